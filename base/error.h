@@ -1,0 +1,17 @@
+// What the user can correct.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace medusa {
+
+/// Something the user can correct: a setting, a file, a mismatch between artefacts.
+/// The message has four parts: where, what was found, what was expected, what to do.
+/// tools/main.cpp prints what() alone and exits with status 2.
+class UserError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace medusa

@@ -1,0 +1,80 @@
+#include "base/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace medusa {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace
+
+std::string format_duration(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f}s", seconds);
+  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
+}
+
+Progress::Progress(std::string stage, std::string unit, int64_t total)
+    : stage_(std::move(stage)),
+      unit_(std::move(unit)),
+      total_(total),
+      terminal_(::isatty(STDERR_FILENO) == 1),
+      started_(Clock::now()),
+      shown_(started_ - std::chrono::hours(1)) {}
+
+Progress::~Progress() {
+  if (open_ && !finished_) std::fputc('\n', stderr);
+}
+
+std::string Progress::line(const std::string& note) const {
+  const double elapsed = seconds_since(started_);
+  const double rate = elapsed > 0 ? static_cast<double>(done_ - from_) / elapsed : 0;
+  std::string text = stage_ + "  ";
+  text += total_ > 0 ? fmt::format("{}/{} {}  {}%", done_, total_, unit_, 100 * done_ / total_)
+                     : fmt::format("{} {}", done_, unit_);
+  if (rate > 0)
+    text += rate < 10 ? fmt::format("  {:.2f} {}/s", rate, unit_)
+                      : fmt::format("  {:.0f} {}/s", rate, unit_);
+  if (rate > 0 && total_ > done_)
+    text += "  ETA " + format_duration(static_cast<double>(total_ - done_) / rate);
+  if (!note.empty()) text += "  " + note;
+  return text;
+}
+
+void Progress::show(const std::string& text, bool last) {
+  if (terminal_) {
+    std::fprintf(stderr, "\r\033[K%s%s", text.c_str(), last ? "\n" : "");
+  } else {
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+  std::fflush(stderr);
+  open_ = terminal_ && !last;
+  shown_ = Clock::now();
+}
+
+void Progress::update(int64_t done, const std::string& note) {
+  done_ = done;
+  if (seconds_since(shown_) < (terminal_ ? 0.1 : 10.0)) return;
+  show(line(note), false);
+}
+
+void Progress::finish(const std::string& note) {
+  if (finished_) return;
+  finished_ = true;
+  std::string text = fmt::format("{}  {} {} in {}", stage_, done_, unit_,
+                                 format_duration(seconds_since(started_)));
+  if (!note.empty()) text += "  " + note;
+  show(text, true);
+}
+
+}  // namespace medusa
