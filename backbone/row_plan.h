@@ -1,0 +1,51 @@
+// Which rows run in one pass of the backbone, and what each of them sees: parent indices ->
+// ancestor paths and positions. The causal mask of a prompt is the case where every token's parent
+// is its predecessor.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/token.h"
+
+namespace medusa {
+
+/// Tokens of one sequence that run together, as a tree over the sequence's committed rows.
+struct Segment {
+  int32_t slot = 0;                 // of the KvCache
+  std::span<const TokenId> tokens;  // [n]
+  std::span<const int32_t>
+      parents;  // [n], parents[i] < i; -1: the last committed row. Empty: a chain.
+};
+
+/// One row (token) of a pass.
+struct PlannedRow {
+  TokenId token = 0;
+  int32_t slot = 0;
+  int64_t start = 0;  // committed rows of the slot before this pass: the row sees slots [0, start)
+  int64_t cache_row = 0;  // where its own key and value are written: start + index in its segment
+  int64_t position = 0;   // start + depth, for the rotary embedding
+  bool straight = true;   // its path lies at cache rows start, start + 1, …, without gaps
+  int32_t path_begin = 0, path_end = 0;  // into RowPlan::paths
+};
+
+/// The pass, flattened. A row's path holds the cache rows of its ancestors inside the pass and of
+/// itself, root first; they ascend.
+struct RowPlan {
+  std::vector<PlannedRow> rows;  // [N]
+  std::vector<int64_t> paths;
+
+  int64_t size() const { return static_cast<int64_t>(rows.size()); }
+  std::span<const int64_t> path(const PlannedRow& row) const {
+    return {paths.data() + row.path_begin, paths.data() + row.path_end};
+  }
+};
+
+class KvCache;
+
+/// @throws std::logic_error  a parent is not before its child.
+/// @throws UserError         a segment does not fit in the cache.
+RowPlan plan_rows(std::span<const Segment> segments, const KvCache& cache);
+
+}  // namespace medusa

@@ -1,0 +1,58 @@
+// Text <-> token ids: the interface and its factory.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/token.h"
+
+namespace medusa {
+
+/// Thread safety: const calls may run at the same time.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Text to ids. Added and special tokens that stand literally in the text become their ids when
+  /// parse_special is true and are ordinary text otherwise (a user's message). No bos is added.
+  virtual std::vector<TokenId> encode(std::string_view text, bool parse_special) const = 0;
+
+  /// The bytes of one token; not always whole UTF-8 characters (see TextStream). Special tokens
+  /// give their text. Ids outside the vocabulary are a bug of the caller.
+  virtual std::string bytes(TokenId id) const = 0;
+
+  virtual int64_t vocab_size() const = 0;         // V
+  virtual bool is_special(TokenId id) const = 0;  // a control token, hidden from readers
+
+  virtual std::optional<TokenId> bos() const = 0;
+  virtual std::optional<TokenId> eos() const = 0;
+  virtual bool adds_bos() const = 0;  // the model expects bos before every text
+
+  /// The id of a token given by its text, e.g. "<|im_end|>".
+  virtual std::optional<TokenId> find(std::string_view piece) const = 0;
+
+  /// The model's own chat template (Jinja source); empty if it brings none.
+  virtual const std::string& chat_template() const = 0;
+
+  /// Of the vocabulary, merges, special tokens and pre-tokenizer; equal for the same tokenizer read
+  /// from GGUF and from tokenizer.json is not promised.
+  virtual const std::string& fingerprint() const = 0;
+
+  /// The bytes of several tokens.
+  std::string decode(std::span<const TokenId> ids) const {
+    std::string text;
+    for (const TokenId id : ids) text += bytes(id);
+    return text;
+  }
+};
+
+/// Opens the tokenizer of a model: a .gguf file, a folder with tokenizer.json, or the file itself.
+/// @throws UserError  none there, or of a kind we do not run.
+std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model);
+
+}  // namespace medusa
