@@ -1,0 +1,35 @@
+// One step's proposal: a tree of tokens that the target checks in one pass.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/token.h"
+
+namespace medusa {
+
+/// A token tree whose root is the last emitted token.
+struct CandidateTree {
+  std::vector<TokenId> tokens;   // [N]
+  std::vector<int32_t> parents;  // [N], parents[0] == -1, parents[i] < i
+  int32_t num_verify = 0;  // nodes [0, num_verify) may be accepted; the rest only feed the drafter
+  at::Tensor draft_probs;  // [N, V] float32, row i: what token i was drawn from given its earlier
+                           // siblings; undefined: every token was chosen outright (a point mass)
+
+  int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+};
+
+inline CandidateTree root_only(TokenId root) { return {{root}, {-1}, 1, {}}; }
+
+/// The child of node that holds token, among the nodes that may be accepted; -1: none.
+inline int32_t find_child(const CandidateTree& tree, int32_t node, TokenId token) {
+  for (int32_t i = node + 1; i < tree.num_verify; ++i)
+    if (tree.parents[static_cast<size_t>(i)] == node &&
+        tree.tokens[static_cast<size_t>(i)] == token)
+      return i;
+  return -1;
+}
+
+}  // namespace medusa

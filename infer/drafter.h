@@ -1,0 +1,29 @@
+// Drafters propose; nothing else in infer/ keeps state about the text.
+#pragma once
+
+#include <span>
+
+#include "base/random.h"
+#include "infer/acceptance_rule.h"
+#include "infer/target_model.h"
+
+namespace medusa {
+
+struct DraftContext {
+  std::span<const TokenId> tokens;  // prompt and everything emitted; the last one is the root
+  at::Tensor hidden;      // [H] target's state at the token before the root; undefined if none
+  int32_t max_depth = 0;  // longest path below the root that can still be emitted
+  int32_t max_nodes = 0;  // N must not exceed this; at least 1
+};
+
+/// Proposes candidates for one sequence; a new sequence gets a drafter of its own.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+  virtual void begin(std::span<const TokenId> /*prompt*/) {}
+  virtual CandidateTree propose(const DraftContext& context, const Random& random) = 0;
+  virtual void observe(const CandidateTree& /*tree*/, const TargetOutput& /*output*/,
+                       const Acceptance& /*accepted*/) {}
+};
+
+}  // namespace medusa
