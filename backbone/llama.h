@@ -5,20 +5,18 @@
 
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "backbone/kernels.h"
 #include "backbone/kv_cache.h"
+#include "backbone/linear.h"
+#include "backbone/rope.h"
 #include "backbone/row_plan.h"
 #include "backbone/weights.h"
 
 namespace medusa {
 
 class FusedLlama;
-
-/// Which code computes a pass.
-enum class Kernels {
-  Auto,   // the fastest that this machine and dtype have
-  Plain,  // LibTorch's ops and plain loops: the slow twin that everything is tested against
-};
 
 /// A frozen backbone. In bfloat16 on a CPU, and in every dtype that claims it, a row's results are
 /// the same bits whatever rows run beside it and however its path is scattered over a tree.
@@ -54,9 +52,17 @@ class Llama {
   const char* kernels() const;
 
  private:
+  struct Products {  // of one layer
+    Linear qkv, output, gate_up, down;
+  };
+
+  at::Tensor plain_forward(const RowPlan& plan, KvCache& cache);
+
   Weights weights_;
-  at::Tensor cos_, sin_;               // [context, D / 2] float32
-  std::unique_ptr<FusedLlama> fused_;  // null: the plain path
+  std::unique_ptr<FusedLlama> fused_;  // null: the plain path, which uses the members below
+  RopeTable rope_;
+  std::vector<Products> layers_;
+  Linear lm_head_;
 };
 
 }  // namespace medusa

@@ -1,0 +1,106 @@
+#include "backbone/attention.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace medusa {
+namespace {
+
+/// Rows [begin, end) of a plan that belong to one slot; their cache rows follow each other.
+struct Run {
+  int64_t begin = 0, end = 0;
+};
+
+std::vector<Run> runs_of(const RowPlan& plan) {
+  std::vector<Run> runs;
+  for (int64_t i = 0; i < plan.size(); ++i) {
+    const auto& row = plan.rows[static_cast<size_t>(i)];
+    if (row.cache_row == row.start)
+      runs.push_back({i, i});  // each segment begins at its slot's start
+    runs.back().end = i + 1;
+  }
+  return runs;
+}
+
+/// [G, A / G, D] scaled queries of one row, or [G, n * A / G, D] of several.
+at::Tensor group_queries(const at::Tensor& query, int64_t groups) {
+  const int64_t n = query.size(0), head_size = query.size(2);
+  const at::Tensor scaled = query * (1.0 / std::sqrt(static_cast<double>(head_size)));
+  return scaled.view({n, groups, -1, head_size}).transpose(0, 1).reshape({groups, -1, head_size});
+}
+
+}  // namespace
+
+void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
+                 const at::Tensor& values, KvCache& cache) {
+  MEDUSA_ASSERT(cache.layout() == KvLayout::Rows);
+  for (const Run& run : runs_of(plan)) {
+    const auto& row = plan.rows[static_cast<size_t>(run.begin)];
+    const auto store = [&](const at::Tensor& side, const at::Tensor& rows) {
+      side.select(0, layer)
+          .select(0, row.slot)
+          .narrow(1, row.start, run.end - run.begin)  // [G, n, D]
+          .copy_(rows.narrow(0, run.begin, run.end - run.begin).transpose(0, 1));
+    };
+    store(cache.keys(), keys);
+    store(cache.values(), values);
+  }
+}
+
+at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+                          const KvCache& cache) {
+  const int64_t groups = cache.keys().size(2);
+  std::vector<at::Tensor> out;
+  for (int64_t i = 0; i < plan.size(); ++i) {
+    const auto& row = plan.rows[static_cast<size_t>(i)];
+    const auto path = plan.path(row);
+    const auto gather = [&](const at::Tensor& side) {
+      const at::Tensor rows = side.select(0, layer).select(0, row.slot);  // [G, capacity, D]
+      if (row.straight) return rows.narrow(1, 0, row.position + 1).to(at::kFloat);
+      const at::Tensor index =
+          at::tensor(at::ArrayRef<int64_t>(path.data(), path.size())).to(rows.device());
+      return at::cat({rows.narrow(1, 0, row.start), rows.index_select(1, index)}, 1).to(at::kFloat);
+    };
+    const at::Tensor q = group_queries(query.narrow(0, i, 1), groups);  // [G, A/G, D]
+    const at::Tensor weights = at::bmm(q, gather(cache.keys()).transpose(1, 2)).softmax(-1);
+    out.push_back(at::bmm(weights, gather(cache.values())).reshape({1, -1}));  // [1, A D]
+  }
+  return at::cat(out);
+}
+
+at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+                            const KvCache& cache) {
+  const int64_t groups = cache.keys().size(2), per_group = query.size(1) / groups;
+  std::vector<at::Tensor> out;
+  for (const Run& run : runs_of(plan)) {
+    const auto& first = plan.rows[static_cast<size_t>(run.begin)];
+    const int64_t n = run.end - run.begin, length = first.start + n;
+    at::Tensor mask =
+        at::full({n, n}, -std::numeric_limits<float>::infinity());  // among the new rows
+    auto visible = mask.accessor<float, 2>();
+    for (int64_t i = 0; i < n; ++i)
+      for (const int64_t cache_row : plan.path(plan.rows[static_cast<size_t>(run.begin + i)]))
+        visible[i][cache_row - first.start] = 0;
+    const auto rows = [&](const at::Tensor& side) {
+      return side.select(0, layer)
+          .select(0, first.slot)
+          .narrow(1, 0, length)
+          .to(at::kFloat);  // [G, T, D]
+    };
+    const at::Tensor q = group_queries(query.narrow(0, run.begin, n), groups);  // [G, n A/G, D]
+    const at::Tensor scores =
+        at::bmm(q, rows(cache.keys()).transpose(1, 2)).view({groups, n, per_group, length});
+    scores.narrow(3, first.start, n).add_(mask.to(query.device()).view({1, n, 1, n}));
+    const at::Tensor mixed =
+        at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), rows(cache.values()));
+    out.push_back(
+        mixed.view({groups, n, per_group, -1}).transpose(0, 1).reshape({n, -1}));  // [n, A D]
+  }
+  return at::cat(out);
+}
+
+}  // namespace medusa

@@ -1,0 +1,120 @@
+#include "backbone/llama.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "backbone/attention.h"
+#include "backbone/cpu/fused_llama.h"
+#include "backbone/rms_norm.h"
+#include "base/check.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kPrefillRows =
+    128;  // per pass: enough rows to be efficient, few enough for the scratch
+
+at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
+  return at::tensor(values, at::kLong).to(device);
+}
+
+}  // namespace
+
+Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
+  const ModelConfig& c = config();
+  if (kernels == Kernels::Auto && FusedLlama::supports(weights_)) {
+    fused_ = std::make_unique<FusedLlama>(weights_);
+    weights_.layers.clear();  // the packed copies replace them
+    return;
+  }
+  rope_ = make_rope_table(c.context, c.head_size, c.rope_base, device());
+  for (const LayerWeights& layer : weights_.layers)
+    layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
+                       Linear(layer.gate_up, kernels), Linear(layer.down, kernels)});
+  lm_head_ = Linear(weights_.lm_head, kernels);
+}
+
+Llama::~Llama() = default;
+
+at::ScalarType Llama::dtype() const { return weights_.embedding.scalar_type(); }
+at::Device Llama::device() const { return weights_.embedding.device(); }
+const char* Llama::kernels() const { return fused_ ? fused_->name() : "LibTorch"; }
+
+KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
+  return {config(), num_slots, capacity,
+          dtype(),  device(),  fused_ ? KvLayout::Tiles : KvLayout::Rows};
+}
+
+at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache) {
+  const c10::InferenceMode no_grad;
+  const RowPlan plan = plan_rows(segments, cache);
+  for (const PlannedRow& row : plan.rows)
+    MEDUSA_ASSERT(
+        row.token >= 0 && row.token < config().vocab_size && row.position < config().context,
+        row.token, row.position);
+  return fused_ ? fused_->forward(plan, cache) : plain_forward(plan, cache);
+}
+
+at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache) {
+  const ModelConfig& c = config();
+  const int64_t n = plan.size(), query_size = c.num_heads * c.head_size,
+                kv_size = c.num_kv_heads * c.head_size;
+  std::vector<int64_t> tokens, positions;
+  for (const PlannedRow& row : plan.rows) {
+    tokens.push_back(row.token);
+    positions.push_back(row.position);
+  }
+  const at::Tensor at_position = to_device(positions, device());
+  // The residual stream is float32 in every dtype; products take rows in the weights' dtype.
+  at::Tensor x =
+      weights_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
+
+  for (int64_t l = 0; l < c.num_layers; ++l) {
+    const LayerWeights& layer = weights_.layers[static_cast<size_t>(l)];
+    const Products& product = layers_[static_cast<size_t>(l)];
+
+    const at::Tensor qkv =
+        product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(dtype()));
+    const auto parts = qkv.split_with_sizes({query_size, kv_size, kv_size}, -1);
+    const at::Tensor query = apply_rope(parts[0].reshape({n, c.num_heads, -1}), at_position, rope_);
+    const at::Tensor key =
+        apply_rope(parts[1].reshape({n, c.num_kv_heads, -1}), at_position, rope_);
+    write_cache(plan, l, key, parts[2].reshape({n, c.num_kv_heads, -1}), cache);
+    const at::Tensor rounded = query.to(dtype()).to(at::kFloat);  // as precise as the keys it meets
+    const at::Tensor mixed = device().is_cpu()
+                                 ? path_attention(plan, l, rounded, cache)
+                                 : masked_attention(plan, l, rounded, cache);  // [N, A D]
+    x = x + product.output(mixed.to(dtype()));
+
+    const at::Tensor gate_up =
+        product.gate_up(rms_norm(x, layer.mlp_norm, c.norm_epsilon).to(dtype()));
+    const auto halves = gate_up.chunk(2, -1);  // [N, I] each
+    x = x + product.down((at::silu(halves[0]) * halves[1]).to(dtype()));
+  }
+  return rms_norm(x, weights_.final_norm, c.norm_epsilon).to(dtype());
+}
+
+at::Tensor Llama::logits(const at::Tensor& hidden) {
+  const c10::InferenceMode no_grad;
+  return fused_ ? fused_->logits(hidden) : lm_head_(hidden);
+}
+
+at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {
+  MEDUSA_ASSERT(!tokens.empty());
+  at::Tensor last;
+  while (!tokens.empty()) {
+    const size_t n = std::min(tokens.size(), static_cast<size_t>(kPrefillRows));
+    const Segment chunk{slot, tokens.first(n), {}};
+    const at::Tensor hidden = forward({&chunk, 1}, cache);
+    std::vector<int32_t> rows(n);
+    for (size_t i = 0; i < n; ++i) rows[i] = static_cast<int32_t>(i);
+    cache.commit(slot, rows);
+    tokens = tokens.subspan(n);
+    if (tokens.empty()) last = hidden[static_cast<int64_t>(n) - 1].clone();
+  }
+  return last;
+}
+
+}  // namespace medusa

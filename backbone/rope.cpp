@@ -1,0 +1,23 @@
+#include "backbone/rope.h"
+
+#include <ATen/ATen.h>
+
+namespace medusa {
+
+RopeTable make_rope_table(int64_t positions, int64_t head_size, double base, at::Device device) {
+  // In float32 throughout, as the models were trained: a table in double would differ from theirs.
+  const at::Tensor i = at::arange(0, head_size, 2, at::kFloat);  // [D / 2]
+  const at::Tensor inverse = 1.0 / at::pow(at::scalar_tensor(base, at::kFloat), i / head_size);
+  const at::Tensor angle =
+      at::outer(at::arange(positions, at::kFloat), inverse);  // [positions, D / 2]
+  return {angle.cos().to(device), angle.sin().to(device)};
+}
+
+at::Tensor apply_rope(const at::Tensor& x, const at::Tensor& positions, const RopeTable& table) {
+  const at::Tensor cos = table.cos.index_select(0, positions).unsqueeze(1);  // [N, 1, D / 2]
+  const at::Tensor sin = table.sin.index_select(0, positions).unsqueeze(1);
+  const auto halves = x.chunk(2, -1);  // [N, heads, D / 2] each
+  return at::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
+}
+
+}  // namespace medusa

@@ -1,0 +1,23 @@
+// Rotary position embedding (Su et al., arXiv:2104.09864) in Hugging Face's layout: dimension i of
+// a head turns together with dimension i + D/2.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace medusa {
+
+/// Cosines and sines of position · base^(-2i/D).
+struct RopeTable {
+  at::Tensor cos, sin;  // [positions, D / 2] float32
+};
+
+RopeTable make_rope_table(int64_t positions, int64_t head_size, double base, at::Device device);
+
+/// @param x          [N, heads, D] float32.
+/// @param positions  [N] int64, on x's device.
+/// @returns          [N, heads, D] float32.
+at::Tensor apply_rope(const at::Tensor& x, const at::Tensor& positions, const RopeTable& table);
+
+}  // namespace medusa
