@@ -1,0 +1,65 @@
+// Trained heads as a folder: heads.safetensors, manifest.yaml, and DONE, written last.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+/// How well one head guesses, over the validation positions that have a label for it. A label that
+/// a truncated output cannot guess counts as a miss (and not in the loss).
+struct HeadQuality {
+  double loss = 0;                          // mean cross-entropy, nats
+  double top_1 = 0, top_5 = 0, top_10 = 0;  // shares of positions, 0 to 1
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("loss", loss, "mean cross-entropy in nats");
+    f("top_1", top_1, "share of positions whose token is the first guess");
+    f("top_5", top_5, "share of positions whose token is among the first 5 guesses");
+    f("top_10", top_10, "share of positions whose token is among the first 10 guesses");
+  }
+  void validate() const {}
+};
+
+/// What the heads say of themselves.
+struct HeadsManifest {
+  HeadsConfig config;
+  int64_t hidden_size = 0;           // H
+  int64_t vocab_size = 0;            // V
+  std::string fingerprint;           // of config and tensors; tree files name it
+  std::string backbone;              // fingerprint
+  std::string dataset;               // fingerprint
+  int64_t step = 0;                  // optimiser steps behind these heads
+  int64_t num_validation = 0;        // positions the qualities were measured on
+  std::vector<HeadQuality> quality;  // [K]; empty: not validated
+  std::string settings;              // resolved settings of the run, YAML text
+};
+
+/// Writes the folder beside its place and renames it: afterwards the old heads or the new ones are
+/// there. Sets manifest.fingerprint.
+/// @param dtype  of the stored tensors: what training computed in, so that nothing validated is
+///               rounded once more.
+/// @throws UserError  the place cannot be written or the disk is full; what stood there stays.
+void save_heads(const std::filesystem::path& folder, const MedusaHeads& heads, at::ScalarType dtype,
+                HeadsManifest& manifest);
+
+struct LoadedHeads {
+  MedusaHeads heads;  // float32 masters on the backbone's device
+  HeadsManifest manifest;
+};
+
+/// @throws UserError  no DONE file; damaged or of another version; trained on another backbone; a
+///                    tensor is missing, left over, or of another shape or content than the
+///                    manifest says.
+LoadedHeads load_heads(const std::filesystem::path& folder, const Weights& backbone);
+
+/// Only what the heads say of themselves; the same errors, but for those about the backbone and the
+/// tensors.
+HeadsManifest read_heads_manifest(const std::filesystem::path& folder);
+
+}  // namespace medusa

@@ -1,0 +1,70 @@
+// What the heads look like. Sizes that the backbone decides (H, V) are never settings.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "base/fields.h"
+
+namespace medusa {
+
+/// What a head reads.
+enum class HeadInput {
+  Hidden,  // the backbone's state, as in the paper (§2.1.1)
+  Root,    // that state and the embedding of the root token, which is known when the heads run
+};
+
+/// What turns a head's state into logits.
+enum class HeadOutput {
+  Shared,           // the backbone's LM head, frozen
+  Own,              // a trained copy of the LM head for each head, as in the paper
+  TruncatedShared,  // the LM head's rows of the dataset's most frequent tokens, frozen
+  TruncatedOwn,     // a trained copy of these rows for each head
+};
+
+template <>
+struct EnumNames<HeadInput> {
+  static constexpr std::array<std::pair<const char*, HeadInput>, 2> values{
+      {{"hidden", HeadInput::Hidden}, {"root", HeadInput::Root}}};
+};
+
+template <>
+struct EnumNames<HeadOutput> {
+  static constexpr std::array<std::pair<const char*, HeadOutput>, 4> values{
+      {{"shared", HeadOutput::Shared},
+       {"own", HeadOutput::Own},
+       {"truncated_shared", HeadOutput::TruncatedShared},
+       {"truncated_own", HeadOutput::TruncatedOwn}}};
+};
+
+inline bool is_truncated(HeadOutput output) {
+  return output == HeadOutput::TruncatedShared || output == HeadOutput::TruncatedOwn;
+}
+inline bool is_own(HeadOutput output) {
+  return output == HeadOutput::Own || output == HeadOutput::TruncatedOwn;
+}
+
+struct HeadsConfig {
+  int64_t num_heads = 4;        // K
+  int64_t layers_per_head = 1;  // residual layers, each with parameters of its own
+  HeadInput input = HeadInput::Root;
+  HeadOutput output = HeadOutput::TruncatedShared;
+  int64_t output_size = 8192;  // V_t, tokens a truncated output can guess; ignored by the others
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("num_heads", num_heads, "Medusa heads; head k guesses the token k + 1 places after the root",
+      between<int64_t>(1, 16));
+    f("layers_per_head", layers_per_head, "residual layers of each head", between<int64_t>(1, 8));
+    f("input", input, "what a head reads: the hidden state, or also the root token's embedding");
+    f("output", output, "what gives the logits: the LM head or a trained copy, whole or truncated");
+    f("output_size", output_size, "most frequent tokens that a truncated output keeps",
+      at_least<int64_t>(1));
+  }
+  void validate() const {}
+
+  friend bool operator==(const HeadsConfig&, const HeadsConfig&) = default;
+};
+
+}  // namespace medusa

@@ -1,0 +1,82 @@
+// Medusa decoding heads: K small networks that guess the next K tokens from one hidden state.
+// Paper: Medusa (arXiv:2401.10774) §2.1.1. Symbols H, V, K as in ARCHITECTURE.md; V_t: tokens that
+// the output can guess (V, or fewer when truncated).
+//
+// Head k reads the state h at the token before the root and guesses the token k + 1 places after
+// the root. A residual layer is
+//   hidden:  y = h + SiLU(W h + b)               W, b zero at the start
+//   root:    y = h + W2 SiLU(W1 [h; e] + b1)     W2, b1 zero, W1 small random at the start
+// with e the root token's embedding. So an untrained head has exactly the LM head's logits; the
+// paper's own code leaves b random, whence its heads start slightly beside it. Each layer has
+// parameters of its own; the paper's code repeats one block object, so that its layers share them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backbone/weights.h"
+#include "base/token.h"
+#include "heads/heads_config.h"
+
+namespace medusa {
+
+/// One residual layer of one head.
+struct HeadBlock {
+  at::Tensor weight;  // [H, H] W, or [H, 2H] W1: columns of h, then of e
+  at::Tensor bias;    // [H]
+  at::Tensor second;  // [H, H] W2; undefined for HeadInput::Hidden
+};
+
+/// The parameters of all heads: float32 masters on one device.
+struct MedusaHeads {
+  HeadsConfig config;
+  int64_t hidden_size = 0;           // H
+  int64_t vocab_size = 0;            // V
+  std::vector<TokenId> kept_tokens;  // [V_t] ascending: token of each output row; empty: all V
+  std::vector<HeadBlock> blocks;     // [K * layers_per_head], head-major
+  std::vector<at::Tensor> outputs;   // own outputs: K of [V_t, H]; empty when shared
+
+  int64_t output_rows() const {
+    return kept_tokens.empty() ? vocab_size : static_cast<int64_t>(kept_tokens.size());
+  }
+  TokenId token_of_row(int64_t row) const {
+    return kept_tokens.empty() ? static_cast<TokenId>(row) : kept_tokens[static_cast<size_t>(row)];
+  }
+};
+
+/// Untrained heads on the backbone's device.
+/// @param kept_tokens  as keep_frequent_tokens gives them; empty unless the output is truncated.
+/// @param seed         of the random start of W1.
+MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
+                       std::vector<TokenId> kept_tokens, uint64_t seed);
+
+/// The n tokens with the largest counts, ascending; of equal counts the lower id.
+/// @param counts  [V] how often each token occurs.
+/// @throws UserError  n is more than V.
+std::vector<TokenId> keep_frequent_tokens(std::span<const int64_t> counts, int64_t n);
+
+/// For each token its output row; -1: the output cannot guess it. [V]
+std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads);
+
+/// All trained tensors under their stable names ("0.layers.0.weight", "0.output"), which files use.
+/// The tensors share memory with heads.
+std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHeads& heads);
+int64_t num_parameters(const MedusaHeads& heads);
+
+/// The frozen output of shared heads: the LM head, or its kept rows.
+/// @returns [V_t, H] in the backbone's dtype.
+at::Tensor shared_output(const MedusaHeads& heads, const Weights& backbone);
+
+/// Head k's residual layers, in the dtype of hidden. Autograd flows to the masters.
+/// @param hidden      [n, H] backbone states after the final norm, in any floating dtype.
+/// @param embeddings  [n, H] of the root tokens, the same dtype; ignored by HeadInput::Hidden.
+/// @returns           [n, H] what the head's output multiplies.
+at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
+                      const at::Tensor& embeddings);
+
+}  // namespace medusa

@@ -1,0 +1,68 @@
+// Settings of a training run (Medusa-1: the backbone is frozen). H, V and everything that an
+// artefact already says are not settings.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "base/fields.h"
+
+namespace medusa {
+
+/// Where the backbone's states come from.
+enum class HiddenFrom {
+  Auto,    // the dataset if it holds them, else the backbone
+  Cached,  // the dataset, as decoding computed them; no backbone pass
+  Live,    // the backbone, run over each sample
+};
+
+template <>
+struct EnumNames<HiddenFrom> {
+  static constexpr std::array<std::pair<const char*, HiddenFrom>, 3> values{
+      {{"auto", HiddenFrom::Auto}, {"cached", HiddenFrom::Cached}, {"live", HiddenFrom::Live}}};
+};
+
+struct TrainConfig {
+  int64_t epochs = 2;
+  int64_t batch_positions = 1024;  // about; a batch ends with the sample that fills it
+  int64_t accumulate = 1;          // batches of one optimiser step
+  double learning_rate = 1e-3;     // peak
+  int64_t warmup_steps = 40;
+  double weight_decay = 0;
+  double clip_norm = 1;           // of the gradient over all parameters
+  double lambda_decay = 0.8;      // head k's loss weighs lambda_decay^k
+  int64_t chunk_positions = 512;  // positions whose logits exist at one time
+  double validation_fraction = 0.05;
+  int64_t validation_positions = 20000;  // at most, of one validation
+  int64_t report_every = 20;             // steps
+  int64_t checkpoint_every = 200;        // steps
+  uint64_t seed = 1;
+  HiddenFrom hidden = HiddenFrom::Auto;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("epochs", epochs, "passes over the training samples", at_least<int64_t>(1));
+    f("batch_positions", batch_positions, "positions of a batch, about", at_least<int64_t>(1));
+    f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
+    f("learning_rate", learning_rate, "AdamW peak step size", greater_than(0.0));
+    f("warmup_steps", warmup_steps, "optimiser steps of linear warm-up", at_least<int64_t>(0));
+    f("weight_decay", weight_decay, "AdamW weight decay", at_least(0.0));
+    f("clip_norm", clip_norm, "largest norm of the whole gradient", greater_than(0.0));
+    f("lambda_decay", lambda_decay, "head k's loss weighs lambda_decay^k", between(0.01, 1.0));
+    f("chunk_positions", chunk_positions, "positions whose logits are in memory at one time",
+      at_least<int64_t>(1));
+    f("validation_fraction", validation_fraction, "share of samples kept out of training",
+      between(0.0, 0.5));
+    f("validation_positions", validation_positions, "most positions of one validation",
+      at_least<int64_t>(1));
+    f("report_every", report_every, "optimiser steps between two reports", at_least<int64_t>(1));
+    f("checkpoint_every", checkpoint_every, "optimiser steps between two checkpoints",
+      at_least<int64_t>(1));
+    f("seed", seed, "of the sample order, the validation split and the heads' start");
+    f("hidden", hidden, "where the backbone's states come from");
+  }
+  void validate() const {}
+};
+
+}  // namespace medusa
