@@ -1,0 +1,32 @@
+// The target model over our own backbone.
+#pragma once
+
+#include "backbone/llama.h"
+#include "infer/target_model.h"
+
+namespace medusa {
+
+/// TargetModel over a Llama and its KV cache.
+class BackboneTarget : public TargetModel {
+ public:
+  /// @param llama     kept by reference; must outlive this.
+  /// @param max_rows  of one sequence; at most the model's context.
+  BackboneTarget(Llama& llama, int32_t num_slots, int64_t max_rows);
+
+  int32_t num_free_slots() const override { return cache_.num_free(); }
+  int32_t open() override { return cache_.open(); }
+  void close(int32_t slot) override { cache_.close(slot); }
+  int64_t max_rows() const override { return max_rows_; }
+  at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens) override;
+  std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override;
+  void commit(int32_t slot, std::span<const int32_t> nodes) override { cache_.commit(slot, nodes); }
+
+  const KvCache& cache() const { return cache_; }
+
+ private:
+  Llama& llama_;
+  KvCache cache_;
+  int64_t max_rows_;
+};
+
+}  // namespace medusa

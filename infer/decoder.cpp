@@ -1,0 +1,187 @@
+#include "infer/decoder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace medusa {
+namespace {
+
+/// Adds the time since the last call to one of the counters.
+class Stopwatch {
+ public:
+  void lap(double& seconds) {
+    const auto now = std::chrono::steady_clock::now();
+    seconds += std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// A sequence that is being decoded.
+struct Sequence {
+  size_t index = 0;  // of the request
+  int32_t slot = -1;
+  DecodeRequest request;
+  std::unique_ptr<Drafter> drafter;
+  std::vector<TokenId> tokens;  // prompt and emitted; the last one is the root
+  at::Tensor hidden;            // [H] at the token before the root
+  CandidateTree tree;
+  Acceptance accepted;
+  DecodeStats stats;
+  bool more = true;
+};
+
+Sequence start(size_t index, DecodeRequest request, TargetModel& target,
+               const DrafterFactory& make_drafter) {
+  if (request.prompt.empty()) throw UserError("the prompt has no tokens; give a text to continue");
+  if (static_cast<int64_t>(request.prompt.size()) > target.max_rows())
+    throw UserError(
+        fmt::format("the prompt has {} tokens, the cache holds {}; shorten the prompt or raise "
+                    "backbone.context",
+                    request.prompt.size(), target.max_rows()));
+  Sequence s;
+  s.index = index;
+  s.request = std::move(request);
+  s.tokens = s.request.prompt;
+  s.slot = target.open();
+  const auto prompt = std::span<const TokenId>(s.tokens);
+  if (prompt.size() > 1) s.hidden = target.prefill(s.slot, prompt.first(prompt.size() - 1));
+  s.drafter = make_drafter();
+  s.drafter->begin(prompt);
+  s.more = s.request.limits.max_new_tokens > 0;
+  return s;
+}
+
+CandidateTree propose(Sequence& s, const TargetModel& target) {
+  const DecodeLimits& limits = s.request.limits;
+  const auto committed = static_cast<int64_t>(s.tokens.size()) - 1;
+  const int64_t room = target.max_rows() - committed;  // cache rows for this pass, at least 1
+  const auto nodes = static_cast<int32_t>(std::min<int64_t>(limits.max_nodes, room));
+  const auto left = static_cast<int32_t>(limits.max_new_tokens - s.stats.emitted);
+  CandidateTree tree =
+      s.drafter->propose({s.tokens, s.hidden, std::min(left, nodes) - 1, nodes}, s.request.random);
+  MEDUSA_ASSERT(tree.size() >= 1 && tree.size() <= nodes && tree.tokens[0] == s.tokens.back(),
+                tree.size(), nodes);
+  return tree;
+}
+
+/// Appends the accepted run and the target's own token, as far as the text goes on.
+/// @returns  nodes whose rows stay: the root and every emitted token but the last.
+std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t max_rows) {
+  const DecodeLimits& limits = s.request.limits;
+  std::vector<int32_t> keep{0};
+  const int64_t before = s.stats.emitted;
+  for (size_t i = 0; s.more; ++i) {
+    const bool is_next = i == s.accepted.path.size();
+    const TokenId token =
+        is_next ? s.accepted.next : s.tree.tokens[static_cast<size_t>(s.accepted.path[i])];
+    s.tokens.push_back(token);
+    ++s.stats.emitted;
+    const bool wanted = s.request.emit({token, &output, keep.back()});
+    if (std::find(limits.eos.begin(), limits.eos.end(), token) != limits.eos.end()) {
+      s.stats.finish = FinishReason::Eos;
+    } else if (!wanted) {
+      s.stats.finish = FinishReason::Stopped;
+    } else if (s.stats.emitted >= limits.max_new_tokens) {
+      s.stats.finish = FinishReason::Length;
+    } else if (static_cast<int64_t>(s.tokens.size()) > max_rows) {
+      s.stats.finish = FinishReason::Context;  // the next root would have no row
+    } else {
+      if (is_next) break;
+      keep.push_back(s.accepted.path[i]);
+      continue;
+    }
+    s.more = false;
+  }
+  const auto run = static_cast<size_t>(s.stats.emitted - before);
+  if (s.stats.emitted_per_step.size() <= run) s.stats.emitted_per_step.resize(run + 1);
+  ++s.stats.emitted_per_step[run];
+  return keep;
+}
+
+/// Closes what is still open, also when something throws.
+struct OpenSequences {
+  TargetModel& target;
+  std::vector<Sequence> list;
+
+  ~OpenSequences() {
+    for (const Sequence& s : list) target.close(s.slot);
+  }
+};
+
+}  // namespace
+
+DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
+                   const DrafterFactory& make_drafter,
+                   const std::function<std::optional<DecodeRequest>()>& next,
+                   const std::function<bool(size_t, const DecodeStats&)>& finished) {
+  DecodeTimes times;
+  OpenSequences open{target, {}};
+  size_t taken = 0;
+  for (bool exhausted = false;;) {
+    Stopwatch watch;
+    while (!exhausted && target.num_free_slots() > 0) {
+      auto request = next();
+      exhausted = !request;
+      if (request) open.list.push_back(start(taken++, std::move(*request), target, make_drafter));
+    }
+    watch.lap(times.prefill_s);
+    if (open.list.empty()) return times;
+
+    std::vector<SlotTree> trees;
+    for (Sequence& s : open.list) {
+      s.tree = propose(s, target);  // propose
+      trees.push_back({s.slot, &s.tree});
+    }
+    watch.lap(times.propose_s);
+    const std::vector<TargetOutput> outputs = target.forward(trees);  // verify
+    watch.lap(times.verify_s);
+
+    for (size_t i = 0; i < open.list.size(); ++i) {
+      Sequence& s = open.list[i];
+      const auto root = static_cast<int64_t>(s.tokens.size()) - 1;
+      s.accepted = rule.accept(s.tree, outputs[i].logits, root, s.request.random);  // accept
+      const std::vector<int32_t> keep = emit_run(s, outputs[i], target.max_rows());
+      watch.lap(times.accept_s);
+
+      target.commit(s.slot, keep);  // commit
+      s.drafter->observe(s.tree, outputs[i], s.accepted);
+      s.hidden = outputs[i].hidden[keep.back()].clone();
+      ++s.stats.steps;
+      s.stats.proposed += s.tree.num_verify - 1;
+      s.stats.accepted += static_cast<int64_t>(s.accepted.path.size());
+      watch.lap(times.commit_s);
+    }
+
+    for (size_t i = open.list.size(); i-- > 0;) {
+      if (open.list[i].more) continue;
+      const Sequence done = std::move(open.list[i]);
+      open.list.erase(open.list.begin() + static_cast<std::ptrdiff_t>(i));
+      target.close(done.slot);
+      if (!finished(done.index, done.stats)) return times;
+    }
+  }
+}
+
+DecodeResult decode_one(TargetModel& target, const AcceptanceRule& rule,
+                        const DrafterFactory& make_drafter, DecodeRequest request) {
+  DecodeResult result;
+  std::optional<DecodeRequest> only(std::move(request));
+  result.times = decode(
+      target, rule, make_drafter, [&] { return std::exchange(only, std::nullopt); },
+      [&](size_t, const DecodeStats& stats) {
+        result.stats = stats;
+        return true;
+      });
+  return result;
+}
+
+}  // namespace medusa

@@ -1,0 +1,15 @@
+// Plain decoding: propose nothing. The yardstick of every other drafter.
+#pragma once
+
+#include "infer/drafter.h"
+
+namespace medusa {
+
+class NoneDrafter : public Drafter {
+ public:
+  CandidateTree propose(const DraftContext& context, const Random& /*random*/) override {
+    return root_only(context.tokens.back());
+  }
+};
+
+}  // namespace medusa

@@ -1,0 +1,130 @@
+#include "infer/sampling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "infer/row_math.h"
+
+namespace medusa {
+namespace {
+
+struct Weighted {
+  float weight;  // not normalised
+  TokenId id;
+};
+
+bool more_probable(const Weighted& a, const Weighted& b) {
+  return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+}
+
+/// The k largest, sorted.
+std::vector<Weighted> largest(std::span<const float> weights, size_t k) {
+  std::vector<Weighted> heap;  // its front is the least of those kept
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const Weighted token{weights[i], static_cast<TokenId>(i)};
+    if (heap.size() == k) {
+      if (!more_probable(token, heap.front())) continue;
+      std::pop_heap(heap.begin(), heap.end(), more_probable);
+      heap.back() = token;
+    } else {
+      heap.push_back(token);
+    }
+    std::push_heap(heap.begin(), heap.end(), more_probable);
+  }
+  std::sort_heap(heap.begin(), heap.end(), more_probable);
+  return heap;
+}
+
+/// All tokens that can belong to the nucleus, unsorted. Those below (1 - p) / V together weigh less
+/// than 1 - p, so the smallest set that reaches p needs none of them.
+std::vector<Weighted> nucleus_candidates(std::span<const float> weights, double sum, double top_p) {
+  const auto least = static_cast<float>((1 - top_p) * sum / static_cast<double>(weights.size()));
+  std::vector<Weighted> tokens;
+  for (size_t i = 0; i < weights.size(); ++i)
+    if (weights[i] >= least) tokens.push_back({weights[i], static_cast<TokenId>(i)});
+  return tokens;
+}
+
+/// The smallest set of most probable tokens that reaches top_p · sum, sorted.
+std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double top_p) {
+  const auto less = [](const Weighted& a, const Weighted& b) { return more_probable(b, a); };
+  std::make_heap(tokens.begin(), tokens.end(), less);
+  std::vector<Weighted> kept;
+  double reached = 0;
+  while (!tokens.empty() && (kept.empty() || reached < top_p * sum)) {
+    std::pop_heap(tokens.begin(), tokens.end(), less);
+    kept.push_back(tokens.back());
+    reached += static_cast<double>(kept.back().weight);
+    tokens.pop_back();
+  }
+  return kept;
+}
+
+}  // namespace
+
+TokenId argmax(std::span<const float> logits) {
+  const float best = row_max(logits);
+  return static_cast<TokenId>(std::find(logits.begin(), logits.end(), best) - logits.begin());
+}
+
+double log_probability(std::span<const float> logits, TokenId token) {
+  const float max = row_max(logits);
+  return static_cast<double>(logits[static_cast<size_t>(token)] - max) -
+         std::log(row_exp_sums(logits, max, 1).sum);
+}
+
+std::vector<WeightedToken> target_distribution(std::span<const float> logits,
+                                               const SamplingConfig& config) {
+  MEDUSA_ASSERT(config.temperature > 0, config.temperature);
+  thread_local std::vector<float> weights;
+  weights.resize(logits.size());
+  double sum =
+      row_exp(logits, row_max(logits), static_cast<float>(1 / config.temperature), weights);
+
+  std::vector<Weighted> kept;
+  if (config.top_k > 0) {
+    kept = largest(weights, static_cast<size_t>(config.top_k));
+    sum = 0;
+    for (const Weighted& token : kept) sum += static_cast<double>(token.weight);
+    if (config.top_p < 1) kept = nucleus(std::move(kept), sum, config.top_p);
+  } else if (config.top_p < 1) {
+    kept = nucleus(nucleus_candidates(weights, sum, config.top_p), sum, config.top_p);
+  } else {
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (weights[i] > 0) kept.push_back({weights[i], static_cast<TokenId>(i)});
+  }
+
+  double total = 0;
+  for (const Weighted& token : kept) total += static_cast<double>(token.weight);
+  std::vector<WeightedToken> tokens;
+  tokens.reserve(kept.size());
+  for (const Weighted& token : kept)
+    tokens.push_back({token.id, static_cast<double>(token.weight) / total});
+  return tokens;
+}
+
+TokenId draw(std::span<const WeightedToken> tokens, const Random& random, RandomUse use,
+             int64_t position) {
+  MEDUSA_ASSERT(!tokens.empty());
+  TokenId winner = tokens[0].id;
+  double best = std::numeric_limits<double>::infinity();
+  for (const WeightedToken& token : tokens) {
+    const double u = random.uniform(use, position, static_cast<uint64_t>(token.id));
+    if (1 - u >= best * token.probability) continue;  // -log(u) >= 1 - u: it cannot win
+    const double time = -std::log(std::max(u, 0x1.0p-60)) / token.probability;
+    if (time >= best) continue;
+    best = time;
+    winner = token.id;
+  }
+  return winner;
+}
+
+std::span<const float> logits_row(const at::Tensor& logits, int64_t row) {
+  MEDUSA_ASSERT(logits.is_cpu() && logits.scalar_type() == at::kFloat && logits.stride(1) == 1);
+  return {static_cast<const float*>(logits.const_data_ptr()) + row * logits.stride(0),
+          static_cast<size_t>(logits.size(1))};
+}
+
+}  // namespace medusa

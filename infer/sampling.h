@@ -1,0 +1,58 @@
+// Temperature, top-k, top-p, and drawing with position-keyed noise.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/random.h"
+#include "base/token.h"
+
+namespace medusa {
+
+struct SamplingConfig {
+  double temperature = 0;  // 0: greedy
+  int64_t top_k = 0;       // keep the k most probable tokens; 0: all
+  double top_p = 1;        // keep the smallest set of tokens whose probability reaches this
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("temperature", temperature, "0 is greedy: always the most probable token", at_least(0.0));
+    f("top_k", top_k, "keep the k most probable tokens; 0 keeps all", at_least(0));
+    f("top_p", top_p, "keep the smallest set of tokens that reaches this probability",
+      Rule<double>{"> 0 and <= 1", [](const double& p) { return p > 0 && p <= 1; }});
+  }
+  void validate() const {}
+};
+
+/// One token that may be drawn.
+struct WeightedToken {
+  TokenId id = 0;
+  double probability = 0;  // under the temperature, normalised over what the filters kept
+};
+
+/// Index of the largest value; the first of equals.
+TokenId argmax(std::span<const float> logits);
+
+/// log p of one token at temperature 1, nothing filtered: what --logprobs reports.
+double log_probability(std::span<const float> logits, TokenId token);
+
+/// The distribution after temperature, top-k and top-p, in this order; tokens of probability 0 and
+/// filtered tokens are left out. Sorted by id when nothing is filtered, by probability else.
+/// @param config  temperature > 0.
+std::vector<WeightedToken> target_distribution(std::span<const float> logits,
+                                               const SamplingConfig& config);
+
+/// Draws by an exponential race (the Gumbel-max trick, Gumbel 1954, without its outer logarithm):
+/// the token with the smallest -log(u) / p wins, u addressed by (use, position, token id). So the
+/// draw for a position is the same whoever proposed the tokens before it.
+TokenId draw(std::span<const WeightedToken> tokens, const Random& random, RandomUse use,
+             int64_t position);
+
+/// A row of a [N, V] float32 tensor on the CPU, without a new tensor.
+std::span<const float> logits_row(const at::Tensor& logits, int64_t row);
+
+}  // namespace medusa
