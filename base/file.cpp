@@ -100,10 +100,14 @@ void replace_file(const fs::path& path, const std::function<void(const fs::path&
 }
 
 void write_file(const fs::path& path, std::string_view bytes) {
+  write_file(path, std::span(&bytes, 1));
+}
+
+void write_file(const fs::path& path, std::span<const std::string_view> parts) {
   replace_file(path, [&](const fs::path& temporary) {
     const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file.get() < 0) fail_to_write(path, errno);
-    write_all(file.get(), bytes, path);
+    for (const std::string_view part : parts) write_all(file.get(), part, path);
   });
 }
 

@@ -20,6 +20,9 @@ std::string read_file(const std::filesystem::path& path);
 /// @throws UserError  the folder cannot be written or the disk is full.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
+/// The same for bytes that lie in several places: the parts one after the other.
+void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
+
 /// The same for a writer that opens the file itself: write(temporary path) makes the file, which is
 /// then flushed and renamed to path; if write throws, the temporary file is removed.
 void replace_file(const std::filesystem::path& path,
