@@ -1,0 +1,27 @@
+// The Medusa drafter: the choice tree filled with the heads' best guesses.
+// Paper: Medusa (arXiv:2401.10774) §2.1.2.
+#pragma once
+
+#include "heads/choice_tree.h"
+#include "heads/head_guesser.h"
+#include "infer/drafter.h"
+
+namespace medusa {
+
+/// Node [r0, r1, …] of the choice tree is head 0's guess of rank r0, then head 1's of rank r1, ….
+/// A step near the end of the text or of the cache uses the part of the tree that still fits.
+class MedusaDrafter : public Drafter {
+ public:
+  /// @param guesser, shape  kept by reference; must outlive this. The shape's ranks are below the
+  ///                        guesser's top_k and its depths at most its number of heads.
+  MedusaDrafter(HeadGuesser& guesser, const TreeShape& shape) : guesser_(guesser), shape_(shape) {}
+
+  /// Only the root where there is no state yet (a prompt of one token).
+  CandidateTree propose(const DraftContext& context, const Random& random) override;
+
+ private:
+  HeadGuesser& guesser_;
+  const TreeShape& shape_;
+};
+
+}  // namespace medusa
