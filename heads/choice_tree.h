@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,6 +75,13 @@ struct ChoiceTree {
 /// @throws UserError  a path is empty, listed twice or without its prefix, or a rank is negative or
 ///                    not below top_k (0: one more than the largest rank).
 ChoiceTree make_choice_tree(std::vector<RankPath> paths, int32_t top_k, const std::string& where);
+
+/// The same with a place for each path: place(i) says where paths[i] stands.
+ChoiceTree make_choice_tree(std::vector<RankPath> paths, int32_t top_k,
+                            const std::function<std::string(size_t)>& place);
+
+/// "[1, 0]", as tree files write it.
+std::string path_text(const RankPath& path);
 
 /// Reads a tree file.
 /// @throws UserError  as make_choice_tree, with file:line; other format or version; unknown keys.
