@@ -213,12 +213,10 @@ void write_choice_tree(const std::filesystem::path& file, const ChoiceTree& tree
 }
 
 ChoiceTree import_choice_tree(const std::filesystem::path& file, const std::string& name) {
-  nlohmann::json json;
-  try {
-    json = nlohmann::json::parse(tuples_as_json(read_file(file)));
-  } catch (const nlohmann::json::exception&) {
-    fail_import(file, "it is neither JSON nor a list of tuples");
-  }
+  const std::string text = read_file(file);
+  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) json = nlohmann::json::parse(tuples_as_json(text), nullptr, false);
+  if (json.is_discarded()) fail_import(file, "it is neither JSON nor a list of tuples");
   std::string source;
   if (json.is_object()) {
     if (!json.contains(name)) fail_import(file, fmt::format("no tree is named '{}'", name));

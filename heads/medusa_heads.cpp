@@ -1,0 +1,129 @@
+#include "heads/medusa_heads.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/random.h"
+
+namespace medusa {
+namespace {
+
+/// Uniform in ±1/sqrt(fan-in), each number addressed by its place.
+at::Tensor small_random(int64_t rows, int64_t columns, const Random& random, int64_t block) {
+  at::Tensor weight = at::empty({rows, columns}, at::kFloat);
+  float* values = weight.data_ptr<float>();
+  const double bound = 1.0 / std::sqrt(static_cast<double>(columns));
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    const double unit = random.uniform(RandomUse::Init, block, static_cast<uint64_t>(i));
+    values[i] = static_cast<float>((2 * unit - 1) * bound);
+  }
+  return weight;
+}
+
+HeadBlock make_block(const HeadsConfig& config, int64_t hidden_size, int64_t block,
+                     const Random& random, at::Device device) {
+  const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, at::kFloat).to(device); };
+  if (config.input == HeadInput::Hidden)
+    return {zeros({hidden_size, hidden_size}), zeros({hidden_size}), {}};
+  return {small_random(hidden_size, 2 * hidden_size, random, block).to(device),
+          zeros({hidden_size}), zeros({hidden_size, hidden_size})};
+}
+
+}  // namespace
+
+MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
+                       std::vector<TokenId> kept_tokens, uint64_t seed) {
+  MEDUSA_ASSERT(is_truncated(config.output) != kept_tokens.empty(), kept_tokens.size());
+  const at::Device device = backbone.lm_head.device();
+  MedusaHeads heads{
+      config, backbone.config.hidden_size, backbone.config.vocab_size, std::move(kept_tokens), {},
+      {}};
+  const int64_t num_blocks = config.num_heads * config.layers_per_head;
+  for (int64_t block = 0; block < num_blocks; ++block)
+    heads.blocks.push_back(make_block(config, heads.hidden_size, block, Random(seed), device));
+  if (is_own(config.output))
+    for (int64_t head = 0; head < config.num_heads; ++head)  // a copy each, never a shared one
+      heads.outputs.push_back(shared_output(heads, backbone).to(at::kFloat, false, /*copy=*/true));
+  return heads;
+}
+
+std::vector<TokenId> keep_frequent_tokens(std::span<const int64_t> counts, int64_t n) {
+  if (n > static_cast<int64_t>(counts.size()))
+    throw UserError(fmt::format(
+        "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens; set it to "
+        "at most {} or set 'output' to shared or own",
+        n, counts.size(), counts.size()));
+  std::vector<TokenId> tokens(counts.size());
+  std::iota(tokens.begin(), tokens.end(), 0);
+  const auto more_frequent = [&](TokenId a, TokenId b) {
+    const int64_t count_a = counts[static_cast<size_t>(a)],
+                  count_b = counts[static_cast<size_t>(b)];
+    return count_a != count_b ? count_a > count_b : a < b;
+  };
+  std::partial_sort(tokens.begin(), tokens.begin() + n, tokens.end(), more_frequent);
+  tokens.resize(static_cast<size_t>(n));
+  std::sort(tokens.begin(), tokens.end());
+  return tokens;
+}
+
+std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads) {
+  std::vector<int32_t> rows(static_cast<size_t>(heads.vocab_size), -1);
+  for (int64_t row = 0; row < heads.output_rows(); ++row)
+    rows[static_cast<size_t>(heads.token_of_row(row))] = static_cast<int32_t>(row);
+  return rows;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHeads& heads) {
+  std::vector<std::pair<std::string, at::Tensor>> named;
+  for (int64_t head = 0; head < heads.config.num_heads; ++head) {
+    for (int64_t layer = 0; layer < heads.config.layers_per_head; ++layer) {
+      const HeadBlock& block =
+          heads.blocks[static_cast<size_t>(head * heads.config.layers_per_head + layer)];
+      const std::string prefix = fmt::format("{}.layers.{}.", head, layer);
+      named.emplace_back(prefix + "weight", block.weight);
+      named.emplace_back(prefix + "bias", block.bias);
+      if (block.second.defined()) named.emplace_back(prefix + "second", block.second);
+    }
+    if (!heads.outputs.empty())
+      named.emplace_back(fmt::format("{}.output", head), heads.outputs[static_cast<size_t>(head)]);
+  }
+  return named;
+}
+
+int64_t num_parameters(const MedusaHeads& heads) {
+  int64_t count = 0;
+  for (const auto& [name, tensor] : named_parameters(heads)) count += tensor.numel();
+  return count;
+}
+
+at::Tensor shared_output(const MedusaHeads& heads, const Weights& backbone) {
+  if (heads.kept_tokens.empty()) return backbone.lm_head;
+  const at::Tensor rows = at::tensor(heads.kept_tokens, at::kInt).to(backbone.lm_head.device());
+  return backbone.lm_head.index_select(0, rows);  // [V_t, H]
+}
+
+at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
+                      const at::Tensor& embeddings) {
+  const at::ScalarType dtype = hidden.scalar_type();
+  at::Tensor y = hidden;  // [n, H]
+  for (int64_t layer = 0; layer < heads.config.layers_per_head; ++layer) {
+    const HeadBlock& block =
+        heads.blocks[static_cast<size_t>(head * heads.config.layers_per_head + layer)];
+    const at::Tensor weight = block.weight.to(dtype), bias = block.bias.to(dtype);
+    if (heads.config.input == HeadInput::Hidden) {
+      y = y + at::silu(at::linear(y, weight, bias));
+    } else {
+      const at::Tensor both = at::cat({y, embeddings}, 1);  // [n, 2H]
+      y = y + at::linear(at::silu(at::linear(both, weight, bias)), block.second.to(dtype));
+    }
+  }
+  return y;
+}
+
+}  // namespace medusa

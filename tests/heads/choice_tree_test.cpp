@@ -1,0 +1,224 @@
+#include "heads/choice_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+const std::filesystem::path kTrees = std::filesystem::path(MEDUSA_SHARED_DATA) / "trees";
+
+/// What the call complains about; empty if it does not.
+template <typename Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+class ChoiceTreeFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    file_ = folder_ / "a.yaml";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string error_reading(const std::string& text) {
+    std::ofstream(file_) << text;
+    const std::string error = error_of([&] { read_choice_tree(file_); });
+    const std::string path = file_.string();
+    return error.rfind(path, 0) == 0 ? "a.yaml" + error.substr(path.size()) : error;
+  }
+
+  std::filesystem::path folder_, file_;
+};
+
+TEST(ChoiceTree, BuffersOfThePublishedTreesAreAsKnown) {
+  if (!std::filesystem::exists(kTrees)) GTEST_SKIP() << "no ../shared/data";
+  const auto expected = nlohmann::json::parse(read_file(kTrees / "buffers.json"));
+  ASSERT_FALSE(expected.empty());
+  for (const auto& [name, buffers] : expected.items()) {
+    SCOPED_TRACE(name);
+    const TreeShape shape = import_choice_tree(kTrees / "published.json", name).shape();
+    auto ranks = buffers["rank"];
+    ranks[0] = -1;  // null: the root has none
+    EXPECT_EQ(nlohmann::json(shape.depths), buffers["depth"]);
+    EXPECT_EQ(nlohmann::json(shape.parents), buffers["parent"]);
+    EXPECT_EQ(nlohmann::json(shape.ranks), ranks);
+    EXPECT_EQ(nlohmann::json(shape.ancestors), buffers["mask"]);
+    EXPECT_EQ(nlohmann::json(shape.leaves), buffers["leaves"]);
+  }
+}
+
+TEST(ChoiceTree, ShippedTreeFilesAreThePublishedTrees) {
+  if (!std::filesystem::exists(kTrees)) GTEST_SKIP() << "no ../shared/data";
+  const auto published = nlohmann::json::parse(read_file(kTrees / "published.json"));
+  for (const auto& [name, entry] : published.items()) {
+    SCOPED_TRACE(name);
+    const auto file = std::filesystem::path(MEDUSA_SOURCE_DIR) / "configs/trees" / (name + ".yaml");
+    const ChoiceTree shipped = read_choice_tree(file);
+    const ChoiceTree imported = import_choice_tree(kTrees / "published.json", name);
+    EXPECT_EQ(shipped.paths, imported.paths);
+    EXPECT_EQ(shipped.source, imported.source);
+    EXPECT_EQ(shipped.top_k, imported.top_k);
+    EXPECT_TRUE(shipped.heads.empty());
+  }
+}
+
+TEST(ChoiceTree, NodesAreOrderedByLengthThenRanks) {
+  const ChoiceTree tree = make_choice_tree({{1}, {0, 1}, {0}, {0, 0}, {1, 0}}, 0, "test");
+  EXPECT_EQ(tree.paths, (std::vector<RankPath>{{0}, {1}, {0, 0}, {0, 1}, {1, 0}}));
+  EXPECT_EQ(tree.top_k, 2);
+  EXPECT_EQ(tree.num_nodes(), 6);
+  EXPECT_EQ(tree.depth(), 2);
+}
+
+TEST(ChoiceTree, TheRootAloneIsATree) {
+  const ChoiceTree tree = make_choice_tree({}, 1, "test");
+  EXPECT_EQ(tree.num_nodes(), 1);
+  EXPECT_EQ(tree.depth(), 0);
+  EXPECT_EQ(tree.shape().leaves, (std::vector<std::vector<int32_t>>{{0}}));
+}
+
+TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
+  ChoiceTree tree = make_choice_tree({{0}, {1}, {0, 0}}, 10, "test");
+  tree.heads = "sha256:4f0c";
+  tree.source = "a \"quoted\" source: with a colon";
+  tree.expected_tokens_per_step = Estimate{2.41, 2.375, 2.5};
+  tree.calibration = TreeCalibration{"2 cores",
+                                     300,
+                                     1000,
+                                     40,
+                                     {{0.5, 0.25}, {0.125, 0}},
+                                     {{{0}, 500}, {{0, 0}, 100}},
+                                     {{1, 1.0, 9.25}, {4, 1.75, 9.5}}};
+  write_choice_tree(file_, tree, "Made by: a test\nsecond line");
+  EXPECT_EQ(read_file(file_).rfind("# Made by: a test\n# second line\nformat: ", 0), 0U);
+  const ChoiceTree read = read_choice_tree(file_);
+  EXPECT_EQ(read.paths, tree.paths);
+  EXPECT_EQ(read.heads, tree.heads);
+  EXPECT_EQ(read.source, tree.source);
+  EXPECT_EQ(read.top_k, 10);
+  ASSERT_TRUE(read.expected_tokens_per_step && read.calibration);
+  EXPECT_DOUBLE_EQ(read.expected_tokens_per_step->low, 2.375);
+  EXPECT_EQ(read.calibration->machine, "2 cores");
+  EXPECT_EQ(read.calibration->head_accuracy, tree.calibration->head_accuracy);
+  ASSERT_EQ(read.calibration->sizes.size(), 2U);
+  EXPECT_DOUBLE_EQ(read.calibration->sizes[1].step_ms, 9.5);
+  ASSERT_EQ(read.calibration->path_counts.size(), 2U);
+  EXPECT_EQ(read.calibration->path_counts[1].path, (RankPath{0, 0}));
+  EXPECT_EQ(read.calibration->path_counts[1].count, 100);
+}
+
+const std::string kHead = "format: medusa-choice-tree\nversion: 1\ntop_k: 2\nnodes:\n";
+
+TEST_F(ChoiceTreeFile, RefusesAPathWithoutItsPrefix) {
+  EXPECT_EQ(error_reading(kHead + "  - [0]\n  - [1, 0]\n"),
+            "a.yaml:6: path [1, 0] is listed but its prefix [1] is not; add it or remove the path");
+}
+
+TEST_F(ChoiceTreeFile, RefusesARankBeyondTopK) {
+  EXPECT_EQ(
+      error_reading(kHead + "  - [0]\n  - [2]\n"),
+      "a.yaml:6: path [2] has the rank 2, expected ranks below top_k, which is 2; raise top_k "
+      "or remove the path");
+}
+
+TEST_F(ChoiceTreeFile, RefusesANegativeRank) {
+  EXPECT_EQ(error_reading(kHead + "  - [-1]\n"),
+            "a.yaml:5: path [-1] has the rank -1, expected ranks from 0; mend the path");
+}
+
+TEST_F(ChoiceTreeFile, RefusesARepeatedPath) {
+  EXPECT_EQ(error_reading(kHead + "  - [0]\n  - [1]\n  - [0]\n"),
+            "a.yaml:7: path [0] is listed twice, expected each path once; remove one of them");
+}
+
+TEST_F(ChoiceTreeFile, RefusesAnEmptyPath) {
+  EXPECT_EQ(error_reading(kHead + "  - []\n"),
+            "a.yaml:5: an empty path is listed, expected guess ranks like [0, 1]; remove it (the "
+            "root is always there)");
+}
+
+TEST_F(ChoiceTreeFile, RefusesAnotherFormat) {
+  EXPECT_EQ(error_reading("tokens: 3\n"),
+            "a.yaml:1: this is not a choice tree, expected 'format: medusa-choice-tree'; pass a "
+            "tree that 'medusa calibrate' wrote or one of configs/trees");
+}
+
+TEST_F(ChoiceTreeFile, RefusesAnotherVersion) {
+  EXPECT_EQ(error_reading("format: medusa-choice-tree\nversion: 2\ntop_k: 1\nnodes: []\n"),
+            "a.yaml:2: version 2 of the format, expected 1; calibrate again");
+}
+
+TEST_F(ChoiceTreeFile, RefusesAMissingTopK) {
+  EXPECT_EQ(error_reading("format: medusa-choice-tree\nversion: 1\nnodes: []\n"),
+            "a.yaml: 'top_k' is missing, expected the number of guesses kept per head; add it");
+}
+
+TEST_F(ChoiceTreeFile, RefusesAnUnknownKeyAndSuggests) {
+  EXPECT_EQ(error_reading(kHead + "  - [0]\nhead: x\n"),
+            "a.yaml:6: unknown key 'head' (did you mean 'heads'?)");
+}
+
+TEST_F(ChoiceTreeFile, RefusesCountsThatDoNotBelongToPaths) {
+  EXPECT_EQ(
+      error_reading(kHead + "  - [0]\ncalibration:\n  paths: [[0]]\n  counts: [1, 2]\n"),
+      "calibration: lists that belong together have different lengths, expected one count per "
+      "path and one tokens_per_step and step_ms per num_nodes; calibrate again");
+}
+
+TEST(ChoiceTree, RefusesFewerHeadsThanItsDepth) {
+  const ChoiceTree tree = make_choice_tree({{0}, {0, 0}, {0, 0, 0}}, 10, "test");
+  EXPECT_EQ(error_of([&] { check_tree_fits(tree, 3, "sha256:aa", "t.yaml"); }), "");
+  EXPECT_EQ(error_of([&] { check_tree_fits(tree, 2, "sha256:aa", "t.yaml"); }),
+            "t.yaml: path [0, 0, 0] needs 3 heads, the heads have 2; remove the deeper paths or "
+            "train more heads");
+}
+
+TEST(ChoiceTree, RefusesOtherHeads) {
+  ChoiceTree tree = make_choice_tree({{0}}, 10, "test");
+  tree.heads = "sha256:0123456789abcdef";
+  EXPECT_EQ(error_of([&] { check_tree_fits(tree, 2, "sha256:0123456789abcdef", "t.yaml"); }), "");
+  const std::string error =
+      error_of([&] { check_tree_fits(tree, 2, "sha256:fedcba9876543210", "t.yaml"); });
+  EXPECT_EQ(error,
+            "t.yaml: measured on the heads sha256:0123456789ab…, these heads are "
+            "sha256:fedcba987654…; calibrate again or pass the other heads");
+}
+
+TEST_F(ChoiceTreeFile, ImportsTupleListsOfMedusa) {
+  std::ofstream(file_) << "[(0,), (0, 0), (1,), (0, 1,)]\n";
+  EXPECT_EQ(import_choice_tree(file_, "").paths, (std::vector<RankPath>{{0}, {1}, {0, 0}, {0, 1}}));
+}
+
+TEST_F(ChoiceTreeFile, ImportNamesWhatIsWrong) {
+  std::ofstream(file_) << R"({"a": [[0]], "b": 3})";
+  const std::string advice =
+      ", expected a list of paths like [[0], [0, 1]], or names with such lists; pass another file "
+      "or name";
+  EXPECT_EQ(import_choice_tree(file_, "a").paths, (std::vector<RankPath>{{0}}));
+  EXPECT_EQ(error_of([&] { import_choice_tree(file_, "c"); }),
+            file_.string() + ": no tree is named 'c'" + advice);
+  EXPECT_EQ(error_of([&] { import_choice_tree(file_, "b"); }),
+            file_.string() + ": 'b' is something else" + advice);
+  std::ofstream(file_) << "nodes";
+  EXPECT_EQ(error_of([&] { import_choice_tree(file_, ""); }),
+            file_.string() + ": it is neither JSON nor a list of tuples" + advice);
+}
+
+}  // namespace
+}  // namespace medusa
