@@ -1,0 +1,230 @@
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "backbone/dequantise.h"
+#include "backbone/model_files.h"
+#include "backbone/tensor_check.h"
+#include "backbone/weights.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/gguf_file.h"
+#include "base/progress.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+/// A parameter's name in both kinds of files; {} stands for the layer.
+struct Name {
+  const char* hugging_face;
+  const char* gguf;
+};
+
+constexpr Name kEmbedding{"model.embed_tokens.weight", "token_embd.weight"};
+constexpr Name kFinalNorm{"model.norm.weight", "output_norm.weight"};
+constexpr Name kLmHead{"lm_head.weight", "output.weight"};
+constexpr Name kAttentionNorm{"model.layers.{}.input_layernorm.weight", "blk.{}.attn_norm.weight"};
+constexpr Name kQuery{"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"};
+constexpr Name kKey{"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"};
+constexpr Name kValue{"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"};
+constexpr Name kOutput{"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"};
+constexpr Name kMlpNorm{"model.layers.{}.post_attention_layernorm.weight",
+                        "blk.{}.ffn_norm.weight"};
+constexpr Name kGate{"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.weight"};
+constexpr Name kUp{"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"};
+constexpr Name kDown{"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"};
+
+/// GGUF turns dimensions 2i and 2i + 1 of a head together, Hugging Face i and i + D/2; the files
+/// differ in the order of a head's rows, so that both mean the same.
+/// @returns  the Hugging Face row of a GGUF row.
+int64_t unpermuted_row(int64_t row, int64_t head_size) {
+  const int64_t head = row / head_size, inside = row % head_size;
+  return head * head_size + inside % 2 * (head_size / 2) + inside / 2;
+}
+
+/// Converts a stored matrix row by row, so that no second copy of it exists in float32.
+/// @param out        [rows, columns] float32 or bfloat16 on the CPU, contiguous rows.
+/// @param head_size  > 0: the rows are GGUF's Q or K and are put in Hugging Face's order.
+void convert_rows(const StoredTensor& stored, at::Tensor out, int64_t head_size) {
+  const int64_t rows = out.size(0), columns = out.size(1);
+  const auto row_bytes = stored.bytes.size() / static_cast<size_t>(rows);
+  const bool is_float = out.scalar_type() == at::kFloat;
+  auto* floats = is_float ? out.data_ptr<float>() : nullptr;
+  auto* halves = is_float ? nullptr : out.data_ptr<at::BFloat16>();
+  at::parallel_for(0, rows, 16, [&](int64_t begin, int64_t end) {
+    std::vector<float> row(static_cast<size_t>(columns));
+    for (int64_t i = begin; i < end; ++i) {
+      dequantise(stored.type, stored.bytes.subspan(static_cast<size_t>(i) * row_bytes, row_bytes),
+                 row);
+      const int64_t target = (head_size > 0 ? unpermuted_row(i, head_size) : i) * columns;
+      for (int64_t j = 0; j < columns; ++j) {
+        const float value = row[static_cast<size_t>(j)];
+        if (is_float)
+          floats[target + j] = value;
+        else
+          halves[target + j] = at::BFloat16(value);  // rounds to nearest, ties to even
+      }
+    }
+  });
+}
+
+/// Takes each tensor of the files once, checks it, and puts it where it belongs.
+class Loader {
+ public:
+  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device)
+      : files_(files),
+        dtype_(dtype),
+        device_(device),
+        progress_("load", "tensors", static_cast<int64_t>(files.tensors.size())) {}
+
+  Weights load();
+
+ private:
+  std::string name_of(const Name& name, int64_t layer) const;
+  const StoredTensor& take(const std::string& name, at::IntArrayRef shape);
+  at::Tensor vector(const Name& name, int64_t layer, int64_t size);
+  at::Tensor matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns);
+  void fill(const Name& name, int64_t layer, at::Tensor out, bool rotary);
+  LayerWeights layer(int64_t index);
+  at::Tensor lm_head(const at::Tensor& embedding);
+  int64_t check_nothing_left();
+
+  const ModelFiles& files_;
+  at::ScalarType dtype_;
+  at::Device device_;
+  std::set<std::string> taken_;
+  Progress progress_;
+};
+
+std::string Loader::name_of(const Name& name, int64_t layer) const {
+  const std::string_view text = files_.layout == ModelLayout::Gguf ? name.gguf : name.hugging_face;
+  return fmt::format(fmt::runtime(text), layer);
+}
+
+const StoredTensor& Loader::take(const std::string& name, at::IntArrayRef shape) {
+  const auto found = files_.tensors.find(name);
+  if (found == files_.tensors.end())
+    throw UserError(
+        fmt::format("{}: has no tensor '{}', expected one of shape {}; copy or "
+                    "download the model again, or use another",
+                    files_.path.string(), name, shape_text(shape)));
+  const StoredTensor& stored = found->second;
+  if (!has_shape(stored.shape, shape))
+    throw UserError(
+        fmt::format("{}: tensor '{}' has shape {}, expected {} by the model's "
+                    "settings; use weights and settings of the same model",
+                    stored.file.string(), name, shape_text(stored.shape), shape_text(shape)));
+  taken_.insert(name);
+  progress_.update(static_cast<int64_t>(taken_.size()));
+  return stored;
+}
+
+at::Tensor Loader::vector(const Name& name, int64_t layer, int64_t size) {
+  const StoredTensor& stored = take(name_of(name, layer), {size});
+  at::Tensor out = at::empty({1, size}, at::kFloat);
+  convert_rows(stored, out, 0);
+  return out.view({size}).to(device_);
+}
+
+void Loader::fill(const Name& name, int64_t layer, at::Tensor out, bool rotary) {
+  const StoredTensor& stored = take(name_of(name, layer), out.sizes());
+  const bool permuted = rotary && files_.layout == ModelLayout::Gguf;
+  convert_rows(stored, out, permuted ? files_.config.head_size : 0);
+}
+
+at::Tensor Loader::matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns) {
+  at::Tensor out = at::empty({rows, columns}, dtype_);
+  fill(name, layer, out, false);
+  return out.to(device_);
+}
+
+LayerWeights Loader::layer(int64_t index) {
+  const ModelConfig& config = files_.config;
+  const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
+  const int64_t queries = config.num_heads * config.head_size;
+  const int64_t keys = config.num_kv_heads * config.head_size;
+  LayerWeights weights;
+  weights.attention_norm = vector(kAttentionNorm, index, hidden);
+  at::Tensor qkv = at::empty({queries + 2 * keys, hidden}, dtype_);
+  fill(kQuery, index, qkv.narrow(0, 0, queries), true);
+  fill(kKey, index, qkv.narrow(0, queries, keys), true);
+  fill(kValue, index, qkv.narrow(0, queries + keys, keys), false);
+  weights.qkv = qkv.to(device_);
+  weights.output = matrix(kOutput, index, hidden, queries);
+  weights.mlp_norm = vector(kMlpNorm, index, hidden);
+  at::Tensor gate_up = at::empty({2 * mlp, hidden}, dtype_);
+  fill(kGate, index, gate_up.narrow(0, 0, mlp), false);
+  fill(kUp, index, gate_up.narrow(0, mlp, mlp), false);
+  weights.gate_up = gate_up.to(device_);
+  weights.down = matrix(kDown, index, hidden, mlp);
+  return weights;
+}
+
+/// A tied model may still carry a copy of the embedding as its output; it must then be equal.
+at::Tensor Loader::lm_head(const at::Tensor& embedding) {
+  const ModelConfig& config = files_.config;
+  if (!config.tied_output) return matrix(kLmHead, 0, config.vocab_size, config.hidden_size);
+  const std::string name = name_of(kLmHead, 0);
+  if (!files_.tensors.contains(name)) return embedding;
+  const StoredTensor& copy = take(name, embedding.sizes());
+  const StoredTensor& original = files_.tensors.at(name_of(kEmbedding, 0));
+  if (copy.type != original.type || copy.bytes.size() != original.bytes.size() ||
+      std::memcmp(copy.bytes.data(), original.bytes.data(), copy.bytes.size()) != 0)
+    throw UserError(
+        fmt::format("{}: tensor '{}' differs from the embedding, but the model's "
+                    "settings say that they are the same; set tie_word_embeddings to "
+                    "false if it is meant to",
+                    copy.file.string(), name));
+  return embedding;
+}
+
+/// Old Hugging Face files carry the rotary frequencies, which follow from the settings: ignored.
+/// @returns  how many tensors were ignored.
+int64_t Loader::check_nothing_left() {
+  int64_t ignored = 0;
+  for (const auto& [name, stored] : files_.tensors) {
+    if (taken_.contains(name)) continue;
+    if (!name.ends_with(".rotary_emb.inv_freq"))
+      throw UserError(
+          fmt::format("{}: has a tensor '{}' of shape {}, which no part of a llama "
+                      "model uses; use weights and settings of the same model",
+                      stored.file.string(), name, shape_text(stored.shape)));
+    ++ignored;
+  }
+  return ignored;
+}
+
+Weights Loader::load() {
+  const ModelConfig& config = files_.config;
+  Weights weights;
+  weights.config = config;
+  weights.embedding = matrix(kEmbedding, 0, config.vocab_size, config.hidden_size);
+  for (int64_t i = 0; i < config.num_layers; ++i) weights.layers.push_back(layer(i));
+  weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
+  weights.lm_head = lm_head(weights.embedding);
+  const int64_t ignored = check_nothing_left();
+  weights.fingerprint = fingerprint_model(files_);
+  progress_.finish(ignored > 0 ? fmt::format("ignored {} rotary_emb.inv_freq", ignored) : "");
+  return weights;
+}
+
+}  // namespace
+
+Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device) {
+  MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
+  const ModelFiles files = open_model_files(model);
+  return Loader(files, dtype, device).load();
+}
+
+ModelConfig read_model_config(const fs::path& model) {
+  return fs::is_directory(model) ? read_hf_config(model) : read_gguf_config(GgufFile(model));
+}
+
+}  // namespace medusa
