@@ -118,6 +118,7 @@ void make_folder(const fs::path& path) {
   if (!fs::is_directory(path))
     throw UserError(fmt::format("{}: is a file, expected a folder; choose another output folder",
                                 path.string()));
+  if (::access(path.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {

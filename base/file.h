@@ -29,7 +29,7 @@ void replace_file(const std::filesystem::path& path,
                   const std::function<void(const std::filesystem::path&)>& write);
 
 /// Makes the folder and its parents.
-/// @throws UserError  it cannot be made, or something else has the name.
+/// @throws UserError  it cannot be made or written to, or something else has the name.
 void make_folder(const std::filesystem::path& path);
 
 /// Writes all bytes to an open file descriptor. name stands in the error message.

@@ -3,32 +3,39 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "data/sample.h"
+#include "data/shard_file.h"
 
 namespace medusa {
 
 /// All shards of a dataset as one list of samples, in shard order.
 ///
-/// Thread safety: const calls may run at the same time.
+/// Thread safety: const calls may run at the same time; opening is for one thread at a time.
 class DatasetReader {
  public:
-  /// Tokens are read into memory; hidden states stay on disk until hidden() asks for them.
+  /// Tokens are read into memory; hidden states stay in the mapped files until read_hidden() asks
+  /// for them.
   /// @throws UserError  no shard; a shard cut short, altered (checksum), of another version, or
-  /// made
-  ///                    with other settings than its neighbours; a gap between shards.
+  ///                    made with other settings than its neighbours; a gap between shards.
   explicit DatasetReader(const std::filesystem::path& folder);
-  ~DatasetReader();
 
   const DatasetInfo& info() const { return info_; }
   int64_t size() const { return static_cast<int64_t>(answer_starts_.size()); }  // samples
   int64_t num_answer_tokens() const { return num_answer_tokens_; }
+  int64_t num_prompts() const { return num_prompts_; }  // with those that gave no sample
+  int64_t num_shards() const { return static_cast<int64_t>(shards_.size()); }
+
+  /// False while `medusa distill` has more to write: the samples are then only the first ones.
+  bool complete() const { return shards_.back().header().last; }
 
   std::span<const TokenId> tokens(int64_t i) const;
+  std::span<const TokenId> answer(int64_t i) const {
+    return tokens(i).subspan(static_cast<size_t>(answer_start(i)));
+  }
   int64_t answer_start(int64_t i) const { return answer_starts_[static_cast<size_t>(i)]; }
   const std::string& prompt_id(int64_t i) const { return prompt_ids_[static_cast<size_t>(i)]; }
 
@@ -42,15 +49,25 @@ class DatasetReader {
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
-  struct Shards;
+  /// Where a sample's hidden rows lie.
+  struct HiddenRows {
+    size_t shard = 0;
+    int64_t first = 0;  // row
+  };
+  void check_follows(const ShardFile& shard, int64_t first) const;
+  void take(ShardFile& shard, size_t number);
+  std::string compute_fingerprint() const;
+
   DatasetInfo info_;
   std::string fingerprint_;
-  std::vector<TokenId> tokens_;   // all samples, one after the other
-  std::vector<int64_t> offsets_;  // [samples + 1] into tokens_
+  std::vector<TokenId> tokens_;      // all samples, one after the other
+  std::vector<int64_t> offsets_{0};  // [samples + 1] into tokens_
   std::vector<int64_t> answer_starts_;
   std::vector<std::string> prompt_ids_;
+  std::vector<HiddenRows> hidden_rows_;
   int64_t num_answer_tokens_ = 0;
-  std::unique_ptr<Shards> shards_;
+  int64_t num_prompts_ = 0;
+  std::vector<ShardFile> shards_;
 };
 
 }  // namespace medusa

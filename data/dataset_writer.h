@@ -4,46 +4,75 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "data/sample.h"
 
 namespace medusa {
 
-/// Samples come in any order, each with its index; sample i belongs to shard i / shard_size. A
-/// shard is written, flushed and renamed into place once all its samples are there, so a run that
-/// was killed continues with the shards that are missing and ends with the same bytes as an
-/// unbroken one.
+/// Samples come in any order, each with its index; sample i belongs to shard i / shard_size. Shards
+/// are sealed (written beside, flushed and renamed into place) in their order, each as soon as all
+/// its samples and all shards before it are there. So a run that was killed continues with the
+/// shards that are missing and ends with the same bytes as an unbroken one, and a dataset that ends
+/// after so many tokens ends at the same shard whatever was finished first.
 ///
-/// Thread safety: none.
+/// Memory: the samples of the shards that are not sealed yet. Thread safety: none; one writer per
+/// folder.
 class DatasetWriter {
  public:
-  /// Opens or continues the dataset in folder.
-  /// @param num_samples  of the whole dataset; the last shard may be shorter.
-  /// @throws UserError  the folder holds a dataset made with other settings, or cannot be written.
+  /// Opens or continues the dataset in folder; sealed shards are checked whole, and what a killed
+  /// run left half-written is removed.
+  /// @param num_samples        of the whole dataset; the last shard may be shorter.
+  /// @param max_answer_tokens  the dataset ends with the first shard at which this many answer
+  ///                           tokens are reached; 0: with sample num_samples - 1.
+  /// @throws UserError  the folder holds a dataset made with other settings, or a damaged one, or
+  ///                    cannot be written.
   DatasetWriter(std::filesystem::path folder, DatasetInfo info, int64_t num_samples,
-                int64_t shard_size);
+                int64_t shard_size, int64_t max_answer_tokens = 0);
 
-  /// True when the shard of sample i is sealed: it need not be generated again.
+  /// True when sample i need not be generated: its shard is sealed, or lies behind the end.
   bool has(int64_t i) const;
 
-  /// Takes sample i; seals its shard when it was the last one missing.
+  /// Takes sample i, which has() denies and which was not added before; seals what is complete.
   /// A sample without answer tokens (a prompt that was skipped) counts but is not stored.
   /// @throws UserError  the disk is full; sealed shards stay, the others are lost.
   void add(int64_t i, Sample sample);
 
+  /// True when the last shard is sealed; then every has(i) is true.
+  bool complete() const { return complete_; }
+
   int64_t num_samples() const { return num_samples_; }
+  int64_t max_answer_tokens() const { return max_answer_tokens_; }
+
+  /// Of the shards sealed so far, up to the first that is missing.
+  int64_t num_stored() const { return num_stored_; }                // samples with an answer
+  int64_t num_answer_tokens() const { return num_answer_tokens_; }  // tokens
 
  private:
-  void seal(int64_t shard);
+  struct Sealed {
+    int64_t samples = 0;
+    int64_t answer_tokens = 0;
+    bool last = false;
+  };
+  int64_t num_shards() const { return (num_samples_ + shard_size_ - 1) / shard_size_; }
+  int64_t count_of(int64_t shard) const;
+  bool ends_at(int64_t shard, int64_t answer_tokens) const;
+  void remove_leftovers() const;
+  void open_sealed();
+  void seal_complete_shards();
+  Sealed seal(int64_t shard);
 
   std::filesystem::path folder_;
   DatasetInfo info_;
   int64_t num_samples_;
   int64_t shard_size_;
-  std::set<int64_t> sealed_;
+  int64_t max_answer_tokens_;
+  std::map<int64_t, Sealed> sealed_;
   std::map<int64_t, std::map<int64_t, Sample>> open_;  // shard -> its samples so far
+  int64_t next_ = 0;  // every shard before this one is sealed and counted below
+  bool complete_ = false;
+  int64_t num_stored_ = 0;
+  int64_t num_answer_tokens_ = 0;
 };
 
 }  // namespace medusa

@@ -26,6 +26,7 @@ struct Sample {
 struct DatasetInfo {
   std::string backbone;   // fingerprint
   std::string tokenizer;  // fingerprint
+  std::string prompts;    // fingerprint of all prompts, in order: see fingerprint_prompts()
   std::string sampling;   // resolved distill settings, YAML text
   uint64_t seed = 0;
   int64_t vocab_size = 0;   // V

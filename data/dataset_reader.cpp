@@ -1,0 +1,114 @@
+#include "data/dataset_reader.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/fingerprint.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+/// The shards of the folder, which must be numbered from 0 without a gap.
+std::map<int64_t, fs::path> list_shards(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    throw UserError(fmt::format(
+        "{}: no such folder, expected a dataset; check the path or run `medusa distill` first",
+        folder.string()));
+  auto shards = find_shards(folder);
+  if (shards.empty())
+    throw UserError(
+        fmt::format("{}: holds no {}, expected a dataset; check the path or run `medusa distill` "
+                    "first",
+                    folder.string(), shard_name(0)));
+  int64_t expected = 0;
+  for (const auto& [number, path] : shards) {
+    if (number != expected)
+      throw UserError(fmt::format(
+          "{}: {} is missing before {}; run `medusa distill` again, which writes only what is "
+          "missing",
+          folder.string(), shard_name(expected), shard_name(number)));
+    ++expected;
+  }
+  return shards;
+}
+
+}  // namespace
+
+DatasetReader::DatasetReader(const fs::path& folder) {
+  for (const auto& [number, path] : list_shards(folder)) {
+    ShardFile shard(path);
+    if (shards_.empty()) info_ = shard.header().info;
+    check_follows(shard, num_prompts_);
+    num_prompts_ += shard.header().count;
+    take(shard, shards_.size());
+    shards_.push_back(std::move(shard));
+  }
+  num_answer_tokens_ = static_cast<int64_t>(tokens_.size());
+  for (const int64_t each : answer_starts_) num_answer_tokens_ -= each;
+  fingerprint_ = compute_fingerprint();
+}
+
+void DatasetReader::check_follows(const ShardFile& shard, int64_t first) const {
+  const std::string name = shard.path().string();
+  if (const auto difference = find_difference(shard.header().info, info_))
+    throw UserError(fmt::format(
+        "{}: made with {}, {} with {}; the shards are of different runs, distill into an empty "
+        "folder",
+        name, difference->left, shard_name(0), difference->right));
+  if (shard.header().first != first)
+    throw UserError(fmt::format(
+        "{}: begins with prompt {}, expected prompt {}; the shards are of different runs or were "
+        "renamed, distill into an empty folder",
+        name, shard.header().first, first));
+  if (!shards_.empty() && shards_.back().header().last)
+    throw UserError(fmt::format(
+        "{}: stands behind {}, which says it is the last; the shards are of different runs, "
+        "distill into an empty folder",
+        name, shards_.back().path().filename().string()));
+}
+
+void DatasetReader::take(ShardFile& shard, size_t number) {
+  ShardSamples samples = shard.take_samples();
+  const int64_t begin = offsets_.back();
+  for (size_t i = 0; i < samples.answer_start.size(); ++i) {
+    offsets_.push_back(begin + samples.offsets[i + 1]);
+    if (has_hidden()) hidden_rows_.push_back({number, samples.hidden_offsets[i]});
+  }
+  tokens_.insert(tokens_.end(), samples.tokens.begin(), samples.tokens.end());
+  answer_starts_.insert(answer_starts_.end(), samples.answer_start.begin(),
+                        samples.answer_start.end());
+  for (auto& id : samples.prompt_id) prompt_ids_.push_back(std::move(id));
+}
+
+std::string DatasetReader::compute_fingerprint() const {
+  Fingerprint fingerprint;
+  for (int64_t i = 0; i < size(); ++i) {
+    const auto ids = tokens(i);
+    fingerprint.add(static_cast<int64_t>(prompt_id(i).size())).add(prompt_id(i));
+    fingerprint.add(answer_start(i)).add(static_cast<int64_t>(ids.size()));
+    fingerprint.add({reinterpret_cast<const uint8_t*>(ids.data()), ids.size_bytes()});
+  }
+  return fingerprint.digest();
+}
+
+std::span<const TokenId> DatasetReader::tokens(int64_t i) const {
+  MEDUSA_ASSERT(i >= 0 && i < size(), i, size());
+  const auto begin = static_cast<size_t>(offsets_[static_cast<size_t>(i)]);
+  const auto end = static_cast<size_t>(offsets_[static_cast<size_t>(i) + 1]);
+  return std::span(tokens_).subspan(begin, end - begin);
+}
+
+void DatasetReader::read_hidden(int64_t i, std::span<uint16_t> out) const {
+  MEDUSA_ASSERT(has_hidden());
+  const auto expected = answer(i).size() * static_cast<size_t>(info_.hidden_size);
+  MEDUSA_ASSERT(out.size() == expected, i, out.size(), expected);
+  const HiddenRows& rows = hidden_rows_[static_cast<size_t>(i)];
+  shards_[rows.shard].read_hidden(rows.first, out);
+}
+
+}  // namespace medusa
