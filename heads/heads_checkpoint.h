@@ -1,4 +1,5 @@
-// Trained heads as a folder: heads.safetensors, manifest.yaml, and DONE, written last.
+// Trained heads as a folder: heads.safetensors, manifest.yaml (what HeadsManifest says),
+// settings.yaml (of the run), and DONE, written last.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,6 @@ namespace medusa {
 struct HeadQuality {
   double loss = 0;                          // mean cross-entropy, nats
   double top_1 = 0, top_5 = 0, top_10 = 0;  // shares of positions, 0 to 1
-
-  template <typename Fields>
-  void fields(Fields& f) {
-    f("loss", loss, "mean cross-entropy in nats");
-    f("top_1", top_1, "share of positions whose token is the first guess");
-    f("top_5", top_5, "share of positions whose token is among the first 5 guesses");
-    f("top_10", top_10, "share of positions whose token is among the first 10 guesses");
-  }
-  void validate() const {}
 };
 
 /// What the heads say of themselves.

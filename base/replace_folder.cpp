@@ -1,0 +1,83 @@
+#include "base/replace_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Without a trailing slash, which would make the name empty.
+fs::path plain(const fs::path& folder) {
+  const fs::path normal = folder.lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+/// Makes renames in the folder durable.
+void flush_folder(const fs::path& folder) {
+  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) return;  // the rename stands anyway, unless the machine stops right now
+  fsync(descriptor);
+  close(descriptor);
+}
+
+[[noreturn]] void fail(const fs::path& folder, int error) {
+  throw UserError(fmt::format(
+      "{}: cannot be put in place ({}), expected a folder that can be written; check its rights",
+      folder.string(), std::strerror(error)));
+}
+
+/// Puts the new folder where the old one is, in one move where the file system can swap.
+void take_place(const fs::path& fresh, const fs::path& folder) {
+  std::error_code ignored;
+  if (!fs::exists(folder)) {
+    if (std::rename(fresh.c_str(), folder.c_str()) != 0) fail(folder, errno);
+    return;
+  }
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(fresh, ignored);  // now the old one
+    return;
+  }
+  const fs::path old = folder.string() + ".old";
+  fs::remove_all(old, ignored);
+  if (std::rename(folder.c_str(), old.c_str()) != 0) fail(folder, errno);
+  if (std::rename(fresh.c_str(), folder.c_str()) != 0) fail(folder, errno);
+  fs::remove_all(old, ignored);
+}
+
+}  // namespace
+
+void replace_folder(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
+  const fs::path target = plain(folder);
+  if (fs::exists(target) && !fs::is_directory(target))
+    throw UserError(fmt::format(
+        "{}: a file has this name, expected a folder or nothing; move it or choose another folder",
+        target.string()));
+  const fs::path fresh = target.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(fresh, ignored);
+  make_folder(fresh);
+  try {
+    write(fresh);
+    flush_folder(fresh);
+    write_file(fresh / "DONE", "");
+    take_place(fresh, target);
+  } catch (const std::exception&) {
+    fs::remove_all(fresh, ignored);
+    throw;
+  }
+  flush_folder(target.parent_path());
+}
+
+bool folder_is_done(const fs::path& folder) { return fs::exists(folder / "DONE"); }
+
+}  // namespace medusa

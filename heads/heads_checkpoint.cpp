@@ -1,0 +1,209 @@
+#include "heads/heads_checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "backbone/safetensors.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "base/replace_folder.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "medusa-heads";
+constexpr int64_t kVersion = 1;
+constexpr const char* kTensors = "heads.safetensors";
+constexpr const char* kManifest = "manifest.yaml";
+constexpr const char* kSettings = "settings.yaml";
+constexpr const char* kKeptTokens = "kept_tokens";
+
+/// manifest.yaml, key by key.
+struct ManifestFields {
+  std::string format = kFormat;
+  int64_t version = kVersion;
+  HeadsManifest manifest;
+  std::vector<double> loss, top_1, top_5, top_10;  // [K] or empty
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("format", format, "");
+    f("version", version, "");
+    f("fingerprint", manifest.fingerprint, "of the heads");
+    f("backbone", manifest.backbone, "fingerprint of the backbone");
+    f("dataset", manifest.dataset, "fingerprint of the dataset");
+    f("step", manifest.step, "optimiser steps");
+    f("hidden_size", manifest.hidden_size, "H", at_least<int64_t>(1));
+    f("vocab_size", manifest.vocab_size, "V", at_least<int64_t>(1));
+    f.section("heads", manifest.config, "what the heads look like");
+    f("num_validation", manifest.num_validation, "validation positions");
+    f("loss", loss, "validation cross-entropy of each head, nats");
+    f("top_1", top_1, "share of positions where the first guess was right, by head");
+    f("top_5", top_5, "share where one of the first 5 was");
+    f("top_10", top_10, "share where one of the first 10 was");
+  }
+  void validate() const {}
+};
+
+/// Of config and tensors as they are stored.
+std::string fingerprint_of(const HeadsConfig& config, const SafetensorsFile& file) {
+  Fingerprint hash;
+  hash.add(write_config(config));
+  for (const SafetensorsEntry& entry : file.entries()) {
+    hash.add(entry.name).add(entry.dtype).add(static_cast<int64_t>(entry.shape.size()));
+    for (const int64_t size : entry.shape) hash.add(size);
+    hash.add(entry.bytes);
+  }
+  return hash.digest();
+}
+
+std::string manifest_text(const HeadsManifest& manifest) {
+  ManifestFields fields;
+  fields.manifest = manifest;
+  for (const HeadQuality& quality : manifest.quality) {
+    fields.loss.push_back(quality.loss);
+    fields.top_1.push_back(quality.top_1);
+    fields.top_5.push_back(quality.top_5);
+    fields.top_10.push_back(quality.top_10);
+  }
+  return write_config(fields);
+}
+
+void check_folder(const fs::path& folder) {
+  if (!fs::is_directory(folder))
+    throw UserError(fmt::format(
+        "{}: there is no such folder, expected trained heads; run 'medusa train' or pass another "
+        "folder",
+        folder.string()));
+  if (!folder_is_done(folder))
+    throw UserError(
+        fmt::format("{}: no DONE file, expected a folder that 'medusa train' finished; run 'medusa "
+                    "train' again "
+                    "or pass another folder",
+                    folder.string()));
+}
+
+/// Fills the tensors of heads, whose config and sizes are set.
+void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, at::Device device) {
+  const auto read = [&](const std::string& name, at::IntArrayRef shape) {
+    return read_tensor(file, name, at::kFloat, shape).to(device);
+  };
+  const int64_t h = heads.hidden_size;
+  for (int64_t head = 0; head < heads.config.num_heads; ++head) {
+    for (int64_t layer = 0; layer < heads.config.layers_per_head; ++layer) {
+      const bool root = heads.config.input == HeadInput::Root;
+      const std::string prefix = fmt::format("{}.layers.{}.", head, layer);
+      heads.blocks.push_back({read(prefix + "weight", {h, root ? 2 * h : h}),
+                              read(prefix + "bias", {h}),
+                              root ? read(prefix + "second", {h, h}) : at::Tensor()});
+    }
+    if (is_own(heads.config.output))
+      heads.outputs.push_back(read(fmt::format("{}.output", head), {heads.output_rows(), h}));
+  }
+}
+
+void read_kept_tokens(const SafetensorsFile& file, MedusaHeads& heads) {
+  const at::Tensor kept = read_tensor(file, kKeptTokens, at::kInt, {heads.config.output_size});
+  heads.kept_tokens.assign(kept.data_ptr<int32_t>(), kept.data_ptr<int32_t>() + kept.numel());
+  const auto& tokens = heads.kept_tokens;
+  if (tokens.front() < 0 || tokens.back() >= heads.vocab_size ||
+      std::adjacent_find(tokens.begin(), tokens.end(), std::greater_equal<>()) != tokens.end())
+    throw UserError(fmt::format(
+        "{}: '{}' is not an ascending list of tokens below {}, expected one; the file is damaged, "
+        "train again",
+        file.path().string(), kKeptTokens, heads.vocab_size));
+}
+
+void check_nothing_left(const SafetensorsFile& file, const MedusaHeads& heads) {
+  std::set<std::string> known;
+  for (const auto& [name, tensor] : named_parameters(heads)) known.insert(name);
+  if (!heads.kept_tokens.empty()) known.insert(kKeptTokens);
+  for (const SafetensorsEntry& entry : file.entries())
+    if (!known.contains(entry.name))
+      throw UserError(fmt::format(
+          "{}: tensor '{}' belongs to no part of these heads, expected only what manifest.yaml "
+          "describes; the folder is a mixture, train again",
+          file.path().string(), entry.name));
+}
+
+void check_backbone(const fs::path& folder, const HeadsManifest& manifest,
+                    const Weights& backbone) {
+  if (manifest.backbone != backbone.fingerprint)
+    throw UserError(
+        fmt::format("{}: trained on the backbone {}, the backbone given is {}; pass the other "
+                    "backbone or train "
+                    "heads for this one",
+                    folder.string(), short_fingerprint(manifest.backbone),
+                    short_fingerprint(backbone.fingerprint)));
+}
+
+}  // namespace
+
+void save_heads(const fs::path& folder, const MedusaHeads& heads, at::ScalarType dtype,
+                HeadsManifest& manifest) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [name, tensor] : named_parameters(heads))
+    tensors[name] = tensor.detach().to(at::kCPU, dtype).contiguous();
+  if (!heads.kept_tokens.empty()) tensors[kKeptTokens] = at::tensor(heads.kept_tokens, at::kInt);
+  manifest.config = heads.config;
+  manifest.hidden_size = heads.hidden_size;
+  manifest.vocab_size = heads.vocab_size;
+  replace_folder(folder, [&](const fs::path& fresh) {
+    write_tensors(fresh / kTensors, tensors, {{"format", "pt"}});
+    manifest.fingerprint = fingerprint_of(heads.config, SafetensorsFile(fresh / kTensors));
+    write_file(fresh / kManifest, manifest_text(manifest));
+    write_file(fresh / kSettings, manifest.settings);
+  });
+}
+
+HeadsManifest read_heads_manifest(const fs::path& folder) {
+  check_folder(folder);
+  const YamlFile yaml(folder / kManifest);
+  auto fields = read_config<ManifestFields>(yaml);
+  if (fields.format != kFormat || fields.version != kVersion)
+    throw UserError(fmt::format(
+        "{}: format '{}' version {}, expected '{}' version {}; train the heads again",
+        (folder / kManifest).string(), fields.format, fields.version, kFormat, kVersion));
+  const auto num_heads = static_cast<size_t>(fields.manifest.config.num_heads);
+  for (const auto* list : {&fields.top_1, &fields.top_5, &fields.top_10, &fields.loss})
+    if (!fields.loss.empty() && list->size() != num_heads)
+      throw UserError(fmt::format(
+          "{}: a list of measurements has {} numbers, expected one for each of {} heads; train the "
+          "heads again",
+          (folder / kManifest).string(), list->size(), num_heads));
+  for (size_t k = 0; k < fields.loss.size(); ++k)
+    fields.manifest.quality.push_back(
+        {fields.loss[k], fields.top_1[k], fields.top_5[k], fields.top_10[k]});
+  fields.manifest.settings = read_file(folder / kSettings);
+  return fields.manifest;
+}
+
+LoadedHeads load_heads(const fs::path& folder, const Weights& backbone) {
+  LoadedHeads loaded{{}, read_heads_manifest(folder)};
+  const HeadsManifest& manifest = loaded.manifest;
+  check_backbone(folder, manifest, backbone);
+  MedusaHeads& heads = loaded.heads;
+  heads.config = manifest.config;
+  heads.hidden_size = backbone.config.hidden_size;
+  heads.vocab_size = backbone.config.vocab_size;
+  const SafetensorsFile file(folder / kTensors);
+  if (is_truncated(heads.config.output)) read_kept_tokens(file, heads);
+  read_parameters(file, heads, backbone.lm_head.device());
+  check_nothing_left(file, heads);
+  if (const std::string found = fingerprint_of(heads.config, file); found != manifest.fingerprint)
+    throw UserError(fmt::format(
+        "{}: the heads have the fingerprint {}, manifest.yaml says {}; the folder was altered, "
+        "train "
+        "again or copy it anew",
+        folder.string(), short_fingerprint(found), short_fingerprint(manifest.fingerprint)));
+  return loaded;
+}
+
+}  // namespace medusa
