@@ -1,0 +1,110 @@
+#include "backbone/dequantise.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+std::vector<float> decode(GgmlType type, const std::vector<uint8_t>& blocks) {
+  const GgmlTypeInfo& info = ggml_type_info(type);
+  std::vector<float> out(blocks.size() / static_cast<size_t>(info.block_bytes) *
+                         static_cast<size_t>(info.block_size));
+  dequantise(type, blocks, out);
+  return out;
+}
+
+std::vector<uint8_t> from_hex(const std::string& text) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// Half-precision 0.5 is 0x3800, 2.0 is 0x4000, -1.0 is 0xbc00; stored low byte first.
+
+TEST(Dequantise, Q4_0IsScaleTimesNumberLessEight) {
+  std::vector<uint8_t> block(18, 0x88);
+  block[0] = 0x00, block[1] = 0x38;  // 0.5
+  block[2] = 0xf0;                   // number 0: 0, number 16: 15
+  std::vector<float> expected(32, 0.0f);
+  expected[0] = -4.0f;
+  expected[16] = 3.5f;
+  EXPECT_EQ(decode(GgmlType::Q4_0, block), expected);
+}
+
+TEST(Dequantise, Q4_1IsScaleTimesNumberPlusMinimum) {
+  std::vector<uint8_t> block(20, 0x00);
+  block[1] = 0x40;                   // 2.0
+  block[2] = 0x00, block[3] = 0xbc;  // -1.0
+  block[4 + 15] = 0x3a;              // number 15: 10, number 31: 3
+  std::vector<float> expected(32, -1.0f);
+  expected[15] = 19.0f;
+  expected[31] = 5.0f;
+  EXPECT_EQ(decode(GgmlType::Q4_1, block), expected);
+}
+
+TEST(Dequantise, Q5_0TakesTheFifthBitFromTheWord) {
+  std::vector<uint8_t> block(22, 0x00);
+  block[1] = 0x38;                   // 0.5
+  block[2] = 0x02, block[5] = 0x80;  // high bits of numbers 1 and 31
+  block[6 + 1] = 0x05;               // number 1: 16 + 5
+  block[6 + 15] = 0xf0;              // number 31: 16 + 15
+  std::vector<float> expected(32, -8.0f);
+  expected[1] = 2.5f;
+  expected[31] = 7.5f;
+  EXPECT_EQ(decode(GgmlType::Q5_0, block), expected);
+}
+
+TEST(Dequantise, Q5_1AddsTheMinimum) {
+  std::vector<uint8_t> block(24, 0x00);
+  block[1] = 0x40;                   // 2.0
+  block[2] = 0x00, block[3] = 0xbc;  // -1.0
+  block[6] = 0x01;                   // high bit of number 16
+  block[8] = 0x73;                   // number 0: 3, number 16: 16 + 7
+  std::vector<float> expected(32, -1.0f);
+  expected[0] = 5.0f;
+  expected[16] = 45.0f;
+  EXPECT_EQ(decode(GgmlType::Q5_1, block), expected);
+}
+
+TEST(Dequantise, Q8_0IsScaleTimesSignedByte) {
+  std::vector<uint8_t> block(34, 0x00);
+  block[1] = 0x38;  // 0.5
+  block[2] = 0x80;  // -128
+  block[33] = 0x7f;
+  std::vector<float> expected(32, 0.0f);
+  expected[0] = -64.0f;
+  expected[31] = 63.5f;
+  EXPECT_EQ(decode(GgmlType::Q8_0, block), expected);
+}
+
+TEST(Dequantise, AgreesBitForBitWithTheGgufPackage) {
+  const auto golden =
+      nlohmann::json::parse(read_file(MEDUSA_SOURCE_DIR "/tests/golden/dequantise.json"));
+  for (const GgmlType type : {GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::Q4_0,
+                              GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0}) {
+    const std::string name(ggml_type_info(type).name);
+    const auto numbers = decode(type, from_hex(golden.at(name).at("blocks")));
+    const auto expected = from_hex(golden.at(name).at("numbers"));
+    ASSERT_EQ(numbers.size() * sizeof(float), expected.size()) << name;
+    EXPECT_EQ(std::memcmp(numbers.data(), expected.data(), expected.size()), 0) << name;
+  }
+}
+
+TEST(Dequantise, KnowsWhatItCannotDo) {
+  EXPECT_TRUE(can_dequantise(GgmlType::Q4_1));
+  EXPECT_FALSE(can_dequantise(GgmlType::Q4_K));
+  EXPECT_FALSE(can_dequantise(GgmlType::F64));
+  std::vector<float> out(31);
+  EXPECT_THROW(dequantise(GgmlType::Q8_0, std::vector<uint8_t>(34), out), std::logic_error);
+}
+
+}  // namespace
+}  // namespace medusa

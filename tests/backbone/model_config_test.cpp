@@ -1,0 +1,234 @@
+#include "backbone/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/gguf_file.h"
+#include "tests/backbone/gguf_builder.h"
+#include "tests/backbone/temporary_folder.h"
+
+namespace medusa {
+namespace {
+using nlohmann::json;
+
+const json kConfig = {{"architectures", {"LlamaForCausalLM"}},
+                      {"model_type", "llama"},
+                      {"hidden_size", 48},
+                      {"intermediate_size", 96},
+                      {"num_hidden_layers", 2},
+                      {"num_attention_heads", 6},
+                      {"num_key_value_heads", 3},
+                      {"vocab_size", 100},
+                      {"max_position_embeddings", 256},
+                      {"rms_norm_eps", 1e-5},
+                      {"rope_theta", 20000.0},
+                      {"rope_scaling", nullptr},
+                      {"tie_word_embeddings", true},
+                      {"eos_token_id", 2},
+                      {"hidden_act", "silu"}};
+
+class ModelConfigTest : public testing::Test {
+ protected:
+  ModelConfig read(const json& config) const {
+    write_file(folder_.path() / "config.json", config.dump());
+    return read_hf_config(folder_.path());
+  }
+  /// The message for the config with one key changed; null counts as missing.
+  std::string error_with(const char* key, const json& value) const {
+    json config = kConfig;
+    config[key] = value;
+    return user_error(folder_, [&] { read(config); });
+  }
+  std::string error(const GgufBuilder& builder) const {
+    builder.write(folder_.path() / "a.gguf");
+    return user_error(folder_, [&] { read_gguf_config(GgufFile(folder_.path() / "a.gguf")); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+GgufBuilder tiny_gguf() {
+  GgufBuilder builder;
+  builder.set("general.architecture", "llama");
+  builder.set("llama.block_count", 2u);
+  builder.set("llama.embedding_length", 48u);
+  builder.set("llama.attention.head_count", 6u);
+  builder.set("llama.attention.head_count_kv", 3u);
+  builder.set("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  builder.set("llama.feed_forward_length", 96u);
+  builder.set("llama.context_length", 256u);
+  builder.set("tokenizer.ggml.eos_token_id", 2u);
+  builder.tensors["token_embd.weight"] = {GgmlType::F32, {48, 100}, std::string(48 * 100 * 4, 0)};
+  return builder;
+}
+
+constexpr const char* kHfRemedy =
+    "; use the config.json that came with the model, or another model";
+
+TEST_F(ModelConfigTest, ReadsConfigJson) {
+  const ModelConfig config = read(kConfig);
+  EXPECT_EQ(config.architecture, "llama");
+  EXPECT_EQ(config.num_layers, 2);
+  EXPECT_EQ(config.hidden_size, 48);
+  EXPECT_EQ(config.num_heads, 6);
+  EXPECT_EQ(config.num_kv_heads, 3);
+  EXPECT_EQ(config.head_size, 8);
+  EXPECT_EQ(config.mlp_size, 96);
+  EXPECT_EQ(config.vocab_size, 100);
+  EXPECT_EQ(config.context, 256);
+  EXPECT_EQ(config.norm_epsilon, 1e-5);
+  EXPECT_EQ(config.rope_base, 20000.0);
+  EXPECT_TRUE(config.tied_output);
+  EXPECT_EQ(config.eos, std::vector<TokenId>{2});
+}
+
+TEST_F(ModelConfigTest, KnowsWhatHuggingFaceLeavesOut) {
+  json config = kConfig;
+  for (const char* key :
+       {"num_key_value_heads", "rope_theta", "tie_word_embeddings", "rope_scaling"})
+    config.erase(key);
+  config["head_dim"] = 16;
+  config["eos_token_id"] = {2, 5};
+  config["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", 500.0}};
+  const ModelConfig read_config = read(config);
+  EXPECT_EQ(read_config.num_kv_heads, 6);
+  EXPECT_EQ(read_config.head_size, 16);
+  EXPECT_EQ(read_config.rope_base, 500.0);
+  EXPECT_FALSE(read_config.tied_output);
+  EXPECT_EQ(read_config.eos, (std::vector<TokenId>{2, 5}));
+  config.erase("rope_parameters");
+  EXPECT_EQ(read(config).rope_base, 10000.0);
+}
+
+TEST_F(ModelConfigTest, AddsTheEndTokensOfGenerationConfig) {
+  write_file(folder_.path() / "generation_config.json", R"({"eos_token_id": [2, 7]})");
+  EXPECT_EQ(read(kConfig).eos, (std::vector<TokenId>{2, 7}));
+}
+
+TEST_F(ModelConfigTest, RejectsConfigJsonThatIsMissingOrBroken) {
+  EXPECT_EQ(user_error(folder_, [&] { read_hf_config(folder_.path()); }),
+            "<>/config.json: no such file; check the path");
+  write_file(folder_.path() / "config.json", "{\"hidden");
+  EXPECT_EQ(user_error(folder_, [&] { read_hf_config(folder_.path()); }),
+            "<>/config.json: is not a JSON object; copy or download the file again");
+}
+
+TEST_F(ModelConfigTest, RejectsMissingMistypedAndImpossibleValues) {
+  const auto expect = [&](const char* key, const json& value, const std::string& message) {
+    EXPECT_EQ(error_with(key, value), "<>/config.json: " + message + kHfRemedy);
+  };
+  expect("hidden_size", nullptr, "'hidden_size' is missing, expected a whole number");
+  expect("hidden_size", "48", "'hidden_size' is \"48\", expected a whole number");
+  expect("hidden_size", 48.5, "'hidden_size' is 48.5, expected a whole number");
+  expect("rms_norm_eps", "small", "'rms_norm_eps' is \"small\", expected a number");
+  expect("tie_word_embeddings", 1, "'tie_word_embeddings' is 1, expected true or false");
+  expect("eos_token_id", {2, "x"},
+         "'eos_token_id' is [2,\"x\"], expected a token id or a list of token ids");
+  expect("num_hidden_layers", 0, "the number of layers is 0, expected 1 to 2147483647");
+  expect("num_attention_heads", 0, "the number of attention heads is 0, expected 1 to 2147483647");
+  expect("num_key_value_heads", 4,
+         "6 attention heads do not share 4 key/value heads evenly, expected a multiple");
+  expect("hidden_size", 50,
+         "the hidden size 50 is not a multiple of the 6 attention heads, and no head size is "
+         "given");
+  expect("head_dim", 7,
+         "the head size is 7, expected an even number: the rotary embedding turns pairs");
+  expect("rms_norm_eps", 0, "the norm's epsilon is 0, expected a small positive number");
+  expect("rope_theta", 1, "the rotary base is 1, expected a number above 1");
+  expect("eos_token_id", 100, "the end token is 100, expected an id below the vocabulary size 100");
+}
+
+TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
+  const auto expect = [&](const char* key, const json& value, const std::string& message) {
+    EXPECT_EQ(error_with(key, value), "<>/config.json: " + message + kHfRemedy);
+  };
+  expect("model_type", "gpt2",
+         "'model_type' is 'gpt2', expected llama, the only architecture that medusa runs");
+  expect(
+      "architectures", {"LlamaForSequenceClassification"},
+      "'architectures' is [\"LlamaForSequenceClassification\"], expected [\"LlamaForCausalLM\"]");
+  expect("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}},
+         "'rope_scaling' asks for 'llama3', a stretched rotary embedding that medusa does not run, "
+         "expected none");
+  expect("rope_scaling", {{"type", "linear"}, {"factor", 2.0}},
+         "'rope_scaling' asks for 'linear', a stretched rotary embedding that medusa does not run, "
+         "expected none");
+  expect("rope_parameters", {{"rope_type", "yarn"}},
+         "'rope_parameters' asks for 'yarn', a stretched rotary embedding that medusa does not "
+         "run, expected none");
+  expect("attention_bias", true,
+         "'attention_bias' is true, expected false: medusa runs layers without bias");
+  expect("mlp_bias", true, "'mlp_bias' is true, expected false: medusa runs layers without bias");
+  expect("hidden_act", "gelu", "'hidden_act' is 'gelu', expected silu");
+}
+
+TEST_F(ModelConfigTest, ReadsGgufMetadata) {
+  tiny_gguf().write(folder_.path() / "a.gguf");
+  const ModelConfig config = read_gguf_config(GgufFile(folder_.path() / "a.gguf"));
+  EXPECT_EQ(config.num_layers, 2);
+  EXPECT_EQ(config.hidden_size, 48);
+  EXPECT_EQ(config.num_heads, 6);
+  EXPECT_EQ(config.num_kv_heads, 3);
+  EXPECT_EQ(config.head_size, 8);
+  EXPECT_EQ(config.mlp_size, 96);
+  EXPECT_EQ(config.vocab_size, 100);
+  EXPECT_EQ(config.context, 256);
+  EXPECT_FLOAT_EQ(static_cast<float>(config.norm_epsilon), 1e-5f);
+  EXPECT_EQ(config.rope_base, 10000.0);
+  EXPECT_TRUE(config.tied_output);
+  EXPECT_EQ(config.eos, std::vector<TokenId>{2});
+}
+
+TEST_F(ModelConfigTest, RejectsGgufMetadataThatIsNotRun) {
+  const std::string where = "<>/a.gguf: ", remedy = "; use another model";
+  GgufBuilder builder = tiny_gguf();
+  builder.set("general.architecture", "qwen2");
+  EXPECT_EQ(error(builder), where +
+                                "'general.architecture' is 'qwen2', expected llama, the only "
+                                "architecture that medusa runs" +
+                                remedy);
+  builder = tiny_gguf();
+  builder.set("llama.rope.scaling.type", "yarn");
+  EXPECT_EQ(error(builder), where +
+                                "a stretched rotary embedding (scaling 'yarn') that medusa does "
+                                "not run, expected none" +
+                                remedy);
+  builder = tiny_gguf();
+  builder.set("llama.expert_count", 8u);
+  EXPECT_EQ(error(builder), where +
+                                "'llama.expert_count' is 8, a mixture of experts that medusa does "
+                                "not run, expected none" +
+                                remedy);
+  builder = tiny_gguf();
+  builder.set("llama.rope.dimension_count", 4u);
+  EXPECT_EQ(error(builder),
+            where + "'llama.rope.dimension_count' is 4, expected the head size 8" + remedy);
+  builder = tiny_gguf();
+  builder.set("tokenizer.ggml.eos_token_id", 100u);
+  EXPECT_EQ(error(builder), where +
+                                "'tokenizer.ggml.eos_token_id' is 100, expected an id below the "
+                                "vocabulary size 100" +
+                                remedy);
+  builder = tiny_gguf();
+  builder.set("llama.attention.head_count_kv", 4u);
+  EXPECT_EQ(error(builder), where +
+                                "6 attention heads do not share 4 key/value heads evenly, expected "
+                                "a multiple" +
+                                remedy);
+}
+
+TEST_F(ModelConfigTest, NamesTheMissingGgufKey) {
+  GgufBuilder builder = tiny_gguf();
+  builder.entries.erase("llama.block_count");
+  const std::string text = error(builder);
+  EXPECT_TRUE(text.starts_with("<>/a.gguf: ")) << text;
+  EXPECT_NE(text.find("'llama.block_count'"), std::string::npos) << text;
+  builder.set("llama.block_count", "two");
+  const std::string mistyped = error(builder);
+  EXPECT_NE(mistyped.find("'llama.block_count'"), std::string::npos) << mistyped;
+}
+
+}  // namespace
+}  // namespace medusa
