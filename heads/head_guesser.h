@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "backbone/llama.h"
+#include "backbone/kernels.h"
 #include "heads/medusa_heads.h"
 
 namespace medusa {

@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/check.h"
-#include "base/error.h"
 #include "base/random.h"
 
 namespace medusa {
@@ -40,6 +38,7 @@ HeadBlock make_block(const HeadsConfig& config, int64_t hidden_size, int64_t blo
 MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
                        std::vector<TokenId> kept_tokens, uint64_t seed) {
   MEDUSA_ASSERT(is_truncated(config.output) != kept_tokens.empty(), kept_tokens.size());
+  std::sort(kept_tokens.begin(), kept_tokens.end());  // then equal logits go to the lower id
   const at::Device device = backbone.lm_head.device();
   MedusaHeads heads{
       config, backbone.config.hidden_size, backbone.config.vocab_size, std::move(kept_tokens), {},
@@ -51,25 +50,6 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
     for (int64_t head = 0; head < config.num_heads; ++head)  // a copy each, never a shared one
       heads.outputs.push_back(shared_output(heads, backbone).to(at::kFloat, false, /*copy=*/true));
   return heads;
-}
-
-std::vector<TokenId> keep_frequent_tokens(std::span<const int64_t> counts, int64_t n) {
-  if (n > static_cast<int64_t>(counts.size()))
-    throw UserError(fmt::format(
-        "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens; set it to "
-        "at most {} or set 'output' to shared or own",
-        n, counts.size(), counts.size()));
-  std::vector<TokenId> tokens(counts.size());
-  std::iota(tokens.begin(), tokens.end(), 0);
-  const auto more_frequent = [&](TokenId a, TokenId b) {
-    const int64_t count_a = counts[static_cast<size_t>(a)],
-                  count_b = counts[static_cast<size_t>(b)];
-    return count_a != count_b ? count_a > count_b : a < b;
-  };
-  std::partial_sort(tokens.begin(), tokens.begin() + n, tokens.end(), more_frequent);
-  tokens.resize(static_cast<size_t>(n));
-  std::sort(tokens.begin(), tokens.end());
-  return tokens;
 }
 
 std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads) {

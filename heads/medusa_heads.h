@@ -14,7 +14,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,15 +49,10 @@ struct MedusaHeads {
 };
 
 /// Untrained heads on the backbone's device.
-/// @param kept_tokens  as keep_frequent_tokens gives them; empty unless the output is truncated.
+/// @param kept_tokens  different tokens, in any order; empty unless the output is truncated.
 /// @param seed         of the random start of W1.
 MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
                        std::vector<TokenId> kept_tokens, uint64_t seed);
-
-/// The n tokens with the largest counts, ascending; of equal counts the lower id.
-/// @param counts  [V] how often each token occurs.
-/// @throws UserError  n is more than V.
-std::vector<TokenId> keep_frequent_tokens(std::span<const int64_t> counts, int64_t n);
 
 /// For each token its output row; -1: the output cannot guess it. [V]
 std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads);
