@@ -27,7 +27,7 @@ at::Tensor multiply_packed(const at::Tensor& x, const at::Tensor& packed) {
   static const auto op = c10::Dispatcher::singleton()
                              .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
                              .typed<Signature>();
-  return op.call(x, packed, std::nullopt, "none", {}, "");
+  return op.call(x, packed, std::nullopt, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "backbone/rms_norm.h"
 
-#include <ATen/ops/mean.h>
-#include <ATen/ops/rsqrt.h>
+#include <ATen/ATen.h>
 
 namespace medusa {
 
