@@ -114,10 +114,11 @@ void write_file(const fs::path& path, std::span<const std::string_view> parts) {
 void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) fail_to_write(path, error.value());
-  if (!fs::is_directory(path))
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_directory(path, ignored))
     throw UserError(fmt::format("{}: is a file, expected a folder; choose another output folder",
                                 path.string()));
+  if (error) fail_to_write(path, error.value());
   if (::access(path.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
 }
 
