@@ -1,0 +1,51 @@
+// One answer: decoding, detokenising as it goes, stop strings, numbers about it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "infer/decoder.h"
+#include "tools/session.h"
+
+namespace medusa {
+
+struct TokenLogprobs {
+  double chosen = 0;                                // log p of the emitted token
+  std::vector<std::pair<TokenId, double>> largest;  // the target's most probable tokens, best first
+};
+
+struct Answer {
+  std::string text;                     // special tokens and stop strings left out
+  std::vector<TokenId> tokens;          // as decoded, the end token included
+  std::vector<TokenLogprobs> logprobs;  // one per token; empty if not asked for
+  DecodeStats stats;
+  DecodeTimes times;
+  bool stopped_by_text = false;  // a stop string ended it
+};
+
+struct AnswerOptions {
+  int32_t max_new_tokens = 256;
+  std::vector<std::string> stop;
+  int64_t logprobs =
+      0;  // how many of the most probable tokens to keep; 0: none, not even the chosen
+  uint64_t seed = 1;
+  std::function<void(std::string_view)> show;  // gets the text piece by piece; may be empty
+};
+
+/// Everything that decodes: target, rule and drafter, kept by reference.
+struct Engine {
+  TargetModel& target;
+  const AcceptanceRule& rule;
+  const DrafterFactory& make_drafter;
+};
+
+/// @throws UserError  the prompt does not fit into the cache.
+Answer answer(const Session& session, const Engine& engine, std::vector<TokenId> prompt,
+              const AnswerOptions& options);
+
+/// "eos", "length", "context", "stop" or "interrupted".
+const char* finish_name(const Answer& answer);
+
+}  // namespace medusa

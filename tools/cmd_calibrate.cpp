@@ -1,0 +1,173 @@
+// medusa calibrate: measures which guesses are right and what a step costs, and writes the choice
+// tree.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "data/dataset_reader.h"
+#include "heads/head_statistics.h"
+#include "heads/heads_checkpoint.h"
+#include "heads/tree_search.h"
+#include "tools/command.h"
+#include "tools/hidden_rows.h"
+#include "tools/session.h"
+#include "tools/step_timer.h"
+#include "train/sample_split.h"
+
+namespace medusa {
+namespace {
+
+/// Guesses at every root of the validation answers.
+HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset, HiddenRows& hidden,
+                       HeadGuesser& guesser) {
+  const SampleSplit split =
+      split_samples(dataset.size(), config.train.config.validation_fraction, config.seed);
+  if (split.validation.empty())
+    throw UserError(fmt::format(
+        "{}: train.validation_fraction is {}, found no validation samples, expected some; raise it "
+        "and train again",
+        config.dataset_folder().string(), number_text(config.train.config.validation_fraction)));
+  HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
+  Progress progress("count guesses", "positions", 0);
+  for (const int64_t sample : split.validation) {
+    if (statistics.num_positions() >= config.calibrate.positions || interrupted()) break;
+    const auto answer =
+        dataset.tokens(sample).subspan(static_cast<size_t>(dataset.answer_start(sample)));
+    const HeadGuesses& guesses =
+        guesser.guess(hidden.of(sample), answer);  // row i: state before root answer[i]
+    statistics.add_answer(guesses.tokens, answer);
+    progress.update(statistics.num_positions());
+  }
+  progress.finish();
+  if (statistics.num_positions() == 0)
+    throw UserError(
+        fmt::format("{}: validation answers are all shorter than the {} heads, expected longer "
+                    "ones; distil more text",
+                    config.dataset_folder().string(), guesser.num_heads()));
+  return statistics;
+}
+
+/// The tokens before the timed step: validation text, one answer after the other.
+std::vector<TokenId> context_tokens(const DatasetReader& dataset, size_t length) {
+  std::vector<TokenId> tokens;
+  for (int64_t i = 0; tokens.size() < length; i = (i + 1) % dataset.size()) {
+    const auto sample = dataset.tokens(i);
+    tokens.insert(tokens.end(), sample.begin(), sample.end());
+  }
+  tokens.resize(length);
+  return tokens;
+}
+
+std::vector<int32_t> sizes_up_to(int64_t most) {
+  std::vector<int32_t> sizes;
+  for (const int32_t n : {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64})
+    if (n < most) sizes.push_back(n);
+  sizes.push_back(static_cast<int32_t>(most));
+  return sizes;
+}
+
+TreeCalibration describe(const HeadStatistics& statistics, const std::vector<PathValue>& paths) {
+  TreeCalibration out;
+  out.num_positions = statistics.num_positions();
+  out.num_answers = statistics.num_answers();
+  for (const auto& counts : statistics.head_counts()) {
+    auto& accuracy = out.head_accuracy.emplace_back();
+    for (const int64_t count : counts)
+      accuracy.push_back(static_cast<double>(count) / static_cast<double>(out.num_positions));
+  }
+  for (const PathValue& path : paths) out.path_counts.push_back({path.path, path.count});
+  return out;
+}
+
+ChoiceTree calibrate(const RunConfig& config) {
+  const DatasetReader dataset(config.dataset_folder());
+  Session session = open_session(config.backbone);
+  Llama& llama = *session.llama;
+  const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
+  const CalibrateSection& settings = config.calibrate;
+  HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
+
+  HiddenRows hidden(dataset, llama);
+  const HeadStatistics statistics = collect(config, dataset, hidden, guesser);
+  const int64_t most = settings.nodes.value_or(settings.max_nodes);
+  const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);
+  std::vector<RankPath> paths;
+  for (const PathValue& each : ranked) paths.push_back(each.path);
+
+  const auto context =
+      static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, session.context - 64)));
+  BackboneTarget target(llama, 1, session.context);
+  const auto largest = static_cast<int64_t>(paths.size()) + 1;
+  const StepTimes times = time_steps(target, guesser, paths, context_tokens(dataset, context),
+                                     sizes_up_to(largest), settings.repeats);
+  const std::vector<double> step_ms = interpolate_ms(times);
+  const std::vector<double> expected = expected_tokens_per_step(ranked);
+
+  TreeCalibration calibration = describe(statistics, ranked);
+  calibration.machine = machine_text(llama);
+  calibration.context = static_cast<int64_t>(context);
+  for (size_t i = 0; i < step_ms.size(); ++i)
+    calibration.sizes.push_back({static_cast<int32_t>(i) + 1, expected[i], step_ms[i]});
+  const auto chosen =
+      static_cast<size_t>(settings.nodes ? largest : choose_size(calibration.sizes).num_nodes);
+
+  ChoiceTree tree =
+      make_choice_tree({paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(chosen - 1)},
+                       static_cast<int32_t>(settings.top_k), config.tree_file().string());
+  tree.heads = loaded.manifest.fingerprint;
+  tree.expected_tokens_per_step = measure_tree(statistics, tree.paths, Random(config.seed));
+  tree.calibration = std::move(calibration);
+  return tree;
+}
+
+void report(const ChoiceTree& tree, const RunConfig& config, bool json) {
+  const auto& sizes = tree.calibration->sizes;
+  const TreeSizePoint& plain = sizes.front();
+  const TreeSizePoint& chosen = sizes[static_cast<size_t>(tree.num_nodes()) - 1];
+  const Estimate& expected = *tree.expected_tokens_per_step;
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"tree", config.tree_file().string()},
+                                      {"nodes", tree.num_nodes()},
+                                      {"depth", tree.depth()},
+                                      {"expected_tokens_per_step", expected.value},
+                                      {"low", expected.low},
+                                      {"high", expected.high},
+                                      {"step_ms", chosen.step_ms},
+                                      {"plain_step_ms", plain.step_ms}}
+                           .dump());
+    return;
+  }
+  fmt::print(
+      stderr,
+      "tree of {} nodes, depth {}: expects {:.2f} tokens per step (95 %: {:.2f} to {:.2f})\n",
+      tree.num_nodes(), tree.depth(), expected.value, expected.low, expected.high);
+  fmt::print(stderr,
+             "a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
+             chosen.step_ms, plain.step_ms, expected.value * plain.step_ms / chosen.step_ms);
+  fmt::print(stderr, "tree: {}\n", config.tree_file().string());
+}
+
+void run(const CommonOptions& options) {
+  const RunConfig config = read_run_config(options);
+  const ChoiceTree tree = calibrate(config);
+  if (interrupted()) return;
+  write_choice_tree(config.tree_file(), tree,
+                    "Made by: medusa calibrate --config " + options.config);
+  report(tree, config, options.json);
+}
+
+}  // namespace
+
+Command calibrate_command() {
+  return {"calibrate",
+          "measure the heads and this machine, and write the choice tree",
+          {"backbone", "train", "calibrate", "generate"},
+          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+}
+
+}  // namespace medusa

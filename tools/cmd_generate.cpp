@@ -1,0 +1,186 @@
+// medusa generate: answers a prompt or a file of questions; --compare times plain against Medusa.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "data/prompts.h"
+#include "tools/answer.h"
+#include "tools/command.h"
+#include "tools/compare.h"
+#include "tools/drafting.h"
+#include "tools/report/report.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+struct GenerateOptions {
+  std::string prompt;
+  std::string questions;
+  int64_t limit = 0;
+  int64_t logprobs = 0;
+  bool compare = false;
+};
+
+/// A question with its chat template around it.
+struct Question {
+  std::string id;
+  std::string text;
+  std::vector<TokenId> tokens;
+};
+
+std::vector<Question> read_questions(const GenerateOptions& options, const Session& session) {
+  std::vector<Question> out;
+  if (!options.prompt.empty())
+    out.push_back({"prompt", options.prompt, session.encode({{"user", options.prompt}})});
+  if (!options.questions.empty())
+    for (const Prompt& prompt : read_prompts(options.questions))
+      out.push_back({prompt.id, prompt.messages.back().content, session.encode(prompt.messages)});
+  if (out.empty())
+    throw UserError("generate: no prompt given, expected --prompt TEXT or --questions FILE");
+  if (options.limit > 0 && out.size() > static_cast<size_t>(options.limit))
+    out.resize(static_cast<size_t>(options.limit));
+  const size_t before = out.size();
+  std::erase_if(out, [&](const Question& q) {
+    return static_cast<int64_t>(q.tokens.size()) >= session.context;
+  });
+  if (out.size() < before)
+    fmt::print(stderr,
+               "{} of {} prompts are longer than the context of {} tokens and are skipped\n",
+               before - out.size(), before, session.context);
+  if (out.empty())
+    throw UserError(
+        fmt::format("generate: every prompt is longer than the context of {} tokens, expected "
+                    "shorter ones; raise backbone.context",
+                    session.context));
+  return out;
+}
+
+nlohmann::json answer_json(const Question& question, const Answer& answer) {
+  nlohmann::json out{{"id", question.id},
+                     {"prompt", question.text},
+                     {"text", answer.text},
+                     {"tokens", answer.tokens},
+                     {"finish", finish_name(answer)},
+                     {"stats",
+                      {{"steps", answer.stats.steps},
+                       {"emitted", answer.stats.emitted},
+                       {"proposed", answer.stats.proposed},
+                       {"accepted", answer.stats.accepted},
+                       {"prefill_s", answer.times.prefill_s},
+                       {"decode_s", answer.times.decode_s()}}}};
+  for (const TokenLogprobs& token : answer.logprobs) {
+    nlohmann::json row{{"logprob", token.chosen}};
+    for (const auto& [id, logprob] : token.largest)
+      row["top"].push_back({{"id", id}, {"logprob", logprob}});
+    out["logprobs"].push_back(std::move(row));
+  }
+  return out;
+}
+
+void print_summary(const Answer& answer, bool lossless) {
+  const double seconds = answer.times.decode_s();
+  fmt::print(
+      stderr, "{} tokens, {:.1f} tokens/s, {:.2f} tokens per step, prompt read in {:.0f} ms{}{}\n",
+      answer.stats.emitted, static_cast<double>(answer.stats.emitted) / seconds,
+      static_cast<double>(answer.stats.emitted) / static_cast<double>(answer.stats.steps),
+      answer.times.prefill_s * 1000, lossless ? "" : ", not lossless",
+      answer.stats.finish == FinishReason::Context ? "; the context is full, which ended the text"
+                                                   : "");
+}
+
+void generate_answers(const RunConfig& config, const GenerateOptions& options,
+                      const Session& session, bool json) {
+  const std::vector<Question> questions = read_questions(options, session);
+  const InferConfig& infer = config.generate.infer;
+  const LoadedDrafting drafting = load_drafting(config, infer.drafter, *session.llama);
+  const auto rule = make_rule(infer);
+  const DrafterFactory make_drafter = make_drafter_factory(infer.drafter, drafting.parts());
+  BackboneTarget target(*session.llama, 1, session.context);
+  AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
+                     .stop = config.generate.stop,
+                     .logprobs = options.logprobs,
+                     .seed = config.seed,
+                     .show = {}};
+  if (!json)
+    each.show = [](std::string_view piece) {
+      std::fwrite(piece.data(), 1, piece.size(), stdout);
+      std::fflush(stdout);
+    };
+  nlohmann::json all = nlohmann::json::array();
+  for (const Question& question : questions) {
+    if (interrupted()) break;
+    if (!json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
+    const Answer result = answer(session, {target, *rule, make_drafter}, question.tokens, each);
+    if (json)
+      all.push_back(answer_json(question, result));
+    else
+      fmt::print("\n");
+    print_summary(result, rule->lossless());
+  }
+  if (json)
+    fmt::print("{}\n", nlohmann::json{{"answers", all},
+                                      {"lossless", rule->lossless()},
+                                      {"heads", drafting.heads},
+                                      {"backbone", session.llama->weights().fingerprint}}
+                           .dump());
+}
+
+void compare_methods(const RunConfig& config, const GenerateOptions& options,
+                     const Session& session, bool json) {
+  std::vector<std::vector<TokenId>> prompts;
+  for (Question& question : read_questions(options, session))
+    prompts.push_back(std::move(question.tokens));
+  const LoadedDrafting drafting = load_drafting(config, DrafterKind::Medusa, *session.llama);
+  const Comparison comparison = compare(config, session, drafting, prompts);
+  const nlohmann::json out = comparison_json(comparison, config, session);
+  make_folder(config.run);
+  write_file(config.compare_file(), out.dump(1) + "\n");
+  write_run_report(config.run, config.report_file());
+  if (json)
+    fmt::print("{}\n", out.dump());
+  else
+    fmt::print("{}report: {}        numbers: {}\n", comparison_table(comparison),
+               config.report_file().string(), config.compare_file().string());
+}
+
+void run(const CommonOptions& common, const GenerateOptions& options) {
+  const RunConfig config = read_run_config(common);
+  const Session session = open_session(config.backbone);
+  if (options.compare)
+    compare_methods(config, options, session, common.json);
+  else
+    generate_answers(config, options, session, common.json);
+}
+
+}  // namespace
+
+Command generate_command() {
+  return {"generate",
+          "answer a prompt, or compare plain and Medusa decoding",
+          {"backbone", "generate"},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<GenerateOptions>();
+            app.add_option("--prompt", options->prompt, "the user's message");
+            app.add_option("--questions", options->questions,
+                           "file of prompts (.jsonl); each is answered by itself");
+            app.add_option("--limit", options->limit, "only the first N questions")
+                ->check(CLI::PositiveNumber);
+            app.add_option(
+                   "--logprobs", options->logprobs,
+                   "with --json: log-probabilities of each token and of the N most probable ones")
+                ->check(CLI::Range(1, 100));
+            app.add_flag("--compare", options->compare,
+                         "decode every prompt plainly and with Medusa, alternately; print a table "
+                         "and write the report");
+            return [options, &common] { run(common, *options); };
+          }};
+}
+
+}  // namespace medusa

@@ -1,0 +1,24 @@
+// medusa report: writes the run's page of pictures anew.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/command.h"
+#include "tools/report/report.h"
+
+namespace medusa {
+
+Command report_command() {
+  return {"report",
+          "write the run's page of curves, tree and numbers",
+          {"backbone"},
+          [](CLI::App&, const CommonOptions& options) {
+            return [&options] {
+              const RunConfig config = read_run_config(options);
+              write_run_report(config.run, config.report_file());
+              fmt::print("report: {}\n", config.report_file().string());
+            };
+          }};
+}
+
+}  // namespace medusa

@@ -1,0 +1,77 @@
+// medusa train: fits heads to the run's dataset.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "data/dataset_reader.h"
+#include "tools/command.h"
+#include "tools/session.h"
+#include "train/trainer.h"
+
+namespace medusa {
+namespace {
+
+void report(const TrainResult& result, const std::filesystem::path& heads, bool json) {
+  if (json) {
+    nlohmann::json out{{"heads", heads.string()},       {"complete", result.complete},
+                       {"steps", result.steps},         {"loss", result.loss},
+                       {"positions", result.positions}, {"seconds", result.seconds}};
+    for (const HeadQuality& head : result.validation)
+      out["validation"].push_back({{"loss", head.loss},
+                                   {"top_1", head.top_1},
+                                   {"top_5", head.top_5},
+                                   {"top_10", head.top_10}});
+    fmt::print("{}\n", out.dump());
+    return;
+  }
+  fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s\n", result.steps,
+             result.loss,
+             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0);
+  for (size_t k = 0; k < result.validation.size(); ++k) {
+    const HeadQuality& head = result.validation[k];
+    fmt::print(stderr, "head {}: top-1 {:.3f}  top-5 {:.3f}  top-10 {:.3f}\n", k, head.top_1,
+               head.top_5, head.top_10);
+  }
+  if (result.complete)
+    fmt::print(stderr, "heads: {}\n", heads.string());
+  else
+    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+}
+
+void run(const CommonOptions& options) {
+  RunConfig config = read_run_config(options);
+  config.train.config.seed = config.seed;
+  const Placement placement = place(config.backbone);
+  const DatasetReader dataset(config.dataset_folder());
+  const bool cached = config.train.config.hidden == HiddenFrom::Cached ||
+                      (config.train.config.hidden == HiddenFrom::Auto && dataset.has_hidden());
+  Weights weights = load_weights(config.backbone.model, placement.dtype, placement.device);
+  std::unique_ptr<Llama> llama;
+  Weights ends = weights;  // shares the tensors; training reads embedding and LM head
+  ends.layers.clear();
+  if (!cached) llama = std::make_unique<Llama>(std::move(weights));
+  weights.layers.clear();
+
+  const TrainInputs inputs{dataset,
+                           ends,
+                           llama.get(),
+                           config.heads_folder(),
+                           config.train_folder(),
+                           write_config(config)};
+  const TrainResult result = train_heads(config.train.config, config.train.heads, inputs);
+  report(result, config.heads_folder(), options.json);
+}
+
+}  // namespace
+
+Command train_command() {
+  return {"train",
+          "train Medusa heads on the dataset",
+          {"backbone", "train"},
+          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+}
+
+}  // namespace medusa

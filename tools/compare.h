@@ -1,0 +1,50 @@
+// Plain and speculative decoding side by side on the same prompts, alternately.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "infer/infer_config.h"
+#include "tools/drafting.h"
+#include "tools/session.h"
+
+namespace medusa {
+
+/// One row of the table.
+struct MethodResult {
+  std::string drafter;
+  std::string rule;
+  double temperature = 0;
+  double tokens_per_s = 0;     // emitted / decode seconds, over all prompts; prefill is not in it
+  double tokens_per_step = 0;  // emitted / steps (the paper's acceleration rate)
+  double step_overhead = 0;    // seconds per step / seconds per plain step
+  double speedup = 0;          // tokens_per_s / plain tokens_per_s
+  double speedup_low = 0, speedup_high = 0;  // quartiles of the ratio prompt by prompt
+  int64_t same_text = 0;  // prompts whose tokens equal plain decoding's; of lossless rules only
+  bool lossless = true;
+  std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
+  DecodeTimes times;                      // summed over all prompts
+};
+
+struct Comparison {
+  std::vector<MethodResult> methods;  // plain first
+  int64_t num_prompts = 0;            // that were decoded by every method
+  std::string dtype;
+  bool complete = true;  // false: interrupted, only the prompts so far
+};
+
+/// Decodes each prompt once with every method in turn: plain greedy, Medusa greedy, Medusa typical.
+/// The first prompt is decoded once more beforehand, uncounted.
+/// @throws UserError  no prompt fits into the context.
+Comparison compare(const RunConfig& config, const Session& session, const LoadedDrafting& drafting,
+                   const std::vector<std::vector<TokenId>>& prompts);
+
+/// The table as it is printed.
+std::string comparison_table(const Comparison& comparison);
+
+/// The contents of compare.json.
+nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& config,
+                               const Session& session);
+
+}  // namespace medusa

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The main job on a real model: sets up, builds, then SmolLM2-135M-Instruct writes its own training text, Medusa heads
+# are trained on it, their choice tree is calibrated for this machine, and plain and Medusa decoding run side by side.
+# A second run does only what is missing; remove runs/demo to start over. Arguments are settings, e.g. train.epochs=1
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/setup.sh
+tools/get_demo_model.sh >/dev/null
+cmake --preset release >/dev/null
+cmake --build --preset release --target medusa
+
+settings=()
+for setting in "$@"; do settings+=(--set "$setting"); done
+medusa() { build/release/medusa "$1" --config configs/demo.yaml "${settings[@]}" "${@:2}"; }
+
+medusa distill
+medusa train
+medusa calibrate
+medusa generate --compare --questions configs/demo_questions.jsonl

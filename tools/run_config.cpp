@@ -1,0 +1,24 @@
+#include "tools/run_config.h"
+
+#include "base/error.h"
+
+namespace medusa {
+
+void RunConfig::validate() const {
+  if (backbone.model.empty())
+    throw UserError(
+        "backbone.model is not set, expected a .gguf file or a model folder; add it to the YAML or "
+        "give --set backbone.model=PATH");
+}
+
+std::filesystem::path RunConfig::heads_folder() const {
+  return generate.heads ? std::filesystem::path(*generate.heads)
+                        : std::filesystem::path(run) / "heads";
+}
+
+std::filesystem::path RunConfig::tree_file() const {
+  return generate.tree ? std::filesystem::path(*generate.tree)
+                       : std::filesystem::path(run) / "tree.yaml";
+}
+
+}  // namespace medusa

@@ -1,0 +1,179 @@
+// One YAML file -> the settings of all layers, and where a run keeps its artefacts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "heads/heads_config.h"
+#include "infer/infer_config.h"
+#include "train/train_config.h"
+
+namespace medusa {
+
+enum class DeviceKind { Auto, Cpu, Cuda };
+enum class DtypeKind { Auto, Float32, Bfloat16 };
+
+template <>
+struct EnumNames<DeviceKind> {
+  static constexpr std::array<std::pair<const char*, DeviceKind>, 3> values{
+      {{"auto", DeviceKind::Auto}, {"cpu", DeviceKind::Cpu}, {"cuda", DeviceKind::Cuda}}};
+};
+template <>
+struct EnumNames<DtypeKind> {
+  static constexpr std::array<std::pair<const char*, DtypeKind>, 3> values{
+      {{"auto", DtypeKind::Auto},
+       {"float32", DtypeKind::Float32},
+       {"bfloat16", DtypeKind::Bfloat16}}};
+};
+
+struct BackboneSection {
+  std::string model;
+  DeviceKind device = DeviceKind::Auto;
+  DtypeKind dtype = DtypeKind::Auto;
+  std::optional<int64_t> threads;
+  std::optional<int64_t> context;
+  std::optional<std::string> chat_template;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("model", model, "a .gguf file, or a folder with config.json and .safetensors");
+    f("device", device, "where to compute; auto: the GPU if there is one");
+    f("dtype", dtype,
+      "of weights and cache; auto: bfloat16 where the machine multiplies it fast, else float32");
+    f("threads", threads, "CPU threads; null: all cores",
+      at_least<int64_t>(1));
+    f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
+      at_least<int64_t>(2));
+    f("chat_template", chat_template,
+      "chatml | llama-2 | llama-3 | zephyr | vicuna | mistral | plain; null: the model's own, "
+      "recognised by its text");
+  }
+  void validate() const {}
+};
+
+struct DistillSection {
+  std::vector<std::string> prompts;
+  int64_t self_prompts = 2000;
+  SamplingConfig question_sampling{.temperature = 1.0, .top_k = 0, .top_p = 0.95};
+  int64_t question_tokens = 64;
+  SamplingConfig sampling{.temperature = 0.7, .top_k = 0, .top_p = 0.95};
+  int32_t max_new_tokens = 256;
+  int64_t max_answer_tokens = 0;
+  int64_t batch = 32;
+  int64_t shard_samples = 256;
+  bool record_hidden = true;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("prompts", prompts,
+      "files of prompts (.jsonl, ShareGPT .json); empty: the model writes its own questions");
+    f("self_prompts", self_prompts, "questions the model writes itself when no file is given",
+      at_least<int64_t>(1));
+    f.section("question_sampling", question_sampling, "how those questions are sampled");
+    f("question_tokens", question_tokens, "most tokens of such a question", at_least<int64_t>(4));
+    sampling.fields(f);
+    f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
+    f("max_answer_tokens", max_answer_tokens,
+      "about how many answer tokens the dataset should hold; 0: answer all prompts",
+      at_least<int64_t>(0));
+    f("batch", batch, "sequences generated at the same time", between<int64_t>(1, 1024));
+    f("shard_samples", shard_samples, "samples of one HDF5 shard", at_least<int64_t>(1));
+    f("record_hidden", record_hidden,
+      "keep the backbone's states, so that training needs no backbone pass");
+  }
+  void validate() const {}
+};
+
+struct TrainSection {
+  HeadsConfig heads;
+  TrainConfig config;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f.section("heads", heads, "what the heads look like");
+    config.fields(f);
+  }
+  void validate() const { config.validate(); }
+};
+
+struct CalibrateSection {
+  int64_t top_k = 10;
+  int64_t max_nodes = 64;
+  std::optional<int64_t> nodes;
+  int64_t positions = 20000;
+  int64_t context = 256;
+  int64_t repeats = 15;
+  double smoothing = 20;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("top_k", top_k, "guesses kept per head", between<int64_t>(1, 64));
+    f("max_nodes", max_nodes, "largest tree looked at, the root included", between<int64_t>(2, 64));
+    f("nodes", nodes,
+      "size of the tree, the root included; null: the one with the most tokens per second here",
+      between<int64_t>(2, 64));
+    f("positions", positions, "most validation positions counted", at_least<int64_t>(1));
+    f("context", context, "tokens before the steps that are timed", at_least<int64_t>(1));
+    f("repeats", repeats, "timed steps of each size", at_least<int64_t>(3));
+    f("smoothing", smoothing,
+      "positions' worth of belief in the product of the heads' own accuracies", at_least(0.0));
+  }
+  void validate() const {}
+};
+
+struct GenerateSection {
+  InferConfig infer;
+  std::vector<std::string> stop;
+  std::optional<std::string> heads;
+  std::optional<std::string> tree;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    infer.fields(f);
+    f("stop", stop, "texts that end an answer; they are not shown");
+    f("heads", heads, "folder of trained heads; null: the run's own");
+    f("tree", tree, "tree file; null: the run's own");
+  }
+  void validate() const { infer.validate(); }
+};
+
+struct RunConfig {
+  std::string run = "runs/default";
+  uint64_t seed = 1;
+  BackboneSection backbone;
+  DistillSection distill;
+  TrainSection train;
+  CalibrateSection calibrate;
+  GenerateSection generate;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("run", run, "folder of everything this run makes");
+    f("seed", seed, "of sampling, sample order and the heads' start");
+    f.section("backbone", backbone, "the model");
+    f.section("distill", distill, "training text, written by the model");
+    f.section("train", train, "the heads and how they are trained");
+    f.section("calibrate", calibrate, "the choice tree");
+    f.section("generate", generate, "decoding");
+  }
+  /// @throws UserError  no model is named.
+  void validate() const;
+
+  std::filesystem::path questions_file() const {
+    return std::filesystem::path(run) / "questions.jsonl";
+  }
+  std::filesystem::path dataset_folder() const { return std::filesystem::path(run) / "dataset"; }
+  std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
+  std::filesystem::path heads_folder() const;
+  std::filesystem::path tree_file() const;
+  std::filesystem::path compare_file() const { return std::filesystem::path(run) / "compare.json"; }
+  std::filesystem::path report_file() const { return std::filesystem::path(run) / "report.html"; }
+};
+
+}  // namespace medusa

@@ -1,0 +1,68 @@
+#include "tools/self_prompt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "data/prompts.h"
+#include "data/question_filter.h"
+#include "data/starter_topics.h"
+#include "tools/generation.h"
+
+namespace medusa {
+namespace {
+
+/// The user's turn up to and with the first words of question i.
+std::string opening(const Session& session, int64_t i, const Random& random) {
+  (void)session;
+  return starter(i, random);
+}
+
+/// Everything the model wrote for question i, from the starter's first word on; empty if it did not
+/// end its turn within the limit, since half a question is none.
+std::string finished_question(const Session& session, const std::string& start, const GeneratedText& text) {
+  if (text.tokens.empty() || !std::binary_search(session.eos.begin(), session.eos.end(), text.tokens.back())) return {};
+  return start + session.tokenizer->decode(std::span(text.tokens).first(text.tokens.size() - 1));
+}
+
+std::vector<std::string> write_questions(const RunConfig& config, const Session& session, TargetModel& target) {
+  const DistillSection& settings = config.distill;
+  const Random random(config.seed);
+  std::vector<std::string> starts;
+  std::vector<GenerateRequest> requests;
+  for (int64_t i = 0; i < settings.self_prompts; ++i) {
+    starts.push_back(opening(session, i, random));
+    GenerateRequest request;
+    request.prompt = session.encode_open_user_turn(starts.back());
+    request.random = random.child(static_cast<uint64_t>(i));
+    request.max_new_tokens = static_cast<int32_t>(settings.question_tokens);
+    requests.push_back(std::move(request));
+  }
+  std::vector<std::string> questions(requests.size());
+  Progress progress("write questions", "questions", settings.self_prompts);
+  int64_t done = 0;
+  const GenerateFunction generate = make_generate_function(target, settings.question_sampling, session.eos, 0);
+  generate(requests, [&](size_t i, const GeneratedText& text) {
+    questions[i] = finished_question(session, starts[i], text);
+    progress.update(++done);
+    return true;
+  });
+  progress.finish();
+  return questions;
+}
+
+void save(const std::filesystem::path& file, const std::vector<std::string>& questions) {
+  std::string lines;
+  for (size_t i = 0; i < questions.size(); ++i)
+    lines += nlohmann::json{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  make_folder(file.parent_path());
+  write_file(file, lines);
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,89 @@
+#include "tools/session.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "backbone/cpu/cpu_features.h"
+#include "base/error.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kDefaultContext = 2048;  // tokens; a cache for more is asked for, not taken
+
+bool has_cuda() {
+  return at::detail::getCUDAHooks().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0;
+}
+
+ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer) {
+  if (config.chat_template) return ChatTemplate::by_name(*config.chat_template);
+  return ChatTemplate::recognise(tokenizer.chat_template());
+}
+
+std::string cpu_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "CPU";
+}
+
+}  // namespace
+
+Placement place(const BackboneSection& config) {
+  const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  at::set_num_threads(static_cast<int>(std::min(config.threads.value_or(cores), int64_t{1024})));
+  if (config.device == DeviceKind::Cuda && !has_cuda())
+    throw UserError(
+        "backbone.device is 'cuda', found no usable GPU, expected one with its driver; use "
+        "--device cpu or install LibTorch's CUDA libraries");
+  const bool cuda =
+      config.device == DeviceKind::Cuda || (config.device == DeviceKind::Auto && has_cuda());
+  const at::Device device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  if (config.dtype == DtypeKind::Float32) return {device, at::kFloat};
+  if (config.dtype == DtypeKind::Bfloat16) return {device, at::kBFloat16};
+  return {device, cuda || cpu_has_fast_bfloat16() ? at::kBFloat16 : at::kFloat};
+}
+
+std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) const {
+  return chat.encode(*tokenizer, messages);
+}
+
+Session open_session(const BackboneSection& config) {
+  const Placement placement = place(config);
+  std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(config.model);
+  ChatTemplate chat = open_chat_template(config, *tokenizer);
+  Session session{std::move(tokenizer), std::move(chat), nullptr, {}, 0};
+  session.llama =
+      std::make_unique<Llama>(load_weights(config.model, placement.dtype, placement.device));
+
+  const ModelConfig& model = session.llama->config();
+  if (session.tokenizer->vocab_size() > model.vocab_size)
+    throw UserError(
+        fmt::format("{}: the tokenizer has {} tokens, the model {}; use the model's own tokenizer",
+                    config.model, session.tokenizer->vocab_size(), model.vocab_size));
+  session.eos = model.eos;
+  if (const auto end = session.tokenizer->eos()) session.eos.push_back(*end);
+  if (const auto turn = session.tokenizer->find(session.chat.end_of_turn()))
+    session.eos.push_back(*turn);
+  std::sort(session.eos.begin(), session.eos.end());
+  session.eos.erase(std::unique(session.eos.begin(), session.eos.end()), session.eos.end());
+  session.context = config.context.value_or(std::min(kDefaultContext, model.context));
+  if (session.context > model.context)
+    throw UserError(
+        fmt::format("backbone.context is {}, the model was trained for {}; set it to at most that",
+                    session.context, model.context));
+  return session;
+}
+
+std::string machine_text(const Llama& llama) {
+  return fmt::format(
+      "{}, {} threads, {}, {}", llama.device().is_cuda() ? llama.device().str() : cpu_name(),
+      at::get_num_threads(), llama.dtype() == at::kFloat ? "float32" : "bfloat16", llama.kernels());
+}
+
+}  // namespace medusa

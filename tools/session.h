@@ -1,0 +1,44 @@
+// A model ready to use: weights on their device, tokenizer, chat template.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backbone/llama.h"
+#include "data/chat_template.h"
+#include "data/tokenizer.h"
+#include "tools/run_config.h"
+
+namespace medusa {
+
+/// Where and in which dtype this run computes; sets the number of threads of the process.
+struct Placement {
+  at::Device device;
+  at::ScalarType dtype;
+};
+
+/// @throws UserError  a GPU is asked for and none is there.
+Placement place(const BackboneSection& config);
+
+struct Session {
+  std::unique_ptr<Tokenizer> tokenizer;
+  ChatTemplate chat;
+  std::unique_ptr<Llama> llama;
+  std::vector<TokenId> eos;  // whatever ends an answer
+  int64_t context = 0;       // most tokens of a sequence in this run
+
+  /// The chat template around one conversation, ready for the answer.
+  std::vector<TokenId> encode(const std::vector<ChatMessage>& messages) const;
+};
+
+/// Opens tokenizer and template first (cheap, and where most mistakes show), then loads the
+/// weights.
+/// @throws UserError
+Session open_session(const BackboneSection& config);
+
+/// "Intel(R) Xeon(R) Processor, 2 threads, bfloat16, AMX bfloat16 tiles": for reports and tree
+/// files.
+std::string machine_text(const Llama& llama);
+
+}  // namespace medusa

@@ -1,0 +1,92 @@
+#include "tools/step_timer.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "base/progress.h"
+#include "infer/drafters/medusa_drafter.h"
+#include "infer/drafters/none_drafter.h"
+#include "infer/rules/greedy_rule.h"
+
+namespace medusa {
+namespace {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// One step of the decoding loop as decoder.cpp does it, then the cache is put back.
+double step_ms(BackboneTarget& target, int32_t slot, Drafter& drafter,
+               const DraftContext& context) {
+  const GreedyRule rule;
+  const Random random(0);
+  const int64_t length = target.cache().length(slot);
+  const auto start = std::chrono::steady_clock::now();
+  const CandidateTree tree = drafter.propose(context, random);
+  const SlotTree slot_tree{slot, &tree};
+  const TargetOutput output = target.forward({&slot_tree, 1}).front();
+  const Acceptance accepted = rule.accept(tree, output.logits, length, random);
+  std::vector<int32_t> keep{0};
+  keep.insert(keep.end(), accepted.path.begin(), accepted.path.end());
+  target.commit(slot, keep);
+  const at::Tensor hidden = output.hidden[keep.back()].clone();
+  const auto end = std::chrono::steady_clock::now();
+  target.rewind(slot, length);
+  return std::chrono::duration<double, std::milli>(end - start).count();
+}
+
+}  // namespace
+
+StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
+                     std::span<const TokenId> context, std::vector<int32_t> sizes,
+                     int64_t repeats) {
+  MEDUSA_ASSERT(context.size() >= 2 && !sizes.empty() &&
+                static_cast<size_t>(sizes.back()) <= paths.size() + 1);
+  std::vector<TreeShape> shapes;
+  for (const int32_t n : sizes) {
+    ChoiceTree tree;
+    if (n > 1) tree = make_choice_tree({paths.begin(), paths.begin() + (n - 1)}, 0, "timed tree");
+    shapes.push_back(tree.shape());
+  }
+  const int32_t slot = target.open();
+  const at::Tensor hidden = target.prefill(slot, context.first(context.size() - 1));
+  std::vector<std::vector<double>> samples(sizes.size());
+  Progress progress("time steps", "steps", repeats * static_cast<int64_t>(sizes.size()));
+  int64_t done = 0;
+  for (int64_t r = -2; r < repeats; ++r)  // the first two rounds warm up
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      NoneDrafter none;
+      MedusaDrafter medusa(guesser, shapes[i]);
+      Drafter& drafter = sizes[i] == 1 ? static_cast<Drafter&>(none) : medusa;
+      const DraftContext draft{context, hidden, static_cast<int32_t>(guesser.num_heads()),
+                               sizes[i]};
+      const double ms = step_ms(target, slot, drafter, draft);
+      if (r < 0) continue;
+      samples[i].push_back(ms);
+      progress.update(++done);
+    }
+  progress.finish();
+  target.close(slot);
+
+  StepTimes times{std::move(sizes), {}};
+  for (auto& each : samples) times.medians_ms.push_back(median(std::move(each)));
+  return times;
+}
+
+std::vector<double> interpolate_ms(const StepTimes& times) {
+  std::vector<double> all;
+  for (size_t i = 0; i < times.sizes.size(); ++i) {
+    const auto size = static_cast<size_t>(times.sizes[i]);
+    const double from = i == 0 ? times.medians_ms[0] : times.medians_ms[i - 1];
+    const size_t before = all.size();
+    for (size_t n = before + 1; n <= size; ++n)
+      all.push_back(from + (times.medians_ms[i] - from) * static_cast<double>(n - before) /
+                               static_cast<double>(size - before));
+  }
+  return all;
+}
+
+}  // namespace medusa

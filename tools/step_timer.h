@@ -1,0 +1,30 @@
+// How long one whole decoding step takes with trees of different sizes, on this machine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heads/choice_tree.h"
+#include "heads/head_guesser.h"
+#include "infer/backbone_target.h"
+
+namespace medusa {
+
+struct StepTimes {
+  std::vector<int32_t> sizes;      // N, ascending
+  std::vector<double> medians_ms;  // of a whole step: propose, verify, accept, commit
+};
+
+/// Times steps behind `context` tokens. Sizes take turns within each repetition, so that a machine
+/// that changes its pace changes it for all; medians are kept.
+/// @param paths    best first; a tree of N nodes is the root and the first N - 1.
+/// @param context  tokens to stand before the step; at least 2.
+StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
+                     std::span<const TokenId> context, std::vector<int32_t> sizes, int64_t repeats);
+
+/// The time of every size from 1 to the largest one timed, straight lines between those timed.
+/// @returns [largest], entry N - 1.
+std::vector<double> interpolate_ms(const StepTimes& times);
+
+}  // namespace medusa
