@@ -37,7 +37,8 @@ struct TrainConfig {
   int64_t validation_positions = 20000;  // at most, of one validation
   int64_t report_every = 20;             // steps
   int64_t checkpoint_every = 200;        // steps
-  uint64_t seed = 1;
+  uint64_t seed =
+      1;  // of sample order, split and the heads' start; the run's own, so not a key here
   HiddenFrom hidden = HiddenFrom::Auto;
 
   template <typename Fields>
@@ -59,7 +60,6 @@ struct TrainConfig {
     f("report_every", report_every, "optimiser steps between two reports", at_least<int64_t>(1));
     f("checkpoint_every", checkpoint_every, "optimiser steps between two checkpoints",
       at_least<int64_t>(1));
-    f("seed", seed, "of the sample order, the validation split and the heads' start");
     f("hidden", hidden, "where the backbone's states come from");
   }
   void validate() const {}

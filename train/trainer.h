@@ -33,7 +33,9 @@ struct TrainResult {
   double seconds = 0;                   // of this run
 };
 
-/// Trains heads and saves them. Continues a checkpoint in work_folder if there is one; the heads
+/// Trains heads and saves them. Samples that only judge the heads are those of
+/// data/sample_order.h's split_samples(Random(config.seed), dataset.size(),
+/// config.validation_fraction). Continues a checkpoint in work_folder if there is one; the heads
 /// then are bit for bit those of an unbroken run (same machine, same number of threads). Ends after
 /// the current step, with a checkpoint, when interrupted() says so. A finished run is not repeated:
 /// its heads are saved again from the checkpoint.
