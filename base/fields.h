@@ -32,7 +32,8 @@
 
 namespace medusa {
 
-/// A condition on one value, with the text that errors and --help show: "> 0".
+/// A condition on one value, with the text that errors and --help show: "> 0". A field that is an
+/// optional or a vector takes the rule of the values it holds.
 template <typename T>
 struct Rule {
   std::string text;
@@ -86,6 +87,22 @@ template <typename T>
 struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
+
+/// What a rule judges: the value, the value inside an optional, each value of a vector.
+template <typename T>
+struct RuleSubject {
+  using type = T;
+};
+template <typename T>
+struct RuleSubject<std::optional<T>> {
+  using type = T;
+};
+template <typename T>
+struct RuleSubject<std::vector<T>> {
+  using type = T;
+};
+template <typename T>
+using RuleFor = Rule<typename RuleSubject<T>::type>;
 
 /// What a key may hold, for errors: "a whole number".
 template <typename T>
@@ -148,15 +165,12 @@ class FieldReader {
 
   template <typename T>
   void operator()(const char* key, T& value, const char* help,
-                  Rule<std::type_identity_t<T>> rule = {}) {
+                  const detail::RuleFor<T>& rule = {}) {
     (void)help;
     known_.emplace_back(key);
     const YAML::Node found = std::as_const(node_)[key];
     if (!found) return;  // keep the default written in the struct
-    read(key, found, value);
-    if (rule.holds && !rule.holds(value))
-      fail(key, found,
-           "'" + std::string(key) + "' is " + found.Scalar() + ", must be " + rule.text);
+    read(key, found, value, rule);
   }
 
   /// A nested struct.
@@ -176,24 +190,27 @@ class FieldReader {
 
  private:
   template <typename T>
-  void read(const char* key, const YAML::Node& found, T& value) const {
+  void read(const char* key, const YAML::Node& found, T& value,
+            const detail::RuleFor<T>& rule) const {
     if constexpr (detail::IsOptional<T>::value) {
       if (found.IsNull()) {
         value.reset();
         return;
       }
-      read(key, found, value.emplace());
+      read(key, found, value.emplace(), rule);
     } else if constexpr (detail::IsVector<T>::value) {
       if (!found.IsSequence())
         fail(key, found, "'" + std::string(key) + "' must be a list, like [a, b]");
       value.clear();
-      for (const auto& entry : found) read(key, entry, value.emplace_back());
+      for (const auto& entry : found) read(key, entry, value.emplace_back(), rule);
     } else {
       if (!found.IsScalar()) fail(key, found, "'" + std::string(key) + "' must be a single value");
-      if (!detail::parse_scalar(found.Scalar(), value))
+      const std::string& text = found.Scalar();
+      if (!detail::parse_scalar(text, value))
         fail(key, found,
-             "'" + std::string(key) + "' is '" + found.Scalar() + "', must be " +
-                 detail::kind_of<T>());
+             "'" + std::string(key) + "' is '" + text + "', must be " + detail::kind_of<T>());
+      if (rule.holds && !rule.holds(value))
+        fail(key, found, "'" + std::string(key) + "' is " + text + ", must be " + rule.text);
     }
   }
 
@@ -213,8 +230,7 @@ class FieldReader {
 class FieldWriter {
  public:
   template <typename T>
-  void operator()(const char* key, T& value, const char* /*help*/,
-                  const Rule<std::type_identity_t<T>>& = {}) {
+  void operator()(const char* key, T& value, const char* /*help*/, const detail::RuleFor<T>& = {}) {
     emitter_ << YAML::Key << key << YAML::Value;
     if constexpr (detail::IsOptional<T>::value) {
       if (value)
@@ -258,7 +274,7 @@ class FieldLister {
 
   template <typename T>
   void operator()(const char* key, T& value, const char* help,
-                  const Rule<std::type_identity_t<T>>& rule = {}) {
+                  const detail::RuleFor<T>& rule = {}) {
     FieldHelp line{path_.empty() ? key : path_ + "." + key, {}, rule.text, help};
     if constexpr (detail::IsOptional<T>::value) {
       line.value = value ? detail::scalar_text(*value) : "null";

@@ -18,7 +18,7 @@ double seconds_since(Clock::time_point start) {
 }  // namespace
 
 std::string format_duration(double seconds) {
-  if (seconds < 60) return fmt::format("{:.1f}s", seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f}s", seconds);
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);

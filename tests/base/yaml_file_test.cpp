@@ -1,0 +1,57 @@
+#include "base/yaml_file.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+
+std::string load_error(const std::string& yaml, const std::vector<std::string>& overrides = {}) {
+  return error_text([&] { YamlFile::from_text(yaml, "run.yaml", overrides); });
+}
+
+TEST(YamlFile, ReadsAFileAndRemembersItsLines) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "a.yaml", "# comment\ntrain:\n  epochs: 2\n");
+  const YamlFile file(folder / "a.yaml");
+  EXPECT_EQ(file.place("train.epochs", file.root()["train"]["epochs"]),
+            (folder / "a.yaml").string() + ":3");
+}
+
+TEST(YamlFile, AMissingFileIsAnError) {
+  EXPECT_EQ(error_text([] { YamlFile("none/a.yaml"); }),
+            "none/a.yaml: no such file; check the path");
+}
+
+TEST(YamlFile, TextThatIsNotYamlIsAnErrorWithItsLine) {
+  EXPECT_EQ(load_error("a: 1\nb: [1, 2\n"),
+            "run.yaml:3: not valid YAML (end of sequence flow not found); mend the line");
+}
+
+TEST(YamlFile, OverridesMakeTheSectionsTheyNeed) {
+  const YamlFile file = YamlFile::from_text("a: 1\n", "run.yaml", {"b.c.d=[1, 2]", "a=x=y"});
+  EXPECT_EQ(file.root()["b"]["c"]["d"].size(), 2u);
+  EXPECT_EQ(file.root()["a"].Scalar(), "x=y");
+  EXPECT_EQ(file.place("b.c.d", file.root()["b"]["c"]["d"]), "--set b.c.d=[1, 2]");
+}
+
+TEST(YamlFile, RejectsOverridesThatCannotBeApplied) {
+  EXPECT_EQ(load_error("", {"epochs"}),
+            "--set epochs: expected section.key=value, like --set train.epochs=2");
+  EXPECT_EQ(load_error("", {"=2"}),
+            "--set =2: expected section.key=value, like --set train.epochs=2");
+  EXPECT_EQ(load_error("train: 3\n", {"train.epochs=2"}),
+            "--set train.epochs: 'train' is not a section, expected section.key=value");
+  EXPECT_EQ(load_error("- 3\n", {"train.epochs=2"}),
+            "run.yaml:1: expected a mapping of keys to values");
+  EXPECT_EQ(load_error("", {"a=[1"}),
+            "--set a=[1:1: not valid YAML (end of sequence flow not found); mend the line");
+}
+
+}  // namespace
+}  // namespace medusa
