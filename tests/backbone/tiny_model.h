@@ -1,0 +1,65 @@
+// A small random Llama in memory, the same for the same seed.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cmath>
+#include <cstdint>
+
+#include "backbone/weights.h"
+
+namespace medusa {
+
+/// Two layers, grouped heads, sizes that are no multiples of each other; V is no multiple of 16.
+inline ModelConfig tiny_config() {
+  ModelConfig config;
+  config.architecture = "llama";
+  config.num_layers = 2;
+  config.hidden_size = 64;
+  config.num_heads = 4;
+  config.num_kv_heads = 2;
+  config.head_size = 32;
+  config.mlp_size = 96;
+  config.vocab_size = 130;
+  config.context = 1024;
+  config.norm_epsilon = 1e-5;
+  config.rope_base = 10000;
+  config.tied_output = true;
+  config.eos = {0};
+  return config;
+}
+
+/// Normally distributed weights, scaled so that activations keep their size from layer to layer;
+/// norms near one. The fingerprint tells seeds apart.
+inline Weights tiny_weights(uint64_t seed, const ModelConfig& config = tiny_config(),
+                            at::ScalarType dtype = at::kFloat) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    const at::Tensor normal = at::randn({rows, columns}, generator, at::kFloat);
+    return (normal / std::sqrt(static_cast<double>(columns))).to(dtype);
+  };
+  const auto norm = [&] {
+    return 1 + 0.1 * at::randn({config.hidden_size}, generator, at::kFloat);
+  };
+  const int64_t hidden = config.hidden_size, query = config.num_heads * config.head_size;
+  Weights weights;
+  weights.config = config;
+  weights.fingerprint = "tiny:" + std::to_string(seed);
+  weights.embedding = matrix(config.vocab_size, hidden);
+  for (int64_t l = 0; l < config.num_layers; ++l) {
+    LayerWeights layer;
+    layer.attention_norm = norm();
+    layer.qkv = matrix(query + 2 * config.num_kv_heads * config.head_size, hidden);
+    layer.output = matrix(hidden, query);
+    layer.mlp_norm = norm();
+    layer.gate_up = matrix(2 * config.mlp_size, hidden);
+    layer.down = matrix(hidden, config.mlp_size);
+    weights.layers.push_back(layer);
+  }
+  weights.final_norm = norm();
+  weights.lm_head = config.tied_output ? weights.embedding : matrix(config.vocab_size, hidden);
+  return weights;
+}
+
+}  // namespace medusa
