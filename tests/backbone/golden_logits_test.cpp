@@ -1,0 +1,81 @@
+// The whole float32 backbone against transformers on a real model. The golden numbers were made by
+// tools/dev/make_golden_logits.py.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backbone/llama.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr double kTolerance = 1e-3;
+
+struct Golden {
+  std::string model, model_sha256;
+  std::vector<TokenId> tokens;
+  std::vector<int64_t> argmax;
+  std::vector<double> top2_gap, logsumexp;
+  std::vector<std::vector<int64_t>> largest_ids;
+  std::vector<std::vector<double>> largest_logits;
+};
+
+Golden read_golden() {
+  const auto json =
+      nlohmann::json::parse(read_file(MEDUSA_SOURCE_DIR "/tests/golden/smollm2_logits.json"));
+  return {json.at("model"),       json.at("model_sha256"),  json.at("tokens"),
+          json.at("argmax"),      json.at("top2_gap"),      json.at("logsumexp"),
+          json.at("largest_ids"), json.at("largest_logits")};
+}
+
+/// Expects every position's logits to agree with the golden ones.
+/// @param logits  [T, V] float32.
+void expect_golden(const Golden& golden, const at::Tensor& logits) {
+  const auto argmax = logits.argmax(-1);                          // [T]
+  const auto logsumexp = logits.to(at::kDouble).logsumexp({-1});  // [T]
+  double largest_error = 0;
+  for (size_t i = 0; i < golden.tokens.size(); ++i) {
+    const auto row = logits[static_cast<int64_t>(i)];
+    if (golden.top2_gap[i] >= kTolerance) {
+      EXPECT_EQ(argmax[static_cast<int64_t>(i)].item<int64_t>(), golden.argmax[i])
+          << "position " << i;
+    }
+    for (size_t j = 0; j < golden.largest_ids[i].size(); ++j) {
+      const double error =
+          std::abs(row[golden.largest_ids[i][j]].item<double>() - golden.largest_logits[i][j]);
+      largest_error = std::max(largest_error, error);
+      EXPECT_LT(error, kTolerance) << "position " << i << ", token " << golden.largest_ids[i][j];
+    }
+    EXPECT_NEAR(logsumexp[static_cast<int64_t>(i)].item<double>(), golden.logsumexp[i], kTolerance)
+        << "position " << i;
+  }
+  testing::Test::RecordProperty("largest_error", std::to_string(largest_error));
+}
+
+TEST(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
+  const Golden golden = read_golden();
+  const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
+  if (!fs::exists(path)) GTEST_SKIP() << "no " << path << "; tools/get_demo_model.sh downloads it";
+  Llama model(load_weights(path, at::kFloat, at::kCPU));
+  ASSERT_EQ(model.weights().fingerprint, "sha256:" + golden.model_sha256);
+
+  const auto num_tokens = static_cast<int64_t>(golden.tokens.size());
+  KvCache cache = model.make_cache(1, num_tokens);
+  const Segment text{cache.open(), golden.tokens, {}};
+  const at::Tensor hidden = model.forward(std::span(&text, 1), cache).clone();  // [T, H]
+  const at::Tensor logits = model.logits(hidden);                               // [T, V]
+  ASSERT_EQ(logits.sizes(), (at::IntArrayRef{num_tokens, model.config().vocab_size}));
+  expect_golden(golden, logits);
+}
+
+}  // namespace
+}  // namespace medusa
