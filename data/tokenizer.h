@@ -18,8 +18,9 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Text to ids. Added and special tokens that stand literally in the text become their ids when
-  /// parse_special is true and are ordinary text otherwise (a user's message). No bos is added.
+  /// Text to ids. Special tokens that stand literally in the text become their ids when
+  /// parse_special is true and are ordinary text otherwise (a user's message). Added tokens that
+  /// are not special are always found: they are vocabulary, not control. No bos is added.
   virtual std::vector<TokenId> encode(std::string_view text, bool parse_special) const = 0;
 
   /// The bytes of one token; not always whole UTF-8 characters (see TextStream). Special tokens

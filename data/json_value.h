@@ -1,0 +1,67 @@
+// Reads values from JSON that somebody else wrote. For .cpp files only: it includes the library.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+
+using Json = nlohmann::json;
+
+/// A whole file. @throws UserError  it cannot be read or is not JSON.
+inline Json read_json_file(const std::filesystem::path& path) {
+  try {
+    return Json::parse(read_file(path));
+  } catch (const Json::parse_error& error) {
+    throw UserError(
+        fmt::format("{}: is not JSON (at byte {}), expected a JSON file; copy or download it again",
+                    path.string(), error.byte));
+  }
+}
+
+/// The value of a key as T: std::string, bool, int64_t, or Json itself for anything; nullopt if the
+/// key is missing or null.
+/// @param source  file, and path of the object inside it: "tokenizer.json: model".
+/// @throws UserError  it has another type.
+template <typename T>
+std::optional<T> find_json(const Json& object, const char* key, const std::string& source) {
+  if (!object.is_object()) return std::nullopt;
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return std::nullopt;
+  bool matches = true;
+  const char* expected = "a value";
+  if constexpr (std::is_same_v<T, std::string>) {
+    matches = found->is_string();
+    expected = "a string";
+  } else if constexpr (std::is_same_v<T, bool>) {
+    matches = found->is_boolean();
+    expected = "true or false";
+  } else if constexpr (std::is_same_v<T, int64_t>) {
+    matches = found->is_number_integer();
+    expected = "an integer";
+  }
+  if (!matches)
+    throw UserError(
+        fmt::format("{}: '{}' is {}, expected {}; correct it or download the file again", source,
+                    key, found->type_name(), expected));
+  return found->get<T>();
+}
+
+/// The same for a key that must be there.
+template <typename T>
+T need_json(const Json& object, const char* key, const std::string& source) {
+  if (auto value = find_json<T>(object, key, source)) return *std::move(value);
+  throw UserError(fmt::format(
+      "{}: has no '{}', which is needed; correct it or download the file again", source, key));
+}
+
+}  // namespace medusa

@@ -1,0 +1,31 @@
+// Where tokenizers are kept: GGUF metadata, tokenizer.json, vocab.json with merges.txt.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "data/bpe_tokenizer.h"
+#include "data/sentencepiece_tokenizer.h"
+
+namespace medusa {
+
+class GgufFile;
+
+/// Of a file whose tokenizer.ggml.model is "gpt2".
+/// @throws UserError  a key is missing, mistyped or of another length than the others.
+BpeParts bpe_from_gguf(const GgufFile& file);
+
+/// Of a file whose tokenizer.ggml.model is "llama". The same errors.
+SentencePieceParts sentencepiece_from_gguf(const GgufFile& file);
+
+/// Of a tokenizer.json with a byte-level BPE model; bos, eos and the chat template come from
+/// tokenizer_config.json and chat_template.jinja beside it, where they are.
+/// @throws UserError  not JSON, another kind of tokenizer, ids that are not 0 … V - 1.
+BpeParts bpe_from_json(const std::filesystem::path& file);
+
+/// Of a folder with vocab.json and merges.txt, the layout from before tokenizer.json. It does not
+/// say how text is cut into words.
+/// @param pre  a name for PreTokenizer::named().
+BpeParts bpe_from_vocab(const std::filesystem::path& folder, std::string_view pre);
+
+}  // namespace medusa
