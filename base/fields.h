@@ -88,18 +88,19 @@ struct IsVector : std::false_type {};
 template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
 
-/// What a rule judges: the value, the value inside an optional, each value of a vector.
+/// What a rule judges: the value, the value inside an optional, each value of a vector,
+/// of any depth.
 template <typename T>
 struct RuleSubject {
   using type = T;
 };
 template <typename T>
 struct RuleSubject<std::optional<T>> {
-  using type = T;
+  using type = typename RuleSubject<T>::type;
 };
 template <typename T>
 struct RuleSubject<std::vector<T>> {
-  using type = T;
+  using type = typename RuleSubject<T>::type;
 };
 template <typename T>
 using RuleFor = Rule<typename RuleSubject<T>::type>;
