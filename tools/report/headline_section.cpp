@@ -1,0 +1,94 @@
+// The numbers that matter, large.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/report/html.h"
+#include "tools/report/sections.h"
+
+namespace medusa {
+namespace {
+
+struct Tile {
+  std::string value, unit, name, note;
+};
+
+std::string tile_html(const Tile& tile) {
+  return fmt::format(
+      "<div class=\"tile\"><b>{}<small>{}</small></b><span>{}</span><em>{}</em></div>\n",
+      escape_html(tile.value), escape_html(tile.unit), escape_html(tile.name),
+      escape_html(tile.note));
+}
+
+/// What a reader asks for first: the method that promises the same text, else the first that
+/// speculates at all.
+const ReportedMethod* main_method(const ReportedComparison& comparison) {
+  const ReportedMethod* chosen = nullptr;
+  for (const ReportedMethod& method : comparison.methods)
+    if (!method.plain() && (chosen == nullptr || (!chosen->same_text && method.same_text)))
+      chosen = &method;
+  return chosen;
+}
+
+std::string expectation(const ReportInputs& inputs) {
+  if (!inputs.tree.value || !inputs.tree.value->expected_tokens_per_step) return "";
+  const Estimate& expected = *inputs.tree.value->expected_tokens_per_step;
+  return fmt::format("calibration expected {:.2f} (95 %: {:.2f} to {:.2f})", expected.value,
+                     expected.low, expected.high);
+}
+
+std::vector<Tile> measured_tiles(const ReportInputs& inputs) {
+  const ReportedComparison& comparison = *inputs.comparison.value;
+  const ReportedMethod* method = main_method(comparison);
+  if (method == nullptr) return {};
+  const auto plain = std::find_if(comparison.methods.begin(), comparison.methods.end(),
+                                  [](const ReportedMethod& each) { return each.plain(); });
+  std::vector<Tile> tiles;
+  tiles.push_back(
+      {fmt::format("{:.2f}", method->speedup), "×", "speed-up over plain decoding",
+       method->speedup_quartiles
+           ? fmt::format("half of the prompts: {:.2f} to {:.2f} ×",
+                         method->speedup_quartiles->first, method->speedup_quartiles->second)
+           : method->name()});
+  tiles.push_back({fmt::format("{:.1f}", method->tokens_per_s), "tokens/s",
+                   "with " + method->name() + " decoding",
+                   plain == comparison.methods.end()
+                       ? ""
+                       : fmt::format("plain: {:.1f} tokens/s", plain->tokens_per_s)});
+  tiles.push_back({fmt::format("{:.2f}", method->tokens_per_step), "tokens/step",
+                   "emitted by each pass of the model", expectation(inputs)});
+  tiles.push_back({fmt::format("{:.2f}", method->step_overhead), "×", "step overhead",
+                   "time of a step ÷ time of a plain step"});
+  if (method->same_text)
+    tiles.push_back({fmt::format("{} / {}", *method->same_text, method->num_prompts), "prompts",
+                     "same text as plain decoding", "token for token"});
+  return tiles;
+}
+
+/// Before anything was compared: what calibration expects.
+std::vector<Tile> expected_tiles(const ReportInputs& inputs) {
+  std::vector<Tile> tiles;
+  if (!inputs.tree.value) return tiles;
+  const ChoiceTree& tree = *inputs.tree.value;
+  tiles.push_back({std::to_string(tree.num_nodes()), "nodes", "in the choice tree",
+                   fmt::format("{} heads deep", tree.depth())});
+  if (tree.expected_tokens_per_step)
+    tiles.push_back({fmt::format("{:.2f}", tree.expected_tokens_per_step->value), "tokens/step",
+                     "expected on validation text",
+                     fmt::format("95 %: {:.2f} to {:.2f}", tree.expected_tokens_per_step->low,
+                                 tree.expected_tokens_per_step->high)});
+  return tiles;
+}
+
+}  // namespace
+
+std::string headline_section(const ReportInputs& inputs) {
+  const std::vector<Tile> tiles =
+      inputs.comparison.value ? measured_tiles(inputs) : expected_tiles(inputs);
+  if (tiles.empty()) return {};
+  std::string html = "<div class=\"tiles\">\n";
+  for (const Tile& tile : tiles) html += tile_html(tile);
+  return html + "</div>\n";
+}
+
+}  // namespace medusa

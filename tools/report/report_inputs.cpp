@@ -1,0 +1,63 @@
+#include "tools/report/report_inputs.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "data/dataset_reader.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+/// @param maker  the command that makes the artefact.
+template <typename T>
+ReportPart<T> read_part(const fs::path& path, const std::string& maker,
+                        const std::function<T(const fs::path&)>& read) {
+  if (!fs::exists(path))
+    return {std::nullopt, fmt::format("This run has no {} yet; medusa {} makes it.",
+                                      path.filename().string(), maker)};
+  try {
+    return {read(path), {}};
+  } catch (const UserError& error) {
+    return {std::nullopt, fmt::format("Left out: {}.", error.what())};
+  }
+}
+
+DatasetSummary summarise_dataset(const fs::path& folder) {
+  const DatasetReader dataset(folder);
+  return {.info = dataset.info(),
+          .fingerprint = dataset.fingerprint(),
+          .num_samples = dataset.size(),
+          .num_answer_tokens = dataset.num_answer_tokens(),
+          .complete = dataset.complete()};
+}
+
+std::string run_name(const fs::path& folder) {
+  fs::path path = fs::weakly_canonical(folder);
+  if (!path.has_filename()) path = path.parent_path();
+  return path.filename().string();
+}
+
+}  // namespace
+
+ReportInputs read_report_inputs(const fs::path& run_folder) {
+  if (!fs::is_directory(run_folder))
+    throw UserError(fmt::format("{}: no such folder, expected the folder of a run; check the path",
+                                run_folder.string()));
+  ReportInputs inputs;
+  inputs.run = run_name(run_folder);
+  inputs.dataset = read_part<DatasetSummary>(run_folder / "dataset", "distill", summarise_dataset);
+  inputs.training = read_part<TrainingCurve>(run_folder / "train" / "metrics.jsonl", "train",
+                                             read_training_curve);
+  inputs.heads = read_part<HeadsManifest>(run_folder / "heads", "train", read_heads_manifest);
+  inputs.tree = read_part<ChoiceTree>(run_folder / "tree.yaml", "calibrate", read_choice_tree);
+  inputs.comparison = read_part<ReportedComparison>(run_folder / "compare.json",
+                                                    "generate --compare", read_comparison);
+  if (inputs.comparison.value) inputs.settings = inputs.comparison.value->settings;
+  if (inputs.settings.empty() && inputs.heads.value) inputs.settings = inputs.heads.value->settings;
+  return inputs;
+}
+
+}  // namespace medusa

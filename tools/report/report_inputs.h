@@ -1,0 +1,47 @@
+// What a run folder holds, as far as the report shows it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "data/sample.h"
+#include "heads/choice_tree.h"
+#include "heads/heads_checkpoint.h"
+#include "tools/report/reported_comparison.h"
+#include "tools/report/training_curve.h"
+
+namespace medusa {
+
+/// Something that was read, or one sentence on why it is not there.
+template <typename T>
+struct ReportPart {
+  std::optional<T> value;
+  std::string absence;
+};
+
+struct DatasetSummary {
+  DatasetInfo info;
+  std::string fingerprint;
+  int64_t num_samples = 0;
+  int64_t num_answer_tokens = 0;
+  bool complete = true;
+};
+
+struct ReportInputs {
+  std::string run;  // name of the run, shown in the title
+  ReportPart<DatasetSummary> dataset;
+  ReportPart<TrainingCurve> training;
+  ReportPart<HeadsManifest> heads;
+  ReportPart<ChoiceTree> tree;
+  ReportPart<ReportedComparison> comparison;
+  std::string settings;  // YAML text of the newest artefact that keeps it; empty: none does
+};
+
+/// Reads dataset/, train/metrics.jsonl, heads/, tree.yaml and compare.json of a run folder. What is
+/// missing or damaged becomes a sentence: a report of the rest is worth having.
+/// @throws UserError  there is no such folder.
+ReportInputs read_report_inputs(const std::filesystem::path& run_folder);
+
+}  // namespace medusa

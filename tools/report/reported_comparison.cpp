@@ -1,0 +1,76 @@
+#include "tools/report/reported_comparison.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::json;
+
+/// A key that may be missing or null.
+template <typename T>
+T value_or(const json& object, const char* key, T otherwise) {
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? otherwise : found->get<T>();
+}
+
+ReportedMethod read_method(const json& row) {
+  ReportedMethod method;
+  method.drafter = row.at("drafter").get<std::string>();
+  method.rule = row.at("rule").get<std::string>();
+  method.tokens_per_s = row.at("tokens_per_s").get<double>();
+  method.tokens_per_step = row.at("tokens_per_step").get<double>();
+  method.step_overhead = row.at("step_overhead").get<double>();
+  method.speedup = row.at("speedup").get<double>();
+  method.num_prompts = row.at("num_prompts").get<int64_t>();
+  if (!method.plain() && row.contains("same_text") && row["same_text"].is_number_integer())
+    method.same_text = row["same_text"].get<int64_t>();
+  if (const auto range = value_or<std::vector<double>>(row, "speedup_quartiles", {});
+      range.size() == 2)
+    method.speedup_quartiles = {range[0], range[1]};
+  method.emitted_per_step = value_or<std::vector<int64_t>>(row, "emitted_per_step", {});
+  const json times = value_or<json>(row, "times", json::object());
+  for (const char* phase : {"propose", "verify", "accept", "commit"})
+    if (const double seconds = value_or(times, (std::string(phase) + "_s").c_str(), -1.0);
+        seconds >= 0 && method.num_steps() > 0)
+      method.phase_ms.emplace_back(phase, 1000 * seconds / static_cast<double>(method.num_steps()));
+  return method;
+}
+
+}  // namespace
+
+int64_t ReportedMethod::num_steps() const {
+  int64_t steps = 0;
+  for (const int64_t count : emitted_per_step) steps += count;
+  return steps;
+}
+
+ReportedComparison read_comparison(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  try {
+    const json root = json::parse(text);
+    ReportedComparison out;
+    for (const json& row : root.at("methods")) {
+      out.methods.push_back(read_method(row));
+      if (out.dtype.empty()) out.dtype = value_or<std::string>(row, "dtype", "");
+    }
+    out.complete = value_or(root, "complete", true);
+    out.machine =
+        value_or<std::string>(value_or<json>(root, "machine", json::object()), "description", "");
+    const json settings = value_or<json>(root, "settings", json::object());
+    out.settings = value_or<std::string>(settings, "yaml", "");
+    out.backbone = value_or<std::string>(settings, "backbone", "");
+    return out;
+  } catch (const json::exception& error) {
+    throw UserError(fmt::format(
+        "{}: {}, expected the comparison that medusa writes; run medusa generate --compare again",
+        file.string(), error.what()));
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,44 @@
+// What compare.json says: plain and speculative decoding measured side by side.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace medusa {
+
+struct ReportedMethod {
+  std::string drafter;
+  std::string rule;
+  double tokens_per_s = 0;
+  double tokens_per_step = 0;
+  double step_overhead = 0;  // seconds per step / seconds per plain step
+  double speedup = 0;        // over plain
+  std::optional<std::pair<double, double>> speedup_quartiles;  // over the prompts
+  std::optional<int64_t> same_text;  // prompts answered exactly as plain; none: not promised
+  int64_t num_prompts = 0;
+  std::vector<int64_t> emitted_per_step;                 // [n] = steps that emitted n tokens
+  std::vector<std::pair<std::string, double>> phase_ms;  // of one step: propose, verify, …
+
+  bool plain() const { return drafter == "none"; }
+  std::string name() const { return plain() ? "plain" : drafter + ", " + rule; }
+  int64_t num_steps() const;
+};
+
+struct ReportedComparison {
+  std::vector<ReportedMethod> methods;
+  bool complete = true;  // false: interrupted, only the prompts so far
+  std::string dtype;
+  std::string machine;   // description
+  std::string settings;  // YAML text of the run
+  std::string backbone;  // fingerprint
+};
+
+/// @throws UserError  not readable, not JSON, or without the keys that `medusa generate --compare`
+///                    writes.
+ReportedComparison read_comparison(const std::filesystem::path& file);
+
+}  // namespace medusa

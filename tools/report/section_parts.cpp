@@ -1,0 +1,42 @@
+// The building blocks that sections share.
+#include <fmt/format.h>
+
+#include "tools/report/html.h"
+#include "tools/report/sections.h"
+
+namespace medusa {
+
+std::string section(std::string_view id, std::string_view title, const std::string& body) {
+  return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, escape_html(title),
+                     body);
+}
+
+std::string paragraph(std::string_view text, std::string_view css_class) {
+  const std::string attribute = css_class.empty() ? "" : fmt::format(" class=\"{}\"", css_class);
+  return fmt::format("<p{}>{}</p>\n", attribute, escape_html(text));
+}
+
+std::string figure(std::string_view title, const std::string& wide, const std::string& narrow,
+                   std::string_view caption, const std::string& extra) {
+  if (wide.empty()) return {};
+  return fmt::format(
+      "<figure>\n<h3>{}</h3>\n{}<div class=\"wide\">\n{}</div>\n<div class=\"narrow\">\n{}</div>\n"
+      "<figcaption>{}</figcaption>\n</figure>\n",
+      escape_html(title), extra, wide, narrow, escape_html(caption));
+}
+
+std::string table(const HtmlTable& table) {
+  std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+  for (const std::string& cell : table.header) html += "<th>" + escape_html(cell) + "</th>";
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (size_t i = 0; i < row.size(); ++i)
+      html +=
+          i == 0 ? "<th>" + escape_html(row[i]) + "</th>" : "<td>" + escape_html(row[i]) + "</td>";
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+}  // namespace medusa

@@ -1,0 +1,144 @@
+#include "tools/report/tree_picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tools/report/html.h"
+#include "tools/report/svg.h"
+#include "tools/report/tree_layout.h"
+
+namespace medusa {
+namespace {
+
+constexpr double kMargin = 26;      // pixels around the tree
+constexpr double kLevelNames = 58;  // pixels for the levels' names, beside an upright tree
+constexpr double kSmallest = 8.5;   // radius in pixels that still holds a rank
+constexpr double kLargest = 21;
+
+/// The tree in pixels. Along: from level to level; across: from sibling to sibling.
+struct Geometry {
+  bool upright;
+  double spacing;     // across
+  double level_step;  // along
+  double across_start, along_start;
+  double width, height;
+
+  double x(double along, double across) const { return upright ? across : along; }
+  double y(double along, double across) const { return upright ? along : across; }
+};
+
+Geometry make_geometry(const TreeLayout& layout, int32_t depth, double width, bool upright) {
+  Geometry g{.upright = upright,
+             .spacing = 21,
+             .level_step = 84,
+             .across_start = 0,
+             .along_start = kMargin,
+             .width = width,
+             .height = 0};
+  if (upright) {
+    g.across_start = kLevelNames + kMargin;
+    const double room = width - g.across_start - kMargin;
+    g.spacing = std::clamp(room / std::max(1.0, layout.extent), 19.0, 62.0);
+    const double used = g.spacing * layout.extent;
+    g.across_start += std::max(0.0, (room - used) / 2);
+    g.width = std::max(width, g.across_start + used + kMargin);
+    g.height = 2 * kMargin + g.level_step * depth;
+  } else {
+    constexpr double kHeader = 24;
+    g.across_start = kHeader + kMargin;
+    g.level_step = (width - 2 * kMargin) / std::max(1, depth);
+    g.height = g.across_start + g.spacing * layout.extent + kMargin;
+  }
+  return g;
+}
+
+void draw_levels(Svg& svg, const TreeShape& shape, const Geometry& g, int32_t depth) {
+  std::vector<int32_t> counts(static_cast<size_t>(depth) + 1, 0);
+  for (const int32_t level : shape.depths) ++counts[static_cast<size_t>(level)];
+  for (int32_t level = 0; level <= depth; ++level) {
+    const double along = g.along_start + level * g.level_step;
+    const std::string name = level == 0 ? "root" : fmt::format("head {}", level - 1);
+    const std::string nodes = level == 0
+                                  ? ""
+                                  : fmt::format("{} node{}", counts[static_cast<size_t>(level)],
+                                                counts[static_cast<size_t>(level)] == 1 ? "" : "s");
+    if (g.upright) {
+      svg.line(kLevelNames, along, g.width, along, "level");
+      svg.text(0, along + (nodes.empty() ? 4 : -2), "name", name);
+      svg.text(0, along + 13, "tick", nodes);
+    } else {
+      svg.line(along, 24, along, g.height, "level");
+      svg.text(along, 14, "name middle", name);
+    }
+  }
+}
+
+void draw_edge(Svg& svg, const Geometry& g, double along, double across, double parent_across,
+               double share) {
+  const double from = along - g.level_step, half = along - g.level_step / 2;
+  svg.path(fmt::format("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}",
+                       g.x(from, parent_across), g.y(from, parent_across), g.x(half, parent_across),
+                       g.y(half, parent_across), g.x(half, across), g.y(half, across),
+                       g.x(along, across), g.y(along, across)),
+           "edge", 1 + 6 * std::sqrt(share));
+}
+
+}  // namespace
+
+std::vector<double> path_shares(const ChoiceTree& tree) {
+  if (!tree.calibration || tree.calibration->num_positions <= 0) return {};
+  std::map<RankPath, double> share_of;
+  for (const PathCount& each : tree.calibration->path_counts)
+    share_of[each.path] =
+        static_cast<double>(each.count) / static_cast<double>(tree.calibration->num_positions);
+  std::vector<double> shares{1.0};
+  for (const RankPath& path : tree.paths) {
+    const auto found = share_of.find(path);
+    shares.push_back(found == share_of.end() ? 0 : std::clamp(found->second, 0.0, 1.0));
+  }
+  return shares;
+}
+
+std::string draw_tree(const ChoiceTree& tree, double width, bool upright) {
+  const TreeShape shape = tree.shape();
+  const TreeLayout layout = lay_out_tree(shape.parents);
+  const Geometry g = make_geometry(layout, tree.depth(), width, upright);
+  const std::vector<double> shares = path_shares(tree);
+  const double most =
+      shares.size() > 1 ? std::max(1e-9, *std::max_element(shares.begin() + 1, shares.end())) : 1;
+  const double largest = std::min(kLargest, 0.47 * g.spacing);
+  const double smallest = std::min(kSmallest, largest);
+  const auto across = [&](size_t i) { return g.across_start + g.spacing * layout.places[i]; };
+  const auto along = [&](size_t i) { return g.along_start + g.level_step * shape.depths[i]; };
+
+  Svg svg(g.width, g.height,
+          fmt::format("Choice tree of {} nodes, {} levels deep", tree.num_nodes(), tree.depth()));
+  draw_levels(svg, shape, g, tree.depth());
+  for (size_t i = 1; i < shape.parents.size(); ++i)
+    draw_edge(svg, g, along(i), across(i), across(static_cast<size_t>(shape.parents[i])),
+              shares.empty() ? 0.05 : shares[i]);
+  for (size_t i = 0; i < shape.parents.size(); ++i) {
+    const double x = g.x(along(i), across(i)), y = g.y(along(i), across(i));
+    if (i == 0) {
+      svg.circle(x, y, 10, "node-root", "the last emitted token");
+      continue;
+    }
+    // Both the area and the shade say how often: one of them is enough for any reader.
+    const double strength = shares.empty() ? 0.35 : std::sqrt(shares[i] / most);
+    const double radius = smallest + (largest - smallest) * strength;
+    const std::string tip =
+        path_text(tree.paths[i - 1]) +
+        (shares.empty() ? "" : ": right at " + percent(shares[i]) + " of the positions");
+    svg.circle(x, y, radius, "node-back");
+    svg.circle(x, y, radius, "node", tip, 0.12 + 0.88 * strength);
+    svg.text(x, y + 0.36 * std::max(10.0, 0.8 * radius),
+             strength > 0.55 ? "rank dark middle" : "rank middle", std::to_string(shape.ranks[i]),
+             std::max(10.0, 0.8 * radius));
+  }
+  return svg.finish();
+}
+
+}  // namespace medusa

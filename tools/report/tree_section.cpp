@@ -1,0 +1,105 @@
+// The choice tree, and why it has the size it has.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tools/report/html.h"
+#include "tools/report/sections.h"
+#include "tools/report/svg_plot.h"
+#include "tools/report/tree_picture.h"
+
+namespace medusa {
+namespace {
+
+std::string tree_figure(const ChoiceTree& tree) {
+  const bool counted = !path_shares(tree).empty();
+  std::string caption =
+      "Each node is one guess: the number is its rank in its head's list, 0 being the most "
+      "probable. A path from the root is a continuation that one pass of the model checks.";
+  caption += counted ? " Larger and darker nodes were right more often."
+                     : " The tree was not calibrated here: how often its paths are right is not "
+                       "known.";
+  return figure("The tree", draw_tree(tree, 1020, true), draw_tree(tree, 330, false), caption);
+}
+
+std::string frequent_paths(const ChoiceTree& tree) {
+  const std::vector<double> shares = path_shares(tree);
+  if (shares.empty()) return {};
+  std::vector<size_t> order;
+  for (size_t i = 0; i < tree.paths.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shares[a + 1] > shares[b + 1]; });
+  HtmlTable out{{"path of ranks", "right at", "of the positions"}, {}};
+  out.header = {"path of ranks", "all its guesses right"};
+  for (const size_t i : order)
+    out.rows.push_back({path_text(tree.paths[i]), percent(shares[i + 1])});
+  return details_block("All paths with their frequencies", table(out));
+}
+
+/// A plot over the tree's size with the chosen size marked.
+std::string size_plot(const ChoiceTree& tree, const std::string& y_label, const std::string& unit,
+                      int colour, double (*value)(const TreeSizePoint&), double width) {
+  Plot plot;
+  plot.description = y_label + " against the size of the tree";
+  plot.x_label = "nodes of the tree, N";
+  plot.y_label = y_label;
+  plot.y_from_zero = true;
+  PlotSeries series{.name = {}, .colour = colour, .line = {}, .dots = {}};
+  for (const TreeSizePoint& size : tree.calibration->sizes) {
+    series.line.push_back({static_cast<double>(size.num_nodes), value(size)});
+    if (size.num_nodes == tree.num_nodes()) {
+      plot.chosen = series.line.back();
+      plot.chosen_label = fmt::format("N = {}: {:.1f} {}", size.num_nodes, value(size), unit);
+    }
+  }
+  plot.series = {series};
+  return draw_plot(plot, width, width > 400 ? 290 : 250);
+}
+
+double step_ms(const TreeSizePoint& size) { return size.step_ms; }
+double tokens_per_s(const TreeSizePoint& size) {
+  return size.step_ms > 0 ? 1000 * size.tokens_per_step / size.step_ms : 0;
+}
+
+std::string size_figures(const ChoiceTree& tree) {
+  const auto speed = [&](double width) {
+    return size_plot(tree, "expected speed (tokens/s)", "tokens/s", 0, tokens_per_s, width);
+  };
+  const auto time = [&](double width) {
+    return size_plot(tree, "time of a step, t(N) (ms)", "ms", 1, step_ms, width);
+  };
+  return "<div class=\"pair\">\n" +
+         figure("Speed by tree size", speed(490), speed(330),
+                "Tokens per step of the best tree of N nodes ÷ t(N). The marked tree was chosen.") +
+         figure("Time of a step by tree size", time(490), time(330),
+                fmt::format("Propose, verify, accept and commit, behind {} tokens of context.",
+                            grouped(tree.calibration->context))) +
+         "</div>\n";
+}
+
+std::string summary(const ChoiceTree& tree) {
+  std::string text = fmt::format("{} nodes with the root, {} heads deep, ranks below {}.",
+                                 tree.num_nodes(), tree.depth(), tree.top_k);
+  if (!tree.source.empty()) text += " Imported: " + tree.source + ".";
+  if (tree.calibration) {
+    text += fmt::format(" Counted at {} positions of {} validation answers",
+                        grouped(tree.calibration->num_positions),
+                        grouped(tree.calibration->num_answers));
+    text +=
+        tree.calibration->machine.empty() ? "." : "; timed on " + tree.calibration->machine + ".";
+  }
+  return paragraph(text);
+}
+
+}  // namespace
+
+std::string tree_section(const ReportInputs& inputs) {
+  if (!inputs.tree.value)
+    return section("tree", "Choice tree", paragraph(inputs.tree.absence, "absent"));
+  const ChoiceTree& tree = *inputs.tree.value;
+  std::string body = summary(tree) + tree_figure(tree) + frequent_paths(tree);
+  if (tree.calibration && !tree.calibration->sizes.empty()) body += size_figures(tree);
+  return section("tree", "Choice tree", body);
+}
+
+}  // namespace medusa
