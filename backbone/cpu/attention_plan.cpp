@@ -1,0 +1,54 @@
+#include "backbone/cpu/attention_plan.h"
+
+#include <algorithm>
+
+#include "backbone/cpu/tile_layout.h"
+
+namespace medusa {
+namespace {
+
+/// The tile of queries [first, last] of one segment, without its group.
+AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
+                        int64_t heads_per_group) {
+  AttentionTile tile;
+  tile.first_query = first;
+  tile.num_queries = last - first + 1;
+  for (int64_t n = first / heads_per_group; n <= last / heads_per_group; ++n) {
+    const QkvRow& place = plan.places[static_cast<size_t>(n)];
+    const AttentionRow& row = plan.rows[static_cast<size_t>(n)];
+    tile.slot = place.slot;
+    tile.end = std::max(tile.end, place.cache_row + 1);
+    tile.max_length = std::max(tile.max_length, row.length);
+    tile.straight = tile.straight && row.straight;
+  }
+  return tile;
+}
+
+}  // namespace
+
+void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group) {
+  places.clear();
+  rows.clear();
+  tiles.clear();
+  int64_t segment_begin = 0;
+  for (const PlannedRow& row : plan.rows) {
+    const auto n = static_cast<int64_t>(rows.size());
+    if (row.cache_row == row.start) segment_begin = n;
+    places.push_back({row.slot, row.position, row.cache_row});
+    rows.push_back(
+        {row.start, row.position + 1, plan.path(row).data(), row.straight, segment_begin});
+  }
+  for (int64_t begin = 0, end = 0; begin < plan.size(); begin = end) {
+    for (end = begin + 1;
+         end < plan.size() && rows[static_cast<size_t>(end)].segment_begin == begin;)
+      ++end;
+    for (int64_t query = begin * heads_per_group; query < end * heads_per_group;
+         query += kTileRows) {
+      const int64_t last = std::min(query + kTileRows, end * heads_per_group) - 1;
+      AttentionTile tile = make_tile(*this, query, last, heads_per_group);
+      for (tile.group = 0; tile.group < num_kv_heads; ++tile.group) tiles.push_back(tile);
+    }
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,49 @@
+// The whole forward pass of a Llama in bfloat16 on a CPU with AMX: one parallel region per pass,
+// the small steps between products fused into them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "backbone/kv_cache.h"
+#include "backbone/row_plan.h"
+#include "backbone/weights.h"
+
+namespace medusa {
+
+/// The fast twin of Llama's plain path: the same numbers within rounding. Weights, keys, values and
+/// the rows that enter products are bfloat16, sums and the residual stream float32. A row's results
+/// are the same bits whatever rows run beside it, however its path is scattered over a tree, and
+/// for any number of threads.
+///
+/// Thread safety: none (scratch buffers).
+class FusedLlama {
+ public:
+  /// Whether this machine, dtype and these sizes are the ones that it is written for: AMX, bfloat16
+  /// on the CPU, hidden and head size multiples of 32.
+  static bool supports(const Weights& weights);
+
+  /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.
+  explicit FusedLlama(const Weights& weights);
+  ~FusedLlama();
+
+  /// @param cache  in KvLayout::Tiles. Rows go to their places in it.
+  /// @returns      [N, H] bfloat16 after the final norm; valid until the next call.
+  at::Tensor forward(const RowPlan& plan, KvCache& cache);
+
+  /// @param hidden  [N, H] bfloat16.
+  /// @returns       [N, V] float32; valid until the next call.
+  at::Tensor logits(const at::Tensor& hidden);
+
+  /// Results do not depend on it. Default: the process's shared team (thread_team.h).
+  void set_threads(int num_threads);
+
+  const char* name() const { return "AMX bfloat16 tiles"; }
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace medusa

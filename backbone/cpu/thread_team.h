@@ -1,0 +1,70 @@
+// Threads that run short functions together, hundreds of times a second, with barriers inside.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace medusa {
+
+/// A fixed number of threads; the caller of run() is thread 0. Who waits spins for some tens of
+/// microseconds and then sleeps: a hot start costs about a microsecond, and a busy neighbour on the
+/// machine costs what it takes, not a scheduler's time slice per barrier.
+///
+/// Thread safety: run() may be called from any thread, one runs at a time; not from inside run().
+class ThreadTeam {
+ public:
+  explicit ThreadTeam(int num_threads);
+  ~ThreadTeam();
+  ThreadTeam(const ThreadTeam&) = delete;
+  ThreadTeam& operator=(const ThreadTeam&) = delete;
+
+  int num_threads() const { return num_threads_; }
+
+  /// Calls function(thread) once on every thread, 0 <= thread < num_threads(), and waits for all.
+  /// The first exception that a call throws reaches the caller; the team can be used again.
+  template <typename Function>
+  void run(Function&& function) {
+    run_task(
+        [](void* context, int thread) {
+          (*static_cast<std::remove_reference_t<Function>*>(context))(thread);
+        },
+        &function);
+  }
+
+  /// Only inside run(), by every thread equally often: returns when all have come. What they wrote
+  /// before is visible after. Throws when another thread's function has thrown.
+  void barrier();
+
+ private:
+  using Task = void (*)(void* context, int thread);
+
+  void run_task(Task task, const void* context);
+  void work(int thread);
+  void execute(int thread);
+  void leave_by_exception();
+
+  const int num_threads_;
+  std::mutex one_run_;
+  Task task_ = nullptr;
+  void* context_ = nullptr;
+  std::exception_ptr error_;
+  std::mutex error_guard_;
+  std::atomic<bool> stop_{false}, broken_{false};
+  // Each on its own cache line: they are written by different threads at different times.
+  alignas(64) std::atomic<uint32_t> epoch_{0};       // counts run()s
+  alignas(64) std::atomic<uint32_t> running_{0};     // workers that have not finished this run
+  alignas(64) std::atomic<uint32_t> arrived_{0};     // threads at the barrier
+  alignas(64) std::atomic<uint32_t> generation_{0};  // counts barriers passed
+  std::vector<std::thread> workers_;
+};
+
+/// The team of this process, made at the first call with at::get_num_threads() threads.
+std::shared_ptr<ThreadTeam> shared_team();
+
+}  // namespace medusa
