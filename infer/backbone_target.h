@@ -21,6 +21,9 @@ class BackboneTarget : public TargetModel {
   std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override;
   void commit(int32_t slot, std::span<const int32_t> nodes) override { cache_.commit(slot, nodes); }
 
+  /// Forgets committed rows from length on: for whoever times the same step again.
+  void rewind(int32_t slot, int64_t length) { cache_.rewind(slot, length); }
+
   const KvCache& cache() const { return cache_; }
 
  private:

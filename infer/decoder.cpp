@@ -39,25 +39,42 @@ struct Sequence {
   bool more = true;
 };
 
-Sequence start(size_t index, DecodeRequest request, TargetModel& target,
-               const DrafterFactory& make_drafter) {
-  if (request.prompt.empty()) throw UserError("the prompt has no tokens; give a text to continue");
-  if (static_cast<int64_t>(request.prompt.size()) > target.max_rows())
+/// Closes what is still open, also when something throws.
+struct OpenSequences {
+  TargetModel& target;
+  std::vector<Sequence> list;
+
+  ~OpenSequences() {
+    for (const Sequence& s : list) target.close(s.slot);
+  }
+};
+
+void check(const DecodeRequest& request, int64_t max_rows) {
+  if (request.prompt.empty())
+    throw UserError("the prompt has no tokens, expected at least one; give a text to continue");
+  if (static_cast<int64_t>(request.prompt.size()) > max_rows)
     throw UserError(
         fmt::format("the prompt has {} tokens, the cache holds {}; shorten the prompt or raise "
                     "backbone.context",
-                    request.prompt.size(), target.max_rows()));
-  Sequence s;
+                    request.prompt.size(), max_rows));
+  MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);
+  MEDUSA_ASSERT(request.limits.max_nodes >= 1, request.limits.max_nodes);
+}
+
+/// Takes a slot and runs the prompt up to its last token, the first root.
+void start(size_t index, DecodeRequest request, const DrafterFactory& make_drafter,
+           OpenSequences& open) {
+  check(request, open.target.max_rows());
+  const int32_t slot = open.target.open();
+  Sequence& s = open.list.emplace_back();
+  s.slot = slot;
   s.index = index;
   s.request = std::move(request);
   s.tokens = s.request.prompt;
-  s.slot = target.open();
-  const auto prompt = std::span<const TokenId>(s.tokens);
-  if (prompt.size() > 1) s.hidden = target.prefill(s.slot, prompt.first(prompt.size() - 1));
+  const auto prompt = std::span<const TokenId>(s.request.prompt);
+  if (prompt.size() > 1) s.hidden = open.target.prefill(s.slot, prompt.first(prompt.size() - 1));
   s.drafter = make_drafter();
   s.drafter->begin(prompt);
-  s.more = s.request.limits.max_new_tokens > 0;
-  return s;
 }
 
 CandidateTree propose(Sequence& s, const TargetModel& target) {
@@ -68,8 +85,9 @@ CandidateTree propose(Sequence& s, const TargetModel& target) {
   const auto left = static_cast<int32_t>(limits.max_new_tokens - s.stats.emitted);
   CandidateTree tree =
       s.drafter->propose({s.tokens, s.hidden, std::min(left, nodes) - 1, nodes}, s.request.random);
-  MEDUSA_ASSERT(tree.size() >= 1 && tree.size() <= nodes && tree.tokens[0] == s.tokens.back(),
-                tree.size(), nodes);
+  MEDUSA_ASSERT(tree.size() >= 1 && tree.size() <= nodes, tree.size(), nodes);
+  MEDUSA_ASSERT(tree.num_verify >= 1 && tree.num_verify <= tree.size(), tree.num_verify);
+  MEDUSA_ASSERT(tree.tokens[0] == s.tokens.back(), tree.tokens[0], s.tokens.back());
   return tree;
 }
 
@@ -107,16 +125,6 @@ std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t m
   return keep;
 }
 
-/// Closes what is still open, also when something throws.
-struct OpenSequences {
-  TargetModel& target;
-  std::vector<Sequence> list;
-
-  ~OpenSequences() {
-    for (const Sequence& s : list) target.close(s.slot);
-  }
-};
-
 }  // namespace
 
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
@@ -131,7 +139,7 @@ DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
     while (!exhausted && target.num_free_slots() > 0) {
       auto request = next();
       exhausted = !request;
-      if (request) open.list.push_back(start(taken++, std::move(*request), target, make_drafter));
+      if (request) start(taken++, std::move(*request), make_drafter, open);
     }
     watch.lap(times.prefill_s);
     if (open.list.empty()) return times;
@@ -161,10 +169,13 @@ DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
       watch.lap(times.commit_s);
     }
 
-    for (size_t i = open.list.size(); i-- > 0;) {
-      if (open.list[i].more) continue;
-      const Sequence done = std::move(open.list[i]);
-      open.list.erase(open.list.begin() + static_cast<std::ptrdiff_t>(i));
+    for (auto s = open.list.begin(); s != open.list.end();) {
+      if (s->more) {
+        ++s;
+        continue;
+      }
+      const Sequence done = std::move(*s);
+      s = open.list.erase(s);
       target.close(done.slot);
       if (!finished(done.index, done.stats)) return times;
     }

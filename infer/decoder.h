@@ -11,7 +11,7 @@
 namespace medusa {
 
 struct DecodeLimits {
-  int32_t max_new_tokens = 0;  // tokens
+  int32_t max_new_tokens = 0;  // tokens, at least 1
   int32_t max_nodes = 64;      // N, nodes per sequence and pass, the root included
   std::vector<TokenId> eos;    // decoding stops after any of these; empty: never
 };
@@ -68,7 +68,7 @@ using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
 /// finished() returns false.
 ///
 /// @throws UserError  a prompt is empty or longer than the cache. Whatever target, drafter or rule
-///                    throws passes through; all slots are closed then.
+///                    throws passes through. All slots are closed then; what was emitted stands.
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
                    const DrafterFactory& make_drafter,
                    const std::function<std::optional<DecodeRequest>()>& next,

@@ -35,9 +35,11 @@ std::unique_ptr<AcceptanceRule> make_rule(const InferConfig& config) {
       return std::make_unique<MatchRule>(config.sampling);
     case RuleKind::Typical:
       return std::make_unique<TypicalRule>(config.typical, config.sampling);
-    default:
-      return std::make_unique<GreedyRule>();
+    case RuleKind::Auto:  // resolved above
+    case RuleKind::Greedy:
+      break;
   }
+  return std::make_unique<GreedyRule>();
 }
 
 DrafterFactory make_drafter_factory(DrafterKind kind, const DraftParts& parts) {
@@ -45,9 +47,10 @@ DrafterFactory make_drafter_factory(DrafterKind kind, const DraftParts& parts) {
     case DrafterKind::Medusa:
       MEDUSA_ASSERT(parts.guesser != nullptr && parts.shape != nullptr);
       return [parts] { return std::make_unique<MedusaDrafter>(*parts.guesser, *parts.shape); };
-    default:
-      return [] { return std::make_unique<NoneDrafter>(); };
+    case DrafterKind::None:
+      break;
   }
+  return [] { return std::make_unique<NoneDrafter>(); };
 }
 
 }  // namespace medusa

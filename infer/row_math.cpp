@@ -18,9 +18,11 @@ namespace {
 
 constexpr size_t kLanes = 16;  // independent accumulators, so that the compiler may use vectors
 
+constexpr float kLowest = -87.0F;  // exp of less is smaller than any normal float: taken as 0
+
 /// exp(x) for x <= 0 by 2^n · p(f): n = round(x / ln 2), |f| <= ln 2 / 2, p of degree 6.
-inline float fast_exp(float x) {
-  x = std::max(x, -87.0F);  // below: smaller than any normal float
+inline float fast_exp(float exponent) {
+  const float x = std::max(exponent, kLowest);
   const float n = static_cast<float>(static_cast<int32_t>(x * 1.44269504F - 0.5F));
   const float f = (x - n * 0.693359375F) + n * 2.12194440e-4F;  // ln 2 in two parts
   float p = 1.0F / 720;
@@ -30,7 +32,8 @@ inline float fast_exp(float x) {
   p = p * f + 0.5F;
   p = p * f + 1.0F;
   p = p * f + 1.0F;
-  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  const float result = p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  return exponent < kLowest ? 0.0F : result;
 }
 
 MEDUSA_WIDEST float max_of(const float* row, size_t n) {
@@ -69,13 +72,13 @@ MEDUSA_WIDEST void sums_of(const float* row, size_t n, float max, float scale, d
       const float x = (row[i + j] - max) * scale;
       const float e = fast_exp(x);
       sums[j] += static_cast<double>(e);
-      products[j] += static_cast<double>(e * x);
+      products[j] += static_cast<double>(e * std::max(x, kLowest));  // never 0 · -inf
     }
   for (; i < n; ++i) {
     const float x = (row[i] - max) * scale;
     const float e = fast_exp(x);
     sums[0] += static_cast<double>(e);
-    products[0] += static_cast<double>(e * x);
+    products[0] += static_cast<double>(e * std::max(x, kLowest));
   }
   for (size_t j = 0; j < kLanes; ++j) {
     *sum += sums[j];

@@ -9,7 +9,9 @@ namespace medusa {
 /// The largest value; the row is not empty and holds no NaN.
 float row_max(std::span<const float> row);
 
-/// out[i] = exp((row[i] - max) * scale), relative error below 3e-7; returns their sum.
+/// out[i] = exp(x) with x = (row[i] - max) * scale rounded to float, relative error below 3e-7; 0
+/// where x < -87. Returns their sum.
+/// @param max  of the row.
 /// @param out  as long as row.
 double row_exp(std::span<const float> row, float max, float scale, std::span<float> out);
 

@@ -66,13 +66,21 @@ std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double t
 
 TokenId argmax(std::span<const float> logits) {
   const float best = row_max(logits);
-  return static_cast<TokenId>(std::find(logits.begin(), logits.end(), best) - logits.begin());
+  const auto first = std::find(logits.begin(), logits.end(), best);
+  MEDUSA_ASSERT(first != logits.end(), best);  // a NaN equals nothing
+  return static_cast<TokenId>(first - logits.begin());
 }
 
 double log_probability(std::span<const float> logits, TokenId token) {
   const float max = row_max(logits);
   return static_cast<double>(logits[static_cast<size_t>(token)] - max) -
          std::log(row_exp_sums(logits, max, 1).sum);
+}
+
+std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count) {
+  std::vector<TokenId> ids;
+  for (const Weighted& token : largest(logits, static_cast<size_t>(count))) ids.push_back(token.id);
+  return ids;
 }
 
 std::vector<WeightedToken> target_distribution(std::span<const float> logits,
@@ -92,9 +100,11 @@ std::vector<WeightedToken> target_distribution(std::span<const float> logits,
   } else if (config.top_p < 1) {
     kept = nucleus(nucleus_candidates(weights, sum, config.top_p), sum, config.top_p);
   } else {
+    kept.reserve(weights.size());
     for (size_t i = 0; i < weights.size(); ++i)
-      if (weights[i] > 0) kept.push_back({weights[i], static_cast<TokenId>(i)});
+      kept.push_back({weights[i], static_cast<TokenId>(i)});
   }
+  std::erase_if(kept, [](const Weighted& token) { return token.weight == 0; });
 
   double total = 0;
   for (const Weighted& token : kept) total += static_cast<double>(token.weight);

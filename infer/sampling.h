@@ -40,6 +40,9 @@ TokenId argmax(std::span<const float> logits);
 /// log p of one token at temperature 1, nothing filtered: what --logprobs reports.
 double log_probability(std::span<const float> logits, TokenId token);
 
+/// The count largest logits' tokens, best first; of equal logits the lower id first.
+std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count);
+
 /// The distribution after temperature, top-k and top-p, in this order; tokens of probability 0 and
 /// filtered tokens are left out. Sorted by id when nothing is filtered, by probability else.
 /// @param config  temperature > 0.

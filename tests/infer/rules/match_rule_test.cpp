@@ -1,0 +1,89 @@
+#include "infer/rules/match_rule.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "infer/decoder.h"
+#include "tests/infer/toy_drafters.h"
+#include "tests/reference/chi_square.h"
+#include "tests/reference/distribution.h"
+
+namespace medusa {
+namespace {
+
+constexpr size_t kVocab = fixtures::kToyVocab;
+const std::vector<TokenId> kPrompt{1, 2, 3};
+const SamplingConfig kWarm{.temperature = 0.9};
+
+/// Three siblings under the root, two children under each: most draws find a candidate.
+DrafterFactory tree_drafter() {
+  return [] {
+    return std::make_unique<fixtures::ToyDrafter>(
+        [](const DraftContext& context, const Random&, CandidateTree& tree) {
+          const std::vector<float> logits = fixtures::toy_logits(context.tokens);
+          for (const TokenId first : largest_tokens(logits, 3)) fixtures::add_node(tree, 0, first);
+          for (int32_t parent = 1; parent <= 3; ++parent)
+            for (const TokenId second : {0, 4}) fixtures::add_node(tree, parent, second);
+        });
+  };
+}
+
+/// Exact probability of each pair of tokens after the prompt.
+std::vector<double> pair_probabilities() {
+  std::vector<double> out(kVocab * kVocab);
+  const auto first = reference::distribution(fixtures::toy_logits(kPrompt), kWarm).probabilities;
+  for (const auto& [a, p] : first) {
+    std::vector<TokenId> context = kPrompt;
+    context.push_back(a);
+    const auto second = reference::distribution(fixtures::toy_logits(context), kWarm).probabilities;
+    for (const auto& [b, q] : second)
+      out[static_cast<size_t>(a) * kVocab + static_cast<size_t>(b)] = p * q;
+  }
+  return out;
+}
+
+TEST(MatchRule, TextHasTheTargetsDistribution) {
+  std::vector<int64_t> counts(kVocab * kVocab, 0);
+  int64_t accepted = 0;
+  for (uint64_t seed = 0; seed < 12000; ++seed) {
+    const auto run =
+        fixtures::decode_toy(MatchRule(kWarm), tree_drafter(), kPrompt, {2, 16, {}}, seed);
+    ++counts[static_cast<size_t>(run.text[0]) * kVocab + static_cast<size_t>(run.text[1])];
+    accepted += run.stats.accepted;
+  }
+  EXPECT_GT(accepted, 8000);  // the candidates matter
+  EXPECT_GT(reference::chi_square_p(counts, pair_probabilities()), 0.01);
+}
+
+TEST(MatchRule, TheNumbersOfAPositionDecideItsTokenWhereverTheRootStands) {
+  // A root deeper in the tree's own path: the draw at the child equals the draw with it as root.
+  CandidateTree chain{{3, 0}, {-1, 0}, 2, {}};
+  int64_t compared = 0;
+  for (uint64_t seed = 0; seed < 1000; ++seed) {
+    const std::vector<float> after_root = fixtures::toy_logits(kPrompt);
+    std::vector<TokenId> context = kPrompt;
+    context.push_back(0);
+    const std::vector<float> after_child = fixtures::toy_logits(context);
+    const at::Tensor both = at::stack({at::tensor(after_root), at::tensor(after_child)});
+    const Acceptance deep = MatchRule(kWarm).accept(chain, both, 2, Random(seed));
+    if (deep.path.empty()) continue;
+    const Acceptance flat = MatchRule(kWarm).accept(
+        root_only(0), at::tensor(after_child).unsqueeze(0), 3, Random(seed));
+    EXPECT_EQ(deep.next, flat.next);
+    ++compared;
+  }
+  EXPECT_GT(compared, 10);
+}
+
+TEST(MatchRule, TopKAndTopPApply) {
+  const SamplingConfig one{.temperature = 2, .top_k = 1};
+  const SamplingConfig nucleus{.temperature = 2, .top_p = 0.01};
+  const auto greedy = fixtures::plain_text(kPrompt, 20, SamplingConfig{}, Random(1));
+  for (const SamplingConfig& sampling : {one, nucleus})
+    EXPECT_EQ(fixtures::decode_toy(MatchRule(sampling), tree_drafter(), kPrompt, {20, 16, {}}).text,
+              greedy);
+}
+
+}  // namespace
+}  // namespace medusa

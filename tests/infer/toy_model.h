@@ -1,0 +1,140 @@
+// A target without weights: what follows a context is a fixed function of its last three tokens.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "base/random.h"
+#include "infer/sampling.h"
+#include "infer/target_model.h"
+
+namespace medusa::fixtures {
+
+constexpr int64_t kToyVocab = 7;
+
+/// [V] logits in (-2, 2) after a context.
+inline std::vector<float> toy_logits(std::span<const TokenId> context) {
+  int64_t state = 0;
+  for (size_t i = context.size() > 3 ? context.size() - 3 : 0; i < context.size(); ++i)
+    state = state * (kToyVocab + 1) + context[i] + 1;
+  std::vector<float> logits;
+  for (uint64_t v = 0; v < kToyVocab; ++v)
+    logits.push_back(static_cast<float>(4 * Random(9).uniform(RandomUse::Init, state, v) - 2));
+  return logits;
+}
+
+/// State at a context's last token: which one it is and where it stands.
+inline std::vector<float> toy_state(std::span<const TokenId> context) {
+  return {static_cast<float>(context.back()), static_cast<float>(context.size() - 1)};
+}
+
+/// How plain decoding chooses a token: greedy, or by the seed's draw for that position.
+inline TokenId plain_choice(std::span<const TokenId> context, const SamplingConfig& sampling,
+                            const Random& random) {
+  const std::vector<float> logits = toy_logits(context);
+  if (sampling.temperature == 0)
+    return static_cast<TokenId>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  return draw(target_distribution(logits, sampling), random, RandomUse::Accept,
+              static_cast<int64_t>(context.size()) - 1);
+}
+
+/// The text after a prompt without any of the decoder's code.
+inline std::vector<TokenId> plain_text(const std::vector<TokenId>& prompt, size_t count,
+                                       const SamplingConfig& sampling, const Random& random) {
+  std::vector<TokenId> context = prompt;
+  while (context.size() < prompt.size() + count)
+    context.push_back(plain_choice(context, sampling, random));
+  return {context.begin() + static_cast<std::ptrdiff_t>(prompt.size()), context.end()};
+}
+
+/// Several slots, each a list of tokens. Asserts what the contract asks of its caller.
+class ToyTarget : public TargetModel {
+ public:
+  explicit ToyTarget(int32_t num_slots = 1, int64_t max_rows = 1000)
+      : slots_(static_cast<size_t>(num_slots)), max_rows_(max_rows) {}
+
+  int32_t num_free_slots() const override {
+    return static_cast<int32_t>(
+        std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return !s.open; }));
+  }
+  int32_t open() override {
+    const auto slot = std::find_if(slots_.begin(), slots_.end(), [](auto& s) { return !s.open; });
+    MEDUSA_ASSERT(slot != slots_.end());
+    *slot = {true, {}, {}};
+    return static_cast<int32_t>(slot - slots_.begin());
+  }
+  void close(int32_t slot) override {
+    MEDUSA_ASSERT(at(slot).open, slot);
+    at(slot).open = false;
+    closed.push_back(at(slot).rows);
+  }
+  int64_t max_rows() const override { return max_rows_; }
+
+  at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens) override {
+    if (fail_prefill) throw std::runtime_error("prefill failed");
+    MEDUSA_ASSERT(at(slot).open && !tokens.empty(), slot);
+    at(slot).rows.insert(at(slot).rows.end(), tokens.begin(), tokens.end());
+    return at::tensor(toy_state(at(slot).rows));
+  }
+
+  std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override {
+    ++num_passes;
+    sequences_per_pass.push_back(trees.size());
+    std::vector<TargetOutput> outputs;
+    for (const SlotTree& each : trees) {
+      const CandidateTree& tree = *each.tree;
+      Slot& slot = at(each.slot);
+      MEDUSA_ASSERT(slot.open, each.slot);
+      MEDUSA_ASSERT(static_cast<int64_t>(slot.rows.size()) + tree.size() <= max_rows_, tree.size());
+      largest_tree = std::max(largest_tree, tree.size());
+      slot.tree = tree;
+      std::vector<at::Tensor> logits, hidden;
+      for (int32_t node = 0; node < tree.size(); ++node) {
+        const std::vector<TokenId> context = context_of(slot, node);
+        logits.push_back(at::tensor(toy_logits(context)));
+        hidden.push_back(at::tensor(toy_state(context)));
+      }
+      outputs.push_back({at::stack(logits), at::stack(hidden)});
+    }
+    return outputs;
+  }
+
+  void commit(int32_t slot, std::span<const int32_t> nodes) override {
+    MEDUSA_ASSERT(at(slot).open && std::is_sorted(nodes.begin(), nodes.end()), slot);
+    for (const int32_t node : nodes)
+      at(slot).rows.push_back(at(slot).tree.tokens.at(static_cast<size_t>(node)));
+  }
+
+  std::vector<std::vector<TokenId>> closed;  // the rows of each slot when it was closed
+  int64_t num_passes = 0;
+  std::vector<size_t> sequences_per_pass;
+  int32_t largest_tree = 0;  // nodes
+  bool fail_prefill = false;
+
+ private:
+  struct Slot {
+    bool open = false;
+    std::vector<TokenId> rows;  // committed
+    CandidateTree tree;         // tentative
+  };
+
+  Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
+
+  static std::vector<TokenId> context_of(const Slot& slot, int32_t node) {
+    std::vector<TokenId> context;
+    for (; node >= 0; node = slot.tree.parents[static_cast<size_t>(node)])
+      context.push_back(slot.tree.tokens[static_cast<size_t>(node)]);
+    context.insert(context.end(), slot.rows.rbegin(), slot.rows.rend());
+    std::reverse(context.begin(), context.end());
+    return context;
+  }
+
+  std::vector<Slot> slots_;
+  int64_t max_rows_;
+};
+
+}  // namespace medusa::fixtures
