@@ -1,0 +1,171 @@
+#include "data/prompts.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "data/json_value.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+[[noreturn]] void fail(const std::string& place, const std::string& found,
+                       const std::string& expected) {
+  throw UserError(fmt::format("{}: {}, expected {}; correct or remove it", place, found, expected));
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+std::string need_text(const Json& value, const std::string& name, const std::string& place) {
+  if (!value.is_string()) fail(place, fmt::format("{} is {}", name, value.type_name()), "a text");
+  auto text = value.get<std::string>();
+  if (is_blank(text)) fail(place, fmt::format("{} is empty", name), "a text");
+  return text;
+}
+
+void read_turns(const Json& turns, Prompt& prompt, const std::string& place) {
+  if (!turns.is_array() || turns.empty())
+    fail(place, "'turns' holds no text", "a list of the user's messages");
+  for (size_t i = 0; i < turns.size(); ++i) {
+    auto text = need_text(turns[i], fmt::format("turns[{}]", i), place);
+    if (i == 0)
+      prompt.messages.push_back({"user", std::move(text)});
+    else
+      prompt.later_turns.push_back(std::move(text));
+  }
+}
+
+void read_messages(const Json& messages, Prompt& prompt, const std::string& place) {
+  if (!messages.is_array()) fail(place, "'messages' is no list", "a list of role and content");
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const auto source = fmt::format("{}: messages[{}]", place, i);
+    const auto role = need_json<std::string>(messages[i], "role", source);
+    const bool known =
+        role == "user" || role == "assistant" || (role == "system" && prompt.messages.empty());
+    if (!known)
+      fail(source, fmt::format("the role is '{}'", role),
+           "user, assistant, or system as the first");
+    prompt.messages.push_back(
+        {role, need_text(need_json<Json>(messages[i], "content", source), "the content", source)});
+  }
+  while (!prompt.messages.empty() && prompt.messages.back().role == "assistant")
+    prompt.messages.pop_back();
+  if (prompt.messages.empty() || prompt.messages.back().role != "user")
+    fail(place, "no user speaks in 'messages'", "a message of the user");
+}
+
+/// Who speaks in a ShareGPT conversation; nullopt: we do not know.
+std::optional<std::string> role_of(const std::string& speaker) {
+  if (speaker == "human" || speaker == "user") return "user";
+  if (speaker == "gpt" || speaker == "assistant" || speaker == "chatgpt") return "assistant";
+  if (speaker == "system") return "system";
+  return std::nullopt;
+}
+
+/// False: the conversation is one to skip.
+bool read_conversation(const Json& conversation, Prompt& prompt, const std::string& place) {
+  if (!conversation.is_array())
+    fail(place, "'conversations' is no list", "a list of from and value");
+  for (size_t i = 0; i < conversation.size(); ++i) {
+    const auto source = fmt::format("{}: conversations[{}]", place, i);
+    const auto role = role_of(need_json<std::string>(conversation[i], "from", source));
+    const auto text = need_json<std::string>(conversation[i], "value", source);
+    if (!role) return false;
+    if (*role == "system" && i == 0 && prompt.messages.empty() && !is_blank(text))
+      prompt.messages.push_back({"system", text});
+    if (*role != "user" || is_blank(text)) continue;
+    if (prompt.messages.empty() || prompt.messages.back().role == "system")
+      prompt.messages.push_back({"user", text});
+    else
+      prompt.later_turns.push_back(text);
+  }
+  return !prompt.messages.empty() && prompt.messages.back().role == "user";
+}
+
+/// @param place     file:line or file and element.
+/// @param fallback  the id, if the entry has none.
+void read_entry(const Json& entry, const std::string& place, const std::string& fallback,
+                PromptSet& set) {
+  Prompt prompt;
+  if (entry.is_array()) {
+    prompt.id = fallback;
+    read_messages(entry, prompt, place);
+    set.prompts.push_back(std::move(prompt));
+    return;
+  }
+  if (!entry.is_object()) fail(place, fmt::format("is {}", entry.type_name()), "a JSON object");
+  const auto id = find_json<Json>(entry, "id", place);
+  prompt.id = !id ? fallback : id->is_string() ? id->get<std::string>() : id->dump();
+  prompt.category = find_json<std::string>(entry, "category", place).value_or("");
+  if (auto system = find_json<std::string>(entry, "system", place); system && !is_blank(*system))
+    prompt.messages.push_back({"system", *std::move(system)});
+  if (const auto turns = find_json<Json>(entry, "turns", place)) {
+    read_turns(*turns, prompt, place);
+  } else if (const auto messages = find_json<Json>(entry, "messages", place)) {
+    read_messages(*messages, prompt, place);
+  } else if (const auto text = find_json<Json>(entry, "text", place)) {
+    prompt.messages.push_back({"user", need_text(*text, "'text'", place)});
+  } else if (const auto conversation = find_json<Json>(entry, "conversations", place)) {
+    if (!read_conversation(*conversation, prompt, place)) {
+      ++set.skipped;
+      return;
+    }
+  } else {
+    fail(place, "has no prompt", "one of 'turns', 'messages', 'text', 'conversations'");
+  }
+  set.prompts.push_back(std::move(prompt));
+}
+
+void read_lines(const fs::path& file, PromptSet& set) {
+  const std::string text = read_file(file);
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    ++number;
+    if (is_blank(line)) continue;
+    const auto place = fmt::format("{}:{}", file.string(), number);
+    Json entry;
+    try {
+      entry = Json::parse(line);
+    } catch (const Json::parse_error& error) {
+      fail(place, fmt::format("is not JSON (at byte {} of the line)", error.byte),
+           "one JSON object per line");
+    }
+    read_entry(entry, place, fmt::format("{}:{}", file.stem().string(), number), set);
+  }
+}
+
+void read_list(const fs::path& file, PromptSet& set) {
+  const Json root = read_json_file(file);
+  if (!root.is_array())
+    throw UserError(
+        fmt::format("{}: holds {}, expected a list of conversations; give such a list, "
+                    "or a .jsonl file with one object per line",
+                    file.string(), root.type_name()));
+  const auto id = [&](size_t i) { return fmt::format("{}:{}", file.stem().string(), i); };
+  if (!root.empty() && root[0].is_object() && root[0].contains("role"))
+    return read_entry(root, file.string(), id(0), set);  // one conversation
+  for (size_t i = 0; i < root.size(); ++i)
+    read_entry(root[i], fmt::format("{}: element {}", file.string(), i), id(i), set);
+}
+
+}  // namespace
+
+PromptSet read_prompts(const fs::path& file) {
+  PromptSet set;
+  if (file.extension() == ".json")
+    read_list(file, set);
+  else
+    read_lines(file, set);
+  if (set.prompts.empty())
+    throw UserError(fmt::format(
+        "{}: holds no prompt{}, expected at least one; give another file", file.string(),
+        set.skipped > 0 ? fmt::format(" ({} conversations were skipped)", set.skipped) : ""));
+  return set;
+}
+
+}  // namespace medusa

@@ -1,0 +1,39 @@
+// Reads prompts: .jsonl, ShareGPT .json, .json lists of messages.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "data/chat_template.h"
+
+namespace medusa {
+
+struct Prompt {
+  std::string id;                        // the file's own, else its name and line: "bench:12"
+  std::string category;                  // as the file says, or empty
+  std::vector<ChatMessage> messages;     // ends with the user's message that is to be answered
+  std::vector<std::string> later_turns;  // what the user says next, after each answer
+};
+
+struct PromptSet {
+  std::vector<Prompt> prompts;
+  int64_t skipped = 0;  // ShareGPT conversations in which no user speaks, or someone unknown does
+
+  auto begin() const { return prompts.begin(); }
+  auto end() const { return prompts.end(); }
+};
+
+/// Each line of a .jsonl file, or each element of a .json list, has one of
+///   turns          ["first message", "second", …] of the user (the answers are left to the model)
+///   messages       [{"role", "content"}, …]; answers in between are kept, those at the end dropped
+///   text           the user's message
+///   conversations  ShareGPT's [{"from", "value"}, …]: read as turns, its answers are dropped
+/// and may have id, category and system. An element that is itself a list counts as messages.
+/// Blank lines are passed over.
+/// @throws UserError  with file:line (or file and element): not JSON, no prompt in it, an empty or
+///                    mistyped one; and if the file holds no prompt at all.
+PromptSet read_prompts(const std::filesystem::path& file);
+
+}  // namespace medusa
