@@ -13,14 +13,17 @@ namespace {
 
 double round_step(double rough) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0})
+  for (const double factor : {1.0, 2.0, 2.5, 5.0})
     if (factor * power >= 0.999 * rough) return factor * power;
   return 10 * power;
 }
 
 std::string tick_label(double value, double step) {
-  if (step >= 1) return grouped(std::llround(value));
-  const int decimals = static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
+  if (step == std::round(step)) return grouped(std::llround(value));
+  int decimals = 1;
+  for (double scaled = 10 * step; decimals < 12 && std::abs(scaled - std::round(scaled)) > 1e-6;
+       scaled *= 10)
+    ++decimals;
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -47,7 +50,7 @@ AxisTicks round_ticks(double low, double high, int about) {
 AxisTicks whole_ticks(double low, double high, int about) {
   MEDUSA_ASSERT(low <= high && about >= 1, low, high, about);
   if (high - low < 1) high = low + 1;
-  const double step = std::max(1.0, round_step((high - low) / about));
+  const double step = std::ceil(round_step((high - low) / about));
   AxisTicks ticks{{low}, {grouped(std::llround(low))}};
   for (auto i = static_cast<int64_t>(std::floor(low / step)) + 1;
        static_cast<double>(i) * step < high; ++i) {

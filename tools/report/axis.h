@@ -11,7 +11,7 @@ struct AxisTicks {
   std::vector<std::string> labels;
 };
 
-/// Round values (1, 2 or 5 times a power of ten) from at or below low to at or above high.
+/// Round values (1, 2, 2.5 or 5 times a power of ten) from at or below low to at or above high.
 /// @param about  how many steps are wanted; a few more or less are taken.
 AxisTicks round_ticks(double low, double high, int about);
 

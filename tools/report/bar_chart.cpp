@@ -13,6 +13,23 @@ namespace {
 
 std::string fill_class(int colour) { return fmt::format("bar c{}", colour % 8); }
 
+/// The parts' names and values in one line, evenly spread: narrow parts have no room for theirs.
+void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double baseline) {
+  constexpr double kFontSize = 11;
+  std::vector<std::string> texts;
+  double used = 0;
+  for (const auto& part : bar.parts) {
+    texts.push_back(fmt::format("{} {:.2f}", part.name, part.value));
+    used += text_width(texts.back(), kFontSize);
+  }
+  const double gap = texts.size() < 2 ? 0 : (width - used) / static_cast<double>(texts.size() - 1);
+  double x = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    svg.text(x, baseline, fmt::format("part c{}", bar.parts[i].colour % 8), texts[i]);
+    x += text_width(texts[i], kFontSize) + gap;
+  }
+}
+
 double total(const StackedBars::Bar& bar) {
   double sum = 0;
   for (const auto& part : bar.parts) sum += part.value;
@@ -46,7 +63,7 @@ std::string draw_histogram(const Histogram& histogram, double width, double heig
       const double share = i < series.shares.size() ? series.shares[i] : 0;
       const std::string tip = fmt::format("{}: {} of the steps", series.name, percent(share));
       svg.rect(x + 1, y(share), bar - 2, bottom - y(share), fill_class(series.colour), tip);
-      if (bar >= 24)
+      if (bar >= 20)
         svg.text(x + bar / 2, y(share) - 5, "value middle", fmt::format("{:.0f}", 100 * share));
       x += bar;
     }
@@ -58,16 +75,16 @@ std::string draw_histogram(const Histogram& histogram, double width, double heig
 
 std::string draw_stacked_bars(const StackedBars& chart, double width) {
   if (chart.bars.empty()) return {};
-  constexpr double kRow = 62, kBarTop = 22, kBarHeight = 26;
+  constexpr double kRow = 78, kBarTop = 22, kBarHeight = 26;
   double most = 0;
   for (const auto& bar : chart.bars) most = std::max(most, total(bar));
   if (most <= 0) return {};
   const Scale x{0, most, 0, width};
-  Svg svg(width, kRow * static_cast<double>(chart.bars.size()) - 10, chart.description);
+  Svg svg(width, kRow * static_cast<double>(chart.bars.size()) - 12, chart.description);
   double row = 0;
   for (const auto& bar : chart.bars) {
     svg.text(0, row + 14, "name", bar.name);
-    svg.text(width, row + 14, "value end", fmt::format("{:.2f} {} in all", total(bar), chart.unit));
+    svg.text(width, row + 14, "value end", fmt::format("{:.2f} {}", total(bar), chart.unit));
     double begin = 0;
     for (const auto& part : bar.parts) {
       const double from = x(begin), pixels = x(begin + part.value) - from;
@@ -75,10 +92,9 @@ std::string draw_stacked_bars(const StackedBars& chart, double width) {
       svg.rect(from, row + kBarTop, std::max(0.0, pixels - 1), kBarHeight, fill_class(part.colour),
                fmt::format("{}: {} {}, {}", part.name, value, chart.unit,
                            percent(part.value / total(bar))));
-      if (pixels > text_width(value) + 8)
-        svg.text(from + pixels / 2, row + kBarTop + 18, "on-bar middle", value);
       begin += part.value;
     }
+    draw_values(svg, bar, width, row + kBarTop + kBarHeight + 15);
     row += kRow;
   }
   return svg.finish();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "tools/report/bar_chart.h"
 #include "tools/report/html.h"
@@ -21,7 +22,8 @@ std::string method_table(const ReportedComparison& comparison) {
          fmt::format("{:.2f}", method.tokens_per_step), times(method.step_overhead),
          times(method.speedup),
          method.same_text ? fmt::format("{} / {}", *method.same_text, method.num_prompts) : "–"});
-  return table(out);
+  return "<div class=\"wide\">\n" + table(out) + "</div>\n<div class=\"narrow\">\n" +
+         table(transposed(out)) + "</div>\n";
 }
 
 std::string table_notes(const ReportedComparison& comparison) {
@@ -62,26 +64,21 @@ std::string accepted_lengths(const ReportedComparison& comparison) {
 }
 
 std::string step_times(const ReportedComparison& comparison) {
-  static const std::vector<std::pair<std::string, std::string>> kPhases = {
-      {"verify", "the backbone's pass"},
-      {"propose", "the heads"},
-      {"accept", "the rule"},
-      {"commit", "the cache"}};
+  constexpr std::array kPhases = {"verify", "propose", "accept", "commit"};  // longest first
   StackedBars chart{.description = "Where the time of a step goes", .unit = "ms", .bars = {}};
   for (const ReportedMethod& method : comparison.methods) {
     if (method.phase_ms.empty()) continue;
     StackedBars::Bar bar{method.name(), {}};
     for (size_t i = 0; i < kPhases.size(); ++i)
       for (const auto& [phase, ms] : method.phase_ms)
-        if (phase == kPhases[i].first) bar.parts.push_back({phase, static_cast<int>(i), ms});
+        if (phase == kPhases[i]) bar.parts.push_back({phase, static_cast<int>(i), ms});
     chart.bars.push_back(std::move(bar));
   }
-  std::vector<std::pair<std::string, int>> legend;
-  for (size_t i = 0; i < kPhases.size(); ++i)
-    legend.emplace_back(kPhases[i].first + ": " + kPhases[i].second, static_cast<int>(i));
   return figure("Where a step's time goes", draw_stacked_bars(chart, 490),
-                draw_stacked_bars(chart, 330), "Mean of all steps, in milliseconds.",
-                colour_legend(legend));
+                draw_stacked_bars(chart, 330),
+                "Mean of all steps, in ms. Verify: the backbone's pass; propose: the heads; "
+                "accept: the rule; "
+                "commit: the cache.");
 }
 
 }  // namespace

@@ -39,4 +39,17 @@ std::string table(const HtmlTable& table) {
   return html + "</tbody></table></div>\n";
 }
 
+HtmlTable transposed(const HtmlTable& table) {
+  HtmlTable out;
+  for (size_t column = 0; column < table.header.size(); ++column) {
+    std::vector<std::string> row{table.header[column]};
+    for (const auto& each : table.rows) row.push_back(each[column]);
+    if (column == 0)
+      out.header = std::move(row);
+    else
+      out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
 }  // namespace medusa

@@ -34,4 +34,7 @@ struct HtmlTable {
 };
 std::string table(const HtmlTable& table);
 
+/// Rows become columns: for tables wider than a phone.
+HtmlTable transposed(const HtmlTable& table);
+
 }  // namespace medusa

@@ -22,7 +22,9 @@ main { max-width: 1116px; margin: 0 auto; padding: 28px 20px 48px; }
 h1 { font-size: 27px; line-height: 1.2; margin: 0 0 4px; }
 h2 { font-size: 19px; line-height: 1.3; margin: 0 0 10px; }
 h3 { font-size: 15px; line-height: 1.3; margin: 0 0 8px; }
-p { margin: 0 0 12px; max-width: 78ch; }
+.pair + h3 { margin-top: 26px; }
+figure + details { margin-top: 14px; }
+p { margin: 0 0 12px; max-width: 96ch; }
 .note, figcaption, .legend { color: var(--soft); font-size: 13px; }
 .absent { color: var(--soft); font-style: italic; }
 header { margin: 0 4px 20px; }
@@ -36,7 +38,7 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
 .tile em { font-size: 12.5px; font-style: normal; color: var(--soft); }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 450px), 1fr)); gap: 26px 36px; margin-top: 22px; }
 figure { margin: 0; min-width: 0; }
-figcaption { margin-top: 8px; max-width: 78ch; }
+figcaption { margin-top: 8px; max-width: 96ch; }
 .wide { overflow-x: auto; }
 .narrow { display: none; }
 svg { display: block; max-width: 100%; height: auto; overflow: visible; }
@@ -73,11 +75,12 @@ svg .faint { stroke-opacity: 0.3; stroke-width: 1.5; }
 svg .dot { fill: var(--card); stroke: currentColor; stroke-width: 2; }
 svg .chosen { fill: var(--card); stroke: var(--ink); stroke-width: 3; }
 svg .bar { fill: currentColor; }
-svg .on-bar { fill: var(--card); font-weight: 600; }
+svg .part { fill: currentColor; font-size: 11px; font-weight: 600; }
 svg .edge { fill: none; stroke: var(--shade); stroke-opacity: 0.32; stroke-linecap: round; }
 svg .node-back { fill: var(--card); }
 svg .node { fill: var(--shade); stroke: var(--shade); stroke-width: 1; }
 svg .node-root { fill: var(--ink); }
+svg .share { fill: var(--soft); font-size: 11px; }
 svg .rank { font-weight: 600; pointer-events: none; }
 svg .rank.dark { fill: var(--on-shade); }
 @media (max-width: 600px) {
@@ -85,6 +88,7 @@ svg .rank.dark { fill: var(--on-shade); }
   section { padding: 16px 15px; }
   .tiles { grid-template-columns: 1fr 1fr; gap: 8px; }
   .tile { padding: 11px 12px; }
+  .tile:last-child:nth-child(odd) { grid-column: span 2; }
   .tile b { font-size: 23px; }
   th, td { padding-right: 9px; font-size: 13px; }
   thead th { font-size: 12px; }

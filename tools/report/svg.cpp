@@ -72,7 +72,8 @@ void Svg::text(double x, double y, std::string_view css_class, std::string_view 
                double font_size) {
   body_ += fmt::format(
       "<text x=\"{}\" y=\"{}\" class=\"{}\"{}>{}</text>\n", length(x), length(y), css_class,
-      font_size > 0 ? fmt::format(" style=\"font-size:{}px\"", length(font_size)) : "", escape_html(text));
+      font_size > 0 ? fmt::format(" style=\"font-size:{}px\"", length(font_size)) : "",
+      escape_html(text));
 }
 
 void Svg::vertical_text(double x, double y, std::string_view css_class, std::string_view text) {

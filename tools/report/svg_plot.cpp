@@ -36,6 +36,7 @@ Bounds bounds_of(const Plot& plot) {
     bounds.add(series.dots);
   }
   if (plot.chosen) bounds.add({*plot.chosen});
+  if (plot.x_from_zero) bounds.x_low = std::min(bounds.x_low, 0.0);
   if (plot.y_from_zero) bounds.y_low = std::min(bounds.y_low, 0.0);
   return bounds;
 }
@@ -128,11 +129,10 @@ void draw_chosen(Svg& svg, const Plot& plot, const Frame& frame) {
   const double x = frame.x(plot.chosen->x), y = frame.y(plot.chosen->y);
   svg.line(x, frame.bottom, x, y, "guide");
   svg.circle(x, y, 6, "chosen");
-  const double half = text_width(plot.chosen_label) / 2;
-  const double centre =
-      std::clamp(x, frame.left + half + 4, std::max(frame.right - half, frame.left + half + 4));
-  const bool above = y - 14 > frame.top + 8;
-  svg.text(centre, above ? y - 13 : y + 24, "name strong middle", plot.chosen_label);
+  // Beside the foot of the guide: curves that start at zero leave that corner free.
+  const bool left = x + 8 + text_width(plot.chosen_label, 13) > frame.right;
+  svg.text(left ? x - 8 : x + 8, frame.bottom - 9, left ? "strong end" : "strong",
+           plot.chosen_label);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace medusa {
 /// One report of training or of a validation. Steps are optimiser steps since the start.
 struct CurvePoint {
   int64_t step = 0;
-  double loss = 0;                 // nats; weighted over heads, mean over positions
+  double loss = 0;                 // nats, weighted sum over heads
   std::vector<double> head_top_1;  // [K] shares of positions, 0 to 1; empty: not reported
 };
 
@@ -19,8 +19,7 @@ struct TrainingCurve {
   std::vector<CurvePoint> validation;  // steps ascending
 };
 
-/// A last line that was cut off by a kill is left out, and steps that a resumed run did again are
-/// there once, as they were done last.
+/// A last line without its end, cut off by a kill, is left out.
 /// @throws UserError  not readable; a line is not JSON or lacks a key (file:line).
 TrainingCurve read_training_curve(const std::filesystem::path& file);
 

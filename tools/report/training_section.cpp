@@ -14,6 +14,7 @@ std::string loss_plot(const TrainingCurve& curve, double width, double height) {
   Plot plot;
   plot.description = "Loss against optimiser steps";
   plot.x_label = "optimiser steps";
+  plot.x_from_zero = true;
   plot.y_label = "loss (nats)";
   PlotSeries series{.name = {}, .colour = 0, .line = {}, .dots = {}};
   for (const CurvePoint& point : curve.train)
@@ -28,6 +29,7 @@ std::string accuracy_plot(const TrainingCurve& curve, double width, double heigh
   Plot plot;
   plot.description = "Share of positions whose token was a head's first guess, by head";
   plot.x_label = "optimiser steps";
+  plot.x_from_zero = true;
   plot.y_label = "first guess right (%)";
   plot.y_is_share = true;
   plot.y_from_zero = true;

@@ -76,14 +76,66 @@ void draw_levels(Svg& svg, const TreeShape& shape, const Geometry& g, int32_t de
   }
 }
 
-void draw_edge(Svg& svg, const Geometry& g, double along, double across, double parent_across,
-               double share) {
-  const double from = along - g.level_step, half = along - g.level_step / 2;
-  svg.path(fmt::format("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}",
-                       g.x(from, parent_across), g.y(from, parent_across), g.x(half, parent_across),
-                       g.y(half, parent_across), g.x(half, across), g.y(half, across),
-                       g.x(along, across), g.y(along, across)),
+struct Node {
+  double along, across;  // pixels
+  double x, y;
+  double radius;
+  double strength;  // 0 to 1: how often its path was right, compared with the most frequent one
+};
+
+std::vector<Node> place_nodes(const TreeShape& shape, const TreeLayout& layout, const Geometry& g,
+                              const std::vector<double>& shares) {
+  double most = 1e-9;
+  for (size_t i = 1; i < shares.size(); ++i) most = std::max(most, shares[i]);
+  const double largest = std::min(kLargest, 0.47 * g.spacing);
+  const double smallest = std::min(kSmallest, largest);
+  std::vector<Node> nodes;
+  for (size_t i = 0; i < shape.parents.size(); ++i) {
+    Node node{};
+    node.along = g.along_start + g.level_step * shape.depths[i];
+    node.across = g.across_start + g.spacing * layout.places[i];
+    node.x = g.x(node.along, node.across);
+    node.y = g.y(node.along, node.across);
+    node.strength = shares.empty() ? 0.35 : std::min(1.0, std::sqrt(shares[i] / most));
+    node.radius = smallest + (largest - smallest) * node.strength;
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+/// A curve that leaves and arrives in the direction of the levels.
+void draw_edge(Svg& svg, const Geometry& g, const Node& node, const Node& parent, double share) {
+  const double half = (parent.along + node.along) / 2;
+  svg.path(fmt::format("M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}", parent.x,
+                       parent.y, g.x(half, parent.across), g.y(half, parent.across),
+                       g.x(half, node.across), g.y(half, node.across), node.x, node.y),
            "edge", 1 + 6 * std::sqrt(share));
+}
+
+/// Size and shade both say how often: one of them is enough for any reader.
+void draw_node(Svg& svg, const Node& node, int32_t rank, const std::string& tip) {
+  const double font_size = std::max(10.0, 0.8 * node.radius);
+  svg.circle(node.x, node.y, node.radius, "node-back");
+  svg.circle(node.x, node.y, node.radius, "node", tip, 0.12 + 0.88 * node.strength);
+  svg.text(node.x, node.y + 0.36 * font_size,
+           node.strength > 0.62 ? "rank dark middle" : "rank middle", std::to_string(rank),
+           font_size);
+}
+
+/// Shares beside those nodes of an upright tree that have room to their right.
+void draw_shares(Svg& svg, const TreeShape& shape, const std::vector<double>& shares,
+                 const std::vector<Node>& nodes, double width) {
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    if (shares[i] < 0.01) continue;
+    const std::string text = fmt::format("{:.0f}\u00A0%", 100 * shares[i]);
+    const double left = nodes[i].x + nodes[i].radius + 4;
+    const double right = left + text_width(text, 11) + 4;
+    bool free = right <= width;
+    for (size_t j = 1; j < nodes.size() && free; ++j)
+      free = shape.depths[j] != shape.depths[i] || nodes[j].x <= nodes[i].x ||
+             nodes[j].x - nodes[j].radius > right;
+    if (free) svg.text(left, nodes[i].y + 4, "share", text);
+  }
 }
 
 }  // namespace
@@ -107,37 +159,21 @@ std::string draw_tree(const ChoiceTree& tree, double width, bool upright) {
   const TreeLayout layout = lay_out_tree(shape.parents);
   const Geometry g = make_geometry(layout, tree.depth(), width, upright);
   const std::vector<double> shares = path_shares(tree);
-  const double most =
-      shares.size() > 1 ? std::max(1e-9, *std::max_element(shares.begin() + 1, shares.end())) : 1;
-  const double largest = std::min(kLargest, 0.47 * g.spacing);
-  const double smallest = std::min(kSmallest, largest);
-  const auto across = [&](size_t i) { return g.across_start + g.spacing * layout.places[i]; };
-  const auto along = [&](size_t i) { return g.along_start + g.level_step * shape.depths[i]; };
+  const std::vector<Node> nodes = place_nodes(shape, layout, g, shares);
 
   Svg svg(g.width, g.height,
           fmt::format("Choice tree of {} nodes, {} levels deep", tree.num_nodes(), tree.depth()));
   draw_levels(svg, shape, g, tree.depth());
-  for (size_t i = 1; i < shape.parents.size(); ++i)
-    draw_edge(svg, g, along(i), across(i), across(static_cast<size_t>(shape.parents[i])),
+  for (size_t i = 1; i < nodes.size(); ++i)
+    draw_edge(svg, g, nodes[i], nodes[static_cast<size_t>(shape.parents[i])],
               shares.empty() ? 0.05 : shares[i]);
-  for (size_t i = 0; i < shape.parents.size(); ++i) {
-    const double x = g.x(along(i), across(i)), y = g.y(along(i), across(i));
-    if (i == 0) {
-      svg.circle(x, y, 10, "node-root", "the last emitted token");
-      continue;
-    }
-    // Both the area and the shade say how often: one of them is enough for any reader.
-    const double strength = shares.empty() ? 0.35 : std::sqrt(shares[i] / most);
-    const double radius = smallest + (largest - smallest) * strength;
-    const std::string tip =
-        path_text(tree.paths[i - 1]) +
-        (shares.empty() ? "" : ": right at " + percent(shares[i]) + " of the positions");
-    svg.circle(x, y, radius, "node-back");
-    svg.circle(x, y, radius, "node", tip, 0.12 + 0.88 * strength);
-    svg.text(x, y + 0.36 * std::max(10.0, 0.8 * radius),
-             strength > 0.55 ? "rank dark middle" : "rank middle", std::to_string(shape.ranks[i]),
-             std::max(10.0, 0.8 * radius));
+  svg.circle(nodes[0].x, nodes[0].y, 10, "node-root", "the last emitted token");
+  for (size_t i = 1; i < nodes.size(); ++i) {
+    const std::string share =
+        shares.empty() ? "" : ": right at " + percent(shares[i]) + " of the positions";
+    draw_node(svg, nodes[i], shape.ranks[i], path_text(tree.paths[i - 1]) + share);
   }
+  if (upright && !shares.empty()) draw_shares(svg, shape, shares, nodes, g.width);
   return svg.finish();
 }
 

@@ -16,7 +16,7 @@ std::string tree_figure(const ChoiceTree& tree) {
   std::string caption =
       "Each node is one guess: the number is its rank in its head's list, 0 being the most "
       "probable. A path from the root is a continuation that one pass of the model checks.";
-  caption += counted ? " Larger and darker nodes were right more often."
+  caption += counted ? " Larger and stronger coloured nodes were right more often."
                      : " The tree was not calibrated here: how often its paths are right is not "
                        "known.";
   return figure("The tree", draw_tree(tree, 1020, true), draw_tree(tree, 330, false), caption);
@@ -29,8 +29,7 @@ std::string frequent_paths(const ChoiceTree& tree) {
   for (size_t i = 0; i < tree.paths.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return shares[a + 1] > shares[b + 1]; });
-  HtmlTable out{{"path of ranks", "right at", "of the positions"}, {}};
-  out.header = {"path of ranks", "all its guesses right"};
+  HtmlTable out{{"path of ranks", "all its guesses right"}, {}};
   for (const size_t i : order)
     out.rows.push_back({path_text(tree.paths[i]), percent(shares[i + 1])});
   return details_block("All paths with their frequencies", table(out));

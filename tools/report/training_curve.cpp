@@ -1,0 +1,38 @@
+#include "tools/report/training_curve.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+
+TrainingCurve read_training_curve(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  TrainingCurve curve;
+  size_t number = 1;
+  for (size_t begin = 0; begin < text.size(); ++number) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;  // cut off by a kill
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    try {
+      const auto json = nlohmann::json::parse(line);
+      CurvePoint point;
+      point.step = json.at("step").get<int64_t>();
+      point.loss = json.at("loss_nats").get<double>();
+      point.head_top_1 = json.at("top_1").get<std::vector<double>>();
+      const bool train = json.at("kind").get<std::string>() == "train";
+      (train ? curve.train : curve.validation).push_back(std::move(point));
+    } catch (const nlohmann::json::exception& error) {
+      throw UserError(fmt::format(
+          "{}:{}: {}, expected a report of medusa train; remove the line or train again",
+          file.string(), number, error.what()));
+    }
+  }
+  return curve;
+}
+
+}  // namespace medusa
