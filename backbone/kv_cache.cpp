@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backbone/cpu/kv_tiles.h"
 #include "base/check.h"
 
 namespace medusa {
@@ -64,10 +65,21 @@ void KvCache::rewind(int32_t slot, int64_t length) {
 int64_t KvCache::bytes() const { return static_cast<int64_t>(keys_.nbytes() + values_.nbytes()); }
 
 void KvCache::move_row(int32_t slot, int64_t from, int64_t to) {
-  for (at::Tensor* side : {&keys_, &values_}) {
-    const at::Tensor rows = side->select(1, slot);  // [L, G, capacity, D]
-    rows.select(2, to).copy_(rows.select(2, from));
+  if (layout_ == KvLayout::Rows) {
+    for (at::Tensor* side : {&keys_, &values_}) {
+      const at::Tensor rows = side->select(1, slot);  // [L, G, capacity, D]
+      rows.select(2, to).copy_(rows.select(2, from));
+    }
+    return;
   }
+  const int64_t block = capacity_ * head_size_;  // elements of one (layer, slot, key/value head)
+  auto* keys = static_cast<uint16_t*>(keys_.data_ptr());
+  auto* values = static_cast<uint16_t*>(values_.data_ptr());
+  for (int64_t layer = 0; layer < num_layers_; ++layer)
+    for (int64_t head = 0; head < num_kv_heads_; ++head) {
+      const int64_t at = ((layer * num_slots() + slot) * num_kv_heads_ + head) * block;
+      move_tile_row(keys + at, values + at, capacity_, head_size_, from, to);
+    }
 }
 
 }  // namespace medusa

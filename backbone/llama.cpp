@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backbone/attention.h"
+#include "backbone/cpu/fused_llama.h"
 #include "backbone/rms_norm.h"
 #include "base/check.h"
 
@@ -23,6 +24,11 @@ at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
 
 Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
   const ModelConfig& c = config();
+  if (kernels == Kernels::Auto && FusedLlama::supports(weights_)) {
+    fused_ = std::make_unique<FusedLlama>(weights_);
+    weights_.layers.clear();  // the packed copies replace them
+    return;
+  }
   rope_ = make_rope_table(c.context, c.head_size, c.rope_base, device());
   for (const LayerWeights& layer : weights_.layers)
     layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
@@ -34,10 +40,11 @@ Llama::~Llama() = default;
 
 at::ScalarType Llama::dtype() const { return weights_.embedding.scalar_type(); }
 at::Device Llama::device() const { return weights_.embedding.device(); }
-const char* Llama::kernels() const { return "LibTorch"; }
+const char* Llama::kernels() const { return fused_ ? fused_->name() : "LibTorch"; }
 
 KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
-  return {config(), num_slots, capacity, dtype(), device(), KvLayout::Rows};
+  return {config(), num_slots, capacity,
+          dtype(),  device(),  fused_ ? KvLayout::Tiles : KvLayout::Rows};
 }
 
 at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache) {
@@ -47,7 +54,7 @@ at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache) {
     MEDUSA_ASSERT(
         row.token >= 0 && row.token < config().vocab_size && row.position < config().context,
         row.token, row.position);
-  return plain_forward(plan, cache);
+  return fused_ ? fused_->forward(plan, cache) : plain_forward(plan, cache);
 }
 
 at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache) {
@@ -91,7 +98,7 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache) {
 
 at::Tensor Llama::logits(const at::Tensor& hidden) {
   const c10::InferenceMode no_grad;
-  return lm_head_(hidden);
+  return fused_ ? fused_->logits(hidden) : lm_head_(hidden);
 }
 
 at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {

@@ -16,6 +16,8 @@
 
 namespace medusa {
 
+class FusedLlama;
+
 /// A frozen backbone. In bfloat16 on a CPU, and in every dtype that claims it, a row's results are
 /// the same bits whatever rows run beside it and however its path is scattered over a tree.
 ///
@@ -57,6 +59,7 @@ class Llama {
   at::Tensor plain_forward(const RowPlan& plan, KvCache& cache);
 
   Weights weights_;
+  std::unique_ptr<FusedLlama> fused_;  // null: the plain path, which uses the members below
   RopeTable rope_;
   std::vector<Products> layers_;
   Linear lm_head_;
