@@ -1,0 +1,98 @@
+#include "train/checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <map>
+
+#include "backbone/safetensors.h"
+#include "base/fields.h"
+#include "base/file.h"
+#include "base/replace_folder.h"
+
+namespace medusa {
+namespace {
+
+constexpr const char* kFormat = "medusa-train-checkpoint";
+constexpr int64_t kVersion = 1;
+constexpr const char* kState = "state.safetensors";
+constexpr const char* kDescription = "checkpoint.yaml";
+
+/// checkpoint.yaml, key by key.
+struct Description {
+  std::string format = kFormat;
+  int64_t version = kVersion;
+  int64_t step = 0;
+  RunIdentity run;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("format", format, "");
+    f("version", version, "");
+    f("step", step, "optimiser steps done", at_least<int64_t>(0));
+    f("run", run, "what decides the trained heads");
+  }
+  void validate() const {}
+};
+
+/// "train.epochs=2" -> "train.epochs 2".
+std::string spoken(const std::string& entry) {
+  std::string text = entry;
+  if (const size_t equals = text.find('='); equals != std::string::npos) text[equals] = ' ';
+  return text;
+}
+
+void check_identity(const std::filesystem::path& folder, const RunIdentity& saved,
+                    const RunIdentity& now) {
+  for (size_t i = 0; i < std::max(saved.size(), now.size()); ++i) {
+    const std::string was = i < saved.size() ? saved[i] : "nothing";
+    const std::string is = i < now.size() ? now[i] : "nothing";
+    if (was != is)
+      throw UserError(
+          fmt::format("{}: the checkpoint was made with {}, this run has {}; set it back to "
+                      "continue, or remove "
+                      "the folder to train anew",
+                      folder.string(), spoken(was), spoken(is)));
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
+                     const MedusaHeads& heads, const AdamW& optimizer) {
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [name, tensor] : named_parameters(heads)) tensors[name] = tensor.detach();
+  for (const auto& [name, tensor] : optimizer.moments()) tensors[name] = tensor;
+  Description description;
+  description.step = optimizer.num_steps();
+  description.run = identity;
+  replace_folder(folder, [&](const std::filesystem::path& fresh) {
+    write_tensors(fresh / kState, tensors, {});
+    write_file(fresh / kDescription, write_config(description));
+  });
+}
+
+int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
+                        MedusaHeads& heads, AdamW& optimizer) {
+  if (!folder_is_done(folder)) return 0;
+  const auto description = read_config<Description>(YamlFile(folder / kDescription));
+  if (description.format != kFormat || description.version != kVersion)
+    throw UserError(fmt::format(
+        "{}: format '{}' version {}, expected '{}' version {}; remove the folder to train anew",
+        (folder / kDescription).string(), description.format, description.version, kFormat,
+        kVersion));
+  check_identity(folder, description.run, identity);
+
+  const c10::NoGradGuard no_grad;
+  const SafetensorsFile file(folder / kState);
+  for (auto& [name, tensor] : named_parameters(heads))
+    at::Tensor(tensor).copy_(read_tensor(file, name, at::kFloat, tensor.sizes()));
+  std::vector<at::Tensor> moments;
+  for (const auto& [name, tensor] : optimizer.moments())
+    moments.push_back(read_tensor(file, name, at::kFloat, tensor.sizes()));
+  optimizer.restore(description.step, moments);
+  return description.step;
+}
+
+}  // namespace medusa

@@ -1,0 +1,72 @@
+#include "train/metrics.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+/// The whole lines of reports up to this step.
+std::string lines_up_to(const std::string& text, int64_t step) {
+  std::string kept;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;  // cut off by a crash
+    const std::string line = text.substr(begin, end - begin);
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.value("step", step + 1) <= step) kept += line + "\n";
+    begin = end + 1;
+  }
+  return kept;
+}
+
+nlohmann::json column(const std::vector<HeadQuality>& heads, double HeadQuality::*member) {
+  auto values = nlohmann::json::array();
+  for (const HeadQuality& head : heads) values.push_back(head.*member);
+  return values;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step) : file_(file) {
+  make_folder(file.parent_path());
+  const std::string kept =
+      std::filesystem::exists(file) ? lines_up_to(read_file(file), step) : std::string();
+  write_file(file, kept);
+  descriptor_ = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor_ < 0)
+    throw UserError(fmt::format(
+        "{}: cannot be opened ({}), expected a file that can be appended to; check its rights",
+        file.string(), std::strerror(errno)));
+}
+
+MetricsLog::~MetricsLog() { close(descriptor_); }
+
+void MetricsLog::add(const Metrics& metrics) {
+  nlohmann::ordered_json json{{"kind", metrics.kind},
+                              {"step", metrics.step},
+                              {"epoch", metrics.epoch},
+                              {"loss_nats", metrics.loss},
+                              {"head_loss_nats", column(metrics.heads, &HeadQuality::loss)},
+                              {"top_1", column(metrics.heads, &HeadQuality::top_1)},
+                              {"top_5", column(metrics.heads, &HeadQuality::top_5)},
+                              {"top_10", column(metrics.heads, &HeadQuality::top_10)},
+                              {"positions", metrics.positions},
+                              {"elapsed_s", metrics.elapsed_s}};
+  if (metrics.kind == "train") {
+    json["learning_rate"] = metrics.learning_rate;
+    json["gradient_norm"] = metrics.gradient_norm;
+    json["positions_per_s"] = metrics.positions_per_s;
+  }
+  write_all(descriptor_, json.dump() + "\n", file_);
+}
+
+}  // namespace medusa

@@ -1,0 +1,47 @@
+// metrics.jsonl: one JSON object per report, names with units.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "heads/heads_checkpoint.h"
+
+namespace medusa {
+
+/// What a report says. Train reports are means over the steps since the last one; validation
+/// reports are over the validation positions.
+struct Metrics {
+  std::string kind;                // "train" or "validation"
+  int64_t step = 0;                // optimiser steps done
+  double epoch = 0;                // passes over the training samples, with a fraction
+  double loss = 0;                 // weighted sum over heads, nats
+  std::vector<HeadQuality> heads;  // [K]
+  double learning_rate = 0;        // of the last step; 0 in validation reports
+  double gradient_norm = 0;        // of the last step, before clipping; 0 in validation reports
+  int64_t positions = 0;           // trained on so far
+  double positions_per_s = 0;      // 0 in validation reports
+  double elapsed_s = 0;            // of this run of the program
+};
+
+/// Appends a line per report; a line is there whole or cut off by a crash, and then removed by the
+/// next run.
+class MetricsLog {
+ public:
+  /// Continues the file: keeps lines up to this step, so that a resumed run repeats none.
+  /// @throws UserError  the folder cannot be written.
+  MetricsLog(const std::filesystem::path& file, int64_t step);
+  ~MetricsLog();
+  MetricsLog(const MetricsLog&) = delete;
+  MetricsLog& operator=(const MetricsLog&) = delete;
+
+  /// @throws UserError  the disk is full.
+  void add(const Metrics& metrics);
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+};
+
+}  // namespace medusa
