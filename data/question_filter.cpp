@@ -10,6 +10,7 @@ namespace medusa {
 namespace {
 
 constexpr size_t kMinWords = 3;
+constexpr size_t kMinBytes = 12;  // enough even in one word: not all languages part words
 constexpr size_t kShingleBytes = 5;
 constexpr double kSameJaccard = 0.7;
 constexpr size_t kBands = 16;
@@ -123,9 +124,10 @@ bool QuestionFilter::is_known(const std::vector<uint64_t>& shingles) {
 
 QuestionFilter::Verdict QuestionFilter::judge(std::string_view question) {
   const auto words = words_of(question);
-  if (words.size() < kMinWords) return Verdict::Empty;
+  const std::string normal = join(words);
+  if (words.size() < kMinWords && normal.size() < kMinBytes) return Verdict::Empty;
   if (is_loop(words) || has_markers(question)) return Verdict::Degenerate;
-  return is_known(shingles_of(join(words))) ? Verdict::Duplicate : Verdict::Kept;
+  return is_known(shingles_of(normal)) ? Verdict::Duplicate : Verdict::Kept;
 }
 
 QuestionFilter::Verdict QuestionFilter::add(std::string_view question) {

@@ -12,7 +12,7 @@ namespace medusa {
 /// How many questions went where; they add up to how many came.
 struct QuestionCounts {
   int64_t kept = 0;
-  int64_t empty = 0;       // fewer than three words
+  int64_t empty = 0;       // fewer than three words and twelve letters
   int64_t degenerate = 0;  // a loop of words, broken characters, or template markers
   int64_t duplicate = 0;   // nearly the same as one that was kept
 };

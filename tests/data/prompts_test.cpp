@@ -1,0 +1,128 @@
+#include "data/prompts.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+using fixtures::TempFolder;
+
+PromptSet read(const std::string& name, const std::string& text) {
+  const TempFolder folder;
+  write_file(folder / name, text);
+  return read_prompts(folder / name);
+}
+
+/// The error of a file with this text, without its folder.
+std::string error_of(const std::string& name, const std::string& text) {
+  const TempFolder folder;
+  write_file(folder / name, text);
+  const auto error = error_text([&] { read_prompts(folder / name); });
+  const std::string prefix = folder.path().string() + "/";
+  return error.starts_with(prefix) ? error.substr(prefix.size()) : error;
+}
+
+std::string flat(const Prompt& prompt) {
+  std::string text = prompt.id + "|" + prompt.category;
+  for (const auto& [role, content] : prompt.messages) text += "|" + role + ":" + content;
+  for (const auto& turn : prompt.later_turns) text += "|later:" + turn;
+  return text;
+}
+
+TEST(Prompts, ReadsEveryKindOfLine) {
+  const auto set = read("p.jsonl",
+                        "{\"id\": \"a\", \"category\": \"qa\", \"turns\": [\"One\", \"Two\"]}\n"
+                        "\n"
+                        "{\"id\": 7, \"text\": \"Hello\", \"system\": \"Be kind\"}\r\n"
+                        "{\"messages\": [{\"role\": \"system\", \"content\": \"S\"}, {\"role\": "
+                        "\"user\", \"content\": \"U\"}, {\"role\": \"assistant\", \"content\": "
+                        "\"A\"}, {\"role\": \"user\", \"content\": \"V\"}, {\"role\": "
+                        "\"assistant\", \"content\": \"B\"}]}");
+  ASSERT_EQ(set.prompts.size(), 3U);
+  EXPECT_EQ(flat(set.prompts[0]), "a|qa|user:One|later:Two");
+  EXPECT_EQ(flat(set.prompts[1]), "7||system:Be kind|user:Hello");
+  EXPECT_EQ(flat(set.prompts[2]), "p:4||system:S|user:U|assistant:A|user:V");
+  EXPECT_EQ(set.skipped, 0);
+}
+
+TEST(Prompts, ReadsShareGptAndCountsWhatItSkips) {
+  const auto set = read("s.json", R"([
+    {"id": "x", "conversations": [{"from": "gpt", "value": "Hi"}, {"from": "human", "value": "Q"},
+      {"from": "gpt", "value": "A"}, {"from": "human", "value": "R"}]},
+    {"id": "y", "conversations": []},
+    {"id": "z", "conversations": [{"from": "oracle", "value": "?"}]}])");
+  ASSERT_EQ(set.prompts.size(), 1U);
+  EXPECT_EQ(flat(set.prompts[0]), "x||user:Q|later:R");
+  EXPECT_EQ(set.skipped, 2);
+}
+
+TEST(Prompts, ReadsListsOfMessages) {
+  const std::string user = R"({"role": "user", "content": "U"})";
+  EXPECT_EQ(flat(read("m.json", "[" + user + "]").prompts[0]), "m:0||user:U");
+  const auto set = read("m.json", "[[" + user + "], {\"messages\": [" + user + "]}]");
+  ASSERT_EQ(set.prompts.size(), 2U);
+  EXPECT_EQ(flat(set.prompts[1]), "m:1||user:U");
+}
+
+TEST(Prompts, NamesTheLineThatIsWrong) {
+  const std::string mend = "; correct or remove it";
+  EXPECT_EQ(
+      error_of("p.jsonl", "{\"text\": \"a\"}\n{\"text\": \n"),
+      "p.jsonl:2: is not JSON (at byte 10 of the line), expected one JSON object per line" + mend);
+  EXPECT_EQ(
+      error_of("p.jsonl", "\n{\"question\": \"a\"}\n"),
+      "p.jsonl:2: has no prompt, expected one of 'turns', 'messages', 'text', 'conversations'" +
+          mend);
+  EXPECT_EQ(error_of("p.jsonl", "[]"),
+            "p.jsonl:1: no user speaks in 'messages', expected a message of the user" + mend);
+  EXPECT_EQ(error_of("p.jsonl", "3"), "p.jsonl:1: is number, expected a JSON object" + mend);
+  EXPECT_EQ(error_of("p.jsonl", "{\"turns\": []}"),
+            "p.jsonl:1: 'turns' holds no text, expected a list of the user's messages" + mend);
+  EXPECT_EQ(error_of("p.jsonl", "{\"turns\": [\"a\", \" \"]}"),
+            "p.jsonl:1: turns[1] is empty, expected a text" + mend);
+  EXPECT_EQ(error_of("p.jsonl", "{\"text\": 5}"),
+            "p.jsonl:1: 'text' is number, expected a text" + mend);
+  EXPECT_EQ(
+      error_of("p.jsonl", R"({"messages": [{"role": "tool", "content": "x"}]})"),
+      "p.jsonl:1: messages[0]: the role is 'tool', expected user, assistant, or system as the "
+      "first" +
+          mend);
+  EXPECT_EQ(
+      error_of("p.jsonl", R"({"text": "x", "category": 1})"),
+      "p.jsonl:1: 'category' is number, expected a string; correct it or download the file again");
+  EXPECT_EQ(error_of("s.json", R"([{"conversations": [{"from": "human"}]}])"),
+            "s.json: element 0: conversations[0]: has no 'value', which is needed; correct it or "
+            "download the file again");
+}
+
+TEST(Prompts, RefusesAnEmptySet) {
+  EXPECT_EQ(error_of("p.jsonl", "\n \n"),
+            "p.jsonl: holds no prompt, expected at least one; give another file");
+  EXPECT_EQ(error_of("s.json", R"([{"conversations": []}])"),
+            "s.json: holds no prompt (1 conversations were skipped), expected at least one; give "
+            "another file");
+  EXPECT_EQ(error_of("s.json", "{}"),
+            "s.json: holds object, expected a list of conversations; give such a list, or a .jsonl "
+            "file with one object per line");
+  EXPECT_EQ(error_of("s.json", "nonsense"),
+            "s.json: is not JSON (at byte 2), expected a JSON file; copy or download it again");
+  const TempFolder folder;
+  EXPECT_EQ(error_text([&] { read_prompts(folder / "none.jsonl"); }),
+            (folder / "none.jsonl").string() + ": no such file; check the path");
+}
+
+TEST(Prompts, ReadsTheSharedFilesWhole) {
+  const std::filesystem::path data = MEDUSA_SHARED_DATA;
+  if (!std::filesystem::exists(data / "prompts")) GTEST_SKIP() << data << " has no prompts";
+  EXPECT_EQ(read_prompts(data / "prompts/train_mix_permissive_6k.jsonl").prompts.size(), 6279U);
+  EXPECT_EQ(read_prompts(data / "bench/bench_public.jsonl").prompts.size(), 922U);
+  EXPECT_EQ(read_prompts(data / "prompts/sharegpt_sample.json").prompts.size(), 500U);
+}
+
+}  // namespace
+}  // namespace medusa
