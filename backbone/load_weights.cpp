@@ -14,6 +14,7 @@
 #include "backbone/weights.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/gguf_file.h"
 #include "base/progress.h"
 
@@ -73,6 +74,7 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, int64_t head_size)
       }
     }
   });
+  forget_pages(stored.bytes);  // or the file stays in memory beside the weights
 }
 
 /// Takes each tensor of the files once, checks it, and puts it where it belongs.
@@ -205,12 +207,12 @@ Weights Loader::load() {
   const ModelConfig& config = files_.config;
   Weights weights;
   weights.config = config;
+  weights.fingerprint = fingerprint_model(files_);  // first: it touches every page of the files
   weights.embedding = matrix(kEmbedding, 0, config.vocab_size, config.hidden_size);
   for (int64_t i = 0; i < config.num_layers; ++i) weights.layers.push_back(layer(i));
   weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
   weights.lm_head = lm_head(weights.embedding);
   const int64_t ignored = check_nothing_left();
-  weights.fingerprint = fingerprint_model(files_);
   progress_.finish(ignored > 0 ? fmt::format("ignored {} rotary_emb.inv_freq", ignored) : "");
   return weights;
 }

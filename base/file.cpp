@@ -122,6 +122,15 @@ void make_folder(const fs::path& path) {
   if (::access(path.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
 }
 
+void forget_pages(std::span<const uint8_t> mapped) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(mapped.data());
+  const uintptr_t begin = (address + page - 1) / page * page;
+  const uintptr_t end = (address + mapped.size()) / page * page;
+  // A private mapping that was never written to: the pages come back from the file unchanged.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
   if (fs::is_directory(path))
     throw UserError(fmt::format("{}: is a folder, expected a file; check the path", path.string()));

@@ -36,6 +36,10 @@ void make_folder(const std::filesystem::path& path);
 /// @throws UserError  the disk is full, or the write failed for another reason.
 void write_all(int descriptor, std::string_view bytes, const std::filesystem::path& name);
 
+/// Lets go of the memory behind mapped bytes that have been used; touching them again reads the
+/// file again. Only whole pages inside the span are let go.
+void forget_pages(std::span<const uint8_t> mapped);
+
 /// A file mapped read-only. Movable; the bytes live as long as the object.
 class MappedFile {
  public:
