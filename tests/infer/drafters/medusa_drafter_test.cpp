@@ -1,0 +1,65 @@
+#include "infer/drafters/medusa_drafter.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/backbone/tiny_model.h"
+
+namespace medusa {
+namespace {
+
+class MedusaDrafters : public testing::Test {
+ protected:
+  MedusaDrafters() : weights_(tiny_weights(1)), guesser_(heads(weights_), weights_, 4) {}
+
+  static MedusaHeads heads(const Weights& weights) {
+    HeadsConfig config;
+    config.num_heads = 2;
+    config.output = HeadOutput::Shared;
+    MedusaHeads out = make_heads(config, weights, {}, 1);
+    auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
+    for (auto& [name, tensor] : named_parameters(out))
+      tensor.copy_(0.3 * at::randn(tensor.sizes(), generator, at::kFloat));
+    return out;
+  }
+
+  CandidateTree propose(int32_t max_depth, int32_t max_nodes) {
+    MedusaDrafter drafter(guesser_, shape_);
+    return drafter.propose({tokens_, hidden_, max_depth, max_nodes}, Random(1));
+  }
+
+  Weights weights_;
+  HeadGuesser guesser_;
+  TreeShape shape_ = make_choice_tree({{0}, {1}, {3}, {0, 0}, {0, 2}, {1, 0}}, 4, "test").shape();
+  std::vector<TokenId> tokens_{5, 6, 7};
+  at::Tensor hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(3), at::kFloat);
+};
+
+TEST_F(MedusaDrafters, FillsTheChoiceTreeWithTheHeadsGuesses) {
+  const CandidateTree tree = propose(10, 64);
+  const HeadGuesses& guesses = guesser_.guess(hidden_, std::vector<TokenId>{7});
+  const auto guess = [&](int64_t head, int64_t rank) { return guesses.token(0, head, rank); };
+  EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7, guess(0, 0), guess(0, 1), guess(0, 3),
+                                               guess(1, 0), guess(1, 2), guess(1, 0)}));
+  EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 0, 0, 1, 1, 2}));
+  EXPECT_EQ(tree.num_verify, 7);
+  EXPECT_FALSE(tree.draft_probs.defined());
+}
+
+TEST_F(MedusaDrafters, UsesThePartOfTheTreeThatFits) {
+  EXPECT_EQ(propose(1, 64).parents, (std::vector<int32_t>{-1, 0, 0, 0}));
+  EXPECT_EQ(propose(2, 5).parents, (std::vector<int32_t>{-1, 0, 0, 0, 1}));
+  EXPECT_EQ(propose(2, 2).tokens.size(), 2U);
+  for (const auto& tree : {propose(0, 64), propose(2, 1)}) {
+    EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7}));
+    EXPECT_EQ(tree.num_verify, 1);
+  }
+}
+
+TEST_F(MedusaDrafters, ProposesOnlyTheRootWithoutAState) {
+  hidden_.reset();
+  tokens_ = {7};
+  EXPECT_EQ(propose(10, 64).tokens, (std::vector<TokenId>{7}));
+}
+
+}  // namespace
+}  // namespace medusa
