@@ -52,6 +52,15 @@ std::string chatml_default_system(std::string_view jinja) {
   return "";
 }
 
+/// Sources of models trained for tool calls, which write about tools in every conversation:
+/// rendering them without would be another prompt than the one they were trained with.
+bool always_writes_tools(std::string_view jinja) {
+  for (const std::string_view sign :
+       {">>>", "functools", "<function=", "You are a function calling AI"})
+    if (contains(jinja, sign)) return true;
+  return false;
+}
+
 }  // namespace
 
 ChatTemplate ChatTemplate::by_name(std::string_view name) {
@@ -121,13 +130,13 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
 }
 
 ChatTemplate ChatTemplate::recognise(std::string_view jinja) {
-  if (contains(jinja, "<|im_start|>")) {
+  const bool ours = !always_writes_tools(jinja);
+  if (ours && contains(jinja, "<|im_start|>")) {
     auto t = by_name("chatml");
     t.default_system_ = chatml_default_system(jinja);
     return t;
   }
-  // ">>>" routes every answer to a tool or to "all"; those models expect more than this template.
-  if (contains(jinja, "<|start_header_id|>") && !contains(jinja, ">>>")) {
+  if (ours && contains(jinja, "<|start_header_id|>")) {
     auto t = by_name("llama-3");
     if (contains(jinja, "Cutting Knowledge Date: December 2023"))
       t.system_preamble_ = "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";

@@ -1,5 +1,6 @@
 // Tokenizers from the files of a Hugging Face folder.
 #include <algorithm>
+#include <cstdlib>
 
 #include "data/json_value.h"
 #include "data/tokenizer_files.h"
@@ -204,8 +205,10 @@ BpeParts bpe_from_vocab(const fs::path& folder, std::string_view pre) {
   BpeParts parts;
   parts.source = folder.string();
   if (const fs::path path = folder / "tokenizer_config.json"; fs::exists(path)) {
-    const auto added = find_json<Json>(read_json_file(path), "added_tokens_decoder", path.string());
-    for (const auto& [id, entry] : added.value_or(Json::object()).items())
+    const Json config = read_json_file(path);
+    const Json added =
+        find_json<Json>(config, "added_tokens_decoder", path.string()).value_or(Json::object());
+    for (const auto& [id, entry] : added.items())
       parts.added.push_back(read_added_token(entry, std::atoll(id.c_str()), path.string()));
   }
   const fs::path vocab = folder / "vocab.json";

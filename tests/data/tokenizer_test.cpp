@@ -1,0 +1,170 @@
+#include "data/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "data/tokenizer_files.h"
+#include "tests/base/error_text.h"
+#include "tests/base/gguf_builder.h"
+#include "tests/base/temp_folder.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+using fixtures::GgufBuilder;
+using fixtures::TempFolder;
+using Ids = std::vector<TokenId>;
+
+constexpr const char* kModel = R"({"added_tokens": [
+    {"id": 4, "content": "<end>", "special": true},
+    {"id": 5, "content": "<bos>", "special": true, "lstrip": true}],
+  "normalizer": {"type": "NFC"},
+  "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+    {"type": "Split", "pattern": {"String": "b"}, "behavior": "Isolated", "invert": false},
+    {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]},
+  "post_processor": {"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]},
+  "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "aa": 2, "ab": 3, "Ã": 6, "©": 7},
+    "merges": ["a a", ["a", "b"]]}})";
+
+/// A copy of kModel with one text replaced.
+std::string changed(const std::string& from, const std::string& to) {
+  std::string text = kModel;
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string error_of(const std::string& json) {
+  const TempFolder folder;
+  write_file(folder / "tokenizer.json", json);
+  const auto error = error_text([&] { load_tokenizer(folder.path()); });
+  const std::string prefix = folder.path().string() + "/tokenizer.json: ";
+  return error.starts_with(prefix) ? error.substr(prefix.size()) : error;
+}
+
+TEST(LoadTokenizer, ReadsTokenizerJsonAndTheConfigurationBesideIt) {
+  const TempFolder folder;
+  write_file(folder / "tokenizer.json", kModel);
+  write_file(folder / "tokenizer_config.json",
+             R"({"bos_token": {"content": "<bos>"}, "eos_token": "<end>", "chat_template": "T"})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->vocab_size(), 8);
+  EXPECT_EQ(tokenizer->encode("aaab", false), (Ids{2, 0, 1}));  // b stands alone
+  EXPECT_EQ(tokenizer->encode("a <bos>a<end>", true), (Ids{0, 5, 0, 4}));
+  EXPECT_EQ(tokenizer->encode("e\u0301", false), (Ids{6, 7}));  // composed to é
+  EXPECT_EQ(tokenizer->bos(), 5);
+  EXPECT_EQ(tokenizer->eos(), 4);
+  EXPECT_TRUE(tokenizer->adds_bos());
+  EXPECT_EQ(tokenizer->chat_template(), "T");
+  EXPECT_EQ(load_tokenizer(folder / "tokenizer.json")->fingerprint(), tokenizer->fingerprint());
+  write_file(folder / "chat_template.jinja", "U");
+  EXPECT_EQ(load_tokenizer(folder.path())->chat_template(), "U");
+}
+
+TEST(LoadTokenizer, RefusesATokenizerJsonItDoesNotRun) {
+  const std::string use = "; use a model with a byte-level BPE tokenizer, or its GGUF file";
+  EXPECT_EQ(error_of(changed("\"BPE\"", "\"WordPiece\"")),
+            "the model is 'WordPiece', expected BPE" + use);
+  EXPECT_EQ(error_of(changed("\"type\": \"BPE\"", "\"type\": \"BPE\", \"byte_fallback\": true")),
+            "the model falls back to byte tokens, expected a byte-level model" + use);
+  EXPECT_EQ(error_of(changed("\"NFC\"", "\"Lowercase\"")),
+            "the normalizer is 'Lowercase', expected none, or one of NFC, NFD, NFKC, NFKD" + use);
+  EXPECT_EQ(
+      error_of(changed("\"ByteLevel\"", "\"Metaspace\"")),
+      "the pre-tokenizer is 'Metaspace', expected ByteLevel, Digits, Split or a Sequence of these" +
+          use);
+  EXPECT_EQ(error_of(changed("Isolated", "MergedWithNext")),
+            "a pre-tokenizer splits with 'MergedWithNext', expected Isolated or Removed" + use);
+  EXPECT_EQ(error_of(changed("\"aa\": 2", "\"aa\": 3")),
+            "'aa' has the id 3, expected the id 2: every id below 8 once" + use);
+  EXPECT_EQ(error_of(changed("\"aa\": 2", "\"aa\": 2e9")),
+            "the id of 'aa' is number, expected an integer" + use);
+  EXPECT_EQ(
+      error_of(changed("\"a a\"", "\"aa\"")),
+      "a merge is neither two words nor a list of two, expected 'a b' or [\"a\", \"b\"]" + use);
+  EXPECT_EQ(error_of(changed("\"model\"", "\"modell\"")),
+            "has no 'model', which is needed; correct it or download the file again");
+  EXPECT_EQ(error_of("{"),
+            "is not JSON (at byte 2), expected a JSON file; copy or download it again");
+}
+
+GgufBuilder small_gguf(const std::string& model = "gpt2") {
+  GgufBuilder builder;
+  builder.text("tokenizer.ggml.model", model)
+      .text("tokenizer.ggml.pre", "gpt-2")
+      .strings("tokenizer.ggml.tokens", {"a", "b", "ab", "<end>", "<x>"})
+      .i32s("tokenizer.ggml.token_type", {1, 1, 1, 3, 4})
+      .strings("tokenizer.ggml.merges", {"a b"})
+      .u32("tokenizer.ggml.eos_token_id", 3)
+      .text("tokenizer.chat_template", "T");
+  return builder;
+}
+
+std::string error_of(const GgufBuilder& builder) {
+  const TempFolder folder;
+  const auto error = error_text([&] { load_tokenizer(builder.write(folder / "m.gguf")); });
+  const std::string prefix = (folder / "m.gguf").string() + ": ";
+  return error.starts_with(prefix) ? error.substr(prefix.size()) : error;
+}
+
+TEST(LoadTokenizer, ReadsGgufMetadata) {
+  const TempFolder folder;
+  const auto tokenizer = load_tokenizer(small_gguf().write(folder / "m.gguf"));
+  EXPECT_EQ(tokenizer->encode("ab<x><end>", true), (Ids{2, 4, 3}));
+  EXPECT_TRUE(tokenizer->is_special(3));
+  EXPECT_FALSE(tokenizer->is_special(4));
+  EXPECT_EQ(tokenizer->eos(), 3);
+  EXPECT_FALSE(tokenizer->adds_bos());
+  EXPECT_EQ(tokenizer->chat_template(), "T");
+}
+
+TEST(LoadTokenizer, RefusesAGgufThatDoesNotFitTogether) {
+  EXPECT_EQ(error_of(small_gguf("bert")),
+            "tokenizer.ggml.model is 'bert', expected 'gpt2' (byte-level BPE) or 'llama' "
+            "(SentencePiece); use a model with one of these tokenizers");
+  EXPECT_EQ(
+      error_of(small_gguf().u32("tokenizer.ggml.bos_token_id", 5)),
+      "the metadata key 'tokenizer.ggml.bos_token_id' is 5, expected an id below 5; convert or "
+      "download the model again");
+  EXPECT_EQ(error_of(small_gguf("llama").f32s("tokenizer.ggml.scores", {0.0F})),
+            "the metadata key 'tokenizer.ggml.scores' has 1 elements, expected 5 as "
+            "'tokenizer.ggml.tokens' has; convert or download the model again");
+  EXPECT_EQ(
+      error_of(GgufBuilder()
+                   .text("tokenizer.ggml.model", "gpt2")
+                   .strings("tokenizer.ggml.tokens", {"a"})
+                   .strings("tokenizer.ggml.merges", {"aa"})),
+      "the merge 'aa' is one word, expected two with a space between them; convert or download "
+      "the model again");
+}
+
+TEST(LoadTokenizer, ReadsVocabAndMergesOfAFamilyItKnows) {
+  const TempFolder folder;
+  EXPECT_EQ(
+      error_text([&] { load_tokenizer(folder.path()); }),
+      folder.path().string() +
+          ": holds no tokenizer, expected tokenizer.json, or vocab.json and merges.txt; add the "
+          "file that came with the model");
+  write_file(folder / "vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  write_file(folder / "merges.txt", "#version: 0.2\na b\r\n");
+  EXPECT_EQ(error_text([&] { load_tokenizer(folder.path()); }),
+            folder.path().string() +
+                ": has vocab.json and merges.txt, but no tokenizer_config.json that says of which "
+                "family they are, expected one or tokenizer.json; download the whole folder");
+  const auto config = folder / "tokenizer_config.json";
+  write_file(config, R"({"tokenizer_class": "T5Tokenizer"})");
+  EXPECT_EQ(
+      error_text([&] { load_tokenizer(folder.path()); }),
+      config.string() +
+          ": 'tokenizer_class' is 'T5Tokenizer', expected GPT2Tokenizer or Qwen2Tokenizer; add "
+          "the model's tokenizer.json to the folder");
+  write_file(config, R"({"tokenizer_class": "Qwen2Tokenizer", "eos_token": "<end>",
+    "added_tokens_decoder": {"3": {"content": "<end>", "special": true}}})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->encode("ab<end>", true), (Ids{2, 3}));
+  EXPECT_EQ(tokenizer->eos(), 3);
+}
+
+}  // namespace
+}  // namespace medusa
