@@ -1,0 +1,54 @@
+// One optimiser step, and judging heads: everything of training that computes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "train/adamw.h"
+#include "train/batch.h"
+#include "train/loss.h"
+#include "train/train_config.h"
+
+namespace medusa {
+
+/// What one step did.
+struct StepReport {
+  std::vector<HeadLoss> heads;  // [K]
+  double loss = 0;              // sum over heads of lambda_decay^k * mean cross-entropy, nats
+  double gradient_norm = 0;     // before clipping
+};
+
+/// Thread safety: none.
+class HeadTrainer {
+ public:
+  /// @param heads     float32 masters, trained in place; must outlive the trainer.
+  /// @param backbone  its dtype is what is computed in.
+  HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone);
+
+  /// Gradients of all batches together, then one update. The loss of head k is the mean over all
+  /// labels of the step, so that batches accumulated make the same step as one large batch.
+  StepReport step(std::span<const Batch> batches, double learning_rate);
+
+  /// Adds the losses of a batch without training on it.
+  void measure(const Batch& batch, std::vector<HeadLoss>& heads) const;
+
+  /// sum over heads of lambda_decay^k * mean cross-entropy.
+  double weighted(const std::vector<HeadLoss>& heads) const;
+
+  AdamW& optimizer() { return optimizer_; }
+
+ private:
+  HeadOutputWeight output_of(int64_t head) const;
+  double lambda(int64_t head) const;
+  HeadLoss train_head(const Batch& batch, int64_t head, const HeadOutputWeight& output,
+                      double scale) const;
+
+  const TrainConfig& config_;
+  MedusaHeads& heads_;
+  at::ScalarType dtype_;
+  at::Tensor shared_output_;  // [V_t, H] compute dtype; undefined if each head has its own
+  AdamW optimizer_;
+};
+
+}  // namespace medusa

@@ -1,0 +1,240 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "data/token_counts.h"
+#include "train/checkpoint.h"
+#include "train/head_trainer.h"
+#include "train/hidden_source.h"
+#include "train/lr_schedule.h"
+#include "train/metrics.h"
+#include "train/train_plan.h"
+
+namespace medusa {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
+  const DatasetInfo& info = inputs.dataset.info();
+  if (info.backbone != inputs.backbone.fingerprint)
+    throw UserError(fmt::format(
+        "train: the dataset was written by the backbone {}, the backbone given is {}; pass the "
+        "other "
+        "backbone or distil again",
+        short_fingerprint(info.backbone), short_fingerprint(inputs.backbone.fingerprint)));
+  if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
+    throw UserError(
+        "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
+        "live, or distil with record_hidden: true");
+  const int64_t v = inputs.backbone.config.vocab_size;
+  if (is_truncated(heads.output) && heads.output_size > v)
+    throw UserError(
+        fmt::format("heads: 'output_size' is {}, the backbone's vocabulary has {} tokens; set it "
+                    "to at most {}, "
+                    "or 'output' to shared or own",
+                    heads.output_size, v, v));
+}
+
+bool use_cached(const TrainConfig& config, const DatasetReader& dataset) {
+  return config.hidden == HiddenFrom::Cached ||
+         (config.hidden == HiddenFrom::Auto && dataset.has_hidden());
+}
+
+HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
+  if (use_cached(config, inputs.dataset)) return cached_hidden(inputs.dataset);
+  if (inputs.llama == nullptr)
+    throw UserError(
+        "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
+        "them; "
+        "distil with record_hidden: true");
+  return live_hidden(inputs.dataset, *inputs.llama);
+}
+
+/// Of the training samples only: validation must not choose what it is judged by.
+std::vector<TokenId> choose_tokens(const TrainConfig& config, const HeadsConfig& heads,
+                                   const TrainInputs& inputs) {
+  if (!is_truncated(heads.output)) return {};
+  const Random random(config.seed);
+  const TokenCounts counts = count_answer_tokens(inputs.dataset, [&](int64_t sample) {
+    return !in_validation(random, sample, config.validation_fraction);
+  });
+  return counts.most_frequent(heads.output_size);
+}
+
+/// Everything that decides the trained heads.
+RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs& inputs) {
+  config.report_every = TrainConfig().report_every;  // these two change nothing
+  config.checkpoint_every = TrainConfig().checkpoint_every;
+  RunIdentity identity{"seed=" + std::to_string(config.seed),
+                       "the dataset=" + inputs.dataset.fingerprint(),
+                       "the backbone=" + inputs.backbone.fingerprint};
+  FieldLister lister("train");
+  config.fields(lister);
+  lister.section("heads", heads, "");
+  for (const FieldHelp& line : lister.lines()) identity.push_back(line.key + "=" + line.value);
+  return identity;
+}
+
+std::string note_of(double loss, const std::vector<HeadLoss>& heads) {
+  std::string note = fmt::format("loss {:.3f}  top-1", loss);
+  for (const HeadLoss& head : heads) note += fmt::format(" {:.3f}", head.quality().top_1);
+  return note;
+}
+
+std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
+  std::vector<HeadQuality> result;
+  for (const HeadLoss& head : heads) result.push_back(head.quality());
+  return result;
+}
+
+/// The loop and what it reports.
+class Run {
+ public:
+  Run(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs)
+      : config_(config),
+        inputs_(inputs),
+        plan_(plan_training(config, inputs.dataset)),
+        hidden_(open_hidden(config, inputs)),
+        identity_(identity_of(config, heads, inputs)),
+        heads_(
+            make_heads(heads, inputs.backbone, choose_tokens(config, heads, inputs), config.seed)),
+        label_rows_(rows_of_tokens(heads_)),
+        trainer_(config, heads_, inputs.backbone),
+        start_(load_checkpoint(checkpoint_folder(), identity_, heads_, trainer_.optimizer())),
+        log_(inputs.work_folder / "metrics.jsonl", start_) {}
+
+  TrainResult train() {
+    Progress progress("train", "positions", plan_.positions_before.back());
+    progress.start_from(positions_before(start_));
+    progress.update(positions_before(start_));
+    int64_t step = start_;
+    while (step < plan_.num_steps() && !interrupted()) {
+      take_step(step++);
+      progress.update(positions_before(step), note_of(result_.loss, last_.heads));
+      const bool last = step == plan_.num_steps();
+      if (step % config_.report_every == 0 || last) report(step);
+      if (!last && step % plan_.steps_per_epoch == 0 && !interrupted()) validate(step);
+      if (step % config_.checkpoint_every == 0 || last || interrupted())
+        save_checkpoint(checkpoint_folder(), identity_, heads_, trainer_.optimizer());
+    }
+    progress.finish();
+    result_.steps = step;
+    result_.positions = positions_before(step) - positions_before(start_);
+    result_.seconds = seconds_since(began_);
+    if (step == plan_.num_steps()) finish(step);
+    return result_;
+  }
+
+ private:
+  std::filesystem::path checkpoint_folder() const { return inputs_.work_folder / "checkpoint"; }
+  int64_t positions_before(int64_t step) const {
+    const int64_t batch =
+        std::min(plan_.first_batch(step), static_cast<int64_t>(plan_.batches.size()));
+    return plan_.positions_before[static_cast<size_t>(batch)];
+  }
+  Batch batch_of(const std::vector<int64_t>& samples) const {
+    return make_batch(inputs_.dataset, samples, hidden_, inputs_.backbone, heads_.config.num_heads,
+                      label_rows_);
+  }
+
+  void take_step(int64_t step) {
+    std::vector<Batch> batches;
+    for (int64_t i = plan_.first_batch(step); i < plan_.end_batch(step); ++i)
+      batches.push_back(batch_of(plan_.batches[static_cast<size_t>(i)]));
+    rate_ = learning_rate(config_, step, plan_.num_steps());
+    last_ = trainer_.step(batches, rate_);
+    result_.loss = last_.loss;
+    since_report_.resize(last_.heads.size());
+    for (size_t k = 0; k < last_.heads.size(); ++k) since_report_[k].add(last_.heads[k]);
+  }
+
+  Metrics metrics_at(const char* kind, int64_t step, const std::vector<HeadLoss>& heads) const {
+    Metrics metrics;
+    metrics.kind = kind;
+    metrics.step = step;
+    metrics.epoch = static_cast<double>(config_.epochs) *
+                    static_cast<double>(positions_before(step)) /
+                    static_cast<double>(plan_.positions_before.back());
+    metrics.loss = trainer_.weighted(heads);
+    metrics.heads = qualities(heads);
+    metrics.positions = positions_before(step);
+    metrics.elapsed_s = seconds_since(began_);
+    return metrics;
+  }
+
+  void report(int64_t step) {
+    Metrics metrics = metrics_at("train", step, since_report_);
+    metrics.learning_rate = rate_;
+    metrics.gradient_norm = last_.gradient_norm;
+    metrics.positions_per_s =
+        static_cast<double>(positions_before(step) - positions_before(start_)) / metrics.elapsed_s;
+    log_.add(metrics);
+    since_report_.clear();
+  }
+
+  std::vector<HeadLoss> validate(int64_t step) {
+    std::vector<HeadLoss> heads;
+    if (plan_.validation.empty()) return heads;
+    Progress progress("validate", "batches", static_cast<int64_t>(plan_.validation.size()));
+    int64_t done = 0;
+    for (const auto& samples : plan_.validation) {
+      trainer_.measure(batch_of(samples), heads);
+      progress.update(++done);
+    }
+    progress.finish(note_of(trainer_.weighted(heads), heads));
+    log_.add(metrics_at("validation", step, heads));
+    return heads;
+  }
+
+  void finish(int64_t step) {
+    const std::vector<HeadLoss> heads = validate(step);
+    result_.validation = qualities(heads);
+    HeadsManifest manifest;
+    manifest.backbone = inputs_.backbone.fingerprint;
+    manifest.dataset = inputs_.dataset.fingerprint();
+    manifest.step = step;
+    manifest.num_validation = heads.empty() ? 0 : heads[0].num_scored;
+    manifest.quality = result_.validation;
+    manifest.settings = inputs_.settings;
+    save_heads(inputs_.heads_folder, heads_, inputs_.backbone.lm_head.scalar_type(), manifest);
+    result_.complete = true;
+  }
+
+  const TrainConfig& config_;
+  const TrainInputs& inputs_;
+  Clock::time_point began_ = Clock::now();
+  TrainPlan plan_;
+  HiddenSource hidden_;
+  RunIdentity identity_;
+  MedusaHeads heads_;
+  std::vector<int32_t> label_rows_;
+  HeadTrainer trainer_;
+  int64_t start_;  // steps that were done before
+  MetricsLog log_;
+  double rate_ = 0;
+  StepReport last_;
+  std::vector<HeadLoss> since_report_;
+  TrainResult result_;
+};
+
+}  // namespace
+
+TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
+                        const TrainInputs& inputs) {
+  check_inputs(config, heads, inputs);
+  return Run(config, heads, inputs).train();
+}
+
+}  // namespace medusa
