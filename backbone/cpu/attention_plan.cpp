@@ -14,10 +14,9 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
   tile.first_query = first;
   tile.num_queries = last - first + 1;
   for (int64_t n = first / heads_per_group; n <= last / heads_per_group; ++n) {
-    const QkvRow& place = plan.places[static_cast<size_t>(n)];
     const AttentionRow& row = plan.rows[static_cast<size_t>(n)];
-    tile.slot = place.slot;
-    tile.end = std::max(tile.end, place.cache_row + 1);
+    tile.slot = row.slot;
+    tile.end = std::max(tile.end, row.cache_row + 1);
     tile.max_length = std::max(tile.max_length, row.length);
     tile.straight = tile.straight && row.straight;
   }
@@ -27,20 +26,22 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
 }  // namespace
 
 void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group) {
-  places.clear();
   rows.clear();
   tiles.clear();
   int64_t segment_begin = 0;
   for (const PlannedRow& row : plan.rows) {
-    const auto n = static_cast<int64_t>(rows.size());
-    if (row.cache_row == row.start) segment_begin = n;
-    places.push_back({row.slot, row.position, row.cache_row});
-    rows.push_back(
-        {row.start, row.position + 1, plan.path(row).data(), row.straight, segment_begin});
+    if (row.cache_row == row.start) segment_begin = static_cast<int64_t>(rows.size());
+    rows.push_back({.slot = row.slot,
+                    .cache_row = row.cache_row,
+                    .start = row.start,
+                    .length = row.position + 1,
+                    .path = plan.path(row).data(),
+                    .straight = row.straight,
+                    .segment_begin = segment_begin});
   }
-  for (int64_t begin = 0, end = 0; begin < plan.size(); begin = end) {
-    for (end = begin + 1;
-         end < plan.size() && rows[static_cast<size_t>(end)].segment_begin == begin;)
+  const int64_t num_rows = plan.size();
+  for (int64_t begin = 0, end = 0; begin < num_rows; begin = end) {
+    for (end = begin + 1; end < num_rows && rows[static_cast<size_t>(end)].segment_begin == begin;)
       ++end;
     for (int64_t query = begin * heads_per_group; query < end * heads_per_group;
          query += kTileRows) {

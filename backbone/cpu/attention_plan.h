@@ -4,17 +4,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "backbone/cpu/qkv_product.h"
-#include "backbone/cpu/tile_attention.h"
+#include "backbone/cpu/attention_types.h"
 #include "backbone/row_plan.h"
 
 namespace medusa {
 
 /// Reused from pass to pass, so that a pass allocates nothing once the largest was seen.
 struct AttentionPlan {
-  std::vector<QkvRow> places;        // [N]
   std::vector<AttentionRow> rows;    // [N]; their paths point into the RowPlan
-  std::vector<AttentionTile> tiles;  // every query of the pass in one of them; any order
+  std::vector<AttentionTile> tiles;  // every query of the pass is in one of them
 
   /// @param plan  outlives the use of `rows`.
   void assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group);

@@ -1,11 +1,11 @@
-// Sixteen floats at a time, and wrappers of the tile instructions: for the kernel files only, which
-// are compiled for AVX-512 and AMX and run behind has_tile_kernels(). Everything here has internal
+// Sixteen floats at a time: for the kernel files only, which are compiled for AVX-512 and run
+// behind has_avx512(). Everything here and in the other *_loop.h and *_engine.h has internal
 // linkage, so that no other file's code is ever replaced by a copy compiled for those instructions;
-// for the same reason kernel files include no templates of the standard library.
-// Empty in files that are compiled for other machines.
+// for the same reason they include no templates of the standard library. They are empty in other
+// files.
 #pragma once
 
-#if defined(__AVX512BF16__) && defined(__AMX_BF16__)
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 #include <immintrin.h>
 
@@ -16,24 +16,23 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-inline __m512 widen(__m256i bits) {
+inline __m512 load_bf16(const uint16_t* from) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
-inline __m512 load_bf16(const uint16_t* from) {
-  return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-/// Rounds to the nearest, ties to even; numbers too small for a normal bfloat16 become 0.
+
+/// bfloat16 bits, rounded to the nearest, ties to even; finite numbers only.
 inline __m256i to_bf16(__m512 x) {
-  const __m256bh rounded = _mm512_cvtneps_pbh(x);
-  __m256i bits;
-  __builtin_memcpy(&bits, &rounded, sizeof bits);
-  return bits;
+  const __m512i bits = _mm512_castps_si512(x);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 inline void store_bf16(uint16_t* to, __m512 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), to_bf16(x));
 }
 
-/// The first `count` lanes, all of them from 16 on, none below 1.
+/// The first `count` lanes: all from 16 on, none below 1.
 inline __mmask16 first_lanes(int64_t count) {
   if (count >= kLanes) return 0xFFFF;
   return count <= 0 ? __mmask16{0} : static_cast<__mmask16>((1U << count) - 1);
@@ -61,10 +60,6 @@ inline __m512 silu(__m512 x) {
   const __m512 e = exp2_of(_mm512_mul_ps(bounded, _mm512_set1_ps(-kLog2E)));
   return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0F), e));
 }
-
-/// Before tiles are loaded from memory that this function wrote: to the compiler a tile load is a
-/// black box that reads nothing.
-inline void finish_stores() { asm volatile("" ::: "memory"); }
 
 }  // namespace
 }  // namespace medusa

@@ -11,25 +11,24 @@ namespace {
 constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
 constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
 
-bool has_amx_bf16() {
+bool processor_has_amx_bf16() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
   constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;
   return (edx & kAmxBf16) != 0 && (edx & kAmxTile) != 0;
 }
 
+}  // namespace
+
 bool has_avx512() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512bf16");
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
-}  // namespace
-
-bool has_tile_kernels() {
-  static const bool answer =
-      has_avx512() && has_amx_bf16() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+bool has_amx_bf16() {
+  static const bool answer = has_avx512() && processor_has_amx_bf16() &&
+                             syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return answer;
 }
 

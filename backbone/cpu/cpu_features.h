@@ -1,11 +1,14 @@
-// What the processor and the kernel let us use, asked once per process.
+// What the processor and the operating system let us use, asked once per process.
 #pragma once
 
 namespace medusa {
 
-/// AMX bfloat16 tiles and the AVX-512 instructions (F, BW, VL, DQ, BF16) that our kernels use, and
-/// the kernel's permission for this process to touch tile registers.
-/// Thread safety: yes. The first call asks the kernel; threads started later inherit the answer.
-bool has_tile_kernels();
+/// The AVX-512 instructions (F, BW, VL, DQ) that our kernels use.
+bool has_avx512();
+
+/// AMX tile products of bfloat16 numbers, besides AVX-512, and the operating system's permission
+/// for this process to touch tile registers. Thread safety: yes. The first call asks for it;
+/// threads started later inherit the answer.
+bool has_amx_bf16();
 
 }  // namespace medusa

@@ -1,4 +1,4 @@
-// The whole forward pass of a Llama in bfloat16 on a CPU with AMX: one parallel region per pass,
+// The whole forward pass of a Llama with bfloat16 weights on a CPU: one parallel region per pass,
 // the small steps between products fused into them.
 #pragma once
 
@@ -12,20 +12,24 @@
 
 namespace medusa {
 
-/// The fast twin of Llama's plain path: the same numbers within rounding. Weights, keys, values and
-/// the rows that enter products are bfloat16, sums and the residual stream float32. A row's results
-/// are the same bits whatever rows run beside it, however its path is scattered over a tree, and
-/// for any number of threads.
+struct CpuKernels;
+
+/// The fast twin of Llama's plain path: the same numbers within rounding. Weights, keys and values
+/// are bfloat16; sums and the residual stream float32. A row's results are the same bits whatever
+/// rows run beside it, however its path is scattered over a tree, and for any number of threads;
+/// not the same on another kind of processor.
 ///
 /// Thread safety: none (scratch buffers).
 class FusedLlama {
  public:
-  /// Whether this machine, dtype and these sizes are the ones that it is written for: AMX, bfloat16
-  /// on the CPU, hidden and head size multiples of 32.
+  /// Whether this machine, dtype and these sizes are the ones that it is written for: AVX-512,
+  /// bfloat16 on the CPU, hidden and head size multiples of 32.
   static bool supports(const Weights& weights);
 
   /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.
   explicit FusedLlama(const Weights& weights);
+  /// @param kernels  lives as long as this.
+  FusedLlama(const Weights& weights, const CpuKernels& kernels);
   ~FusedLlama();
 
   /// @param cache  in KvLayout::Tiles. Rows go to their places in it.
@@ -36,10 +40,10 @@ class FusedLlama {
   /// @returns       [N, V] float32; valid until the next call.
   at::Tensor logits(const at::Tensor& hidden);
 
-  /// Results do not depend on it. Default: the process's shared team (thread_team.h).
+  /// Default: the process's shared team (thread_team.h).
   void set_threads(int num_threads);
 
-  const char* name() const { return "AMX bfloat16 tiles"; }
+  const char* name() const;
 
  private:
   class Impl;

@@ -1,7 +1,8 @@
-// The loop over a packed weight that every product shares. For kernel files only (avx512.h).
+// Products with a packed weight, each with what follows it fused in. For kernel files only
+// (avx512.h).
 #pragma once
 
-#if defined(__AVX512BF16__) && defined(__AMX_BF16__)
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 #include "backbone/cpu/avx512.h"
 #include "backbone/cpu/tile_layout.h"
@@ -9,79 +10,97 @@
 namespace medusa {
 namespace {
 
-constexpr int64_t kBlockSums = kTileRows * kTileRows;  // float32 sums of one tile
-constexpr int64_t kRowsPerPass = 2 * kTileRows;
+/// How far ahead of its use a weight is asked for. The loop is bound by memory, and the hardware's
+/// own prefetcher does not keep up.
+constexpr int64_t kNearPrefetch = 4096;  // bytes
 
-/// How far ahead of its use a weight is asked for. Measured: the loop is bound by memory, and the
-/// hardware's own prefetcher does not keep up with two streams a core.
-constexpr int64_t kPrefetchBytes = 4096;
+/// Pass `pass` of `num_passes` over the same pair. A single pass asks for what it will read soon;
+/// several share the work of asking for the next pair.
+inline void plan_prefetch(int64_t pass, int64_t num_passes, int64_t pair_size, PairOperand& pair) {
+  const int64_t next_pair = pair_size * 2;  // bytes
+  pair.low_ahead = num_passes == 1 ? kNearPrefetch : pass == 0 ? next_pair : 0;
+  pair.high_ahead = num_passes == 1 ? kNearPrefetch : pass == 1 ? next_pair : 0;
+}
 
-/// Sums of one pair of output blocks for one or two tiles of rows: rows 0-15 against the first
-/// block, against the second, then rows 16-31 alike.
-struct alignas(64) PairSums {
-  float low[kRowsPerPass][kTileRows];   // outputs 0-15 of the pair
-  float high[kRowsPerPass][kTileRows];  // outputs 16-31
-};
-
-template <bool kTwoTiles>
-inline void multiply_pair(const uint16_t* rows, const uint16_t* weights, int64_t depth,
-                          int64_t prefetch_bytes, PairSums& sums) {
-  constexpr int64_t kStride = 64;  // bytes of a tile's row
-  const uint16_t* more_rows = rows + depth * kTileNumbers;
-  _tile_zero(0);
-  _tile_zero(1);
-  if constexpr (kTwoTiles) {
-    _tile_zero(2);
-    _tile_zero(3);
-  }
-  for (int64_t d = 0; d < depth; ++d) {
-    const uint16_t* block = weights + d * 2 * kTileNumbers;
-    if (prefetch_bytes != 0) {
-      const char* ahead = reinterpret_cast<const char*>(block) + prefetch_bytes;
-#pragma GCC unroll 32
-      for (int i = 0; i < 32; ++i) _mm_prefetch(ahead + i * 64, _MM_HINT_T0);
+/// Calls epilogue(pair, row, low, high) once for every pair in the range and every row of
+/// [rows.begin, rows.end), at most Engine::kSweepRows from a multiple of 16 on: the sums of the
+/// pair's first and second 16 outputs.
+template <typename Engine, typename Epilogue>
+void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* tiled, Range rows,
+                 Range pairs, const Epilogue& epilogue) {
+  alignas(64) float low[kTileRows][kTileRows], high[kTileRows][kTileRows];
+  const int64_t passes_per_tile = ceil_div(kTileRows, Engine::kPassRows);
+  const int64_t num_passes = rows.end - rows.begin <= kTileRows
+                                 ? ceil_div(rows.end - rows.begin, Engine::kPassRows)
+                                 : ceil_div(rows.end - rows.begin, kTileRows) * passes_per_tile;
+  for (int64_t p = pairs.begin; p < pairs.end; ++p) {
+    PairOperand pair{weight.data + p * weight.pair_size(), nullptr};
+    pair.high = pair.low + kTileNumbers;
+    int64_t pass = 0;
+    for (int64_t tile = rows.begin; tile < rows.end; tile += kTileRows) {
+      const int64_t in_tile = rows.end - tile < kTileRows ? rows.end - tile : kTileRows;
+      const int64_t per_pass = ceil_div(in_tile, ceil_div(in_tile, Engine::kPassRows));
+      for (int64_t first = 0; first < in_tile; first += per_pass, ++pass) {
+        const int64_t count = in_tile - first < per_pass ? in_tile - first : per_pass;
+        plan_prefetch(pass, num_passes, weight.pair_size(), pair);
+        Engine::template multiply<false>({tiled + tiled_index(tile + first, 0, weight.depth)}, pair,
+                                         weight.depth, count, {low[0], high[0]});
+        for (int64_t r = 0; r < count; ++r)
+          epilogue(p, tile + first + r, _mm512_load_ps(low[r]), _mm512_load_ps(high[r]));
+      }
     }
-    _tile_loadd(4, rows + d * kTileNumbers, kStride);
-    _tile_loadd(6, block, kStride);
-    _tile_loadd(7, block + kTileNumbers, kStride);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    if constexpr (kTwoTiles) {
-      _tile_loadd(5, more_rows + d * kTileNumbers, kStride);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-  _tile_stored(0, sums.low[0], kStride);
-  _tile_stored(1, sums.high[0], kStride);
-  if constexpr (kTwoTiles) {
-    _tile_stored(2, sums.low[kTileRows], kStride);
-    _tile_stored(3, sums.high[kTileRows], kStride);
   }
 }
 
-/// Calls epilogue(pair, row, low, high) once for every pair in the range and every row: the sums of
-/// the pair's first and second 16 outputs. A row's sums do not depend on the other rows: a tile
-/// product adds along k in the same order for every row of a tile.
-template <typename Epilogue>
-inline void for_each_pair(const TileWeightView& weight, const uint16_t* rows, int64_t num_rows,
-                          PairRange range, Epilogue&& epilogue) {
-  PairSums sums;
-  finish_stores();
-  for (int64_t pair = range.begin; pair < range.end; ++pair) {
-    const uint16_t* weights = weight.data + pair * weight.pair_size();
-    for (int64_t first = 0; first < num_rows; first += kRowsPerPass) {
-      const uint16_t* tile = rows + first * weight.depth * kTileDepth;
-      const int64_t count = num_rows - first < kRowsPerPass ? num_rows - first : kRowsPerPass;
-      const int64_t prefetch = first == 0 ? kPrefetchBytes : 0;  // later passes find it in L2
-      if (count > kTileRows)
-        multiply_pair<true>(tile, weights, weight.depth, prefetch, sums);
-      else
-        multiply_pair<false>(tile, weights, weight.depth, prefetch, sums);
-      for (int64_t r = 0; r < count; ++r)
-        epilogue(pair, first + r, _mm512_load_ps(sums.low[r]), _mm512_load_ps(sums.high[r]));
-    }
+/// The same for any number of rows.
+template <typename Engine, typename Epilogue>
+void for_each_pair(const TileWeightView& weight, const void* tiled, int64_t num_rows, Range pairs,
+                   const Epilogue& epilogue) {
+  for (int64_t first = 0; first < num_rows; first += Engine::kSweepRows) {
+    const int64_t left = num_rows - first;
+    const Range rows{first, first + (left < Engine::kSweepRows ? left : Engine::kSweepRows)};
+    sweep_pairs<Engine>(weight, static_cast<const typename Engine::Number*>(tiled), rows, pairs,
+                        epilogue);
   }
+}
+
+template <typename Engine>
+void product(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+             float* y, int64_t stride) {
+  for_each_pair<Engine>(weight, rows, num_rows, pairs,
+                        [&](int64_t pair, int64_t row, __m512 low, __m512 high) {
+                          // The last pair may be short.
+                          const int64_t left = weight.n - pair * kPairOutputs;
+                          float* to = y + row * stride + pair * kPairOutputs;
+                          _mm512_mask_storeu_ps(to, first_lanes(left), low);
+                          _mm512_mask_storeu_ps(to + kLanes, first_lanes(left - kLanes), high);
+                        });
+}
+
+template <typename Engine>
+void product_add(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                 float* y, int64_t stride) {
+  for_each_pair<Engine>(
+      weight, rows, num_rows, pairs, [&](int64_t pair, int64_t row, __m512 low, __m512 high) {
+        const int64_t left = weight.n - pair * kPairOutputs;
+        const __mmask16 in_low = first_lanes(left), in_high = first_lanes(left - kLanes);
+        float* to = y + row * stride + pair * kPairOutputs;
+        const __m512 a = _mm512_maskz_loadu_ps(in_low, to);
+        const __m512 b = _mm512_maskz_loadu_ps(in_high, to + kLanes);
+        _mm512_mask_storeu_ps(to, in_low, _mm512_add_ps(a, low));
+        _mm512_mask_storeu_ps(to + kLanes, in_high, _mm512_add_ps(b, high));
+      });
+}
+
+template <typename Engine>
+void product_swiglu(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                    void* out, int64_t out_depth) {
+  auto* to = static_cast<typename Engine::Number*>(out);
+  for_each_pair<Engine>(weight, rows, num_rows, pairs,
+                        [&](int64_t pair, int64_t row, __m512 gate, __m512 up) {
+                          Engine::store(to + tiled_index(row, pair * kTileRows, out_depth),
+                                        _mm512_mul_ps(silu(gate), up));
+                        });
 }
 
 }  // namespace

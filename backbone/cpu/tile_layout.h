@@ -1,21 +1,21 @@
-// How the operands of tile products lie in memory. One tile register holds 16 rows of 64 bytes; a
-// product takes 16 rows of x with 32 of their bfloat16 numbers, and 16 outputs of the weight with
-// the same 32, and adds to 16 × 16 float32 sums.
+// How the operands of products lie in memory. Everything is cut into tiles, as AMX takes them: of
+// the rows that are multiplied 16 rows with 32 of their numbers, of a weight 16 outputs with the
+// same 32, as 16 "words" of two neighbouring numbers for each output.
 //
-//   rows      [ceil(M / 16)][K][16 rows][32]          K = ceil(k / 32) tiles deep, zeros behind k
-//   weights   [ceil(n / 32)][K][2][16 pairs of k][16 outputs][2]
+//   rows      [ceil(M / 16)][K][16 rows][32]            K = ceil(k / 32) tiles deep, zeros behind k
+//   weights   [ceil(n / 32)][K][2][16 words][16 outputs][2]
 //
-// Weights lie in the order in which they are read: two blocks of 16 outputs side by side (a "pair"
-// of blocks), so that a tile of x meets two tiles of weights.
+// Weights lie in the order in which they are read: two blocks of 16 outputs side by side, called a
+// pair. Weights, keys and values are bfloat16; the rows are what the engine multiplies with them.
 #pragma once
 
 #include <cstdint>
 
 namespace medusa {
 
-constexpr int64_t kTileRows = 16;      // rows of x, or outputs, of one tile
-constexpr int64_t kTileDepth = 32;     // bfloat16 numbers of k
-constexpr int64_t kTileNumbers = 512;  // bfloat16 numbers of a tile: 1 KB
+constexpr int64_t kTileRows = 16;      // rows, or outputs, of one tile
+constexpr int64_t kTileDepth = 32;     // numbers of k
+constexpr int64_t kTileNumbers = 512;  // 16 · 32
 constexpr int64_t kPairOutputs = 2 * kTileRows;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -42,14 +42,37 @@ struct TileWeightView {
   int64_t pair_size() const { return 2 * depth * kTileNumbers; }
 };
 
-/// The pairs [begin, end) of a weight that one thread computes.
-struct PairRange {
+/// Some of a product's pairs, or of a pass's rows: [begin, end).
+struct Range {
   int64_t begin = 0, end = 0;
 };
 
 /// An even share of `count` things for one of several threads.
-constexpr PairRange share_of(int64_t count, int64_t thread, int64_t num_threads) {
+constexpr Range share_of(int64_t count, int64_t thread, int64_t num_threads) {
   return {count * thread / num_threads, count * (thread + 1) / num_threads};
 }
+
+/// Rows in tile order, as one operand of a product: numbers from one row to the next, and from one
+/// tile of k to the next.
+template <typename Number>
+struct RowsOperand {
+  const Number* data = nullptr;
+  int64_t row_stride = kTileDepth, tile_stride = kTileNumbers;
+};
+
+/// Two blocks of 16 outputs (or cache rows, or dimensions) with their words.
+struct PairOperand {
+  const uint16_t* low = nullptr;
+  const uint16_t* high = nullptr;
+  int64_t word_stride = 2 * kTileRows, tile_stride = 2 * kTileNumbers;
+  int64_t low_ahead = 0, high_ahead = 0;  // bytes from what is read to what to prefetch; 0: nothing
+};
+
+/// Where the sums go: 16 floats of each block per row.
+struct SumsTarget {
+  float* low = nullptr;
+  float* high = nullptr;
+  int64_t row_stride = kTileRows;
+};
 
 }  // namespace medusa

@@ -1,0 +1,204 @@
+// Grouped-query attention over a cache in KvLayout::Tiles, in path order. For kernel files only
+// (avx512.h).
+//
+// A row is computed as if its path lay right behind the committed rows: the scores of the path are
+// moved together before the softmax, and the values are taken in that order. So every sum has the
+// same terms in the same order as when the path's tokens are decoded one by one, where they do lie
+// there, and a tree gives the same bits as plain decoding. What is not seen has weight 0 and adds
+// 0; so stale rows of the cache do no harm as long as they are finite.
+#pragma once
+
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include "backbone/cpu/attention_types.h"
+#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/tile_layout.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kBlock = kTileDepth;  // cache rows that are one tile deep
+constexpr float kUnseen = -1e30F;       // 2 to the power of it is 0
+
+inline int64_t block_end(int64_t rows) { return ceil_div(rows, kBlock) * kBlock; }
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+template <typename Engine>
+class TileAttention {
+ public:
+  using Number = typename Engine::Number;
+
+  TileAttention(const AttentionLayer& layer, const AttentionTile& tile,
+                const AttentionScratch& scratch)
+      : layer_(layer),
+        tile_(tile),
+        scratch_(scratch),
+        weights_(static_cast<Number*>(scratch.weights)),
+        d_(layer.head_size),
+        per_group_(layer.heads_per_group()),
+        values_(layer.values + layer.block(tile.slot, tile.group)) {}
+
+  void run() {
+    score();
+    const int64_t end = block_end(tile_.max_length);
+    for (int64_t query = 0; query < tile_.num_queries; ++query)
+      soften(row_of(query), end, scratch_.scores + query * scratch_.stride,
+             weights_ + query * scratch_.stride, query);
+    // Blocks before the first row of the pass lie alike for all rows of the tile, and so does
+    // everything if all paths are straight.
+    const int64_t shared = tile_.straight ? end : row_of(0).start / kBlock * kBlock;
+    mix<false>(values_, 0, shared, 0, tile_.num_queries, scratch_.sums);
+    for (int64_t query = 0, heads = 0; query < tile_.num_queries; query += heads) {
+      heads = smaller(per_group_ - (tile_.first_query + query) % per_group_,
+                      tile_.num_queries - query);  // of the same row
+      float* sums = scratch_.sums + query * d_;
+      if (!tile_.straight) sums = mix_path(row_of(query), shared, query, heads);
+      for (int64_t i = 0; i < heads; ++i) write_head(query + i, sums + i * d_);
+    }
+  }
+
+ private:
+  const AttentionRow& row_of(int64_t query) const {
+    return layer_.rows[(tile_.first_query + query) / per_group_];
+  }
+
+  /// Calls body(first, count) for groups of queries that the engine takes at once.
+  template <typename Body>
+  static void for_each_pass(int64_t begin, int64_t count, const Body& body) {
+    for (int64_t done = 0; done < count; done += Engine::kPassRows)
+      body(begin + done, smaller(Engine::kPassRows, count - done));
+  }
+
+  /// scores[query][cache row] = query · key.
+  void score() {
+    const Number* query = static_cast<const Number*>(layer_.query) +
+                          (tile_.group * layer_.query_rows + tile_.first_query) * d_;
+    const uint16_t* keys = layer_.keys + layer_.block(tile_.slot, tile_.group);
+    for (int64_t row = 0; row < tile_.end; row += kBlock) {
+      PairOperand pair{keys + row * d_, keys + (row + kTileRows) * d_};
+      pair.tile_stride = kTileNumbers;
+      for_each_pass(0, tile_.num_queries, [&](int64_t first, int64_t count) {
+        float* to = scratch_.scores + first * scratch_.stride + row;
+        Engine::template multiply<false>({query + first * d_, d_, kTileDepth}, pair,
+                                         d_ / kTileDepth, count,
+                                         {to, to + kTileRows, scratch_.stride});
+      });
+    }
+  }
+
+  /// Weights 2^(scale · (score - largest)) of the rows seen, in path order, 0 from there to `end`;
+  /// one over their sum.
+  void soften(const AttentionRow& row, int64_t end, float* scores, Number* weights, int64_t query) {
+    if (!row.straight)
+      for (int64_t i = 0; i < row.length - row.start; ++i)  // path[i] >= start + i: read in time
+        scores[row.start + i] = scores[row.path[i]];
+    for (int64_t i = row.length; i < end; ++i) scores[i] = kUnseen;
+
+    __m512 top = _mm512_set1_ps(kUnseen);
+    for (int64_t i = 0; i < end; i += kLanes) top = _mm512_max_ps(top, _mm512_loadu_ps(scores + i));
+    const float scale = kLog2E / __builtin_sqrtf(static_cast<float>(d_));
+    const __m512 factor = _mm512_set1_ps(scale);
+    const __m512 shift = _mm512_set1_ps(_mm512_reduce_max_ps(top) * scale);
+
+    __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
+    for (int64_t i = 0; i < end; i += 2 * kLanes) {
+      const __m512 a = _mm512_loadu_ps(scores + i), b = _mm512_loadu_ps(scores + i + kLanes);
+      const __m512 first = exp2_of(_mm512_fmsub_ps(a, factor, shift));
+      const __m512 second = exp2_of(_mm512_fmsub_ps(b, factor, shift));
+      even = _mm512_add_ps(even, first);
+      odd = _mm512_add_ps(odd, second);
+      Engine::store(weights + i, first);
+      Engine::store(weights + i + kLanes, second);
+    }
+    inverse_[query] = 1.0F / _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
+  }
+
+  /// sums[query][dimension] = weights · values over the cache rows [begin, end), for queries
+  /// [first, first + count); kResume: added to what the sums hold.
+  /// @param values  where row `begin` lies.
+  /// @param sums    of query `first`.
+  template <bool kResume>
+  void mix(const uint16_t* values, int64_t begin, int64_t end, int64_t first, int64_t count,
+           float* sums) {
+    for (int64_t dim = 0; dim < d_; dim += kPairOutputs) {
+      const uint16_t* at = values + dim * 2;
+      const PairOperand pair{at, at + 2 * kTileRows, 2 * d_, kBlock * d_};
+      for_each_pass(first, count, [&](int64_t query, int64_t rows) {
+        float* to = sums + (query - first) * d_ + dim;
+        Engine::template multiply<kResume>(
+            {weights_ + query * scratch_.stride + begin, scratch_.stride, kTileDepth}, pair,
+            ceil_div(end - begin, kBlock), rows, {to, to + kTileRows, d_});
+      });
+    }
+  }
+
+  /// Continues the sums of `heads` queries, all of one row, from `begin` on over the row's own
+  /// path.
+  /// @returns  [heads][D]
+  float* mix_path(const AttentionRow& row, int64_t begin, int64_t query, int64_t heads) {
+    const uint16_t* values = values_ + begin * d_;
+    if (!row.straight) {
+      gather_path(row, begin);
+      values = scratch_.path_values;
+    }
+    // A copy: an engine may add to more rows than these, and those still need what they hold.
+    float* sums = scratch_.sums + kTileRows * d_;
+    for (int64_t i = 0; i < heads * d_; i += kLanes)
+      _mm512_storeu_ps(sums + i, _mm512_loadu_ps(scratch_.sums + query * d_ + i));
+    mix<true>(values, begin, row.length, query, heads, sums);
+    return sums;
+  }
+
+  /// The values of the rows [begin, row.length) of a scattered path, as they would lie in the
+  /// cache: committed rows from there, rows of the pass from its plain copy, zeros behind the path.
+  void gather_path(const AttentionRow& row, int64_t begin) {
+    const uint16_t* fresh = layer_.fresh_values +
+                            (tile_.group * layer_.fresh_rows + row.segment_begin - row.start) * d_;
+    // Sixteen dimensions of one row, as the lower halves of words.
+    const auto words = [&](int64_t at, int64_t dim) {
+      if (at >= row.length) return _mm512_setzero_si512();
+      if (at >= row.start) {
+        const uint16_t* from = fresh + row.path[at - row.start] * d_ + dim;
+        return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+      }
+      const __m512i both = _mm512_loadu_si512(values_ + at / 2 * 2 * d_ + dim * 2);
+      return at % 2 != 0 ? _mm512_srli_epi32(both, 16)
+                         : _mm512_and_si512(both, _mm512_set1_epi32(0xFFFF));
+    };
+    uint16_t* out = scratch_.path_values;
+    for (int64_t at = begin; at < block_end(row.length); at += 2)
+      for (int64_t dim = 0; dim < d_; dim += kLanes, out += 2 * kLanes)
+        _mm512_storeu_si512(
+            out, _mm512_or_si512(words(at, dim), _mm512_slli_epi32(words(at + 1, dim), 16)));
+  }
+
+  /// Divides by the sum of weights and writes one head of one row.
+  void write_head(int64_t query, const float* sums) {
+    const int64_t at = tile_.first_query + query, n = at / per_group_;
+    const int64_t column = (tile_.group * per_group_ + at % per_group_) * d_;
+    const __m512 factor = _mm512_set1_ps(inverse_[query]);
+    auto* out = static_cast<Number*>(layer_.mixed);
+    for (int64_t dim = 0; dim < d_; dim += kLanes)
+      Engine::store(out + tiled_index(n, column + dim, layer_.mixed_depth),
+                    _mm512_mul_ps(_mm512_loadu_ps(sums + dim), factor));
+  }
+
+  const AttentionLayer& layer_;
+  const AttentionTile& tile_;
+  const AttentionScratch& scratch_;
+  Number* const weights_;
+  const int64_t d_, per_group_;
+  const uint16_t* const values_;
+  float inverse_[kTileRows];  // one over the sum of a query's weights
+};
+
+template <typename Engine>
+void attend(const AttentionLayer& layer, const AttentionTile& tile,
+            const AttentionScratch& scratch) {
+  TileAttention<Engine>(layer, tile, scratch).run();
+}
+
+}  // namespace
+}  // namespace medusa
+
+#endif

@@ -1,0 +1,63 @@
+// What the attention kernels read and write. Symbols as in ARCHITECTURE.md.
+#pragma once
+
+#include <cstdint>
+
+namespace medusa {
+
+/// One row of the pass. It sees the committed rows of its slot and those on its path.
+struct AttentionRow {
+  int64_t slot = 0;
+  int64_t cache_row = 0;          // where its key and value go
+  int64_t start = 0;              // committed rows of its slot
+  int64_t length = 0;             // rows it sees: its position + 1
+  const int64_t* path = nullptr;  // [length - start] cache rows, ascending, its own last
+  bool straight = true;           // the path lies at start, start + 1, …
+  int64_t segment_begin = 0;      // row of the pass whose cache row is start
+
+  int64_t position() const { return length - 1; }
+};
+
+/// Up to 16 queries that meet the same keys: rows of one segment times heads of one group.
+struct AttentionTile {
+  int64_t slot = 0, group = 0;
+  int64_t first_query = 0;  // n · A/G + head, n the row in the pass
+  int64_t num_queries = 0;  // 1 to 16
+  int64_t end = 0;          // cache rows to score: up to the last row that any of its paths holds
+  int64_t max_length = 0;   // of its rows
+  bool straight = true;     // all of its rows are
+};
+
+/// One layer of a pass. Cache and fresh values are bfloat16 bits.
+struct AttentionLayer {
+  int64_t num_heads = 0, num_kv_heads = 0, head_size = 0;  // head_size: a multiple of 32
+  const AttentionRow* rows = nullptr;                      // [N]
+  const float* cos = nullptr;                              // [positions, D / 2]
+  const float* sin = nullptr;
+  void* query = nullptr;             // Numbers [G][query_rows][D]; row n's heads at n · A/G + head
+  int64_t query_rows = 0;            // at least N · A/G + 15
+  uint16_t* fresh_values = nullptr;  // [G][fresh_rows][D]: the pass's own values, plain
+  int64_t fresh_rows = 0;            // at least N
+  uint16_t* keys = nullptr;          // [S, G, capacity, D] in KvLayout::Tiles
+  uint16_t* values = nullptr;
+  int64_t capacity = 0;     // a multiple of 32
+  void* mixed = nullptr;    // N tiled rows of A · D Numbers
+  int64_t mixed_depth = 0;  // their tiles of k
+
+  int64_t heads_per_group() const { return num_heads / num_kv_heads; }
+  /// The block of one (slot, key/value head) in keys and values.
+  int64_t block(int64_t slot, int64_t group) const {
+    return (slot * num_kv_heads + group) * capacity * head_size;
+  }
+};
+
+/// Working memory of one thread; its contents need not be kept between calls.
+struct AttentionScratch {
+  int64_t stride = 0;               // at least capacity; a multiple of 32
+  float* scores = nullptr;          // [16][stride]
+  void* weights = nullptr;          // Numbers [32][stride]; the last 16 are read, never used
+  uint16_t* path_values = nullptr;  // [stride][D], rows of one path in the cache's order
+  float* sums = nullptr;            // [32][D]
+};
+
+}  // namespace medusa

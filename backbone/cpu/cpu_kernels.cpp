@@ -1,0 +1,10 @@
+#include "backbone/cpu/cpu_kernels.h"
+
+namespace medusa {
+
+const CpuKernels* best_cpu_kernels() {
+  const CpuKernels* amx = amx_kernels();
+  return amx != nullptr ? amx : avx512_kernels();
+}
+
+}  // namespace medusa

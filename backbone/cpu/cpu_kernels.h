@@ -1,0 +1,86 @@
+// The kernels of the CPU step, as one table per instruction set.
+//
+// All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the engine:
+// bfloat16 for AMX, float32 for AVX-512; pointers to them are void here. Several threads may
+// compute different parts of the same product or pass at once.
+//
+// A row's results are the same bits whatever the number of rows, its place among them, the thread
+// that computes it, and how its path lies in the cache.
+#pragma once
+
+#include <cstdint>
+
+#include "backbone/cpu/attention_types.h"
+#include "backbone/cpu/tile_layout.h"
+
+namespace medusa {
+
+struct CpuKernels {
+  const char* name;
+  int64_t number_bytes;  // of a Number
+
+  // Around any use of the others on a thread. The tile registers are set up for us in between;
+  // other libraries set them up for themselves.
+  void (*begin)();
+  void (*end)();
+
+  /// float32 from bfloat16 bits. @param size  a multiple of 16.
+  void (*widen)(const uint16_t* from, int64_t size, float* to);
+
+  /// RMSNorm: x / sqrt(mean(x²) + epsilon) · weight, to row `row` of tiled rows.
+  /// @param size  a multiple of 32.
+  void (*normalise)(const float* x, const float* weight, float epsilon, int64_t size, int64_t row,
+                    void* rows);
+
+  /// The same, rounded, to a plain bfloat16 row.
+  void (*normalise_plain)(const float* x, const float* weight, float epsilon, int64_t size,
+                          uint16_t* to);
+
+  /// Plain bfloat16 rows [num_rows, k] to tiled rows, zeros behind k.
+  void (*tile)(const uint16_t* from, int64_t num_rows, int64_t k, void* rows);
+
+  /// y[row][output] = the product, for the pairs in range.
+  /// @param rows    num_rows tiled rows.
+  /// @param stride  floats between rows of y, at least weight.n.
+  void (*product)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                  float* y, int64_t stride);
+
+  /// y[row][output] += the product.
+  void (*product_add)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                      float* y, int64_t stride);
+
+  /// SwiGLU: silu(gate) · up to tiled rows. The weight is packed in gate_up_order.
+  /// @param out_depth  tiles of k of the rows written.
+  void (*product_swiglu)(const TileWeightView& weight, const void* rows, int64_t num_rows,
+                         Range pairs, void* out, int64_t out_depth);
+
+  /// Queries, keys and values of a layer, turned by their position, keys and values to the cache.
+  /// The weight is packed in qkv_order.
+  void (*product_qkv)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                      const AttentionLayer& layer);
+
+  /// Attention of one tile of queries: its part of layer.mixed.
+  void (*attend)(const AttentionLayer& layer, const AttentionTile& tile,
+                 const AttentionScratch& scratch);
+};
+
+/// The fastest that this machine can run; null if none.
+const CpuKernels* best_cpu_kernels();
+
+/// Each by itself, for tests; null where this machine cannot run it.
+const CpuKernels* amx_kernels();
+const CpuKernels* avx512_kernels();
+
+/// begin() and end() of the calling thread.
+class KernelRegion {
+ public:
+  explicit KernelRegion(const CpuKernels& kernels) : kernels_(kernels) { kernels_.begin(); }
+  ~KernelRegion() { kernels_.end(); }
+  KernelRegion(const KernelRegion&) = delete;
+  KernelRegion& operator=(const KernelRegion&) = delete;
+
+ private:
+  const CpuKernels& kernels_;
+};
+
+}  // namespace medusa

@@ -1,0 +1,35 @@
+// The kernels of one engine as a table. For kernel files only (avx512.h).
+#pragma once
+
+#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include "backbone/cpu/attention_loop.h"
+#include "backbone/cpu/cpu_kernels.h"
+#include "backbone/cpu/product_loop.h"
+#include "backbone/cpu/qkv_loop.h"
+#include "backbone/cpu/row_loop.h"
+
+namespace medusa {
+namespace {
+
+template <typename Engine>
+constexpr CpuKernels kKernelTable = {
+    .name = Engine::kName,
+    .number_bytes = sizeof(typename Engine::Number),
+    .begin = Engine::begin,
+    .end = Engine::end,
+    .widen = widen,
+    .normalise = normalise<Engine>,
+    .normalise_plain = normalise_plain,
+    .tile = tile<Engine>,
+    .product = product<Engine>,
+    .product_add = product_add<Engine>,
+    .product_swiglu = product_swiglu<Engine>,
+    .product_qkv = product_qkv<Engine>,
+    .attend = attend<Engine>,
+};
+
+}  // namespace
+}  // namespace medusa
+
+#endif
