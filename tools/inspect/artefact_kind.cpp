@@ -1,0 +1,144 @@
+#include "tools/inspect/artefact_kind.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/hdf5_file.h"
+#include "data/shard_file.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr size_t kHeadBytes = 65536;           // enough for the first line of metrics
+constexpr uintmax_t kMostTextBytes = 1 << 26;  // YAML and JSON of ours are far smaller
+
+std::string read_head(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in)
+    throw UserError(fmt::format("{}: cannot be opened, expected a readable file; check its rights",
+                                file.string()));
+  std::string head(kHeadBytes, '\0');
+  in.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(in.gcount()));
+  return head;
+}
+
+/// A safetensors file opens with the length of its header, 8 bytes, and the header, a JSON object.
+bool is_safetensors(const std::string& head, uintmax_t file_size) {
+  if (head.size() < 10 || head[8] != '{') return false;
+  uint64_t length = 0;
+  std::memcpy(&length, head.data(), sizeof length);
+  return length >= 2 && length <= file_size - 8;
+}
+
+std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string& head) {
+  const std::string line = head.substr(0, head.find('\n'));
+  const auto first = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (first.is_object() && first.contains("kind") && first.contains("loss_nats"))
+    return ArtefactKind::Metrics;
+  const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (whole.is_object() && whole.contains("methods")) return ArtefactKind::Comparison;
+  return std::nullopt;
+}
+
+std::optional<ArtefactKind> kind_of_yaml(const fs::path& file) {
+  try {
+    const YAML::Node root = YAML::Load(read_file(file));
+    if (!root.IsMap()) return std::nullopt;
+    if (root["format"] && root["format"].IsScalar() &&
+        root["format"].Scalar() == "medusa-choice-tree")
+      return ArtefactKind::Tree;
+    for (const char* section : {"run", "backbone", "distill", "train", "calibrate", "generate"})
+      if (root[section] && !root["format"]) return ArtefactKind::Settings;
+  } catch (const YAML::Exception&) {  // not YAML: not ours
+  }
+  return std::nullopt;
+}
+
+std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
+  const uintmax_t size = fs::file_size(file);
+  const std::string head = read_head(file);
+  if (head.starts_with("GGUF")) return ArtefactKind::Gguf;
+  if (is_hdf5({reinterpret_cast<const uint8_t*>(head.data()), head.size()}))
+    return ArtefactKind::Shard;
+  if (is_safetensors(head, size)) return ArtefactKind::Safetensors;
+  if (size > kMostTextBytes || head.find('\0') != std::string::npos) return std::nullopt;
+  const size_t begin = head.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return std::nullopt;
+  return head[begin] == '{' ? kind_of_json(file, head) : kind_of_yaml(file);
+}
+
+std::optional<ArtefactKind> kind_of(const fs::path& path);
+
+std::optional<ArtefactKind> kind_of_folder(const fs::path& folder) {
+  if (fs::exists(folder / "manifest.yaml")) return ArtefactKind::Heads;
+  if (fs::exists(folder / "checkpoint.yaml")) return ArtefactKind::Checkpoint;
+  if (!find_shards(folder).empty()) return ArtefactKind::Dataset;
+  if (fs::exists(folder / "config.json")) return ArtefactKind::HuggingFace;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (kind_of(entry.path())) return ArtefactKind::Folder;
+  return std::nullopt;
+}
+
+std::optional<ArtefactKind> kind_of(const fs::path& path) {
+  if (fs::is_directory(path)) return kind_of_folder(path);
+  if (fs::is_regular_file(path)) return kind_of_file(path);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string kind_name(ArtefactKind kind) {
+  switch (kind) {
+    case ArtefactKind::Dataset:
+      return "dataset";
+    case ArtefactKind::Shard:
+      return "dataset shard";
+    case ArtefactKind::Heads:
+      return "trained heads";
+    case ArtefactKind::Checkpoint:
+      return "training checkpoint";
+    case ArtefactKind::HuggingFace:
+      return "Hugging Face model folder";
+    case ArtefactKind::Folder:
+      return "run folder";
+    case ArtefactKind::Gguf:
+      return "GGUF file";
+    case ArtefactKind::Safetensors:
+      return "safetensors file";
+    case ArtefactKind::Tree:
+      return "choice tree";
+    case ArtefactKind::Metrics:
+      return "training metrics";
+    case ArtefactKind::Comparison:
+      return "comparison";
+    case ArtefactKind::Settings:
+      return "run settings";
+  }
+  return "?";
+}
+
+ArtefactKind recognise_artefact(const fs::path& path) {
+  if (!fs::exists(path))
+    throw UserError(
+        fmt::format("{}: no such file or folder, expected something to inspect; check the path",
+                    path.string()));
+  if (const auto kind = kind_of(path)) return *kind;
+  throw UserError(fmt::format(
+      "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
+      "checkpoint, a choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, a "
+      "GGUF "
+      "or safetensors file, a Hugging Face model folder or a run folder; pass one of these",
+      path.string(), fs::is_directory(path) ? "folder" : "file"));
+}
+
+}  // namespace medusa

@@ -1,0 +1,31 @@
+// What a file or folder is, told from its content: names are the user's to choose.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace medusa {
+
+enum class ArtefactKind {
+  Dataset,      // a folder of shards
+  Shard,        // one HDF5 file of a dataset
+  Heads,        // a folder of trained heads
+  Checkpoint,   // a folder of an unfinished training
+  HuggingFace,  // a model folder with config.json
+  Folder,       // a folder that holds some of the others: a run
+  Gguf,
+  Safetensors,
+  Tree,        // a choice tree, YAML
+  Metrics,     // training reports, one JSON object per line
+  Comparison,  // of methods, JSON
+  Settings,    // of a run, YAML
+};
+
+/// For people: "dataset folder".
+std::string kind_name(ArtefactKind kind);
+
+/// Looks at the first bytes of a file or at what lies in a folder; does not check the rest.
+/// @throws UserError  nothing is there, or it is of no kind that we know.
+ArtefactKind recognise_artefact(const std::filesystem::path& path);
+
+}  // namespace medusa

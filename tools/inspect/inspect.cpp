@@ -1,0 +1,88 @@
+#include "tools/inspect/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/error.h"
+#include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/inspectors.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What lies in a folder, one line each; things of no known kind are left out.
+Json inspect_folder(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  Json contents = Json::array();
+  int64_t unknown = 0;
+  for (const fs::path& path : paths) {
+    ArtefactKind kind{};
+    try {
+      kind = recognise_artefact(path);
+    } catch (const UserError&) {
+      ++unknown;
+      continue;
+    }
+    Json row{{"name", path.filename().string()}, {"kind", kind_name(kind)}};
+    try {
+      row["summary"] = inspect(path)["summary"];
+    } catch (const UserError& error) {
+      row["summary"] = std::string("damaged: ") + error.what();
+    }
+    contents.push_back(std::move(row));
+  }
+  Json out;
+  out["summary"] = fmt::format("{} artefact{}", contents.size(), contents.size() == 1 ? "" : "s");
+  out["contents"] = std::move(contents);
+  out["other_entries"] = unknown;
+  return out;
+}
+
+Json inspect_kind(ArtefactKind kind, const fs::path& path) {
+  switch (kind) {
+    case ArtefactKind::Dataset:
+      return inspect_dataset(path);
+    case ArtefactKind::Shard:
+      return inspect_shard(path);
+    case ArtefactKind::Heads:
+      return inspect_heads(path);
+    case ArtefactKind::Checkpoint:
+      return inspect_checkpoint(path);
+    case ArtefactKind::HuggingFace:
+      return inspect_hugging_face(path);
+    case ArtefactKind::Folder:
+      return inspect_folder(path);
+    case ArtefactKind::Gguf:
+      return inspect_gguf(path);
+    case ArtefactKind::Safetensors:
+      return inspect_safetensors(path);
+    case ArtefactKind::Tree:
+      return inspect_tree(path);
+    case ArtefactKind::Metrics:
+      return inspect_metrics(path);
+    case ArtefactKind::Comparison:
+      return inspect_comparison(path);
+    case ArtefactKind::Settings:
+      return inspect_settings(path);
+  }
+  return {};
+}
+
+}  // namespace
+
+Json inspect(const fs::path& path) {
+  const ArtefactKind kind = recognise_artefact(path);
+  Json out{{"kind", kind_name(kind)}, {"path", path.string()}};
+  out.update(inspect_kind(kind, path));
+  return out;
+}
+
+}  // namespace medusa

@@ -1,0 +1,117 @@
+// What calibration and generation make, and the settings of a run.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/fields.h"
+#include "heads/choice_tree.h"
+#include "tools/inspect/inspectors.h"
+#include "tools/report/reported_comparison.h"
+#include "tools/report/tree_picture.h"
+#include "tools/run_config.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Share of positions at which one of the head's first n guesses is right.
+double share_of_first(const std::vector<double>& by_rank, size_t n) {
+  double sum = 0;
+  for (size_t rank = 0; rank < std::min(n, by_rank.size()); ++rank) sum += by_rank[rank];
+  return sum;
+}
+
+void add_calibration(Json& out, const TreeCalibration& calibration) {
+  out["calibration"] = {{"machine", calibration.machine},
+                        {"context_tokens", calibration.context},
+                        {"num_positions", calibration.num_positions},
+                        {"num_answers", calibration.num_answers}};
+  Json heads = Json::array();
+  for (size_t k = 0; k < calibration.head_accuracy.size(); ++k) {
+    const auto& by_rank = calibration.head_accuracy[k];
+    heads.push_back({{"head", k},
+                     {"top_1", share_of_first(by_rank, 1)},
+                     {"top_5", share_of_first(by_rank, 5)},
+                     {"top_10", share_of_first(by_rank, 10)}});
+  }
+  out["head_accuracy"] = std::move(heads);
+  Json sizes = Json::array();
+  for (const TreeSizePoint& size : calibration.sizes)
+    sizes.push_back(
+        {{"nodes", size.num_nodes},
+         {"tokens_per_step", size.tokens_per_step},
+         {"step_ms", size.step_ms},
+         {"tokens_per_s", size.step_ms > 0 ? 1000 * size.tokens_per_step / size.step_ms : 0}});
+  out["sizes"] = std::move(sizes);
+}
+
+}  // namespace
+
+Json inspect_tree(const fs::path& file) {
+  const ChoiceTree tree = read_choice_tree(file);
+  Json out;
+  out["summary"] = fmt::format("{} nodes, {} heads deep", tree.num_nodes(), tree.depth());
+  if (tree.expected_tokens_per_step)
+    out["summary"] =
+        fmt::format("{}, {:.2f} tokens per step expected", out["summary"].get<std::string>(),
+                    tree.expected_tokens_per_step->value);
+  out["num_nodes"] = tree.num_nodes();
+  out["depth"] = tree.depth();
+  out["top_k"] = tree.top_k;
+  if (!tree.source.empty()) out["source"] = tree.source;
+  out["heads"] = tree.heads.empty() ? Json(nullptr) : Json(tree.heads);
+  if (const auto& expected = tree.expected_tokens_per_step)
+    out["expected_tokens_per_step"] = {
+        {"value", expected->value}, {"low", expected->low}, {"high", expected->high}};
+  if (tree.calibration) add_calibration(out, *tree.calibration);
+  const std::vector<double> shares = path_shares(tree);
+  Json paths = Json::array();
+  for (size_t i = 0; i < tree.paths.size(); ++i) {
+    Json row{{"path", tree.paths[i]}};
+    if (!shares.empty()) row["right"] = shares[i + 1];
+    paths.push_back(std::move(row));
+  }
+  out["paths"] = std::move(paths);
+  return out;
+}
+
+Json inspect_comparison(const fs::path& file) {
+  const ReportedComparison comparison = read_comparison(file);
+  Json methods = Json::array();
+  double fastest = 0;
+  for (const ReportedMethod& method : comparison.methods) {
+    fastest = std::max(fastest, method.speedup);
+    methods.push_back({{"method", method.name()},
+                       {"tokens_per_s", method.tokens_per_s},
+                       {"tokens_per_step", method.tokens_per_step},
+                       {"step_overhead", method.step_overhead},
+                       {"speedup", method.speedup},
+                       {"same_text", method.same_text ? Json(*method.same_text) : Json(nullptr)},
+                       {"num_prompts", method.num_prompts}});
+  }
+  Json out;
+  out["summary"] = fmt::format("{} methods, largest speed-up {:.2f} x", methods.size(), fastest);
+  out["complete"] = comparison.complete;
+  out["dtype"] = comparison.dtype;
+  out["machine"] = comparison.machine;
+  out["backbone"] = comparison.backbone;
+  out["methods"] = std::move(methods);
+  out["settings"] = comparison.settings;
+  return out;
+}
+
+Json inspect_settings(const fs::path& file) {
+  RunConfig config = read_config<RunConfig>(YamlFile(file));
+  FieldLister lister;
+  config.fields(lister);
+  Json out;
+  out["summary"] = "run " + config.run + ", model " + config.backbone.model;
+  Json values = Json::object();
+  for (const FieldHelp& line : lister.lines()) values[line.key] = line.value;
+  out["settings"] = std::move(values);
+  return out;
+}
+
+}  // namespace medusa
