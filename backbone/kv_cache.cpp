@@ -46,13 +46,14 @@ int32_t KvCache::num_free() const {
 
 void KvCache::commit(int32_t slot, std::span<const int32_t> rows) {
   const int64_t start = length(slot);
-  int64_t to = start;
+  int64_t to = start, least = start;
   for (const int32_t row : rows) {
     const int64_t from = start + row;
-    MEDUSA_ASSERT(from >= to && from < capacity_, from, to, capacity_);
+    MEDUSA_ASSERT(from >= least && from < capacity_, from, least, capacity_);
     if (from != to)
       move_row(slot, from, to);  // ascending rows: what is overwritten was read before
     ++to;
+    least = from + 1;
   }
   lengths_[static_cast<size_t>(slot)] = to;
 }

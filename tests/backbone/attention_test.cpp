@@ -1,0 +1,92 @@
+#include "tests/reference/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "backbone/attention.h"
+#include "tests/backbone/tiny_model.h"
+
+namespace medusa {
+namespace {
+
+at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
+  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
+}
+
+void commit_first(KvCache& cache, int32_t slot, int32_t count) {
+  std::vector<int32_t> rows(static_cast<size_t>(count));
+  std::iota(rows.begin(), rows.end(), 0);
+  cache.commit(slot, rows);
+}
+
+/// Two slots of 5 and 21 committed rows, their caches full of random numbers.
+struct Scene {
+  KvCache cache;
+  std::vector<int32_t> parents{-1, 0, 0, 1, 2, 4, 1};
+  std::vector<TokenId> tokens;
+  std::vector<Segment> segments;
+  RowPlan plan;
+  at::Tensor query;  // [N, A, D]
+
+  explicit Scene(at::ScalarType dtype)
+      : cache(tiny_config(), 2, 64, dtype, at::kCPU, KvLayout::Rows), tokens(parents.size(), 1) {
+    for (const int32_t length : {5, 21}) commit_first(cache, cache.open(), length);
+    cache.keys().copy_(normal(cache.keys().sizes(), 1));
+    cache.values().copy_(normal(cache.values().sizes(), 2));
+    segments = {{1, tokens, parents}, {0, std::span(tokens).first(3), {}}};
+    plan = plan_rows(segments, cache);
+    query = normal({plan.size(), tiny_config().num_heads, tiny_config().head_size}, 3);
+  }
+};
+
+class AttentionTypes : public testing::TestWithParam<at::ScalarType> {};
+INSTANTIATE_TEST_SUITE_P(Types, AttentionTypes, testing::Values(at::kFloat, at::kBFloat16),
+                         [](const auto& each) { return std::string(at::toString(each.param)); });
+
+TEST_P(AttentionTypes, BothWaysAgreeWithLoops) {
+  const Scene scene(GetParam());
+  for (const int64_t layer : {0, 1}) {
+    const at::Tensor expected = reference::attention(scene.plan, layer, scene.query, scene.cache);
+    const at::Tensor path = path_attention(scene.plan, layer, scene.query, scene.cache);
+    const at::Tensor masked = masked_attention(scene.plan, layer, scene.query, scene.cache);
+    EXPECT_EQ(path.scalar_type(), at::kFloat);
+    EXPECT_TRUE(at::allclose(path, expected, 1e-5, 1e-5));
+    EXPECT_TRUE(at::allclose(masked, expected, 1e-5, 1e-5));
+  }
+}
+
+TEST_P(AttentionTypes, WriteCachePutsRowsAtTheirPlacesOnly) {
+  Scene scene(GetParam());
+  const at::Tensor keys_before = scene.cache.keys().clone();
+  const at::Tensor values_before = scene.cache.values().clone();
+  const ModelConfig config = tiny_config();
+  const at::Tensor keys = normal({scene.plan.size(), config.num_kv_heads, config.head_size}, 4);
+  const at::Tensor values = normal({scene.plan.size(), config.num_kv_heads, config.head_size}, 5);
+  write_cache(scene.plan, 1, keys, values, scene.cache);
+  for (int64_t i = 0; i < scene.plan.size(); ++i) {
+    const PlannedRow& row = scene.plan.rows[static_cast<size_t>(i)];
+    for (int64_t group = 0; group < config.num_kv_heads; ++group) {
+      keys_before[1][row.slot][group][row.cache_row].copy_(keys[i][group]);
+      values_before[1][row.slot][group][row.cache_row].copy_(values[i][group]);
+    }
+  }
+  EXPECT_TRUE(at::equal(scene.cache.keys(), keys_before));
+  EXPECT_TRUE(at::equal(scene.cache.values(), values_before));
+}
+
+TEST_P(AttentionTypes, ANodesSumsAreTheBitsOfItsPathRunAlone) {
+  Scene scene(GetParam());
+  const std::vector<int32_t> path{0, 2, 4, 5};  // of the tree in slot 1
+  const at::Tensor in_tree = path_attention(scene.plan, 0, scene.query, scene.cache)[5];
+  scene.cache.commit(1, path);
+  scene.cache.rewind(1, 21 + 3);
+  const std::vector<TokenId> last{1};
+  const Segment alone{1, last, {}};
+  const at::Tensor straight = path_attention(plan_rows({&alone, 1}, scene.cache), 0,
+                                             scene.query.narrow(0, 5, 1), scene.cache)[0];
+  EXPECT_TRUE(at::equal(in_tree, straight));
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,113 @@
+#include "backbone/llama.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "base/gguf_file.h"
+#include "tests/backbone/tiny_model.h"
+
+namespace medusa {
+namespace {
+
+const std::filesystem::path kStories =
+    std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
+
+/// Greedy tokens after a prompt, one row at a time.
+std::vector<TokenId> greedy(Llama& llama, std::vector<TokenId> text, size_t count) {
+  KvCache cache = llama.make_cache(1, 128);
+  const int32_t slot = cache.open();
+  const size_t prompt = text.size();
+  if (prompt > 1) llama.prefill(slot, std::span(text).first(prompt - 1), cache);
+  while (text.size() < prompt + count) {
+    const Segment root{slot, std::span(text).last(1), {}};
+    const at::Tensor logits = llama.logits(llama.forward({&root, 1}, cache));
+    const std::vector<int32_t> kept{0};
+    cache.commit(slot, kept);
+    text.push_back(static_cast<TokenId>(logits[0].argmax().item<int64_t>()));
+  }
+  return {text.begin() + static_cast<std::ptrdiff_t>(prompt), text.end()};
+}
+
+std::vector<TokenId> some_tokens(size_t count) {
+  std::vector<TokenId> tokens;
+  for (size_t i = 0; i < count; ++i) tokens.push_back(static_cast<TokenId>((i * i * 7 + 3) % 130));
+  return tokens;
+}
+
+TEST(Llama, TheTinyRealModelTellsItsStory) {
+  if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
+  const std::filesystem::path file = kStories.string() + ".gguf";
+  const auto pieces = GgufFile(file).required<std::vector<std::string>>("tokenizer.ggml.tokens");
+  const std::string story =
+      " Once upon a time, there was a little girl named Lily. She loved to play outside in the "
+      "park. One day, she saw a big, red ball. She wanted to play with it, but it was too high";
+  for (const auto& source : {kStories, file}) {
+    Llama llama(load_weights(source, at::kFloat, at::kCPU));
+    std::string text;
+    for (const TokenId id : greedy(llama, {1}, 60)) text += pieces.at(static_cast<size_t>(id));
+    for (size_t at; (at = text.find("\u2581")) != std::string::npos;) text.replace(at, 3, " ");
+    EXPECT_EQ(text, story) << source;
+  }
+}
+
+TEST(Llama, APromptInChunksEqualsOnePass) {
+  // 300 tokens are three chunks. In bfloat16 a row's bits do not depend on the rows beside it.
+  const std::vector<TokenId> tokens = some_tokens(300);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+      Llama llama(tiny_weights(1, tiny_config(), dtype), kernels);
+      KvCache cache = llama.make_cache(2, 320);
+      const int32_t one = cache.open(), chunked = cache.open();
+      const Segment whole{one, tokens, {}};
+      const at::Tensor last = llama.forward({&whole, 1}, cache)[299].clone();
+      const at::Tensor prefilled = llama.prefill(chunked, tokens, cache);
+      EXPECT_EQ(cache.length(chunked), 300);
+      EXPECT_EQ(prefilled.sizes(), (at::IntArrayRef{64}));
+      if (dtype == at::kFloat)
+        EXPECT_TRUE(at::allclose(prefilled, last, 1e-4, 1e-5));
+      else
+        EXPECT_TRUE(at::equal(prefilled, last)) << llama.kernels();
+    }
+}
+
+TEST(Llama, Bfloat16IsFloat32WithinRounding) {
+  const std::vector<TokenId> tokens = some_tokens(50);
+  const Weights rounded = tiny_weights(1, tiny_config(), at::kBFloat16);
+  Weights exact = rounded;  // the same numbers in float32
+  exact.embedding = exact.lm_head = rounded.embedding.to(at::kFloat);
+  for (LayerWeights& layer : exact.layers)
+    for (at::Tensor* each : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down})
+      *each = each->to(at::kFloat);
+  const auto logits_of = [&](const Weights& weights, Kernels kernels) {
+    Llama llama(weights, kernels);
+    KvCache cache = llama.make_cache(1, 64);
+    const Segment segment{cache.open(), tokens, {}};
+    return llama.logits(llama.forward({&segment, 1}, cache)).clone();
+  };
+  const at::Tensor expected = logits_of(exact, Kernels::Plain);
+  for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+    const at::Tensor logits = logits_of(rounded, kernels);
+    EXPECT_EQ(logits.scalar_type(), at::kFloat);
+    EXPECT_LT((logits - expected).abs().max().item<double>(), 0.05);
+  }
+}
+
+TEST(Llama, TokensAndPositionsBeyondTheModelAreABug) {
+  ModelConfig config = tiny_config();
+  config.context = 40;
+  Llama llama(tiny_weights(1, config));
+  KvCache cache = llama.make_cache(1, 64);
+  const int32_t slot = cache.open();
+  const auto run = [&](std::vector<TokenId> tokens) {
+    const Segment segment{slot, tokens, {}};
+    llama.forward({&segment, 1}, cache);
+  };
+  EXPECT_NO_THROW(run(some_tokens(40)));
+  EXPECT_THROW(run(some_tokens(41)), std::logic_error);
+  EXPECT_THROW(run({130}), std::logic_error);
+  EXPECT_THROW(run({-1}), std::logic_error);
+}
+
+}  // namespace
+}  // namespace medusa

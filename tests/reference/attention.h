@@ -1,0 +1,47 @@
+// Attention by loops in double: the slow twin of backbone/attention.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "backbone/kv_cache.h"
+#include "backbone/row_plan.h"
+
+namespace medusa::reference {
+
+/// @param query  [N, A, D] float32.
+/// @returns      [N, A * D] float32.
+inline at::Tensor attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+                            const KvCache& cache) {
+  const int64_t heads = query.size(1), size = query.size(2), groups = cache.keys().size(2);
+  const at::Tensor out = at::zeros({plan.size(), heads * size}, at::kFloat);
+  for (int64_t i = 0; i < plan.size(); ++i) {
+    const PlannedRow& row = plan.rows[static_cast<size_t>(i)];
+    std::vector<int64_t> visible;
+    for (int64_t r = 0; r < row.start; ++r) visible.push_back(r);
+    for (const int64_t r : plan.path(row)) visible.push_back(r);
+    for (int64_t head = 0; head < heads; ++head) {
+      const int64_t group = head / (heads / groups);
+      const at::Tensor keys = cache.keys()[layer][row.slot][group].to(at::kDouble);  // [cap, D]
+      const at::Tensor values = cache.values()[layer][row.slot][group].to(at::kDouble);
+      const at::Tensor q = query[i][head].to(at::kDouble);
+      std::vector<double> weights;
+      for (const int64_t r : visible)
+        weights.push_back(at::dot(q, keys[r]).item<double>() /
+                          std::sqrt(static_cast<double>(size)));
+      const double max = *std::max_element(weights.begin(), weights.end());
+      double sum = 0;
+      for (double& weight : weights) sum += weight = std::exp(weight - max);
+      at::Tensor mixed = at::zeros({size}, at::kDouble);
+      for (size_t v = 0; v < visible.size(); ++v)
+        mixed = mixed + values[visible[v]] * (weights[v] / sum);
+      out[i].narrow(0, head * size, size).copy_(mixed);
+    }
+  }
+  return out;
+}
+
+}  // namespace medusa::reference
