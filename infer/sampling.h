@@ -21,7 +21,7 @@ struct SamplingConfig {
   template <typename Fields>
   void fields(Fields& f) {
     f("temperature", temperature, "0 is greedy: always the most probable token", at_least(0.0));
-    f("top_k", top_k, "keep the k most probable tokens; 0 keeps all", at_least(0));
+    f("top_k", top_k, "keep the k most probable tokens; 0 keeps all", at_least<int64_t>(0));
     f("top_p", top_p, "keep the smallest set of tokens that reaches this probability",
       Rule<double>{"> 0 and <= 1", [](const double& p) { return p > 0 && p <= 1; }});
   }
@@ -40,7 +40,9 @@ TokenId argmax(std::span<const float> logits);
 /// log p of one token at temperature 1, nothing filtered: what --logprobs reports.
 double log_probability(std::span<const float> logits, TokenId token);
 
-/// The count largest logits' tokens, best first; of equal logits the lower id first.
+/// The count largest logits' tokens (all, if there are fewer), best first; of equal logits the
+/// lower id first.
+/// @param count  at least 1.
 std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count);
 
 /// The distribution after temperature, top-k and top-p, in this order; tokens of probability 0 and

@@ -10,23 +10,23 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "data/dataset_reader.h"
+#include "data/sample_order.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree_search.h"
 #include "tools/command.h"
-#include "tools/hidden_rows.h"
 #include "tools/session.h"
 #include "tools/step_timer.h"
-#include "train/sample_split.h"
+#include "train/hidden_source.h"
 
 namespace medusa {
 namespace {
 
 /// Guesses at every root of the validation answers.
-HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset, HiddenRows& hidden,
-                       HeadGuesser& guesser) {
+HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset,
+                       const HiddenSource& hidden, HeadGuesser& guesser) {
   const SampleSplit split =
-      split_samples(dataset.size(), config.train.config.validation_fraction, config.seed);
+      split_samples(Random(config.seed), dataset.size(), config.train.config.validation_fraction);
   if (split.validation.empty())
     throw UserError(fmt::format(
         "{}: train.validation_fraction is {}, found no validation samples, expected some; raise it "
@@ -39,7 +39,7 @@ HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset, Hi
     const auto answer =
         dataset.tokens(sample).subspan(static_cast<size_t>(dataset.answer_start(sample)));
     const HeadGuesses& guesses =
-        guesser.guess(hidden.of(sample), answer);  // row i: state before root answer[i]
+        guesser.guess(hidden(sample), answer);  // row i: state before root answer[i]
     statistics.add_answer(guesses.tokens, answer);
     progress.update(statistics.num_positions());
   }
@@ -92,7 +92,8 @@ ChoiceTree calibrate(const RunConfig& config) {
   const CalibrateSection& settings = config.calibrate;
   HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
 
-  HiddenRows hidden(dataset, llama);
+  const HiddenSource hidden =
+      dataset.has_hidden() ? cached_hidden(dataset) : live_hidden(dataset, llama);
   const HeadStatistics statistics = collect(config, dataset, hidden, guesser);
   const int64_t most = settings.nodes.value_or(settings.max_nodes);
   const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "data/prompts.h"
+#include "infer/backbone_target.h"
 #include "tools/answer.h"
 #include "tools/command.h"
 #include "tools/compare.h"

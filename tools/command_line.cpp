@@ -1,6 +1,7 @@
 #include "tools/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -49,6 +50,8 @@ void add_shorthand(CLI::App& app, const std::string& option, const std::string& 
       help + " (sets " + key + ")");
 }
 
+}  // namespace
+
 void add_common_options(CLI::App& app, const Command& command, CommonOptions& common) {
   app.add_flag("--json", common.json, "print one machine-readable object on stdout");
   if (command.sections.empty()) return;
@@ -62,8 +65,6 @@ void add_common_options(CLI::App& app, const Command& command, CommonOptions& co
   add_shorthand(app, "--seed", "seed", "random seed", common);
   app.footer("\nSettings of the YAML file:\n" + settings_help(command.sections));
 }
-
-}  // namespace
 
 std::string settings_help(const std::vector<std::string>& sections) {
   RunConfig config;

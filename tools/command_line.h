@@ -4,7 +4,17 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace medusa {
+
+struct Command;
+struct CommonOptions;
+
+/// Adds --json and, for a command that reads settings, --config, --set and its shorthands.
+void add_common_options(CLI::App& app, const Command& command, CommonOptions& common);
 
 /// @param arguments  without the program's name.
 /// @throws UserError  unknown subcommand or option, missing value, or whatever the command finds

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "infer/backbone_target.h"
 #include "tools/answer.h"
 
 namespace medusa {

@@ -46,8 +46,7 @@ struct BackboneSection {
     f("device", device, "where to compute; auto: the GPU if there is one");
     f("dtype", dtype,
       "of weights and cache; auto: bfloat16 where the machine multiplies it fast, else float32");
-    f("threads", threads, "CPU threads; null: all cores",
-      at_least<int64_t>(1));
+    f("threads", threads, "CPU threads; null: all cores", at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));
     f("chat_template", chat_template,

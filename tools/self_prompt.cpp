@@ -17,28 +17,27 @@
 namespace medusa {
 namespace {
 
-/// The user's turn up to and with the first words of question i.
-std::string opening(const Session& session, int64_t i, const Random& random) {
-  (void)session;
-  return starter(i, random);
-}
-
-/// Everything the model wrote for question i, from the starter's first word on; empty if it did not
-/// end its turn within the limit, since half a question is none.
-std::string finished_question(const Session& session, const std::string& start, const GeneratedText& text) {
-  if (text.tokens.empty() || !std::binary_search(session.eos.begin(), session.eos.end(), text.tokens.back())) return {};
+/// The question as the model finished it; empty if it did not end its turn within the limit, since
+/// half a question is none.
+std::string finished_question(const Session& session, const std::string& start,
+                              const GeneratedText& text) {
+  if (text.tokens.empty() ||
+      !std::binary_search(session.eos.begin(), session.eos.end(), text.tokens.back()))
+    return {};
   return start + session.tokenizer->decode(std::span(text.tokens).first(text.tokens.size() - 1));
 }
 
-std::vector<std::string> write_questions(const RunConfig& config, const Session& session, TargetModel& target) {
+/// Entry i is what became of starter i.
+std::vector<std::string> write_questions(const RunConfig& config, const Session& session,
+                                         TargetModel& target) {
   const DistillSection& settings = config.distill;
   const Random random(config.seed);
   std::vector<std::string> starts;
   std::vector<GenerateRequest> requests;
   for (int64_t i = 0; i < settings.self_prompts; ++i) {
-    starts.push_back(opening(session, i, random));
+    starts.push_back(starter(i, random));
     GenerateRequest request;
-    request.prompt = session.encode_open_user_turn(starts.back());
+    request.prompt = session.chat.encode_open_user_turn(*session.tokenizer, starts.back());
     request.random = random.child(static_cast<uint64_t>(i));
     request.max_new_tokens = static_cast<int32_t>(settings.question_tokens);
     requests.push_back(std::move(request));
@@ -46,7 +45,8 @@ std::vector<std::string> write_questions(const RunConfig& config, const Session&
   std::vector<std::string> questions(requests.size());
   Progress progress("write questions", "questions", settings.self_prompts);
   int64_t done = 0;
-  const GenerateFunction generate = make_generate_function(target, settings.question_sampling, session.eos, 0);
+  const GenerateFunction generate =
+      make_generate_function(target, settings.question_sampling, session.eos, 0);
   generate(requests, [&](size_t i, const GeneratedText& text) {
     questions[i] = finished_question(session, starts[i], text);
     progress.update(++done);
@@ -56,13 +56,45 @@ std::vector<std::string> write_questions(const RunConfig& config, const Session&
   return questions;
 }
 
+std::vector<std::string> keep_good(const std::vector<std::string>& questions) {
+  QuestionFilter filter;
+  std::vector<std::string> kept;
+  for (const std::string& question : questions)
+    if (filter.add(question) == QuestionFilter::Verdict::Kept) kept.push_back(question);
+  const QuestionCounts& counts = filter.counts();
+  fmt::print(
+      stderr,
+      "{} questions kept; dropped: {} unfinished or empty, {} degenerate, {} near-duplicates\n",
+      counts.kept, counts.empty, counts.degenerate, counts.duplicate);
+  return kept;
+}
+
 void save(const std::filesystem::path& file, const std::vector<std::string>& questions) {
   std::string lines;
-  for (size_t i = 0; i < questions.size(); ++i)
-    lines += nlohmann::json{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const nlohmann::json line{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}};
+    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
   make_folder(file.parent_path());
   write_file(file, lines);
 }
 
 }  // namespace
+
+PromptSet self_prompts(const RunConfig& config, const Session& session, TargetModel& target) {
+  const std::filesystem::path file = config.questions_file();
+  if (!std::filesystem::exists(file)) {
+    const std::vector<std::string> kept = keep_good(write_questions(config, session, target));
+    if (interrupted()) return {};
+    if (kept.empty())
+      throw UserError(
+          fmt::format("distill: the model finished none of {} questions, expected most of them; is "
+                      "it a chat model with this template ({})? "
+                      "Give prompts instead: distill.prompts",
+                      config.distill.self_prompts, session.chat.name()));
+    save(file, kept);
+  }
+  return read_prompts(file);
+}
+
 }  // namespace medusa

@@ -2,21 +2,16 @@
 // turn.
 #pragma once
 
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
-
+#include "data/prompts.h"
 #include "infer/target_model.h"
 #include "tools/session.h"
 
 namespace medusa {
 
 /// Questions of the run: read from its questions file if that is there, else written by the model,
-/// filtered (near-duplicates and empty turns dropped and counted on stderr) and saved.
-/// Question i depends on (seed, i) and on the questions before it alone.
-/// @throws UserError  the chat template has no user's turn to continue, or nothing usable came out.
-std::vector<std::string> self_prompts(const RunConfig& config, const Session& session,
-                                      TargetModel& target);
+/// filtered (near-duplicates and empty turns dropped and counted on stderr) and saved. What becomes
+/// of starter i depends on the seed and i alone. Empty when interrupted.
+/// @throws UserError  nothing usable came out.
+PromptSet self_prompts(const RunConfig& config, const Session& session, TargetModel& target);
 
 }  // namespace medusa

@@ -46,7 +46,7 @@ Placement place(const BackboneSection& config) {
   const at::Device device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   if (config.dtype == DtypeKind::Float32) return {device, at::kFloat};
   if (config.dtype == DtypeKind::Bfloat16) return {device, at::kBFloat16};
-  return {device, cuda || cpu_has_fast_bfloat16() ? at::kBFloat16 : at::kFloat};
+  return {device, cuda || has_avx512() ? at::kBFloat16 : at::kFloat};
 }
 
 std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) const {
