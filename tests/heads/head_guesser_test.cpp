@@ -1,0 +1,78 @@
+#include "heads/head_guesser.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tests/heads/random_heads.h"
+
+namespace medusa {
+namespace {
+
+std::vector<TokenId> some_roots(int64_t n) {
+  std::vector<TokenId> roots;
+  for (int64_t i = 0; i < n; ++i) roots.push_back(static_cast<TokenId>((31 * i + 4) % 130));
+  return roots;
+}
+
+TEST(HeadGuesser, AgreesWithTheTrainingHeads) {
+  const Weights backbone = tiny_weights(1);
+  const at::Tensor hidden = random_hidden(6, at::kFloat);
+  const auto roots = some_roots(6);
+  const at::Tensor embeddings = backbone.embedding.index_select(0, at::tensor(roots, at::kInt));
+  for (const HeadsConfig& config : all_configs()) {
+    SCOPED_TRACE(describe(config));
+    const MedusaHeads heads = random_heads(config, backbone);
+    HeadGuesser guesser(heads, backbone, 7);
+    const HeadGuesses& guesses = guesser.guess(hidden, roots);
+    ASSERT_EQ(guesses.size(), 6);
+    for (int64_t k = 0; k < config.num_heads; ++k) {
+      const at::Tensor output = heads.outputs.empty() ? shared_output(heads, backbone)
+                                                      : heads.outputs[static_cast<size_t>(k)];
+      const at::Tensor logits = at::linear(head_state(heads, k, hidden, embeddings), output);
+      const auto [values, rows] = at::topk(at::log_softmax(logits, 1), 7, 1);
+      for (int64_t m = 0; m < 6; ++m)
+        for (int64_t r = 0; r < 7; ++r) {
+          EXPECT_EQ(guesses.token(m, k, r), heads.token_of_row(rows[m][r].item<int64_t>()));
+          EXPECT_NEAR(guesses.log_prob(m, k, r), values[m][r].item<float>(), 1e-4);
+        }
+    }
+  }
+}
+
+TEST(HeadGuesser, PositionsDoNotDependOnEachOther) {
+  const Weights backbone = tiny_weights(1, tiny_config(), at::kBFloat16);
+  const at::Tensor hidden = random_hidden(33, at::kBFloat16);
+  const auto roots = some_roots(33);
+  for (const HeadsConfig& config : all_configs()) {
+    SCOPED_TRACE(describe(config));
+    HeadGuesser guesser(random_heads(config, backbone), backbone, 10);
+    const HeadGuesses together = guesser.guess(hidden, roots);
+    for (int64_t m = 0; m < 33; ++m) {
+      const HeadGuesses& alone =
+          guesser.guess(hidden[m], {&roots[static_cast<size_t>(m)], 1});  // [H] is taken too
+      const auto begin = static_cast<size_t>(m) * alone.tokens.size();
+      for (size_t i = 0; i < alone.tokens.size(); ++i) {
+        ASSERT_EQ(alone.tokens[i], together.tokens[begin + i]) << m;
+        ASSERT_EQ(alone.log_probs[i], together.log_probs[begin + i]) << m;  // the same bits
+      }
+    }
+  }
+}
+
+TEST(HeadGuesser, RefusesMoreGuessesThanTokens) {
+  const Weights backbone = tiny_weights(1);
+  const MedusaHeads heads =
+      random_heads(heads_config(HeadInput::Root, HeadOutput::TruncatedShared), backbone);
+  EXPECT_NO_THROW(HeadGuesser(heads, backbone, 50));
+  try {
+    HeadGuesser(heads, backbone, 51);
+    FAIL() << "51 guesses of 50 tokens";
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(),
+                 "heads: top_k is 51, expected 1 to 50, the tokens that the heads can guess; lower "
+                 "it");
+  }
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,107 @@
+#include "heads/medusa_heads.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tests/heads/random_heads.h"
+
+namespace medusa {
+namespace {
+
+TEST(MedusaHeads, UntrainedHeadsHaveExactlyTheLmHeadsLogits) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Weights backbone = tiny_weights(1, tiny_config(), dtype);
+    const at::Tensor hidden = random_hidden(5, dtype), roots = random_hidden(5, dtype, 29);
+    for (const HeadsConfig& config : all_configs()) {
+      SCOPED_TRACE(describe(config));
+      const MedusaHeads heads = untrained_heads(config, backbone);
+      const at::Tensor rows = shared_output(heads, backbone);
+      ASSERT_EQ(rows.size(0), heads.output_rows());
+      for (int64_t row = 0; row < rows.size(0); ++row)
+        ASSERT_TRUE(at::equal(rows[row], backbone.lm_head[heads.token_of_row(row)])) << row;
+      for (int64_t head = 0; head < config.num_heads; ++head) {
+        const at::Tensor state = head_state(heads, head, hidden, roots);
+        EXPECT_TRUE(at::equal(state, hidden));
+        if (!heads.outputs.empty()) {
+          const at::Tensor own = heads.outputs[static_cast<size_t>(head)].to(dtype);
+          EXPECT_TRUE(at::equal(at::linear(state, own), at::linear(hidden, rows)));
+        }
+      }
+    }
+  }
+}
+
+TEST(MedusaHeads, EveryLayerHasParametersOfItsOwn) {
+  // The paper's code repeated one block object, so that all layers of a head shared one set.
+  const Weights backbone = tiny_weights(1);
+  const int64_t h = 64, heads = 3, layers = 2;
+  const auto count = [&](HeadInput input, HeadOutput output) {
+    const MedusaHeads made = untrained_heads(heads_config(input, output, layers, heads), backbone);
+    std::set<const void*> places;
+    for (const auto& [name, tensor] : named_parameters(made)) places.insert(tensor.data_ptr());
+    EXPECT_EQ(places.size(), named_parameters(made).size());
+    EXPECT_FALSE(places.contains(backbone.lm_head.data_ptr()));
+    return num_parameters(made);
+  };
+  EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::Shared), heads * layers * (h * h + h));
+  EXPECT_EQ(count(HeadInput::Root, HeadOutput::Shared), heads * layers * (3 * h * h + h));
+  EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::Own), heads * (layers * (h * h + h) + 130 * h));
+  EXPECT_EQ(count(HeadInput::Root, HeadOutput::TruncatedOwn),
+            heads * (layers * (3 * h * h + h) + 50 * h));
+}
+
+TEST(MedusaHeads, ResidualLayersAreAsWritten) {
+  const Weights backbone = tiny_weights(1);
+  const at::Tensor h = random_hidden(4, at::kFloat), e = random_hidden(4, at::kFloat, 31);
+  const auto silu = [](const at::Tensor& x) { return x / (1 + at::exp(-x)); };
+  const MedusaHeads plain =
+      random_heads(heads_config(HeadInput::Hidden, HeadOutput::Shared, 2), backbone);
+  const MedusaHeads root =
+      random_heads(heads_config(HeadInput::Root, HeadOutput::Shared, 2), backbone);
+  for (int64_t head = 0; head < 3; ++head) {
+    at::Tensor y = h, z = h;
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      const HeadBlock& a = plain.blocks[static_cast<size_t>(2 * head + layer)];
+      y = y + silu(at::matmul(y, a.weight.t()) + a.bias);
+      const HeadBlock& b = root.blocks[static_cast<size_t>(2 * head + layer)];
+      const at::Tensor inner = at::matmul(z, b.weight.slice(1, 0, 64).t()) +
+                               at::matmul(e, b.weight.slice(1, 64).t()) + b.bias;
+      z = z + at::matmul(silu(inner), b.second.t());
+    }
+    EXPECT_TRUE(at::allclose(head_state(plain, head, h, e), y, 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(head_state(root, head, h, e), z, 1e-4, 1e-5));
+  }
+}
+
+TEST(MedusaHeads, KeptTokensAscendAndMapBack) {
+  const Weights backbone = tiny_weights(1);
+  const MedusaHeads heads =
+      untrained_heads(heads_config(HeadInput::Root, HeadOutput::TruncatedShared), backbone);
+  EXPECT_TRUE(std::is_sorted(heads.kept_tokens.begin(), heads.kept_tokens.end()));
+  const auto rows = rows_of_tokens(heads);
+  ASSERT_EQ(rows.size(), 130U);
+  int64_t kept = 0;
+  for (TokenId token = 0; token < 130; ++token) {
+    const int32_t row = rows[static_cast<size_t>(token)];
+    if (row < 0) continue;
+    ++kept;
+    EXPECT_EQ(heads.token_of_row(row), token);
+  }
+  EXPECT_EQ(kept, 50);
+}
+
+TEST(MedusaHeads, TheStartDependsOnTheSeedAlone) {
+  const Weights backbone = tiny_weights(1);
+  const HeadsConfig config = heads_config(HeadInput::Root, HeadOutput::Shared);
+  const auto first_weight = [&](uint64_t seed) {
+    return make_heads(config, backbone, {}, seed).blocks[0].weight;
+  };
+  EXPECT_TRUE(at::equal(first_weight(5), first_weight(5)));
+  EXPECT_FALSE(at::equal(first_weight(5), first_weight(6)));
+  EXPECT_LT(first_weight(5).abs().max().item<float>(), 0.0884F);  // 1 / sqrt(128)
+}
+
+}  // namespace
+}  // namespace medusa
