@@ -1,0 +1,36 @@
+#include "train/lr_schedule.h"
+
+#include <gtest/gtest.h>
+
+namespace medusa {
+namespace {
+
+TrainConfig schedule(int64_t warmup) {
+  TrainConfig config;
+  config.learning_rate = 2;
+  config.warmup_steps = warmup;
+  return config;
+}
+
+TEST(LearningRate, RisesLinearlyAndFallsAsACosine) {
+  const TrainConfig config = schedule(4);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 20), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 20), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 20), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 12, 20), 1.0);  // half of the way down
+  EXPECT_GT(learning_rate(config, 19, 20), 0.0);
+  EXPECT_LT(learning_rate(config, 19, 20), 0.05);
+}
+
+TEST(LearningRate, StartsAtThePeakWithoutWarmUp) {
+  EXPECT_DOUBLE_EQ(learning_rate(schedule(0), 0, 10), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(schedule(0), 0, 1), 2.0);
+}
+
+TEST(LearningRate, AShortRunWarmsUpOverHalfOfItsSteps) {
+  EXPECT_DOUBLE_EQ(learning_rate(schedule(40), 4, 10), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(schedule(40), 0, 10), 0.4);
+}
+
+}  // namespace
+}  // namespace medusa

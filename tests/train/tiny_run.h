@@ -1,0 +1,96 @@
+// A tiny dataset with the states of a tiny backbone, and everything a training run needs.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <filesystem>
+#include <string>
+
+#include "backbone/llama.h"
+#include "data/dataset_reader.h"
+#include "data/dataset_writer.h"
+#include "tests/backbone/temporary_folder.h"
+#include "tests/backbone/tiny_model.h"
+#include "train/hidden_source.h"
+#include "train/trainer.h"
+
+namespace medusa {
+
+/// Text that can be learnt: the next token follows from the last one, but for one in five.
+inline Sample tiny_sample(int64_t i) {
+  const Random random = Random(41).child(static_cast<uint64_t>(i));
+  Sample sample;
+  sample.prompt_id = std::to_string(i);
+  sample.answer_start = 1 + i % 5;
+  const int64_t length = sample.answer_start + 20 + i % 13;
+  TokenId token = static_cast<TokenId>(random.bits(RandomUse::Init, -1) % 130);
+  for (int64_t t = 0; t < length; ++t) {
+    sample.tokens.push_back(token);
+    const uint64_t jump = random.bits(RandomUse::Init, t);
+    token = jump % 5 == 0 ? static_cast<TokenId>(jump / 5 % 130) : (3 * token + 7) % 130;
+  }
+  return sample;
+}
+
+/// Writes a dataset in which states are recorded as a pass over each sample gives them.
+inline void write_tiny_dataset(const std::filesystem::path& folder, const Weights& backbone,
+                               int64_t num_samples, bool with_hidden) {
+  const int64_t hidden_size = backbone.config.hidden_size;
+  const DatasetInfo info{
+      backbone.fingerprint,         "sha256:70", "sha256:99", "", 1, backbone.config.vocab_size,
+      with_hidden ? hidden_size : 0};
+  DatasetWriter writer(folder, info, num_samples, 16);
+  Llama llama(backbone);
+  KvCache cache = llama.make_cache(1, 64);
+  for (int64_t i = 0; i < num_samples; ++i) {
+    Sample sample = tiny_sample(i);
+    if (with_hidden) {
+      const int32_t slot = cache.open();
+      const Segment all{slot, sample.tokens, {}};
+      const at::Tensor hidden = llama.forward({&all, 1}, cache)
+                                    .slice(0, sample.answer_start - 1, -1)
+                                    .to(at::kBFloat16)
+                                    .contiguous();
+      cache.close(slot);
+      const auto* bits = static_cast<const uint16_t*>(hidden.const_data_ptr());
+      sample.hidden.assign(bits, bits + hidden.numel());
+    }
+    writer.add(i, std::move(sample));
+  }
+}
+
+/// A run in a folder of its own.
+struct TinyRun {
+  explicit TinyRun(bool with_hidden = true, at::ScalarType dtype = at::kFloat)
+      : backbone(tiny_weights(1, tiny_config(), dtype)) {
+    write_tiny_dataset(folder.path() / "dataset", backbone, 48, with_hidden);
+    config.epochs = 2;
+    config.batch_positions = 200;
+    config.learning_rate = 5e-3;
+    config.warmup_steps = 3;
+    config.chunk_positions = 64;
+    config.validation_fraction = 0.15;
+    config.report_every = 1;
+    heads.num_heads = 3;
+    heads.output_size = 100;
+  }
+
+  /// Trains in folder/<name>.
+  TrainResult train(const std::string& name, Llama* llama = nullptr) const {
+    const DatasetReader dataset(folder.path() / "dataset");
+    return train_heads(config, heads,
+                       {dataset, backbone, llama, folder.path() / name / "heads",
+                        folder.path() / name / "train", "settings of the run\n"});
+  }
+
+  std::filesystem::path metrics(const std::string& name) const {
+    return folder.path() / name / "train/metrics.jsonl";
+  }
+
+  TemporaryFolder folder;
+  Weights backbone;
+  TrainConfig config;
+  HeadsConfig heads;
+};
+
+}  // namespace medusa

@@ -1,0 +1,209 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "tests/train/tiny_run.h"
+
+namespace medusa {
+namespace {
+
+std::vector<nlohmann::json> reports(const TinyRun& run, const std::string& name,
+                                    const std::string& kind = "train") {
+  std::vector<nlohmann::json> lines;
+  if (!std::filesystem::exists(run.metrics(name))) return lines;
+  std::istringstream text(read_file(run.metrics(name)));
+  for (std::string line; std::getline(text, line);) {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (json.is_object() && json["kind"] == kind) lines.push_back(json);
+  }
+  return lines;
+}
+
+std::vector<double> losses(const TinyRun& run, const std::string& name) {
+  std::vector<double> values;
+  for (const auto& report : reports(run, name)) values.push_back(report["loss_nats"]);
+  return values;
+}
+
+std::string heads_bytes(const TinyRun& run, const std::string& name) {
+  return read_file(run.folder.path() / name / "heads/heads.safetensors");
+}
+
+TEST(Trainer, TheFirstTenLossesAreTheGoldenOnes) {
+  // Made by this test itself (float32, one thread) once the gradients agreed with numeric ones.
+  const std::vector<double> golden{};
+  const TinyRun run;
+  EXPECT_TRUE(run.train("a").complete);
+  auto found = losses(run, "a");
+  ASSERT_GE(found.size(), 10U);
+  for (size_t i = 0; i < 10; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_LT(i, golden.size()) << found[i];
+    EXPECT_NEAR(found[i], golden[i], 1e-4 * golden[i]);
+  }
+}
+
+TEST(Trainer, EveryKindOfHeadsLearns) {
+  TinyRun run;
+  run.config.report_every = 1000;
+  for (const auto& [input_name, input] : EnumNames<HeadInput>::values)
+    for (const auto& [output_name, output] : EnumNames<HeadOutput>::values) {
+      const std::string name = std::string(input_name) + " " + output_name;
+      SCOPED_TRACE(name);
+      run.heads.input = input;
+      run.heads.output = output;
+      run.config.epochs = 6;
+      const TrainResult result = run.train(name);
+      ASSERT_TRUE(result.complete);
+      ASSERT_EQ(result.validation.size(), 3U);
+      EXPECT_GT(result.validation[0].top_10, 0.3);
+      EXPECT_GE(result.validation[0].top_10, result.validation[0].top_5);
+      EXPECT_GE(result.validation[0].top_5, result.validation[0].top_1);
+      const LoadedHeads loaded = load_heads(run.folder.path() / name / "heads", run.backbone);
+      EXPECT_EQ(loaded.manifest.step, result.steps);
+      EXPECT_EQ(loaded.manifest.settings, "settings of the run\n");
+      EXPECT_EQ(loaded.manifest.quality[0].top_1, result.validation[0].top_1);
+    }
+}
+
+TEST(Trainer, CachedAndLiveStatesGiveTheSameLosses) {
+  TinyRun run;
+  run.config.hidden = HiddenFrom::Cached;
+  run.train("cached");
+  run.config.hidden = HiddenFrom::Live;
+  Llama llama(run.backbone);
+  run.train("live", &llama);
+  const auto cached = losses(run, "cached"), live = losses(run, "live");
+  ASSERT_EQ(cached.size(), live.size());
+  for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(cached[i], live[i], 1e-5 * cached[i]) << i;
+}
+
+/// Trains in another process and sends it the signal once it has reported so many steps.
+/// @returns  its exit status, as waitpid gives it.
+int train_and_signal(const TinyRun& run, const std::string& name, size_t after, int signal) {
+  const pid_t child = fork();
+  if (child == 0) {
+    install_interrupt_handler();
+    const TrainResult result = run.train(name);
+    _exit(result.complete ? 1 : 0);
+  }
+  while (reports(run, name).size() < after)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  kill(child, signal);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
+  TinyRun run;
+  run.config.epochs = 30;
+  run.config.checkpoint_every = 3;
+  run.train("whole");
+  const int status = train_and_signal(run, "killed", 8, SIGKILL);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  ASSERT_FALSE(std::filesystem::exists(run.folder.path() / "killed/heads"));
+  EXPECT_TRUE(run.train("killed").complete);
+  EXPECT_EQ(heads_bytes(run, "killed"), heads_bytes(run, "whole"));
+  EXPECT_EQ(losses(run, "killed"), losses(run, "whole"));
+}
+
+TEST(Trainer, AnInterruptedRunSavesAndContinues) {
+  TinyRun run;
+  run.config.epochs = 30;
+  run.config.checkpoint_every = 100000;
+  run.train("whole");
+  const int status = train_and_signal(run, "stopped", 5, SIGINT);
+  ASSERT_TRUE(WIFEXITED(status));
+  ASSERT_EQ(WEXITSTATUS(status), 0) << "it finished before the signal";
+  const size_t done = reports(run, "stopped").size();
+  const TrainResult rest = run.train("stopped");
+  EXPECT_TRUE(rest.complete);
+  EXPECT_LT(rest.positions, 30 * 48 * 20);
+  EXPECT_EQ(reports(run, "stopped").size(), reports(run, "whole").size());
+  EXPECT_LT(done, reports(run, "whole").size());
+  EXPECT_EQ(heads_bytes(run, "stopped"), heads_bytes(run, "whole"));
+}
+
+TEST(Trainer, AFinishedRunIsNotRepeated) {
+  const TinyRun run;
+  const TrainResult first = run.train("a");
+  const auto before = losses(run, "a");
+  const std::string heads = heads_bytes(run, "a");
+  const TrainResult again = run.train("a");
+  EXPECT_TRUE(again.complete);
+  EXPECT_EQ(again.steps, first.steps);
+  EXPECT_EQ(again.positions, 0);
+  EXPECT_EQ(losses(run, "a"), before);
+  EXPECT_EQ(heads_bytes(run, "a"), heads);
+}
+
+TEST(Trainer, ValidatesEveryEpochOnSamplesItDoesNotTrainOn) {
+  TinyRun run;
+  run.train("a");
+  const auto validations = reports(run, "a", "validation");
+  EXPECT_GE(validations.size(), 2U);
+  run.config.validation_fraction = 0;
+  EXPECT_TRUE(run.train("b").validation.empty());
+}
+
+TEST(Trainer, RefusesACheckpointOfOtherSettings) {
+  TinyRun run;
+  run.train("a");
+  run.config.report_every = 7;  // decides nothing
+  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }), "no error");
+  run.config.learning_rate = 0.25;
+  EXPECT_EQ(
+      user_error(run.folder, [&] { run.train("a"); }),
+      "<>/a/train/checkpoint: the checkpoint was made with train.learning_rate 0.005, this run "
+      "has train.learning_rate 0.25; set it back to continue, or remove the folder to train "
+      "anew");
+  run.config.learning_rate = 5e-3;
+  run.heads.layers_per_head = 2;
+  EXPECT_EQ(
+      user_error(run.folder, [&] { run.train("a"); }),
+      "<>/a/train/checkpoint: the checkpoint was made with train.heads.layers_per_head 1, this "
+      "run has train.heads.layers_per_head 2; set it back to continue, or remove the folder to "
+      "train anew");
+}
+
+TEST(Trainer, RefusesADatasetOfAnotherBackbone) {
+  TinyRun run;
+  run.backbone.fingerprint = "tiny:2";
+  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }),
+            "train: the dataset was written by the backbone tiny:1, the backbone given is tiny:2; "
+            "pass the other backbone or distil again");
+}
+
+TEST(Trainer, RefusesStatesThatAreNotThere) {
+  TinyRun run(/*with_hidden=*/false);
+  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }),
+            "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
+            "them; distil with record_hidden: true");
+  run.config.hidden = HiddenFrom::Cached;
+  EXPECT_EQ(
+      user_error(run.folder, [&] { run.train("a"); }),
+      "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
+      "live, or distil with record_hidden: true");
+}
+
+TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {
+  TinyRun run;
+  run.heads.output_size = 131;
+  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }),
+            "heads: 'output_size' is 131, the backbone's vocabulary has 130 tokens; set it to at "
+            "most 130, or 'output' to shared or own");
+}
+
+}  // namespace
+}  // namespace medusa
