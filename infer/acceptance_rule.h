@@ -18,8 +18,7 @@ class AcceptanceRule {
  public:
   virtual ~AcceptanceRule() = default;
 
-  /// @param logits         [N, V] float32 on any device, row i: the target's prediction after node
-  /// i.
+  /// @param logits         [N, V] float32 on the CPU, row i: the target's prediction after node i.
   /// @param root_position  absolute position of the root; node i sits at root_position + depth(i).
   virtual Acceptance accept(const CandidateTree& tree, const at::Tensor& logits,
                             int64_t root_position, const Random& random) const = 0;

@@ -91,35 +91,38 @@ CandidateTree propose(Sequence& s, const TargetModel& target) {
   return tree;
 }
 
-/// Appends the accepted run and the target's own token, as far as the text goes on.
+/// Why the text ends with the token that was just emitted, if it does.
+std::optional<FinishReason> finish_reason(const Sequence& s, bool wanted, int64_t max_rows) {
+  const DecodeLimits& limits = s.request.limits;
+  const auto is_eos = std::find(limits.eos.begin(), limits.eos.end(), s.tokens.back());
+  if (is_eos != limits.eos.end()) return FinishReason::Eos;
+  if (!wanted) return FinishReason::Stopped;
+  if (s.stats.emitted >= limits.max_new_tokens) return FinishReason::Length;
+  // The next root would have no row.
+  if (static_cast<int64_t>(s.tokens.size()) > max_rows) return FinishReason::Context;
+  return std::nullopt;
+}
+
+/// Emits the accepted run and the target's own token, as far as the text goes on.
 /// @returns  nodes whose rows stay: the root and every emitted token but the last.
 std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t max_rows) {
-  const DecodeLimits& limits = s.request.limits;
   std::vector<int32_t> keep{0};
-  const int64_t before = s.stats.emitted;
-  for (size_t i = 0; s.more; ++i) {
-    const bool is_next = i == s.accepted.path.size();
-    const TokenId token =
-        is_next ? s.accepted.next : s.tree.tokens[static_cast<size_t>(s.accepted.path[i])];
+  const std::vector<int32_t>& path = s.accepted.path;
+  for (size_t i = 0;; ++i) {
+    const bool is_next = i == path.size();
+    const TokenId token = is_next ? s.accepted.next : s.tree.tokens[static_cast<size_t>(path[i])];
     s.tokens.push_back(token);
     ++s.stats.emitted;
     const bool wanted = s.request.emit({token, &output, keep.back()});
-    if (std::find(limits.eos.begin(), limits.eos.end(), token) != limits.eos.end()) {
-      s.stats.finish = FinishReason::Eos;
-    } else if (!wanted) {
-      s.stats.finish = FinishReason::Stopped;
-    } else if (s.stats.emitted >= limits.max_new_tokens) {
-      s.stats.finish = FinishReason::Length;
-    } else if (static_cast<int64_t>(s.tokens.size()) > max_rows) {
-      s.stats.finish = FinishReason::Context;  // the next root would have no row
-    } else {
-      if (is_next) break;
-      keep.push_back(s.accepted.path[i]);
-      continue;
+    const std::optional<FinishReason> finish = finish_reason(s, wanted, max_rows);
+    if (finish) {
+      s.stats.finish = *finish;
+      s.more = false;
     }
-    s.more = false;
+    if (finish || is_next) break;
+    keep.push_back(path[i]);
   }
-  const auto run = static_cast<size_t>(s.stats.emitted - before);
+  const size_t run = keep.size();  // as many tokens as rows that stay
   if (s.stats.emitted_per_step.size() <= run) s.stats.emitted_per_step.resize(run + 1);
   ++s.stats.emitted_per_step[run];
   return keep;
@@ -131,6 +134,7 @@ DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
                    const DrafterFactory& make_drafter,
                    const std::function<std::optional<DecodeRequest>()>& next,
                    const std::function<bool(size_t, const DecodeStats&)>& finished) {
+  MEDUSA_ASSERT(target.num_free_slots() > 0);
   DecodeTimes times;
   OpenSequences open{target, {}};
   size_t taken = 0;

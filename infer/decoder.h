@@ -67,6 +67,7 @@ using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
 /// order in which they end; i counts calls of next(). Returns early, with all slots closed, when
 /// finished() returns false.
 ///
+/// @param target  has a free slot.
 /// @throws UserError  a prompt is empty or longer than the cache. Whatever target, drafter or rule
 ///                    throws passes through. All slots are closed then; what was emitted stands.
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,

@@ -78,6 +78,7 @@ double log_probability(std::span<const float> logits, TokenId token) {
 }
 
 std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count) {
+  MEDUSA_ASSERT(count >= 1, count);
   std::vector<TokenId> ids;
   for (const Weighted& token : largest(logits, static_cast<size_t>(count))) ids.push_back(token.id);
   return ids;

@@ -11,8 +11,9 @@ namespace medusa {
 
 /// The target's answer for one tree. Views: valid until the next forward().
 struct TargetOutput {
-  at::Tensor logits;  // [N, V] float32, row i: the prediction after node i
-  at::Tensor hidden;  // [N, H] state at node i, after the final norm, before the LM head
+  at::Tensor logits;  // [N, V] float32 on the CPU, row i: the prediction after node i
+  at::Tensor hidden;  // [N, H] state at node i, after the final norm, before the LM head; in the
+                      // target's dtype, on its device
 };
 
 /// One sequence's part of a pass.

@@ -206,7 +206,7 @@ std::vector<TokenId> decode_text(TargetModel& target, const AcceptanceRule& rule
                                  const DrafterFactory& drafter, const std::vector<TokenId>& prompt,
                                  uint64_t seed, int64_t* accepted = nullptr) {
   std::vector<TokenId> text;
-  DecodeRequest request{prompt, {40, 64, {}}, Random(seed), {}};
+  DecodeRequest request{prompt, {24, 64, {}}, Random(seed), {}};
   request.emit = [&](const EmittedToken& token) {
     text.push_back(token.id);
     return true;
@@ -273,7 +273,7 @@ TEST_P(BackboneTargets, BatchesGiveTheTextsDecodedAlone) {
       if (taken == kRequests) return std::nullopt;
       const size_t i = taken++;
       return DecodeRequest{random_text(i, 1 + static_cast<int64_t>(5 * i)),
-                           {40, 64, {}},
+                           {24, 64, {}},
                            Random(60 + i),
                            [&texts, i](const EmittedToken& token) {
                              texts[i].push_back(token.id);

@@ -114,6 +114,17 @@ TEST(DecoderBatch, NextIsNotAskedAgainAfterItsEnd) {
   EXPECT_EQ(target.num_passes, 0);
 }
 
+TEST(DecoderBatch, ATargetWithoutAFreeSlotIsABug) {
+  fixtures::ToyTarget target(1);
+  const int32_t taken = target.open();
+  std::vector<TokenId> text;
+  EXPECT_THROW(decode_one(
+                   target, GreedyRule(), [] { return std::make_unique<NoneDrafter>(); },
+                   fixtures::toy_request({1}, {4, 4, {}}, 1, text)),
+               std::logic_error);
+  target.close(taken);
+}
+
 TEST(DecoderBatch, FinishedReturningFalseClosesAllSlots) {
   fixtures::ToyTarget target(3);
   Batch batch(9);

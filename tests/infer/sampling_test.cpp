@@ -59,6 +59,7 @@ TEST(Sampling, LargestTokensComeBestFirstAndByIdAmongEquals) {
   const std::vector<float> logits{1, 5, 2, 5, 0, 2};
   EXPECT_EQ(largest_tokens(logits, 4), (std::vector<TokenId>{1, 3, 2, 5}));
   EXPECT_EQ(largest_tokens(logits, 99), (std::vector<TokenId>{1, 3, 2, 5, 0, 4}));
+  EXPECT_THROW(largest_tokens(logits, 0), std::logic_error);
 }
 
 TEST(Sampling, DistributionAgreesWithSortingInDouble) {
