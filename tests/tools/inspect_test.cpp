@@ -1,0 +1,155 @@
+#include "tools/inspect/inspect.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "base/safetensors_file.h"
+#include "data/dataset_writer.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+#include "tests/tools/example_run.h"
+#include "tools/inspect/inspection_text.h"
+
+namespace medusa {
+namespace {
+
+void write_example_dataset(const std::filesystem::path& folder) {
+  DatasetInfo info{.backbone = "sha256:aa",
+                   .tokenizer = "sha256:bb",
+                   .prompts = "sha256:cc",
+                   .sampling = "temperature: 0.7\n",
+                   .seed = 3,
+                   .vocab_size = 100,
+                   .hidden_size = 0};
+  DatasetWriter writer(folder, info, 3, 2);
+  for (int64_t i = 0; i < 3; ++i)
+    writer.add(i, Sample{.prompt_id = fmt::format("p{}", i),
+                         .tokens = {1, 2, 3, 4, 5},
+                         .answer_start = 2,
+                         .hidden = {}});
+}
+
+void write_example_safetensors(const std::filesystem::path& file) {
+  const std::vector<uint8_t> bytes(24, 0);
+  const std::vector<SafetensorsEntry> entries{{"a", "F32", {2, 2}, std::span(bytes).first(16)},
+                                              {"b", "BF16", {4}, std::span(bytes).first(8)}};
+  write_safetensors(file, entries, {{"made_by", "test"}});
+}
+
+TEST(Inspect, TellsKindsByContentNotByName) {
+  const fixtures::TempFolder folder;
+  write_choice_tree(folder / "a.txt", *fixtures::example_run(16).tree.value, "");
+  write_file(folder / "b", fixtures::example_comparison());
+  write_file(folder / "c.yaml", fixtures::example_metrics());
+  write_file(folder / "d", "backbone:\n  model: m.gguf\n");
+  write_example_safetensors(folder / "e.json");
+  write_example_dataset(folder / "f");
+  EXPECT_EQ(inspect(folder / "a.txt")["kind"], "choice tree");
+  EXPECT_EQ(inspect(folder / "b")["kind"], "comparison");
+  EXPECT_EQ(inspect(folder / "c.yaml")["kind"], "training metrics");
+  EXPECT_EQ(inspect(folder / "d")["kind"], "run settings");
+  EXPECT_EQ(inspect(folder / "e.json")["kind"], "safetensors file");
+  EXPECT_EQ(inspect(folder / "f")["kind"], "dataset");
+  EXPECT_EQ(inspect(folder / "f" / "shard-00000.h5")["kind"], "dataset shard");
+  const auto run = inspect(folder.path());
+  EXPECT_EQ(run["kind"], "run folder");
+  EXPECT_EQ(run["contents"].size(), 6u);
+  EXPECT_EQ(run["contents"][0]["summary"].get<std::string>().substr(0, 8), "16 nodes");
+}
+
+TEST(Inspect, CountsADataset) {
+  const fixtures::TempFolder folder;
+  write_example_dataset(folder / "set");
+  const auto found = inspect(folder / "set");
+  EXPECT_EQ(found["num_answers"], 3);
+  EXPECT_EQ(found["num_shards"], 2);
+  EXPECT_EQ(found["prompt_tokens"], 6);
+  EXPECT_EQ(found["answer_tokens"], 9);
+  EXPECT_EQ(found["complete"], true);
+  EXPECT_EQ(found["made_from"]["tokenizer"], "sha256:bb");
+}
+
+TEST(Inspect, AddsUpTensorsByType) {
+  const fixtures::TempFolder folder;
+  write_example_safetensors(folder / "x");
+  const auto found = inspect(folder / "x");
+  EXPECT_EQ(found["num_parameters"], 8);
+  EXPECT_EQ(found["tensor_bytes"], 24);
+  EXPECT_DOUBLE_EQ(found["bits_per_parameter"].get<double>(), 24);
+  ASSERT_EQ(found["tensors_by_type"].size(), 2u);
+  EXPECT_EQ(found["tensors_by_type"][0]["type"], "F32");
+  EXPECT_EQ(found["metadata"]["made_by"], "test");
+}
+
+TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "notes.txt", "hello\n");
+  make_folder(folder / "empty");
+  const std::string known =
+      " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
+      "a "
+      "choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, a GGUF or "
+      "safetensors "
+      "file, a Hugging Face model folder or a run folder; pass one of these";
+  EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "notes.txt"); }),
+            (folder / "notes.txt").string() + ": a file" + known);
+  EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "empty"); }),
+            (folder / "empty").string() + ": a folder" + known);
+  EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "nothing"); }),
+            (folder / "nothing").string() +
+                ": no such file or folder, expected something to inspect; check the path");
+}
+
+TEST(Inspect, ARunFolderListsWhatIsDamagedToo) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "compare.json", R"({"methods": [{}]})");
+  const auto found = inspect(folder.path());
+  EXPECT_EQ(found["contents"][0]["summary"].get<std::string>().substr(0, 9), "damaged: ");
+}
+
+TEST(Inspect, TheGgufOfTheTinyModelIsDescribed) {
+  const std::filesystem::path models = std::filesystem::path(MEDUSA_SHARED_DATA) / "models";
+  std::filesystem::path gguf;
+  if (std::filesystem::is_directory(models))
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(models))
+      if (entry.path().extension() == ".gguf") gguf = entry.path();
+  if (gguf.empty()) GTEST_SKIP() << "no GGUF file in " << models;
+  const auto found = inspect(gguf);
+  EXPECT_EQ(found["kind"], "GGUF file");
+  EXPECT_GT(found["num_parameters"].get<int64_t>(), 0);
+  EXPECT_EQ(found["model"]["architecture"], "llama");
+}
+
+TEST(InspectionText, AlignsValuesGroupsAndTables) {
+  const nlohmann::ordered_json inspection = {
+      {"kind", "thing"},
+      {"path", "x"},
+      {"summary", "short"},
+      {"num_heads", 4},
+      {"size_bytes", 1500},
+      {"complete", true},
+      {"share", 0.25},
+      {"made_from", {{"backbone", "sha256:aa"}}},
+      {"rows", {{{"name", "a"}, {"count", 5}}, {{"name", "bcd"}, {"count", 12}}}},
+      {"settings", "a: 1\nb: 2\n"}};
+  EXPECT_EQ(inspection_text(inspection),
+            "thing: x\nshort\n\n"
+            "heads     4\nsize      1.5 kB\ncomplete  yes\nshare     0.25\n"
+            "\nmade from\n  backbone  sha256:aa\n"
+            "\nrows\n  name  count\n  a         5\n  bcd      12\n"
+            "\nsettings\n  a: 1\n  b: 2\n");
+}
+
+TEST(InspectionText, CutsLongTablesAndSaysSo) {
+  nlohmann::ordered_json inspection{{"kind", "k"}, {"path", "p"}};
+  for (int i = 0; i < 100; ++i) inspection["rows"].push_back({{"i", i}});
+  const std::string text = inspection_text(inspection);
+  EXPECT_NE(text.find("… 60 more; --json lists all\n"), std::string::npos);
+  EXPECT_EQ(text.find("\n  40\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace medusa
