@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "backbone/cpu/thread_team.h"
 #include "base/check.h"
 #include "base/error.h"
 
@@ -91,6 +92,23 @@ CandidateTree propose(Sequence& s, const TargetModel& target) {
   return tree;
 }
 
+void accept(const AcceptanceRule& rule, const TargetOutput& output, Sequence& s) {
+  const auto root = static_cast<int64_t>(s.tokens.size()) - 1;
+  s.accepted = rule.accept(s.tree, output.logits, root, s.request.random);
+}
+
+/// Rules are pure, so sequences are judged at the same time; a lone one on the calling thread.
+void accept_all(const AcceptanceRule& rule, const std::vector<TargetOutput>& outputs,
+                std::vector<Sequence>& list) {
+  if (list.size() == 1) return accept(rule, outputs[0], list[0]);
+  const auto team = shared_team();
+  const auto stride = static_cast<size_t>(team->num_threads());
+  team->run([&](int thread) {
+    for (auto i = static_cast<size_t>(thread); i < list.size(); i += stride)
+      accept(rule, outputs[i], list[i]);
+  });
+}
+
 /// Why the text ends with the token that was just emitted, if it does.
 std::optional<FinishReason> finish_reason(const Sequence& s, bool wanted, int64_t max_rows) {
   const DecodeLimits& limits = s.request.limits;
@@ -157,10 +175,10 @@ DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
     const std::vector<TargetOutput> outputs = target.forward(trees);  // verify
     watch.lap(times.verify_s);
 
+    accept_all(rule, outputs, open.list);  // accept
+
     for (size_t i = 0; i < open.list.size(); ++i) {
       Sequence& s = open.list[i];
-      const auto root = static_cast<int64_t>(s.tokens.size()) - 1;
-      s.accepted = rule.accept(s.tree, outputs[i].logits, root, s.request.random);  // accept
       const std::vector<int32_t> keep = emit_run(s, outputs[i], target.max_rows());
       watch.lap(times.accept_s);
 
