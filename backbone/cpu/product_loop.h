@@ -10,18 +10,6 @@
 namespace medusa {
 namespace {
 
-/// How far ahead of its use a weight is asked for. The loop is bound by memory, and the hardware's
-/// own prefetcher does not keep up.
-constexpr int64_t kNearPrefetch = 4096;  // bytes
-
-/// Pass `pass` of `num_passes` over the same pair. A single pass asks for what it will read soon;
-/// several share the work of asking for the next pair.
-inline void plan_prefetch(int64_t pass, int64_t num_passes, int64_t pair_size, PairOperand& pair) {
-  const int64_t next_pair = pair_size * 2;  // bytes
-  pair.low_ahead = num_passes == 1 ? kNearPrefetch : pass == 0 ? next_pair : 0;
-  pair.high_ahead = num_passes == 1 ? kNearPrefetch : pass == 1 ? next_pair : 0;
-}
-
 /// Calls epilogue(pair, row, low, high) once for every pair in the range and every row of
 /// [rows.begin, rows.end), at most Engine::kSweepRows from a multiple of 16 on: the sums of the
 /// pair's first and second 16 outputs.
@@ -42,7 +30,7 @@ void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* ti
       const int64_t per_pass = ceil_div(in_tile, ceil_div(in_tile, Engine::kPassRows));
       for (int64_t first = 0; first < in_tile; first += per_pass, ++pass) {
         const int64_t count = in_tile - first < per_pass ? in_tile - first : per_pass;
-        plan_prefetch(pass, num_passes, weight.pair_size(), pair);
+        Engine::plan_prefetch(pass, num_passes, weight.pair_size(), pair);
         Engine::template multiply<false>({tiled + tiled_index(tile + first, 0, weight.depth)}, pair,
                                          weight.depth, count, {low[0], high[0]});
         for (int64_t r = 0; r < count; ++r)

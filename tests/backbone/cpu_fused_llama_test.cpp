@@ -1,0 +1,252 @@
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "backbone/cpu/fused_llama.h"
+#include "backbone/llama.h"
+#include "tests/backbone/cpu_engines.h"
+#include "tests/backbone/tiny_model.h"
+
+namespace medusa {
+namespace {
+
+/// Three heads a group, so that the heads of one row straddle tiles of 16 queries.
+ModelConfig straddling_config() {
+  ModelConfig config = tiny_config();
+  config.hidden_size = 96;
+  config.num_heads = 6;
+  config.head_size = 64;
+  config.mlp_size = 80;
+  return config;
+}
+
+struct Tree {
+  std::vector<TokenId> tokens;
+  std::vector<int32_t> parents;
+
+  Segment segment(int32_t slot) const { return {slot, tokens, parents}; }
+  std::vector<int32_t> path_to(int32_t node) const {
+    std::vector<int32_t> path;
+    for (; node >= 0; node = parents[static_cast<size_t>(node)]) path.insert(path.begin(), node);
+    return path;
+  }
+};
+
+std::vector<TokenId> random_tokens(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> tokens(static_cast<size_t>(count));
+  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 130);
+  return tokens;
+}
+
+Tree random_tree(int32_t size, uint32_t seed) {
+  std::mt19937 random(seed);
+  Tree tree{random_tokens(size, seed + 1), {-1}};
+  for (int32_t i = 1; i < size; ++i)
+    tree.parents.push_back(std::max(
+        0, i - 1 - static_cast<int32_t>(random() % static_cast<uint32_t>(std::min(i, 5)))));
+  return tree;
+}
+
+struct Output {
+  at::Tensor hidden, logits;
+
+  bool same_row(int64_t row, const Output& other, int64_t other_row) const {
+    return at::equal(hidden[row], other.hidden[other_row]) &&
+           at::equal(logits[row], other.logits[other_row]);
+  }
+};
+
+/// A fused model with its cache.
+class Runner {
+ public:
+  Runner(const Weights& weights, const CpuKernels& kernels, int32_t num_slots = 1, int threads = 1)
+      : model_(weights, kernels),
+        cache_(weights.config, num_slots, 512, at::kBFloat16, at::kCPU, KvLayout::Tiles) {
+    model_.set_threads(threads);
+    for (int32_t slot = 0; slot < num_slots; ++slot) cache_.open();
+  }
+
+  Output run(std::span<const Segment> segments) {
+    const c10::InferenceMode no_grad;
+    const at::Tensor hidden = model_.forward(plan_rows(segments, cache_), cache_);
+    return {hidden.clone(), model_.logits(hidden).clone()};
+  }
+  Output run(const Segment& segment) { return run({&segment, 1}); }
+
+  void commit_all(int32_t slot, int64_t count) {
+    std::vector<int32_t> rows(static_cast<size_t>(count));
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(i);
+    cache_.commit(slot, rows);
+  }
+  void fill(int32_t slot, int64_t count, uint32_t seed) {
+    if (count == 0) return;
+    const auto tokens = random_tokens(count, seed);
+    run(Segment{slot, tokens, {}});
+    commit_all(slot, count);
+  }
+
+  /// Decodes the tokens one at a time behind the committed rows, and forgets them.
+  std::vector<Output> decode(int32_t slot, std::span<const TokenId> tokens) {
+    const int64_t start = cache_.length(slot);
+    std::vector<Output> outputs;
+    for (const TokenId& token : tokens) {
+      outputs.push_back(run(Segment{slot, {&token, 1}, {}}));
+      commit_all(slot, 1);
+    }
+    cache_.rewind(slot, start);
+    return outputs;
+  }
+
+  KvCache& cache() { return cache_; }
+
+ private:
+  FusedLlama model_;
+  KvCache cache_;
+};
+
+using FusedLlamaTest = CpuEngines;
+
+TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
+  for (const ModelConfig& config : {tiny_config(), straddling_config()})
+    for (const CpuKernels* kernels : runnable_kernels()) {
+      const Weights weights = tiny_weights(1, config, at::kBFloat16);
+      Llama plain(weights, Kernels::Plain);
+      KvCache cache = plain.make_cache(1, 512);
+      Runner fused(weights, *kernels);
+      const auto prompt = random_tokens(37, 5);
+      plain.prefill(cache.open(), prompt, cache);
+      fused.fill(0, 37, 5);
+      const Tree tree = random_tree(20, 6);
+      const Segment segment = tree.segment(0);
+      const at::Tensor hidden = plain.forward({&segment, 1}, cache);
+      const at::Tensor logits = plain.logits(hidden);
+      const Output output = fused.run(segment);
+      EXPECT_EQ(output.hidden.scalar_type(), at::kBFloat16);
+      // bfloat16 keeps 8 bits: a rounding step is 0.8 % of numbers near 1.
+      EXPECT_LT((output.hidden.to(at::kFloat) - hidden.to(at::kFloat)).abs().mean().item<float>(),
+                0.01F)
+          << kernels->name;
+      EXPECT_LT((output.logits - logits).abs().max().item<float>(), 0.08F) << kernels->name;
+    }
+}
+
+TEST_F(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
+  for (const ModelConfig& config : {tiny_config(), straddling_config()})
+    for (const CpuKernels* kernels : runnable_kernels()) {
+      Runner runner(tiny_weights(2, config, at::kBFloat16), *kernels);
+      for (const int64_t start : {0, 5, 31, 32, 300}) {
+        runner.cache().rewind(0, 0);
+        runner.fill(0, start, 7);
+        for (const int32_t size : {1, 2, 7, 16, 33, 64}) {
+          const Tree tree = random_tree(size, 8 + static_cast<uint32_t>(size));
+          const Output together = runner.run(tree.segment(0));
+          for (int32_t node = 0; node < size; ++node) {
+            const auto path = tree.path_to(node);
+            std::vector<TokenId> tokens;
+            for (const int32_t i : path) tokens.push_back(tree.tokens[static_cast<size_t>(i)]);
+            const Output chain = runner.run(Segment{0, tokens, {}});
+            const auto last = static_cast<int64_t>(path.size()) - 1;
+            ASSERT_TRUE(together.same_row(node, chain, last))
+                << kernels->name << ", start " << start << ", node " << node << " of " << size;
+            if (node % 7 != 0) continue;  // the slowest comparison, on some nodes
+            const auto alone = runner.decode(0, tokens);
+            ASSERT_TRUE(together.same_row(node, alone.back(), 0))
+                << kernels->name << ", start " << start << ", node " << node << " of " << size;
+          }
+        }
+      }
+    }
+}
+
+TEST_F(FusedLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
+  for (const CpuKernels* kernels : runnable_kernels()) {
+    Runner runner(tiny_weights(3, straddling_config(), at::kBFloat16), *kernels, 5);
+    std::vector<Tree> trees;
+    std::vector<Segment> segments;
+    for (uint32_t i = 0; i < 5; ++i)
+      trees.push_back(random_tree(1 + 9 * static_cast<int32_t>(i), i));
+    for (const int32_t slot : {3, 0, 4, 1, 2}) {
+      runner.fill(slot, 29 * slot, 40 + static_cast<uint32_t>(slot));
+      segments.push_back(trees[static_cast<size_t>(slot)].segment(slot));
+    }
+    const Output together = runner.run(segments);
+    int64_t row = 0;
+    for (const Segment& segment : segments) {
+      const Output alone = runner.run(segment);
+      for (int64_t i = 0; i < alone.hidden.size(0); ++i, ++row)
+        ASSERT_TRUE(together.same_row(row, alone, i)) << kernels->name << ", slot " << segment.slot;
+    }
+  }
+}
+
+TEST_F(FusedLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
+  for (const CpuKernels* kernels : runnable_kernels()) {
+    const Weights weights = tiny_weights(4, tiny_config(), at::kBFloat16);
+    const Tree tree = random_tree(33, 9);
+    Runner one(weights, *kernels);
+    one.fill(0, 45, 10);
+    const Output expected = one.run(tree.segment(0));
+    for (const int threads : {2, 3}) {
+      Runner several(weights, *kernels, 1, threads);
+      several.fill(0, 45, 10);
+      for (int repetition = 0; repetition < 50; ++repetition) {
+        const Output output = several.run(tree.segment(0));
+        ASSERT_TRUE(at::equal(output.hidden, expected.hidden)) << threads;
+        ASSERT_TRUE(at::equal(output.logits, expected.logits)) << threads;
+      }
+    }
+  }
+}
+
+TEST_F(FusedLlamaTest, CommittedNodesEqualAFreshPrompt) {
+  for (const CpuKernels* kernels : runnable_kernels()) {
+    const Weights weights = tiny_weights(5, tiny_config(), at::kBFloat16);
+    const Tree tree = random_tree(40, 11);
+    const auto path = tree.path_to(39);
+    auto tokens = random_tokens(30, 12);
+    Runner decoded(weights, *kernels);
+    decoded.fill(0, 30, 12);
+    decoded.run(tree.segment(0));
+    decoded.cache().commit(0, path);
+    for (const int32_t node : path) tokens.push_back(tree.tokens[static_cast<size_t>(node)]);
+    Runner fresh(weights, *kernels);
+    fresh.run(Segment{0, tokens, {}});
+    fresh.commit_all(0, static_cast<int64_t>(tokens.size()));
+    const std::vector<TokenId> next{77};
+    ASSERT_LT(path.size(), 40U);
+    EXPECT_TRUE(decoded.run(Segment{0, next, {}}).same_row(0, fresh.run(Segment{0, next, {}}), 0));
+  }
+}
+
+TEST_F(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
+  for (const CpuKernels* kernels : runnable_kernels()) {
+    const Weights weights = tiny_weights(6, straddling_config(), at::kBFloat16);
+    Runner whole(weights, *kernels), pieces(weights, *kernels);
+    const auto tokens = random_tokens(300, 13);
+    const Output together = whole.run(Segment{0, tokens, {}});
+    int64_t row = 0;
+    for (const int64_t count : {100, 1, 17, 64, 118}) {
+      const Output piece = pieces.run(Segment{
+          0, std::span(tokens).subspan(static_cast<size_t>(row), static_cast<size_t>(count)), {}});
+      pieces.commit_all(0, count);
+      for (int64_t i = 0; i < count; ++i, ++row)
+        ASSERT_TRUE(together.same_row(row, piece, i)) << kernels->name << ", row " << row;
+    }
+  }
+}
+
+TEST_F(FusedLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
+  EXPECT_TRUE(FusedLlama::supports(tiny_weights(1, tiny_config(), at::kBFloat16)));
+  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1)));  // float32
+  ModelConfig config = tiny_config();
+  config.head_size = 16;
+  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16)));
+  config = tiny_config();
+  config.hidden_size = 72;
+  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16)));
+}
+
+}  // namespace
+}  // namespace medusa
