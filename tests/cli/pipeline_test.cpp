@@ -1,0 +1,107 @@
+// The main job through the executable, on the tiny real model.
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+void expect_success(const Ran& ran) { ASSERT_EQ(ran.status, 0) << ran.err; }
+
+TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const Ran distilled = place.run("distill --config run.yaml --json");
+  expect_success(distilled);
+  EXPECT_EQ(json::parse(distilled.out).at("samples"), 12);
+  expect_success(place.run("train --config run.yaml"));
+  expect_success(place.run("calibrate --config run.yaml"));
+  EXPECT_TRUE(std::filesystem::exists(place / "runs/tiny/heads/DONE"));
+
+  const std::string ask = "generate --config run.yaml --json --prompt 'Once upon a time'";
+  const Ran medusa = place.run(ask), plain = place.run(ask + " --set generate.drafter=none");
+  expect_success(medusa);
+  expect_success(plain);
+  const json fast = json::parse(medusa.out).at("answers").at(0),
+             slow = json::parse(plain.out).at("answers").at(0);
+  EXPECT_EQ(fast.at("tokens"), slow.at("tokens"));
+  EXPECT_EQ(fast.at("text"), slow.at("text"));
+  EXPECT_EQ(fast.at("tokens").size(), 24U);
+  EXPECT_LE(fast.at("stats").at("steps"), slow.at("stats").at("steps"));
+
+  const Ran compared =
+      place.run("generate --config run.yaml --compare --questions prompts.jsonl --limit 3");
+  expect_success(compared);
+  EXPECT_NE(compared.out.find("3 / 3"), std::string::npos) << compared.out;
+  const json numbers = json::parse(slurp(place / "runs/tiny/compare.json"));
+  EXPECT_EQ(numbers.at("methods").size(), 3U);
+  EXPECT_EQ(numbers.at("methods").at(1).at("same_text"), 3);
+  EXPECT_NE(slurp(place / "runs/tiny/report.html").find("<svg"), std::string::npos);
+
+  for (const char* path : {"runs/tiny", "runs/tiny/dataset", "runs/tiny/heads",
+                           "runs/tiny/tree.yaml", "runs/tiny/compare.json", "run.yaml"})
+    expect_success(place.run(std::string("inspect ") + path));
+}
+
+TEST(Pipeline, SampledTextIsTheSameWithAndWithoutHeads) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  for (const char* stage : {"distill", "train", "calibrate"})
+    expect_success(place.run(std::string(stage) + " --config run.yaml"));
+  const std::string ask =
+      "generate --config run.yaml --json --prompt 'The dog' --set generate.temperature=0.8 --seed "
+      "5";
+  const Ran medusa = place.run(ask), plain = place.run(ask + " --set generate.drafter=none"),
+            other = place.run(ask + "5");
+  expect_success(medusa);
+  EXPECT_EQ(json::parse(medusa.out)["answers"][0]["tokens"],
+            json::parse(plain.out)["answers"][0]["tokens"]);
+  EXPECT_NE(json::parse(medusa.out)["answers"][0]["tokens"],
+            json::parse(other.out)["answers"][0]["tokens"]);
+}
+
+TEST(Pipeline, StagesThatAreDoneAreNotRepeated) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  expect_success(place.run("distill --config run.yaml"));
+  const std::string before = slurp(place / "runs/tiny/dataset/shard-00000.h5");
+  const Ran again = place.run("distill --config run.yaml --json");
+  expect_success(again);
+  EXPECT_EQ(json::parse(again.out).at("generated"), 0);
+  EXPECT_EQ(slurp(place / "runs/tiny/dataset/shard-00000.h5"), before);
+}
+
+TEST(Pipeline, LogprobsAndStopStrings) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const Ran ran = place.run(
+      "generate --config run.yaml --json --logprobs 3 --set generate.drafter=none --set "
+      "'generate.stop=[Lily]' --prompt 'Once upon a time'");
+  expect_success(ran);
+  const json answer = json::parse(ran.out)["answers"][0];
+  EXPECT_EQ(answer.at("finish"), "stop");
+  EXPECT_EQ(answer.at("text").get<std::string>().find("Lily"), std::string::npos);
+  ASSERT_EQ(answer.at("logprobs").size(), answer.at("tokens").size());
+  for (size_t i = 0; i < answer["logprobs"].size();
+       ++i) {  // greedy: the token is the most probable one
+    EXPECT_EQ(answer["logprobs"][i]["top"][0]["id"], answer["tokens"][i]);
+    EXPECT_LE(answer["logprobs"][i]["logprob"].get<double>(), 0.0);
+    EXPECT_EQ(answer["logprobs"][i]["top"].size(), 3U);
+  }
+}
+
+TEST(Pipeline, TheContextEndsATextWithAWord) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const Ran ran = place.run(
+      "generate --config run.yaml --set backbone.context=16 --set generate.max_new_tokens=100 "
+      "--set generate.drafter=none --prompt 'Once upon a time'");
+  expect_success(ran);
+  EXPECT_NE(ran.err.find("the context is full, which ended the text"), std::string::npos)
+      << ran.err;
+}
+
+}  // namespace
+}  // namespace medusa::cli

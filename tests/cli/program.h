@@ -1,0 +1,81 @@
+// Runs the executable as a user does, and keeps what it printed.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "../base/temp_folder.h"
+
+namespace medusa::cli {
+
+struct Ran {
+  int status = -1;  // exit status; 128 + signal when killed
+  std::string out;
+  std::string err;
+};
+
+inline std::string slurp(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+inline void spill(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A folder with a run's YAML over the tiny real model; commands run inside it.
+class Workplace {
+ public:
+  Workplace() {
+    spill(folder_ / "run.yaml",
+          "run: runs/tiny\nseed: 3\nbackbone:\n  model: " + model() +
+              "\n  threads: 1\n  context: 256\n  chat_template: plain\n"
+              "distill:\n  prompts: [prompts.jsonl]\n  max_new_tokens: 24\n  batch: 4\n  "
+              "shard_samples: 4\n"
+              "train:\n  epochs: 2\n  batch_positions: 64\n  warmup_steps: 2\n  "
+              "validation_fraction: 0.25\n"
+              "  checkpoint_every: 3\n  heads:\n    num_heads: 2\n    output: shared\n"
+              "calibrate:\n  top_k: 5\n  nodes: 6\n  context: 32\n  repeats: 3\n"
+              "generate:\n  max_new_tokens: 24\n");
+    std::string prompts;
+    for (const char* start : {"Once upon a time", "Lily and Tom", "The big dog", "One day, a boy",
+                              "Mom said", "In the park", "A little bird", "The sun was",
+                              "Tim had a red", "There was a cat", "Sam liked to", "At night"})
+      prompts += std::string("{\"text\": \"") + start + "\"}\n";
+    spill(folder_ / "prompts.jsonl", prompts);
+  }
+
+  static std::string model() {
+    return std::string(MEDUSA_SHARED_DATA) + "/models/stories260K.gguf";
+  }
+  static bool has_model() { return std::filesystem::exists(model()); }
+
+  /// @param arguments  as typed in a shell.
+  Ran run(const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.path().string() + "' && '" MEDUSA_BINARY "' " +
+                                arguments + " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
+  }
+
+  std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
+
+ private:
+  fixtures::TempFolder folder_;
+};
+
+}  // namespace medusa::cli
+
+#define MEDUSA_NEEDS_TINY_MODEL() \
+  if (!medusa::cli::Workplace::has_model()) GTEST_SKIP() << "no " << medusa::cli::Workplace::model()

@@ -1,0 +1,177 @@
+// What a user can get wrong: the whole message, exit code 2, and nothing that existed is touched.
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+void expect_refused(const Ran& ran, const std::string& message) {
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  const std::string last = ran.err.substr(
+      ran.err.rfind("medusa: ") == std::string::npos ? 0 : ran.err.rfind("medusa: "));
+  EXPECT_EQ(last, "medusa: " + message + "\n");
+}
+
+struct Setting {
+  std::string set;
+  std::string message;
+};
+
+TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
+  const Workplace place;
+  const std::vector<Setting> wrong = {
+      {"train.learning_rte=0.1",
+       "--set train.learning_rte=0.1: unknown key 'learning_rte' in 'train' (did you mean "
+       "'learning_rate'?)"},
+      {"train.epochs=two", "--set train.epochs=two: 'epochs' is 'two', must be a whole number"},
+      {"train.epochs=0", "--set train.epochs=0: 'epochs' is 0, must be >= 1"},
+      {"generate.top_p=1.5", "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1"},
+      {"backbone.dtype=float16",
+       "--set backbone.dtype=float16: 'dtype' is 'float16', must be one of auto | float32 | "
+       "bfloat16"},
+      {"train.epochs", "--set train.epochs: expected section.key=value, like --set train.epochs=2"},
+  };
+  for (const Setting& each : wrong)
+    expect_refused(place.run("train --config run.yaml --set '" + each.set + "'"), each.message);
+}
+
+TEST(WrongInputs, YamlNamesFileAndLine) {
+  const Workplace place;
+  spill(place / "twice.yaml", "backbone:\n  model: x\n  model: y\n");
+  expect_refused(place.run("train --config twice.yaml"),
+                 "twice.yaml:3: key 'model' is given twice");
+  expect_refused(place.run("train --config missing.yaml"),
+                 "missing.yaml: no such file; check the path");
+  spill(place / "none.yaml", "run: runs/x\n");
+  expect_refused(place.run("train --config none.yaml"),
+                 "backbone.model is not set, expected a .gguf file or a model folder; add it to "
+                 "the YAML or give --set backbone.model=PATH");
+}
+
+TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
+  const Workplace place;
+  expect_refused(place.run("generate --config run.yaml --prompt x --set generate.rule=match"),
+                 "rule 'match' with temperature 0, expected a temperature above 0; use rule "
+                 "'greedy' for the most probable text");
+}
+
+TEST(WrongInputs, CudaWithoutAGpu) {
+  if (std::system("nvidia-smi >/dev/null 2>&1") == 0) GTEST_SKIP() << "there is a GPU";
+  const Workplace place;
+  expect_refused(place.run("generate --config run.yaml --prompt x --device cuda"),
+                 "backbone.device is 'cuda', found no usable GPU, expected one with its driver; "
+                 "use --device cpu or install LibTorch's CUDA libraries");
+}
+
+TEST(WrongInputs, ModelsThatAreNone) {
+  const Workplace place;
+  spill(place / "empty.gguf", "");
+  expect_refused(place.run("generate --config run.yaml --prompt x --set backbone.model=empty.gguf"),
+                 "empty.gguf: the file is empty; copy or download it again");
+  const Ran foreign =
+      place.run("generate --config run.yaml --prompt x --set backbone.model=prompts.jsonl");
+  EXPECT_EQ(foreign.status, 2) << foreign.err;
+  const Ran missing =
+      place.run("generate --config run.yaml --prompt x --set backbone.model=nowhere.gguf");
+  EXPECT_EQ(missing.status, 2) << missing.err;
+  EXPECT_NE(missing.err.find("nowhere.gguf"), std::string::npos) << missing.err;
+}
+
+TEST(WrongInputs, PromptsThatAreNone) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  expect_refused(place.run("generate --config run.yaml --set generate.drafter=none"),
+                 "generate: no prompt given, expected --prompt TEXT or --questions FILE");
+  for (const char* bad : {"{\"text\": 7}\n", "not json\n", "{\"id\": \"a\"}\n", ""}) {
+    spill(place / "bad.jsonl",
+          std::string("{\"text\": \"fine\"}\n").substr(0, *bad == '\0' ? 0 : std::string::npos) +
+              bad);
+    const Ran ran = place.run("distill --config run.yaml --set 'distill.prompts=[bad.jsonl]'");
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_NE(ran.err.find(*bad == '\0' ? "bad.jsonl" : "bad.jsonl:2: "), std::string::npos)
+        << ran.err;
+    EXPECT_FALSE(std::filesystem::exists(place / "runs/tiny/dataset/shard-00000.h5"));
+  }
+}
+
+TEST(WrongInputs, LongPromptsAreSkippedCountedAndTold) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  std::string story = "{\"text\": \"";
+  for (int i = 0; i < 400; ++i) story += "one day ";
+  spill(place / "long.jsonl", story + "\"}\n{\"text\": \"Once\"}\n");
+  const Ran ran = place.run("distill --config run.yaml --set 'distill.prompts=[long.jsonl]'");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.err.find("1 prompts do not fit into the context and are skipped"),
+            std::string::npos)
+      << ran.err;
+}
+
+TEST(WrongInputs, ArtefactsOfAnotherModelOrRun) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  for (const char* stage : {"distill", "train", "calibrate"})
+    ASSERT_EQ(place.run(std::string(stage) + " --config run.yaml").status, 0);
+  const std::string shard = slurp(place / "runs/tiny/dataset/shard-00000.h5");
+
+  // The same weights in another file are another model: fingerprints are compared, not names.
+  const std::string folder = std::string(MEDUSA_SHARED_DATA) + "/models/stories260K";
+  std::filesystem::copy(folder, place / "other", std::filesystem::copy_options::recursive);
+  const Ran train =
+      place.run("train --config run.yaml --set backbone.model=other --set run=runs/tiny");
+  EXPECT_EQ(train.status, 2);
+  EXPECT_NE(train.err.find("backbone"), std::string::npos) << train.err;
+
+  const Ran other_settings = place.run("distill --config run.yaml --set distill.temperature=0.1");
+  EXPECT_EQ(other_settings.status, 2) << other_settings.err;
+  EXPECT_EQ(slurp(place / "runs/tiny/dataset/shard-00000.h5"), shard);
+
+  spill(place / "deep.yaml",
+        "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nnodes:\n  - [0]\n  - [0, 0]\n  - [0, 0, "
+        "0]\n");
+  const Ran deep = place.run("generate --config run.yaml --prompt x --set generate.tree=deep.yaml");
+  EXPECT_EQ(deep.status, 2);
+  EXPECT_NE(deep.err.find("deep.yaml"), std::string::npos) << deep.err;
+  spill(place / "gap.yaml",
+        "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nnodes:\n  - [0]\n  - [1, 0]\n");
+  expect_refused(
+      place.run("generate --config run.yaml --prompt x --set generate.tree=gap.yaml"),
+      "gap.yaml:6: path [1, 0] is listed but its prefix [1] is not; add it or remove the path");
+
+  std::filesystem::remove(place / "runs/tiny/heads/DONE");
+  const Ran undone = place.run("generate --config run.yaml --prompt x");
+  EXPECT_EQ(undone.status, 2);
+  EXPECT_NE(undone.err.find("DONE"), std::string::npos) << undone.err;
+}
+
+TEST(WrongInputs, AFullDiskLosesNothing) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const auto disk = place / "disk";
+  std::filesystem::create_directories(disk);
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=48k") != 0)
+    GTEST_SKIP() << "cannot mount a small tmpfs";
+  const Ran ran = place.run("distill --config run.yaml --set run=disk/tiny");
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_NE(
+      ran.err.find(
+          "the disk is full; free some space or choose another output folder, then run again"),
+      std::string::npos)
+      << ran.err;
+  umount(disk.c_str());
+}
+
+TEST(WrongInputs, AnOutputFolderThatCannotBeWritten) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  spill(place / "file", "in the way");
+  const Ran ran = place.run("distill --config run.yaml --set run=file");
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_EQ(slurp(place / "file"), "in the way");
+}
+
+}  // namespace
+}  // namespace medusa::cli
