@@ -55,7 +55,7 @@ TEST(Inspect, TellsKindsByContentNotByName) {
   EXPECT_EQ(inspect(folder / "f")["kind"], "dataset");
   EXPECT_EQ(inspect(folder / "f" / "shard-00000.h5")["kind"], "dataset shard");
   const auto run = inspect(folder.path());
-  EXPECT_EQ(run["kind"], "run folder");
+  EXPECT_EQ(run["kind"], "folder");
   EXPECT_EQ(run["contents"].size(), 6u);
   EXPECT_EQ(run["contents"][0]["summary"].get<std::string>().substr(0, 8), "16 nodes");
 }
@@ -77,7 +77,7 @@ TEST(Inspect, AddsUpTensorsByType) {
   write_example_safetensors(folder / "x");
   const auto found = inspect(folder / "x");
   EXPECT_EQ(found["num_parameters"], 8);
-  EXPECT_EQ(found["tensor_bytes"], 24);
+  EXPECT_EQ(found["tensor_data_bytes"], 24);
   EXPECT_DOUBLE_EQ(found["bits_per_parameter"].get<double>(), 24);
   ASSERT_EQ(found["tensors_by_type"].size(), 2u);
   EXPECT_EQ(found["tensors_by_type"][0]["type"], "F32");

@@ -110,7 +110,7 @@ std::string kind_name(ArtefactKind kind) {
     case ArtefactKind::HuggingFace:
       return "Hugging Face model folder";
     case ArtefactKind::Folder:
-      return "run folder";
+      return "folder";
     case ArtefactKind::Gguf:
       return "GGUF file";
     case ArtefactKind::Safetensors:

@@ -40,7 +40,10 @@ Json inspect_folder(const fs::path& folder) {
     contents.push_back(std::move(row));
   }
   Json out;
-  out["summary"] = fmt::format("{} artefact{}", contents.size(), contents.size() == 1 ? "" : "s");
+  std::string names;
+  for (const Json& row : contents)
+    names += (names.empty() ? "" : ", ") + row["name"].get<std::string>();
+  out["summary"] = names;
   out["contents"] = std::move(contents);
   out["other_entries"] = unknown;
   return out;

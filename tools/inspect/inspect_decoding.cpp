@@ -52,7 +52,9 @@ void add_calibration(Json& out, const TreeCalibration& calibration) {
 Json inspect_tree(const fs::path& file) {
   const ChoiceTree tree = read_choice_tree(file);
   Json out;
-  out["summary"] = fmt::format("{} nodes, {} heads deep", tree.num_nodes(), tree.depth());
+  out["summary"] =
+      fmt::format("{} node{}, {} head{} deep", tree.num_nodes(), tree.num_nodes() == 1 ? "" : "s",
+                  tree.depth(), tree.depth() == 1 ? "" : "s");
   if (tree.expected_tokens_per_step)
     out["summary"] =
         fmt::format("{}, {:.2f} tokens per step expected", out["summary"].get<std::string>(),

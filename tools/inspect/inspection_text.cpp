@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -34,7 +35,10 @@ std::string value_text(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_number() && key.ends_with("bytes")) return byte_text(value.get<double>());
-  if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
+  if (value.is_number_float()) {
+    const double number = value.get<double>();
+    return std::abs(number) >= 1000 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
+  }
   if (!value.is_array()) return value.dump();
   std::string text;
   for (const Json& each : value) text += (text.empty() ? "" : ", ") + value_text("", each);
@@ -91,25 +95,29 @@ std::string indented(const std::string& block, const std::string& indent) {
   return text;
 }
 
+std::string block_text(const Json& value, const std::string& indent);
+
+/// Single values first, in one column, then the blocks.
 std::string object_text(const Json& object, const std::string& indent) {
   size_t width = 0;
   for (const auto& [key, value] : object.items())
     if (!is_block(value)) width = std::max(width, spoken_key(key).size());
-  std::string text;
+  std::string values, blocks;
   for (const auto& [key, value] : object.items()) {
-    if (!is_block(value)) {
-      text += fmt::format("{}{:<{}}  {}\n", indent, spoken_key(key), width, value_text(key, value));
-      continue;
-    }
-    text += fmt::format("\n{}{}\n", indent, spoken_key(key));
-    if (value.is_object())
-      text += object_text(value, indent + "  ");
-    else if (is_table(value))
-      text += table_text(value, indent + "  ");
+    if (is_block(value))
+      blocks +=
+          fmt::format("\n{}{}\n{}", indent, spoken_key(key), block_text(value, indent + "  "));
     else
-      text += indented(value.get<std::string>(), indent + "  ");
+      values +=
+          fmt::format("{}{:<{}}  {}\n", indent, spoken_key(key), width, value_text(key, value));
   }
-  return text;
+  return values + blocks;
+}
+
+std::string block_text(const Json& value, const std::string& indent) {
+  if (value.is_object()) return object_text(value, indent);
+  if (value.is_array()) return table_text(value, indent);
+  return indented(value.get<std::string>(), indent);
 }
 
 }  // namespace
@@ -120,7 +128,8 @@ std::string inspection_text(const Json& inspection) {
       fmt::format("{}: {}\n", inspection.value("kind", ""), inspection.value("path", ""));
   if (rest.contains("summary")) text += rest["summary"].get<std::string>() + "\n";
   for (const char* key : {"kind", "path", "summary"}) rest.erase(key);
-  return text + "\n" + object_text(rest, "");
+  const std::string body = object_text(rest, "");
+  return text + (body.starts_with('\n') ? "" : "\n") + body;
 }
 
 }  // namespace medusa

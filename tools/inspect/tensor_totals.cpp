@@ -40,7 +40,7 @@ void TensorTotals::describe(nlohmann::ordered_json& object) const {
   }
   object["num_tensors"] = num_tensors();
   object["num_parameters"] = num_parameters();
-  object["tensor_bytes"] = bytes;
+  object["tensor_data_bytes"] = bytes;
   if (num_parameters() > 0)
     object["bits_per_parameter"] =
         8 * static_cast<double>(bytes) / static_cast<double>(num_parameters());

@@ -17,7 +17,7 @@ class TensorTotals {
   int64_t num_tensors() const;
   int64_t num_parameters() const;
 
-  /// Adds "num_tensors", "num_parameters", "tensor_bytes", "bits_per_parameter" and the table
+  /// Adds "num_tensors", "num_parameters", "tensor_data_bytes", "bits_per_parameter" and the table
   /// "tensors_by_type", largest first.
   void describe(nlohmann::ordered_json& object) const;
 

@@ -15,18 +15,13 @@ std::string fill_class(int colour) { return fmt::format("bar c{}", colour % 8); 
 
 /// The parts' names and values in one line, evenly spread: narrow parts have no room for theirs.
 void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double baseline) {
-  constexpr double kFontSize = 11;
-  std::vector<std::string> texts;
-  double used = 0;
-  for (const auto& part : bar.parts) {
-    texts.push_back(fmt::format("{} {:.2f}", part.name, part.value));
-    used += text_width(texts.back(), kFontSize);
-  }
-  const double gap = texts.size() < 2 ? 0 : (width - used) / static_cast<double>(texts.size() - 1);
-  double x = 0;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    svg.text(x, baseline, fmt::format("part c{}", bar.parts[i].colour % 8), texts[i]);
-    x += text_width(texts[i], kFontSize) + gap;
+  const size_t last = bar.parts.size() - 1;
+  for (size_t i = 0; i <= last; ++i) {
+    const auto& part = bar.parts[i];
+    const double at = last == 0 ? 0 : width * static_cast<double>(i) / static_cast<double>(last);
+    const char* anchor = i == 0 ? "" : i == last ? " end" : " middle";
+    svg.text(at, baseline, fmt::format("part c{}{}", part.colour % 8, anchor),
+             fmt::format("{} {:.2f}", part.name, part.value));
   }
 }
 

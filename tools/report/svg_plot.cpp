@@ -130,9 +130,8 @@ void draw_chosen(Svg& svg, const Plot& plot, const Frame& frame) {
   svg.line(x, frame.bottom, x, y, "guide");
   svg.circle(x, y, 6, "chosen");
   // Beside the foot of the guide: curves that start at zero leave that corner free.
-  const bool left = x + 8 + text_width(plot.chosen_label, 13) > frame.right;
-  svg.text(left ? x - 8 : x + 8, frame.bottom - 9, left ? "strong end" : "strong",
-           plot.chosen_label);
+  const double rightmost = frame.right - text_width(plot.chosen_label, 13) - 6;
+  svg.text(std::min(x + 8, rightmost), frame.bottom - 9, "strong", plot.chosen_label);
 }
 
 }  // namespace

@@ -77,8 +77,9 @@ std::string size_figures(const ChoiceTree& tree) {
 }
 
 std::string summary(const ChoiceTree& tree) {
-  std::string text = fmt::format("{} nodes with the root, {} heads deep, ranks below {}.",
-                                 tree.num_nodes(), tree.depth(), tree.top_k);
+  std::string text = fmt::format("{} node{} with the root, {} head{} deep, ranks below {}.",
+                                 tree.num_nodes(), tree.num_nodes() == 1 ? "" : "s", tree.depth(),
+                                 tree.depth() == 1 ? "" : "s", tree.top_k);
   if (!tree.source.empty()) text += " Imported: " + tree.source + ".";
   if (tree.calibration) {
     text += fmt::format(" Counted at {} positions of {} validation answers",
