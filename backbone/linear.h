@@ -9,25 +9,29 @@
 
 namespace medusa {
 
+class TileLinear;
+
 /// y = x · weightᵀ, always float32: the residual stream and the logits want it, and the few rows of
 /// a decoding step make its price small.
 ///
 /// In bfloat16 on a CPU a row's result is the same bits whatever rows stand beside it.
+///
+/// Thread safety: const calls may run at the same time. Copies share the packed weight.
 class Linear {
  public:
   Linear() = default;
 
-  /// @param weight  [n, k] float32 or bfloat16 on any device. A packed copy is made where that is
-  ///                faster; then the weight itself is not kept.
+  /// @param weight  [n, k] float32 or bfloat16 on any device. In bfloat16 on a CPU that our kernels
+  ///                run on (backbone/cpu/) a packed copy is made, and the weight itself not kept.
   explicit Linear(const at::Tensor& weight, Kernels kernels = Kernels::Auto);
 
   /// @param x  [M, k] in the weight's dtype, on its device.
-  /// @returns  [M, n] float32.
+  /// @returns  [M, n] float32. Kernels::Plain rounds to bfloat16 on the way where x is.
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:
-  at::Tensor weight_;  // as given
-  at::Tensor packed_;  // oneDNN's own layout, or undefined
+  at::Tensor weight_;                         // as given, or undefined:
+  std::shared_ptr<const TileLinear> packed_;  // packed
 };
 
 }  // namespace medusa

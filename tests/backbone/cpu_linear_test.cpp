@@ -1,0 +1,46 @@
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include "backbone/cpu/cpu_kernels.h"
+#include "backbone/linear.h"
+
+namespace medusa {
+namespace {
+
+at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
+  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
+}
+
+TEST(Linear, EveryKindGivesTheProductInFloat32) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+      const at::Tensor weight = normal({50, 70}, 1).to(dtype), x = normal({9, 70}, 2).to(dtype);
+      const at::Tensor y = Linear(weight, kernels)(x);
+      const at::Tensor exact = at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t());
+      EXPECT_EQ(y.scalar_type(), at::kFloat);
+      // Plain bfloat16 products of this size (|y| up to 32) are rounded to multiples of 1/8.
+      const bool ours = kernels == Kernels::Auto && best_cpu_kernels() != nullptr;
+      const double tolerance = dtype == at::kFloat || ours ? 1e-4 : 0.1;
+      EXPECT_LT((y.to(at::kDouble) - exact).abs().max().item<double>(), tolerance);
+    }
+}
+
+TEST(Linear, RowsInBfloat16DoNotDependOnTheirNeighbours) {
+  for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+    const Linear linear(normal({100, 96}, 3).to(at::kBFloat16), kernels);
+    const at::Tensor x = normal({80, 96}, 4).to(at::kBFloat16);
+    const at::Tensor all = linear(x);
+    for (const int64_t m : {1, 2, 16, 33})
+      EXPECT_TRUE(at::equal(linear(x.narrow(0, 11, m)), all.narrow(0, 11, m))) << m;
+  }
+}
+
+TEST(Linear, TakesRowsThatDoNotLieTogether) {
+  const Linear linear(normal({8, 32}, 5).to(at::kBFloat16));
+  const at::Tensor wide = normal({6, 64}, 6).to(at::kBFloat16);
+  EXPECT_TRUE(at::equal(linear(wide.narrow(1, 0, 32)), linear(wide.narrow(1, 0, 32).contiguous())));
+}
+
+}  // namespace
+}  // namespace medusa
