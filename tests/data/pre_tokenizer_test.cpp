@@ -43,8 +43,8 @@ TEST(PreTokenizer, LookaheadEndsWithThePieceOfTheStepBefore) {
 
 TEST(PreTokenizer, WhiteSpaceIsUnicodesAndNotMore) {
   EXPECT_EQ(cut("gpt-2", "a\u3000\u0085"), (Words{"a", "\u3000\u0085"}));
-  EXPECT_EQ(cut("gpt-2", "a \u180E"),
-            (Words{"a", " \u180E"}));  // Mongolian vowel separator: a mark
+  // The Mongolian vowel separator is a mark: the space before it belongs to it.
+  EXPECT_EQ(cut("gpt-2", "a  \u180Eb"), (Words{"a", " ", " \u180E", "b"}));
 }
 
 TEST(PreTokenizer, DropsWhatASplitRemoves) {
