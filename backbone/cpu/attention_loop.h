@@ -62,6 +62,9 @@ class TileAttention {
     return layer_.rows[(tile_.first_query + query) / per_group_];
   }
 
+  /// Bytes to the block after next of keys or values: what the products ask for in advance.
+  int64_t ahead() const { return 2 * kBlock * d_ * static_cast<int64_t>(sizeof(uint16_t)); }
+
   /// Calls body(first, count) for groups of queries that the engine takes at once.
   template <typename Body>
   static void for_each_pass(int64_t begin, int64_t count, const Body& body) {
@@ -77,6 +80,7 @@ class TileAttention {
     for (int64_t row = 0; row < tile_.end; row += kBlock) {
       PairOperand pair{keys + row * d_, keys + (row + kTileRows) * d_};
       pair.tile_stride = kTileNumbers;
+      pair.low_ahead = pair.high_ahead = ahead();
       for_each_pass(0, tile_.num_queries, [&](int64_t first, int64_t count) {
         float* to = scratch_.scores + first * scratch_.stride + row;
         Engine::template multiply<false>({query + first * d_, d_, kTileDepth}, pair,
@@ -122,7 +126,7 @@ class TileAttention {
            float* sums) {
     for (int64_t dim = 0; dim < d_; dim += kPairOutputs) {
       const uint16_t* at = values + dim * 2;
-      const PairOperand pair{at, at + 2 * kTileRows, 2 * d_, kBlock * d_};
+      const PairOperand pair{at, at + 2 * kTileRows, 2 * d_, kBlock * d_, ahead(), ahead()};
       for_each_pass(first, count, [&](int64_t query, int64_t rows) {
         float* to = sums + (query - first) * d_ + dim;
         Engine::template multiply<kResume>(
