@@ -45,7 +45,7 @@ size_t count(std::string_view text, std::string_view part) {
 }
 
 TEST(Report, TagsAreBalancedForFullAndEmptyRuns) {
-  for (const int32_t nodes : {2, 16, 32, 64})
+  for (const int32_t nodes : {1, 2, 16, 32, 64})
     EXPECT_EQ(tag_problem(report_page(fixtures::example_run(nodes))), "") << nodes;
   EXPECT_EQ(tag_problem(report_page(ReportInputs{})), "");
 }

@@ -13,15 +13,24 @@ namespace {
 
 std::string fill_class(int colour) { return fmt::format("bar c{}", colour % 8); }
 
-/// The parts' names and values in one line, evenly spread: narrow parts have no room for theirs.
+/// The parts' names and values in one line, with equal gaps: narrow parts have no room for theirs.
 void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double baseline) {
-  const size_t last = bar.parts.size() - 1;
-  for (size_t i = 0; i <= last; ++i) {
-    const auto& part = bar.parts[i];
-    const double at = last == 0 ? 0 : width * static_cast<double>(i) / static_cast<double>(last);
-    const char* anchor = i == 0 ? "" : i == last ? " end" : " middle";
-    svg.text(at, baseline, fmt::format("part c{}{}", part.colour % 8, anchor),
-             fmt::format("{} {:.2f}", part.name, part.value));
+  const double font_size = width < 400 ? 10 : 11;
+  constexpr double kBold = 1.14;  // wider than text_width() thinks
+  std::vector<std::string> texts;
+  double used = 0;
+  for (const auto& part : bar.parts) {
+    texts.push_back(fmt::format("{} {:.2f}", part.name, part.value));
+    used += kBold * text_width(texts.back(), font_size);
+  }
+  const double gap = (width - used) / static_cast<double>(std::max<size_t>(texts.size(), 2) - 1);
+  double x = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const bool last = i > 0 && i + 1 == texts.size();
+    svg.text(last ? width : x, baseline,
+             fmt::format("part c{}{}", bar.parts[i].colour % 8, last ? " end" : ""), texts[i],
+             font_size);
+    x += kBold * text_width(texts[i], font_size) + gap;
   }
 }
 

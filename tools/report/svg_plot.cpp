@@ -94,6 +94,8 @@ void draw_series(Svg& svg, const PlotSeries& series, const Frame& frame) {
     pixels.emplace_back(frame.x(point.x), frame.y(point.y));
   if (pixels.size() > 1)
     svg.polyline(pixels, (series.faint ? "curve faint " : "curve ") + colour_class(series));
+  if (pixels.size() == 1)
+    svg.circle(pixels[0].first, pixels[0].second, 2, "bar " + colour_class(series));
   for (const PlotPoint& point : series.dots)
     svg.circle(frame.x(point.x), frame.y(point.y), 3.5, "dot " + colour_class(series));
 }
