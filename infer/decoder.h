@@ -68,6 +68,7 @@ using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
 /// finished() returns false.
 ///
 /// @param target  has a free slot.
+/// @param rule    judges the sequences of a pass at the same time, on several threads.
 /// @throws UserError  a prompt is empty or longer than the cache. Whatever target, drafter or rule
 ///                    throws passes through. All slots are closed then; what was emitted stands.
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,

@@ -150,6 +150,24 @@ TEST_P(BackboneTargets, AfterCommitTheCacheIsAFreshPrefill) {
   }
 }
 
+TEST_P(BackboneTargets, APromptThatBeginsLikeAnotherGivesTheSameRowsAsAlone) {
+  std::vector<TokenId> first = random_text(21, 60), second = random_text(22, 60);
+  std::copy(first.begin(), first.begin() + 37, second.begin());  // no multiple of 16
+  BackboneTarget alone(llama_, 1, kRows), together(llama_, 3, kRows);
+  const int32_t slot = alone.open();
+  const at::Tensor expected = alone.prefill(slot, second);
+  together.prefill(together.open(), first);
+  const int32_t sharing = together.open();
+  expect_same(together.prefill(sharing, second), expected, "state of the last token");
+  expect_same(together.prefill(together.open(), second), expected, "the same prompt once more");
+  EXPECT_EQ(together.cache().length(sharing), 60);
+
+  const CandidateTree tree = random_tree(23, 9);
+  const SlotTree there{slot, &tree}, here{sharing, &tree};
+  const at::Tensor logits = alone.forward({&there, 1}).front().logits.clone();
+  expect_same(together.forward({&here, 1}).front().logits, logits, "logits of the next step");
+}
+
 TEST_P(BackboneTargets, AFailedStepsRowsAreForgotten) {
   BackboneTarget target(llama_, 1, kRows);
   const int32_t slot = target.open();

@@ -170,6 +170,30 @@ TEST(DecoderBatch, AnExceptionLeavesAllSlotsClosed) {
   EXPECT_EQ(target.num_free_slots(), 3);
 }
 
+class ThrowingRule : public GreedyRule {
+ public:
+  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+                    const Random& random) const override {
+    if (root_position == 5) throw std::runtime_error("rule failed");
+    return GreedyRule::accept(tree, logits, root_position, random);
+  }
+};
+
+TEST(DecoderBatch, AnExceptionOfARulePassesThroughAndLeavesAllSlotsClosed) {
+  fixtures::ToyTarget target(3);
+  Batch batch(9);
+  size_t taken = 0;
+  const auto next = [&]() -> std::optional<DecodeRequest> {
+    batch.limits.at(taken).max_new_tokens = 20;
+    return batch.request(taken++);
+  };
+  EXPECT_THROW(decode(
+                   target, ThrowingRule(), [] { return std::make_unique<NoneDrafter>(); }, next,
+                   [](size_t, const DecodeStats&) { return true; }),
+               std::runtime_error);
+  EXPECT_EQ(target.num_free_slots(), 3);
+}
+
 TEST(DecoderBatch, APromptThatCannotRunIsTheUsersError) {
   const auto decode_prompt = [](size_t length) {
     fixtures::ToyTarget target(1, 16);
