@@ -58,6 +58,16 @@ void KvCache::commit(int32_t slot, std::span<const int32_t> rows) {
   lengths_[static_cast<size_t>(slot)] = to;
 }
 
+void KvCache::copy_prefix(int32_t from, int32_t to, int64_t rows) {
+  MEDUSA_ASSERT(from != to && rows <= length(from) && length(to) == 0, from, to, rows,
+                length(from));
+  // In both layouts the first rows of a block, up to a multiple of 16, are its first bytes.
+  const int64_t whole = (rows + 15) / 16 * 16;
+  for (at::Tensor* side : {&keys_, &values_})
+    side->select(1, to).narrow(2, 0, whole).copy_(side->select(1, from).narrow(2, 0, whole));
+  lengths_[static_cast<size_t>(to)] = rows;
+}
+
 void KvCache::rewind(int32_t slot, int64_t length) {
   MEDUSA_ASSERT(length >= 0 && length <= this->length(slot), length, this->length(slot));
   lengths_[static_cast<size_t>(slot)] = length;

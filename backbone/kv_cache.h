@@ -45,6 +45,11 @@ class KvCache {
   /// move to length(), length() + 1, …; all other tentative rows are forgotten.
   void commit(int32_t slot, std::span<const int32_t> rows);
 
+  /// The slot, which is empty, begins with the same rows as another one: two prompts that start
+  /// alike.
+  /// @param rows  committed in `from`.
+  void copy_prefix(int32_t from, int32_t to, int64_t rows);
+
   /// Forgets committed rows from length on.
   void rewind(int32_t slot, int64_t length);
 

@@ -32,6 +32,9 @@ class Llama {
   at::ScalarType dtype() const;
   at::Device device() const;
 
+  /// Whether rows keep their bits whatever runs beside them; float32 products do not promise it.
+  bool rows_are_independent() const { return device().is_cpu() && dtype() == at::kBFloat16; }
+
   /// A cache in the layout that forward() reads.
   KvCache make_cache(int32_t num_slots, int64_t capacity) const;
 

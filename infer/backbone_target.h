@@ -1,6 +1,8 @@
 // The target model over our own backbone.
 #pragma once
 
+#include <vector>
+
 #include "backbone/llama.h"
 #include "infer/target_model.h"
 
@@ -15,21 +17,26 @@ class BackboneTarget : public TargetModel {
 
   int32_t num_free_slots() const override { return cache_.num_free(); }
   int32_t open() override { return cache_.open(); }
-  void close(int32_t slot) override { cache_.close(slot); }
+  void close(int32_t slot) override;
   int64_t max_rows() const override { return max_rows_; }
+  /// Rows of the longest beginning that an open slot's prompt shares are copied, not computed,
+  /// where that gives the same bits: chat templates begin every prompt alike.
   at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens) override;
   std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override;
   void commit(int32_t slot, std::span<const int32_t> nodes) override { cache_.commit(slot, nodes); }
 
   /// Forgets committed rows from length on: for whoever times the same step again.
-  void rewind(int32_t slot, int64_t length) { cache_.rewind(slot, length); }
+  void rewind(int32_t slot, int64_t length);
 
   const KvCache& cache() const { return cache_; }
 
  private:
+  int64_t share_prefix(int32_t slot, std::span<const TokenId> tokens);
+
   Llama& llama_;
   KvCache cache_;
   int64_t max_rows_;
+  std::vector<std::vector<TokenId>> prompts_;  // [slots] what was prefilled; empty: not open
 };
 
 }  // namespace medusa
