@@ -12,15 +12,12 @@
 
 #include "backbone/cpu/attention_types.h"
 #include "backbone/cpu/avx512.h"
+#include "backbone/cpu/path_order_loop.h"
 #include "backbone/cpu/tile_layout.h"
 
 namespace medusa {
 namespace {
 
-constexpr int64_t kBlock = kTileDepth;  // cache rows that are one tile deep
-constexpr float kUnseen = -1e30F;       // 2 to the power of it is 0
-
-inline int64_t block_end(int64_t rows) { return ceil_div(rows, kBlock) * kBlock; }
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <typename Engine>
@@ -41,9 +38,11 @@ class TileAttention {
   void run() {
     score();
     const int64_t end = block_end(tile_.max_length);
+    const float scale = kLog2E / __builtin_sqrtf(static_cast<float>(d_));
     for (int64_t query = 0; query < tile_.num_queries; ++query)
-      soften(row_of(query), end, scratch_.scores + query * scratch_.stride,
-             weights_ + query * scratch_.stride, query);
+      inverse_[query] =
+          soften<Engine>(row_of(query), scale, end, scratch_.scores + query * scratch_.stride,
+                         weights_ + query * scratch_.stride);
     // Blocks before the first row of the pass lie alike for all rows of the tile, and so does
     // everything if all paths are straight.
     const int64_t shared = tile_.straight ? end : row_of(0).start / kBlock * kBlock;
@@ -90,33 +89,6 @@ class TileAttention {
     }
   }
 
-  /// Weights 2^(scale · (score - largest)) of the rows seen, in path order, 0 from there to `end`;
-  /// one over their sum.
-  void soften(const AttentionRow& row, int64_t end, float* scores, Number* weights, int64_t query) {
-    if (!row.straight)
-      for (int64_t i = 0; i < row.length - row.start; ++i)  // path[i] >= start + i: read in time
-        scores[row.start + i] = scores[row.path[i]];
-    for (int64_t i = row.length; i < end; ++i) scores[i] = kUnseen;
-
-    __m512 top = _mm512_set1_ps(kUnseen);
-    for (int64_t i = 0; i < end; i += kLanes) top = _mm512_max_ps(top, _mm512_loadu_ps(scores + i));
-    const float scale = kLog2E / __builtin_sqrtf(static_cast<float>(d_));
-    const __m512 factor = _mm512_set1_ps(scale);
-    const __m512 shift = _mm512_set1_ps(_mm512_reduce_max_ps(top) * scale);
-
-    __m512 even = _mm512_setzero_ps(), odd = _mm512_setzero_ps();
-    for (int64_t i = 0; i < end; i += 2 * kLanes) {
-      const __m512 a = _mm512_loadu_ps(scores + i), b = _mm512_loadu_ps(scores + i + kLanes);
-      const __m512 first = exp2_of(_mm512_fmsub_ps(a, factor, shift));
-      const __m512 second = exp2_of(_mm512_fmsub_ps(b, factor, shift));
-      even = _mm512_add_ps(even, first);
-      odd = _mm512_add_ps(odd, second);
-      Engine::store(weights + i, first);
-      Engine::store(weights + i + kLanes, second);
-    }
-    inverse_[query] = 1.0F / _mm512_reduce_add_ps(_mm512_add_ps(even, odd));
-  }
-
   /// sums[query][dimension] = weights · values over the cache rows [begin, end), for queries
   /// [first, first + count); kResume: added to what the sums hold.
   /// @param values  where row `begin` lies.
@@ -142,7 +114,7 @@ class TileAttention {
   float* mix_path(const AttentionRow& row, int64_t begin, int64_t query, int64_t heads) {
     const uint16_t* values = values_ + begin * d_;
     if (!row.straight) {
-      gather_path(row, begin);
+      gather_path(layer_, row, tile_.group, begin, scratch_.path_values);
       values = scratch_.path_values;
     }
     // A copy: an engine may add to more rows than these, and those still need what they hold.
@@ -151,29 +123,6 @@ class TileAttention {
       _mm512_storeu_ps(sums + i, _mm512_loadu_ps(scratch_.sums + query * d_ + i));
     mix<true>(values, begin, row.length, query, heads, sums);
     return sums;
-  }
-
-  /// The values of the rows [begin, row.length) of a scattered path, as they would lie in the
-  /// cache: committed rows from there, rows of the pass from its plain copy, zeros behind the path.
-  void gather_path(const AttentionRow& row, int64_t begin) {
-    const uint16_t* fresh = layer_.fresh_values +
-                            (tile_.group * layer_.fresh_rows + row.segment_begin - row.start) * d_;
-    // Sixteen dimensions of one row, as the lower halves of words.
-    const auto words = [&](int64_t at, int64_t dim) {
-      if (at >= row.length) return _mm512_setzero_si512();
-      if (at >= row.start) {
-        const uint16_t* from = fresh + row.path[at - row.start] * d_ + dim;
-        return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-      }
-      const __m512i both = _mm512_loadu_si512(values_ + at / 2 * 2 * d_ + dim * 2);
-      return at % 2 != 0 ? _mm512_srli_epi32(both, 16)
-                         : _mm512_and_si512(both, _mm512_set1_epi32(0xFFFF));
-    };
-    uint16_t* out = scratch_.path_values;
-    for (int64_t at = begin; at < block_end(row.length); at += 2)
-      for (int64_t dim = 0; dim < d_; dim += kLanes, out += 2 * kLanes)
-        _mm512_storeu_si512(
-            out, _mm512_or_si512(words(at, dim), _mm512_slli_epi32(words(at + 1, dim), 16)));
   }
 
   /// Divides by the sum of weights and writes one head of one row.
