@@ -97,12 +97,19 @@ svg .rank.dark { fill: var(--on-shade); }
   .narrow { display: block; }
 }
 @media print {
-  body { background: none; }
+  body { background: none; font-size: 13px; }
   main { max-width: none; padding: 0; }
-  section, .tile { break-inside: avoid; border-color: #ccc; }
-  #tree, #training, #origin { break-inside: auto; }
-  figure, tr { break-inside: avoid; }
-  svg *, .key, .tile { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  section { border: 0; border-top: 1px solid #ccc; border-radius: 0; padding: 12px 0 0; }
+  .tiles { grid-template-columns: repeat(5, 1fr); gap: 6px; }
+  .tile { border-color: #ccc; padding: 8px 9px; }
+  .tile b { font-size: 20px; }
+  .tile span, .tile small, .tile em { font-size: 11.5px; }
+  .pair { grid-template-columns: 1fr 1fr; gap: 16px 20px; margin-top: 14px; }
+  .pair .wide { display: none; }
+  .pair .narrow { display: block; }
+  h2, h3 { break-after: avoid; }
+  figure, tr, .tile { break-inside: avoid; }
+  svg *, .key { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   pre { white-space: pre-wrap; }
 }
 )css";
