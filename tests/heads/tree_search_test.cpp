@@ -43,7 +43,7 @@ TEST(TreeSearch, EverySizeIsACompleteTree) {
 }
 
 TEST(TreeSearch, ListsEveryPathAtMost) {
-  EXPECT_EQ(rank_paths(random_statistics(2, 2, 4, 20, 3), 100).size(), 6U);  // 2 + 2 * 2
+  EXPECT_EQ(rank_paths(random_statistics(3, 2, 4, 20, 3), 100).size(), 14U);  // 2 + 4 + 8
 }
 
 TEST(TreeSearch, SmoothingGoesFromJointCountsToTheProductOfMarginals) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backbone/llama.h"
+#include "base/random.h"
 #include "data/dataset_reader.h"
 #include "data/dataset_writer.h"
 #include "tests/backbone/temporary_folder.h"
