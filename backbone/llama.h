@@ -32,6 +32,9 @@ class Llama {
   at::ScalarType dtype() const;
   at::Device device() const;
 
+  /// Whether passes run on our own kernels and their team of threads (cpu/thread_team.h).
+  bool runs_fused() const { return fused_ != nullptr; }
+
   /// Whether rows keep their bits whatever runs beside them; float32 products do not promise it.
   bool rows_are_independent() const { return device().is_cpu() && dtype() == at::kBFloat16; }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "backbone/cpu/cpu_features.h"
 #include "base/error.h"
 #include "base/progress.h"
 #include "data/dataset_reader.h"
@@ -41,6 +42,13 @@ void report(const TrainResult& result, const std::filesystem::path& heads, bool 
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
 }
 
+/// What training computes in. Its products have a thousand rows: without AMX, float32 ones are
+/// faster than bfloat16 ones (130 against 76 GFLOP/s a core, measured with LibTorch 2.11).
+at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
+  const bool chosen = config.dtype != DtypeKind::Auto;
+  return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
+}
+
 void run(const CommonOptions& options) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
@@ -48,7 +56,8 @@ void run(const CommonOptions& options) {
   const DatasetReader dataset(config.dataset_folder());
   const bool cached = config.train.config.hidden == HiddenFrom::Cached ||
                       (config.train.config.hidden == HiddenFrom::Auto && dataset.has_hidden());
-  Weights weights = load_weights(config.backbone.model, placement.dtype, placement.device);
+  Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
+                                 placement.device);
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();

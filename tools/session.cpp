@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backbone/cpu/cpu_features.h"
+#include "backbone/cpu/thread_team.h"
 #include "base/error.h"
 
 namespace medusa {
@@ -53,6 +54,15 @@ std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) c
   return chat.encode(*tokenizer, messages);
 }
 
+/// Our kernels have a team of threads of their own. LibTorch's would go on spinning for a while
+/// after each parallel op and take the cores away from it; between passes there is no work for
+/// them.
+void leave_cores_to_our_team(const Llama& llama) {
+  if (!llama.runs_fused()) return;
+  shared_team();  // made with as many threads as LibTorch had
+  at::set_num_threads(1);
+}
+
 Session open_session(const BackboneSection& config) {
   const Placement placement = place(config);
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(config.model);
@@ -60,6 +70,8 @@ Session open_session(const BackboneSection& config) {
   Session session{std::move(tokenizer), std::move(chat), nullptr, {}, 0};
   session.llama =
       std::make_unique<Llama>(load_weights(config.model, placement.dtype, placement.device));
+
+  leave_cores_to_our_team(*session.llama);
 
   const ModelConfig& model = session.llama->config();
   if (session.tokenizer->vocab_size() > model.vocab_size)
@@ -81,9 +93,10 @@ Session open_session(const BackboneSection& config) {
 }
 
 std::string machine_text(const Llama& llama) {
-  return fmt::format(
-      "{}, {} threads, {}, {}", llama.device().is_cuda() ? llama.device().str() : cpu_name(),
-      at::get_num_threads(), llama.dtype() == at::kFloat ? "float32" : "bfloat16", llama.kernels());
+  const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
+  return fmt::format("{}, {} threads, {}, {}",
+                     llama.device().is_cuda() ? llama.device().str() : cpu_name(), threads,
+                     llama.dtype() == at::kFloat ? "float32" : "bfloat16", llama.kernels());
 }
 
 }  // namespace medusa
