@@ -38,7 +38,8 @@ Progress::~Progress() {
 
 std::string Progress::line(const std::string& note) const {
   const double elapsed = seconds_since(started_);
-  const double rate = elapsed > 0 ? static_cast<double>(done_ - from_) / elapsed : 0;
+  // The first moments (files opened, memory touched) say nothing about the rest.
+  const double rate = elapsed >= 1 ? static_cast<double>(done_ - from_) / elapsed : 0;
   std::string text = stage_ + "  ";
   text += total_ > 0 ? fmt::format("{}/{} {}  {}%", done_, total_, unit_, 100 * done_ / total_)
                      : fmt::format("{} {}", done_, unit_);

@@ -14,6 +14,7 @@
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree_search.h"
+#include "tools/check_dataset.h"
 #include "tools/command.h"
 #include "tools/session.h"
 #include "tools/step_timer.h"
@@ -85,9 +86,10 @@ TreeCalibration describe(const HeadStatistics& statistics, const std::vector<Pat
 }
 
 ChoiceTree calibrate(const RunConfig& config) {
-  const DatasetReader dataset(config.dataset_folder());
-  Session session = open_session(config.backbone);
+  const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
+  const DatasetReader dataset(config.dataset_folder());
+  check_dataset(dataset, config, llama.weights().fingerprint);
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
   HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);

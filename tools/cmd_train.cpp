@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "data/dataset_reader.h"
+#include "tools/check_dataset.h"
 #include "tools/command.h"
 #include "tools/session.h"
 #include "train/trainer.h"
@@ -53,11 +54,13 @@ void run(const CommonOptions& options) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
   const Placement placement = place(config.backbone);
+  const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
+  const at::ScalarType dtype =
+      may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
+  Weights weights = load_weights(config.backbone.model, dtype, placement.device);
   const DatasetReader dataset(config.dataset_folder());
-  const bool cached = config.train.config.hidden == HiddenFrom::Cached ||
-                      (config.train.config.hidden == HiddenFrom::Auto && dataset.has_hidden());
-  Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
-                                 placement.device);
+  check_dataset(dataset, config, weights.fingerprint);
+  const bool cached = may_be_cached && dataset.has_hidden();
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();

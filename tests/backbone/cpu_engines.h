@@ -1,4 +1,4 @@
-// The kernel tables that this machine can run, for tests that try each.
+// The kernel tables that this machine can run or emulate, for tests that try each.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,9 +9,12 @@
 
 namespace medusa {
 
+/// The AMX engine on emulated tile instructions (emulated_amx.cpp); null without AVX-512.
+const CpuKernels* emulated_amx_kernels();
+
 inline std::vector<const CpuKernels*> runnable_kernels() {
   std::vector<const CpuKernels*> tables;
-  for (const CpuKernels* table : {avx512_kernels(), amx_kernels()})
+  for (const CpuKernels* table : {avx512_kernels(), amx_kernels(), emulated_amx_kernels()})
     if (table != nullptr) tables.push_back(table);
   return tables;
 }

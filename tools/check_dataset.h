@@ -1,0 +1,16 @@
+// Whether the run's dataset was made by the run's model.
+#pragma once
+
+#include <string>
+
+#include "data/dataset_reader.h"
+#include "tools/run_config.h"
+
+namespace medusa {
+
+/// @param backbone  fingerprint of the model's weights.
+/// @throws UserError  it was made with another model or tokenizer.
+void check_dataset(const DatasetReader& dataset, const RunConfig& config,
+                   const std::string& backbone);
+
+}  // namespace medusa
