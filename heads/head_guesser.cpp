@@ -28,7 +28,8 @@ struct HeadGuesser::State {
   HeadsConfig config;
   int64_t hidden_size = 0, top_k = 0;
   std::vector<TokenId> token_of_row;  // [V_t]; empty: a row is its token
-  at::Tensor embedding;               // [V, H]; undefined for HeadInput::Hidden
+  Weights ends;                       // only the embedding [V, H]; undefined for HeadInput::Hidden
+  double gain = 1;                    // embedding_gain() of the backbone
   std::vector<GuessLayer> layers;
   std::vector<Linear> outputs;  // one of [V_t, H] if shared, else K
   std::vector<ScoredRow> best;  // [top_k] scratch
@@ -77,7 +78,10 @@ HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int6
   s.hidden_size = heads.hidden_size;
   s.top_k = top_k;
   s.token_of_row = heads.kept_tokens;
-  if (heads.config.input == HeadInput::Root) s.embedding = backbone.embedding;
+  if (heads.config.input == HeadInput::Root) {
+    s.ends.embedding = backbone.embedding;
+    s.gain = embedding_gain(backbone);
+  }
   for (int64_t layer = 0; layer < heads.config.layers_per_head; ++layer)
     s.layers.push_back(pack_layer(heads, layer, dtype, kernels));
   if (heads.outputs.empty()) s.outputs.emplace_back(shared_output(heads, backbone), kernels);
@@ -128,9 +132,9 @@ at::Tensor HeadGuesser::State::layer_states(const GuessLayer& layer, const at::T
 /// @returns [M, K, H] what the outputs multiply.
 at::Tensor HeadGuesser::State::states(const at::Tensor& hidden, std::span<const TokenId> roots) {
   at::Tensor embeddings;
-  if (embedding.defined()) {
+  if (ends.embedding.defined()) {
     const at::Tensor ids = at::tensor(at::ArrayRef<TokenId>(roots.data(), roots.size()), at::kInt);
-    embeddings = embedding.index_select(0, ids.to(embedding.device()));  // [M, H]
+    embeddings = root_embeddings(ends, gain, ids.to(ends.embedding.device()));  // [M, H]
   }
   at::Tensor states = hidden;  // [M, H]
   for (const GuessLayer& layer : layers) states = layer_states(layer, states, embeddings);

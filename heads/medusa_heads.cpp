@@ -88,6 +88,22 @@ at::Tensor shared_output(const MedusaHeads& heads, const Weights& backbone) {
   return backbone.lm_head.index_select(0, rows);  // [V_t, H]
 }
 
+double embedding_gain(const Weights& backbone) {
+  constexpr int64_t kRows = 4096;  // enough to know their size
+  const auto root_mean_square = [](const at::Tensor& x) {
+    return x.to(at::kDouble).square().mean().sqrt().item<double>();
+  };
+  const int64_t rows = std::min(kRows, backbone.embedding.size(0));
+  // A normalised state has the size of the norm's weight.
+  const double ratio = root_mean_square(backbone.final_norm) /
+                       root_mean_square(backbone.embedding.narrow(0, 0, rows));
+  return std::isfinite(ratio) && ratio > 0 ? std::exp2(std::round(std::log2(ratio))) : 1;
+}
+
+at::Tensor root_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens) {
+  return backbone.embedding.index_select(0, tokens) * gain;
+}
+
 at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
                       const at::Tensor& embeddings) {
   const at::ScalarType dtype = hidden.scalar_type();

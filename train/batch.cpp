@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "heads/medusa_heads.h"
 
 namespace medusa {
 
@@ -39,8 +40,8 @@ Batch make_batch(const DatasetReader& dataset, std::span<const int64_t> samples,
   Batch batch;
   batch.num_heads = num_heads;
   batch.hidden = at::cat(states).to(backbone.embedding.device(), backbone.embedding.scalar_type());
-  batch.embeddings = backbone.embedding.index_select(
-      0, at::tensor(roots, at::kInt).to(backbone.embedding.device()));
+  batch.embeddings = root_embeddings(backbone, embedding_gain(backbone),
+                                     at::tensor(roots, at::kInt).to(backbone.embedding.device()));
   for (const auto& of_head : labels)
     batch.labels.insert(batch.labels.end(), of_head.begin(), of_head.end());
   return batch;

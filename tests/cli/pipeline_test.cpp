@@ -73,6 +73,42 @@ TEST(Pipeline, StagesThatAreDoneAreNotRepeated) {
   EXPECT_EQ(slurp(place / "runs/tiny/dataset/shard-00000.h5"), before);
 }
 
+/// All shards, one after the other.
+std::string dataset_bytes(const Workplace& place) {
+  std::string bytes;
+  for (int shard = 0; shard < 3; ++shard)
+    bytes += slurp(place / ("runs/tiny/dataset/shard-0000" + std::to_string(shard) + ".h5"));
+  return bytes;
+}
+
+TEST(Pipeline, DistillationThatWasKilledEndsWithTheSameBytes) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const std::string distill =
+      "distill --config run.yaml --set distill.max_new_tokens=200 --set distill.batch=1";
+  const Workplace unbroken, killed;
+  expect_success(unbroken.run(distill));
+  for (const double seconds : {0.4, 0.6, 0.8, 1.0}) killed.run_until("KILL", seconds, distill);
+  expect_success(killed.run(distill));
+  EXPECT_FALSE(dataset_bytes(unbroken).empty());
+  EXPECT_TRUE(dataset_bytes(unbroken) == dataset_bytes(killed));
+}
+
+TEST(Pipeline, CtrlCEndsCleanlyAndKeepsWhatIsFinished) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  std::string many;
+  for (int i = 0; i < 5000; ++i) many += "{\"text\": \"Once upon a time\"}\n";
+  spill(place / "many.jsonl", many);
+  const Ran stopped =
+      place.run_until("INT", 1.5,
+                      "distill --config run.yaml --set 'distill.prompts=[many.jsonl]' "
+                      "--set distill.max_new_tokens=200");
+  EXPECT_EQ(stopped.status, 130) << stopped.err;
+  EXPECT_NE(stopped.err.find("interrupted; run the same command again to continue"),
+            std::string::npos)
+      << stopped.err;
+}
+
 TEST(Pipeline, LogprobsAndStopStrings) {
   MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;

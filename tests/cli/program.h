@@ -61,17 +61,26 @@ class Workplace {
   static bool has_model() { return std::filesystem::exists(model()); }
 
   /// @param arguments  as typed in a shell.
-  Ran run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.path().string() + "' && '" MEDUSA_BINARY "' " +
-                                arguments + " >out.txt 2>err.txt </dev/null";
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-            slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
+  Ran run(const std::string& arguments) const { return run_with("", arguments); }
+
+  /// Sends the signal after so many seconds, if the program still runs.
+  Ran run_until(const std::string& signal, double seconds, const std::string& arguments) const {
+    return run_with("timeout --preserve-status -s " + signal + " " + std::to_string(seconds) + " ",
+                    arguments);
   }
 
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
  private:
+  Ran run_with(const std::string& before, const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.path().string() + "' && " + before +
+                                "'" MEDUSA_BINARY "' " + arguments +
+                                " >out.txt 2>err.txt </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+            slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
+  }
+
   fixtures::TempFolder folder_;
 };
 

@@ -18,7 +18,8 @@ TEST(HeadGuesser, AgreesWithTheTrainingHeads) {
   const Weights backbone = tiny_weights(1);
   const at::Tensor hidden = random_hidden(6, at::kFloat);
   const auto roots = some_roots(6);
-  const at::Tensor embeddings = backbone.embedding.index_select(0, at::tensor(roots, at::kInt));
+  const at::Tensor embeddings =
+      root_embeddings(backbone, embedding_gain(backbone), at::tensor(roots, at::kInt));
   for (const HeadsConfig& config : all_configs()) {
     SCOPED_TRACE(describe(config));
     const MedusaHeads heads = random_heads(config, backbone);

@@ -23,7 +23,8 @@ TEST(Batch, LabelsAreShiftedPerHead) {
     for (size_t i = 0; i + 1 < answer.size(); ++i, ++position) {
       EXPECT_TRUE(
           at::equal(batch.hidden[position], hidden[static_cast<int64_t>(i)].to(at::kFloat)));
-      EXPECT_TRUE(at::equal(batch.embeddings[position], run.backbone.embedding[answer[i]]));
+      EXPECT_TRUE(at::equal(batch.embeddings[position],
+                            run.backbone.embedding[answer[i]] * embedding_gain(run.backbone)));
       for (int64_t head = 0; head < 3; ++head) {
         const size_t place = i + 1 + static_cast<size_t>(head);
         int32_t expected = kNoLabel;
