@@ -1,4 +1,4 @@
-// Samples -> tensors: states, roots, and the labels of every head.
+// What one optimiser step sees: states, roots, and the labels of every head.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,44 +7,43 @@
 #include <span>
 #include <vector>
 
-#include "data/dataset_reader.h"
-#include "data/sample_order.h"
-#include "heads/medusa_heads.h"
-#include "train/hidden_source.h"
-
 namespace medusa {
 
 constexpr int32_t kNoLabel = -1;       // the text ends before: neither loss nor accuracy
-constexpr int32_t kLabelNotKept = -2;  // the output cannot guess it: no loss, and a miss
+constexpr int32_t kLabelNotKept = -2;  // the output cannot guess it: a miss
 
-/// Positions of some samples, one after the other. Position i of an answer has root answer[i], the
-/// state before it, and head k's label is answer[i + 1 + k].
-struct Batch {
-  at::Tensor hidden;            // [n, H] compute dtype
-  at::Tensor embeddings;        // [n, H] of the roots, compute dtype
-  std::vector<int32_t> labels;  // [K, n] output row, or one of the two above
-  int64_t num_heads = 0;
+/// What one head should guess at n positions. Accuracies are judged by the text's own token; the
+/// loss is taken against the soft labels where there are some.
+struct Labels {
+  std::span<const int32_t> hard;  // [n] output row of the text's token, or one of the two above
+  std::span<const int32_t> soft_rows;  // [n, M] output rows that the backbone held likely, or empty
+  std::span<const float> soft_probs;   // [n, M], a position's together 1
 
-  int64_t size() const { return hidden.size(0); }  // n
-  std::span<const int32_t> labels_of(int64_t head) const {
-    const auto n = static_cast<size_t>(size());
-    return {labels.data() + static_cast<size_t>(head) * n, n};
+  bool is_soft() const { return !soft_rows.empty(); }
+  int64_t soft_size() const {  // M
+    return is_soft() ? static_cast<int64_t>(soft_rows.size() / hard.size()) : 0;
   }
+  /// Whether position i has a loss. A hard label that is not kept has none; the backbone's
+  /// distribution over what is kept always does.
+  bool has_loss(size_t i) const { return is_soft() ? hard[i] != kNoLabel : hard[i] >= 0; }
+
+  /// Of positions [first, first + count).
+  Labels part(int64_t first, int64_t count) const;
 };
 
-/// Positions of a sample that have a label for at least one head.
-int64_t num_positions(const DatasetReader& dataset, int64_t sample);
+/// Positions of some samples. Position i of an answer has root answer[i], the state before it, and
+/// head k's label is answer[i + 1 + k].
+struct Batch {
+  at::Tensor hidden;               // [n, H] compute dtype
+  at::Tensor embeddings;           // [n, H] of the roots, compute dtype
+  int64_t num_heads = 0;           // K
+  std::vector<int32_t> labels;     // [K, n] as Labels::hard
+  int64_t soft_size = 0;           // M; 0: no soft labels
+  std::vector<int32_t> soft_rows;  // [K, n, M]
+  std::vector<float> soft_probs;   // [K, n, M]
 
-/// @param samples    with at least one position each.
-/// @param label_row  as rows_of_tokens gives it.
-Batch make_batch(const DatasetReader& dataset, std::span<const int64_t> samples,
-                 const HiddenSource& hidden, const Weights& backbone, int64_t num_heads,
-                 std::span<const int32_t> label_row);
-
-/// Groups samples into batches of about batch_positions positions, each sample whole; samples
-/// without a position are left out.
-std::vector<std::vector<int64_t>> plan_batches(const DatasetReader& dataset,
-                                               std::span<const int64_t> samples,
-                                               int64_t batch_positions);
+  int64_t size() const { return hidden.size(0); }  // n
+  Labels labels_of(int64_t head) const;
+};
 
 }  // namespace medusa

@@ -2,21 +2,32 @@
 // any other memory of the row's size. No LibTorch.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
 namespace medusa {
 
-struct RowLoss {
-  float loss = 0;    // nats
-  int32_t rank = 0;  // logits above the label's; of equal ones the lower index stands above
+constexpr size_t kMaxTargets = 64;  // of one row
+
+/// What a row of logits should have said.
+struct RowTarget {
+  int32_t label = -1;             // whose rank is asked for; negative: none
+  std::span<const int32_t> rows;  // where the wanted probability lies, each once; 1 to kMaxTargets
+  std::span<const float> probs;   // how much, together 1
 };
 
-/// @param logits  on return scale * (softmax - one at label), the gradient of scale * loss, if
-///                scale is not 0; unchanged otherwise. Finite numbers, at least one.
-RowLoss cross_entropy(std::span<float> logits, int32_t label, float scale);
+struct RowLoss {
+  float loss = 0;    // nats
+  int32_t rank = 0;  // logits above the label's; of equal ones the lower index stands above.
+                     // Without a label the largest number
+};
+
+/// @param logits  on return scale * (softmax - target), the gradient of scale * loss, if scale is
+///                not 0; unchanged otherwise. Finite numbers, at least one.
+RowLoss cross_entropy(std::span<float> logits, const RowTarget& target, float scale);
 
 /// The same on bfloat16 bits; computed in float32, the gradient rounded to the nearest.
-RowLoss cross_entropy(std::span<uint16_t> logits, int32_t label, float scale);
+RowLoss cross_entropy(std::span<uint16_t> logits, const RowTarget& target, float scale);
 
 }  // namespace medusa

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "train/batch.h"
 #include "train/cross_entropy.h"
 
 namespace medusa {
@@ -19,33 +18,40 @@ void count_rank(int64_t rank, HeadLoss& loss) {
   loss.top_10 += rank < 10 ? 1 : 0;
 }
 
-HeadLoss count_labels(std::span<const int32_t> labels) {
+HeadLoss count_labels(const Labels& labels) {
   HeadLoss loss;
-  for (const int32_t label : labels) {
-    loss.num_labels += label >= 0 ? 1 : 0;
-    loss.num_scored += label != kNoLabel ? 1 : 0;
+  for (size_t i = 0; i < labels.hard.size(); ++i) {
+    loss.num_labels += labels.has_loss(i) ? 1 : 0;
+    loss.num_scored += labels.hard[i] != kNoLabel ? 1 : 0;
   }
   return loss;
 }
 
+RowTarget target_of(const Labels& labels, size_t i) {
+  static constexpr float kCertain = 1;
+  if (!labels.is_soft()) return {labels.hard[i], labels.hard.subspan(i, 1), {&kCertain, 1}};
+  const auto m = static_cast<size_t>(labels.soft_size());
+  return {labels.hard[i], labels.soft_rows.subspan(i * m, m), labels.soft_probs.subspan(i * m, m)};
+}
+
 /// Turns logits into gradients, row by row. T: how the kernel sees an element.
 template <typename T>
-HeadLoss softmax_rows(const at::Tensor& logits, std::span<const int32_t> labels, double scale) {
+HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double scale) {
   auto* values = static_cast<T*>(logits.data_ptr());
   const auto size = static_cast<size_t>(logits.size(1));
-  std::vector<RowLoss> rows(labels.size());
-  at::parallel_for(0, static_cast<int64_t>(labels.size()), 4, [&](int64_t begin, int64_t end) {
+  std::vector<RowLoss> rows(labels.hard.size());
+  at::parallel_for(0, static_cast<int64_t>(rows.size()), 4, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const std::span<T> row(values + i * size, size);
-      if (labels[i] >= 0)
-        rows[i] = cross_entropy(row, labels[i], static_cast<float>(scale));
+      if (labels.has_loss(i))
+        rows[i] = cross_entropy(row, target_of(labels, i), static_cast<float>(scale));
       else if (scale != 0)
         std::fill(row.begin(), row.end(), T{});  // zero in both types
     }
   });
   HeadLoss sum = count_labels(labels);
   for (size_t i = 0; i < rows.size(); ++i) {  // in order: the sum does not depend on the threads
-    if (labels[i] < 0) continue;
+    if (!labels.has_loss(i)) continue;
     sum.loss += rows[i].loss;
     count_rank(rows[i].rank, sum);
   }
@@ -81,15 +87,14 @@ HeadQuality HeadLoss::quality() const {
           share(top_5), share(top_10)};
 }
 
-HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output,
-                   std::span<const int32_t> labels, double scale, int64_t chunk,
-                   at::Tensor gradient) {
+HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
+                   double scale, int64_t chunk, at::Tensor gradient) {
   HeadLoss sum;
   const at::ScalarType dtype = states.scalar_type();
   for (int64_t begin = 0; begin < states.size(0); begin += chunk) {
     const int64_t n = std::min(chunk, states.size(0) - begin);
     const at::Tensor rows = states.narrow(0, begin, n);
-    const auto row_labels = labels.subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
+    const Labels row_labels = labels.part(begin, n);
     const at::Tensor into = scale == 0 ? at::Tensor() : gradient.narrow(0, begin, n);
     if (!states.is_cpu() || (dtype != at::kBFloat16 && dtype != at::kFloat)) {
       sum.add(head_loss_plain(rows, output, row_labels, scale, into));
@@ -104,30 +109,37 @@ HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output,
 }
 
 HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& output,
-                         std::span<const int32_t> labels, double scale, at::Tensor gradient) {
+                         const Labels& labels, double scale, at::Tensor gradient) {
   const at::ScalarType dtype = states.scalar_type();
   const at::ScalarType exact = dtype == at::kDouble ? at::kDouble : at::kFloat;
-  const at::Tensor label =
-      at::tensor(at::ArrayRef<int32_t>(labels.data(), labels.size()), at::kLong)
-          .to(states.device());
-  const at::Tensor counted = label.ge(0);                    // [n]
+  const auto to_tensor = [&](const auto& values, at::ScalarType type) {
+    return at::tensor(at::makeArrayRef(values.data(), values.size()), type).to(states.device());
+  };
+  const at::Tensor label = to_tensor(labels.hard, at::kLong);  // [n]
+  const at::Tensor known = label.ge(0);
+  const at::Tensor counted = labels.is_soft() ? label.ne(kNoLabel) : known;
   const at::Tensor index = label.clamp_min(0).unsqueeze(1);  // [n, 1]
   const at::Tensor logits = at::linear(states, output.weight).to(exact);
   const at::Tensor log_probs = at::log_softmax(logits, 1);
+  at::Tensor target = at::zeros_like(log_probs);  // [n, V_t]
+  if (labels.is_soft())
+    target.scatter_(1, to_tensor(labels.soft_rows, at::kLong).view({-1, labels.soft_size()}),
+                    to_tensor(labels.soft_probs, exact).view({-1, labels.soft_size()}));
+  else
+    target.scatter_(1, index, 1.0);
   const at::Tensor wanted = logits.gather(1, index);
   const at::Tensor before = at::arange(logits.size(1), label.options()).unsqueeze(0).lt(index);
   const at::Tensor rank =
       logits.gt(wanted).logical_or(logits.eq(wanted).logical_and(before)).sum(1);
 
   HeadLoss sum = count_labels(labels);
-  sum.loss = -log_probs.gather(1, index).squeeze(1).masked_select(counted).sum().item<double>();
-  const at::Tensor ranks = rank.masked_select(counted).to(at::kCPU);
+  sum.loss = -(target * log_probs).sum(1).masked_select(counted).sum().item<double>();
+  const at::Tensor ranks = rank.masked_select(known).to(at::kCPU);
   for (int64_t i = 0; i < ranks.numel(); ++i) count_rank(ranks.const_data_ptr<int64_t>()[i], sum);
   if (scale == 0) return sum;
 
-  at::Tensor logit_gradient = log_probs.exp();
-  logit_gradient.scatter_add_(1, index, at::full_like(wanted, -1.0));
-  logit_gradient = (logit_gradient * scale * counted.unsqueeze(1)).to(dtype);
+  const at::Tensor logit_gradient =
+      ((log_probs.exp() - target) * scale * counted.unsqueeze(1)).to(dtype);
   through_output(logit_gradient, states, output, gradient);
   return sum;
 }

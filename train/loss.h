@@ -5,18 +5,18 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
 
 #include "heads/heads_checkpoint.h"
+#include "train/batch.h"
 
 namespace medusa {
 
 /// Sums over positions, so that chunks and batches add up.
 struct HeadLoss {
   double loss = 0;                           // nats, over num_labels positions
-  int64_t num_labels = 0;                    // positions whose label the output can guess
-  int64_t num_scored = 0;                    // these and those whose label it cannot (misses)
-  int64_t top_1 = 0, top_5 = 0, top_10 = 0;  // positions with the label among the first guesses
+  int64_t num_labels = 0;                    // positions that have a loss
+  int64_t num_scored = 0;                    // positions whose token is known
+  int64_t top_1 = 0, top_5 = 0, top_10 = 0;  // positions with that token among the first guesses
 
   void add(const HeadLoss& other);
   HeadQuality quality() const;  // means; zeros if there was no position
@@ -29,17 +29,16 @@ struct HeadOutputWeight {
 };
 
 /// @param states    [n, H] of head_state, compute dtype, detached.
-/// @param labels    [n] as in Batch.
+/// @param labels    of n positions; at most kMaxTargets soft ones for each.
 /// @param scale     what one position's cross-entropy weighs in the loss; 0: measure only.
 /// @param chunk     positions whose logits exist at one time.
 /// @param gradient  [n, H] like states; overwritten with scale * d loss / d states unless scale is
 ///                  0, when it may be undefined.
-HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output,
-                   std::span<const int32_t> labels, double scale, int64_t chunk,
-                   at::Tensor gradient);
+HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
+                   double scale, int64_t chunk, at::Tensor gradient);
 
 /// The slow twin: LibTorch's ops on whole logits, any dtype and device. Same arguments and results.
 HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& output,
-                         std::span<const int32_t> labels, double scale, at::Tensor gradient);
+                         const Labels& labels, double scale, at::Tensor gradient);
 
 }  // namespace medusa

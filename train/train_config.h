@@ -23,11 +23,26 @@ struct EnumNames<HiddenFrom> {
       {{"auto", HiddenFrom::Auto}, {"cached", HiddenFrom::Cached}, {"live", HiddenFrom::Live}}};
 };
 
+/// What a head's loss is taken against.
+enum class LabelKind {
+  Soft,  // the backbone's own distribution at that place (soft_labels.h)
+  Hard,  // the token of the text, as in the paper
+};
+
+template <>
+struct EnumNames<LabelKind> {
+  static constexpr std::array<std::pair<const char*, LabelKind>, 2> values{
+      {{"soft", LabelKind::Soft}, {"hard", LabelKind::Hard}}};
+};
+
 struct TrainConfig {
   int64_t epochs = 2;
-  int64_t batch_positions = 1024;  // about; a batch ends with the sample that fills it
-  int64_t accumulate = 1;          // batches of one optimiser step
-  double learning_rate = 1e-3;     // peak
+  int64_t batch_positions = 256;
+  int64_t shuffle_positions = 16384;  // mixed before they are cut into batches, about
+  int64_t accumulate = 1;             // batches of one optimiser step
+  LabelKind labels = LabelKind::Soft;
+  int64_t soft_top = 32;        // most probable tokens that make a soft label
+  double learning_rate = 1e-3;  // peak
   int64_t warmup_steps = 40;
   double weight_decay = 0;
   double clip_norm = 1;           // of the gradient over all parameters
@@ -44,8 +59,13 @@ struct TrainConfig {
   template <typename Fields>
   void fields(Fields& f) {
     f("epochs", epochs, "passes over the training samples", at_least<int64_t>(1));
-    f("batch_positions", batch_positions, "positions of a batch, about", at_least<int64_t>(1));
+    f("batch_positions", batch_positions, "positions of a batch", at_least<int64_t>(1));
+    f("shuffle_positions", shuffle_positions,
+      "positions of different answers that are mixed before they are cut into batches, about",
+      at_least<int64_t>(1));
     f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
+    f("labels", labels, "what the loss is taken against: the backbone's distribution or the text");
+    f("soft_top", soft_top, "most probable tokens that make a soft label", between<int64_t>(1, 64));
     f("learning_rate", learning_rate, "AdamW peak step size", greater_than(0.0));
     f("warmup_steps", warmup_steps, "optimiser steps of linear warm-up", at_least<int64_t>(0));
     f("weight_decay", weight_decay, "AdamW weight decay", at_least(0.0));

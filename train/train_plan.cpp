@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+#include <utility>
+
 #include "base/error.h"
-#include "train/batch.h"
+#include "train/position_pool.h"
 
 namespace medusa {
 namespace {
@@ -14,10 +17,43 @@ std::vector<int64_t> first_samples(const DatasetReader& dataset,
   std::vector<int64_t> taken;
   for (const int64_t sample : samples) {
     if (most_positions <= 0) break;
-    taken.push_back(sample);
-    most_positions -= std::max<int64_t>(num_positions(dataset, sample), 0);
+    const int64_t n = num_positions(dataset, sample);
+    if (n > 0) taken.push_back(sample);
+    most_positions -= std::max<int64_t>(n, 0);
   }
   return taken;
+}
+
+/// Cuts one epoch's samples into pools of about so many positions; leaves out those without one.
+std::vector<std::vector<int64_t>> cut_into_pools(const DatasetReader& dataset,
+                                                 const std::vector<int64_t>& samples,
+                                                 int64_t pool_positions) {
+  std::vector<std::vector<int64_t>> pools;
+  int64_t room = 0;  // positions that the last pool may still take
+  for (const int64_t sample : samples) {
+    const int64_t n = num_positions(dataset, sample);
+    if (n <= 0) continue;
+    if (room <= 0) {
+      pools.emplace_back();
+      room = pool_positions;
+    }
+    pools.back().push_back(sample);
+    room -= n;
+  }
+  return pools;
+}
+
+void add_batches(const DatasetReader& dataset, int64_t pool, int64_t batch_positions,
+                 TrainPlan& plan) {
+  int64_t size = 0;
+  for (const int64_t sample : plan.pools[static_cast<size_t>(pool)])
+    size += num_positions(dataset, sample);
+  const int64_t count = (size + batch_positions - 1) / batch_positions;
+  for (int64_t i = 0; i < count; ++i) {
+    const PlannedBatch batch{pool, size * i / count, size * (i + 1) / count};
+    plan.batches.push_back(batch);
+    plan.positions_before.push_back(plan.positions_before.back() + batch.end - batch.begin);
+  }
 }
 
 }  // namespace
@@ -25,31 +61,37 @@ std::vector<int64_t> first_samples(const DatasetReader& dataset,
 TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset) {
   const SampleSplit split =
       split_samples(Random(config.seed), dataset.size(), config.validation_fraction);
-  std::vector<int64_t> samples;  // of all epochs
-  if (!split.train.empty()) {
-    SampleOrder order(split.train, Random(config.seed));
-    for (int64_t i = 0; i < config.epochs * order.epoch_size(); ++i)
-      samples.push_back(order.next());
-  }
   TrainPlan plan;
   plan.accumulate = config.accumulate;
-  plan.batches = plan_batches(dataset, samples, config.batch_positions);
+  plan.positions_before.push_back(0);
+  if (!split.train.empty()) {
+    SampleOrder order(split.train, Random(config.seed));
+    for (int64_t epoch = 0; epoch < config.epochs; ++epoch) {
+      std::vector<int64_t> samples;
+      for (int64_t i = 0; i < order.epoch_size(); ++i) samples.push_back(order.next());
+      for (auto& pool : cut_into_pools(dataset, samples, config.shuffle_positions)) {
+        plan.pools.push_back(std::move(pool));
+        add_batches(dataset, static_cast<int64_t>(plan.pools.size()) - 1, config.batch_positions,
+                    plan);
+      }
+    }
+  }
   if (plan.batches.empty())
     throw UserError(fmt::format(
         "train: the dataset has {} samples, {} of them for training, and none with two answer "
         "tokens; expected some, distil more text or lower validation_fraction",
         dataset.size(), split.train.size()));
-  plan.positions_before.push_back(0);
-  for (const auto& batch : plan.batches) {
-    int64_t positions = plan.positions_before.back();
-    for (const int64_t sample : batch) positions += num_positions(dataset, sample);
-    plan.positions_before.push_back(positions);
-  }
   plan.steps_per_epoch = std::max<int64_t>(plan.num_steps() / config.epochs, 1);
-  plan.validation =
-      plan_batches(dataset, first_samples(dataset, split.validation, config.validation_positions),
-                   config.batch_positions);
+  plan.validation = first_samples(dataset, split.validation, config.validation_positions);
   return plan;
+}
+
+std::vector<int64_t> shuffled_positions(const Random& random, int64_t pool, int64_t size) {
+  std::vector<int64_t> positions(static_cast<size_t>(size));
+  std::iota(positions.begin(), positions.end(), 0);
+  SampleOrder order(positions, random.child(static_cast<uint64_t>(pool)));
+  for (int64_t& position : positions) position = order.next();
+  return positions;
 }
 
 }  // namespace medusa

@@ -12,12 +12,19 @@
 
 namespace medusa {
 
+/// Some positions of a pool, in the pool's shuffled order.
+struct PlannedBatch {
+  int64_t pool = 0;
+  int64_t begin = 0, end = 0;
+};
+
 struct TrainPlan {
-  std::vector<std::vector<int64_t>> batches;     // samples of each, in the order of training
-  std::vector<int64_t> positions_before;         // [batches + 1] positions of all earlier batches
-  std::vector<std::vector<int64_t>> validation;  // batches that judge the heads
-  int64_t accumulate = 1;                        // batches of one step
-  int64_t steps_per_epoch = 1;                   // about
+  std::vector<std::vector<int64_t>> pools;  // samples of each, in the order of training
+  std::vector<PlannedBatch> batches;        // pool after pool
+  std::vector<int64_t> positions_before;    // [batches + 1] positions of all earlier batches
+  std::vector<int64_t> validation;          // samples that judge the heads
+  int64_t accumulate = 1;                   // batches of one step
+  int64_t steps_per_epoch = 1;              // about
 
   int64_t num_steps() const {
     return (static_cast<int64_t>(batches.size()) + accumulate - 1) / accumulate;
@@ -28,7 +35,12 @@ struct TrainPlan {
   }
 };
 
+/// Each epoch visits all training samples in an order of its own, cut into pools of about
+/// shuffle_positions positions, and each pool's positions, shuffled, into batches of equal size.
 /// @throws UserError  no sample has a position to train on.
 TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset);
+
+/// The order in which a pool's positions are taken: a function of (seed, pool).
+std::vector<int64_t> shuffled_positions(const Random& random, int64_t pool, int64_t size);
 
 }  // namespace medusa

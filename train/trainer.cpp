@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/fingerprint.h"
@@ -15,6 +17,7 @@
 #include "train/hidden_source.h"
 #include "train/lr_schedule.h"
 #include "train/metrics.h"
+#include "train/position_pool.h"
 #include "train/train_plan.h"
 
 namespace medusa {
@@ -99,6 +102,21 @@ std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
   return result;
 }
 
+BatchRecipe recipe_for(const TrainConfig& config, const MedusaHeads& heads, const Weights& backbone,
+                       std::span<const int32_t> label_rows) {
+  BatchRecipe recipe{.backbone = backbone,
+                     .num_heads = heads.config.num_heads,
+                     .label_row = label_rows,
+                     .embedding_gain = embedding_gain(backbone),
+                     .soft_output = {},
+                     .chunk = config.chunk_positions};
+  if (config.labels == LabelKind::Soft) {
+    recipe.soft_output = shared_output(heads, backbone);
+    recipe.soft_size = std::min(config.soft_top, heads.output_rows());
+  }
+  return recipe;
+}
+
 /// The loop and what it reports.
 class Run {
  public:
@@ -111,6 +129,7 @@ class Run {
         heads_(
             make_heads(heads, inputs.backbone, choose_tokens(config, heads, inputs), config.seed)),
         label_rows_(rows_of_tokens(heads_)),
+        recipe_(recipe_for(config, heads_, inputs.backbone, label_rows_)),
         trainer_(config, heads_, inputs.backbone),
         start_(load_checkpoint(checkpoint_folder(), identity_, heads_, trainer_.optimizer())),
         log_(inputs.work_folder / "metrics.jsonl", start_) {}
@@ -144,9 +163,16 @@ class Run {
         std::min(plan_.first_batch(step), static_cast<int64_t>(plan_.batches.size()));
     return plan_.positions_before[static_cast<size_t>(batch)];
   }
-  Batch batch_of(const std::vector<int64_t>& samples) const {
-    return make_batch(inputs_.dataset, samples, hidden_, inputs_.backbone, heads_.config.num_heads,
-                      label_rows_);
+  Batch batch_of(const PlannedBatch& planned) {
+    if (planned.pool != loaded_pool_) {
+      pool_.reset();  // before the next one takes as much
+      pool_ = std::make_unique<PositionPool>(
+          inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)], hidden_, recipe_);
+      order_ = shuffled_positions(Random(config_.seed), planned.pool, pool_->size());
+      loaded_pool_ = planned.pool;
+    }
+    return pool_->batch(std::span(order_).subspan(
+        static_cast<size_t>(planned.begin), static_cast<size_t>(planned.end - planned.begin)));
   }
 
   void take_step(int64_t step) {
@@ -187,10 +213,15 @@ class Run {
   std::vector<HeadLoss> validate(int64_t step) {
     std::vector<HeadLoss> heads;
     if (plan_.validation.empty()) return heads;
-    Progress progress("validate", "batches", static_cast<int64_t>(plan_.validation.size()));
+    BatchRecipe recipe = recipe_;
+    recipe.soft_output = at::Tensor();  // the text judges
+    Progress progress("validate", "samples", static_cast<int64_t>(plan_.validation.size()));
     int64_t done = 0;
-    for (const auto& samples : plan_.validation) {
-      trainer_.measure(batch_of(samples), heads);
+    for (const int64_t sample : plan_.validation) {
+      const PositionPool pool(inputs_.dataset, {&sample, 1}, hidden_, recipe);
+      std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
+      std::iota(positions.begin(), positions.end(), 0);
+      trainer_.measure(pool.batch(positions), heads);
       progress.update(++done);
     }
     progress.finish(note_of(trainer_.weighted(heads), heads));
@@ -220,6 +251,10 @@ class Run {
   RunIdentity identity_;
   MedusaHeads heads_;
   std::vector<int32_t> label_rows_;
+  BatchRecipe recipe_;
+  std::unique_ptr<PositionPool> pool_;  // the one that is trained on
+  std::vector<int64_t> order_;          // of its positions
+  int64_t loaded_pool_ = -1;
   HeadTrainer trainer_;
   int64_t start_;  // steps that were done before
   MetricsLog log_;

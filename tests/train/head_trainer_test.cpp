@@ -21,9 +21,12 @@ Trained train_once(const TinyRun& run, HeadOutput output, size_t samples_per_bat
   const auto rows = rows_of_tokens(trained.heads);
   std::vector<Batch> batches;
   const std::vector<int64_t> samples{0, 1, 2, 3};
-  for (size_t i = 0; i < samples.size(); i += samples_per_batch)
-    batches.push_back(make_batch(dataset, {samples.data() + i, samples_per_batch},
-                                 cached_hidden(dataset), run.backbone, config.num_heads, rows));
+  const BatchRecipe recipe = tiny_recipe(run.backbone, config.num_heads, rows);
+  for (size_t i = 0; i < samples.size(); i += samples_per_batch) {
+    const PositionPool pool(dataset, {samples.data() + i, samples_per_batch},
+                            cached_hidden(dataset), recipe);
+    batches.push_back(pool.batch(all_positions(pool)));
+  }
   HeadTrainer trainer(run.config, trained.heads, run.backbone);
   trainer.step(batches, 0.01);
   trained.report = trainer.step(batches, 0.01);

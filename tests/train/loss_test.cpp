@@ -24,12 +24,24 @@ std::vector<int32_t> some_labels(int64_t n, int64_t rows) {
   return labels;
 }
 
+enum class Kind { Hard, Soft };
+constexpr Kind kKinds[] = {Kind::Hard, Kind::Soft};
+
 struct Setting {
-  explicit Setting(at::ScalarType dtype, int64_t n = 30, int64_t rows = 50)
+  explicit Setting(at::ScalarType dtype, Kind kind, int64_t n = 30, int64_t rows = 50)
       : states(normal({n, 16}, 3).to(dtype)),
         output{normal({rows, 16}, 5).to(dtype), at::zeros({rows, 16}, sum_type(dtype))},
-        labels(some_labels(n, rows)),
-        gradient(at::empty_like(states)) {}
+        hard(some_labels(n, rows)),
+        gradient(at::empty_like(states)) {
+    if (kind == Kind::Hard) return;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < 5; ++j) {  // different rows, unequal shares
+        soft_rows.push_back(static_cast<int32_t>((i * 11 + j * 7) % rows));
+        soft_probs.push_back(static_cast<float>(5 - j) / 15.0F);
+      }
+  }
+
+  Labels labels() const { return {hard, soft_rows, soft_probs}; }
 
   static at::ScalarType sum_type(at::ScalarType dtype) {
     return dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -37,30 +49,33 @@ struct Setting {
 
   at::Tensor states;
   HeadOutputWeight output;
-  std::vector<int32_t> labels;
+  std::vector<int32_t> hard, soft_rows;
+  std::vector<float> soft_probs;
   at::Tensor gradient;
 };
 
 constexpr double kScale = 0.03;
 
 TEST(HeadLoss, GradientsAreTheNumericOnes) {
-  Setting at_point(at::kDouble, 9, 12);
-  head_loss(at_point.states, at_point.output, at_point.labels, kScale, 4, at_point.gradient);
-  const auto loss = [&] {
-    return kScale * head_loss(at_point.states, at_point.output, at_point.labels, 0, 4, {}).loss;
-  };
-  for (const auto& [tensor, gradient] :
-       {std::pair(at_point.states, at_point.gradient),
-        std::pair(at_point.output.weight, at_point.output.gradient)}) {
-    auto* values = tensor.data_ptr<double>();
-    for (int64_t i = 0; i < tensor.numel(); ++i) {
-      const double here = values[i], step = 1e-5;
-      values[i] = here + step;
-      const double above = loss();
-      values[i] = here - step;
-      const double below = loss();
-      values[i] = here;
-      ASSERT_NEAR(gradient.const_data_ptr<double>()[i], (above - below) / (2 * step), 1e-8) << i;
+  for (const Kind kind : kKinds) {
+    Setting at_point(at::kDouble, kind, 9, 12);
+    head_loss(at_point.states, at_point.output, at_point.labels(), kScale, 4, at_point.gradient);
+    const auto loss = [&] {
+      return kScale * head_loss(at_point.states, at_point.output, at_point.labels(), 0, 4, {}).loss;
+    };
+    for (const auto& [tensor, gradient] :
+         {std::pair(at_point.states, at_point.gradient),
+          std::pair(at_point.output.weight, at_point.output.gradient)}) {
+      auto* values = tensor.data_ptr<double>();
+      for (int64_t i = 0; i < tensor.numel(); ++i) {
+        const double here = values[i], step = 1e-5;
+        values[i] = here + step;
+        const double above = loss();
+        values[i] = here - step;
+        const double below = loss();
+        values[i] = here;
+        ASSERT_NEAR(gradient.const_data_ptr<double>()[i], (above - below) / (2 * step), 1e-8) << i;
+      }
     }
   }
 }
@@ -76,7 +91,8 @@ TEST(HeadLoss, GradientsOfTheHeadsAreTheNumericOnes) {
         if (tensor->defined()) *tensor = (0.2 * normal(tensor->sizes(), ++seed)).requires_grad_();
     const at::Tensor hidden = normal({5, 64}, 1), roots = normal({5, 64}, 2);
     const HeadOutputWeight output{backbone.lm_head.to(at::kDouble), {}};
-    const std::vector<int32_t> labels{3, 9, kNoLabel, 100, 129};
+    const std::vector<int32_t> tokens{3, 9, kNoLabel, 100, 129};
+    const Labels labels{tokens, {}, {}};
 
     const at::Tensor states = head_state(heads, 0, hidden, roots);
     const at::Tensor gradient = at::empty_like(states.detach());
@@ -103,53 +119,75 @@ TEST(HeadLoss, GradientsOfTheHeadsAreTheNumericOnes) {
 }
 
 TEST(HeadLoss, TheFusedKernelAgreesWithThePlainTwin) {
-  for (const auto& [dtype, tolerance] :
-       {std::pair(at::kFloat, 1e-6), std::pair(at::kBFloat16, 2e-3)}) {
-    Setting fused(dtype), plain(dtype);
-    const HeadLoss a =
-        head_loss(fused.states, fused.output, fused.labels, kScale, 7, fused.gradient);
-    const HeadLoss b =
-        head_loss_plain(plain.states, plain.output, plain.labels, kScale, plain.gradient);
-    EXPECT_NEAR(a.loss, b.loss, 1e-4);
-    EXPECT_EQ(a.num_labels, b.num_labels);
-    EXPECT_EQ(a.num_scored, b.num_scored);
-    EXPECT_EQ(a.top_1, b.top_1);
-    EXPECT_EQ(a.top_5, b.top_5);
-    EXPECT_EQ(a.top_10, b.top_10);
-    EXPECT_TRUE(at::allclose(fused.gradient.to(at::kFloat), plain.gradient.to(at::kFloat), 1e-2,
-                             tolerance));
-    EXPECT_TRUE(at::allclose(fused.output.gradient, plain.output.gradient, 1e-2, tolerance));
-  }
+  for (const Kind kind : kKinds)
+    for (const auto& [dtype, tolerance] :
+         {std::pair(at::kFloat, 1e-6), std::pair(at::kBFloat16, 2e-3)}) {
+      Setting fused(dtype, kind), plain(dtype, kind);
+      const HeadLoss a =
+          head_loss(fused.states, fused.output, fused.labels(), kScale, 7, fused.gradient);
+      const HeadLoss b =
+          head_loss_plain(plain.states, plain.output, plain.labels(), kScale, plain.gradient);
+      EXPECT_NEAR(a.loss, b.loss, 1e-4);
+      EXPECT_EQ(a.num_labels, b.num_labels);
+      EXPECT_EQ(a.num_scored, b.num_scored);
+      EXPECT_EQ(a.top_1, b.top_1);
+      EXPECT_EQ(a.top_5, b.top_5);
+      EXPECT_EQ(a.top_10, b.top_10);
+      EXPECT_TRUE(at::allclose(fused.gradient.to(at::kFloat), plain.gradient.to(at::kFloat), 1e-2,
+                               tolerance));
+      EXPECT_TRUE(at::allclose(fused.output.gradient, plain.output.gradient, 1e-2, tolerance));
+    }
 }
 
 TEST(HeadLoss, ChunksChangeNothing) {
-  Setting whole(at::kFloat), parts(at::kFloat);
-  const HeadLoss a =
-      head_loss(whole.states, whole.output, whole.labels, kScale, 100, whole.gradient);
-  const HeadLoss b = head_loss(parts.states, parts.output, parts.labels, kScale, 4, parts.gradient);
-  EXPECT_NEAR(a.loss, b.loss, 1e-5);
-  EXPECT_EQ(a.top_5, b.top_5);
-  EXPECT_TRUE(at::allclose(whole.gradient, parts.gradient, 1e-5, 1e-7));
-  EXPECT_TRUE(at::allclose(whole.output.gradient, parts.output.gradient, 1e-5, 1e-7));
+  for (const Kind kind : kKinds) {
+    Setting whole(at::kFloat, kind), parts(at::kFloat, kind);
+    const HeadLoss a =
+        head_loss(whole.states, whole.output, whole.labels(), kScale, 100, whole.gradient);
+    const HeadLoss b =
+        head_loss(parts.states, parts.output, parts.labels(), kScale, 4, parts.gradient);
+    EXPECT_NEAR(a.loss, b.loss, 1e-5);
+    EXPECT_EQ(a.top_5, b.top_5);
+    EXPECT_TRUE(at::allclose(whole.gradient, parts.gradient, 1e-5, 1e-7));
+    EXPECT_TRUE(at::allclose(whole.output.gradient, parts.output.gradient, 1e-5, 1e-7));
+  }
 }
 
-TEST(HeadLoss, LabelsThatCannotBeGuessedAreMissesWithoutLoss) {
-  Setting setting(at::kFloat);
-  const HeadLoss all =
-      head_loss(setting.states, setting.output, setting.labels, kScale, 8, setting.gradient);
-  int64_t labels = 0, scored = 0;
-  for (size_t i = 0; i < setting.labels.size(); ++i) {
-    labels += setting.labels[i] >= 0 ? 1 : 0;
-    scored += setting.labels[i] != kNoLabel ? 1 : 0;
-    const float largest = setting.gradient[static_cast<int64_t>(i)].abs().max().item<float>();
-    EXPECT_EQ(largest > 0, setting.labels[i] >= 0) << i;
+TEST(HeadLoss, OnlyPositionsWithALabelCount) {
+  for (const Kind kind : kKinds) {
+    Setting setting(at::kFloat, kind);
+    const HeadLoss all =
+        head_loss(setting.states, setting.output, setting.labels(), kScale, 8, setting.gradient);
+    int64_t labels = 0, scored = 0;
+    for (size_t i = 0; i < setting.hard.size(); ++i) {
+      // A token that the output cannot guess is a miss; its place has a loss only if that is
+      // against the backbone's distribution.
+      const bool known = setting.hard[i] != kNoLabel;
+      const bool has_loss = kind == Kind::Soft ? known : setting.hard[i] >= 0;
+      labels += has_loss ? 1 : 0;
+      scored += known ? 1 : 0;
+      const float largest = setting.gradient[static_cast<int64_t>(i)].abs().max().item<float>();
+      EXPECT_EQ(largest > 0, has_loss) << i;
+    }
+    EXPECT_EQ(all.num_labels, labels);
+    EXPECT_EQ(all.num_scored, scored);
+    EXPECT_DOUBLE_EQ(all.quality().loss, all.loss / static_cast<double>(labels));
+    EXPECT_DOUBLE_EQ(all.quality().top_10,
+                     static_cast<double>(all.top_10) / static_cast<double>(scored));
   }
-  EXPECT_EQ(all.num_labels, labels);
-  EXPECT_EQ(all.num_scored, scored);
-  EXPECT_LT(labels, scored);
-  EXPECT_DOUBLE_EQ(all.quality().loss, all.loss / static_cast<double>(labels));
-  EXPECT_DOUBLE_EQ(all.quality().top_10,
-                   static_cast<double>(all.top_10) / static_cast<double>(scored));
+}
+
+TEST(HeadLoss, ACertainSoftLabelIsAHardOne) {
+  Setting hard(at::kFloat, Kind::Hard), soft(at::kFloat, Kind::Hard);
+  for (int32_t& label : hard.hard) label = std::max(label, 0);
+  soft.hard = hard.hard;
+  soft.soft_rows = hard.hard;
+  soft.soft_probs.assign(hard.hard.size(), 1.0F);
+  const HeadLoss a = head_loss(hard.states, hard.output, hard.labels(), kScale, 8, hard.gradient);
+  const HeadLoss b = head_loss(soft.states, soft.output, soft.labels(), kScale, 8, soft.gradient);
+  EXPECT_EQ(a.loss, b.loss);
+  EXPECT_EQ(a.top_5, b.top_5);
+  EXPECT_TRUE(at::equal(hard.gradient, soft.gradient));
 }
 
 }  // namespace

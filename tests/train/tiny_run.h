@@ -4,7 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "backbone/llama.h"
 #include "base/random.h"
@@ -13,6 +15,7 @@
 #include "tests/backbone/temporary_folder.h"
 #include "tests/backbone/tiny_model.h"
 #include "train/hidden_source.h"
+#include "train/position_pool.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -60,6 +63,23 @@ inline void write_tiny_dataset(const std::filesystem::path& folder, const Weight
   }
 }
 
+/// Hard labels.
+inline BatchRecipe tiny_recipe(const Weights& backbone, int64_t num_heads,
+                               std::span<const int32_t> label_row) {
+  return {.backbone = backbone,
+          .num_heads = num_heads,
+          .label_row = label_row,
+          .embedding_gain = embedding_gain(backbone),
+          .soft_output = {},
+          .chunk = 16};
+}
+
+inline std::vector<int64_t> all_positions(const PositionPool& pool) {
+  std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
+}
+
 /// A run in a folder of its own.
 struct TinyRun {
   explicit TinyRun(bool with_hidden = true, at::ScalarType dtype = at::kFloat)
@@ -67,6 +87,7 @@ struct TinyRun {
     write_tiny_dataset(folder.path() / "dataset", backbone, 48, with_hidden);
     config.epochs = 2;
     config.batch_positions = 200;
+    config.shuffle_positions = 500;
     config.learning_rate = 5e-3;
     config.warmup_steps = 3;
     config.chunk_positions = 64;

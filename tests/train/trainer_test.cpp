@@ -42,8 +42,8 @@ std::string heads_bytes(const TinyRun& run, const std::string& name) {
 TEST(Trainer, TheFirstTenLossesAreTheGoldenOnes) {
   // Made by this test itself (float32, one thread) once the gradients agreed with numeric ones.
   // The first is the untrained heads' loss.
-  const std::vector<double> golden{12.42104, 12.49249, 12.30116, 12.44318, 12.36988,
-                                   12.22431, 11.83981, 11.60230, 11.81276, 11.63975};
+  const std::vector<double> golden{10.97437, 10.94536, 10.95843, 10.78660, 10.82333,
+                                   10.80721, 10.81638, 10.78691, 10.82484, 10.72514};
   TinyRun run;
   run.config.epochs = 3;
   EXPECT_TRUE(run.train("a").complete);
@@ -58,6 +58,8 @@ TEST(Trainer, TheFirstTenLossesAreTheGoldenOnes) {
 
 TEST(Trainer, EveryKindOfHeadsLearns) {
   TinyRun run;
+  // Against the text: the tiny backbone has random weights, and its text other rules than those.
+  run.config.labels = LabelKind::Hard;
   for (const auto& [input_name, input] : EnumNames<HeadInput>::values)
     for (const auto& [output_name, output] : EnumNames<HeadOutput>::values) {
       const std::string name = std::string(input_name) + " " + output_name;

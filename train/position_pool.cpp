@@ -1,0 +1,71 @@
+#include "train/position_pool.h"
+
+#include <ATen/ATen.h>
+
+#include "base/check.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+int64_t num_positions(const DatasetReader& dataset, int64_t sample) {
+  return static_cast<int64_t>(dataset.answer(sample).size()) -
+         1;  // the last token has no successor
+}
+
+PositionPool::PositionPool(const DatasetReader& dataset, std::span<const int64_t> samples,
+                           const HiddenSource& hidden, const BatchRecipe& recipe)
+    : recipe_(recipe) {
+  std::vector<at::Tensor> states;
+  for (const int64_t sample : samples) {
+    const auto answer = dataset.answer(sample);
+    const auto first = static_cast<int64_t>(tokens_.size());
+    const auto length = static_cast<int64_t>(answer.size());
+    for (int64_t i = 0; i + 1 < length; ++i) positions_.push_back({first + i, length - 1 - i});
+    tokens_.insert(tokens_.end(), answer.begin(), answer.end());
+    states.push_back(hidden(sample));
+    MEDUSA_ASSERT(states.back().size(0) == length, sample, length);
+  }
+  hidden_ = at::cat(states);
+  if (recipe.soft_output.defined())
+    soft_ = make_soft_labels(hidden_, recipe.soft_output, recipe.soft_size, recipe.chunk);
+}
+
+void PositionPool::add_labels(int64_t head, const Position& position, Batch& batch) const {
+  const bool ends_before = position.behind < 1 + head;
+  // Where the text ends any row will do: it is not looked at.
+  const int64_t row = ends_before ? position.row : position.row + 1 + head;
+  if (ends_before) {
+    batch.labels.push_back(kNoLabel);
+  } else {
+    const int32_t label = recipe_.label_row[static_cast<size_t>(tokens_[static_cast<size_t>(row)])];
+    batch.labels.push_back(label < 0 ? kLabelNotKept : label);
+  }
+  if (soft_.size == 0) return;
+  const auto rows = soft_.rows_of(row);
+  const auto probs = soft_.probs_of(row);
+  batch.soft_rows.insert(batch.soft_rows.end(), rows.begin(), rows.end());
+  batch.soft_probs.insert(batch.soft_probs.end(), probs.begin(), probs.end());
+}
+
+Batch PositionPool::batch(std::span<const int64_t> positions) const {
+  Batch batch;
+  batch.num_heads = recipe_.num_heads;
+  batch.soft_size = soft_.size;
+  std::vector<int64_t> rows;
+  std::vector<TokenId> roots;
+  for (const int64_t position : positions) {
+    rows.push_back(positions_[static_cast<size_t>(position)].row);
+    roots.push_back(tokens_[static_cast<size_t>(rows.back())]);
+  }
+  for (int64_t head = 0; head < recipe_.num_heads; ++head)
+    for (const int64_t position : positions)
+      add_labels(head, positions_[static_cast<size_t>(position)], batch);
+  const at::Tensor& embedding = recipe_.backbone.embedding;
+  batch.hidden = hidden_.index_select(0, at::tensor(rows, at::kLong))
+                     .to(embedding.device(), embedding.scalar_type());
+  batch.embeddings = root_embeddings(recipe_.backbone, recipe_.embedding_gain,
+                                     at::tensor(roots, at::kInt).to(embedding.device()));
+  return batch;
+}
+
+}  // namespace medusa
