@@ -50,9 +50,12 @@ std::string accuracy_plot(const TrainingCurve& curve, double width, double heigh
 }
 
 std::string curves(const TrainingCurve& curve) {
+  const std::string_view loss_caption =
+      "Line: training batches, against their labels (soft ones: the model's own distribution). "
+      "Circles: validation text, against its tokens.";
   const std::string_view caption = "Line: training batches. Circles: validation text.";
   return "<div class=\"pair\">\n" +
-         figure("Loss", loss_plot(curve, 490, 300), loss_plot(curve, 330, 250), caption) +
+         figure("Loss", loss_plot(curve, 490, 300), loss_plot(curve, 330, 250), loss_caption) +
          figure("Accuracy of the first guess", accuracy_plot(curve, 490, 300),
                 accuracy_plot(curve, 330, 270), caption) +
          "</div>\n";
