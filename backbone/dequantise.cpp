@@ -1,10 +1,11 @@
 #include "backbone/dequantise.h"
 
 #include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
 
 #include <cstring>
 
+#include "backbone/stored_numbers.h"
+#include "backbone/superblocks.h"
 #include "base/check.h"
 
 namespace medusa {
@@ -12,20 +13,11 @@ namespace {
 
 constexpr int kBlock = 32;
 
-template <typename T>
-T load(const uint8_t* at) {  // the file is little-endian, as every machine LibTorch runs on
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-float half(const uint8_t* at) { return c10::Half(load<uint16_t>(at), c10::Half::from_bits()); }
-
 // One block each: bytes in, 32 numbers out. The 4-bit types keep number j in the low half of byte
 // j and number j + 16 in the high half.
 
 void q4_0(const uint8_t* block, float* out) {  // scale, 16 bytes
-  const float scale = half(block);
+  const float scale = stored_half(block);
   for (int j = 0; j < kBlock / 2; ++j) {
     const int byte = block[2 + j];
     out[j] = scale * static_cast<float>((byte & 15) - 8);
@@ -34,7 +26,7 @@ void q4_0(const uint8_t* block, float* out) {  // scale, 16 bytes
 }
 
 void q4_1(const uint8_t* block, float* out) {  // scale, minimum, 16 bytes
-  const float scale = half(block), minimum = half(block + 2);
+  const float scale = stored_half(block), minimum = stored_half(block + 2);
   for (int j = 0; j < kBlock / 2; ++j) {
     const int byte = block[4 + j];
     out[j] = scale * static_cast<float>(byte & 15) + minimum;
@@ -49,29 +41,37 @@ int five_bits(uint32_t high, const uint8_t* bytes, int j) {
 }
 
 void q5_0(const uint8_t* block, float* out) {  // scale, 32 high bits, 16 bytes
-  const float scale = half(block);
-  const auto high = load<uint32_t>(block + 2);
+  const float scale = stored_half(block);
+  const auto high = load_stored<uint32_t>(block + 2);
   for (int j = 0; j < kBlock; ++j)
     out[j] = scale * static_cast<float>(five_bits(high, block + 6, j) - 16);
 }
 
 void q5_1(const uint8_t* block, float* out) {  // scale, minimum, 32 high bits, 16 bytes
-  const float scale = half(block), minimum = half(block + 2);
-  const auto high = load<uint32_t>(block + 4);
+  const float scale = stored_half(block), minimum = stored_half(block + 2);
+  const auto high = load_stored<uint32_t>(block + 4);
   for (int j = 0; j < kBlock; ++j)
     out[j] = scale * static_cast<float>(five_bits(high, block + 8, j)) + minimum;
 }
 
 void q8_0(const uint8_t* block, float* out) {  // scale, 32 signed bytes
-  const float scale = half(block);
+  const float scale = stored_half(block);
   for (int j = 0; j < kBlock; ++j)
     out[j] = scale * static_cast<float>(static_cast<int8_t>(block[2 + j]));
 }
 
-void f16(const uint8_t* block, float* out) { *out = half(block); }
+void iq4_nl(const uint8_t* block, float* out) {  // scale, 16 bytes
+  const float scale = stored_half(block);
+  for (int j = 0; j < kBlock / 2; ++j) {
+    out[j] = scale * static_cast<float>(kUnevenLevels[block[2 + j] & 15]);
+    out[j + kBlock / 2] = scale * static_cast<float>(kUnevenLevels[block[2 + j] >> 4]);
+  }
+}
+
+void f16(const uint8_t* block, float* out) { *out = stored_half(block); }
 
 void bf16(const uint8_t* block, float* out) {
-  *out = c10::BFloat16(load<uint16_t>(block), c10::BFloat16::from_bits());
+  *out = c10::BFloat16(load_stored<uint16_t>(block), c10::BFloat16::from_bits());
 }
 
 using Decode = void (*)(const uint8_t* block, float* out);
@@ -92,6 +92,20 @@ Decode find_decode(GgmlType type) {
       return q5_1;
     case GgmlType::Q8_0:
       return q8_0;
+    case GgmlType::Q2_K:
+      return q2_k;
+    case GgmlType::Q3_K:
+      return q3_k;
+    case GgmlType::Q4_K:
+      return q4_k;
+    case GgmlType::Q5_K:
+      return q5_k;
+    case GgmlType::Q6_K:
+      return q6_k;
+    case GgmlType::IQ4_NL:
+      return iq4_nl;
+    case GgmlType::IQ4_XS:
+      return iq4_xs;
     default:
       return nullptr;
   }

@@ -1,5 +1,6 @@
 // Turns the stored numbers of a model file into float32: the plain types and the common block
-// types of GGUF. A block is 32 numbers that share a scale, and perhaps a minimum.
+// types of GGUF. A block is 32 numbers that share a scale, and perhaps a minimum; the "K" types
+// have blocks of 256 (superblocks.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace medusa {
 
-/// F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0.
+/// F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL and IQ4_XS.
 bool can_dequantise(GgmlType type);
 
 /// @param blocks  whole blocks of a type that can_dequantise() knows; any alignment.

@@ -29,7 +29,7 @@ Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
     weights_.layers.clear();  // the packed copies replace them
     return;
   }
-  rope_ = make_rope_table(c.context, c.head_size, c.rope_base, device());
+  rope_ = make_rope_table(c, device());
   for (const LayerWeights& layer : weights_.layers)
     layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
                        Linear(layer.gate_up, kernels), Linear(layer.down, kernels)});
@@ -75,8 +75,8 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache) {
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(l)];
     const Products& product = layers_[static_cast<size_t>(l)];
 
-    const at::Tensor qkv =
-        product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(dtype()));
+    at::Tensor qkv = product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(dtype()));
+    if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias;
     const auto parts = qkv.split_with_sizes({query_size, kv_size, kv_size}, -1);
     const at::Tensor query = apply_rope(parts[0].reshape({n, c.num_heads, -1}), at_position, rope_);
     const at::Tensor key =

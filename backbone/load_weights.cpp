@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "backbone/architecture.h"
 #include "backbone/dequantise.h"
 #include "backbone/model_files.h"
 #include "backbone/tensor_check.h"
@@ -35,6 +36,9 @@ constexpr Name kAttentionNorm{"model.layers.{}.input_layernorm.weight", "blk.{}.
 constexpr Name kQuery{"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"};
 constexpr Name kKey{"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"};
 constexpr Name kValue{"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"};
+constexpr Name kQueryBias{"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"};
+constexpr Name kKeyBias{"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"};
+constexpr Name kValueBias{"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"};
 constexpr Name kOutput{"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"};
 constexpr Name kMlpNorm{"model.layers.{}.post_attention_layernorm.weight",
                         "blk.{}.ffn_norm.weight"};
@@ -42,8 +46,8 @@ constexpr Name kGate{"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.we
 constexpr Name kUp{"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"};
 constexpr Name kDown{"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"};
 
-/// GGUF turns dimensions 2i and 2i + 1 of a head together, Hugging Face i and i + D/2; the files
-/// differ in the order of a head's rows, so that both mean the same.
+/// In a Llama's GGUF dimensions 2i and 2i + 1 of a head turn together, in Hugging Face's files i
+/// and i + D/2; the files differ in the order of a head's rows, so that both mean the same.
 /// @returns  the Hugging Face row of a GGUF row.
 int64_t unpermuted_row(int64_t row, int64_t head_size) {
   const int64_t head = row / head_size, inside = row % head_size;
@@ -137,7 +141,8 @@ at::Tensor Loader::vector(const Name& name, int64_t layer, int64_t size) {
 
 void Loader::fill(const Name& name, int64_t layer, at::Tensor out, bool rotary) {
   const StoredTensor& stored = take(name_of(name, layer), out.sizes());
-  const bool permuted = rotary && files_.layout == ModelLayout::Gguf;
+  const bool permuted = rotary && files_.layout == ModelLayout::Gguf &&
+                        find_architecture(files_.config.architecture)->gguf_turns_neighbours;
   convert_rows(stored, out, permuted ? files_.config.head_size : 0);
 }
 
@@ -159,6 +164,9 @@ LayerWeights Loader::layer(int64_t index) {
   fill(kKey, index, qkv.narrow(0, queries, keys), true);
   fill(kValue, index, qkv.narrow(0, queries + keys, keys), false);
   weights.qkv = qkv.to(device_);
+  if (config.qkv_bias)
+    weights.qkv_bias = at::cat({vector(kQueryBias, index, queries), vector(kKeyBias, index, keys),
+                                vector(kValueBias, index, keys)});
   weights.output = matrix(kOutput, index, hidden, queries);
   weights.mlp_norm = vector(kMlpNorm, index, hidden);
   at::Tensor gate_up = at::empty({2 * mlp, hidden}, dtype_);
@@ -188,16 +196,17 @@ at::Tensor Loader::lm_head(const at::Tensor& embedding) {
 }
 
 /// Old Hugging Face files carry the rotary frequencies, which follow from the settings: ignored.
+/// GGUF's factors of a stretched rotary embedding were read with the settings.
 /// @returns  how many tensors were ignored.
 int64_t Loader::check_nothing_left() {
   int64_t ignored = 0;
   for (const auto& [name, stored] : files_.tensors) {
-    if (taken_.contains(name)) continue;
+    if (taken_.contains(name) || name == kGgufRopeFactors) continue;
     if (!name.ends_with(".rotary_emb.inv_freq"))
-      throw UserError(
-          fmt::format("{}: has a tensor '{}' of shape {}, which no part of a llama "
-                      "model uses; use weights and settings of the same model",
-                      stored.file.string(), name, shape_text(stored.shape)));
+      throw UserError(fmt::format(
+          "{}: has a tensor '{}' of shape {}, which no part of a {} model uses; use "
+          "weights and settings of the same model",
+          stored.file.string(), name, shape_text(stored.shape), files_.config.architecture));
     ++ignored;
   }
   return ignored;

@@ -27,8 +27,8 @@ ModelFiles open_gguf(const fs::path& path) {
   for (const GgufTensor& tensor : file->tensors()) {
     if (!can_dequantise(tensor.type))
       throw UserError(fmt::format(
-          "{}: tensor '{}' is {}, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1 or Q8_0; use a "
-          "file with one of these quantisations",
+          "{}: tensor '{}' is {}, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to "
+          "Q6_K, IQ4_NL or IQ4_XS; use a file with one of these quantisations",
           path.string(), tensor.name, ggml_type_info(tensor.type).name));
     files.tensors[std::string(tensor.name)] = {
         path,

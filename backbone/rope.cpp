@@ -4,12 +4,14 @@
 
 namespace medusa {
 
-RopeTable make_rope_table(int64_t positions, int64_t head_size, double base, at::Device device) {
+RopeTable make_rope_table(const ModelConfig& config, at::Device device) {
+  const int64_t size = config.head_size;
   // In float32 throughout, as the models were trained: a table in double would differ from theirs.
-  const at::Tensor i = at::arange(0, head_size, 2, at::kFloat);  // [D / 2]
-  const at::Tensor inverse = 1.0 / at::pow(at::scalar_tensor(base, at::kFloat), i / head_size);
+  const at::Tensor i = at::arange(0, size, 2, at::kFloat);  // [D / 2]
+  at::Tensor inverse = 1.0 / at::pow(at::scalar_tensor(config.rope_base, at::kFloat), i / size);
+  if (!config.rope_factors.empty()) inverse = inverse / at::tensor(config.rope_factors, at::kFloat);
   const at::Tensor angle =
-      at::outer(at::arange(positions, at::kFloat), inverse);  // [positions, D / 2]
+      at::outer(at::arange(config.context, at::kFloat), inverse);  // [positions, D / 2]
   return {angle.cos().to(device), angle.sin().to(device)};
 }
 

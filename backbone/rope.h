@@ -4,16 +4,17 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
+#include "backbone/model_config.h"
 
 namespace medusa {
 
-/// Cosines and sines of position · base^(-2i/D).
+/// Cosines and sines of position · base^(-2i/D) / factor i.
 struct RopeTable {
   at::Tensor cos, sin;  // [positions, D / 2] float32
 };
 
-RopeTable make_rope_table(int64_t positions, int64_t head_size, double base, at::Device device);
+/// @returns  for every position of the model's context.
+RopeTable make_rope_table(const ModelConfig& config, at::Device device);
 
 /// @param x          [N, heads, D] float32.
 /// @param positions  [N] int64, on x's device.

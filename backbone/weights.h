@@ -16,6 +16,7 @@ namespace medusa {
 struct LayerWeights {
   at::Tensor attention_norm;  // [H] float32
   at::Tensor qkv;             // [(A + 2G) D, H]: query rows, then key rows, then value rows
+  at::Tensor qkv_bias;        // [(A + 2G) D] float32; undefined where the model has none
   at::Tensor output;          // [H, A D]
   at::Tensor mlp_norm;        // [H] float32
   at::Tensor gate_up;         // [2 I, H]: gate rows, then up rows

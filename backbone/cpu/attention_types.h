@@ -32,7 +32,8 @@ struct AttentionTile {
 struct AttentionLayer {
   int64_t num_heads = 0, num_kv_heads = 0, head_size = 0;  // head_size: a multiple of 32
   const AttentionRow* rows = nullptr;                      // [N]
-  const float* cos = nullptr;                              // [positions, D / 2]
+  const float* qkv_bias = nullptr;  // [pairs][32] in the product's order; nullptr: none
+  const float* cos = nullptr;       // [positions, D / 2]
   const float* sin = nullptr;
   void* query = nullptr;             // Numbers [G][query_rows][D]; row n's heads at n · A/G + head
   int64_t query_rows = 0;            // at least N · A/G + 15

@@ -23,8 +23,14 @@ float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.da
 /// One layer's weights, packed.
 struct PackedLayer {
   at::Tensor attention_norm, mlp_norm;  // [H] float32
+  at::Tensor qkv_bias;                  // in the order of qkv's outputs, or undefined
   TileWeight qkv, output, gate_up, down;
 };
+
+at::Tensor in_order(const at::Tensor& bias, const std::vector<int64_t>& order) {
+  if (!bias.defined()) return {};
+  return bias.index_select(0, at::tensor(order, at::kLong)).contiguous();
+}
 
 }  // namespace
 
@@ -75,15 +81,16 @@ FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
       team_(shared_team()),
       embedding_(weights.embedding.contiguous()),
       final_norm_(weights.final_norm.contiguous()),
-      rope_(make_rope_table(config_.context, config_.head_size, config_.rope_base, at::kCPU)),
+      rope_(make_rope_table(config_, at::kCPU)),
       lm_head_(weights.lm_head) {
   const auto order_qkv =
       qkv_order(config_.num_heads + config_.num_kv_heads, config_.num_kv_heads, config_.head_size);
   const auto order_mlp = gate_up_order(config_.mlp_size);
   for (const LayerWeights& layer : weights.layers)
     layers_.push_back({layer.attention_norm.contiguous(), layer.mlp_norm.contiguous(),
-                       TileWeight(layer.qkv, order_qkv), TileWeight(layer.output),
-                       TileWeight(layer.gate_up, order_mlp), TileWeight(layer.down)});
+                       in_order(layer.qkv_bias, order_qkv), TileWeight(layer.qkv, order_qkv),
+                       TileWeight(layer.output), TileWeight(layer.gate_up, order_mlp),
+                       TileWeight(layer.down)});
 }
 
 void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
@@ -141,6 +148,7 @@ void FusedLlama::Impl::run_layer(size_t layer, int thread) {
   AttentionLayer attention = attention_;
   attention.keys += static_cast<int64_t>(layer) * layer_stride_;
   attention.values += static_cast<int64_t>(layer) * layer_stride_;
+  if (weights.qkv_bias.defined()) attention.qkv_bias = floats(weights.qkv_bias);
   float* residual = buffers_.residual.data<float>();
   const Range rows = share(num_rows_, thread);
 

@@ -79,6 +79,11 @@ void product_qkv(const TileWeightView& weight, const void* rows, int64_t num_row
   const int64_t first_key = layer.num_heads, first_value = first_key + layer.num_kv_heads;
   for_each_pair<Engine>(weight, rows, num_rows, pairs,
                         [&](int64_t pair, int64_t n, __m512 low, __m512 high) {
+                          if (layer.qkv_bias != nullptr) {
+                            const float* bias = layer.qkv_bias + pair * kPairOutputs;
+                            low = _mm512_add_ps(low, _mm512_loadu_ps(bias));
+                            high = _mm512_add_ps(high, _mm512_loadu_ps(bias + kLanes));
+                          }
                           const AttentionRow& row = layer.rows[n];
                           const int64_t head = pair / per_head, block = pair % per_head;
                           if (head >= first_value) {

@@ -21,6 +21,14 @@ ModelConfig straddling_config() {
   return config;
 }
 
+ModelConfig biased_config() {
+  ModelConfig config = straddling_config();
+  config.qkv_bias = true;
+  config.rope_factors = std::vector<double>(32, 1.0);
+  for (size_t i = 20; i < 32; ++i) config.rope_factors[i] = 8.0;
+  return config;
+}
+
 struct Tree {
   std::vector<TokenId> tokens;
   std::vector<int32_t> parents;
@@ -109,7 +117,7 @@ class Runner {
 using FusedLlamaTest = CpuEngines;
 
 TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
-  for (const ModelConfig& config : {tiny_config(), straddling_config()})
+  for (const ModelConfig& config : {tiny_config(), straddling_config(), biased_config()})
     for (const CpuKernels* kernels : runnable_kernels()) {
       const Weights weights = tiny_weights(1, config, at::kBFloat16);
       Llama plain(weights, Kernels::Plain);
@@ -133,7 +141,7 @@ TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
 }
 
 TEST_F(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
-  for (const ModelConfig& config : {tiny_config(), straddling_config()})
+  for (const ModelConfig& config : {tiny_config(), straddling_config(), biased_config()})
     for (const CpuKernels* kernels : runnable_kernels()) {
       Runner runner(tiny_weights(2, config, at::kBFloat16), *kernels);
       for (const int64_t start : {0, 5, 31, 32, 300}) {

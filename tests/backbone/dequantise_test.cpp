@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "base/fingerprint.h"
 
 namespace medusa {
 namespace {
@@ -88,19 +88,45 @@ TEST(Dequantise, Q8_0IsScaleTimesSignedByte) {
 TEST(Dequantise, AgreesBitForBitWithTheGgufPackage) {
   const auto golden =
       nlohmann::json::parse(read_file(MEDUSA_SOURCE_DIR "/tests/golden/dequantise.json"));
-  for (const GgmlType type : {GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::Q4_0,
-                              GgmlType::Q4_1, GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0}) {
+  for (const GgmlType type :
+       {GgmlType::F32, GgmlType::F16, GgmlType::BF16, GgmlType::Q4_0, GgmlType::Q4_1,
+        GgmlType::Q5_0, GgmlType::Q5_1, GgmlType::Q8_0, GgmlType::Q2_K, GgmlType::Q3_K,
+        GgmlType::Q4_K, GgmlType::Q5_K, GgmlType::Q6_K, GgmlType::IQ4_NL, GgmlType::IQ4_XS}) {
     const std::string name(ggml_type_info(type).name);
-    const auto numbers = decode(type, from_hex(golden.at(name).at("blocks")));
-    const auto expected = from_hex(golden.at(name).at("numbers"));
-    ASSERT_EQ(numbers.size() * sizeof(float), expected.size()) << name;
-    EXPECT_EQ(std::memcmp(numbers.data(), expected.data(), expected.size()), 0) << name;
+    SCOPED_TRACE(name);
+    const auto& expected = golden.at(name);
+    const auto numbers = decode(type, from_hex(expected.at("blocks")));
+    const std::string bits(reinterpret_cast<const char*>(numbers.data()),
+                           numbers.size() * sizeof(float));
+    if (expected.contains("sha256")) {
+      EXPECT_EQ(fingerprint_text(bits), "sha256:" + expected.at("sha256").get<std::string>());
+    } else {
+      const auto wanted = from_hex(expected.at("numbers"));
+      EXPECT_EQ(bits, std::string(wanted.begin(), wanted.end()));
+    }
   }
+}
+
+TEST(Dequantise, Q4_KHasAScaleAndAMinimumForEach32) {
+  std::vector<uint8_t> block(144, 0x00);
+  block[1] = 0x38;            // scale 0.5
+  block[3] = 0x40;            // minimum 2.0
+  block[4 + 1] = 3;           // scale of numbers 32 to 63
+  block[4 + 5] = 1;           // their minimum
+  block[4 + 3] = 2 << 6;      // two highest bits of the scale of numbers 224 to 255: 32
+  block[4 + 11] = 5;          // and its four lowest
+  block[16 + 31] = 0x70;      // number 31: 0, number 63: 7
+  block[16 + 96 + 2] = 0x10;  // number 226: 1
+  std::vector<float> expected(256, 0.0f);
+  for (size_t i = 32; i < 64; ++i) expected[i] = -2.0f;
+  expected[63] = 0.5f * 3 * 7 - 2.0f;
+  expected[226] = 0.5f * 37;
+  EXPECT_EQ(decode(GgmlType::Q4_K, block), expected);
 }
 
 TEST(Dequantise, KnowsWhatItCannotDo) {
   EXPECT_TRUE(can_dequantise(GgmlType::Q4_1));
-  EXPECT_FALSE(can_dequantise(GgmlType::Q4_K));
+  EXPECT_FALSE(can_dequantise(GgmlType::IQ2_XXS));
   EXPECT_FALSE(can_dequantise(GgmlType::F64));
   std::vector<float> out(31);
   EXPECT_THROW(dequantise(GgmlType::Q8_0, std::vector<uint8_t>(34), out), std::logic_error);

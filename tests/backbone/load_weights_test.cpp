@@ -242,7 +242,8 @@ TEST_F(LoadWeightsTest, RejectsNumbersItCannotRead) {
               tensor.type = GgmlType::I32;
             })),
             "<>/a.gguf: tensor 'blk.0.ffn_norm.weight' is I32, expected F32, F16, BF16, Q4_0, "
-            "Q4_1, Q5_0, Q5_1 or Q8_0; use a file with one of these quantisations");
+            "Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL or IQ4_XS; use a file with one of these "
+            "quantisations");
   EXPECT_EQ(error(changed_folder([](Entries& e, json&) { e["model.norm.weight"].dtype = "I32"; })),
             "<>/model.safetensors: tensor 'model.norm.weight' is I32, expected F32, F16 or BF16; "
             "use a model saved in one of these types");

@@ -133,8 +133,9 @@ TEST_F(ModelConfigTest, RejectsMissingMistypedAndImpossibleValues) {
   expect("hidden_size", 50,
          "the hidden size 50 is not a multiple of the 6 attention heads, and no head size is "
          "given");
-  expect("head_dim", 7,
-         "the head size is 7, expected an even number: the rotary embedding turns pairs");
+  expect(
+      "head_dim", 7,
+      "the head size is 7, expected an even number up to 4096: the rotary embedding turns pairs");
   expect("rms_norm_eps", 0, "the norm's epsilon is 0, expected a small positive number");
   expect("rope_theta", 1, "the rotary base is 1, expected a number above 1");
   expect("eos_token_id", 100, "the end token is 100, expected an id below the vocabulary size 100");
@@ -144,23 +145,23 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
   const auto expect = [&](const char* key, const json& value, const std::string& message) {
     EXPECT_EQ(error_with(key, value), "<>/config.json: " + message + kHfRemedy);
   };
-  expect("model_type", "gpt2",
-         "'model_type' is 'gpt2', expected llama, the only architecture that medusa runs");
+  expect("model_type", "gpt2", "'model_type' is 'gpt2', expected llama, mistral or qwen2");
   expect(
       "architectures", {"LlamaForSequenceClassification"},
       "'architectures' is [\"LlamaForSequenceClassification\"], expected [\"LlamaForCausalLM\"]");
   expect("rope_scaling", {{"rope_type", "llama3"}, {"factor", 8.0}},
-         "'rope_scaling' asks for 'llama3', a stretched rotary embedding that medusa does not run, "
-         "expected none");
-  expect("rope_scaling", {{"type", "linear"}, {"factor", 2.0}},
-         "'rope_scaling' asks for 'linear', a stretched rotary embedding that medusa does not run, "
-         "expected none");
+         "the rotary embedding's 'low_freq_factor' is missing, expected a number");
+  expect("rope_scaling", {{"type", "linear"}, {"factor", "2"}},
+         "the rotary embedding's 'factor' is \"2\", expected a number");
+  expect("rope_scaling", {{"type", "linear"}, {"factor", -2.0}},
+         "a factor of the rotary embedding is -2, expected a positive number");
   expect("rope_parameters", {{"rope_type", "yarn"}},
          "'rope_parameters' asks for 'yarn', a stretched rotary embedding that medusa does not "
-         "run, expected none");
+         "run, expected llama3, linear or none");
   expect("attention_bias", true,
-         "'attention_bias' is true, expected false: medusa runs layers without bias");
-  expect("mlp_bias", true, "'mlp_bias' is true, expected false: medusa runs layers without bias");
+         "'attention_bias' is true, expected false: medusa runs such layers without bias");
+  expect("mlp_bias", true,
+         "'mlp_bias' is true, expected false: medusa runs such layers without bias");
   expect("hidden_act", "gelu", "'hidden_act' is 'gelu', expected silu");
 }
 
@@ -184,16 +185,14 @@ TEST_F(ModelConfigTest, ReadsGgufMetadata) {
 TEST_F(ModelConfigTest, RejectsGgufMetadataThatIsNotRun) {
   const std::string where = "<>/a.gguf: ", remedy = "; use another model";
   GgufBuilder builder = tiny_gguf();
-  builder.set("general.architecture", "qwen2");
-  EXPECT_EQ(error(builder), where +
-                                "'general.architecture' is 'qwen2', expected llama, the only "
-                                "architecture that medusa runs" +
-                                remedy);
+  builder.set("general.architecture", "mistral");
+  EXPECT_EQ(error(builder),
+            where + "'general.architecture' is 'mistral', expected llama or qwen2" + remedy);
   builder = tiny_gguf();
   builder.set("llama.rope.scaling.type", "yarn");
   EXPECT_EQ(error(builder), where +
                                 "a stretched rotary embedding (scaling 'yarn') that medusa does "
-                                "not run, expected none" +
+                                "not run, expected linear, a tensor 'rope_freqs.weight' or none" +
                                 remedy);
   builder = tiny_gguf();
   builder.set("llama.expert_count", 8u);

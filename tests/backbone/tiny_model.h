@@ -51,6 +51,8 @@ inline Weights tiny_weights(uint64_t seed, const ModelConfig& config = tiny_conf
     LayerWeights layer;
     layer.attention_norm = norm();
     layer.qkv = matrix(query + 2 * config.num_kv_heads * config.head_size, hidden);
+    if (config.qkv_bias)
+      layer.qkv_bias = 0.5 * at::randn({layer.qkv.size(0)}, generator, at::kFloat);
     layer.output = matrix(hidden, query);
     layer.mlp_norm = norm();
     layer.gate_up = matrix(2 * config.mlp_size, hidden);

@@ -1,0 +1,36 @@
+#include "backbone/architecture.h"
+
+#include <array>
+#include <vector>
+
+namespace medusa {
+namespace {
+
+constexpr std::array kArchitectures = {
+    Architecture{.name = "llama", .class_name = "LlamaForCausalLM", .gguf_turns_neighbours = true},
+    // Without a sliding window a Llama; GGUF files call it one.
+    Architecture{.name = "mistral", .class_name = "MistralForCausalLM", .in_gguf = false},
+    Architecture{.name = "qwen2", .class_name = "Qwen2ForCausalLM", .qkv_bias = true},
+};
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+const Architecture* find_architecture(std::string_view name) {
+  for (const Architecture& architecture : kArchitectures)
+    if (architecture.name == name) return &architecture;
+  return nullptr;
+}
+
+std::string architecture_names(bool in_gguf) {
+  std::vector<std::string_view> names;
+  for (const Architecture& architecture : kArchitectures)
+    if (architecture.in_gguf || !in_gguf) names.push_back(architecture.name);
+  std::string text(names[0]);
+  for (size_t i = 1; i < names.size(); ++i)
+    text.append(i + 1 == names.size() ? " or " : ", ").append(names[i]);
+  return text;
+}
+
+}  // namespace medusa

@@ -1,0 +1,77 @@
+// What both readers of a model's settings ask of them. Only hf_config.cpp and gguf_config.cpp.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "backbone/architecture.h"
+#include "backbone/model_config.h"
+
+namespace medusa {
+
+inline constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
+inline constexpr int64_t kMaxHeadSize = 4096;
+
+/// What no model can have, whichever file said it.
+/// @param fail  called with what was found and what was expected; does not return.
+template <typename Fail>
+void check_values(const ModelConfig& config, const Fail& fail) {
+  const std::pair<const char*, int64_t> sizes[] = {
+      {"number of layers", config.num_layers},
+      {"hidden size", config.hidden_size},
+      {"number of attention heads", config.num_heads},
+      {"number of key/value heads", config.num_kv_heads},
+      {"head size", config.head_size},
+      {"feed-forward size", config.mlp_size},
+      {"vocabulary size", config.vocab_size},
+      {"context length", config.context}};
+  for (const auto& [name, value] : sizes)
+    if (value < 1 || value > kMaxSize)
+      fail(fmt::format("the {} is {}, expected 1 to {}", name, value, kMaxSize));
+  if (config.num_heads % config.num_kv_heads != 0)
+    fail(
+        fmt::format("{} attention heads do not share {} key/value heads evenly, expected a "
+                    "multiple",
+                    config.num_heads, config.num_kv_heads));
+  if (config.head_size % 2 != 0 || config.head_size > kMaxHeadSize)
+    fail(
+        fmt::format("the head size is {}, expected an even number up to {}: the rotary embedding "
+                    "turns pairs",
+                    config.head_size, kMaxHeadSize));
+  if (!(config.norm_epsilon > 0 && config.norm_epsilon < 1))
+    fail(fmt::format("the norm's epsilon is {}, expected a small positive number",
+                     config.norm_epsilon));
+  if (!(config.rope_base > 1 && std::isfinite(config.rope_base)))
+    fail(fmt::format("the rotary base is {}, expected a number above 1", config.rope_base));
+  for (const TokenId id : config.eos)
+    if (id < 0 || id >= config.vocab_size)
+      fail(fmt::format("the end token is {}, expected an id below the vocabulary size {}", id,
+                       config.vocab_size));
+}
+
+/// H / A, for files that do not say the head size. An unusable A is left to check_values.
+template <typename Fail>
+int64_t even_share(const ModelConfig& config, const Fail& fail) {
+  if (config.num_heads < 1) return 1;
+  if (config.hidden_size % config.num_heads != 0)
+    fail(
+        fmt::format("the hidden size {} is not a multiple of the {} attention heads, and no head "
+                    "size is given",
+                    config.hidden_size, config.num_heads));
+  return config.hidden_size / config.num_heads;
+}
+
+/// Of the rotary embedding, which are read last: their number is the head size's.
+template <typename Fail>
+void check_factors(const ModelConfig& config, const Fail& fail) {
+  for (const double factor : config.rope_factors)
+    if (!(factor > 0 && std::isfinite(factor)))
+      fail(fmt::format("a factor of the rotary embedding is {}, expected a positive number",
+                       factor));
+}
+
+}  // namespace medusa

@@ -1,0 +1,93 @@
+"""Writes tests/golden/architectures.json: a tiny model of every architecture and every rotary
+stretching that medusa runs, its weights filled by a rule that tests/backbone/seeded_fill.h repeats,
+and some of the logits that transformers computes with them, for architecture_test.cpp.
+
+Development only. Needs: pip install torch==2.11.0 transformers==5.23.0
+Run:   python tools/dev/make_architecture_golden.py
+"""
+
+import importlib.metadata
+import json
+import pathlib
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+OUTPUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "architectures.json"
+NUM_TOKENS = 48
+MASK = (1 << 64) - 1
+
+SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 130,
+         "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+         "hidden_act": "silu", "eos_token_id": 1, "tie_word_embeddings": True}
+LLAMA = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], **SIZES}
+MODELS = {
+    "llama": LLAMA,
+    "llama, own output, wide heads": {**LLAMA, "tie_word_embeddings": False, "head_dim": 32},
+    "llama, linear": {**LLAMA, "rope_scaling": {"rope_type": "linear", "factor": 4.0}},
+    "llama 3": {**LLAMA, "rope_scaling": {
+        "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 16}},
+    "mistral": {**SIZES, "model_type": "mistral", "architectures": ["MistralForCausalLM"],
+                "sliding_window": None, "head_dim": 16},
+    "qwen2": {**SIZES, "model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"],
+              "use_sliding_window": False, "rope_theta": 1000000.0},
+}
+
+
+def mix(x: int) -> int:
+    """The finaliser of splitmix64."""
+    x = (x + 0x9E3779B97F4A7C15) & MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
+    return x ^ (x >> 31)
+
+
+def seed_of(name: str) -> int:
+    """FNV-1a."""
+    seed = 0xCBF29CE484222325
+    for byte in name.encode():
+        seed = ((seed ^ byte) * 0x100000001B3) & MASK
+    return seed
+
+
+def fill(name: str, shape: torch.Size) -> torch.Tensor:
+    """Uniform around 1 for norms, around 0 for all else, as wide as keeps activations in size."""
+    seed = seed_of(name)
+    count = shape.numel()
+    noise = torch.tensor([2 * (mix((seed + i) & MASK) >> 40) / 2**24 - 1 for i in range(count)],
+                         dtype=torch.float64)
+    if "norm" in name:
+        noise = 1 + 0.2 * noise
+    elif len(shape) == 1:
+        noise = 0.5 * noise
+    elif "embed" not in name:
+        noise = noise * (3 / shape[1]) ** 0.5
+    return noise.to(torch.float32).reshape(shape)
+
+
+def main() -> None:
+    golden = {"made_by": "tools/dev/make_architecture_golden.py, "
+                         f"transformers {importlib.metadata.version('transformers')}"}
+    tokens = [mix(i) % 130 for i in range(NUM_TOKENS)]
+    golden["tokens"] = tokens
+    for name, settings in MODELS.items():
+        config = AutoConfig.for_model(**settings)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+        with torch.no_grad():
+            for parameter, tensor in model.named_parameters():
+                tensor.copy_(fill(parameter, tensor.shape))
+            logits = model(torch.tensor([tokens])).logits[0]
+        golden[name] = {
+            "config": settings,
+            "logsumexp": [round(x, 5) for x in logits.logsumexp(-1).tolist()],
+            "first_logits": [[round(x, 5) for x in row[:4]] for row in logits.tolist()],
+        }
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden.items()]
+    OUTPUT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{OUTPUT}: {OUTPUT.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
