@@ -1,0 +1,54 @@
+// Medusa heads over the toy target's states, and a choice tree for them.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "heads/choice_tree.h"
+#include "heads/head_guesser.h"
+#include "infer/factory.h"
+#include "tests/infer/toy_model.h"
+
+namespace medusa::fixtures {
+
+/// Three heads with random weights over any backbone: what they guess is arbitrary but fixed.
+inline MedusaHeads arbitrary_heads(const Weights& weights) {
+  HeadsConfig config;
+  config.num_heads = 3;
+  config.output = HeadOutput::Shared;
+  MedusaHeads heads = make_heads(config, weights, {}, 1);
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
+  for (auto& [name, tensor] : named_parameters(heads))
+    tensor.copy_(0.3 * at::randn(tensor.sizes(), generator, at::kFloat));
+  return heads;
+}
+
+/// What the heads read of a backbone whose states are the toy's.
+inline Weights toy_weights() {
+  Weights weights;
+  weights.config.hidden_size = 2;
+  weights.config.vocab_size = kToyVocab;
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(3);
+  weights.embedding = at::randn({kToyVocab, 2}, generator, at::kFloat);
+  weights.lm_head = weights.embedding;
+  weights.final_norm = at::ones({2});
+  return weights;
+}
+
+/// Heads and tree for drafters that need them.
+class HeadParts {
+ public:
+  explicit HeadParts(const Weights& weights) : guesser_(arbitrary_heads(weights), weights, 4) {}
+  DraftParts parts() { return {&guesser_, &shape_}; }
+
+ private:
+  HeadGuesser guesser_;
+  TreeShape shape_ =
+      make_choice_tree({{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}}, 4, "toy").shape();
+};
+
+struct ToyHeads : HeadParts {
+  ToyHeads() : HeadParts(toy_weights()) {}
+};
+
+}  // namespace medusa::fixtures
