@@ -1,0 +1,122 @@
+// Compares with jinja2 itself: the golden file is made by tools/dev/make_jinja_golden.py.
+#include <gtest/gtest.h>
+
+#include <ctime>
+#include <filesystem>
+#include <optional>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "data/jinja/template.h"
+#include "tests/data/jinja/json_values.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::OrderedJson;
+using fixtures::to_variables;
+
+const OrderedJson& golden() {
+  static const OrderedJson kGolden =
+      OrderedJson::parse(read_file(MEDUSA_SOURCE_DIR "/tests/golden/jinja_templates.json"));
+  return kGolden;
+}
+
+/// The moment at which the golden texts were made: Sunday, 9 March 2025, 14:05:07.
+std::tm golden_now() {
+  std::tm now{};
+  now.tm_year = 125;
+  now.tm_mon = 2;
+  now.tm_mday = 9;
+  now.tm_hour = 14;
+  now.tm_min = 5;
+  now.tm_sec = 7;
+  now.tm_wday = 0;
+  now.tm_yday = 67;
+  return now;
+}
+
+struct Outcome {
+  std::optional<std::string> text;
+  std::string error;
+};
+
+Outcome render(const std::string& source, std::initializer_list<const OrderedJson*> variables) {
+  try {
+    const jinja::Template made(source, "golden");
+    jinja::RenderOptions options;
+    options.now = golden_now();
+    return {made.render([&](jinja::Heap& heap) { return to_variables(variables, heap); }, options),
+            ""};
+  } catch (const UserError& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+TEST(JinjaGolden, RendersEveryPublishedTemplateAsJinja2Does) {
+  const std::filesystem::path folder = MEDUSA_SHARED_DATA "/chat_templates";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  const OrderedJson defaults = {{"add_generation_prompt", true},
+                                {"tools", nullptr},
+                                {"documents", nullptr},
+                                {"bos_token", "<s>"},
+                                {"eos_token", "</s>"}};
+  int rendered = 0;
+  for (const auto& [name, results] : golden().at("templates").items()) {
+    const std::string source = read_file(folder / (name + ".jinja"));
+    for (const auto& [conversation, expected] : results.items()) {
+      SCOPED_TRACE(name + ": " + conversation);
+      const Outcome outcome =
+          render(source, {&defaults, &golden().at("conversations").at(conversation)});
+      if (expected.is_string()) {
+        ASSERT_TRUE(outcome.text) << outcome.error;
+        EXPECT_EQ(fingerprint_text(*outcome.text).substr(7, 16), expected.get<std::string>())
+            << *outcome.text;
+        ++rendered;
+      } else {
+        ASSERT_FALSE(outcome.text) << *outcome.text;
+        if (expected.is_object())
+          EXPECT_NE(outcome.error.find("refuses the conversation with '" +
+                                       expected.at("refused").get<std::string>() + "'"),
+                    std::string::npos)
+              << outcome.error;
+        else
+          EXPECT_EQ(outcome.error.find("refuses"), std::string::npos) << outcome.error;
+      }
+    }
+  }
+  EXPECT_GE(rendered, 300);
+}
+
+TEST(JinjaGolden, WritesTheWholeTextsOfSome) {
+  const std::filesystem::path folder = MEDUSA_SHARED_DATA "/chat_templates";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
+  const OrderedJson defaults = {{"add_generation_prompt", true},
+                                {"tools", nullptr},
+                                {"documents", nullptr},
+                                {"bos_token", "<s>"},
+                                {"eos_token", "</s>"}};
+  for (const auto& entry : golden().at("texts")) {
+    const std::string source =
+        read_file(folder / (entry.at("template").get<std::string>() + ".jinja"));
+    const auto& conversation =
+        golden().at("conversations").at(entry.at("conversation").get<std::string>());
+    EXPECT_EQ(render(source, {&defaults, &conversation}).text, entry.at("text").get<std::string>());
+  }
+}
+
+TEST(JinjaGolden, RendersEverySnippetAsJinja2Does) {
+  EXPECT_GE(golden().at("snippets").size(), 180U);
+  for (const auto& snippet : golden().at("snippets")) {
+    const auto source = snippet.at(0).get<std::string>();
+    const Outcome outcome = render(source, {&golden().at("values")});
+    if (snippet.at(1).is_string())
+      EXPECT_EQ(outcome.text.value_or(outcome.error), snippet.at(1).get<std::string>()) << source;
+    else
+      EXPECT_FALSE(outcome.text) << source << "\ngives " << *outcome.text;
+  }
+}
+
+}  // namespace
+}  // namespace medusa
