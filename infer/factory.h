@@ -11,14 +11,22 @@ namespace medusa {
 class HeadGuesser;
 struct TreeShape;
 
-/// What drafters are made from; kept by reference. A drafter that needs a part that is null is a
-/// bug of the caller, who loads what config.drafter asks for.
+/// Which parts a drafter is made from.
+struct DraftNeeds {
+  bool heads = false;  // a guesser
+  bool tree = false;   // a choice tree
+};
+
+/// The parts themselves, kept by reference. A part that is needed and null is a bug of the caller.
 struct DraftParts {
   HeadGuesser* guesser = nullptr;
   const TreeShape* shape = nullptr;
 };
 
 std::unique_ptr<AcceptanceRule> make_rule(const InferConfig& config);
-DrafterFactory make_drafter_factory(DrafterKind kind, const DraftParts& parts);
+DraftNeeds needs_of(const InferConfig& config);
+
+/// Makes config.drafter, with its own settings.
+DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts& parts);
 
 }  // namespace medusa

@@ -6,33 +6,52 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "infer/drafter_kind.h"
+#include "infer/drafters/blockwise_drafter.h"
+#include "infer/drafters/jacobi_drafter.h"
+#include "infer/drafters/lookahead_drafter.h"
+#include "infer/drafters/merge_drafter.h"
+#include "infer/drafters/prompt_lookup_drafter.h"
+#include "infer/rules/blockwise_rule.h"
 #include "infer/rules/typical_rule.h"
 #include "infer/sampling.h"
 
 namespace medusa {
 
-enum class DrafterKind { None, Medusa };
-
 enum class RuleKind {
   Auto,  // greedy at temperature 0, match above it
   Greedy,
   Match,
+  Nucleus,  // match, with a top_p below 1 asked for: the name that Medusa's code has for it
+  Rejection,
   Typical,
-};
-
-template <>
-struct EnumNames<DrafterKind> {
-  static constexpr std::array<std::pair<const char*, DrafterKind>, 2> values{
-      {{"none", DrafterKind::None}, {"medusa", DrafterKind::Medusa}}};
+  Blockwise,
 };
 
 template <>
 struct EnumNames<RuleKind> {
-  static constexpr std::array<std::pair<const char*, RuleKind>, 4> values{
-      {{"auto", RuleKind::Auto},
-       {"greedy", RuleKind::Greedy},
-       {"match", RuleKind::Match},
-       {"typical", RuleKind::Typical}}};
+  static constexpr auto values = std::to_array<std::pair<const char*, RuleKind>>({
+      {"auto", RuleKind::Auto},
+      {"greedy", RuleKind::Greedy},
+      {"match", RuleKind::Match},
+      {"nucleus", RuleKind::Nucleus},
+      {"rejection", RuleKind::Rejection},
+      {"typical", RuleKind::Typical},
+      {"blockwise", RuleKind::Blockwise},
+  });
+};
+
+/// The drafter's block and the rule that belongs to it.
+struct BlockwiseSection {
+  BlockwiseConfig drafter;
+  BlockwiseRuleConfig rule;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    drafter.fields(f);
+    rule.fields(f);
+  }
+  void validate() const {}
 };
 
 struct InferConfig {
@@ -41,6 +60,12 @@ struct InferConfig {
   SamplingConfig sampling;
   TypicalConfig typical;
   int32_t max_new_tokens = 256;
+  // One section for each drafter that has settings, under its name.
+  BlockwiseSection blockwise;
+  PromptLookupConfig prompt_lookup;
+  JacobiConfig jacobi;
+  LookaheadConfig lookahead;
+  MergeConfig merge;
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -49,8 +74,13 @@ struct InferConfig {
     sampling.fields(f);
     typical.fields(f);
     f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
+    f.section("blockwise", blockwise, "drafter and rule of that name");
+    f.section("prompt_lookup", prompt_lookup, "the drafter of that name");
+    f.section("jacobi", jacobi, "the drafter of that name");
+    f.section("lookahead", lookahead, "the drafter of that name");
+    f.section("merge", merge, "the drafter of that name");
   }
-  /// @throws UserError  the rule cannot work at this temperature.
+  /// @throws UserError  the rule cannot work at this temperature or with this drafter.
   void validate() const;
 };
 

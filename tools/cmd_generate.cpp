@@ -22,6 +22,7 @@ namespace medusa {
 namespace {
 
 struct GenerateOptions {
+  std::string drafter;
   std::string prompt;
   std::string questions;
   int64_t limit = 0;
@@ -100,9 +101,9 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
                       const Session& session, bool json) {
   const std::vector<Question> questions = read_questions(options, session);
   const InferConfig& infer = config.generate.infer;
-  const LoadedDrafting drafting = load_drafting(config, infer.drafter, *session.llama);
+  const LoadedDrafting drafting = load_drafting(config, infer, *session.llama);
   const auto rule = make_rule(infer);
-  const DrafterFactory make_drafter = make_drafter_factory(infer.drafter, drafting.parts());
+  const DrafterFactory make_drafter = make_drafter_factory(infer, drafting.parts());
   BackboneTarget target(*session.llama, 1, session.context);
   AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
                      .stop = config.generate.stop,
@@ -138,7 +139,9 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
   std::vector<std::vector<TokenId>> prompts;
   for (Question& question : read_questions(options, session))
     prompts.push_back(std::move(question.tokens));
-  const LoadedDrafting drafting = load_drafting(config, DrafterKind::Medusa, *session.llama);
+  InferConfig medusa = config.generate.infer;
+  medusa.drafter = DrafterKind::Medusa;
+  const LoadedDrafting drafting = load_drafting(config, medusa, *session.llama);
   const Comparison comparison = compare(config, session, drafting, prompts);
   const nlohmann::json out = comparison_json(comparison, config, session);
   make_folder(config.run);
@@ -152,7 +155,9 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
 }
 
 void run(const CommonOptions& common, const GenerateOptions& options) {
-  const RunConfig config = read_run_config(common);
+  CommonOptions settings = common;
+  if (!options.drafter.empty()) settings.sets.push_back("generate.drafter=" + options.drafter);
+  const RunConfig config = read_run_config(settings);
   const Session session = open_session(config.backbone);
   if (options.compare)
     compare_methods(config, options, session, common.json);
@@ -168,6 +173,8 @@ Command generate_command() {
           {"backbone", "generate"},
           [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<GenerateOptions>();
+            app.add_option("--drafter", options->drafter,
+                           enum_choices<DrafterKind>() + " (sets generate.drafter)");
             app.add_option("--prompt", options->prompt, "the user's message");
             app.add_option("--questions", options->questions,
                            "file of prompts (.jsonl); each is answered by itself");

@@ -38,7 +38,7 @@ Runner make_runner(const RunConfig& config, DrafterKind drafter, RuleKind rule,
   if (rule == RuleKind::Typical && out.settings.sampling.temperature == 0)
     out.settings.sampling.temperature = kTypicalTemperature;
   out.rule = make_rule(out.settings);
-  out.make_drafter = make_drafter_factory(drafter, parts);
+  out.make_drafter = make_drafter_factory(out.settings, parts);
   out.result.drafter = enum_name(drafter);
   out.result.rule = enum_name(rule);
   out.result.temperature = out.settings.sampling.temperature;

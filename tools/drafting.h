@@ -20,7 +20,8 @@ struct LoadedDrafting {
   DraftParts parts() const { return {guesser.get(), shape.get()}; }
 };
 
+/// @param infer  names the drafter; config says where heads and tree lie.
 /// @throws UserError  heads or tree are missing, damaged, or do not fit the model or each other.
-LoadedDrafting load_drafting(const RunConfig& config, DrafterKind kind, const Llama& llama);
+LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer, const Llama& llama);
 
 }  // namespace medusa

@@ -28,7 +28,8 @@ GenerateFunction make_generate_function(TargetModel& target, const SamplingConfi
   config.drafter = DrafterKind::None;
   config.sampling = sampling;
   const std::shared_ptr<AcceptanceRule> rule = make_rule(config);
-  return [&target, rule, eos = std::move(eos), hidden_size](
+  const DrafterFactory make_drafter = make_drafter_factory(config, {});
+  return [&target, rule, make_drafter, eos = std::move(eos), hidden_size](
              std::span<const GenerateRequest> requests,
              const std::function<bool(size_t, GeneratedText)>& finished) {
     std::vector<GeneratedText> texts(requests.size());
@@ -48,10 +49,9 @@ GenerateFunction make_generate_function(TargetModel& target, const SamplingConfi
       };
       return decode;
     };
-    decode(target, *rule, make_drafter_factory(DrafterKind::None, {}), next,
-           [&](size_t i, const DecodeStats&) {
-             return !interrupted() && finished(i, std::exchange(texts[i], {}));
-           });
+    decode(target, *rule, make_drafter, next, [&](size_t i, const DecodeStats&) {
+      return !interrupted() && finished(i, std::exchange(texts[i], {}));
+    });
   };
 }
 

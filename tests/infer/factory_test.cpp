@@ -4,10 +4,13 @@
 
 #include "heads/choice_tree.h"
 #include "infer/drafters/none_drafter.h"
+#include "infer/rules/blockwise_rule.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
+#include "infer/rules/rejection_rule.h"
 #include "infer/rules/typical_rule.h"
 #include "tests/base/error_text.h"
+#include "tests/infer/toy_heads.h"
 
 namespace medusa {
 namespace {
@@ -56,14 +59,83 @@ TEST(Factory, ARuleThatCannotWorkAtTheTemperatureIsTheUsersError) {
   }
 }
 
+TEST(Factory, RulesByTheirNames) {
+  EXPECT_TRUE(makes<RejectionRule>(RuleKind::Rejection, 0.5));
+  EXPECT_TRUE(makes<MatchRule>(RuleKind::Nucleus, 0.5));
+  EXPECT_TRUE(makes<BlockwiseRule>(RuleKind::Blockwise, 0));
+}
+
+TEST(Factory, ARuleThatCannotWorkWithTheDrafterIsTheUsersError) {
+  InferConfig config = config_of(RuleKind::Blockwise, 0);
+  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) {
+    config.drafter = kind;
+    EXPECT_EQ(fixtures::error_text([&] { config.validate(); }),
+              kind == DrafterKind::Blockwise
+                  ? "(no error)"
+                  : "rule 'blockwise' with drafter '" + std::string(name) +
+                        "', expected drafter 'blockwise', whose block it judges; use rule 'greedy' "
+                        "or 'typical' with this drafter");
+  }
+  for (const auto& [rule_name, rule] : EnumNames<RuleKind>::values) {
+    if (rule == RuleKind::Blockwise) continue;
+    const bool samples =
+        rule == RuleKind::Match || rule == RuleKind::Nucleus || rule == RuleKind::Rejection;
+    config = config_of(rule, samples ? 0.7 : 0);
+    config.sampling.top_p = 0.9;
+    for (const auto& [name, kind] : EnumNames<DrafterKind>::values) {
+      config.drafter = kind;
+      EXPECT_EQ(fixtures::error_text([&] { config.validate(); }), "(no error)")
+          << name << ", " << rule_name;
+    }
+  }
+}
+
+TEST(Factory, TheNucleusIsSmallerThanEverything) {
+  InferConfig config = config_of(RuleKind::Nucleus, 0.7);
+  EXPECT_EQ(fixtures::error_text([&] { config.validate(); }),
+            "rule 'nucleus' with top_p 1, expected top_p below 1; use rule 'match' to sample from "
+            "all tokens");
+}
+
+TEST(Factory, OnlyWhatADrafterNeedsIsLoaded) {
+  const auto needs = [](DrafterKind kind, std::vector<DrafterKind> merged = {}) {
+    InferConfig config;
+    config.drafter = kind;
+    config.merge.drafters = std::move(merged);
+    const DraftNeeds out = needs_of(config);
+    return std::pair(out.heads, out.tree);
+  };
+  using Kind = DrafterKind;
+  for (const Kind kind : {Kind::None, Kind::PromptLookup, Kind::Jacobi, Kind::Lookahead})
+    EXPECT_EQ(needs(kind), std::pair(false, false));
+  EXPECT_EQ(needs(Kind::Medusa), std::pair(true, true));
+  EXPECT_EQ(needs(Kind::Blockwise), std::pair(true, false));
+  EXPECT_EQ(needs(Kind::Merge, {Kind::Medusa, Kind::PromptLookup}), std::pair(true, true));
+  EXPECT_EQ(needs(Kind::Merge, {Kind::PromptLookup, Kind::Blockwise}), std::pair(true, false));
+}
+
+TEST(Factory, ABlockOfMoreTokensThanHeadsIsTheUsersErrorAtTheStart) {
+  fixtures::ToyHeads heads;
+  InferConfig config;
+  config.drafter = DrafterKind::Blockwise;
+  config.blockwise.drafter.block = 4;
+  EXPECT_EQ(
+      fixtures::error_text([&] { make_drafter_factory(config, heads.parts()); }),
+      "blockwise: block is 4, expected at most 3, the number of heads; lower it or train more "
+      "heads");
+}
+
 TEST(Factory, ADrafterIsFreshForEachSequenceAndNeedsItsParts) {
-  const DrafterFactory none = make_drafter_factory(DrafterKind::None, {});
+  InferConfig config;
+  config.drafter = DrafterKind::None;
+  const DrafterFactory none = make_drafter_factory(config, {});
   const auto first = none(), second = none();
   EXPECT_NE(dynamic_cast<NoneDrafter*>(first.get()), nullptr);
   EXPECT_NE(first, second);
-  EXPECT_THROW(make_drafter_factory(DrafterKind::Medusa, {}), std::logic_error);
+  config.drafter = DrafterKind::Medusa;
+  EXPECT_THROW(make_drafter_factory(config, {}), std::logic_error);
   const TreeShape shape;
-  EXPECT_THROW(make_drafter_factory(DrafterKind::Medusa, {nullptr, &shape}), std::logic_error);
+  EXPECT_THROW(make_drafter_factory(config, {nullptr, &shape}), std::logic_error);
 }
 
 }  // namespace

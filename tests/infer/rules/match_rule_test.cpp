@@ -2,17 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "infer/decoder.h"
-#include "tests/infer/toy_drafters.h"
-#include "tests/reference/chi_square.h"
-#include "tests/reference/distribution.h"
+#include "tests/infer/toy_pairs.h"
 
 namespace medusa {
 namespace {
 
-constexpr size_t kVocab = fixtures::kToyVocab;
 const std::vector<TokenId> kPrompt{1, 2, 3};
 const SamplingConfig kWarm{.temperature = 0.9};
 
@@ -29,31 +24,21 @@ DrafterFactory tree_drafter() {
   };
 }
 
-/// Exact probability of each pair of tokens after the prompt.
-std::vector<double> pair_probabilities() {
-  std::vector<double> out(kVocab * kVocab);
-  const auto first = reference::distribution(fixtures::toy_logits(kPrompt), kWarm).probabilities;
-  for (const auto& [a, p] : first) {
-    std::vector<TokenId> context = kPrompt;
-    context.push_back(a);
-    const auto second = reference::distribution(fixtures::toy_logits(context), kWarm).probabilities;
-    for (const auto& [b, q] : second)
-      out[static_cast<size_t>(a) * kVocab + static_cast<size_t>(b)] = p * q;
-  }
-  return out;
+TEST(MatchRule, TextHasTheTargetsDistribution) {
+  const auto test = fixtures::test_pairs(MatchRule(kWarm), tree_drafter(), kPrompt, kWarm, 12000);
+  EXPECT_GT(test.accepted, 8000);  // the candidates matter
+  EXPECT_GT(test.p, 0.01);
 }
 
-TEST(MatchRule, TextHasTheTargetsDistribution) {
-  std::vector<int64_t> counts(kVocab * kVocab, 0);
-  int64_t accepted = 0;
-  for (uint64_t seed = 0; seed < 12000; ++seed) {
-    const auto run =
-        fixtures::decode_toy(MatchRule(kWarm), tree_drafter(), kPrompt, {2, 16, {}}, seed);
-    ++counts[static_cast<size_t>(run.text[0]) * kVocab + static_cast<size_t>(run.text[1])];
-    accepted += run.stats.accepted;
-  }
-  EXPECT_GT(accepted, 8000);  // the candidates matter
-  EXPECT_GT(reference::chi_square_p(counts, pair_probabilities()), 0.01);
+TEST(MatchRule, InTheNucleusTextHasTheTargetsDistribution) {
+  const SamplingConfig nucleus{.temperature = 1.2, .top_p = 0.8};
+  const auto test =
+      fixtures::test_pairs(MatchRule(nucleus), tree_drafter(), kPrompt, nucleus, 12000);
+  EXPECT_GT(test.accepted, 8000);
+  EXPECT_GT(test.p, 0.01);
+  // The test can tell: the same text is not that of all tokens.
+  EXPECT_LT(fixtures::test_pairs(MatchRule(nucleus), tree_drafter(), kPrompt, kWarm, 12000).p,
+            0.01);
 }
 
 TEST(MatchRule, TheNumbersOfAPositionDecideItsTokenWhereverTheRootStands) {

@@ -1,0 +1,114 @@
+// Every drafter on a small real model in float32: the text is that of plain decoding.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "infer/backbone_target.h"
+#include "infer/factory.h"
+#include "infer/rules/greedy_rule.h"
+#include "infer/rules/match_rule.h"
+#include "tests/infer/toy_heads.h"
+
+namespace medusa {
+namespace {
+
+const std::filesystem::path kStories =
+    std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
+
+/// The model and what drafters need of it, loaded once.
+struct Model {
+  Llama llama{load_weights(kStories, at::kFloat, at::kCPU)};
+  fixtures::HeadParts heads{llama.weights()};
+};
+
+Model& model() {
+  static Model loaded;
+  return loaded;
+}
+
+struct Text {
+  std::vector<TokenId> tokens;
+  DecodeStats stats;
+};
+
+Text decode_text(DrafterKind kind, const AcceptanceRule& rule, const std::vector<TokenId>& prompt,
+                 uint64_t seed, int64_t max_rows = 256) {
+  InferConfig config;
+  config.drafter = kind;
+  BackboneTarget target(model().llama, 1, max_rows);
+  Text out;
+  DecodeRequest request{prompt, {96, 64, {}}, Random(seed), {}};
+  request.emit = [&](const EmittedToken& token) {
+    out.tokens.push_back(token.id);
+    return true;
+  };
+  out.stats =
+      decode_one(target, rule, make_drafter_factory(config, model().heads.parts()), request).stats;
+  return out;
+}
+
+/// The beginning of a text, its first story, a story told twice, and one token again and again.
+std::vector<std::vector<TokenId>> prompts() {
+  std::vector<TokenId> story{1};
+  for (const TokenId token : decode_text(DrafterKind::None, GreedyRule(), {1}, 1).tokens)
+    story.push_back(token);
+  std::vector<TokenId> twice = story;
+  twice.insert(twice.end(), story.begin(), story.begin() + 30);
+  return {{1}, {story.begin(), story.begin() + 20}, twice, std::vector<TokenId>(9, 300)};
+}
+
+class EveryDrafterOnAModel : public testing::TestWithParam<DrafterKind> {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
+  }
+};
+
+std::vector<DrafterKind> all_drafters() {
+  std::vector<DrafterKind> out;
+  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(kind);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafterOnAModel, testing::ValuesIn(all_drafters()),
+                         [](const auto& each) { return enum_name(each.param); });
+
+TEST_P(EveryDrafterOnAModel, GivesThePlainGreedyText) {
+  int64_t proposed = 0, accepted = 0;
+  for (const std::vector<TokenId>& prompt : prompts()) {
+    const Text plain = decode_text(DrafterKind::None, GreedyRule(), prompt, 1);
+    const Text text = decode_text(GetParam(), GreedyRule(), prompt, 1);
+    EXPECT_EQ(text.tokens, plain.tokens) << prompt.size() << " tokens";
+    proposed += text.stats.proposed;
+    accepted += text.stats.accepted;
+  }
+  if (GetParam() == DrafterKind::None) return;
+  EXPECT_GT(proposed, 0);
+  InferConfig config;
+  config.drafter = GetParam();
+  if (!needs_of(config).heads) {  // the heads here guess at random
+    EXPECT_GT(accepted, 0);
+  }
+}
+
+TEST_P(EveryDrafterOnAModel, GivesThePlainSampledTextOfEachSeed) {
+  const MatchRule rule({.temperature = 0.7});
+  const std::vector<TokenId> prompt = prompts().at(2);
+  for (uint64_t seed = 0; seed < 5; ++seed)
+    EXPECT_EQ(decode_text(GetParam(), rule, prompt, seed).tokens,
+              decode_text(DrafterKind::None, rule, prompt, seed).tokens)
+        << seed;
+}
+
+TEST_P(EveryDrafterOnAModel, FillsTheContextToItsLastRow) {
+  const std::vector<TokenId> prompt = prompts().at(2);
+  const auto rows = static_cast<int64_t>(prompt.size()) + 21;
+  const Text plain = decode_text(DrafterKind::None, GreedyRule(), prompt, 1, rows);
+  const Text text = decode_text(GetParam(), GreedyRule(), prompt, 1, rows);
+  EXPECT_EQ(text.tokens, plain.tokens);
+  EXPECT_EQ(text.tokens.size(), 22U);
+  EXPECT_EQ(text.stats.finish, FinishReason::Context);
+}
+
+}  // namespace
+}  // namespace medusa

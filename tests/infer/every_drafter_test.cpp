@@ -1,0 +1,167 @@
+// What every drafter promises, whatever it proposes: the text is that of plain decoding. A new
+// value of DrafterKind is tested here without a line of its own.
+#include <gtest/gtest.h>
+
+#include "infer/factory.h"
+#include "infer/rules/greedy_rule.h"
+#include "infer/rules/match_rule.h"
+#include "tests/infer/toy_drafters.h"
+#include "tests/infer/toy_heads.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::decode_toy;
+using fixtures::Decoded;
+
+const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2, 3, 4, 1, 2};
+const SamplingConfig kGreedy;
+const SamplingConfig kWarm{.temperature = 0.7};
+
+std::vector<TokenId> all_but_last(std::vector<TokenId> prompt, const std::vector<TokenId>& text) {
+  prompt.insert(prompt.end(), text.begin(), text.end());
+  prompt.pop_back();
+  return prompt;
+}
+
+class EveryDrafter : public testing::TestWithParam<DrafterKind> {
+ protected:
+  DrafterFactory drafter() {
+    InferConfig config;
+    config.drafter = GetParam();
+    return make_drafter_factory(config, heads_.parts());
+  }
+
+  fixtures::ToyHeads heads_;
+};
+
+std::vector<DrafterKind> all_drafters() {
+  std::vector<DrafterKind> out;
+  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(kind);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafter, testing::ValuesIn(all_drafters()),
+                         [](const auto& each) { return enum_name(each.param); });
+
+TEST_P(EveryDrafter, GivesThePlainGreedyText) {
+  for (const std::vector<TokenId>& prompt : {kPrompt, {4}, {6, 6, 6, 6}}) {
+    const auto plain = fixtures::plain_text(prompt, 80, kGreedy, Random(1));
+    for (const int32_t max_nodes : {1, 2, 3, 5, 16, 64}) {
+      const Decoded run = decode_toy(GreedyRule(), drafter(), prompt, {80, max_nodes, {}});
+      EXPECT_EQ(run.text, plain) << max_nodes;
+      EXPECT_EQ(run.cached, all_but_last(prompt, plain)) << max_nodes;
+    }
+  }
+}
+
+TEST_P(EveryDrafter, GivesThePlainSampledTextOfEachSeed) {
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const auto plain = fixtures::plain_text(kPrompt, 80, kWarm, Random(seed));
+    const Decoded run = decode_toy(MatchRule(kWarm), drafter(), kPrompt, {80, 64, {}}, seed);
+    EXPECT_EQ(run.text, plain) << seed;
+    EXPECT_EQ(run.cached, all_but_last(kPrompt, plain)) << seed;
+  }
+}
+
+TEST_P(EveryDrafter, EndsTheTextAtAnEndTokenInsideARun) {
+  const auto plain = fixtures::plain_text(kPrompt, 60, kGreedy, Random(1));
+  for (TokenId eos = 0; eos < fixtures::kToyVocab; ++eos) {
+    const auto end = std::find(plain.begin(), plain.end(), eos);
+    const std::vector<TokenId> expected(plain.begin(), end == plain.end() ? end : end + 1);
+    const Decoded run = decode_toy(GreedyRule(), drafter(), kPrompt, {60, 64, {eos}});
+    EXPECT_EQ(run.text, expected) << eos;
+    EXPECT_EQ(run.cached, all_but_last(kPrompt, expected)) << eos;
+  }
+}
+
+TEST_P(EveryDrafter, EndsTheTextWhereItsReaderStops) {
+  const auto plain = fixtures::plain_text(kPrompt, 60, kGreedy, Random(1));
+  for (size_t wanted = 30; wanted < 44; ++wanted) {
+    fixtures::ToyTarget target;
+    std::vector<TokenId> text;
+    DecodeRequest request = fixtures::toy_request(kPrompt, {60, 64, {}}, 1, text);
+    request.emit = [&, check = request.emit](const EmittedToken& token) {
+      return check(token) && text.size() < wanted;
+    };
+    decode_one(target, GreedyRule(), drafter(), request);
+    const std::vector<TokenId> expected(plain.begin(),
+                                        plain.begin() + static_cast<std::ptrdiff_t>(wanted));
+    EXPECT_EQ(text, expected);
+    EXPECT_EQ(target.closed.at(0), all_but_last(kPrompt, expected));
+  }
+}
+
+TEST_P(EveryDrafter, ProposesNoMoreThanMayStillBeEmitted) {
+  for (int32_t count = 1; count <= 40; ++count) {
+    const Decoded run = decode_toy(GreedyRule(), drafter(), kPrompt, {count, 64, {}});
+    EXPECT_EQ(run.text,
+              fixtures::plain_text(kPrompt, static_cast<size_t>(count), kGreedy, Random(1)));
+    EXPECT_EQ(run.cached, all_but_last(kPrompt, run.text));
+  }
+}
+
+TEST_P(EveryDrafter, FillsTheContextToItsLastRow) {
+  const auto plain = fixtures::plain_text(kPrompt, 100, kGreedy, Random(1));
+  for (int64_t rows = 9; rows < 60; rows += 3) {
+    const Decoded run = decode_toy(GreedyRule(), drafter(), kPrompt, {100, 64, {}}, 1, rows);
+    EXPECT_EQ(run.stats.finish, FinishReason::Context);
+    EXPECT_EQ(run.text, std::vector<TokenId>(plain.begin(), plain.begin() + (rows - 8)));
+    EXPECT_EQ(run.cached.size(), static_cast<size_t>(rows));
+  }
+}
+
+TEST_P(EveryDrafter, SequencesBesideEachOtherDoNotMix) {
+  const DrafterFactory make = drafter();
+  std::vector<std::vector<TokenId>> prompts{{1, 2, 3}, {4}, {6, 5, 6, 5, 6}, {0, 0}, {2, 1, 2}};
+  fixtures::ToyTarget target(3);
+  std::vector<std::vector<TokenId>> texts(prompts.size());
+  size_t taken = 0;
+  const auto next = [&]() -> std::optional<DecodeRequest> {
+    if (taken == prompts.size()) return std::nullopt;
+    const size_t i = taken++;
+    return fixtures::toy_request(prompts[i], {30 + static_cast<int32_t>(i), 64, {}}, i, texts[i]);
+  };
+  decode(target, MatchRule(kWarm), make, next, [](size_t, const DecodeStats&) { return true; });
+  for (size_t i = 0; i < prompts.size(); ++i)
+    EXPECT_EQ(texts[i], fixtures::plain_text(prompts[i], 30 + i, kWarm, Random(i)));
+}
+
+/// Checks each tree against what the step allows.
+class Watched : public Drafter {
+ public:
+  explicit Watched(std::unique_ptr<Drafter> inner) : inner_(std::move(inner)) {}
+  void begin(std::span<const TokenId> prompt) override { inner_->begin(prompt); }
+  CandidateTree propose(const DraftContext& context, const Random& random) override {
+    const CandidateTree tree = inner_->propose(context, random);
+    std::vector<int32_t> depths(1, 0);
+    for (int32_t i = 1; i < tree.size(); ++i) {
+      const int32_t parent = tree.parents.at(static_cast<size_t>(i));
+      EXPECT_GE(parent, 0);
+      EXPECT_LT(parent, i);
+      depths.push_back(depths.at(static_cast<size_t>(parent)) + 1);
+      if (i >= tree.num_verify) continue;
+      EXPECT_LE(depths.back(), context.max_depth);
+      EXPECT_EQ(find_child(tree, parent, tree.tokens[static_cast<size_t>(i)]), i) << "a twin";
+    }
+    EXPECT_LE(tree.size(), context.max_nodes);
+    return tree;
+  }
+  void observe(const CandidateTree& tree, const TargetOutput& output,
+               const Acceptance& accepted) override {
+    inner_->observe(tree, output, accepted);
+  }
+
+ private:
+  std::unique_ptr<Drafter> inner_;
+};
+
+TEST_P(EveryDrafter, KeepsToDepthAndNodesAndHasNoTwins) {
+  for (const int32_t max_nodes : {1, 2, 7, 30, 64})
+    decode_toy(
+        MatchRule(kWarm), [&] { return std::make_unique<Watched>(drafter()()); }, kPrompt,
+        {70, max_nodes, {}}, 3, 60);
+}
+
+}  // namespace
+}  // namespace medusa
