@@ -3,22 +3,10 @@
 
 #include <algorithm>
 
-#include "tools/report/html.h"
 #include "tools/report/sections.h"
 
 namespace medusa {
 namespace {
-
-struct Tile {
-  std::string value, unit, name, note;
-};
-
-std::string tile_html(const Tile& tile) {
-  return fmt::format(
-      "<div class=\"tile\"><b>{}<small>{}</small></b><span>{}</span><em>{}</em></div>\n",
-      escape_html(tile.value), escape_html(tile.unit), escape_html(tile.name),
-      escape_html(tile.note));
-}
 
 /// What a reader asks for first: the method that promises the same text, else the first that
 /// speculates at all.
@@ -83,12 +71,7 @@ std::vector<Tile> expected_tiles(const ReportInputs& inputs) {
 }  // namespace
 
 std::string headline_section(const ReportInputs& inputs) {
-  const std::vector<Tile> tiles =
-      inputs.comparison.value ? measured_tiles(inputs) : expected_tiles(inputs);
-  if (tiles.empty()) return {};
-  std::string html = "<div class=\"tiles\">\n";
-  for (const Tile& tile : tiles) html += tile_html(tile);
-  return html + "</div>\n";
+  return tiles_html(inputs.comparison.value ? measured_tiles(inputs) : expected_tiles(inputs));
 }
 
 }  // namespace medusa

@@ -1,12 +1,8 @@
 #include "tools/report/report.h"
 
-#include <fmt/format.h>
-
 #include "base/file.h"
-#include "tools/report/html.h"
 #include "tools/report/report_inputs.h"
 #include "tools/report/sections.h"
-#include "tools/report/style.h"
 
 namespace medusa {
 namespace {
@@ -19,25 +15,12 @@ std::string machine_of(const ReportInputs& inputs) {
   return {};
 }
 
-std::string page_header(const ReportInputs& inputs) {
-  const std::string machine = machine_of(inputs);
-  return fmt::format("<header>\n<h1>{}</h1>\n{}</header>\n",
-                     escape_html("Medusa run: " + inputs.run),
-                     machine.empty() ? "" : paragraph(machine, "note"));
-}
-
 }  // namespace
 
 std::string report_page(const ReportInputs& inputs) {
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta name=\"color-scheme\" content=\"light "
-      "dark\">\n<title>{}</title>\n<style>\n{}</style>\n"
-      "</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
-      escape_html("Medusa run: " + inputs.run), style_sheet(),
-      page_header(inputs) + headline_section(inputs) + comparison_section(inputs) +
-          tree_section(inputs) + training_section(inputs) + origin_section(inputs));
+  return html_page("Medusa run: " + inputs.run, machine_of(inputs),
+                   headline_section(inputs) + comparison_section(inputs) + tree_section(inputs) +
+                       training_section(inputs) + origin_section(inputs));
 }
 
 void write_report(const ReportInputs& inputs, const std::filesystem::path& html) {

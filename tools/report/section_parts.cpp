@@ -1,10 +1,22 @@
-// The building blocks that sections share.
+#include "tools/report/section_parts.h"
+
 #include <fmt/format.h>
 
 #include "tools/report/html.h"
-#include "tools/report/sections.h"
+#include "tools/report/style.h"
 
 namespace medusa {
+
+std::string html_page(std::string_view title, std::string_view note, const std::string& body) {
+  return fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<title>{0}</title>\n<style>\n{1}</style>\n"
+      "</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n{2}</header>\n{3}</main>\n</body>\n</"
+      "html>\n",
+      escape_html(title), style_sheet(), note.empty() ? "" : paragraph(note, "note"), body);
+}
 
 std::string section(std::string_view id, std::string_view title, const std::string& body) {
   return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, escape_html(title),
@@ -50,6 +62,17 @@ HtmlTable transposed(const HtmlTable& table) {
       out.rows.push_back(std::move(row));
   }
   return out;
+}
+
+std::string tiles_html(const std::vector<Tile>& tiles) {
+  if (tiles.empty()) return {};
+  std::string html = "<div class=\"tiles\">\n";
+  for (const Tile& tile : tiles)
+    html += fmt::format(
+        "<div class=\"tile\"><b>{}<small>{}</small></b><span>{}</span><em>{}</em></div>\n",
+        escape_html(tile.value), escape_html(tile.unit), escape_html(tile.name),
+        escape_html(tile.note));
+  return html + "</div>\n";
 }
 
 }  // namespace medusa

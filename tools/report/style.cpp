@@ -22,7 +22,7 @@ main { max-width: 1116px; margin: 0 auto; padding: 28px 20px 48px; }
 h1 { font-size: 27px; line-height: 1.2; margin: 0 0 4px; }
 h2 { font-size: 19px; line-height: 1.3; margin: 0 0 10px; }
 h3 { font-size: 15px; line-height: 1.3; margin: 0 0 8px; }
-.pair + h3 { margin-top: 26px; }
+.pair + h3, .pair + figure { margin-top: 26px; }
 figure + details { margin-top: 14px; }
 p { margin: 0 0 12px; max-width: 96ch; }
 .note, figcaption, .legend { color: var(--soft); font-size: 13px; }
@@ -49,7 +49,7 @@ thead th { color: var(--soft); font-weight: 500; font-size: 13px; vertical-align
 th:first-child { text-align: left; padding-right: 28px; }
 tbody th { font-weight: 550; }
 td:last-child, th:last-child { padding-right: 2px; }
-#comparison table { width: 100%; }
+#comparison table, .full table { width: 100%; }
 details { border-top: 1px solid var(--rule); padding: 9px 0; }
 summary { cursor: pointer; font-weight: 550; }
 details > :not(summary) { margin-top: 10px; }

@@ -1,0 +1,43 @@
+// The building blocks that pages and their sections share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace medusa {
+
+/// A whole page: inline CSS, no scripts, nothing loaded from elsewhere.
+/// @param title  text;  @param note  text below it, may be empty;  @param body  HTML.
+std::string html_page(std::string_view title, std::string_view note, const std::string& body);
+
+/// A card with a title. @param id  for links;  @param body  HTML.
+std::string section(std::string_view id, std::string_view title, const std::string& body);
+
+/// A paragraph. @param text  plain text, escaped here.
+std::string paragraph(std::string_view text, std::string_view css_class = {});
+
+/// A picture with a caption, drawn twice: for wide and for narrow pages. The style sheet shows one
+/// of them. @param extra  HTML between the two, such as a legend.
+std::string figure(std::string_view title, const std::string& wide, const std::string& narrow,
+                   std::string_view caption, const std::string& extra = {});
+
+/// Rows of a table; the first cell of a row is its heading. All texts are escaped here.
+struct HtmlTable {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+std::string table(const HtmlTable& table);
+
+/// Rows become columns: for tables wider than a phone.
+HtmlTable transposed(const HtmlTable& table);
+
+/// A number that matters, large.
+struct Tile {
+  std::string value, unit, name, note;
+};
+
+/// Tiles side by side; empty for none.
+std::string tiles_html(const std::vector<Tile>& tiles);
+
+}  // namespace medusa
