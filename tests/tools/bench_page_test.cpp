@@ -1,0 +1,133 @@
+// The table, the page and the files of a bench.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+#include "tests/tools/bench_samples.h"
+#include "tools/bench/result_folder.h"
+#include "tools/bench/result_page.h"
+#include "tools/bench/result_table.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::make_sample;
+
+/// Four questions of two categories, two methods beside plain decoding, two temperatures.
+std::vector<Sample> example_samples() {
+  std::vector<Sample> out;
+  for (const double temperature : {0.0, 0.7})
+    for (int64_t i = 0; i < 4; ++i) {
+      const std::string category = i < 2 ? "writing" : "coding <&>";
+      const auto add = [&](const std::string& method, int64_t steps, double seconds) {
+        out.push_back(make_sample({.method = method,
+                                   .question = i,
+                                   .category = category,
+                                   .tokens = 20 + i,
+                                   .steps = steps,
+                                   .seconds = seconds,
+                                   .temperature = temperature}));
+      };
+      add(kYardstick, 20 + i, 2);
+      add("medusa", 15 + i, 1.2 + 0.1 * static_cast<double>(i));
+      add("prompt_lookup", 18 + i, 1.9 - 0.2 * static_cast<double>(i));
+    }
+  return out;
+}
+
+BenchResult example_result() {
+  return {.conditions = {{"model", "sha256:4f0c"}, {"dtype", "bfloat16"}},
+          .rows = summarise(example_samples(), 1),
+          .failed = {{"draft_model", 0, "generate.draft_model: <not set>"}},
+          .complete = true,
+          .num_questions = 4,
+          .repeats = 1,
+          .machine = "Example CPU, 2 threads",
+          .settings = "run: runs/demo\n"};
+}
+
+void expect_parts(const std::string& whole, std::initializer_list<const char*> parts) {
+  for (const char* part : parts)
+    EXPECT_NE(whole.find(part), std::string::npos) << part << "\n" << whole;
+}
+
+TEST(BenchTable, ShowsEveryNumberOfARow) {
+  const std::string text = bench_table(example_result());
+  expect_parts(text, {"temperature 0\n", "temperature 0.7\n", "writing\n", "all questions\n",
+                      "tokens of a step (%)", "time of a step (ms)", "(70.0 %)",
+                      "draft_model at temperature 0 did not run: generate.draft_model: <not set>"});
+  // 86 tokens in 5.4 s and 66 steps; none: 8 s and 86 steps. All four texts the same.
+  expect_parts(text, {"medusa                     15.9         1.30      0.88      1.48",
+                      "4 / 4      250        0\n"});
+  EXPECT_EQ(text.find("interrupted"), std::string::npos);
+}
+
+TEST(BenchTable, SaysWhatIsPartial) {
+  BenchResult result = example_result();
+  result.complete = false;
+  result.num_questions = 9;
+  expect_parts(bench_table(result), {"partial: 4 of 9 questions", "interrupted: only the rounds"});
+}
+
+TEST(BenchTable, NamesTheRuleWhereItIsNotTheUsualOne) {
+  BenchRow row;
+  row.method = "medusa";
+  row.rule = "typical";
+  EXPECT_EQ(row_name(row), "medusa, typical");
+  row.rule = "greedy";
+  EXPECT_EQ(row_name(row), "medusa");
+  row.temperature = 0.7;
+  EXPECT_EQ(row_name(row), "medusa, greedy");
+}
+
+TEST(BenchPage, HasPicturesAndEscapesWhatCameFromFiles) {
+  const std::string page = bench_page(example_result());
+  expect_parts(page, {"<svg", "Temperature 0.7", "Speed-up by category",
+                      "Where a step&#39;s time goes", "coding &lt;&amp;&gt;",
+                      "draft_model, temperature 0: generate.draft_model: "
+                      "&lt;not set&gt;",
+                      "sha256:4f0c", "4 / 4"});
+  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("coding <"), std::string::npos);
+  EXPECT_EQ(page, bench_page(example_result()));
+}
+
+TEST(BenchPage, StandsWithoutAnythingMeasured) {
+  expect_parts(bench_page(BenchResult{}), {"<h1>Decoding methods compared</h1>", "</html>"});
+}
+
+TEST(BenchFolder, KeepsEarlierMethodsUnderTheSameConditions) {
+  const fixtures::TempFolder folder;
+  const Conditions conditions = example_result().conditions;
+  const BenchFolder first(folder / "out", conditions);
+  EXPECT_EQ(first.next_run(), 1);
+  first.write(example_result(), example_samples());
+  const nlohmann::json written = nlohmann::json::parse(read_file(folder / "out/bench.json"));
+  EXPECT_EQ(written.at("rows").size(), 18u);  // 2 temperatures × (2 categories + all) × 3
+  EXPECT_EQ(written.at("rows").at(0).at("category"), "writing");
+  EXPECT_EQ(written.at("failed").at(0).at("method"), "draft_model");
+
+  const BenchFolder second(folder / "out", conditions);
+  EXPECT_EQ(second.next_run(), 2);
+  const std::vector<Sample> all = second.combined({make_sample({.method = "new", .run = 2})});
+  EXPECT_EQ(all.size(), example_samples().size() + 1);
+  EXPECT_EQ(all.back().method, "new");
+}
+
+TEST(BenchFolder, RefusesAnotherModel) {
+  const fixtures::TempFolder folder;
+  BenchResult result = example_result();
+  BenchFolder(folder.path(), result.conditions).write(result, example_samples());
+  result.conditions[0] = {"model", "sha256:0000"};
+  EXPECT_EQ(fixtures::error_text([&] { BenchFolder(folder.path(), result.conditions); }),
+            (folder / "bench.json").string() +
+                ": measured with model sha256:4f0c, this run has sha256:0000, expected the same "
+                "model for all that is compared in a folder; give another folder with --out, or "
+                "remove bench.json and bench.jsonl there");
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+
+#include "tools/bench/rounds.h"
+
+namespace medusa {
+namespace {
+
+TEST(Rounds, EveryMethodGoesFirstAsOftenAsTheOthers) {
+  EXPECT_EQ(method_order(3, 0, 0), (std::vector<size_t>{0, 1, 2}));
+  EXPECT_EQ(method_order(3, 1, 0), (std::vector<size_t>{1, 2, 0}));
+  EXPECT_EQ(method_order(3, 0, 2), (std::vector<size_t>{2, 0, 1}));
+  std::vector<int> first(4);
+  for (size_t question = 0; question < 8; ++question) ++first[method_order(4, question, 1)[0]];
+  EXPECT_EQ(first, (std::vector<int>{2, 2, 2, 2}));
+}
+
+TEST(Rounds, AllMethodsPlayEveryRoundAfterAWarmUpThatDoesNotCount) {
+  std::vector<std::pair<size_t, size_t>> played;  // method, question
+  const auto play = [&](size_t method, size_t question) {
+    played.emplace_back(method, question);
+    Answer answer;
+    answer.text = std::to_string(method) + "/" + std::to_string(question);
+    return std::vector<Answer>{answer};
+  };
+  std::vector<std::pair<size_t, int64_t>> rounds;
+  const bool complete = play_rounds({"test", 2, 2, 2}, play, [&](const Round& round) {
+    rounds.emplace_back(round.question, round.repeat);
+    ASSERT_EQ(round.answers.size(), 2u);
+    for (size_t method = 0; method < 2; ++method)
+      EXPECT_EQ(round.answers[method].at(0).text,
+                std::to_string(method) + "/" + std::to_string(round.question));
+  });
+  EXPECT_TRUE(complete);
+  EXPECT_EQ(rounds, (std::vector<std::pair<size_t, int64_t>>{{0, 0}, {1, 0}, {0, 1}, {1, 1}}));
+  EXPECT_EQ(played, (std::vector<std::pair<size_t, size_t>>{{0, 0},
+                                                            {1, 0},  // the warm-up
+                                                            {0, 0},
+                                                            {1, 0},
+                                                            {1, 1},
+                                                            {0, 1},
+                                                            {1, 0},
+                                                            {0, 0},
+                                                            {0, 1},
+                                                            {1, 1}}));
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,81 @@
+#include "tools/bench/result_folder.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/file.h"
+#include "tools/bench/result_page.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::json;
+
+json row_json(const BenchRow& row) {
+  json out{{"method", row.method},
+           {"rule", row.rule},
+           {"temperature", row.temperature},
+           {"category", row.category.empty() ? json(nullptr) : json(row.category)},
+           {"num_questions", row.num_questions},
+           {"num_samples", row.num_samples},
+           {"tokens_per_s", row.tokens_per_s},
+           {"tokens_per_step", row.tokens_per_step},
+           {"step_overhead", row.step_overhead},
+           {"speedup", row.speedup},
+           {"speedup_95", nullptr},
+           {"same_text", row.same_text ? json(*row.same_text) : json(nullptr)},
+           {"prefill_ms", row.prefill_ms},
+           {"peak_bytes", row.peak_bytes},
+           {"emitted_per_step", row.emitted_per_step},
+           {"step_ms", row.step_total_ms()}};
+  if (row.speedup_95) out["speedup_95"] = {row.speedup_95->low, row.speedup_95->high};
+  for (size_t part = 0; part < kNumStepParts; ++part)
+    out["step_parts_ms"][kStepParts[part]] = row.step_ms[part];
+  return out;
+}
+
+}  // namespace
+
+json bench_json(const BenchResult& result) {
+  json out{{"format", "medusa-bench"},
+           {"version", 1},
+           {"complete", result.complete},
+           {"num_questions", result.num_questions},
+           {"repeats", result.repeats},
+           {"conditions", json::array()},
+           {"rows", json::array()},
+           {"failed", json::array()},
+           {"machine", {{"description", result.machine}}},
+           {"settings", {{"yaml", result.settings}}}};
+  for (const auto& [name, value] : result.conditions)
+    out["conditions"].push_back({{"name", name}, {"value", value}});
+  for (const BenchRow& row : result.rows) out["rows"].push_back(row_json(row));
+  for (const FailedMethod& each : result.failed)
+    out["failed"].push_back(
+        {{"method", each.method}, {"temperature", each.temperature}, {"reason", each.reason}});
+  return out;
+}
+
+BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditions)
+    : folder_(std::move(folder)) {
+  make_folder(folder_);
+  if (!std::filesystem::exists(json())) return;
+  check_comparable(json(), read_conditions(json()), conditions);
+  earlier_ = read_samples(answers());
+  for (const Sample& sample : earlier_) next_run_ = std::max(next_run_, sample.run + 1);
+}
+
+std::vector<Sample> BenchFolder::combined(const std::vector<Sample>& newer) const {
+  std::vector<Sample> all = without_replaced(earlier_, newer);
+  all.insert(all.end(), newer.begin(), newer.end());
+  return all;
+}
+
+void BenchFolder::write(const BenchResult& result, const std::vector<Sample>& samples) const {
+  write_samples(answers(), samples);
+  write_file(json(), bench_json(result).dump(1) + "\n");
+  write_file(page(), bench_page(result));
+}
+
+}  // namespace medusa

@@ -1,0 +1,39 @@
+// The folder of a bench: bench.json, bench.jsonl and bench.html, and what stood there before.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <vector>
+
+#include "tools/bench/result.h"
+
+namespace medusa {
+
+/// The contents of bench.json.
+nlohmann::json bench_json(const BenchResult& result);
+
+/// A folder that holds the samples of earlier runs under the same conditions, or none.
+class BenchFolder {
+ public:
+  /// Makes the folder if there is none.
+  /// @throws UserError  what it holds was measured under other conditions, or is damaged.
+  BenchFolder(std::filesystem::path folder, const Conditions& conditions);
+
+  int64_t next_run() const { return next_run_; }
+  std::filesystem::path json() const { return folder_ / "bench.json"; }
+  std::filesystem::path answers() const { return folder_ / "bench.jsonl"; }
+  std::filesystem::path page() const { return folder_ / "bench.html"; }
+
+  /// The new samples after the earlier ones that still count.
+  std::vector<Sample> combined(const std::vector<Sample>& newer) const;
+
+  /// Each file is the old one or the new one; the answers are written first.
+  void write(const BenchResult& result, const std::vector<Sample>& samples) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<Sample> earlier_;
+  int64_t next_run_ = 1;
+};
+
+}  // namespace medusa

@@ -1,0 +1,44 @@
+// Methods take turns, question by question: what happens to the machine happens to all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/answer.h"
+
+namespace medusa {
+
+struct RoundPlan {
+  std::string stage;  // as progress names it
+  size_t num_methods = 0;
+  size_t num_questions = 0;
+  int64_t repeats = 1;
+};
+
+/// Every method's answers to one question, once.
+struct Round {
+  size_t question = 0;
+  int64_t repeat = 0;
+  std::vector<std::vector<Answer>> answers;  // [methods][turns of the conversation]
+};
+
+/// Lets one method answer one question.
+using PlayFunction = std::function<std::vector<Answer>(size_t method, size_t question)>;
+
+/// Who goes first moves on by one with every question and every repeat: no method always answers
+/// on the heels of the same other one.
+/// @returns  [num_methods] the methods in the order of this round.
+std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t repeat);
+
+/// Plays all questions once, then all again, and so on: repeats of a question lie far apart. Every
+/// method plays the first question once beforehand, uncounted: caches and memory are warm then.
+/// Shows progress.
+/// @param finished  gets each round once all methods have played it.
+/// @returns         false: interrupted. The round that was cut off is left out.
+bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
+                 const std::function<void(const Round&)>& finished);
+
+}  // namespace medusa

@@ -1,0 +1,61 @@
+// What one method did with one question, once; and its line in bench.jsonl. No LibTorch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/token.h"
+
+namespace medusa {
+
+/// The method every other one is measured against.
+inline constexpr const char* kYardstick = "none";
+
+inline constexpr size_t kNumStepParts = 4;
+inline constexpr std::array<const char*, kNumStepParts> kStepParts = {"propose", "verify", "accept",
+                                                                      "commit"};
+
+/// One answer: a turn of the conversation.
+struct AnswerRecord {
+  std::string text;
+  std::vector<TokenId> tokens;
+  std::string finish;  // as finish_name()
+  int64_t steps = 0, proposed = 0, accepted = 0;
+  std::vector<int64_t> emitted_per_step;  // [n] = steps that emitted n tokens
+  double prefill_s = 0;
+  std::array<double, kNumStepParts> parts_s{};  // of all steps, in the order of kStepParts
+
+  double decode_s() const;
+};
+
+struct Sample {
+  int64_t run = 1;  // methods are compared within a run only: one process, alternately
+  std::string method;
+  std::string rule;
+  double temperature = 0;
+  bool same_text = false;  // this rule promises the yardstick's text
+  int64_t question = 0;    // its place in the file, from 0
+  std::string id;
+  std::string category;
+  int64_t repeat = 0;
+  int64_t peak_bytes = 0;  // most memory of the process while it answered; 0: not known
+  std::vector<AnswerRecord> answers;
+
+  int64_t emitted() const;  // tokens of all answers
+  int64_t steps() const;
+  double decode_s() const;
+};
+
+/// One line, without its end.
+std::string sample_line(const Sample& sample);
+
+/// @throws UserError  with file:line, what is not a sample's line.
+std::vector<Sample> read_samples(const std::filesystem::path& file);
+
+/// @throws UserError  the file cannot be written.
+void write_samples(const std::filesystem::path& file, const std::vector<Sample>& samples);
+
+}  // namespace medusa

@@ -1,0 +1,197 @@
+#include "tools/bench/summary.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace medusa {
+namespace {
+
+/// A method at a temperature, as it was measured in one run.
+struct Key {
+  double temperature = 0;
+  std::string method;
+  int64_t run = 0;
+
+  auto operator<=>(const Key&) const = default;
+};
+
+using ByQuestion = std::map<int64_t, std::vector<const Sample*>>;  // repeats of each question
+using Groups = std::map<Key, ByQuestion>;
+
+Groups group(std::span<const Sample> samples) {
+  Groups out;
+  for (const Sample& sample : samples)
+    out[{sample.temperature, sample.method, sample.run}][sample.question].push_back(&sample);
+  return out;
+}
+
+const Sample& middle(const std::vector<const Sample*>& repeats) {
+  std::vector<double> seconds;
+  for (const Sample* sample : repeats) seconds.push_back(sample->decode_s());
+  return *repeats[middle_of(seconds)];
+}
+
+bool same_tokens(const Sample& a, const Sample& b) {
+  return std::equal(
+      a.answers.begin(), a.answers.end(), b.answers.begin(), b.answers.end(),
+      [](const AnswerRecord& x, const AnswerRecord& y) { return x.tokens == y.tokens; });
+}
+
+bool same_in_every_repeat(const std::vector<const Sample*>& samples,
+                          const std::vector<const Sample*>& yardstick) {
+  return std::all_of(samples.begin(), samples.end(), [&](const Sample* sample) {
+    return std::all_of(yardstick.begin(), yardstick.end(), [&](const Sample* plain) {
+      return plain->repeat != sample->repeat || same_tokens(*sample, *plain);
+    });
+  });
+}
+
+/// Sums over the questions of a row.
+struct Totals {
+  std::vector<PairedWork> work;
+  double steps = 0, yardstick_steps = 0;
+  double prefill_s = 0, prompts = 0;
+  int64_t same_text = 0;
+};
+
+void add_answers(BenchRow& row, Totals& totals, const Sample& sample) {
+  for (const AnswerRecord& answer : sample.answers) {
+    totals.prefill_s += answer.prefill_s;
+    ++totals.prompts;
+    for (size_t part = 0; part < kNumStepParts; ++part)
+      row.step_ms[part] += 1000 * answer.parts_s[part];  // divided by the steps at the end
+    auto& histogram = row.emitted_per_step;
+    histogram.resize(std::max(histogram.size(), answer.emitted_per_step.size()));
+    for (size_t n = 0; n < answer.emitted_per_step.size(); ++n)
+      histogram[n] += answer.emitted_per_step[n];
+  }
+}
+
+void add_question(BenchRow& row, Totals& totals, const std::vector<const Sample*>& samples,
+                  const std::vector<const Sample*>& yardstick) {
+  const Sample &sample = middle(samples), &plain = middle(yardstick);
+  totals.work.push_back({static_cast<double>(sample.emitted()), sample.decode_s(),
+                         static_cast<double>(plain.emitted()), plain.decode_s()});
+  totals.steps += static_cast<double>(sample.steps());
+  totals.yardstick_steps += static_cast<double>(plain.steps());
+  totals.same_text += same_in_every_repeat(samples, yardstick) ? 1 : 0;
+  add_answers(row, totals, sample);
+  ++row.num_questions;
+  row.num_samples += static_cast<int64_t>(samples.size());
+  for (const Sample* each : samples) row.peak_bytes = std::max(row.peak_bytes, each->peak_bytes);
+}
+
+/// @returns  a row without questions if the two share none of this category.
+BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& yardstick,
+                  const std::string& category, uint64_t seed) {
+  BenchRow row;
+  row.method = key.method;
+  row.temperature = key.temperature;
+  row.category = category;
+  Totals totals;
+  bool promised = true;
+  for (const auto& [question, samples] : method) {
+    const auto plain = yardstick.find(question);
+    if (plain == yardstick.end()) continue;
+    if (!category.empty() && samples.front()->category != category) continue;
+    add_question(row, totals, samples, plain->second);
+    row.rule = samples.front()->rule;
+    promised = promised && samples.front()->same_text;
+  }
+  if (row.num_questions == 0) return row;
+  PairedWork sum;
+  for (const PairedWork& each : totals.work) {
+    sum.tokens += each.tokens;
+    sum.seconds += each.seconds;
+    sum.yardstick_seconds += each.yardstick_seconds;
+  }
+  row.tokens_per_s = sum.tokens / sum.seconds;
+  row.tokens_per_step = sum.tokens / totals.steps;
+  row.step_overhead = sum.seconds / totals.steps / (sum.yardstick_seconds / totals.yardstick_steps);
+  row.speedup = speedup(totals.work);
+  row.prefill_ms = 1000 * totals.prefill_s / totals.prompts;
+  for (double& ms : row.step_ms) ms /= totals.steps;
+  if (row.yardstick()) return row;  // compared with itself it says nothing
+  row.speedup_95 = speedup_interval(totals.work, seed);
+  if (promised) row.same_text = totals.same_text;
+  return row;
+}
+
+/// In the order of the questions; then "", all of them. One category says no more than all.
+std::vector<std::string> categories_of(std::span<const Sample> samples) {
+  std::map<int64_t, std::string> by_question;
+  for (const Sample& sample : samples) by_question[sample.question] = sample.category;
+  std::vector<std::string> out;
+  for (const auto& [question, category] : by_question)
+    if (!category.empty() && std::find(out.begin(), out.end(), category) == out.end())
+      out.push_back(category);
+  if (out.size() == 1) out.clear();
+  out.emplace_back();
+  return out;
+}
+
+/// The methods of a temperature with their newest run: the yardstick first, the others as they
+/// came.
+std::vector<Key> newest_of(std::span<const Sample> samples, double temperature) {
+  std::vector<Key> out;
+  for (const Sample& sample : samples) {
+    if (sample.temperature != temperature) continue;
+    const auto known = std::find_if(out.begin(), out.end(),
+                                    [&](const Key& key) { return key.method == sample.method; });
+    if (known == out.end())
+      out.push_back({temperature, sample.method, sample.run});
+    else
+      known->run = std::max(known->run, sample.run);
+  }
+  std::stable_partition(out.begin(), out.end(),
+                        [](const Key& key) { return key.method == kYardstick; });
+  return out;
+}
+
+}  // namespace
+
+double BenchRow::step_total_ms() const {
+  return std::accumulate(step_ms.begin(), step_ms.end(), 0.0);
+}
+
+int64_t BenchRow::num_steps() const {
+  return std::accumulate(emitted_per_step.begin(), emitted_per_step.end(), int64_t{0});
+}
+
+std::vector<BenchRow> summarise(std::span<const Sample> samples, uint64_t seed) {
+  std::set<double> temperatures;
+  for (const Sample& sample : samples) temperatures.insert(sample.temperature);
+  const Groups groups = group(samples);
+  std::vector<BenchRow> rows;
+  for (const double temperature : temperatures)
+    for (const std::string& category : categories_of(samples))
+      for (const Key& key : newest_of(samples, temperature)) {
+        const auto yardstick = groups.find({temperature, kYardstick, key.run});
+        if (yardstick == groups.end()) continue;
+        BenchRow row = make_row(key, groups.at(key), yardstick->second, category, seed);
+        if (row.num_questions > 0) rows.push_back(std::move(row));
+      }
+  return rows;
+}
+
+std::vector<Sample> without_replaced(std::vector<Sample> earlier, std::span<const Sample> newer) {
+  std::set<std::pair<double, std::string>> measured;
+  for (const Sample& sample : newer) measured.insert({sample.temperature, sample.method});
+  std::set<std::pair<double, int64_t>> needed;  // yardsticks by temperature and run
+  std::erase_if(earlier, [&](const Sample& sample) {
+    if (sample.method == kYardstick) return false;
+    const bool replaced = measured.contains({sample.temperature, sample.method});
+    if (!replaced) needed.insert({sample.temperature, sample.run});
+    return replaced;
+  });
+  std::erase_if(earlier, [&](const Sample& sample) {
+    return sample.method == kYardstick && measured.contains({sample.temperature, sample.method}) &&
+           !needed.contains({sample.temperature, sample.run});
+  });
+  return earlier;
+}
+
+}  // namespace medusa
