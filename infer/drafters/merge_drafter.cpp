@@ -12,8 +12,8 @@
 namespace medusa {
 namespace {
 
-constexpr double kFading = 0.99;    // of a count from one step to the next
-constexpr double kPriorTrials = 4;  // steps that the belief before the first one weighs
+constexpr double kFading = 0.99;     // of a count from one step to the next
+constexpr double kPriorTrials = 16;  // steps that the belief before the first one weighs
 
 /// Belief about a token before anything was counted: the first sibling is right half the time.
 double prior_rate(int32_t sibling) { return 0.5 / ((1 + sibling) * (1 + sibling)); }
@@ -40,12 +40,12 @@ void MergeConfig::validate() const {
 
 double HitRates::rate(int32_t depth, int32_t sibling) const {
   const auto found = counts_.find({depth, sibling});
-  const Count count = found == counts_.end() ? Count{} : found->second;
-  return (count.hits + kPriorTrials * prior_rate(sibling)) / (count.trials + kPriorTrials);
+  return found == counts_.end() ? prior_rate(sibling) : found->second.hits / found->second.trials;
 }
 
 void HitRates::count(int32_t depth, int32_t sibling, bool right) {
-  Count& count = counts_[{depth, sibling}];
+  const Count belief{kPriorTrials * prior_rate(sibling), kPriorTrials};
+  Count& count = counts_.try_emplace({depth, sibling}, belief).first->second;
   count.hits = kFading * count.hits + (right ? 1 : 0);
   count.trials = kFading * count.trials + 1;
 }

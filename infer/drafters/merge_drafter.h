@@ -44,7 +44,7 @@ class HitRates {
 
  private:
   struct Count {
-    double hits = 0, trials = 0;  // with the old ones faded
+    double hits = 0, trials = 0;  // the old ones faded, a belief before the first step too
   };
   std::map<std::pair<int32_t, int32_t>, Count> counts_;
 };
