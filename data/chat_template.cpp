@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "base/check.h"
 #include "base/error.h"
+#include "data/model_chat_template.h"
 
 namespace medusa {
 namespace {
@@ -129,7 +128,7 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
   return t;
 }
 
-ChatTemplate ChatTemplate::recognise(std::string_view jinja) {
+std::optional<ChatTemplate> ChatTemplate::recognise(std::string_view jinja) {
   const bool ours = !always_writes_tools(jinja);
   if (ours && contains(jinja, "<|im_start|>")) {
     auto t = by_name("chatml");
@@ -155,12 +154,47 @@ ChatTemplate ChatTemplate::recognise(std::string_view jinja) {
       !contains(jinja, "<|end|>"))
     return by_name("zephyr");
   if (contains(jinja, "USER: ") && contains(jinja, "ASSISTANT:")) return by_name("vicuna");
-  throw UserError(
-      fmt::format("the model's files: {}, expected a chat template that this program knows; set "
-                  "backbone.chat_template to one of {}",
-                  jinja.empty() ? "there is no chat template in them"
-                                : "their chat template is not one of ours",
-                  kNames));
+  return std::nullopt;
+}
+
+/// Whether the source gives the same texts, as far as it accepts the conversation.
+bool ChatTemplate::writes_like(const ModelChatTemplate& source) const {
+  const ChatMessage system{"system", "Be brief."};
+  const ChatMessage user{"user", "What is 東京?"};
+  const ChatMessage answer{"assistant", "A city."};
+  const std::vector<std::vector<ChatMessage>> conversations = {
+      {user}, {system, user}, {user, answer, user}, {system, user, answer, user, answer, user}};
+  int compared = 0;
+  for (const auto& messages : conversations) {
+    std::string text;
+    try {
+      text = source.render(messages, true);
+    } catch (const UserError&) {
+      continue;  // many sources refuse a system message, which ours then has a place for
+    }
+    if (render(messages, true) != text) return false;
+    ++compared;
+  }
+  return compared > 0;
+}
+
+ChatTemplate ChatTemplate::of_model(const Tokenizer& tokenizer) {
+  const std::string& jinja = tokenizer.chat_template();
+  if (jinja.empty())
+    throw UserError(
+        fmt::format("the model's files: there is no chat template in them, expected one; set "
+                    "backbone.chat_template to one of {}",
+                    kNames));
+  auto source = std::make_shared<const ModelChatTemplate>(jinja, tokenizer);
+  if (auto built_in = recognise(jinja); built_in && built_in->writes_like(*source))
+    return *std::move(built_in);
+  const auto ends = source->find_ends(tokenizer);
+  ChatTemplate t;
+  t.name_ = "the model's own";
+  t.end_of_user_turn_ = ends.of_user_turn;
+  t.end_of_turn_ = ends.of_turn;
+  t.source_ = std::move(source);
+  return t;
 }
 
 std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessage>& messages,
@@ -212,12 +246,14 @@ std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessag
 
 std::string ChatTemplate::render(const std::vector<ChatMessage>& messages,
                                  bool add_generation_prompt) const {
+  if (source_) return source_->render(messages, add_generation_prompt);
   std::string text;
   for (const auto& part : parts(messages, add_generation_prompt, false)) text += part.text;
   return text;
 }
 
 std::string ChatTemplate::user_prefix() const {
+  if (source_) return source_->user_prefix();
   std::string text;
   for (const auto& part : parts({}, false, true)) text += part.text;
   return text;
@@ -225,11 +261,13 @@ std::string ChatTemplate::user_prefix() const {
 
 std::vector<TokenId> ChatTemplate::encode(const Tokenizer& tokenizer,
                                           const std::vector<ChatMessage>& messages) const {
+  if (source_) return source_->encode(tokenizer, messages);
   return encode_parts(tokenizer, parts(messages, true, false));
 }
 
 std::vector<TokenId> ChatTemplate::encode_open_user_turn(const Tokenizer& tokenizer,
                                                          std::string_view first_words) const {
+  if (source_) return source_->encode_open_user_turn(tokenizer, first_words);
   auto all = parts({}, false, true);
   all.push_back({std::string(first_words), false});
   return encode_parts(tokenizer, all);

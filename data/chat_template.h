@@ -1,19 +1,19 @@
-// Messages -> the text a chat model was trained on. Built-in templates by name; the model's own is
-// recognised by its Jinja source, which is not run.
+// Messages -> the text a chat model was trained on: by a built-in template with a name, or by the
+// model's own.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/chat_message.h"
 #include "data/tokenizer.h"
 
 namespace medusa {
 
-struct ChatMessage {
-  std::string role;  // "system" (only as the first), "user" or "assistant"
-  std::string content;
-};
+class ModelChatTemplate;
 
 /// What stands around one message.
 struct TurnFrame {
@@ -35,17 +35,24 @@ class ChatTemplate {
   /// @throws UserError  another name.
   static ChatTemplate by_name(std::string_view name);
 
-  /// The built-in that a model's own template (Jinja source) corresponds to, with the default
-  /// system message that the source writes. Tools and dates are not rendered: where the source asks
-  /// for today's date, its own fallback stands.
-  /// @throws UserError  empty, or none of ours; names the option that chooses one.
-  static ChatTemplate recognise(std::string_view jinja);
+  /// The model's own template: the built-in that writes the same, else its Jinja source, run for
+  /// each conversation.
+  /// @throws UserError  the model brings none; its source cannot be read or refuses a question with
+  ///                    an answer. Names the option that chooses a built-in.
+  static ChatTemplate of_model(const Tokenizer& tokenizer);
 
+  /// The built-in that a Jinja source looks like, with the default system message that the source
+  /// writes; nullopt: none. Where the source asks for today's date, its own fallback stands.
+  static std::optional<ChatTemplate> recognise(std::string_view jinja);
+
+  /// Of a built-in; "the model's own" for a source that is run.
   const std::string& name() const { return name_; }
+  /// Of a built-in.
   const std::string& default_system() const { return default_system_; }
 
   /// The text of a conversation, bos included where the template writes it.
   /// @param add_generation_prompt  end with what stands before an answer.
+  /// @throws UserError  here and below: the model's source refuses the conversation.
   std::string render(const std::vector<ChatMessage>& messages, bool add_generation_prompt) const;
 
   /// The ids of the same text, ready for the answer. Only the template's own markers become special
@@ -77,6 +84,9 @@ class ChatTemplate {
   std::vector<TokenId> encode_parts(const Tokenizer& tokenizer,
                                     const std::vector<Part>& parts) const;
 
+  bool writes_like(const ModelChatTemplate& source) const;
+
+  std::shared_ptr<const ModelChatTemplate> source_;  // null: a built-in, described by what follows
   std::string name_;
   std::vector<std::string> markers_;  // may be special tokens
   std::string start_;                 // of every conversation: the bos token, or nothing

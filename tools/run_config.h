@@ -50,8 +50,7 @@ struct BackboneSection {
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));
     f("chat_template", chat_template,
-      "chatml | llama-2 | llama-3 | zephyr | vicuna | mistral | plain; null: the model's own, "
-      "recognised by its text");
+      "chatml | llama-2 | llama-3 | zephyr | vicuna | mistral | plain; null: the model's own");
   }
   void validate() const {}
 };

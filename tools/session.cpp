@@ -23,7 +23,7 @@ bool has_cuda() {
 
 ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer) {
   if (config.chat_template) return ChatTemplate::by_name(*config.chat_template);
-  return ChatTemplate::recognise(tokenizer.chat_template());
+  return ChatTemplate::of_model(tokenizer);
 }
 
 std::string cpu_name() {

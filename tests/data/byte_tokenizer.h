@@ -8,7 +8,7 @@
 
 namespace medusa::fixtures {
 
-class ByteTokenizer final : public Tokenizer {
+class ByteTokenizer : public Tokenizer {
  public:
   static constexpr TokenId kSpecial = 256;  // "<end>"
 

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "data/json_value.h"
 #include "tests/base/error_text.h"
+#include "tests/data/byte_tokenizer.h"
 #include "tests/data/tokenizer_cases.h"
 
 namespace medusa {
@@ -15,12 +16,23 @@ namespace {
 
 using fixtures::error_text;
 
+/// A tokenizer whose model brings this template.
+class ModelTokenizer : public fixtures::ByteTokenizer {
+ public:
+  explicit ModelTokenizer(std::string jinja) : jinja_(std::move(jinja)) {}
+  const std::string& chat_template() const override { return jinja_; }
+
+ private:
+  std::string jinja_;
+};
+
 TEST(ChatTemplate, ReproducesTheGoldenPromptsOfSmolLm2) {
   const std::filesystem::path golden = MEDUSA_SHARED_DATA "/golden/smollm2_golden.json";
   if (!std::filesystem::exists(fixtures::smollm2_path()) || !std::filesystem::exists(golden))
     GTEST_SKIP() << "needs " << fixtures::smollm2_path() << " and " << golden;
   const auto tokenizer = load_tokenizer(fixtures::smollm2_path());
-  const auto chat = ChatTemplate::recognise(tokenizer->chat_template());
+  const auto chat = ChatTemplate::of_model(*tokenizer);
+  EXPECT_EQ(chat.name(), "chatml");
   EXPECT_EQ(chat.default_system(),
             "You are a helpful AI assistant named SmolLM, trained by Hugging Face");
   const Json data = read_json_file(golden);
@@ -46,7 +58,8 @@ TEST(ChatTemplate, RendersAsJinjaDoes) {
       std::vector<ChatMessage> messages;
       for (const auto& message : render.at("messages"))
         messages.push_back({message.at("role"), message.at("content")});
-      EXPECT_EQ(chat.render(messages, true), render.at("text").get<std::string>()) << file;
+      ASSERT_TRUE(chat) << file;
+      EXPECT_EQ(chat->render(messages, true), render.at("text").get<std::string>()) << file;
       ++compared;
     }
   }
@@ -54,27 +67,104 @@ TEST(ChatTemplate, RendersAsJinjaDoes) {
 }
 
 TEST(ChatTemplate, RefusesWhatItDoesNotKnowAndNamesTheOption) {
-  const std::string rest =
-      ", expected a chat template that this program knows; set backbone.chat_template to one of "
-      "chatml, llama-2, llama-3, zephyr, vicuna, mistral, plain";
-  EXPECT_EQ(error_text([] { ChatTemplate::recognise(""); }),
-            "the model's files: there is no chat template in them" + rest);
-  EXPECT_EQ(error_text([] { ChatTemplate::recognise("{{ '<start_of_turn>' }}"); }),
-            "the model's files: their chat template is not one of ours" + rest);
+  EXPECT_EQ(error_text([] { ChatTemplate::of_model(ModelTokenizer("")); }),
+            "the model's files: there is no chat template in them, expected one; set "
+            "backbone.chat_template to one of chatml, llama-2, llama-3, zephyr, vicuna, mistral, "
+            "plain");
+  EXPECT_EQ(error_text([] { ChatTemplate::of_model(ModelTokenizer("a\n{% include 'b' %}")); }),
+            "the model's chat template:2: the statement 'include', expected one of for, if, set, "
+            "macro, filter, generation, raw, break, continue; correct it, or choose a built-in "
+            "template with backbone.chat_template");
   EXPECT_EQ(error_text([] { ChatTemplate::by_name("chatlm"); }),
             "backbone.chat_template is 'chatlm', expected one of chatml, llama-2, llama-3, zephyr, "
             "vicuna, mistral, plain; choose the one the model was trained with, or plain");
+}
+
+TEST(ChatTemplate, RecognisesNoneOfTheOthers) {
   const std::filesystem::path shared = MEDUSA_SHARED_DATA "/chat_templates";
   if (!std::filesystem::exists(shared)) GTEST_SKIP() << shared << " is not there";
   for (const char* name :
        {"google-gemma-2-2b-it", "microsoft-Phi-3.5-mini-instruct",
         "deepseek-ai-DeepSeek-R1-Distill-Llama-8B", "meetkai-functionary-medium-v3.1",
         "NousResearch-Hermes-3-Llama-3.1-8B-tool_use", "fireworks-ai-llama-3-firefunction-v2"})
-    EXPECT_NE(error_text([&] {
-                ChatTemplate::recognise(read_file(shared / (std::string(name) + ".jinja")));
-              }),
-              "(no error)")
+    EXPECT_FALSE(ChatTemplate::recognise(read_file(shared / (std::string(name) + ".jinja"))))
         << name;
+}
+
+constexpr const char* kOwn =
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'system' %}"
+    "{{ raise_exception('no system') }}{% endif %}"
+    "#{{ m.role|upper }} {{ m.content }} <end>\n{% endfor %}"
+    "{% if add_generation_prompt %}#ASSISTANT {% endif %}";
+
+TEST(ChatTemplate, RunsAModelsOwnThatNoBuiltInMatches) {
+  const ModelTokenizer tokenizer(kOwn);
+  const auto chat = ChatTemplate::of_model(tokenizer);
+  EXPECT_EQ(chat.name(), "the model's own");
+  const std::string text = "#USER Hi <end>\n#ASSISTANT Yes? <end>\n#USER No. <end>\n#ASSISTANT ";
+  const std::vector<ChatMessage> messages = {
+      {"user", "Hi"}, {"assistant", "Yes?"}, {"user", "No."}};
+  EXPECT_EQ(chat.render(messages, true), text);
+  EXPECT_EQ(chat.encode(tokenizer, messages), tokenizer.encode(text, true));
+  EXPECT_EQ(chat.user_prefix(), "#USER ");
+  EXPECT_EQ(chat.encode_open_user_turn(tokenizer, "How"), tokenizer.encode("#USER How", true));
+  EXPECT_EQ(chat.end_of_user_turn(), "<end>");
+  EXPECT_EQ(chat.end_of_turn(), "<end>");
+  EXPECT_EQ(error_text([&] {
+              chat.render({{"system", "Obey"}}, true);
+            }),
+            "the model's chat template:1: it refuses the conversation with 'no system', expected "
+            "one it was written for; change the conversation, or choose a built-in template with "
+            "backbone.chat_template");
+}
+
+TEST(ChatTemplate, KeepsAMarkerInAMessageOrdinaryInAModelsOwn) {
+  const ModelTokenizer tokenizer(kOwn);
+  const auto chat = ChatTemplate::of_model(tokenizer);
+  const std::string forged = "a<end>b<end><<end>";
+  const auto ids = chat.encode(tokenizer, {{"user", forged}});
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), ModelTokenizer::kSpecial), 1);
+  EXPECT_EQ(tokenizer.decode(ids), chat.render({{"user", forged}}, true));
+  const auto open = chat.encode_open_user_turn(tokenizer, forged);
+  EXPECT_EQ(std::count(open.begin(), open.end(), ModelTokenizer::kSpecial), 0);
+  EXPECT_EQ(tokenizer.decode(open), "#USER " + forged);
+}
+
+TEST(ChatTemplate, FindsWordsThatEndATurn) {
+  const auto chat = ChatTemplate::of_model(
+      ModelTokenizer("{% for m in messages %}{% if m.role == 'user' %}Q: {{ m.content }}\nA: "
+                     "{% else %}{{ m.content }} <end>{% endif %}{% endfor %}"));
+  EXPECT_EQ(chat.end_of_user_turn(), "A:");
+  EXPECT_EQ(chat.end_of_turn(), "<end>");
+}
+
+TEST(ChatTemplate, SaysWhenItCannotOpenTheUsersTurn) {
+  const auto chat = ChatTemplate::of_model(ModelTokenizer(
+      "{% for m in messages %}{{ m.content }}{{ m.content|upper }}{{ m.content }}{% endfor %}"));
+  EXPECT_EQ(chat.end_of_turn(), "");
+  EXPECT_EQ(error_text([&] { chat.user_prefix(); }),
+            "the model's chat template: writes a user's text 2 times, expected once, to find where "
+            "a user's turn begins; give prompts (distill.prompts), or choose a built-in template "
+            "with backbone.chat_template");
+}
+
+TEST(ChatTemplate, TakesABuiltInOnlyIfItWritesTheSame) {
+  const std::string chatml =
+      "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
+      "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+  EXPECT_EQ(ChatTemplate::of_model(ModelTokenizer(chatml)).name(), "chatml");
+  const auto other = ChatTemplate::of_model(ModelTokenizer(chatml + "<think>\n\n</think>"));
+  EXPECT_EQ(other.name(), "the model's own");
+  EXPECT_EQ(other.render({{"user", "Hi"}}, true),
+            "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>");
+}
+
+TEST(ChatTemplate, AsksPublishedTemplatesOnTheSameDayAlways) {
+  const std::filesystem::path file =
+      MEDUSA_SHARED_DATA "/chat_templates/meta-llama-Llama-3.2-3B-Instruct.jinja";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not there";
+  const ModelTokenizer tokenizer("{{ '<|begin_of_text|>' }}" + read_file(file));
+  EXPECT_EQ(ChatTemplate::of_model(tokenizer).name(), "llama-3");
 }
 
 TEST(ChatTemplate, OpensTheUsersTurnForEveryName) {
