@@ -157,10 +157,11 @@ class Watched : public Drafter {
 };
 
 TEST_P(EveryDrafter, KeepsToDepthAndNodesAndHasNoTwins) {
-  for (const int32_t max_nodes : {1, 2, 7, 30, 64})
-    decode_toy(
-        MatchRule(kWarm), [&] { return std::make_unique<Watched>(drafter()()); }, kPrompt,
-        {70, max_nodes, {}}, 3, 60);
+  const auto watched = [&] { return std::make_unique<Watched>(drafter()()); };
+  for (const int32_t max_nodes : {1, 2, 7, 30, 64}) {
+    decode_toy(MatchRule(kWarm), watched, kPrompt, {70, max_nodes, {}}, 3, 60);
+    decode_toy(MatchRule(kWarm), watched, kPrompt, {40, max_nodes, {}}, 3);
+  }
 }
 
 }  // namespace

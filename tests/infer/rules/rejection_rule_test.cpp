@@ -11,7 +11,7 @@ namespace {
 
 using fixtures::test_pairs;
 
-constexpr uint64_t kSeeds = 12000;
+constexpr uint64_t kSeeds = 6000;
 const std::vector<TokenId> kPrompt{1, 2, 3};
 const SamplingConfig kWarm{.temperature = 0.9};
 const SamplingConfig kNucleus{.temperature = 1.2, .top_p = 0.8};
