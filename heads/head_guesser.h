@@ -6,59 +6,53 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "backbone/kernels.h"
+#include "heads/head_guesses.h"
 #include "heads/medusa_heads.h"
 
 namespace medusa {
 
-/// Guesses of all heads for M positions.
-struct HeadGuesses {
-  int64_t num_heads = 0;         // K
-  int64_t top_k = 0;             // guesses kept per head
-  std::vector<TokenId> tokens;   // [M, K, top_k], best first; of equal logits the lower id first
-  std::vector<float> log_probs;  // [M, K, top_k] under the head's softmax over the V_t it can guess
+class FusedHeads;
+class PlainHeads;
 
-  int64_t size() const { return static_cast<int64_t>(tokens.size()) / (num_heads * top_k); }  // M
-  TokenId token(int64_t position, int64_t head, int64_t rank) const {
-    return tokens[index(position, head, rank)];
-  }
-  float log_prob(int64_t position, int64_t head, int64_t rank) const {
-    return log_probs[index(position, head, rank)];
-  }
-
- private:
-  size_t index(int64_t position, int64_t head, int64_t rank) const {
-    return static_cast<size_t>((position * num_heads + head) * top_k + rank);
-  }
-};
-
-/// A position's guesses do not depend on the positions beside it (in every dtype in which
-/// backbone/linear.h promises so).
+/// A position's guesses of one head depend neither on the positions beside it nor on how many heads
+/// are asked (in every dtype in which backbone/linear.h promises so).
 ///
 /// Thread safety: none (scratch buffers).
 class HeadGuesser {
  public:
-  /// Computes in the backbone's dtype, on its device. Keeps packed copies of what it multiplies
-  /// with, and the backbone's embedding; heads and backbone may go afterwards.
+  /// Computes in the backbone's dtype, on its device: with our own kernels where they run
+  /// (fused_heads.h), else with LibTorch's ops. Keeps packed copies of what it multiplies with, and
+  /// the backbone's embedding; heads and backbone may go afterwards.
   /// @param top_k  1 to V_t.
   /// @throws UserError  top_k is more than the heads' output can guess.
   HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
               Kernels kernels = Kernels::Auto);
   ~HeadGuesser();
 
-  int64_t num_heads() const;
-  int64_t top_k() const;
+  int64_t num_heads() const { return num_heads_; }
+  int64_t top_k() const { return top_k_; }
+  const char* kernels() const;  // which code computes, for people
 
-  /// @param hidden  [H] or [M, H] in the backbone's dtype: state at the token before each root.
-  /// @param roots   [M]
-  /// @returns       valid until the next call.
-  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> roots);
+  /// @param hidden     [H] or [M, H] in the backbone's dtype: state at the token before each root.
+  /// @param roots      [M], at least one
+  /// @param num_heads  1 to num_heads(): only the first heads are computed, which is all that a
+  ///                   tree of that depth needs.
+  /// @returns          valid until the next call.
+  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> roots,
+                           int64_t num_heads);
+
+  /// Of all heads.
+  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> roots) {
+    return guess(hidden, roots, num_heads_);
+  }
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  const int64_t num_heads_, hidden_size_, vocab_size_, top_k_;
+  std::unique_ptr<FusedHeads> fused_;  // one of the two
+  std::unique_ptr<PlainHeads> plain_;
+  HeadGuesses guesses_;
 };
 
 }  // namespace medusa

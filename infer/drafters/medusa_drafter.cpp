@@ -1,17 +1,23 @@
 #include "infer/drafters/medusa_drafter.h"
 
+#include <algorithm>
+
 namespace medusa {
 
 CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& /*random*/) {
   const TokenId root = context.tokens.back();
   CandidateTree tree = root_only(root);
-  if (!context.hidden.defined() || context.max_depth < 1 || context.max_nodes < 2) return tree;
+  // Nodes come in order of depth, so the part that fits is a prefix and holds every node's parent,
+  // and its last node is the deepest: that many heads are needed.
+  const auto& depths = shape_.depths;
+  const auto in_depth = std::upper_bound(depths.begin(), depths.end(), context.max_depth);
+  const int64_t num_nodes = std::min<int64_t>(in_depth - depths.begin(), context.max_nodes);
+  if (!context.hidden.defined() || num_nodes < 2) return tree;
 
-  const HeadGuesses& guesses = guesser_.guess(context.hidden, {&root, 1});
-  // Nodes come in order of depth, so the part that fits is a prefix and holds every node's parent.
-  for (size_t i = 1; i < shape_.depths.size(); ++i) {
-    if (shape_.depths[i] > context.max_depth || tree.size() == context.max_nodes) break;
-    tree.tokens.push_back(guesses.token(0, shape_.depths[i] - 1, shape_.ranks[i]));
+  const int64_t num_heads = depths[static_cast<size_t>(num_nodes) - 1];
+  const HeadGuesses& guesses = guesser_.guess(context.hidden, {&root, 1}, num_heads);
+  for (size_t i = 1; i < static_cast<size_t>(num_nodes); ++i) {
+    tree.tokens.push_back(guesses.token(0, depths[i] - 1, shape_.ranks[i]));
     tree.parents.push_back(shape_.parents[i]);
   }
   tree.num_verify = tree.size();

@@ -9,7 +9,8 @@
 namespace medusa {
 
 /// Node [r0, r1, …] of the choice tree is head 0's guess of rank r0, then head 1's of rank r1, ….
-/// A step near the end of the text or of the cache uses the part of the tree that still fits.
+/// A step near the end of the text or of the cache uses the part of the tree that still fits. Only
+/// the heads that this part reads are computed.
 class MedusaDrafter : public Drafter {
  public:
   /// @param guesser, shape  kept by reference; must outlive this. The shape's ranks are below the

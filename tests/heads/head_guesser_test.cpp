@@ -8,12 +8,6 @@
 namespace medusa {
 namespace {
 
-std::vector<TokenId> some_roots(int64_t n) {
-  std::vector<TokenId> roots;
-  for (int64_t i = 0; i < n; ++i) roots.push_back(static_cast<TokenId>((31 * i + 4) % 130));
-  return roots;
-}
-
 TEST(HeadGuesser, AgreesWithTheTrainingHeads) {
   const Weights backbone = tiny_weights(1);
   const at::Tensor hidden = random_hidden(6, at::kFloat);
@@ -46,7 +40,7 @@ TEST(HeadGuesser, PositionsDoNotDependOnEachOther) {
   const auto roots = some_roots(33);
   for (const HeadsConfig& config : all_configs()) {
     SCOPED_TRACE(describe(config));
-    HeadGuesser guesser(random_heads(config, backbone), backbone, 10);
+    HeadGuesser guesser(random_heads(config, backbone), backbone, 10, Kernels::Plain);
     const HeadGuesses together = guesser.guess(hidden, roots);
     for (int64_t m = 0; m < 33; ++m) {
       const HeadGuesses& alone =
@@ -58,6 +52,30 @@ TEST(HeadGuesser, PositionsDoNotDependOnEachOther) {
       }
     }
   }
+}
+
+TEST(HeadGuesser, AHeadDoesNotDependOnHowManyAreAsked) {
+  const Weights backbone = tiny_weights(1, tiny_config(), at::kBFloat16);
+  const at::Tensor hidden = random_hidden(5, at::kBFloat16);
+  const auto roots = some_roots(5);
+  for (const Kernels kernels : {Kernels::Auto, Kernels::Plain})
+    for (const HeadsConfig& config : all_configs()) {
+      SCOPED_TRACE(describe(config));
+      HeadGuesser guesser(random_heads(config, backbone), backbone, 10, kernels);
+      const HeadGuesses all = guesser.guess(hidden, roots);
+      ASSERT_EQ(all.num_heads, 3);
+      for (int64_t num_heads = 1; num_heads <= 3; ++num_heads) {
+        const HeadGuesses& some = guesser.guess(hidden, roots, num_heads);
+        ASSERT_EQ(some.num_heads, num_heads);
+        ASSERT_EQ(some.size(), 5);
+        for (int64_t m = 0; m < 5; ++m)
+          for (int64_t k = 0; k < num_heads; ++k)
+            for (int64_t rank = 0; rank < 10; ++rank) {
+              ASSERT_EQ(some.token(m, k, rank), all.token(m, k, rank));
+              ASSERT_EQ(some.log_prob(m, k, rank), all.log_prob(m, k, rank));  // the same bits
+            }
+      }
+    }
 }
 
 TEST(HeadGuesser, RefusesMoreGuessesThanTokens) {

@@ -44,6 +44,12 @@ inline at::Tensor random_hidden(int64_t rows, at::ScalarType dtype, uint64_t see
   return at::randn({rows, tiny_config().hidden_size}, generator, at::kFloat).to(dtype);
 }
 
+inline std::vector<TokenId> some_roots(int64_t n) {
+  std::vector<TokenId> roots;
+  for (int64_t i = 0; i < n; ++i) roots.push_back(static_cast<TokenId>((31 * i + 4) % 130));
+  return roots;
+}
+
 /// Every kind of heads.
 inline std::vector<HeadsConfig> all_configs() {
   std::vector<HeadsConfig> configs;

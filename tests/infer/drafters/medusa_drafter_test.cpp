@@ -55,6 +55,32 @@ TEST_F(MedusaDrafters, UsesThePartOfTheTreeThatFits) {
   }
 }
 
+TEST_F(MedusaDrafters, ComputesOnlyTheHeadsThatTheUsedPartReads) {
+  const HeadGuesses& computed = guesser_.guess(hidden_, std::vector<TokenId>{7});
+  EXPECT_EQ(computed.num_heads, 2);
+  const auto heads_of = [&](int32_t max_depth, int32_t max_nodes) {
+    propose(max_depth, max_nodes);  // fills the guesser's table anew
+    return computed.num_heads;
+  };
+  EXPECT_EQ(heads_of(1, 64), 1);
+  EXPECT_EQ(heads_of(10, 64), 2);
+  EXPECT_EQ(heads_of(10, 4), 1);  // the three children of the root
+  EXPECT_EQ(heads_of(10, 5), 2);
+}
+
+TEST_F(MedusaDrafters, AShallowTreeHasTheSameGuessesAsADeepOne) {
+  const CandidateTree deep = propose(10, 64);
+  for (const auto& [depth, nodes] : {std::pair{1, 64}, {10, 3}, {10, 6}}) {
+    const CandidateTree part = propose(depth, nodes);
+    for (size_t i = 0; i < part.tokens.size(); ++i) EXPECT_EQ(part.tokens[i], deep.tokens[i]);
+  }
+}
+
+TEST_F(MedusaDrafters, ProposesOnlyTheRootOfATreeWithoutPaths) {
+  shape_ = make_choice_tree({}, 4, "test").shape();
+  EXPECT_EQ(propose(10, 64).tokens, (std::vector<TokenId>{7}));
+}
+
 TEST_F(MedusaDrafters, ProposesOnlyTheRootWithoutAState) {
   hidden_.reset();
   tokens_ = {7};

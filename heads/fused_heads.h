@@ -1,0 +1,51 @@
+// The heads with bfloat16 weights on a CPU: one parallel region per guess, the small steps between
+// products fused into them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "heads/head_guesses.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+struct CpuKernels;
+
+/// The fast twin of PlainHeads: the same numbers but for the order of sums, and rounded in the same
+/// places. A position's guesses of one head are the same bits whatever positions and heads are
+/// computed beside it and for any number of threads; not the same on another kind of processor.
+///
+/// Thread safety: none (scratch buffers).
+class FusedHeads {
+ public:
+  /// Whether this machine, dtype and hidden size are the ones that it is written for: AVX-512,
+  /// bfloat16 on the CPU, a multiple of 32.
+  static bool supports(const Weights& backbone);
+
+  /// Packs the products' weights; of the backbone it keeps the embedding (not a copy).
+  /// @param top_k  1 to V_t.
+  FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k);
+  /// @param kernels  lives as long as this.
+  FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+             const CpuKernels& kernels);
+  ~FusedHeads();
+
+  /// As HeadGuesser::guess(). Allocates nothing once the largest number of positions was seen.
+  void guess(const at::Tensor& hidden, std::span<const TokenId> roots, int64_t num_heads,
+             HeadGuesses& guesses);
+
+  /// Default: the process's shared team (thread_team.h).
+  void set_threads(int num_threads);
+
+  const char* name() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace medusa

@@ -1,0 +1,42 @@
+// The heads' weights as the fused path multiplies them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "backbone/cpu/tile_weight.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+/// One residual layer of one head. W1 is cut in two, so that no row [h; e] has to be put together:
+/// W1 [h; e] = state · h + root · e.
+struct FusedBlock {
+  TileWeight state;   // [H, H] W, or W1's columns of h
+  TileWeight root;    // [H, H] W1's columns of e; empty for HeadInput::Hidden
+  TileWeight second;  // [H, H] W2; empty for HeadInput::Hidden
+  at::Tensor bias;    // [H] float32
+};
+
+/// Packed copies in bfloat16, and the backbone's embedding (not a copy).
+struct FusedWeights {
+  FusedWeights(const MedusaHeads& heads, const Weights& backbone);
+
+  bool reads_root() const { return config.input == HeadInput::Root; }
+  bool shares_output() const { return !is_own(config.output); }
+  const FusedBlock& block(int64_t head, int64_t layer) const {
+    return blocks[static_cast<size_t>(head * config.layers_per_head + layer)];
+  }
+
+  HeadsConfig config;
+  int64_t hidden_size = 0;           // H
+  std::vector<TokenId> kept_tokens;  // [V_t] token of each output row; empty: a row is its token
+  std::vector<FusedBlock> blocks;    // [K * layers_per_head], head-major
+  std::vector<TileWeight> outputs;   // one of [V_t, H] if shared, else K
+  at::Tensor embedding;              // [V, H] bfloat16; undefined for HeadInput::Hidden
+  float gain = 1;                    // embedding_gain() of the backbone
+};
+
+}  // namespace medusa

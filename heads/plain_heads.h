@@ -1,0 +1,55 @@
+// The heads in LibTorch's ops, for any dtype and device: the slow twin of fused_heads.h.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backbone/linear.h"
+#include "heads/head_guesses.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+/// Products give float32 (backbone/linear.h). In bfloat16 numbers are rounded in three places: the
+/// root's scaled embedding (exactly: the gain is a power of two), what the second product of a
+/// `root` layer multiplies, and the state after each layer, once.
+///
+/// Thread safety: none (scratch buffers).
+class PlainHeads {
+ public:
+  /// @param kernels  of the products.
+  PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+             Kernels kernels = Kernels::Auto);
+  PlainHeads(const PlainHeads&) = delete;
+  PlainHeads& operator=(const PlainHeads&) = delete;
+
+  /// As HeadGuesser::guess().
+  void guess(const at::Tensor& hidden, std::span<const TokenId> roots, int64_t num_heads,
+             HeadGuesses& guesses);
+
+ private:
+  /// One residual layer of one head.
+  struct Block {
+    Linear first;     // [H, H] or [H, 2H]
+    at::Tensor bias;  // [H] float32
+    Linear second;    // [H, H]; unused for HeadInput::Hidden
+  };
+
+  at::Tensor embeddings(std::span<const TokenId> roots) const;
+  at::Tensor state(int64_t head, const at::Tensor& hidden, const at::Tensor& embeddings) const;
+  at::Tensor logits(const std::vector<at::Tensor>& states) const;
+
+  HeadsConfig config_;
+  int64_t hidden_size_ = 0, top_k_ = 0;
+  std::vector<TokenId> token_of_row_;  // [V_t]; empty: a row is its token
+  Weights ends_;                       // only the embedding [V, H]; none for HeadInput::Hidden
+  double gain_ = 1;                    // embedding_gain() of the backbone
+  std::vector<Block> blocks_;          // [K * layers_per_head], head-major
+  std::vector<Linear> outputs_;        // one of [V_t, H] if shared, else K
+  GuessPicker picker_;
+};
+
+}  // namespace medusa

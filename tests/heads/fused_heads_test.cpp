@@ -1,0 +1,185 @@
+#include "heads/fused_heads.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "heads/head_guesser.h"
+#include "heads/plain_heads.h"
+#include "tests/backbone/cpu_engines.h"
+#include "tests/heads/random_heads.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kNumHeads = 3;
+constexpr int64_t kVocab = 130;
+
+/// Guesses of positions [first, first + count) of a fixed text.
+template <typename Heads>
+HeadGuesses guess(Heads& heads, const at::Tensor& hidden, int64_t first, int64_t count,
+                  int64_t num_heads = kNumHeads) {
+  const auto roots = some_roots(first + count);
+  HeadGuesses guesses;
+  heads.guess(hidden.narrow(0, first, count), std::span(roots).subspan(static_cast<size_t>(first)),
+              num_heads, guesses);
+  return guesses;
+}
+
+/// [M, K', V] log-probabilities by token; 0 where one is not among the guesses.
+at::Tensor by_token(const HeadGuesses& guesses) {
+  at::Tensor out = at::zeros({guesses.size(), guesses.num_heads, kVocab});
+  auto values = out.accessor<float, 3>();
+  for (int64_t m = 0; m < guesses.size(); ++m)
+    for (int64_t k = 0; k < guesses.num_heads; ++k)
+      for (int64_t rank = 0; rank < guesses.top_k; ++rank)
+        values[m][k][guesses.token(m, k, rank)] = guesses.log_prob(m, k, rank);
+  return out;
+}
+
+/// Bit-equal guesses of the first heads at position m of one and position n of the other.
+void expect_same(const HeadGuesses& a, int64_t m, const HeadGuesses& b, int64_t n) {
+  ASSERT_EQ(a.top_k, b.top_k);
+  for (int64_t k = 0; k < std::min(a.num_heads, b.num_heads); ++k)
+    for (int64_t rank = 0; rank < a.top_k; ++rank) {
+      ASSERT_EQ(a.token(m, k, rank), b.token(n, k, rank)) << m << ", head " << k;
+      ASSERT_EQ(a.log_prob(m, k, rank), b.log_prob(n, k, rank)) << m << ", head " << k;
+    }
+}
+
+/// Random heads of each kind over a bfloat16 backbone with H = 64: two pairs of outputs per head,
+/// so that threads share heads.
+class FusedHeadsTest : public CpuEngines {
+ protected:
+  /// Calls test(heads, kernels) for every kind of heads and every engine.
+  template <typename Test>
+  void for_each_kind(const Test& test) {
+    for (const HeadsConfig& config : all_configs())
+      for (const CpuKernels* kernels : runnable_kernels()) {
+        SCOPED_TRACE(describe(config) + kernels->name);
+        test(random_heads(config, backbone_), *kernels);
+        if (HasFatalFailure()) return;
+      }
+  }
+
+  const Weights backbone_ = tiny_weights(1, tiny_config(), at::kBFloat16);
+  const at::Tensor hidden_ = random_hidden(kVocab, at::kBFloat16);
+};
+
+TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    const int64_t all = heads.output_rows();
+    FusedHeads fused(heads, backbone_, all, kernels);
+    fused.set_threads(1);
+    PlainHeads same_products(heads, backbone_, all, Kernels::Auto);
+    PlainHeads plain(heads, backbone_, all, Kernels::Plain);
+    for (const int64_t count : {1, 3, 17}) {
+      const at::Tensor found = by_token(guess(fused, hidden_, 0, count));
+      // Sums in another order: now and then a number is rounded to the other side.
+      const at::Tensor close = found - by_token(guess(same_products, hidden_, 0, count));
+      EXPECT_LT(close.abs().mean().item<float>(), 3e-4F);
+      EXPECT_LT(close.abs().max().item<float>(), 0.02F);
+      // LibTorch's products are rounded to bfloat16 themselves.
+      const at::Tensor loose = found - by_token(guess(plain, hidden_, 0, count));
+      EXPECT_LT(loose.abs().mean().item<float>(), 0.03F);
+      EXPECT_LT(loose.abs().max().item<float>(), 0.25F);
+    }
+  });
+}
+
+TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
+  constexpr float kMargin = 0.02F;
+  int64_t compared = 0, num_guesses = 0;
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone_, 7, kernels);
+    PlainHeads plain(heads, backbone_, 8, Kernels::Auto);
+    for (const int64_t count : {1, 3, 17}) {
+      const HeadGuesses found = guess(fused, hidden_, 0, count);
+      const HeadGuesses expected = guess(plain, hidden_, 0, count);
+      ASSERT_EQ(found.size(), count);
+      for (int64_t m = 0; m < count; ++m)
+        for (int64_t k = 0; k < kNumHeads; ++k)
+          for (int64_t rank = 0; rank < 7; ++rank, ++num_guesses) {
+            const float wanted = expected.log_prob(m, k, rank);
+            EXPECT_NEAR(found.log_prob(m, k, rank), wanted, kMargin / 2);
+            if (wanted - expected.log_prob(m, k, rank + 1) < kMargin) continue;
+            if (rank > 0 && expected.log_prob(m, k, rank - 1) - wanted < kMargin) continue;
+            ++compared;
+            EXPECT_EQ(found.token(m, k, rank), expected.token(m, k, rank))
+                << m << ", head " << k << ", rank " << rank;
+          }
+    }
+  });
+  EXPECT_GT(compared, num_guesses / 2);
+}
+
+TEST_F(FusedHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone_, 10, kernels);
+    const HeadGuesses together = guess(fused, hidden_, 0, 70);  // more than one parallel region
+    for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69})
+      expect_same(guess(fused, hidden_, m, 1), 0, together, m);
+    const HeadGuesses some = guess(fused, hidden_, 50, 17);
+    for (int64_t m = 0; m < 17; ++m) expect_same(some, m, together, 50 + m);
+  });
+}
+
+TEST_F(FusedHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone_, 10, kernels);
+    for (const int64_t count : {1, 17}) {
+      const HeadGuesses all = guess(fused, hidden_, 0, count);
+      for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
+        const HeadGuesses some = guess(fused, hidden_, 0, count, num_heads);
+        ASSERT_EQ(some.num_heads, num_heads);
+        ASSERT_EQ(some.size(), count);
+        for (int64_t m = 0; m < count; ++m) expect_same(some, m, all, m);
+      }
+    }
+  });
+}
+
+TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    FusedHeads one(heads, backbone_, 10, kernels);
+    one.set_threads(1);
+    for (const int threads : {2, 3}) {
+      FusedHeads several(heads, backbone_, 10, kernels);
+      several.set_threads(threads);
+      for (const int64_t count : {1, 3})
+        for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
+          const HeadGuesses expected = guess(one, hidden_, 0, count, num_heads);
+          for (int repetition = 0; repetition < 3; ++repetition) {
+            const HeadGuesses found = guess(several, hidden_, 0, count, num_heads);
+            for (int64_t m = 0; m < count; ++m) expect_same(found, m, expected, m);
+          }
+        }
+    }
+  });
+}
+
+TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
+  for (const HeadsConfig& config : all_configs()) {
+    SCOPED_TRACE(describe(config));
+    const MedusaHeads heads = random_heads(config, backbone_);
+    FusedHeads fused(heads, backbone_, 10);
+    HeadGuesser guesser(heads, backbone_, 10);
+    const HeadGuesses expected = guess(fused, hidden_, 0, 17);
+    const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_roots(17));
+    EXPECT_EQ(found.tokens, expected.tokens);
+    EXPECT_EQ(found.log_probs, expected.log_probs);
+    EXPECT_STREQ(guesser.kernels(), best_cpu_kernels()->name);
+    EXPECT_STREQ(HeadGuesser(heads, backbone_, 10, Kernels::Plain).kernels(), "LibTorch");
+  }
+}
+
+TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
+  EXPECT_TRUE(FusedHeads::supports(backbone_));
+  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1)));  // float32
+  ModelConfig config = tiny_config();
+  config.hidden_size = 72;
+  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1, config, at::kBFloat16)));
+}
+
+}  // namespace
+}  // namespace medusa
