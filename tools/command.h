@@ -38,6 +38,7 @@ Command distill_command();
 Command train_command();
 Command calibrate_command();
 Command generate_command();
+Command bench_command();
 Command inspect_command();
 Command report_command();
 Command completion_command();

@@ -7,10 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "base/progress.h"
 #include "infer/backbone_target.h"
 #include "tools/answer.h"
+#include "tools/bench/method.h"
+#include "tools/bench/rounds.h"
+#include "tools/bench/statistics.h"
 
 namespace medusa {
 namespace {
@@ -20,9 +21,7 @@ constexpr double kTypicalTemperature =
 
 /// A method and everything its answers add up to.
 struct Runner {
-  InferConfig settings;
-  std::unique_ptr<AcceptanceRule> rule;
-  DrafterFactory make_drafter;
+  Method method;
   int64_t steps = 0, emitted = 0;
   std::vector<double> rates;  // tokens per second of each prompt
   MethodResult result;
@@ -30,19 +29,18 @@ struct Runner {
 
 Runner make_runner(const RunConfig& config, DrafterKind drafter, RuleKind rule,
                    const DraftParts& parts) {
+  InferConfig settings = config.generate.infer;
+  settings.drafter = drafter;
+  settings.rule = rule;
+  if (rule == RuleKind::Greedy) settings.sampling.temperature = 0;
+  if (rule == RuleKind::Typical && settings.sampling.temperature == 0)
+    settings.sampling.temperature = kTypicalTemperature;
   Runner out;
-  out.settings = config.generate.infer;
-  out.settings.drafter = drafter;
-  out.settings.rule = rule;
-  if (rule == RuleKind::Greedy) out.settings.sampling.temperature = 0;
-  if (rule == RuleKind::Typical && out.settings.sampling.temperature == 0)
-    out.settings.sampling.temperature = kTypicalTemperature;
-  out.rule = make_rule(out.settings);
-  out.make_drafter = make_drafter_factory(out.settings, parts);
-  out.result.drafter = enum_name(drafter);
-  out.result.rule = enum_name(rule);
-  out.result.temperature = out.settings.sampling.temperature;
-  out.result.lossless = out.rule->lossless();
+  out.method = make_method(settings, parts);
+  out.result.drafter = out.method.drafter();
+  out.result.rule = out.method.rule_name();
+  out.result.temperature = out.method.temperature();
+  out.result.lossless = out.method.rule->lossless();
   return out;
 }
 
@@ -63,14 +61,6 @@ void add(Runner& runner, const Answer& answer) {
   histogram.resize(std::max(histogram.size(), answer.stats.emitted_per_step.size()));
   for (size_t n = 0; n < answer.stats.emitted_per_step.size(); ++n)
     histogram[n] += answer.stats.emitted_per_step[n];
-}
-
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  const double at = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
 void summarise(Runner& runner, const Runner& plain) {
@@ -96,40 +86,31 @@ Comparison compare(const RunConfig& config, const Session& session, const Loaded
   runners.push_back(make_runner(config, DrafterKind::None, RuleKind::Greedy, {}));
   runners.push_back(make_runner(config, DrafterKind::Medusa, RuleKind::Greedy, drafting.parts()));
   runners.push_back(make_runner(config, DrafterKind::Medusa, RuleKind::Typical, drafting.parts()));
+  if (prompts.empty())
+    throw UserError(
+        "--compare: no prompt fits into the context, expected at least one; give other prompts");
   BackboneTarget target(*session.llama, 1, session.context);
-  AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
-                        .stop = config.generate.stop,
-                        .seed = config.seed,
-                        .show = {}};
-  const auto run = [&](const Runner& runner, const std::vector<TokenId>& prompt) {
-    return answer(session, {target, *runner.rule, runner.make_drafter}, prompt, options);
+  const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
+                              .stop = config.generate.stop,
+                              .seed = config.seed,
+                              .show = {}};
+  const auto play = [&](size_t i, size_t prompt) -> std::vector<Answer> {
+    return {answer(session, runners[i].method.engine(target), prompts[prompt], options)};
   };
 
   Comparison out;
   out.dtype = session.llama->dtype() == at::kFloat ? "float32" : "bfloat16";
-  if (prompts.empty())
-    throw UserError(
-        "--compare: no prompt fits into the context, expected at least one; give other prompts");
-  for (const Runner& runner : runners) run(runner, prompts.front());
-  Progress progress("compare", "answers", static_cast<int64_t>(prompts.size() * runners.size()));
-  for (const auto& prompt : prompts) {
-    std::vector<Answer> answers;
-    for (const Runner& runner : runners) {
-      answers.push_back(run(runner, prompt));
-      progress.update(out.num_prompts * static_cast<int64_t>(runners.size()) +
-                      static_cast<int64_t>(answers.size()));
-    }
-    if (interrupted()) {
-      out.complete = false;  // the last answers are cut off: leave them out
-      break;
-    }
+  const auto finished = [&](const Round& round) {
+    const Answer& plain = round.answers[0][0];
     for (size_t i = 0; i < runners.size(); ++i) {
-      add(runners[i], answers[i]);
-      runners[i].result.same_text += answers[i].tokens == answers[0].tokens ? 1 : 0;
+      const Answer& answer = round.answers[i][0];
+      add(runners[i], answer);
+      runners[i].result.same_text += answer.tokens == plain.tokens ? 1 : 0;
     }
     ++out.num_prompts;
-  }
-  progress.finish();
+  };
+  const RoundPlan plan{"compare", runners.size(), prompts.size(), /*repeats=*/1};
+  out.complete = play_rounds(plan, play, finished);
   if (out.num_prompts == 0)
     throw UserError("--compare: interrupted before the first prompt was finished; run it again");
   for (Runner& runner : runners) {

@@ -34,8 +34,8 @@ struct Comparison {
   bool complete = true;  // false: interrupted, only the prompts so far
 };
 
-/// Decodes each prompt once with every method in turn: plain greedy, Medusa greedy, Medusa typical.
-/// The first prompt is decoded once more beforehand, uncounted.
+/// Decodes each prompt once with every method in turn (play_rounds()): plain greedy, Medusa greedy,
+/// Medusa typical.
 /// @throws UserError  no prompt fits into the context.
 Comparison compare(const RunConfig& config, const Session& session, const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts);

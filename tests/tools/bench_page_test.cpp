@@ -10,6 +10,7 @@
 #include "tools/bench/result_folder.h"
 #include "tools/bench/result_page.h"
 #include "tools/bench/result_table.h"
+#include "tools/report/interval_chart.h"
 
 namespace medusa {
 namespace {
@@ -97,6 +98,20 @@ TEST(BenchPage, HasPicturesAndEscapesWhatCameFromFiles) {
 
 TEST(BenchPage, StandsWithoutAnythingMeasured) {
   expect_parts(bench_page(BenchResult{}), {"<h1>Decoding methods compared</h1>", "</html>"});
+}
+
+TEST(IntervalChart, ShowsNamesValuesAndIntervals) {
+  const IntervalChart chart{
+      .description = "speed",
+      .x_label = "speed-up (×)",
+      .rows = {{"fast <1>", {{"fast", 0, 1.5, std::pair(1.25, 2.0)}}},
+               {"two", {{"a", 0, 0.8, std::nullopt}, {"b", 1, 1.1, std::pair(1.0, 1.2)}}}}};
+  const std::string svg = draw_interval_chart(chart, 490);
+  expect_parts(svg, {"fast &lt;1&gt;</text>", ">1.50</text>", "fast: 1.50 (1.25 to 2.00)</title>",
+                     "a: 0.80</title>", "b: 1.10 (1.00 to 1.20)</title>", ">two</text>",
+                     "speed-up (×)</text>"});
+  EXPECT_EQ(svg.find(">1.10</text>"), std::string::npos);  // only a lone mark has its value there
+  EXPECT_EQ(draw_interval_chart(IntervalChart{}, 490), "");
 }
 
 TEST(BenchFolder, KeepsEarlierMethodsUnderTheSameConditions) {

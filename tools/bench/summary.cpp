@@ -40,12 +40,12 @@ bool same_tokens(const Sample& a, const Sample& b) {
       [](const AnswerRecord& x, const AnswerRecord& y) { return x.tokens == y.tokens; });
 }
 
+/// Plain decoding that is not the same itself in every repeat is the same as nobody.
 bool same_in_every_repeat(const std::vector<const Sample*>& samples,
                           const std::vector<const Sample*>& yardstick) {
   return std::all_of(samples.begin(), samples.end(), [&](const Sample* sample) {
-    return std::all_of(yardstick.begin(), yardstick.end(), [&](const Sample* plain) {
-      return plain->repeat != sample->repeat || same_tokens(*sample, *plain);
-    });
+    return std::all_of(yardstick.begin(), yardstick.end(),
+                       [&](const Sample* plain) { return same_tokens(*sample, *plain); });
   });
 }
 

@@ -1,0 +1,174 @@
+// medusa bench through the executable, on the tiny real model.
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kBench =
+    "bench --config run.yaml --questions prompts.jsonl --methods medusa ";
+
+/// A run with trained heads and a tree.
+class Bench : public testing::Test {
+ protected:
+  void SetUp() override {
+    MEDUSA_NEEDS_TINY_MODEL();
+    for (const char* stage : {"distill", "train", "calibrate"}) {
+      const Ran ran = place_.run(std::string(stage) + " --config run.yaml");
+      ASSERT_EQ(ran.status, 0) << ran.err;
+    }
+  }
+
+  json summary(const std::string& folder = "runs/tiny") const {
+    return json::parse(slurp(place_ / (folder + "/bench.json")));
+  }
+
+  std::vector<json> answers(const std::string& folder = "runs/tiny") const {
+    std::istringstream in(slurp(place_ / (folder + "/bench.jsonl")));
+    std::vector<json> out;
+    for (std::string line; std::getline(in, line);) out.push_back(json::parse(line));
+    return out;
+  }
+
+  Workplace place_;
+};
+
+TEST_F(Bench, MeasuresMethodsAgainstPlainDecodingAndKeepsEveryAnswer) {
+  const Ran ran = place_.run(std::string(kBench) + "--temperature 0,0.7 --limit 3 --repeat 2");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("temperature 0.7"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("3 / 3"), std::string::npos) << ran.out;
+
+  const json result = summary();
+  EXPECT_EQ(result.at("complete"), true);
+  ASSERT_EQ(result.at("rows").size(), 4U);  // none and medusa at two temperatures
+  for (const json& row : result["rows"]) {
+    EXPECT_EQ(row.at("num_questions"), 3);
+    EXPECT_EQ(row.at("num_samples"), 6);
+    EXPECT_GT(row.at("tokens_per_s"), 0.0);
+    EXPECT_GT(row.at("peak_bytes"), 1000000);
+    EXPECT_NEAR(row.at("speedup").get<double>(),
+                row.at("tokens_per_step").get<double>() / row.at("step_overhead").get<double>() /
+                    result["rows"][0].at("tokens_per_step").get<double>(),
+                1e-9);
+  }
+  EXPECT_EQ(result["rows"][1].at("method"), "medusa");
+  EXPECT_EQ(result["rows"][1].at("same_text"), 3);
+  EXPECT_EQ(result["rows"][3].at("rule"), "match");
+  EXPECT_EQ(result["rows"][3].at("same_text"), 3);
+
+  const std::vector<json> lines = answers();
+  ASSERT_EQ(lines.size(), 24U);  // 2 temperatures, 2 methods, 3 questions, 2 repeats
+  for (const json& line : lines) {
+    EXPECT_EQ(line.at("answers").at(0).at("tokens").size(), 24U);
+    EXPECT_GT(line["answers"][0].at("verify_s"), 0.0);
+  }
+  EXPECT_NE(slurp(place_ / "runs/tiny/bench.html").find("<svg"), std::string::npos);
+}
+
+TEST_F(Bench, LaterTurnsAreAskedAfterTheModelsOwnAnswers) {
+  spill(place_ / "talk.jsonl", R"({"turns": ["Once upon a time", "And then?"], "category": "a"})"
+                               "\n");
+  const Ran ran = place_.run(
+      "bench --config run.yaml --questions talk.jsonl --methods medusa --out talk --json");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(json::parse(ran.out).at("rows").at(1).at("same_text"), 1);
+  for (const json& line : answers("talk")) {
+    ASSERT_EQ(line.at("answers").size(), 2U);
+    // The second prompt holds the first answer: it is longer by more than itself.
+    EXPECT_NE(line["answers"][0].at("tokens"), line["answers"][1].at("tokens"));
+  }
+  // Where the context is full after the first answer, the conversation ends there.
+  const Ran ended = place_.run(
+      "bench --config run.yaml --questions talk.jsonl --methods medusa --out short "
+      "--set backbone.context=32");
+  ASSERT_EQ(ended.status, 0) << ended.err;
+  for (const json& line : answers("short")) EXPECT_EQ(line.at("answers").size(), 1U);
+}
+
+TEST_F(Bench, AFolderHoldsOneModelDtypeThreadsAndLimits) {
+  ASSERT_EQ(place_.run(std::string(kBench) + "--limit 1").status, 0);
+  const std::string before = slurp(place_ / "runs/tiny/bench.jsonl");
+  const Ran other = place_.run(std::string(kBench) + "--limit 1 --set generate.max_new_tokens=7");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_EQ(other.err.substr(std::min(other.err.find("medusa: "), other.err.size())),
+            "medusa: runs/tiny/bench.json: measured with max_new_tokens 24, this run has 7, "
+            "expected the same max_new_tokens for all that is compared in a folder; give another "
+            "folder with --out, or remove bench.json and bench.jsonl there\n");
+  EXPECT_EQ(slurp(place_ / "runs/tiny/bench.jsonl"), before);
+  // The same conditions again: what is measured anew replaces the old, the rest stays.
+  ASSERT_EQ(place_
+                .run("bench --config run.yaml --questions prompts.jsonl --limit 1 "
+                     "--methods none --temperature 0.7")
+                .status,
+            0);
+  EXPECT_EQ(answers().size(), 3U);
+  EXPECT_EQ(summary().at("rows").size(), 3U);
+}
+
+TEST_F(Bench, AMethodThatCannotRunSaysWhyAndTheOthersGoOn) {
+  const Ran ran = place_.run(std::string(kBench) +
+                             "--limit 2 --out here --json --set generate.tree=missing.yaml");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const json result = json::parse(ran.out);
+  ASSERT_EQ(result.at("rows").size(), 1U);
+  EXPECT_EQ(result["rows"][0].at("method"), "none");
+  ASSERT_EQ(result.at("failed").size(), 1U);
+  EXPECT_EQ(result["failed"][0].at("method"), "medusa");
+  EXPECT_EQ(result["failed"][0].at("reason"), "missing.yaml: no such file; check the path");
+}
+
+TEST_F(Bench, CtrlCKeepsWhatWasMeasuredAndSaysThatItIsPartial) {
+  const Ran ran = place_.run_until("INT", 2, std::string(kBench) + "--repeat 100000 --threads 1");
+  EXPECT_EQ(ran.status, 130) << ran.err;
+  EXPECT_NE(ran.out.find("interrupted: only the rounds so far (partial)"), std::string::npos)
+      << ran.out << ran.err;
+  EXPECT_EQ(summary().at("complete"), false);
+  std::map<std::string, int> samples;
+  for (const json& line : answers()) ++samples[line.at("method")];
+  EXPECT_GT(samples["none"], 0);
+  EXPECT_EQ(samples["none"], samples["medusa"]);
+}
+
+TEST(BenchOptions, WrongNamesAreTheUsersErrors) {
+  const Workplace place;
+  const std::string bench = "bench --config run.yaml --questions prompts.jsonl ";
+  const Ran unknown = place.run(bench + "--methods none,medsua");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_EQ(unknown.err.rfind("medusa: --methods: unknown method 'medsua' (did you mean "
+                              "'medusa'?), expected some of none, medusa",
+                              0),
+            0U)
+      << unknown.err;
+  const Ran twice = place.run(bench + "--methods medusa,none,medusa");
+  EXPECT_EQ(twice.err,
+            "medusa: --methods: 'medusa' is given twice, expected each method once; remove one\n");
+  const Ran temperature = place.run(bench + "--temperature 0.5,0,0.5");
+  EXPECT_EQ(temperature.err,
+            "medusa: --temperature: a temperature is given twice, expected each once; remove "
+            "one\n");
+  const Ran rule = place.run(bench + "--rule tipical");
+  EXPECT_EQ(rule.status, 2);
+  EXPECT_EQ(rule.err.rfind("medusa: --rule: unknown rule 'tipical', expected one of auto", 0), 0U)
+      << rule.err;
+}
+
+TEST(BenchQuestions, TheShippedFileHasTwentyInSixCategories) {
+  std::istringstream in(slurp(MEDUSA_SOURCE_DIR "/configs/bench_questions.jsonl"));
+  std::map<std::string, int> categories, ids;
+  for (std::string line; std::getline(in, line);) {
+    const json question = json::parse(line);
+    ++categories[question.at("category")];
+    ++ids[question.at("id")];
+  }
+  EXPECT_EQ(categories.size(), 6U);
+  EXPECT_EQ(ids.size(), 20U);
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,231 @@
+#include "tools/bench/bench.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "backbone/cpu/thread_team.h"
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "infer/backbone_target.h"
+#include "tools/bench/conversation.h"
+#include "tools/bench/method.h"
+#include "tools/bench/peak_memory.h"
+#include "tools/bench/rounds.h"
+#include "tools/drafting.h"
+
+namespace medusa {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kSaveEvery(60);  // what a crash can cost
+
+/// A method of the bench, or why it is none.
+struct Contender {
+  DrafterKind drafter;
+  double temperature;
+  std::optional<Method> method;
+  std::string problem;
+  std::vector<Sample> samples;
+};
+
+/// Loads what a drafter needs once for all temperatures.
+class Contenders {
+ public:
+  Contenders(const RunConfig& config, const BenchPlan& plan, const Session& session) {
+    for (const double temperature : plan.temperatures)
+      for (const DrafterKind kind : plan.methods) {
+        Contender& contender = list_.emplace_back(Contender{kind, temperature, {}, {}, {}});
+        InferConfig settings = config.generate.infer;
+        settings.drafter = kind;
+        settings.rule = kind == DrafterKind::None ? RuleKind::Auto : plan.rule;
+        settings.sampling.temperature = temperature;
+        try {
+          contender.method = make_method(settings, parts(config, settings, session));
+        } catch (const UserError& error) {
+          if (kind == DrafterKind::None) throw;
+          contender.problem = error.what();
+        }
+      }
+  }
+
+  std::vector<Contender>& list() { return list_; }
+
+ private:
+  DraftParts parts(const RunConfig& config, const InferConfig& settings, const Session& session) {
+    if (!loaded_.contains(settings.drafter))
+      loaded_.emplace(settings.drafter, load_drafting(config, settings, *session.llama));
+    return loaded_.at(settings.drafter).parts();
+  }
+
+  std::map<DrafterKind, LoadedDrafting> loaded_;
+  std::vector<Contender> list_;
+};
+
+AnswerRecord record(const Answer& answer) {
+  const DecodeTimes& times = answer.times;
+  return {.text = answer.text,
+          .tokens = answer.tokens,
+          .finish = finish_name(answer),
+          .steps = answer.stats.steps,
+          .proposed = answer.stats.proposed,
+          .accepted = answer.stats.accepted,
+          .emitted_per_step = answer.stats.emitted_per_step,
+          .prefill_s = times.prefill_s,
+          .parts_s = {times.propose_s, times.verify_s, times.accept_s, times.commit_s}};
+}
+
+Sample make_sample(const Contender& contender, const Prompt& question, const Round& round,
+                   const std::vector<Answer>& answers) {
+  Sample sample{.method = contender.method->drafter(),
+                .rule = contender.method->rule_name(),
+                .temperature = contender.temperature,
+                .same_text = contender.method->same_text(),
+                .question = static_cast<int64_t>(round.question),
+                .id = question.id,
+                .category = question.category,
+                .repeat = round.repeat,
+                .answers = {}};
+  for (const Answer& answer : answers) sample.answers.push_back(record(answer));
+  return sample;
+}
+
+Measurement collect(const std::vector<Contender>& contenders) {
+  Measurement out;
+  for (const Contender& each : contenders) {
+    if (each.problem.empty())
+      out.samples.insert(out.samples.end(), each.samples.begin(), each.samples.end());
+    else
+      out.failed.push_back({enum_name(each.drafter), each.temperature, each.problem});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) known.emplace_back(name);
+  std::vector<DrafterKind> out{DrafterKind::None};
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    const auto found = std::find(known.begin(), known.end(), *name);
+    if (found == known.end()) {
+      const std::string close = nearest_word(*name, known);
+      throw UserError(fmt::format(
+          "--methods: unknown method '{}'{}, expected some of {}; correct "
+          "the name",
+          *name, close.empty() ? "" : " (did you mean '" + close + "'?)", fmt::join(known, ", ")));
+    }
+    if (std::find(names.begin(), name, *name) != name)
+      throw UserError(fmt::format(
+          "--methods: '{}' is given twice, expected each method once; remove one", *name));
+    const auto kind = EnumNames<DrafterKind>::values[static_cast<size_t>(found - known.begin())];
+    if (kind.second != DrafterKind::None) out.push_back(kind.second);
+  }
+  return out;
+}
+
+std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
+                                         const Session& session) {
+  std::vector<Prompt> questions = read_prompts(file).prompts;
+  if (limit > 0 && questions.size() > static_cast<size_t>(limit))
+    questions.resize(static_cast<size_t>(limit));
+  const size_t before = questions.size();
+  std::erase_if(questions, [&](const Prompt& question) {
+    return static_cast<int64_t>(session.encode(question.messages).size()) >= session.context;
+  });
+  if (questions.empty())
+    throw UserError(
+        fmt::format("{}: every question is longer than the context of {} tokens, expected shorter "
+                    "ones; raise backbone.context",
+                    file, session.context));
+  if (questions.size() < before)
+    fmt::print(stderr,
+               "{} of {} questions are longer than the context of {} tokens and are skipped\n",
+               before - questions.size(), before, session.context);
+  return questions;
+}
+
+Conditions bench_conditions(const RunConfig& config, const Session& session,
+                            const std::vector<Prompt>& questions) {
+  const Llama& llama = *session.llama;
+  const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
+  const InferConfig& infer = config.generate.infer;
+  Fingerprint asked;
+  for (const Prompt& question : questions) {
+    for (const ChatMessage& message : question.messages) asked.add(message.content).add(0);
+    for (const std::string& turn : question.later_turns) asked.add(turn).add(1);
+    asked.add(2);
+  }
+  return {
+      {"model", llama.weights().fingerprint},
+      {"dtype", llama.dtype() == at::kFloat ? "float32" : "bfloat16"},
+      {"threads", std::to_string(threads)},
+      {"machine", machine_text(llama)},
+      {"context", std::to_string(session.context)},
+      {"max_new_tokens", std::to_string(infer.max_new_tokens)},
+      {"stop", fmt::format("{}", config.generate.stop)},
+      {"top_k", std::to_string(infer.sampling.top_k)},
+      {"top_p", number_text(infer.sampling.top_p)},
+      {"seed", std::to_string(config.seed)},
+      {"chat_template", session.chat.name()},
+      {"questions", fmt::format("{} ({})", questions.size(), short_fingerprint(asked.digest()))}};
+}
+
+Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
+                      const std::vector<Prompt>& questions, int64_t run,
+                      const std::function<void(const Measurement&)>& so_far) {
+  Contenders contenders(config, plan, session);
+  std::vector<Contender>& list = contenders.list();
+  BackboneTarget target(*session.llama, 1, session.context);
+  std::vector<int64_t> peaks(list.size());
+
+  const auto play = [&](size_t i, size_t question) -> std::vector<Answer> {
+    Contender& contender = list[i];
+    if (!contender.problem.empty()) return {};
+    const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
+                                .stop = config.generate.stop,
+                                .seed = Random(config.seed).child(question).seed(),
+                                .show = {}};
+    reset_peak_memory();
+    try {
+      auto answers = play_conversation(session, contender.method->engine(target),
+                                       questions[question], options);
+      peaks[i] = peak_memory();
+      return answers;
+    } catch (const UserError& error) {
+      if (contender.drafter == DrafterKind::None) throw;
+      contender.problem = error.what();
+      return {};
+    }
+  };
+  auto saved = Clock::now();
+  const auto finished = [&](const Round& round) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].problem.empty()) continue;
+      Sample sample = make_sample(list[i], questions[round.question], round, round.answers[i]);
+      sample.run = run;
+      sample.peak_bytes = peaks[i];
+      list[i].samples.push_back(std::move(sample));
+    }
+    if (Clock::now() - saved < kSaveEvery) return;
+    Measurement measured = collect(list);
+    measured.complete = false;
+    so_far(measured);
+    saved = Clock::now();
+  };
+  const bool complete =
+      play_rounds({"bench", list.size(), questions.size(), plan.repeats}, play, finished);
+  Measurement result = collect(list);
+  result.complete = complete;
+  return result;
+}
+
+}  // namespace medusa

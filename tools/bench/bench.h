@@ -1,0 +1,49 @@
+// Runs methods over questions by turns and keeps every answer.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "data/prompts.h"
+#include "infer/infer_config.h"
+#include "tools/bench/result.h"
+#include "tools/session.h"
+
+namespace medusa {
+
+struct BenchPlan {
+  std::vector<DrafterKind> methods;  // each once, the yardstick first
+  std::vector<double> temperatures;  // each once
+  RuleKind rule = RuleKind::Auto;    // of all methods but the yardstick
+  int64_t repeats = 1;
+};
+
+/// What one run of the bench measured.
+struct Measurement {
+  std::vector<Sample> samples;
+  std::vector<FailedMethod> failed;
+  bool complete = true;  // false: interrupted, only the rounds so far
+};
+
+/// Names as `generate.drafter` takes them. The yardstick is put first, asked for or not.
+/// @throws UserError  unknown, or given twice.
+std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names);
+
+/// The questions whose first prompt fits into the context; a line on stderr counts the others.
+/// @param limit  take the first so many of the file; 0: all.
+/// @throws UserError  the file is not readable, or no question fits.
+std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
+                                         const Session& session);
+
+Conditions bench_conditions(const RunConfig& config, const Session& session,
+                            const std::vector<Prompt>& questions);
+
+/// @param run      number of this run, for Sample::run.
+/// @param so_far   gets what is measured, not complete, about once a minute between two rounds.
+/// @throws UserError  the yardstick itself cannot run.
+Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
+                      const std::vector<Prompt>& questions, int64_t run,
+                      const std::function<void(const Measurement&)>& so_far);
+
+}  // namespace medusa

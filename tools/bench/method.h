@@ -1,0 +1,34 @@
+// A way to decode: drafter, rule and temperature, ready to run.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "infer/acceptance_rule.h"
+#include "infer/factory.h"
+#include "infer/infer_config.h"
+#include "tools/answer.h"
+
+namespace medusa {
+
+struct Method {
+  InferConfig settings;
+  std::unique_ptr<AcceptanceRule> rule;
+  DrafterFactory make_drafter;
+
+  std::string drafter() const { return enum_name(settings.drafter); }
+  std::string rule_name() const { return enum_name(resolved_rule(settings)); }
+  double temperature() const { return settings.sampling.temperature; }
+
+  /// True: the rule promises the text of plain decoding at this temperature, token for token.
+  bool same_text() const;
+
+  /// The engine keeps references to this method.
+  Engine engine(TargetModel& target) const { return {target, *rule, make_drafter}; }
+};
+
+/// @param parts  what the drafter needs; must outlive the method.
+/// @throws UserError  drafter, rule and temperature do not go together.
+Method make_method(const InferConfig& settings, const DraftParts& parts);
+
+}  // namespace medusa
