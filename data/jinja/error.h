@@ -8,21 +8,27 @@
 
 namespace medusa::jinja {
 
-struct Error : std::runtime_error {
+/// Whoever evaluates an expression or a statement fills in the line, if it is not known yet.
+struct Located : std::runtime_error {
+  explicit Located(const std::string& what, int at_line = 0)
+      : std::runtime_error(what), line(at_line) {}
+
+  int line;  // from 1; 0: not known yet
+};
+
+struct Error : Located {
   Error(std::string what_was_found, std::string what_was_expected, int at_line = 0)
-      : std::runtime_error(what_was_found + ", expected " + what_was_expected),
+      : Located(what_was_found + ", expected " + what_was_expected, at_line),
         found(std::move(what_was_found)),
-        expected(std::move(what_was_expected)),
-        line(at_line) {}
+        expected(std::move(what_was_expected)) {}
 
   std::string found;
   std::string expected;
-  int line;  // from 1; 0: where the evaluation stands
 };
 
 /// What raise_exception throws: the template's own word on the conversation.
-struct Refusal : std::runtime_error {
-  using std::runtime_error::runtime_error;
+struct Refusal : Located {
+  using Located::Located;
 };
 
 }  // namespace medusa::jinja

@@ -13,12 +13,14 @@
 namespace medusa::jinja {
 
 Value Evaluator::evaluate(const Expr& expr, const Scope& scope) {
-  const Descent descent(heap_);
-  line_ = expr.line;
-  heap_.step();
-  const Value value = std::visit([&](const auto& node) { return eval(node, scope); }, expr.node);
-  line_ = expr.line;  // operands may stand on other lines
-  return value;
+  try {
+    const Descent descent(heap_);
+    heap_.step();
+    return std::visit([&](const auto& node) { return eval(node, scope); }, expr.node);
+  } catch (Located& problem) {
+    if (problem.line == 0) problem.line = expr.line;
+    throw;
+  }
 }
 
 Arguments Evaluator::evaluate(const ArgumentExprs& arguments, const Scope& scope) {
@@ -140,9 +142,7 @@ Value Evaluator::eval(const Call& call, const Scope& scope) {
 }
 
 Value Evaluator::apply(const FilterCall& filter, const Value& input, const Scope& scope) {
-  const Arguments arguments = evaluate(filter.arguments, scope);
-  line_ = filter.line;
-  return apply_filter(filter.name, input, arguments, heap_);
+  return apply_filter(filter.name, input, evaluate(filter.arguments, scope), heap_);
 }
 
 Value Evaluator::eval(const Filtered& filtered, const Scope& scope) {

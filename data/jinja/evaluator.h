@@ -7,18 +7,13 @@
 
 namespace medusa::jinja {
 
-/// One rendering's. @throws Error (without a line) and Refusal from every evaluation; line() then
-/// says where.
+/// One rendering's. @throws Error and Refusal, with their line, from every evaluation.
 class Evaluator {
  public:
   explicit Evaluator(Heap& heap) : heap_(heap) {}
 
   Value evaluate(const Expr& expr, const Scope& scope);
   Value apply(const FilterCall& filter, const Value& input, const Scope& scope);
-
-  /// Of what was evaluated last.
-  int line() const { return line_; }
-  void set_line(int line) { line_ = line; }
 
  private:
   Arguments evaluate(const ArgumentExprs& arguments, const Scope& scope);
@@ -41,7 +36,6 @@ class Evaluator {
   Value eval(const Test& test, const Scope& scope);
 
   Heap& heap_;
-  int line_ = 1;
 };
 
 }  // namespace medusa::jinja

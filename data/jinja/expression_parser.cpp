@@ -287,7 +287,7 @@ ExprPtr ExpressionParser::filtered(ExprPtr input) {
 
 FilterCall ExpressionParser::filter_call() {
   const Lexeme name = in_.expect(Kind::Name, "the name of a filter");
-  return {name.text, in_.at_operator("(") ? arguments() : ArgumentExprs{}, name.line};
+  return {name.text, in_.at_operator("(") ? arguments() : ArgumentExprs{}};
 }
 
 std::vector<FilterCall> ExpressionParser::filter_chain() {

@@ -28,13 +28,17 @@ void Renderer::write(const std::string& text) {
 }
 
 Renderer::Flow Renderer::run(const Body& body, Scope& scope) {
-  const Descent descent(heap_);
   for (const Statement& statement : body) {
-    evaluator_.set_line(statement.line);
-    heap_.step();
-    const Flow flow =
-        std::visit([&](const auto& node) { return exec(node, scope); }, statement.node);
-    if (flow != Flow::Next) return flow;
+    try {
+      const Descent descent(heap_);
+      heap_.step();
+      const Flow flow =
+          std::visit([&](const auto& node) { return exec(node, scope); }, statement.node);
+      if (flow != Flow::Next) return flow;
+    } catch (Located& problem) {
+      if (problem.line == 0) problem.line = statement.line;
+      throw;
+    }
   }
   return Flow::Next;
 }

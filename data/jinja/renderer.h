@@ -12,15 +12,13 @@
 
 namespace medusa::jinja {
 
-/// Runs a template once. @throws Error (without a line) and Refusal; line() then says where.
+/// Runs a template once. @throws Error and Refusal, with their line.
 class Renderer {
  public:
   explicit Renderer(Heap& heap) : heap_(heap), evaluator_(heap) {}
 
   /// @param globals  functions and the caller's variables; must outlive this object.
   std::string render(const Body& body, const Scope& globals);
-
-  int line() const { return evaluator_.line(); }
 
  private:
   enum class Flow { Next, Break, Continue };  // what a statement wants of the loop around it

@@ -94,7 +94,6 @@ struct Call {
 struct FilterCall {
   std::string name;
   ArgumentExprs arguments;
-  int line;
 };
 
 struct Filtered {  // input|name(arguments)

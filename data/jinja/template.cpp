@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "data/jinja/error.h"
 #include "data/jinja/globals.h"
@@ -15,8 +17,8 @@ namespace {
 constexpr const char* kRemedy =
     "correct it, or choose a built-in template with backbone.chat_template";
 
-[[noreturn]] void fail(const std::string& name, int line, const Error& error) {
-  throw UserError(fmt::format("{}:{}: {}, expected {}; {}", name, error.line ? error.line : line,
+[[noreturn]] void fail(const std::string& name, const Error& error) {
+  throw UserError(fmt::format("{}:{}: {}, expected {}; {}", name, std::max(error.line, 1),
                               error.found, error.expected, kRemedy));
 }
 
@@ -26,27 +28,26 @@ Template::Template(std::string_view source, std::string name) : name_(std::move(
   try {
     body_ = parse(repair_utf8(source));
   } catch (const Error& error) {
-    fail(name_, error.line, error);
+    fail(name_, error);
   }
 }
 
 std::string Template::render(const std::function<Variables(Heap&)>& variables,
                              const RenderOptions& options) const {
   Heap heap(options.limits);
-  Renderer renderer(heap);
   try {
     const Variables given = variables(heap);
     Scope globals = make_globals(options.now, heap);
     for (const auto& [variable, value] : given) globals.set(variable, value);
-    return renderer.render(body_, globals);
+    return Renderer(heap).render(body_, globals);
   } catch (const Error& error) {
-    fail(name_, renderer.line(), error);
+    fail(name_, error);
   } catch (const Refusal& refusal) {
     throw UserError(
         fmt::format("{}:{}: it refuses the conversation with '{}', expected one it was written "
                     "for; change the conversation, or choose a built-in template with "
                     "backbone.chat_template",
-                    name_, renderer.line(), refusal.what()));
+                    name_, refusal.line, refusal.what()));
   }
 }
 
