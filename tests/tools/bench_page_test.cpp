@@ -18,8 +18,8 @@ namespace {
 using fixtures::make_sample;
 
 /// Four questions of two categories, two methods beside plain decoding, two temperatures.
-std::vector<Sample> example_samples() {
-  std::vector<Sample> out;
+std::vector<BenchSample> example_samples() {
+  std::vector<BenchSample> out;
   for (const double temperature : {0.0, 0.7})
     for (int64_t i = 0; i < 4; ++i) {
       const std::string category = i < 2 ? "writing" : "coding <&>";
@@ -127,7 +127,7 @@ TEST(BenchFolder, KeepsEarlierMethodsUnderTheSameConditions) {
 
   const BenchFolder second(folder / "out", conditions);
   EXPECT_EQ(second.next_run(), 2);
-  const std::vector<Sample> all = second.combined({make_sample({.method = "new", .run = 2})});
+  const std::vector<BenchSample> all = second.combined({make_sample({.method = "new", .run = 2})});
   EXPECT_EQ(all.size(), example_samples().size() + 1);
   EXPECT_EQ(all.back().method, "new");
 }

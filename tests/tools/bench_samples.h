@@ -21,7 +21,7 @@ struct SampleSpec {
   TokenId first_token = 0;  // the others count up from it
 };
 
-inline Sample make_sample(const SampleSpec& spec) {
+inline BenchSample make_sample(const SampleSpec& spec) {
   AnswerRecord answer;
   answer.text = "text of " + spec.method;
   for (int64_t i = 0; i < spec.tokens; ++i)
@@ -34,7 +34,7 @@ inline Sample make_sample(const SampleSpec& spec) {
   answer.emitted_per_step = {0, 2 * spec.steps - spec.tokens, spec.tokens - spec.steps};
   answer.prefill_s = 0.25;
   answer.parts_s = {0.1 * spec.seconds, 0.7 * spec.seconds, 0.1 * spec.seconds, 0.1 * spec.seconds};
-  Sample sample;
+  BenchSample sample;
   sample.run = spec.run;
   sample.method = spec.method;
   sample.rule = spec.temperature > 0 ? "match" : "greedy";

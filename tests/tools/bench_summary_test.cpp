@@ -15,7 +15,7 @@ using fixtures::SampleSpec;
 TEST(BenchSummary, RowsHoldTheNumbersOfTheTotals) {
   // none: 10 tokens in 10 steps and 1 s, 20 in 20 and 2 s. fast: 10 in 5 steps and 1 s, 20 in 10
   // steps and 1 s: 15 tokens/s against 10, 0.133 s a step against 0.1.
-  const std::vector<Sample> samples = {
+  const std::vector<BenchSample> samples = {
       make_sample({.question = 0, .tokens = 10, .steps = 10, .seconds = 1}),
       make_sample({.method = "fast", .question = 0, .tokens = 10, .steps = 5, .seconds = 1}),
       make_sample({.question = 1, .tokens = 20, .steps = 20, .seconds = 2}),
@@ -51,7 +51,7 @@ TEST(BenchSummary, RowsHoldTheNumbersOfTheTotals) {
 }
 
 TEST(BenchSummary, OfRepeatsTheMiddleOneCounts) {
-  std::vector<Sample> samples;
+  std::vector<BenchSample> samples;
   const std::vector<double> plain_s = {9, 1, 2}, fast_s = {0.5, 1, 40};
   for (size_t i = 0; i < 3; ++i) {
     const auto repeat = static_cast<int64_t>(i);
@@ -68,7 +68,7 @@ TEST(BenchSummary, OfRepeatsTheMiddleOneCounts) {
 }
 
 TEST(BenchSummary, OneRepeatThatDiffersIsNotTheSameText) {
-  std::vector<Sample> samples;
+  std::vector<BenchSample> samples;
   for (int64_t repeat = 0; repeat < 3; ++repeat)
     for (int64_t question = 0; question < 2; ++question) {
       samples.push_back(make_sample({.question = question, .repeat = repeat}));
@@ -79,12 +79,12 @@ TEST(BenchSummary, OneRepeatThatDiffersIsNotTheSameText) {
                                      .first_token = differs ? 7 : 0}));
     }
   EXPECT_EQ(summarise(samples, 1)[1].same_text, 1);
-  for (Sample& sample : samples) sample.same_text = false;  // a rule that promises nothing
+  for (BenchSample& sample : samples) sample.same_text = false;  // a rule that promises nothing
   EXPECT_FALSE(summarise(samples, 1)[1].same_text);
 }
 
 TEST(BenchSummary, LaterTurnsCountAsWell) {
-  Sample plain = make_sample({}), fast = make_sample({.method = "fast", .steps = 5});
+  BenchSample plain = make_sample({}), fast = make_sample({.method = "fast", .steps = 5});
   plain.answers.push_back(make_sample({.tokens = 6, .steps = 6}).answers[0]);
   fast.answers.push_back(make_sample({.tokens = 6, .steps = 6}).answers[0]);
   const BenchRow same = summarise(std::vector{plain, fast}, 1)[1];
@@ -96,7 +96,7 @@ TEST(BenchSummary, LaterTurnsCountAsWell) {
 }
 
 TEST(BenchSummary, CategoriesComeInTheOrderOfTheFileAndAllQuestionsLast) {
-  std::vector<Sample> samples;
+  std::vector<BenchSample> samples;
   const std::vector<std::string> categories = {"writing", "coding", "writing"};
   for (int64_t i = 0; i < 3; ++i)
     for (const char* method : {kYardstick, "fast"})
@@ -113,10 +113,10 @@ TEST(BenchSummary, CategoriesComeInTheOrderOfTheFileAndAllQuestionsLast) {
 
 TEST(BenchSummary, AMethodIsComparedWithTheYardstickOfItsOwnRun) {
   // The machine was twice as fast in run 2.
-  const std::vector<Sample> samples = {make_sample({.run = 1, .seconds = 4}),
-                                       make_sample({.method = "old", .run = 1, .seconds = 2}),
-                                       make_sample({.run = 2, .seconds = 2}),
-                                       make_sample({.method = "new", .run = 2, .seconds = 2})};
+  const std::vector<BenchSample> samples = {make_sample({.run = 1, .seconds = 4}),
+                                            make_sample({.method = "old", .run = 1, .seconds = 2}),
+                                            make_sample({.run = 2, .seconds = 2}),
+                                            make_sample({.method = "new", .run = 2, .seconds = 2})};
   const std::vector<BenchRow> rows = summarise(samples, 1);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_DOUBLE_EQ(rows[0].tokens_per_s, 5);  // none: of the newest run
@@ -125,12 +125,12 @@ TEST(BenchSummary, AMethodIsComparedWithTheYardstickOfItsOwnRun) {
 }
 
 TEST(BenchSummary, ANewRunReplacesWhatItMeasuredAgain) {
-  const std::vector<Sample> earlier = {make_sample({.run = 1}),
-                                       make_sample({.method = "a", .run = 1}),
-                                       make_sample({.method = "b", .run = 1})};
-  const auto kept = [&](const std::vector<Sample>& newer) {
+  const std::vector<BenchSample> earlier = {make_sample({.run = 1}),
+                                            make_sample({.method = "a", .run = 1}),
+                                            make_sample({.method = "b", .run = 1})};
+  const auto kept = [&](const std::vector<BenchSample>& newer) {
     std::string text;
-    for (const Sample& sample : without_replaced(earlier, newer)) text += sample.method + " ";
+    for (const BenchSample& sample : without_replaced(earlier, newer)) text += sample.method + " ";
     return text;
   };
   EXPECT_EQ(kept({}), "none a b ");
@@ -143,11 +143,11 @@ TEST(BenchSummary, ANewRunReplacesWhatItMeasuredAgain) {
 
 TEST(BenchSamples, AreReadAsTheyWereWritten) {
   const fixtures::TempFolder folder;
-  Sample sample = make_sample({.method = "fast", .question = 3, .category = "a \"b\"\n"});
+  BenchSample sample = make_sample({.method = "fast", .question = 3, .category = "a \"b\"\n"});
   sample.answers[0].text = "größer\n\xC3";  // half a character at the end
   sample.answers.push_back(make_sample({.tokens = 3, .steps = 2}).answers[0]);
   write_samples(folder / "s.jsonl", {sample, make_sample({})});
-  const std::vector<Sample> back = read_samples(folder / "s.jsonl");
+  const std::vector<BenchSample> back = read_samples(folder / "s.jsonl");
   ASSERT_EQ(back.size(), 2u);
   EXPECT_EQ(back[0].method, "fast");
   EXPECT_EQ(back[0].category, "a \"b\"\n");

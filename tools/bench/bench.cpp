@@ -33,7 +33,7 @@ struct Contender {
   double temperature;
   std::optional<Method> method;
   std::string problem;
-  std::vector<Sample> samples;
+  std::vector<BenchSample> samples;
 };
 
 /// Loads what a drafter needs once for all temperatures.
@@ -82,17 +82,17 @@ AnswerRecord record(const Answer& answer) {
           .parts_s = {times.propose_s, times.verify_s, times.accept_s, times.commit_s}};
 }
 
-Sample make_sample(const Contender& contender, const Prompt& question, const Round& round,
-                   const std::vector<Answer>& answers) {
-  Sample sample{.method = contender.method->drafter(),
-                .rule = contender.method->rule_name(),
-                .temperature = contender.temperature,
-                .same_text = contender.method->same_text(),
-                .question = static_cast<int64_t>(round.question),
-                .id = question.id,
-                .category = question.category,
-                .repeat = round.repeat,
-                .answers = {}};
+BenchSample make_sample(const Contender& contender, const Prompt& question, const Round& round,
+                        const std::vector<Answer>& answers) {
+  BenchSample sample{.method = contender.method->drafter(),
+                     .rule = contender.method->rule_name(),
+                     .temperature = contender.temperature,
+                     .same_text = contender.method->same_text(),
+                     .question = static_cast<int64_t>(round.question),
+                     .id = question.id,
+                     .category = question.category,
+                     .repeat = round.repeat,
+                     .answers = {}};
   for (const Answer& answer : answers) sample.answers.push_back(record(answer));
   return sample;
 }
@@ -210,7 +210,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   const auto finished = [&](const Round& round) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].problem.empty()) continue;
-      Sample sample = make_sample(list[i], questions[round.question], round, round.answers[i]);
+      BenchSample sample = make_sample(list[i], questions[round.question], round, round.answers[i]);
       sample.run = run;
       sample.peak_bytes = peaks[i];
       list[i].samples.push_back(std::move(sample));

@@ -21,7 +21,7 @@ struct BenchPlan {
 
 /// What one run of the bench measured.
 struct Measurement {
-  std::vector<Sample> samples;
+  std::vector<BenchSample> samples;
   std::vector<FailedMethod> failed;
   bool complete = true;  // false: interrupted, only the rounds so far
 };
@@ -39,7 +39,7 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
 Conditions bench_conditions(const RunConfig& config, const Session& session,
                             const std::vector<Prompt>& questions);
 
-/// @param run      number of this run, for Sample::run.
+/// @param run      number of this run, for BenchSample::run.
 /// @param so_far   gets what is measured, not complete, about once a minute between two rounds.
 /// @throws UserError  the yardstick itself cannot run.
 Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,

@@ -63,16 +63,16 @@ BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditi
   if (!std::filesystem::exists(json())) return;
   check_comparable(json(), read_conditions(json()), conditions);
   earlier_ = read_samples(answers());
-  for (const Sample& sample : earlier_) next_run_ = std::max(next_run_, sample.run + 1);
+  for (const BenchSample& sample : earlier_) next_run_ = std::max(next_run_, sample.run + 1);
 }
 
-std::vector<Sample> BenchFolder::combined(const std::vector<Sample>& newer) const {
-  std::vector<Sample> all = without_replaced(earlier_, newer);
+std::vector<BenchSample> BenchFolder::combined(const std::vector<BenchSample>& newer) const {
+  std::vector<BenchSample> all = without_replaced(earlier_, newer);
   all.insert(all.end(), newer.begin(), newer.end());
   return all;
 }
 
-void BenchFolder::write(const BenchResult& result, const std::vector<Sample>& samples) const {
+void BenchFolder::write(const BenchResult& result, const std::vector<BenchSample>& samples) const {
   write_samples(answers(), samples);
   write_file(json(), bench_json(result).dump(1) + "\n");
   write_file(page(), bench_page(result));

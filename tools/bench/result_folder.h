@@ -25,14 +25,14 @@ class BenchFolder {
   std::filesystem::path page() const { return folder_ / "bench.html"; }
 
   /// The new samples after the earlier ones that still count.
-  std::vector<Sample> combined(const std::vector<Sample>& newer) const;
+  std::vector<BenchSample> combined(const std::vector<BenchSample>& newer) const;
 
   /// Each file is the old one or the new one; the answers are written first.
-  void write(const BenchResult& result, const std::vector<Sample>& samples) const;
+  void write(const BenchResult& result, const std::vector<BenchSample>& samples) const;
 
  private:
   std::filesystem::path folder_;
-  std::vector<Sample> earlier_;
+  std::vector<BenchSample> earlier_;
   int64_t next_run_ = 1;
 };
 

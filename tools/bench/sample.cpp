@@ -44,8 +44,8 @@ AnswerRecord read_answer(const json& object) {
   return out;
 }
 
-Sample read_sample(const json& object) {
-  Sample out;
+BenchSample read_sample(const json& object) {
+  BenchSample out;
   object.at("run").get_to(out.run);
   object.at("method").get_to(out.method);
   object.at("rule").get_to(out.rule);
@@ -66,25 +66,25 @@ double AnswerRecord::decode_s() const {
   return std::accumulate(parts_s.begin(), parts_s.end(), 0.0);
 }
 
-int64_t Sample::emitted() const {
+int64_t BenchSample::emitted() const {
   int64_t sum = 0;
   for (const AnswerRecord& answer : answers) sum += static_cast<int64_t>(answer.tokens.size());
   return sum;
 }
 
-int64_t Sample::steps() const {
+int64_t BenchSample::steps() const {
   int64_t sum = 0;
   for (const AnswerRecord& answer : answers) sum += answer.steps;
   return sum;
 }
 
-double Sample::decode_s() const {
+double BenchSample::decode_s() const {
   double sum = 0;
   for (const AnswerRecord& answer : answers) sum += answer.decode_s();
   return sum;
 }
 
-std::string sample_line(const Sample& sample) {
+std::string sample_line(const BenchSample& sample) {
   json out{{"run", sample.run},
            {"method", sample.method},
            {"rule", sample.rule},
@@ -100,8 +100,8 @@ std::string sample_line(const Sample& sample) {
   return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-std::vector<Sample> read_samples(const std::filesystem::path& file) {
-  std::vector<Sample> out;
+std::vector<BenchSample> read_samples(const std::filesystem::path& file) {
+  std::vector<BenchSample> out;
   std::istringstream in(read_file(file));
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -118,9 +118,9 @@ std::vector<Sample> read_samples(const std::filesystem::path& file) {
   return out;
 }
 
-void write_samples(const std::filesystem::path& file, const std::vector<Sample>& samples) {
+void write_samples(const std::filesystem::path& file, const std::vector<BenchSample>& samples) {
   std::string text;
-  for (const Sample& sample : samples) text += sample_line(sample) + "\n";
+  for (const BenchSample& sample : samples) text += sample_line(sample) + "\n";
   write_file(file, text);
 }
 

@@ -31,7 +31,7 @@ struct AnswerRecord {
   double decode_s() const;
 };
 
-struct Sample {
+struct BenchSample {
   int64_t run = 1;  // methods are compared within a run only: one process, alternately
   std::string method;
   std::string rule;
@@ -50,12 +50,12 @@ struct Sample {
 };
 
 /// One line, without its end.
-std::string sample_line(const Sample& sample);
+std::string sample_line(const BenchSample& sample);
 
 /// @throws UserError  with file:line, what is not a sample's line.
-std::vector<Sample> read_samples(const std::filesystem::path& file);
+std::vector<BenchSample> read_samples(const std::filesystem::path& file);
 
 /// @throws UserError  the file cannot be written.
-void write_samples(const std::filesystem::path& file, const std::vector<Sample>& samples);
+void write_samples(const std::filesystem::path& file, const std::vector<BenchSample>& samples);
 
 }  // namespace medusa

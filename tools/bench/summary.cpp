@@ -18,34 +18,34 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
-using ByQuestion = std::map<int64_t, std::vector<const Sample*>>;  // repeats of each question
+using ByQuestion = std::map<int64_t, std::vector<const BenchSample*>>;  // repeats of each question
 using Groups = std::map<Key, ByQuestion>;
 
-Groups group(std::span<const Sample> samples) {
+Groups group(std::span<const BenchSample> samples) {
   Groups out;
-  for (const Sample& sample : samples)
+  for (const BenchSample& sample : samples)
     out[{sample.temperature, sample.method, sample.run}][sample.question].push_back(&sample);
   return out;
 }
 
-const Sample& middle(const std::vector<const Sample*>& repeats) {
+const BenchSample& middle(const std::vector<const BenchSample*>& repeats) {
   std::vector<double> seconds;
-  for (const Sample* sample : repeats) seconds.push_back(sample->decode_s());
+  for (const BenchSample* sample : repeats) seconds.push_back(sample->decode_s());
   return *repeats[middle_of(seconds)];
 }
 
-bool same_tokens(const Sample& a, const Sample& b) {
+bool same_tokens(const BenchSample& a, const BenchSample& b) {
   return std::equal(
       a.answers.begin(), a.answers.end(), b.answers.begin(), b.answers.end(),
       [](const AnswerRecord& x, const AnswerRecord& y) { return x.tokens == y.tokens; });
 }
 
 /// Plain decoding that is not the same itself in every repeat is the same as nobody.
-bool same_in_every_repeat(const std::vector<const Sample*>& samples,
-                          const std::vector<const Sample*>& yardstick) {
-  return std::all_of(samples.begin(), samples.end(), [&](const Sample* sample) {
+bool same_in_every_repeat(const std::vector<const BenchSample*>& samples,
+                          const std::vector<const BenchSample*>& yardstick) {
+  return std::all_of(samples.begin(), samples.end(), [&](const BenchSample* sample) {
     return std::all_of(yardstick.begin(), yardstick.end(),
-                       [&](const Sample* plain) { return same_tokens(*sample, *plain); });
+                       [&](const BenchSample* plain) { return same_tokens(*sample, *plain); });
   });
 }
 
@@ -57,7 +57,7 @@ struct Totals {
   int64_t same_text = 0;
 };
 
-void add_answers(BenchRow& row, Totals& totals, const Sample& sample) {
+void add_answers(BenchRow& row, Totals& totals, const BenchSample& sample) {
   for (const AnswerRecord& answer : sample.answers) {
     totals.prefill_s += answer.prefill_s;
     ++totals.prompts;
@@ -70,9 +70,9 @@ void add_answers(BenchRow& row, Totals& totals, const Sample& sample) {
   }
 }
 
-void add_question(BenchRow& row, Totals& totals, const std::vector<const Sample*>& samples,
-                  const std::vector<const Sample*>& yardstick) {
-  const Sample &sample = middle(samples), &plain = middle(yardstick);
+void add_question(BenchRow& row, Totals& totals, const std::vector<const BenchSample*>& samples,
+                  const std::vector<const BenchSample*>& yardstick) {
+  const BenchSample &sample = middle(samples), &plain = middle(yardstick);
   totals.work.push_back({static_cast<double>(sample.emitted()), sample.decode_s(),
                          static_cast<double>(plain.emitted()), plain.decode_s()});
   totals.steps += static_cast<double>(sample.steps());
@@ -81,7 +81,8 @@ void add_question(BenchRow& row, Totals& totals, const std::vector<const Sample*
   add_answers(row, totals, sample);
   ++row.num_questions;
   row.num_samples += static_cast<int64_t>(samples.size());
-  for (const Sample* each : samples) row.peak_bytes = std::max(row.peak_bytes, each->peak_bytes);
+  for (const BenchSample* each : samples)
+    row.peak_bytes = std::max(row.peak_bytes, each->peak_bytes);
 }
 
 /// @returns  a row without questions if the two share none of this category.
@@ -121,9 +122,9 @@ BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& ya
 }
 
 /// In the order of the questions; then "", all of them. One category says no more than all.
-std::vector<std::string> categories_of(std::span<const Sample> samples) {
+std::vector<std::string> categories_of(std::span<const BenchSample> samples) {
   std::map<int64_t, std::string> by_question;
-  for (const Sample& sample : samples) by_question[sample.question] = sample.category;
+  for (const BenchSample& sample : samples) by_question[sample.question] = sample.category;
   std::vector<std::string> out;
   for (const auto& [question, category] : by_question)
     if (!category.empty() && std::find(out.begin(), out.end(), category) == out.end())
@@ -135,9 +136,9 @@ std::vector<std::string> categories_of(std::span<const Sample> samples) {
 
 /// The methods of a temperature with their newest run: the yardstick first, the others as they
 /// came.
-std::vector<Key> newest_of(std::span<const Sample> samples, double temperature) {
+std::vector<Key> newest_of(std::span<const BenchSample> samples, double temperature) {
   std::vector<Key> out;
-  for (const Sample& sample : samples) {
+  for (const BenchSample& sample : samples) {
     if (sample.temperature != temperature) continue;
     const auto known = std::find_if(out.begin(), out.end(),
                                     [&](const Key& key) { return key.method == sample.method; });
@@ -161,9 +162,9 @@ int64_t BenchRow::num_steps() const {
   return std::accumulate(emitted_per_step.begin(), emitted_per_step.end(), int64_t{0});
 }
 
-std::vector<BenchRow> summarise(std::span<const Sample> samples, uint64_t seed) {
+std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t seed) {
   std::set<double> temperatures;
-  for (const Sample& sample : samples) temperatures.insert(sample.temperature);
+  for (const BenchSample& sample : samples) temperatures.insert(sample.temperature);
   const Groups groups = group(samples);
   std::vector<BenchRow> rows;
   for (const double temperature : temperatures)
@@ -177,17 +178,18 @@ std::vector<BenchRow> summarise(std::span<const Sample> samples, uint64_t seed) 
   return rows;
 }
 
-std::vector<Sample> without_replaced(std::vector<Sample> earlier, std::span<const Sample> newer) {
+std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
+                                          std::span<const BenchSample> newer) {
   std::set<std::pair<double, std::string>> measured;
-  for (const Sample& sample : newer) measured.insert({sample.temperature, sample.method});
+  for (const BenchSample& sample : newer) measured.insert({sample.temperature, sample.method});
   std::set<std::pair<double, int64_t>> needed;  // yardsticks by temperature and run
-  std::erase_if(earlier, [&](const Sample& sample) {
+  std::erase_if(earlier, [&](const BenchSample& sample) {
     if (sample.method == kYardstick) return false;
     const bool replaced = measured.contains({sample.temperature, sample.method});
     if (!replaced) needed.insert({sample.temperature, sample.run});
     return replaced;
   });
-  std::erase_if(earlier, [&](const Sample& sample) {
+  std::erase_if(earlier, [&](const BenchSample& sample) {
     return sample.method == kYardstick && measured.contains({sample.temperature, sample.method}) &&
            !needed.contains({sample.temperature, sample.run});
   });

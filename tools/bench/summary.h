@@ -43,10 +43,11 @@ struct BenchRow {
 /// there is one category only), then method (the yardstick first). Of a method that was measured in
 /// several runs the newest one counts, against the yardstick of that same run.
 /// @param seed  of the bootstrap.
-std::vector<BenchRow> summarise(std::span<const Sample> samples, uint64_t seed);
+std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t seed);
 
 /// The samples of earlier runs that still count beside those of a new one: all but those of methods
 /// that the new run measured again, and the yardstick's as long as somebody needs it.
-std::vector<Sample> without_replaced(std::vector<Sample> earlier, std::span<const Sample> newer);
+std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
+                                          std::span<const BenchSample> newer);
 
 }  // namespace medusa
