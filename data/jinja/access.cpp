@@ -155,7 +155,7 @@ std::vector<Value> iterate(const Value& value, Heap& heap) {
     heap.scan(text->utf8.size() * 4);
     heap.check_room(text->utf8.size(), sizeof(std::string_view));
     for (const std::string_view character : characters(text->utf8))
-      out.push_back(heap.text(std::string(character), text->is_markup));
+      out.push_back(heap.text(std::string(character)));  // plain, even of markup
   } else if (const Dict* dict = as_dict(value)) {
     heap.step(static_cast<int64_t>(dict->entries.size()) / 4);
     for (const auto& [key, _] : dict->entries) out.push_back(key);

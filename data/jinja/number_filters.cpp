@@ -38,7 +38,8 @@ Value int_filter(const Value& input, const Arguments& arguments, Heap&) {
   require_defined(input, "int");
   if (given.integer(1, 10) != 10) throw Error("another base of the filter 'int'", "10");
   if (const auto number = as_int(input)) return *number;
-  if (const auto* number = std::get_if<double>(&input)) return truncate(*number);
+  if (const auto* number = std::get_if<double>(&input); number && !std::isnan(*number))
+    return truncate(*number);
   if (const Text* text = as_text(input)) {
     if (const auto number = parse_int(text->utf8)) return *number;
     if (const auto number = parse_float(text->utf8); number && std::isfinite(*number))

@@ -39,6 +39,7 @@ Value map_attribute(const Value& input, const Arguments& arguments, Heap& heap) 
 }
 
 Value map_filter(const Value& input, const Arguments& arguments, Heap& heap) {
+  if (!is_true(input)) return heap.generator({});
   if (arguments.positional.empty()) return map_attribute(input, arguments, heap);
   const std::string& name = name_of(arguments.positional[0], "filter");
   const Arguments rest = without_first(arguments, 1);
@@ -54,8 +55,8 @@ Value map_filter(const Value& input, const Arguments& arguments, Heap& heap) {
 /// true.
 template <bool keep, bool by_attribute>
 Value select_filter(const Value& input, const Arguments& arguments, Heap& heap) {
-  std::vector<Value> out;
   if (!is_true(input)) return heap.generator({});
+  std::vector<Value> out;
   constexpr size_t kTest = by_attribute ? 1 : 0;  // where the test's name stands
   const auto& given = arguments.positional;
   if (given.size() < kTest) throw Error("a selection by no attribute", "its name");

@@ -63,7 +63,7 @@ Value first_filter(const Value& input, const Arguments& arguments, Heap& heap) {
 
 Value last_filter(const Value& input, const Arguments& arguments, Heap& heap) {
   const Parameters given("last", arguments, {});
-  if (!size_of(input, heap) || is_undefined(input))
+  if (!size_of(input, heap))
     throw Error(fmt::format("the last element of {}", describe(input)), "one of a text or a list");
   const auto items = iterate(input, heap);
   return items.empty() ? heap.undefined("the last element of an empty list") : items.back();

@@ -23,15 +23,11 @@ struct Entry {
   int num_arguments = 0;  // 0 or 1
 };
 
-int64_t integer(const Value& value) {
-  const auto number = as_int(value);
-  if (!number) throw Error(fmt::format("{} is divided", describe(value)), "an integer");
-  return *number;
-}
-
-bool divisible(const Value& value, int64_t by) {
-  if (by == 0) throw Error("a number is divided by zero", "another divisor");
-  return by == -1 || integer(value) % by == 0;
+/// The remainder, of floats too.
+double remainder(const Value& value, const Value& by) {
+  if (!is_number(value) || !is_number(by))
+    throw Error(fmt::format("{} is divided by {}", describe(value), describe(by)), "two numbers");
+  return *as_number(calculate('%', value, by));
 }
 
 bool is_sequence(const Value& value, const Parameters&, Heap&) {
@@ -78,7 +74,7 @@ const std::map<std::string_view, Entry>& tests() {
       {"boolean",
        {[](const Value& v, const auto&, Heap&) { return std::holds_alternative<bool>(v); }}},
       {"callable", {[](const Value& v, const auto&, Heap&) {
-         return std::holds_alternative<const Function*>(v);
+         return std::holds_alternative<const Function*>(v) || is_undefined(v);
        }}},
       {"defined", {[](const Value& v, const auto&, Heap&) { return !is_undefined(v); }}},
       {"undefined", {[](const Value& v, const auto&, Heap&) { return is_undefined(v); }}},
@@ -102,10 +98,10 @@ const std::map<std::string_view, Entry>& tests() {
        {[](const Value& v, const auto&, Heap&) { return as_text(v) && as_text(v)->is_markup; }}},
       {"lower", {[](const Value& v, const auto&, Heap& h) { return is_lower(print(v, h)); }}},
       {"upper", {[](const Value& v, const auto&, Heap& h) { return is_upper(print(v, h)); }}},
-      {"odd", {[](const Value& v, const auto&, Heap&) { return !divisible(v, 2); }}},
-      {"even", {[](const Value& v, const auto&, Heap&) { return divisible(v, 2); }}},
+      {"odd", {[](const Value& v, const auto&, Heap&) { return remainder(v, int64_t{2}) == 1; }}},
+      {"even", {[](const Value& v, const auto&, Heap&) { return remainder(v, int64_t{2}) == 0; }}},
       {"divisibleby",
-       {[](const Value& v, const Parameters& p, Heap&) { return divisible(v, integer(p.need(0))); },
+       {[](const Value& v, const Parameters& p, Heap&) { return remainder(v, p.need(0)) == 0; },
         1}},
       {"filter", {[](const Value& v, const auto&, Heap&) {
          return as_text(v) && has_filter(as_text(v)->utf8);

@@ -9,6 +9,8 @@
 namespace medusa::jinja {
 namespace {
 
+constexpr uint32_t kSharpS = 0xDF;  // ß, the one letter whose full mapping we do
+
 uint32_t codepoint_of(std::string_view character) { return read_utf8(character).codepoint; }
 
 utf8proc_int32_t proc(uint32_t codepoint) { return static_cast<utf8proc_int32_t>(codepoint); }
@@ -35,11 +37,21 @@ bool is_cased(uint32_t codepoint) {
 }
 
 void append_upper(std::string& out, std::string_view character) {
-  constexpr uint32_t kSharpS = 0xDF;
   const uint32_t c = codepoint_of(character);
   if (c == kSharpS)
     out += "SS";
   else if (const auto mapped = utf8proc_toupper(proc(c)); mapped != proc(c))
+    append_character(out, static_cast<uint32_t>(mapped));
+  else
+    out += character;
+}
+
+/// The form for the start of a word: differs from upper for ß and digraphs such as ǆ.
+void append_title(std::string& out, std::string_view character) {
+  const uint32_t c = codepoint_of(character);
+  if (c == kSharpS)
+    out += "Ss";
+  else if (const auto mapped = utf8proc_totitle(proc(c)); mapped != proc(c))
     append_character(out, static_cast<uint32_t>(mapped));
   else
     out += character;
@@ -164,7 +176,7 @@ std::string upper(std::string_view text) {
 std::string capitalize(std::string_view text) {
   std::string out;
   for_each_character(text, [&](std::string_view character) {
-    out.empty() ? append_upper(out, character) : append_lower(out, character);
+    out.empty() ? append_title(out, character) : append_lower(out, character);
   });
   return out;
 }
@@ -173,7 +185,7 @@ std::string title(std::string_view text) {
   std::string out;
   bool inside = false;
   for_each_character(text, [&](std::string_view character) {
-    inside ? append_lower(out, character) : append_upper(out, character);
+    inside ? append_lower(out, character) : append_title(out, character);
     inside = is_cased(codepoint_of(character));
   });
   return out;

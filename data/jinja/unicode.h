@@ -24,15 +24,15 @@ enum class Side { Left, Right, Both };
 std::string_view strip(std::string_view text, std::optional<std::string_view> characters_to_strip,
                        Side side);
 
-/// Case by Unicode's simple mappings; of the full ones only ß -> SS.
+/// Case by Unicode's simple mappings; of the full ones only that of ß.
 std::string lower(std::string_view text);
 std::string upper(std::string_view text);
-std::string capitalize(std::string_view text);  // first letter upper, the rest lower
+std::string capitalize(std::string_view text);  // first letter as in a title, the rest lower
 
-/// Python's str.title: upper after anything but a letter.
+/// Python's str.title: a capital after anything but a letter.
 std::string title(std::string_view text);
 
-/// Jinja's filter title: upper after space, hyphen and opening brackets only.
+/// Jinja's filter title: upper case after space, hyphen and opening brackets only.
 std::string title_words(std::string_view text);
 
 /// At most so many parts split off (negative: no limit); without a separator at white space, where
