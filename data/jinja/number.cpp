@@ -16,7 +16,7 @@ namespace {
 }
 
 int64_t floor_divide(int64_t a, int64_t b) {
-  if (b == -1) {  // the one quotient that may not fit, and the one remainder the machine traps on
+  if (b == -1) {  // the one divisor whose quotient may not fit
     int64_t out = 0;
     if (__builtin_sub_overflow(int64_t{0}, a, &out)) overflow();
     return out;
@@ -26,6 +26,12 @@ int64_t floor_divide(int64_t a, int64_t b) {
 }
 
 /// The sign of Python's remainder is the divisor's.
+int64_t modulo(int64_t a, int64_t b) {
+  if (b == -1) return 0;  // where the machine traps on the smallest integer
+  const int64_t remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
 double floor_modulo(double a, double b) {
   const double remainder = std::fmod(a, b);
   if (remainder == 0) return std::copysign(0.0, b);
@@ -59,7 +65,7 @@ Value calculate_ints(char operation, int64_t a, int64_t b) {
     case '/':
       return static_cast<double>(a) / static_cast<double>(b);
     case '%':
-      return b == -1 ? int64_t{0} : a - floor_divide(a, b) * b;
+      return modulo(a, b);
     case '^':
       return power(a, b);
     default:

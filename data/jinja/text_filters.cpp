@@ -27,6 +27,11 @@ Value change_filter(const Value& input, const Arguments& arguments, Heap& heap) 
   return heap.text(change(text.utf8), text.is_markup);
 }
 
+Value title_filter(const Value& input, const Arguments& arguments, Heap& heap) {
+  const Parameters given("title", arguments, {});
+  return heap.text(title_words(print(input, heap)));  // plain, even of markup
+}
+
 Value string_filter(const Value& input, const Arguments& arguments, Heap& heap) {
   const Parameters given("string", arguments, {});
   const Text text = soft_text(input, heap);
@@ -140,7 +145,7 @@ const FilterTable& text_filters() {
       {"replace", replace_filter},
       {"safe", safe_filter},
       {"string", string_filter},
-      {"title", change_filter<title_words>},
+      {"title", title_filter},
       {"tojson", tojson_filter},
       {"trim", trim_filter},
       {"upper", change_filter<upper>},
