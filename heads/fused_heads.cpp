@@ -9,9 +9,9 @@
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/thread_team.h"
 #include "base/check.h"
-#include "heads/fused_buffers.h"
 #include "heads/fused_math.h"
 #include "heads/fused_weights.h"
+#include "heads/head_buffers.h"
 
 namespace medusa {
 namespace {

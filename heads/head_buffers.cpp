@@ -1,4 +1,4 @@
-#include "heads/fused_buffers.h"
+#include "heads/head_buffers.h"
 
 namespace medusa {
 
