@@ -24,7 +24,7 @@ CandidateTree BlockwiseDrafter::propose(const DraftContext& context, const Rando
   TreeBuilder tree(context);
   if (!context.hidden.defined() || length < 1) return std::move(tree).take();
   const TokenId root = context.tokens.back();
-  const HeadGuesses& guesses = guesser_.guess(context.hidden, {&root, 1});
+  const HeadGuesses& guesses = guesser_.guess(context.hidden, {&root, 1}, length);
   int32_t node = 0;
   for (int32_t head = 0; head < length; ++head) node = tree.child(node, guesses.token(0, head, 0));
   return std::move(tree).take();
