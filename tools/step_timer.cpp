@@ -8,15 +8,10 @@
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
+#include "tools/bench/statistics.h"
 
 namespace medusa {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 /// One step of the decoding loop as decoder.cpp does it, then the cache is put back.
 double step_ms(BackboneTarget& target, int32_t slot, Drafter& drafter,

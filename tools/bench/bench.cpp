@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "backbone/cpu/thread_team.h"
 #include "base/error.h"
@@ -36,7 +37,7 @@ struct Contender {
   std::vector<BenchSample> samples;
 };
 
-/// Loads what a drafter needs once for all temperatures.
+/// Loads what drafters need once for all that need the same.
 class Contenders {
  public:
   Contenders(const RunConfig& config, const BenchPlan& plan, const Session& session) {
@@ -60,12 +61,14 @@ class Contenders {
 
  private:
   DraftParts parts(const RunConfig& config, const InferConfig& settings, const Session& session) {
-    if (!loaded_.contains(settings.drafter))
-      loaded_.emplace(settings.drafter, load_drafting(config, settings, *session.llama));
-    return loaded_.at(settings.drafter).parts();
+    const DraftNeeds needs = needs_of(settings);
+    const std::pair key(needs.heads, needs.tree);
+    if (!loaded_.contains(key))
+      loaded_.emplace(key, load_drafting(config, settings, *session.llama));
+    return loaded_.at(key).parts();
   }
 
-  std::map<DrafterKind, LoadedDrafting> loaded_;
+  std::map<std::pair<bool, bool>, LoadedDrafting> loaded_;  // by what is needed: heads, tree
   std::vector<Contender> list_;
 };
 

@@ -3,11 +3,9 @@
 namespace medusa {
 
 bool Method::same_text() const {
-  InferConfig plain = settings;
-  plain.drafter = DrafterKind::None;
-  plain.rule = RuleKind::Auto;
-  return rule->lossless() &&
-         (temperature() == 0 || resolved_rule(settings) == resolved_rule(plain));
+  if (temperature() == 0) return rule->lossless();
+  const RuleKind kind = resolved_rule(settings);
+  return kind == RuleKind::Match || kind == RuleKind::Nucleus;  // the same rule by two names
 }
 
 Method make_method(const InferConfig& settings, const DraftParts& parts) {
