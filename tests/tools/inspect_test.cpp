@@ -10,7 +10,10 @@
 #include "data/dataset_writer.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
+#include "tests/tools/bench_samples.h"
 #include "tests/tools/example_run.h"
+#include "tools/bench/result_folder.h"
+#include "tools/bench/summary.h"
 #include "tools/inspect/inspection_text.h"
 
 namespace medusa {
@@ -90,10 +93,9 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   make_folder(folder / "empty");
   const std::string known =
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
-      "a "
-      "choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, a GGUF or "
-      "safetensors "
-      "file, a Hugging Face model folder or a run folder; pass one of these";
+      "a choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, bench.json, "
+      "bench.jsonl, a GGUF or safetensors file, a Hugging Face model folder or a run folder; pass "
+      "one of these";
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "notes.txt"); }),
             (folder / "notes.txt").string() + ": a file" + known);
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "empty"); }),
@@ -101,6 +103,42 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "nothing"); }),
             (folder / "nothing").string() +
                 ": no such file or folder, expected something to inspect; check the path");
+}
+
+TEST(Inspect, ABenchIsItsConditionsAndItsMethods) {
+  const fixtures::TempFolder folder;
+  const std::vector<BenchSample> samples{
+      fixtures::make_sample({.question = 0, .category = "a"}),
+      fixtures::make_sample({.method = "medusa", .question = 0, .category = "a", .steps = 5}),
+      fixtures::make_sample({.question = 1, .category = "b"}),
+      fixtures::make_sample({.method = "medusa", .question = 1, .category = "b", .steps = 5})};
+  write_samples(folder / "bench.jsonl", samples);
+  BenchResult result;
+  result.num_questions = 2;
+  result.complete = true;
+  result.conditions = {{"dtype", "float32"}};
+  result.rows = summarise(samples, 1);
+  write_file(folder / "bench.json", bench_json(result).dump());
+
+  const auto bench = inspect(folder / "bench.json");
+  EXPECT_EQ(bench["kind"], "bench");
+  EXPECT_EQ(bench["summary"], "2 methods over 2 questions");
+  EXPECT_EQ(bench["conditions"]["dtype"], "float32");
+  ASSERT_EQ(bench["methods"].size(), 2U);  // not once for each category
+  EXPECT_EQ(bench["methods"][1]["method"], "medusa");
+  EXPECT_EQ(bench["methods"][1]["tokens_per_step"], 2.0);
+
+  const auto answers = inspect(folder / "bench.jsonl");
+  EXPECT_EQ(answers["kind"], "answers of a bench");
+  EXPECT_EQ(answers["tokens"], 40);
+  EXPECT_EQ(answers["questions_answered"]["medusa, temperature 0"], 2);
+
+  write_file(folder / "bench.json",
+             R"({"format": "medusa-bench", "conditions": [], "rows": [{"method": "x"}]})");
+  EXPECT_NE(fixtures::error_text([&] {
+              inspect(folder / "bench.json");
+            }).find("expected the summary that medusa bench writes; run it again"),
+            std::string::npos);
 }
 
 TEST(Inspect, ARunFolderListsWhatIsDamagedToo) {

@@ -38,7 +38,7 @@ json row_json(const BenchRow& row) {
 }  // namespace
 
 json bench_json(const BenchResult& result) {
-  json out{{"format", "medusa-bench"},
+  json out{{"format", kBenchFormat},
            {"version", 1},
            {"complete", result.complete},
            {"num_questions", result.num_questions},

@@ -9,6 +9,8 @@
 
 namespace medusa {
 
+inline constexpr const char* kBenchFormat = "medusa-bench";
+
 /// The contents of bench.json.
 nlohmann::json bench_json(const BenchResult& result);
 

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "data/hdf5_file.h"
 #include "data/shard_file.h"
+#include "tools/bench/result_folder.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -45,7 +46,10 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
   const auto first = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (first.is_object() && first.contains("kind") && first.contains("loss_nats"))
     return ArtefactKind::Metrics;
+  if (first.is_object() && first.contains("method") && first.contains("answers"))
+    return ArtefactKind::BenchAnswers;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (whole.is_object() && whole.value("format", "") == kBenchFormat) return ArtefactKind::Bench;
   if (whole.is_object() && whole.contains("methods")) return ArtefactKind::Comparison;
   return std::nullopt;
 }
@@ -121,6 +125,10 @@ std::string kind_name(ArtefactKind kind) {
       return "training metrics";
     case ArtefactKind::Comparison:
       return "comparison";
+    case ArtefactKind::Bench:
+      return "bench";
+    case ArtefactKind::BenchAnswers:
+      return "answers of a bench";
     case ArtefactKind::Settings:
       return "run settings";
   }
@@ -135,9 +143,9 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   if (const auto kind = kind_of(path)) return *kind;
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
-      "checkpoint, a choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, a "
-      "GGUF "
-      "or safetensors file, a Hugging Face model folder or a run folder; pass one of these",
+      "checkpoint, a choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, "
+      "bench.json, bench.jsonl, a GGUF or safetensors file, a Hugging Face model folder or a run "
+      "folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
 }
 

@@ -15,10 +15,12 @@ enum class ArtefactKind {
   Folder,       // a folder that holds some of the others: a run
   Gguf,
   Safetensors,
-  Tree,        // a choice tree, YAML
-  Metrics,     // training reports, one JSON object per line
-  Comparison,  // of methods, JSON
-  Settings,    // of a run, YAML
+  Tree,          // a choice tree, YAML
+  Metrics,       // training reports, one JSON object per line
+  Comparison,    // of methods, JSON
+  Bench,         // the tables of a bench, JSON
+  BenchAnswers,  // every answer of a bench, one JSON object per line
+  Settings,      // of a run, YAML
 };
 
 /// For people: "dataset folder".

@@ -73,6 +73,10 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_metrics(path);
     case ArtefactKind::Comparison:
       return inspect_comparison(path);
+    case ArtefactKind::Bench:
+      return inspect_bench(path);
+    case ArtefactKind::BenchAnswers:
+      return inspect_bench_answers(path);
     case ArtefactKind::Settings:
       return inspect_settings(path);
   }

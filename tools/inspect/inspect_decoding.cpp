@@ -1,10 +1,15 @@
 // What calibration and generation make, and the settings of a run.
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/fields.h"
+#include "base/file.h"
 #include "heads/choice_tree.h"
+#include "tools/bench/conditions.h"
+#include "tools/bench/sample.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/tree_picture.h"
@@ -101,6 +106,46 @@ Json inspect_comparison(const fs::path& file) {
   out["backbone"] = comparison.backbone;
   out["methods"] = std::move(methods);
   out["settings"] = comparison.settings;
+  return out;
+}
+
+Json inspect_bench(const fs::path& file) {
+  const Conditions conditions = read_conditions(file);
+  Json out;
+  try {
+    const Json bench = Json::parse(read_file(file));
+    Json rows = Json::array();
+    for (const Json& row : bench.at("rows")) {
+      if (!row.at("category").is_null()) continue;  // a part of the questions
+      Json& shown = rows.emplace_back();
+      for (const char* key : {"method", "temperature", "tokens_per_s", "tokens_per_step", "speedup",
+                              "same_text", "num_questions"})
+        shown[key] = row.at(key);
+    }
+    out["summary"] = fmt::format("{} methods over {} questions", rows.size(),
+                                 bench.at("num_questions").get<int64_t>());
+    out["complete"] = bench.at("complete");
+    for (const auto& [name, value] : conditions) out["conditions"][name] = value;
+    out["methods"] = std::move(rows);
+  } catch (const Json::exception& error) {
+    throw UserError(
+        fmt::format("{}: {}, expected the summary that medusa bench writes; run it again",
+                    file.string(), error.what()));
+  }
+  return out;
+}
+
+Json inspect_bench_answers(const fs::path& file) {
+  std::map<std::string, int64_t> by_method;
+  int64_t tokens = 0;
+  for (const BenchSample& sample : read_samples(file)) {
+    ++by_method[fmt::format("{}, temperature {}", sample.method, sample.temperature)];
+    tokens += sample.emitted();
+  }
+  Json out;
+  out["summary"] = fmt::format("{} methods, {} tokens", by_method.size(), tokens);
+  out["tokens"] = tokens;
+  out["questions_answered"] = by_method;
   return out;
 }
 
