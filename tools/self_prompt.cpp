@@ -17,14 +17,27 @@
 namespace medusa {
 namespace {
 
+/// The model's end tokens, and the one that its template puts behind a user's turn.
+std::vector<TokenId> ends_of_question(const Session& session) {
+  std::vector<TokenId> ends = session.eos;
+  const auto end = session.tokenizer->find(session.chat.end_of_user_turn());
+  if (end && !std::binary_search(ends.begin(), ends.end(), *end))
+    ends.insert(std::upper_bound(ends.begin(), ends.end(), *end), *end);
+  return ends;
+}
+
 /// The question as the model finished it; empty if it did not end its turn within the limit, since
-/// half a question is none.
-std::string finished_question(const Session& session, const std::string& start,
-                              const GeneratedText& text) {
-  if (text.tokens.empty() ||
-      !std::binary_search(session.eos.begin(), session.eos.end(), text.tokens.back()))
-    return {};
-  return start + session.tokenizer->decode(std::span(text.tokens).first(text.tokens.size() - 1));
+/// half a question is none. Some templates end a turn with words, not with a token.
+std::string finished_question(const Session& session, const std::vector<TokenId>& ends,
+                              const std::string& start, const GeneratedText& text) {
+  if (text.tokens.empty()) return {};
+  const bool ended = std::binary_search(ends.begin(), ends.end(), text.tokens.back());
+  const auto words = std::span(text.tokens).first(text.tokens.size() - (ended ? 1 : 0));
+  const std::string question = start + session.tokenizer->decode(words);
+  const std::string& mark = session.chat.end_of_user_turn();
+  const size_t at = mark.empty() ? std::string::npos : question.find(mark);
+  if (at != std::string::npos) return question.substr(0, at);
+  return ended ? question : std::string();
 }
 
 /// Entry i is what became of starter i.
@@ -45,10 +58,11 @@ std::vector<std::string> write_questions(const RunConfig& config, const Session&
   std::vector<std::string> questions(requests.size());
   Progress progress("write questions", "questions", settings.self_prompts);
   int64_t done = 0;
+  const std::vector<TokenId> ends = ends_of_question(session);
   const GenerateFunction generate =
-      make_generate_function(target, settings.question_sampling, session.eos, 0);
+      make_generate_function(target, settings.question_sampling, ends, 0);
   generate(requests, [&](size_t i, const GeneratedText& text) {
-    questions[i] = finished_question(session, starts[i], text);
+    questions[i] = finished_question(session, ends, starts[i], text);
     progress.update(++done);
     return true;
   });
