@@ -9,6 +9,12 @@ Labels Labels::part(int64_t first, int64_t count) const {
           soft_probs.subspan(from * m, n * m)};
 }
 
+int64_t Labels::num_with_loss() const {
+  int64_t count = 0;
+  for (size_t i = 0; i < hard.size(); ++i) count += has_loss(i) ? 1 : 0;
+  return count;
+}
+
 Labels Batch::labels_of(int64_t head) const {
   const Labels all{labels, soft_rows, soft_probs};
   return all.part(head * size(), size());

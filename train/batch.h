@@ -27,6 +27,8 @@ struct Labels {
   /// distribution over what is kept always does.
   bool has_loss(size_t i) const { return is_soft() ? hard[i] != kNoLabel : hard[i] >= 0; }
 
+  int64_t num_with_loss() const;
+
   /// Of positions [first, first + count).
   Labels part(int64_t first, int64_t count) const;
 };

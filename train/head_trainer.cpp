@@ -56,10 +56,7 @@ StepReport HeadTrainer::step(std::span<const Batch> batches, double learning_rat
   report.heads.resize(static_cast<size_t>(heads_.config.num_heads));
   for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
     int64_t num_labels = 0;
-    for (const Batch& batch : batches) {
-      const Labels labels = batch.labels_of(head);
-      for (size_t i = 0; i < labels.hard.size(); ++i) num_labels += labels.has_loss(i) ? 1 : 0;
-    }
+    for (const Batch& batch : batches) num_labels += batch.labels_of(head).num_with_loss();
     if (num_labels == 0) continue;
     HeadOutputWeight output = output_of(head);
     if (!heads_.outputs.empty()) {

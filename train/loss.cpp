@@ -20,10 +20,8 @@ void count_rank(int64_t rank, HeadLoss& loss) {
 
 HeadLoss count_labels(const Labels& labels) {
   HeadLoss loss;
-  for (size_t i = 0; i < labels.hard.size(); ++i) {
-    loss.num_labels += labels.has_loss(i) ? 1 : 0;
-    loss.num_scored += labels.hard[i] != kNoLabel ? 1 : 0;
-  }
+  loss.num_labels = labels.num_with_loss();
+  for (const int32_t label : labels.hard) loss.num_scored += label != kNoLabel ? 1 : 0;
   return loss;
 }
 

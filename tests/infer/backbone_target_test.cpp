@@ -10,6 +10,7 @@
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "tests/backbone/tiny_model.h"
+#include "tests/infer/toy_heads.h"
 
 namespace medusa {
 namespace {
@@ -196,18 +197,6 @@ TEST_P(BackboneTargets, ATreesLogitsDoNotDependOnTheSequencesBesideIt) {
                 "sequence " + std::to_string(i));
 }
 
-/// Heads with random residual layers, so that their guesses are sometimes right.
-MedusaHeads random_heads(const Weights& weights) {
-  HeadsConfig config;
-  config.num_heads = 3;
-  config.output = HeadOutput::Shared;
-  MedusaHeads heads = make_heads(config, weights, {}, 1);
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
-  for (auto& [name, tensor] : named_parameters(heads))
-    tensor.copy_(0.3 * at::randn(tensor.sizes(), generator, at::kFloat));
-  return heads;
-}
-
 std::vector<ChoiceTree> some_trees() {
   std::vector<RankPath> wide, mixed;
   for (int32_t rank = 0; rank < 40; ++rank) wide.push_back({rank});
@@ -239,7 +228,7 @@ DrafterFactory none() {
 }
 
 TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
-  HeadGuesser guesser(random_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
   BackboneTarget target(llama_, 1, kRows);
   int64_t accepted = 0;
   for (const ChoiceTree& tree : some_trees()) {
@@ -256,7 +245,7 @@ TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
 }
 
 TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
-  HeadGuesser guesser(random_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
   BackboneTarget target(llama_, 1, kRows);
   const MatchRule rule({.temperature = 0.7});
   const auto prompt = random_text(1, 12);
@@ -274,7 +263,7 @@ TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
 
 TEST_P(BackboneTargets, BatchesGiveTheTextsDecodedAlone) {
   constexpr size_t kRequests = 9;
-  HeadGuesser guesser(random_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
   const TreeShape shape = some_trees().back().shape();
   const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
   const MatchRule rule({.temperature = 0.7});

@@ -11,10 +11,11 @@
 
 namespace medusa::fixtures {
 
-/// Three heads with random weights over any backbone: what they guess is arbitrary but fixed.
-inline MedusaHeads arbitrary_heads(const Weights& weights) {
+/// Heads with random residual layers over any backbone: what they guess is arbitrary but fixed, and
+/// sometimes right.
+inline MedusaHeads arbitrary_heads(const Weights& weights, int64_t num_heads = 3) {
   HeadsConfig config;
-  config.num_heads = 3;
+  config.num_heads = num_heads;
   config.output = HeadOutput::Shared;
   MedusaHeads heads = make_heads(config, weights, {}, 1);
   auto generator = at::make_generator<at::CPUGeneratorImpl>(2);

@@ -23,6 +23,13 @@ const OrderedJson& golden() {
   return kGolden;
 }
 
+/// What every template is given besides the conversation.
+const OrderedJson kDefaults = {{"add_generation_prompt", true},
+                               {"tools", nullptr},
+                               {"documents", nullptr},
+                               {"bos_token", "<s>"},
+                               {"eos_token", "</s>"}};
+
 /// The moment at which the golden texts were made: Sunday, 9 March 2025, 14:05:07.
 std::tm golden_now() {
   std::tm now{};
@@ -57,18 +64,13 @@ Outcome render(const std::string& source, std::initializer_list<const OrderedJso
 TEST(JinjaGolden, RendersEveryPublishedTemplateAsJinja2Does) {
   const std::filesystem::path folder = MEDUSA_SHARED_DATA "/chat_templates";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
-  const OrderedJson defaults = {{"add_generation_prompt", true},
-                                {"tools", nullptr},
-                                {"documents", nullptr},
-                                {"bos_token", "<s>"},
-                                {"eos_token", "</s>"}};
   int rendered = 0;
   for (const auto& [name, results] : golden().at("templates").items()) {
     const std::string source = read_file(folder / (name + ".jinja"));
     for (const auto& [conversation, expected] : results.items()) {
       SCOPED_TRACE(name + ": " + conversation);
       const Outcome outcome =
-          render(source, {&defaults, &golden().at("conversations").at(conversation)});
+          render(source, {&kDefaults, &golden().at("conversations").at(conversation)});
       if (expected.is_string()) {
         ASSERT_TRUE(outcome.text) << outcome.error;
         EXPECT_EQ(fingerprint_text(*outcome.text).substr(7, 16), expected.get<std::string>())
@@ -92,17 +94,13 @@ TEST(JinjaGolden, RendersEveryPublishedTemplateAsJinja2Does) {
 TEST(JinjaGolden, WritesTheWholeTextsOfSome) {
   const std::filesystem::path folder = MEDUSA_SHARED_DATA "/chat_templates";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not there";
-  const OrderedJson defaults = {{"add_generation_prompt", true},
-                                {"tools", nullptr},
-                                {"documents", nullptr},
-                                {"bos_token", "<s>"},
-                                {"eos_token", "</s>"}};
   for (const auto& entry : golden().at("texts")) {
     const std::string source =
         read_file(folder / (entry.at("template").get<std::string>() + ".jinja"));
     const auto& conversation =
         golden().at("conversations").at(entry.at("conversation").get<std::string>());
-    EXPECT_EQ(render(source, {&defaults, &conversation}).text, entry.at("text").get<std::string>());
+    EXPECT_EQ(render(source, {&kDefaults, &conversation}).text,
+              entry.at("text").get<std::string>());
   }
 }
 

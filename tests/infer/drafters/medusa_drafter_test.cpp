@@ -3,24 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "tests/backbone/tiny_model.h"
+#include "tests/infer/toy_heads.h"
 
 namespace medusa {
 namespace {
 
 class MedusaDrafters : public testing::Test {
  protected:
-  MedusaDrafters() : weights_(tiny_weights(1)), guesser_(heads(weights_), weights_, 4) {}
-
-  static MedusaHeads heads(const Weights& weights) {
-    HeadsConfig config;
-    config.num_heads = 2;
-    config.output = HeadOutput::Shared;
-    MedusaHeads out = make_heads(config, weights, {}, 1);
-    auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
-    for (auto& [name, tensor] : named_parameters(out))
-      tensor.copy_(0.3 * at::randn(tensor.sizes(), generator, at::kFloat));
-    return out;
-  }
+  MedusaDrafters()
+      : weights_(tiny_weights(1)), guesser_(fixtures::arbitrary_heads(weights_, 2), weights_, 4) {}
 
   CandidateTree propose(int32_t max_depth, int32_t max_nodes) {
     MedusaDrafter drafter(guesser_, shape_);
