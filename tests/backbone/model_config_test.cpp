@@ -165,6 +165,53 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
   expect("hidden_act", "gelu", "'hidden_act' is 'gelu', expected silu");
 }
 
+TEST_F(ModelConfigTest, RefusesASlidingWindowThatWouldSlide) {
+  json mistral = kConfig;
+  mistral["model_type"] = "mistral";
+  mistral["architectures"] = {"MistralForCausalLM"};
+  mistral["sliding_window"] = 128;  // of 256 tokens
+  const std::string refusal =
+      std::string(
+          "<>/config.json: 'sliding_window' is 128, expected none: medusa attends to all "
+          "tokens") +
+      kHfRemedy;
+  EXPECT_EQ(user_error(folder_, [&] { read(mistral); }), refusal);
+  mistral["sliding_window"] = 256;
+  EXPECT_EQ(read(mistral).architecture, "mistral");
+  mistral["sliding_window"] = nullptr;
+  EXPECT_EQ(read(mistral).architecture, "mistral");
+
+  json qwen = kConfig;
+  qwen["model_type"] = "qwen2";
+  qwen["architectures"] = {"Qwen2ForCausalLM"};
+  qwen["sliding_window"] = 128;  // written, but not used
+  EXPECT_TRUE(read(qwen).qkv_bias);
+  qwen["use_sliding_window"] = true;
+  EXPECT_EQ(user_error(folder_, [&] { read(qwen); }), refusal);
+}
+
+TEST_F(ModelConfigTest, ReadsTheStretchingOfAGguf) {
+  const auto factors = [&](const GgufBuilder& builder) {
+    builder.write(folder_.path() / "a.gguf");
+    return read_gguf_config(GgufFile(folder_.path() / "a.gguf")).rope_factors;
+  };
+  EXPECT_TRUE(factors(tiny_gguf()).empty());
+  GgufBuilder linear = tiny_gguf();
+  linear.set("llama.rope.scaling.type", "linear");
+  linear.set("llama.rope.scaling.factor", 4.0f);
+  EXPECT_EQ(factors(linear), std::vector<double>(4, 4.0));
+  GgufBuilder tensor = tiny_gguf();
+  tensor.tensors[kGgufRopeFactors] = {GgmlType::F32, {3}, std::string(12, 0)};
+  const std::string where = "<>/a.gguf: ", remedy = "; use another model";
+  EXPECT_EQ(error(tensor), where +
+                               "tensor 'rope_freqs.weight' is not 4 numbers of type F32, expected "
+                               "a factor for each pair" +
+                               remedy);
+  tensor.tensors[kGgufRopeFactors] = {GgmlType::F32, {4}, std::string(16, 0)};
+  EXPECT_EQ(error(tensor),
+            where + "a factor of the rotary embedding is 0, expected a positive number" + remedy);
+}
+
 TEST_F(ModelConfigTest, ReadsGgufMetadata) {
   tiny_gguf().write(folder_.path() / "a.gguf");
   const ModelConfig config = read_gguf_config(GgufFile(folder_.path() / "a.gguf"));

@@ -128,6 +128,35 @@ TEST(Pipeline, LogprobsAndStopStrings) {
   }
 }
 
+TEST(Pipeline, EveryDrafterWritesThePlainText) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  for (const char* stage : {"distill", "train", "calibrate"})
+    expect_success(place.run(std::string(stage) + " --config run.yaml"));
+  const std::string ask =
+      "generate --config run.yaml --json --prompt 'Once upon a time' --drafter ";
+  const auto tokens = [&](const std::string& drafter) {
+    const Ran ran = place.run(ask + drafter);
+    expect_success(ran);
+    return ran.status == 0 ? json::parse(ran.out)["answers"][0]["tokens"] : json();
+  };
+  const json plain = tokens("none");
+  EXPECT_EQ(plain.size(), 24U);
+  for (const char* drafter :
+       {"medusa", "blockwise", "prompt_lookup", "jacobi", "lookahead", "merge"})
+    EXPECT_EQ(tokens(drafter), plain) << drafter;
+  const Ran unknown = place.run(ask + "medusae");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.err.find("medusae"), std::string::npos) << unknown.err;
+  const Ran pair = place.run(ask + "medusa --set generate.rule=blockwise");
+  EXPECT_EQ(pair.status, 2);
+  EXPECT_NE(
+      pair.err.find("rule 'blockwise' with drafter 'medusa', expected drafter 'blockwise', "
+                    "whose block it judges; use rule 'greedy' or 'typical' with this drafter"),
+      std::string::npos)
+      << pair.err;
+}
+
 TEST(Pipeline, TheContextEndsATextWithAWord) {
   MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
