@@ -82,7 +82,7 @@ int32_t ChoiceTree::depth() const {
 }
 
 TreeShape ChoiceTree::shape() const {
-  TreeShape shape{{0}, {-1}, {-1}, {{0}}, {}};
+  TreeShape shape{{0}, {-1}, {-1}, {{0}}, {}, temperatures};
   std::map<RankPath, int32_t> nodes{{RankPath{}, 0}};
   std::vector<bool> has_child(paths.size() + 1, false);
   for (const RankPath& path : paths) {
@@ -113,6 +113,12 @@ void check_tree_fits(const ChoiceTree& tree, int64_t num_heads, const std::strin
     throw UserError(fmt::format(
         "{}: measured on the heads {}, these heads are {}; calibrate again or pass the other heads",
         file.string(), short_fingerprint(tree.heads), short_fingerprint(heads)));
+  const auto num_temperatures = static_cast<int64_t>(tree.temperatures.size());
+  if (num_temperatures != 0 && num_temperatures != num_heads)
+    throw UserError(
+        fmt::format("{}: 'temperatures' has {} numbers, expected one for each of {} heads; "
+                    "calibrate again or remove the line",
+                    file.string(), num_temperatures, num_heads));
 }
 
 }  // namespace medusa

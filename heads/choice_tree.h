@@ -24,6 +24,7 @@ struct TreeShape {
   std::vector<int32_t> ranks;                   // [N] -1 for the root
   std::vector<std::vector<int32_t>> ancestors;  // [N] nodes each one sees: root first, itself last
   std::vector<std::vector<int32_t>> leaves;  // nodes of each path that ends at a leaf, root first
+  std::vector<double> temperatures;          // as ChoiceTree's
 };
 
 /// One tree size that calibration looked at.
@@ -49,6 +50,7 @@ struct TreeCalibration {
       head_accuracy;                   // [K][top_k] share of positions where it is right
   std::vector<PathCount> path_counts;  // of the paths considered, most probable first
   std::vector<TreeSizePoint> sizes;    // ascending
+  std::vector<double> rows_ms{};  // entry N - 1: a step of N rows without drafting; empty: not timed
 };
 
 /// A number with its 95 % interval.
@@ -62,6 +64,7 @@ struct ChoiceTree {
   std::string heads;            // fingerprint of the heads it was measured on; empty: any heads
   int32_t top_k = 0;            // guesses per head that it draws from; every rank is below
   std::vector<RankPath> paths;  // [N - 1], the root is not listed
+  std::vector<double> temperatures;  // [K] of the heads' guesses (guess_temperature.h); empty: 1
   std::optional<Estimate> expected_tokens_per_step;
   std::optional<TreeCalibration> calibration;
 
@@ -88,7 +91,8 @@ std::string path_text(const RankPath& path);
 ChoiceTree read_choice_tree(const std::filesystem::path& file);
 
 /// Refuses a tree that these heads cannot fill.
-/// @throws UserError  deeper than num_heads, or measured on heads of another fingerprint.
+/// @throws UserError  deeper than num_heads, measured on heads of another fingerprint, or with
+///                    temperatures for another number of heads.
 void check_tree_fits(const ChoiceTree& tree, int64_t num_heads, const std::string& heads,
                      const std::filesystem::path& file);
 

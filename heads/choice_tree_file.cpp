@@ -33,6 +33,7 @@ struct CalibrationFields {
     f("num_nodes", num_nodes, "tree sizes looked at");
     f("tokens_per_step", tokens_per_step, "expected with the best tree of each size");
     f("step_ms", step_ms, "measured with each size");
+    f("rows_ms", calibration.rows_ms, "steps of 1, 2, … rows without drafting", greater_than(0.0));
     f("paths", paths, "paths considered, most probable first");
     f("counts", counts, "positions at which each of them was right");
   }
@@ -61,6 +62,7 @@ struct TreeFields {
   int32_t top_k = 0;
   std::optional<double> expected_tokens_per_step;
   std::vector<double> interval;
+  std::vector<double> temperatures;
   std::vector<RankPath> nodes;
   CalibrationFields calibration;
 
@@ -73,6 +75,7 @@ struct TreeFields {
     f("top_k", top_k, "guesses kept per head", at_least(1));
     f("expected_tokens_per_step", expected_tokens_per_step, "on the validation positions");
     f("expected_tokens_per_step_95", interval, "its 95 % interval");
+    f("temperatures", temperatures, "of each head's guesses, for dynamic trees");
     f("nodes", nodes, "paths of guess ranks");
     f.section("calibration", calibration, "what the tree was chosen from");
   }
@@ -103,6 +106,11 @@ TreeFields read_fields(const YamlFile& yaml, const std::filesystem::path& file) 
         "{}: 'expected_tokens_per_step_95' has {} numbers, expected [low, high]; mend it",
         yaml.place("expected_tokens_per_step_95", root["expected_tokens_per_step_95"]),
         fields.interval.size()));
+  for (const double temperature : fields.temperatures)
+    if (!(temperature > 0))
+      throw UserError(fmt::format(
+          "{}: a temperature is {}, expected numbers above 0; calibrate again or remove the line",
+          yaml.place("temperatures", root["temperatures"]), number_text(temperature)));
   return fields;
 }
 
@@ -136,12 +144,15 @@ std::string calibration_text(const TreeCalibration& calibration) {
   machine << YAML::DoubleQuoted << calibration.machine;
   return fmt::format(
       "calibration:\n  machine: {}\n  context: {}\n  num_positions: {}\n  num_answers: {}\n"
-      "  head_accuracy:{}  num_nodes: [{}]\n  tokens_per_step: {}\n  step_ms: {}\n"
+      "  head_accuracy:{}  num_nodes: [{}]\n  tokens_per_step: {}\n  step_ms: {}\n{}"
       "  paths:{}  counts: [{}]\n",
       machine.c_str(), calibration.context, calibration.num_positions, calibration.num_answers,
       list_text(calibration.head_accuracy, "    ",
                 [](const std::vector<double>& row) { return numbers_text(row, 6); }),
       fmt::join(num_nodes, ", "), numbers_text(tokens_per_step, 6), numbers_text(step_ms, 4),
+      calibration.rows_ms.empty()
+          ? ""
+          : fmt::format("  rows_ms: {}\n", numbers_text(calibration.rows_ms, 4)),
       list_text(calibration.path_counts, "    ",
                 [](const PathCount& each) { return path_text(each.path); }),
       fmt::join(counts, ", "));
@@ -179,6 +190,7 @@ ChoiceTree read_choice_tree(const std::filesystem::path& file) {
                                      [&](size_t i) { return yaml.place("nodes", nodes[i]); });
   tree.source = fields.source;
   tree.heads = fields.heads;
+  tree.temperatures = fields.temperatures;
   if (fields.expected_tokens_per_step) {
     const double value = *fields.expected_tokens_per_step;
     tree.expected_tokens_per_step = fields.interval.empty()
@@ -207,6 +219,8 @@ void write_choice_tree(const std::filesystem::path& file, const ChoiceTree& tree
     text += fmt::format(
         "expected_tokens_per_step: {:.6f}\nexpected_tokens_per_step_95: [{:.6f}, {:.6f}]\n",
         expected->value, expected->low, expected->high);
+  if (!tree.temperatures.empty())
+    text += fmt::format("temperatures: {}\n", numbers_text(tree.temperatures, 4));
   text += "nodes:" + list_text(tree.paths, "  ", path_text);
   if (tree.calibration) text += calibration_text(*tree.calibration);
   write_file(file, text);

@@ -6,9 +6,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "heads/head_guesses.h"
+#include "heads/head_query.h"
 #include "heads/medusa_heads.h"
 
 namespace medusa {
@@ -16,8 +16,9 @@ namespace medusa {
 struct CpuKernels;
 
 /// The fast twin of PlainHeads: the same numbers but for the order of sums, and rounded in the same
-/// places. A position's guesses of one head are the same bits whatever positions and heads are
-/// computed beside it and for any number of threads; not the same on another kind of processor.
+/// places. Positions that share state and root share what the first layer makes of them. A
+/// position's guesses of one head are the same bits whatever positions and heads are computed
+/// beside it and for any number of threads; not the same on another kind of processor.
 ///
 /// Thread safety: none (scratch buffers).
 class FusedHeads {
@@ -35,8 +36,7 @@ class FusedHeads {
   ~FusedHeads();
 
   /// As HeadGuesser::guess(). Allocates nothing once the largest number of positions was seen.
-  void guess(const at::Tensor& hidden, std::span<const TokenId> roots, int64_t num_heads,
-             HeadGuesses& guesses);
+  void guess(const HeadQuery& query, HeadGuesses& guesses);
 
   /// Default: the process's shared team (thread_team.h).
   void set_threads(int num_threads);

@@ -9,10 +9,9 @@ FusedBlock pack_block(const HeadBlock& block, int64_t hidden_size) {
   FusedBlock packed;
   packed.state = TileWeight(block.weight.narrow(1, 0, hidden_size));
   packed.bias = block.bias.to(at::kFloat).contiguous();
-  if (block.second.defined()) {
-    packed.root = TileWeight(block.weight.narrow(1, hidden_size, hidden_size));
-    packed.second = TileWeight(block.second);
-  }
+  for (int64_t at = hidden_size; at < block.weight.size(1); at += hidden_size)
+    packed.tokens.emplace_back(block.weight.narrow(1, at, hidden_size));
+  if (block.second.defined()) packed.second = TileWeight(block.second);
   return packed;
 }
 
@@ -23,7 +22,7 @@ FusedWeights::FusedWeights(const MedusaHeads& heads, const Weights& backbone)
   for (const HeadBlock& block : heads.blocks) blocks.push_back(pack_block(block, hidden_size));
   for (const at::Tensor& output : heads.outputs) outputs.emplace_back(output);
   if (outputs.empty()) outputs.emplace_back(shared_output(heads, backbone));
-  if (reads_root()) {
+  if (reads_tokens()) {
     embedding = backbone.embedding.contiguous();
     gain = static_cast<float>(embedding_gain(backbone));
   }

@@ -11,20 +11,20 @@
 
 namespace medusa {
 
-/// One residual layer of one head. W1 is cut in two, so that no row [h; e] has to be put together:
-/// W1 [h; e] = state · h + root · e.
+/// One residual layer of one head. W1 is cut up, so that no row [h; e_0; …] has to be put together:
+/// W1 [h; e_0; …] = state · h + tokens[0] · e_0 + …
 struct FusedBlock {
-  TileWeight state;   // [H, H] W, or W1's columns of h
-  TileWeight root;    // [H, H] W1's columns of e; empty for HeadInput::Hidden
-  TileWeight second;  // [H, H] W2; empty for HeadInput::Hidden
-  at::Tensor bias;    // [H] float32
+  TileWeight state;                // [H, H] W, or W1's columns of h
+  std::vector<TileWeight> tokens;  // [E] of [H, H]: W1's columns of the root's embedding, and so on
+  TileWeight second;               // [H, H] W2; empty for HeadInput::Hidden
+  at::Tensor bias;                 // [H] float32
 };
 
 /// Packed copies in bfloat16, and the backbone's embedding (not a copy).
 struct FusedWeights {
   FusedWeights(const MedusaHeads& heads, const Weights& backbone);
 
-  bool reads_root() const { return config.input == HeadInput::Root; }
+  bool reads_tokens() const { return config.input != HeadInput::Hidden; }
   bool shares_output() const { return !is_own(config.output); }
   const FusedBlock& block(int64_t head, int64_t layer) const {
     return blocks[static_cast<size_t>(head * config.layers_per_head + layer)];

@@ -9,14 +9,14 @@ void TiledRows::shape(int64_t num_matrices, int64_t num_rows, int64_t k, int64_t
   memory_.reserve(num_matrices * matrix_bytes_);
 }
 
-void HeadBuffers::shape(const FusedWeights& weights, int64_t num_positions, int64_t num_heads,
-                        int64_t number_bytes) {
+void HeadBuffers::shape(const FusedWeights& weights, const PassSize& pass, int64_t number_bytes) {
+  const int64_t num_positions = pass.num_positions, num_heads = pass.num_heads;
   const int64_t size = weights.hidden_size, num_rows = num_positions * num_heads;
   const auto float_bytes = static_cast<int64_t>(sizeof(float));
   const auto bf16_bytes = static_cast<int64_t>(sizeof(uint16_t));
   hidden.shape(1, num_positions, size, number_bytes);
-  if (weights.reads_root()) {
-    roots.shape(1, num_positions, size, number_bytes);
+  if (weights.reads_tokens()) {
+    tokens.shape(pass.num_tokens, num_positions, size, number_bytes);
     inner.shape(num_heads, num_positions, size, number_bytes);
     rounded.reserve(num_rows * size * bf16_bytes);
   }

@@ -29,10 +29,17 @@ class TiledRows {
   int64_t depth_ = 0, number_bytes_ = 0, matrix_bytes_ = 0;
 };
 
+/// What a pass needs room for.
+struct PassSize {
+  int64_t num_positions = 0;  // M
+  int64_t num_heads = 0;      // K'
+  int64_t num_tokens = 0;     // E, read at each position by the last head
+};
+
 /// What M positions of K' heads pass from one product to the next.
 struct HeadBuffers {
   TiledRows hidden;       // one matrix [M, H]: what the first layers read
-  TiledRows roots;        // one matrix [M, H]: scaled embeddings
+  TiledRows tokens;       // E matrices [M, H]: scaled embeddings
   TiledRows inner;        // K' matrices [M, H]: what the second products read
   TiledRows between[2];   // K' matrices [M, H]: from layer to layer, in turns
   TiledRows last;         // what outputs read: K' matrices [M, H]; if shared one [M K', H]
@@ -42,8 +49,7 @@ struct HeadBuffers {
   GrowingBuffer logits;   // [M, K', V_t] float32
 
   /// What was there is void.
-  void shape(const FusedWeights& weights, int64_t num_positions, int64_t num_heads,
-             int64_t number_bytes);
+  void shape(const FusedWeights& weights, const PassSize& pass, int64_t number_bytes);
 };
 
 }  // namespace medusa

@@ -3,6 +3,8 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/error.h"
 #include "heads/fused_heads.h"
@@ -12,7 +14,8 @@ namespace medusa {
 
 HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
                          Kernels kernels)
-    : num_heads_(heads.config.num_heads),
+    : input_(heads.config.input),
+      num_heads_(heads.config.num_heads),
       hidden_size_(heads.hidden_size),
       vocab_size_(heads.vocab_size),
       top_k_(top_k) {
@@ -30,19 +33,39 @@ HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int6
 HeadGuesser::~HeadGuesser() = default;
 const char* HeadGuesser::kernels() const { return fused_ ? fused_->name() : "LibTorch"; }
 
-const HeadGuesses& HeadGuesser::guess(const at::Tensor& hidden, std::span<const TokenId> roots,
-                                      int64_t num_heads) {
+void HeadGuesser::check(const HeadQuery& query) const {
+  const int64_t num_positions = query.num_positions, num_states = query.hidden.size(0);
+  MEDUSA_ASSERT(query.hidden.dim() == 2 && query.hidden.size(1) == hidden_size_, hidden_size_);
+  MEDUSA_ASSERT(num_positions > 0 && (num_states == num_positions || num_states == 1),
+                num_positions, num_states);
+  MEDUSA_ASSERT(query.first_head >= 0 && query.num_heads >= 1 && query.last_head() < num_heads_,
+                query.first_head, query.num_heads, num_heads_);
+  const int64_t num_read = std::max<int64_t>(1, tokens_read(input_, query.last_head()));
+  const auto num_tokens = static_cast<int64_t>(query.tokens.size());
+  MEDUSA_ASSERT((num_positions - 1) * query.stride + num_read <= num_tokens, num_positions,
+                query.stride, num_read, num_tokens);
+  for (int64_t m = 0; m < num_positions; ++m)
+    for (int64_t i = 0; i < num_read; ++i)
+      MEDUSA_ASSERT(query.token(m, i) >= 0 && query.token(m, i) < vocab_size_, query.token(m, i));
+}
+
+const HeadGuesses& HeadGuesser::guess(const HeadQuery& query) {
   const c10::InferenceMode no_grad;
-  const auto num_positions = static_cast<int64_t>(roots.size());
-  MEDUSA_ASSERT(num_positions > 0 && hidden.numel() == num_positions * hidden_size_, hidden.numel(),
-                num_positions, hidden_size_);
-  MEDUSA_ASSERT(num_heads >= 1 && num_heads <= num_heads_, num_heads, num_heads_);
-  for (const TokenId root : roots) MEDUSA_ASSERT(root >= 0 && root < vocab_size_, root);
+  check(query);
   if (fused_)
-    fused_->guess(hidden, roots, num_heads, guesses_);
+    fused_->guess(query, guesses_);
   else
-    plain_->guess(hidden, roots, num_heads, guesses_);
+    plain_->guess(query, guesses_);
   return guesses_;
+}
+
+const HeadGuesses& HeadGuesser::guess(const at::Tensor& hidden, std::span<const TokenId> text,
+                                      int64_t num_heads) {
+  const at::Tensor rows = hidden.dim() == 1 ? hidden.unsqueeze(0) : hidden;
+  HeadQuery query{.hidden = rows, .tokens = text};
+  query.num_positions = rows.size(0);
+  query.num_heads = num_heads;
+  return guess(query);
 }
 
 }  // namespace medusa

@@ -9,6 +9,7 @@
 
 #include "backbone/kernels.h"
 #include "heads/head_guesses.h"
+#include "heads/head_query.h"
 #include "heads/medusa_heads.h"
 
 namespace medusa {
@@ -16,8 +17,8 @@ namespace medusa {
 class FusedHeads;
 class PlainHeads;
 
-/// A position's guesses of one head depend neither on the positions beside it nor on how many heads
-/// are asked (in every dtype in which backbone/linear.h promises so).
+/// A position's guesses of one head depend neither on the positions beside it nor on which other
+/// heads are asked (in every dtype in which backbone/linear.h promises so).
 ///
 /// Thread safety: none (scratch buffers).
 class HeadGuesser {
@@ -35,20 +36,29 @@ class HeadGuesser {
   int64_t top_k() const { return top_k_; }
   const char* kernels() const;  // which code computes, for people
 
+  /// Whether guesses depend on the tokens between the root and the one guessed.
+  bool reads_paths() const { return input_ == HeadInput::Sequential; }
+
+  /// @returns  valid until the next call.
+  const HeadGuesses& guess(const HeadQuery& query);
+
+  /// The first heads at M positions of a text, position m's root being text[m]. Heads that read
+  /// paths read the text's own tokens, as if the heads before them had been right.
   /// @param hidden     [H] or [M, H] in the backbone's dtype: state at the token before each root.
-  /// @param roots      [M], at least one
-  /// @param num_heads  1 to num_heads(): only the first heads are computed, which is all that a
-  ///                   tree of that depth needs.
-  /// @returns          valid until the next call.
-  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> roots,
+  /// @param text       at least the M roots; if reads_paths(), num_heads - 1 tokens more.
+  /// @param num_heads  1 to num_heads(): a tree of that depth needs no others.
+  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> text,
                            int64_t num_heads);
 
   /// Of all heads.
-  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> roots) {
-    return guess(hidden, roots, num_heads_);
+  const HeadGuesses& guess(const at::Tensor& hidden, std::span<const TokenId> text) {
+    return guess(hidden, text, num_heads_);
   }
 
  private:
+  void check(const HeadQuery& query) const;
+
+  const HeadInput input_;
   const int64_t num_heads_, hidden_size_, vocab_size_, top_k_;
   std::unique_ptr<FusedHeads> fused_;  // one of the two
   std::unique_ptr<PlainHeads> plain_;

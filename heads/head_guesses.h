@@ -12,13 +12,14 @@ namespace medusa {
 
 /// Guesses of some heads for M positions.
 struct HeadGuesses {
-  int64_t num_heads = 0;        // K', the first heads of all
+  int64_t num_heads = 0;        // K', those that were asked
   int64_t top_k = 0;            // guesses kept per head
   std::vector<TokenId> tokens;  // [M, K', top_k], best first; of equal logits the lower id first
   std::vector<float>
       log_probs;  // [M, K', top_k] under the head's softmax over the V_t it can guess
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()) / (num_heads * top_k); }  // M
+  /// @param head  from 0: the first that was asked.
   TokenId token(int64_t position, int64_t head, int64_t rank) const {
     return tokens[index(position, head, rank)];
   }

@@ -97,12 +97,12 @@ void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, at::Device
   };
   const int64_t h = heads.hidden_size;
   for (int64_t head = 0; head < heads.config.num_heads; ++head) {
+    const int64_t num_read = tokens_read(heads.config.input, head);
     for (int64_t layer = 0; layer < heads.config.layers_per_head; ++layer) {
-      const bool root = heads.config.input == HeadInput::Root;
       const std::string prefix = fmt::format("{}.layers.{}.", head, layer);
-      heads.blocks.push_back({read(prefix + "weight", {h, root ? 2 * h : h}),
+      heads.blocks.push_back({read(prefix + "weight", {h, (1 + num_read) * h}),
                               read(prefix + "bias", {h}),
-                              root ? read(prefix + "second", {h, h}) : at::Tensor()});
+                              num_read > 0 ? read(prefix + "second", {h, h}) : at::Tensor()});
     }
     if (is_own(heads.config.output))
       heads.outputs.push_back(read(fmt::format("{}.output", head), {heads.output_rows(), h}));

@@ -11,9 +11,16 @@ namespace medusa {
 
 /// What a head reads.
 enum class HeadInput {
-  Hidden,  // the backbone's state, as in the paper (§2.1.1)
-  Root,    // that state and the embedding of the root token, which is known when the heads run
+  Hidden,      // the backbone's state, as in the paper (§2.1.1)
+  Root,        // that state and the embedding of the root token, which is known when the heads run
+  Sequential,  // and those of the tokens guessed between the root and its own: Hydra (2402.05109)
 };
+
+/// Tokens whose embeddings head k reads: the root, then the tokens after it.
+inline int64_t tokens_read(HeadInput input, int64_t head) {
+  if (input == HeadInput::Sequential) return head + 1;
+  return input == HeadInput::Root ? 1 : 0;
+}
 
 /// What turns a head's state into logits.
 enum class HeadOutput {
@@ -25,8 +32,10 @@ enum class HeadOutput {
 
 template <>
 struct EnumNames<HeadInput> {
-  static constexpr std::array<std::pair<const char*, HeadInput>, 2> values{
-      {{"hidden", HeadInput::Hidden}, {"root", HeadInput::Root}}};
+  static constexpr std::array<std::pair<const char*, HeadInput>, 3> values{
+      {{"hidden", HeadInput::Hidden},
+       {"root", HeadInput::Root},
+       {"sequential", HeadInput::Sequential}}};
 };
 
 template <>
@@ -57,7 +66,9 @@ struct HeadsConfig {
     f("num_heads", num_heads, "Medusa heads; head k guesses the token k + 1 places after the root",
       between<int64_t>(1, 16));
     f("layers_per_head", layers_per_head, "residual layers of each head", between<int64_t>(1, 8));
-    f("input", input, "what a head reads: the hidden state, or also the root token's embedding");
+    f("input", input,
+      "what a head reads: the hidden state, also the root token, or also the tokens guessed "
+      "before");
     f("output", output, "what gives the logits: the LM head or a trained copy, whole or truncated");
     f("output_size", output_size, "most frequent tokens that a truncated output keeps",
       at_least<int64_t>(1));

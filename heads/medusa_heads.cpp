@@ -27,9 +27,9 @@ at::Tensor small_random(int64_t rows, int64_t columns, const Random& random, int
 HeadBlock make_block(const HeadsConfig& config, int64_t hidden_size, int64_t block,
                      const Random& random, at::Device device) {
   const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, at::kFloat).to(device); };
-  if (config.input == HeadInput::Hidden)
-    return {zeros({hidden_size, hidden_size}), zeros({hidden_size}), {}};
-  return {small_random(hidden_size, 2 * hidden_size, random, block).to(device),
+  const int64_t num_read = tokens_read(config.input, block / config.layers_per_head);
+  if (num_read == 0) return {zeros({hidden_size, hidden_size}), zeros({hidden_size}), {}};
+  return {small_random(hidden_size, (1 + num_read) * hidden_size, random, block).to(device),
           zeros({hidden_size}), zeros({hidden_size, hidden_size})};
 }
 
@@ -100,23 +100,27 @@ double embedding_gain(const Weights& backbone) {
   return std::isfinite(ratio) && ratio > 0 ? std::exp2(std::round(std::log2(ratio))) : 1;
 }
 
-at::Tensor root_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens) {
-  return backbone.embedding.index_select(0, tokens) * gain;
+at::Tensor token_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens) {
+  const at::Tensor rows = backbone.embedding.index_select(0, tokens.flatten()) * gain;
+  return rows.view({tokens.size(0), tokens.size(1), rows.size(1)});
 }
 
 at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
                       const at::Tensor& embeddings) {
   const at::ScalarType dtype = hidden.scalar_type();
+  const int64_t num_read = tokens_read(heads.config.input, head);
+  at::Tensor read;  // [n, E H]
+  if (num_read > 0) read = embeddings.narrow(1, 0, num_read).flatten(1);
   at::Tensor y = hidden;  // [n, H]
   for (int64_t layer = 0; layer < heads.config.layers_per_head; ++layer) {
     const HeadBlock& block =
         heads.blocks[static_cast<size_t>(head * heads.config.layers_per_head + layer)];
     const at::Tensor weight = block.weight.to(dtype), bias = block.bias.to(dtype);
-    if (heads.config.input == HeadInput::Hidden) {
+    if (num_read == 0) {
       y = y + at::silu(at::linear(y, weight, bias));
     } else {
-      const at::Tensor both = at::cat({y, embeddings}, 1);  // [n, 2H]
-      y = y + at::linear(at::silu(at::linear(both, weight, bias)), block.second.to(dtype));
+      const at::Tensor all = at::cat({y, read}, 1);  // [n, (1 + E) H]
+      y = y + at::linear(at::silu(at::linear(all, weight, bias)), block.second.to(dtype));
     }
   }
   return y;

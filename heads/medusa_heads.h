@@ -4,12 +4,17 @@
 //
 // Head k reads the state h at the token before the root and guesses the token k + 1 places after
 // the root. A residual layer is
-//   hidden:  y = h + SiLU(W h + b)               W, b zero at the start
-//   root:    y = h + W2 SiLU(W1 [h; e] + b1)     W2, b1 zero, W1 small random at the start
-// with e the root token's embedding, scaled to the size of h (embedding_gain). So an untrained head
-// has exactly the LM head's logits; the paper's own code leaves b random, whence its heads start
-// slightly beside it. Each layer has parameters of its own; the paper's code repeats one block
-// object, so that its layers share them.
+//   hidden:      y = h + SiLU(W h + b)                           W, b zero at the start
+//   root:        y = h + W2 SiLU(W1 [h; e_0] + b1)               W2, b1 zero, W1 small random
+//   sequential:  y = h + W2 SiLU(W1 [h; e_0; …; e_k] + b1)       as root
+// with e_0 the root token's embedding and e_1 … e_k those of the k tokens between the root and the
+// one guessed, scaled to the size of h (embedding_gain). So an untrained head has exactly the LM
+// head's logits; the paper's own code leaves b random, whence its heads start slightly beside it.
+// Each layer has parameters of its own; the paper's code repeats one block object, so that its
+// layers share them.
+//
+// Sequential heads are Hydra's (arXiv:2402.05109). Their first layer adds a learned map of all
+// that it reads and their further layers read the state alone; ours keep the `root` layer's form.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +32,7 @@ namespace medusa {
 
 /// One residual layer of one head.
 struct HeadBlock {
-  at::Tensor weight;  // [H, H] W, or [H, 2H] W1: columns of h, then of e
+  at::Tensor weight;  // [H, H] W, or [H, (1 + E) H] W1: columns of h, then of e_0, e_1, …
   at::Tensor bias;    // [H]
   at::Tensor second;  // [H, H] W2; undefined for HeadInput::Hidden
 };
@@ -73,14 +78,15 @@ at::Tensor shared_output(const MedusaHeads& heads, const Weights& backbone);
 /// training: head 0 was right on .31 of positions, as often as without the root.
 double embedding_gain(const Weights& backbone);
 
-/// What `root` heads read of the root tokens: their embeddings, scaled by embedding_gain().
-/// @param tokens  [n] int32 or int64, on the backbone's device.
-/// @returns       [n, H] in the backbone's dtype.
-at::Tensor root_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens);
+/// What heads read of tokens: their embeddings, scaled by embedding_gain().
+/// @param tokens  [n, E] int32 or int64, on the backbone's device.
+/// @returns       [n, E, H] in the backbone's dtype.
+at::Tensor token_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens);
 
 /// Head k's residual layers, in the dtype of hidden. Autograd flows to the masters.
 /// @param hidden      [n, H] backbone states after the final norm, in any floating dtype.
-/// @param embeddings  [n, H] root_embeddings(), the same dtype; ignored by HeadInput::Hidden.
+/// @param embeddings  [n, E, H] token_embeddings() of the root and the tokens after it, the same
+///                    dtype, of which the first tokens_read() are read; ignored if that is none.
 /// @returns           [n, H] what the head's output multiplies.
 at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
                       const at::Tensor& embeddings);

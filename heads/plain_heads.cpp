@@ -14,7 +14,7 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
   const auto product = [&](const at::Tensor& weight) {
     return Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels);
   };
-  if (config_.input == HeadInput::Root) {
+  if (config_.input != HeadInput::Hidden) {
     ends_.embedding = backbone.embedding;
     gain_ = embedding_gain(backbone);
   }
@@ -25,37 +25,45 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
   for (const at::Tensor& output : heads.outputs) outputs_.push_back(product(output));
 }
 
-/// @returns [M, H], or undefined where heads read none.
-at::Tensor PlainHeads::embeddings(std::span<const TokenId> roots) const {
-  if (!ends_.embedding.defined()) return {};
-  const at::Tensor ids = at::tensor(at::ArrayRef<TokenId>(roots.data(), roots.size()), at::kInt);
-  return root_embeddings(ends_, gain_, ids.to(ends_.embedding.device()));
+/// @returns [M, E, H] of what the last head reads, or undefined where heads read none.
+at::Tensor PlainHeads::embeddings(const HeadQuery& query) const {
+  const int64_t num_read = tokens_read(config_.input, query.last_head());
+  if (num_read == 0) return {};
+  std::vector<TokenId> tokens;
+  for (int64_t m = 0; m < query.num_positions; ++m)
+    for (int64_t i = 0; i < num_read; ++i) tokens.push_back(query.token(m, i));
+  const at::Tensor ids = at::tensor(tokens, at::kInt).view({query.num_positions, num_read});
+  return token_embeddings(ends_, gain_, ids.to(ends_.embedding.device()));
 }
 
-/// @param hidden, embeddings  [M, H] compute dtype.
-/// @returns                   [M, H] what the head's output multiplies.
+/// @param hidden      [M, H] compute dtype.
+/// @param embeddings  [M, E, H] compute dtype.
+/// @returns           [M, H] what the head's output multiplies.
 at::Tensor PlainHeads::state(int64_t head, const at::Tensor& hidden,
                              const at::Tensor& embeddings) const {
   const at::ScalarType dtype = hidden.scalar_type();
+  const int64_t num_read = tokens_read(config_.input, head);
+  at::Tensor tokens;  // [M, E H]
+  if (num_read > 0) tokens = embeddings.narrow(1, 0, num_read).flatten(1);
   at::Tensor y = hidden;
   for (int64_t layer = 0; layer < config_.layers_per_head; ++layer) {
     const Block& block = blocks_[static_cast<size_t>(head * config_.layers_per_head + layer)];
-    const at::Tensor read = embeddings.defined() ? at::cat({y, embeddings}, 1) : y;
+    const at::Tensor read = num_read > 0 ? at::cat({y, tokens}, 1) : y;
     at::Tensor inner = at::silu(block.first(read) + block.bias);  // [M, H] float32
-    if (embeddings.defined()) inner = block.second(inner.to(dtype));
+    if (num_read > 0) inner = block.second(inner.to(dtype));
     y = (y + inner).to(dtype);  // float32 sum, rounded once
   }
   return y;
 }
 
-/// @param states  [K'] of [M, H].
+/// @param states  [K'] of [M, H], of first_head and those after it.
 /// @returns       [M K', V_t] float32 on the CPU, position-major.
-at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states) const {
+at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states, int64_t first_head) const {
   at::Tensor out;
   if (is_own(config_.output)) {
     std::vector<at::Tensor> parts;
-    for (size_t head = 0; head < states.size(); ++head)
-      parts.push_back(outputs_[head](states[head]));
+    for (size_t i = 0; i < states.size(); ++i)
+      parts.push_back(outputs_[static_cast<size_t>(first_head) + i](states[i]));
     out = at::stack(parts, 1).flatten(0, 1);
   } else {
     out = outputs_[0](at::stack(states, 1).flatten(0, 1));
@@ -63,15 +71,14 @@ at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states) const {
   return out.to(at::kCPU).contiguous();
 }
 
-void PlainHeads::guess(const at::Tensor& hidden, std::span<const TokenId> roots, int64_t num_heads,
-                       HeadGuesses& guesses) {
-  const auto num_positions = static_cast<int64_t>(roots.size());
-  const at::Tensor rows = hidden.reshape({num_positions, hidden_size_});
-  const at::Tensor embedded = embeddings(roots);
+void PlainHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
+  const at::Tensor rows = query.hidden.expand({query.num_positions, hidden_size_}).contiguous();
+  const at::Tensor embedded = embeddings(query);
   std::vector<at::Tensor> states;
-  for (int64_t head = 0; head < num_heads; ++head) states.push_back(state(head, rows, embedded));
-  const at::Tensor all = logits(states);
-  guesses.reshape(num_positions, num_heads, top_k_);
+  for (int64_t head = query.first_head; head <= query.last_head(); ++head)
+    states.push_back(state(head, rows, embedded));
+  const at::Tensor all = logits(states, query.first_head);
+  guesses.reshape(query.num_positions, query.num_heads, top_k_);
   const auto row_size = static_cast<size_t>(all.size(1));
   const float* values = all.const_data_ptr<float>();
   for (int64_t row = 0; row < all.size(0); ++row, values += row_size)

@@ -9,13 +9,14 @@
 
 #include "backbone/linear.h"
 #include "heads/head_guesses.h"
+#include "heads/head_query.h"
 #include "heads/medusa_heads.h"
 
 namespace medusa {
 
-/// Products give float32 (backbone/linear.h). In bfloat16 numbers are rounded in three places: the
-/// root's scaled embedding (exactly: the gain is a power of two), what the second product of a
-/// `root` layer multiplies, and the state after each layer, once.
+/// Products give float32 (backbone/linear.h). In bfloat16 numbers are rounded in three places:
+/// scaled embeddings (exactly: the gain is a power of two), what a layer's second product
+/// multiplies, and the state after each layer, once.
 ///
 /// Thread safety: none (scratch buffers).
 class PlainHeads {
@@ -27,20 +28,19 @@ class PlainHeads {
   PlainHeads& operator=(const PlainHeads&) = delete;
 
   /// As HeadGuesser::guess().
-  void guess(const at::Tensor& hidden, std::span<const TokenId> roots, int64_t num_heads,
-             HeadGuesses& guesses);
+  void guess(const HeadQuery& query, HeadGuesses& guesses);
 
  private:
   /// One residual layer of one head.
   struct Block {
-    Linear first;     // [H, H] or [H, 2H]
+    Linear first;     // [H, (1 + E) H]
     at::Tensor bias;  // [H] float32
-    Linear second;    // [H, H]; unused for HeadInput::Hidden
+    Linear second;    // [H, H]; unused where no tokens are read
   };
 
-  at::Tensor embeddings(std::span<const TokenId> roots) const;
+  at::Tensor embeddings(const HeadQuery& query) const;
   at::Tensor state(int64_t head, const at::Tensor& hidden, const at::Tensor& embeddings) const;
-  at::Tensor logits(const std::vector<at::Tensor>& states) const;
+  at::Tensor logits(const std::vector<at::Tensor>& states, int64_t first_head) const;
 
   HeadsConfig config_;
   int64_t hidden_size_ = 0, top_k_ = 0;

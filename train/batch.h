@@ -1,4 +1,4 @@
-// What one optimiser step sees: states, roots, and the labels of every head.
+// What one optimiser step sees: states, the tokens that heads read, and the labels of every head.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -34,10 +34,11 @@ struct Labels {
 };
 
 /// Positions of some samples. Position i of an answer has root answer[i], the state before it, and
-/// head k's label is answer[i + 1 + k].
+/// head k's label is answer[i + 1 + k]. Sequential heads are given the true tokens in between
+/// (teacher forcing): they are trained and judged as after a right prefix.
 struct Batch {
   at::Tensor hidden;               // [n, H] compute dtype
-  at::Tensor embeddings;           // [n, H] of the roots, compute dtype
+  at::Tensor embeddings;           // [n, E, H] compute dtype: of answer[i], …, answer[i + E - 1]
   int64_t num_heads = 0;           // K
   std::vector<int32_t> labels;     // [K, n] as Labels::hard
   int64_t soft_size = 0;           // M; 0: no soft labels

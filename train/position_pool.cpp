@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "heads/medusa_heads.h"
 
@@ -47,24 +49,34 @@ void PositionPool::add_labels(int64_t head, const Position& position, Batch& bat
   batch.soft_probs.insert(batch.soft_probs.end(), probs.begin(), probs.end());
 }
 
+/// @returns [n, E] the root of each position and the tokens after it. Where the text ends its last
+/// token stands in: heads that would read further have no label there.
+at::Tensor PositionPool::read_tokens(std::span<const int64_t> positions) const {
+  std::vector<TokenId> tokens;
+  for (const int64_t index : positions) {
+    const Position& position = positions_[static_cast<size_t>(index)];
+    for (int64_t i = 0; i < recipe_.num_tokens; ++i)
+      tokens.push_back(tokens_[static_cast<size_t>(position.row + std::min(i, position.behind))]);
+  }
+  return at::tensor(tokens, at::kInt)
+      .view({static_cast<int64_t>(positions.size()), recipe_.num_tokens});
+}
+
 Batch PositionPool::batch(std::span<const int64_t> positions) const {
   Batch batch;
   batch.num_heads = recipe_.num_heads;
   batch.soft_size = soft_.size;
   std::vector<int64_t> rows;
-  std::vector<TokenId> roots;
-  for (const int64_t position : positions) {
+  for (const int64_t position : positions)
     rows.push_back(positions_[static_cast<size_t>(position)].row);
-    roots.push_back(tokens_[static_cast<size_t>(rows.back())]);
-  }
   for (int64_t head = 0; head < recipe_.num_heads; ++head)
     for (const int64_t position : positions)
       add_labels(head, positions_[static_cast<size_t>(position)], batch);
   const at::Tensor& embedding = recipe_.backbone.embedding;
   batch.hidden = hidden_.index_select(0, at::tensor(rows, at::kLong))
                      .to(embedding.device(), embedding.scalar_type());
-  batch.embeddings = root_embeddings(recipe_.backbone, recipe_.embedding_gain,
-                                     at::tensor(roots, at::kInt).to(embedding.device()));
+  batch.embeddings = token_embeddings(recipe_.backbone, recipe_.embedding_gain,
+                                      read_tokens(positions).to(embedding.device()));
   return batch;
 }
 

@@ -21,6 +21,7 @@ namespace medusa {
 struct BatchRecipe {
   const Weights& backbone;             // its embedding's dtype and device are the batches'
   int64_t num_heads = 0;               // K
+  int64_t num_tokens = 0;              // E, that the last head reads
   std::span<const int32_t> label_row;  // as rows_of_tokens gives it
   double embedding_gain = 1;           // of medusa_heads.h
   at::Tensor soft_output;              // [V_t, H] for make_soft_labels; undefined: hard labels only
@@ -49,6 +50,7 @@ class PositionPool {
     int64_t behind = 0;
   };
   void add_labels(int64_t head, const Position& position, Batch& batch) const;
+  at::Tensor read_tokens(std::span<const int64_t> positions) const;
 
   const BatchRecipe& recipe_;
   std::vector<TokenId> tokens_;  // of all answers; token i was guessed from row i of hidden_

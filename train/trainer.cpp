@@ -106,6 +106,7 @@ BatchRecipe recipe_for(const TrainConfig& config, const MedusaHeads& heads, cons
                        std::span<const int32_t> label_rows) {
   BatchRecipe recipe{.backbone = backbone,
                      .num_heads = heads.config.num_heads,
+                     .num_tokens = tokens_read(heads.config.input, heads.config.num_heads - 1),
                      .label_row = label_rows,
                      .embedding_gain = embedding_gain(backbone),
                      .soft_output = {},

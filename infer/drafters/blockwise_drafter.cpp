@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "heads/path_guesses.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -23,10 +24,12 @@ CandidateTree BlockwiseDrafter::propose(const DraftContext& context, const Rando
   const int32_t length = std::min({block_, context.max_depth, context.max_nodes - 1});
   TreeBuilder tree(context);
   if (!context.hidden.defined() || length < 1) return std::move(tree).take();
-  const TokenId root = context.tokens.back();
-  const HeadGuesses& guesses = guesser_.guess(context.hidden, {&root, 1}, length);
-  int32_t node = 0;
-  for (int32_t head = 0; head < length; ++head) node = tree.child(node, guesses.token(0, head, 0));
+  PathGuesses guesses(guesser_, context.hidden, context.tokens.back(), length);
+  std::vector<TokenId> path;
+  for (int32_t head = 0, node = 0; head < length; ++head) {
+    path.push_back(guesses.after(path, head).token(0, 0));
+    node = tree.child(node, path.back());
+  }
   return std::move(tree).take();
 }
 

@@ -1,8 +1,43 @@
 #include "infer/drafters/medusa_drafter.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/error.h"
+#include "heads/path_guesses.h"
+
 namespace medusa {
+
+void MedusaConfig::validate() const {
+  if (nodes && !dynamic)
+    throw UserError(fmt::format(
+        "medusa: nodes is {} and dynamic is false, expected nodes only for dynamic trees; set "
+        "dynamic: true, or calibrate a tree of that size with calibrate.nodes",
+        *nodes));
+}
+
+/// Fills nodes [begin, end), all of one depth, from their parents' guesses.
+void MedusaDrafter::fill_depth(size_t begin, size_t end, PathGuesses& guesses,
+                               CandidateTree& tree) {
+  paths_.clear();
+  const auto is_first_child = [&](size_t i) {
+    return i == begin || shape_.parents[i] != shape_.parents[i - 1];
+  };
+  for (size_t i = begin; i < end; ++i) {
+    if (!is_first_child(i)) continue;
+    const auto& path = shape_.ancestors[static_cast<size_t>(shape_.parents[i])];
+    for (size_t step = 1; step < path.size(); ++step)
+      paths_.push_back(tree.tokens[static_cast<size_t>(path[step])]);
+  }
+  const NextGuesses next = guesses.after(paths_, shape_.depths[begin] - 1);
+  int64_t parent = -1;  // among those asked
+  for (size_t i = begin; i < end; ++i) {
+    if (is_first_child(i)) ++parent;
+    tree.tokens.push_back(next.token(parent, shape_.ranks[i]));
+    tree.parents.push_back(shape_.parents[i]);
+  }
+}
 
 CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& /*random*/) {
   const TokenId root = context.tokens.back();
@@ -11,14 +46,14 @@ CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& 
   // and its last node is the deepest: that many heads are needed.
   const auto& depths = shape_.depths;
   const auto in_depth = std::upper_bound(depths.begin(), depths.end(), context.max_depth);
-  const int64_t num_nodes = std::min<int64_t>(in_depth - depths.begin(), context.max_nodes);
+  const auto num_nodes =
+      static_cast<size_t>(std::min<int64_t>(in_depth - depths.begin(), context.max_nodes));
   if (!context.hidden.defined() || num_nodes < 2) return tree;
 
-  const int64_t num_heads = depths[static_cast<size_t>(num_nodes) - 1];
-  const HeadGuesses& guesses = guesser_.guess(context.hidden, {&root, 1}, num_heads);
-  for (size_t i = 1; i < static_cast<size_t>(num_nodes); ++i) {
-    tree.tokens.push_back(guesses.token(0, depths[i] - 1, shape_.ranks[i]));
-    tree.parents.push_back(shape_.parents[i]);
+  PathGuesses guesses(guesser_, context.hidden, root, depths[num_nodes - 1]);
+  for (size_t begin = 1, end = 1; begin < num_nodes; begin = end) {
+    while (end < num_nodes && depths[end] == depths[begin]) ++end;
+    fill_depth(begin, end, guesses, tree);
   }
   tree.num_verify = tree.size();
   return tree;

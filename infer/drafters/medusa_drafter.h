@@ -2,13 +2,38 @@
 // Paper: Medusa (arXiv:2401.10774) §2.1.2.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/fields.h"
 #include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
 #include "infer/drafter.h"
 
 namespace medusa {
 
-/// Node [r0, r1, …] of the choice tree is head 0's guess of rank r0, then head 1's of rank r1, ….
+class PathGuesses;
+
+struct MedusaConfig {
+  bool dynamic = false;
+  std::optional<int32_t> nodes;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("dynamic", dynamic,
+      "propose the most probable paths of each step (true) or those of the choice tree (false)");
+    f("nodes", nodes,
+      "size of a dynamic tree, the root included; null: as many as the choice tree has",
+      between(2, 64));
+  }
+  /// @throws UserError  nodes without a dynamic tree.
+  void validate() const;
+};
+
+/// Node [r0, r1, …] of the choice tree is head 0's guess of rank r0, then head 1's of rank r1, …,
+/// after those before it. All nodes of one depth are asked of the heads together.
 /// A step near the end of the text or of the cache uses the part of the tree that still fits. Only
 /// the heads that this part reads are computed.
 class MedusaDrafter : public Drafter {
@@ -21,8 +46,11 @@ class MedusaDrafter : public Drafter {
   CandidateTree propose(const DraftContext& context, const Random& random) override;
 
  private:
+  void fill_depth(size_t begin, size_t end, PathGuesses& guesses, CandidateTree& tree);
+
   HeadGuesser& guesser_;
   const TreeShape& shape_;
+  std::vector<TokenId> paths_;  // [M, depth] scratch
 };
 
 }  // namespace medusa

@@ -98,19 +98,23 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
   tree.heads = "sha256:4f0c";
   tree.source = "a \"quoted\" source: with a colon";
   tree.expected_tokens_per_step = Estimate{2.41, 2.375, 2.5};
+  tree.temperatures = {1.25, 0.875, 3};
   tree.calibration = TreeCalibration{"2 cores",
                                      300,
                                      1000,
                                      40,
                                      {{0.5, 0.25}, {0.125, 0}},
                                      {{{0}, 500}, {{0, 0}, 100}},
-                                     {{1, 1.0, 9.25}, {4, 1.75, 9.5}}};
+                                     {{1, 1.0, 9.25}, {4, 1.75, 9.5}},
+                                     {9.0, 9.25, 9.5}};
   write_choice_tree(file_, tree, "Made by: a test\nsecond line");
   EXPECT_EQ(read_file(file_).rfind("# Made by: a test\n# second line\nformat: ", 0), 0U);
   const ChoiceTree read = read_choice_tree(file_);
   EXPECT_EQ(read.paths, tree.paths);
   EXPECT_EQ(read.heads, tree.heads);
   EXPECT_EQ(read.source, tree.source);
+  EXPECT_EQ(read.temperatures, tree.temperatures);
+  EXPECT_EQ(read.shape().temperatures, tree.temperatures);
   EXPECT_EQ(read.top_k, 10);
   ASSERT_TRUE(read.expected_tokens_per_step && read.calibration);
   EXPECT_DOUBLE_EQ(read.expected_tokens_per_step->low, 2.375);
@@ -118,6 +122,7 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
   EXPECT_EQ(read.calibration->head_accuracy, tree.calibration->head_accuracy);
   ASSERT_EQ(read.calibration->sizes.size(), 2U);
   EXPECT_DOUBLE_EQ(read.calibration->sizes[1].step_ms, 9.5);
+  EXPECT_EQ(read.calibration->rows_ms, tree.calibration->rows_ms);
   ASSERT_EQ(read.calibration->path_counts.size(), 2U);
   EXPECT_EQ(read.calibration->path_counts[1].path, (RankPath{0, 0}));
   EXPECT_EQ(read.calibration->path_counts[1].count, 100);
@@ -174,6 +179,17 @@ TEST_F(ChoiceTreeFile, RefusesAnUnknownKeyAndSuggests) {
             "a.yaml:6: unknown key 'head' (did you mean 'heads'?)");
 }
 
+TEST_F(ChoiceTreeFile, AFileWithoutTemperaturesHasNone) {
+  EXPECT_EQ(error_reading(kHead + "  - [0]\n"), "");
+  EXPECT_TRUE(read_choice_tree(file_).temperatures.empty());
+}
+
+TEST_F(ChoiceTreeFile, RefusesATemperatureOfZero) {
+  EXPECT_EQ(error_reading(kHead + "  - [0]\ntemperatures: [1.5, 0]\n"),
+            "a.yaml:6: a temperature is 0, expected numbers above 0; calibrate again or remove the "
+            "line");
+}
+
 TEST_F(ChoiceTreeFile, RefusesCountsThatDoNotBelongToPaths) {
   EXPECT_EQ(
       error_reading(kHead + "  - [0]\ncalibration:\n  paths: [[0]]\n  counts: [1, 2]\n"),
@@ -198,6 +214,15 @@ TEST(ChoiceTree, RefusesOtherHeads) {
   EXPECT_EQ(error,
             "t.yaml: measured on the heads sha256:0123456789ab…, these heads are "
             "sha256:fedcba987654…; calibrate again or pass the other heads");
+}
+
+TEST(ChoiceTree, RefusesTemperaturesOfAnotherNumberOfHeads) {
+  ChoiceTree tree = make_choice_tree({{0}}, 10, "test");
+  tree.temperatures = {1.5, 2};
+  EXPECT_EQ(error_of([&] { check_tree_fits(tree, 2, "sha256:aa", "t.yaml"); }), "");
+  EXPECT_EQ(error_of([&] { check_tree_fits(tree, 3, "sha256:aa", "t.yaml"); }),
+            "t.yaml: 'temperatures' has 2 numbers, expected one for each of 3 heads; calibrate "
+            "again or remove the line");
 }
 
 TEST_F(ChoiceTreeFile, ImportsTupleListsOfMedusa) {

@@ -19,10 +19,13 @@ constexpr int64_t kVocab = 130;
 template <typename Heads>
 HeadGuesses guess(Heads& heads, const at::Tensor& hidden, int64_t first, int64_t count,
                   int64_t num_heads = kNumHeads) {
-  const auto roots = some_roots(first + count);
+  const auto text = some_text(first + count + kNumHeads);
+  HeadQuery query{.hidden = hidden.narrow(0, first, count),
+                  .tokens = std::span(text).subspan(static_cast<size_t>(first))};
+  query.num_positions = count;
+  query.num_heads = num_heads;
   HeadGuesses guesses;
-  heads.guess(hidden.narrow(0, first, count), std::span(roots).subspan(static_cast<size_t>(first)),
-              num_heads, guesses);
+  heads.guess(query, guesses);
   return guesses;
 }
 
@@ -139,6 +142,61 @@ TEST_F(FusedHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
   });
 }
 
+/// Head k's guesses after M paths of k tokens below one root, all of them at the same state: as a
+/// tree asks, or with the state said once for each path.
+HeadGuesses guess_paths(FusedHeads& heads, const at::Tensor& state, int64_t head,
+                        const std::vector<TokenId>& rows, bool say_state_once) {
+  HeadQuery query{.hidden = state.unsqueeze(0), .tokens = rows, .stride = 1 + head};
+  query.num_positions = static_cast<int64_t>(rows.size()) / query.stride;
+  if (!say_state_once) query.hidden = query.hidden.expand({query.num_positions, -1});
+  query.first_head = head;
+  query.num_heads = 1;
+  HeadGuesses guesses;
+  heads.guess(query, guesses);
+  return guesses;
+}
+
+TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone_, 10, kernels);
+    for (int64_t head = 0; head < kNumHeads; ++head) {
+      std::vector<TokenId> rows;  // the same root, then all kinds of paths
+      const int64_t num_paths = head == 0 ? 1 : 70;
+      for (int64_t m = 0; m < num_paths; ++m)
+        for (int64_t i = 0; i <= head; ++i)
+          rows.push_back(i == 0 ? 9 : static_cast<TokenId>((17 * m + 5 * i) % kVocab));
+      const HeadGuesses once = guess_paths(fused, hidden_[4], head, rows, true);
+      const HeadGuesses each = guess_paths(fused, hidden_[4], head, rows, false);
+      for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69}) {
+        if (m >= num_paths) break;
+        const auto begin = rows.begin() + m * (1 + head);
+        const HeadGuesses alone =
+            guess_paths(fused, hidden_[4], head, {begin, begin + 1 + head}, true);
+        expect_same(once, m, alone, 0);
+        expect_same(each, m, alone, 0);
+      }
+    }
+  });
+}
+
+TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
+  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone_, 10, kernels);
+    const HeadGuesses along = guess(fused, hidden_, 0, 20);  // all heads
+    const auto text = some_text(20 + kNumHeads);
+    for (const int64_t m : {0, 7, 19})
+      for (int64_t head = 0; head < kNumHeads; ++head) {
+        const auto begin = text.begin() + m;
+        const HeadGuesses alone =
+            guess_paths(fused, hidden_[m], head, {begin, begin + 1 + head}, true);
+        for (int64_t rank = 0; rank < 10; ++rank) {
+          ASSERT_EQ(alone.token(0, 0, rank), along.token(m, head, rank));
+          ASSERT_EQ(alone.log_prob(0, 0, rank), along.log_prob(m, head, rank));
+        }
+      }
+  });
+}
+
 TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
   for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
     FusedHeads one(heads, backbone_, 10, kernels);
@@ -165,7 +223,7 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
     FusedHeads fused(heads, backbone_, 10);
     HeadGuesser guesser(heads, backbone_, 10);
     const HeadGuesses expected = guess(fused, hidden_, 0, 17);
-    const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_roots(17));
+    const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
     EXPECT_EQ(found.tokens, expected.tokens);
     EXPECT_EQ(found.log_probs, expected.log_probs);
     EXPECT_STREQ(guesser.kernels(), best_cpu_kernels()->name);

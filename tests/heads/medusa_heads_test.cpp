@@ -13,7 +13,8 @@ namespace {
 TEST(MedusaHeads, UntrainedHeadsHaveExactlyTheLmHeadsLogits) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Weights backbone = tiny_weights(1, tiny_config(), dtype);
-    const at::Tensor hidden = random_hidden(5, dtype), roots = random_hidden(5, dtype, 29);
+    const at::Tensor hidden = random_hidden(5, dtype);
+    const at::Tensor tokens = random_hidden(15, dtype, 29).view({5, 3, -1});
     for (const HeadsConfig& config : all_configs()) {
       SCOPED_TRACE(describe(config));
       const MedusaHeads heads = untrained_heads(config, backbone);
@@ -22,7 +23,7 @@ TEST(MedusaHeads, UntrainedHeadsHaveExactlyTheLmHeadsLogits) {
       for (int64_t row = 0; row < rows.size(0); ++row)
         ASSERT_TRUE(at::equal(rows[row], backbone.lm_head[heads.token_of_row(row)])) << row;
       for (int64_t head = 0; head < config.num_heads; ++head) {
-        const at::Tensor state = head_state(heads, head, hidden, roots);
+        const at::Tensor state = head_state(heads, head, hidden, tokens);
         EXPECT_TRUE(at::equal(state, hidden));
         if (!heads.outputs.empty()) {
           const at::Tensor own = heads.outputs[static_cast<size_t>(head)].to(dtype);
@@ -47,6 +48,9 @@ TEST(MedusaHeads, EveryLayerHasParametersOfItsOwn) {
   };
   EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::Shared), heads * layers * (h * h + h));
   EXPECT_EQ(count(HeadInput::Root, HeadOutput::Shared), heads * layers * (3 * h * h + h));
+  // W1 of [h; e_0 … e_k], W2 and the bias.
+  EXPECT_EQ(count(HeadInput::Sequential, HeadOutput::Shared),
+            layers * ((3 + 4 + 5) * h * h + heads * h));
   EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::Own), heads * (layers * (h * h + h) + 130 * h));
   EXPECT_EQ(count(HeadInput::Root, HeadOutput::TruncatedOwn),
             heads * (layers * (3 * h * h + h) + 50 * h));
@@ -54,24 +58,34 @@ TEST(MedusaHeads, EveryLayerHasParametersOfItsOwn) {
 
 TEST(MedusaHeads, ResidualLayersAreAsWritten) {
   const Weights backbone = tiny_weights(1);
-  const at::Tensor h = random_hidden(4, at::kFloat), e = random_hidden(4, at::kFloat, 31);
+  const at::Tensor h = random_hidden(4, at::kFloat);
+  const at::Tensor tokens = random_hidden(12, at::kFloat, 31).view({4, 3, 64});
   const auto silu = [](const at::Tensor& x) { return x / (1 + at::exp(-x)); };
   const MedusaHeads plain =
       random_heads(heads_config(HeadInput::Hidden, HeadOutput::Shared, 2), backbone);
   const MedusaHeads root =
       random_heads(heads_config(HeadInput::Root, HeadOutput::Shared, 2), backbone);
+  const MedusaHeads sequential =
+      random_heads(heads_config(HeadInput::Sequential, HeadOutput::Shared, 2), backbone);
   for (int64_t head = 0; head < 3; ++head) {
-    at::Tensor y = h, z = h;
+    at::Tensor y = h, z = h, s = h;
     for (int64_t layer = 0; layer < 2; ++layer) {
       const HeadBlock& a = plain.blocks[static_cast<size_t>(2 * head + layer)];
       y = y + silu(at::matmul(y, a.weight.t()) + a.bias);
       const HeadBlock& b = root.blocks[static_cast<size_t>(2 * head + layer)];
       const at::Tensor inner = at::matmul(z, b.weight.slice(1, 0, 64).t()) +
-                               at::matmul(e, b.weight.slice(1, 64).t()) + b.bias;
+                               at::matmul(tokens.select(1, 0), b.weight.slice(1, 64).t()) + b.bias;
       z = z + at::matmul(silu(inner), b.second.t());
+      const HeadBlock& c = sequential.blocks[static_cast<size_t>(2 * head + layer)];
+      ASSERT_EQ(c.weight.size(1), (head + 2) * 64);
+      at::Tensor sum = at::matmul(s, c.weight.slice(1, 0, 64).t()) + c.bias;
+      for (int64_t i = 0; i <= head; ++i)
+        sum = sum + at::matmul(tokens.select(1, i), c.weight.narrow(1, 64 * (1 + i), 64).t());
+      s = s + at::matmul(silu(sum), c.second.t());
     }
-    EXPECT_TRUE(at::allclose(head_state(plain, head, h, e), y, 1e-4, 1e-5));
-    EXPECT_TRUE(at::allclose(head_state(root, head, h, e), z, 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(head_state(plain, head, h, tokens), y, 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(head_state(root, head, h, tokens), z, 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(head_state(sequential, head, h, tokens), s, 1e-4, 1e-5));
   }
 }
 

@@ -44,10 +44,10 @@ inline at::Tensor random_hidden(int64_t rows, at::ScalarType dtype, uint64_t see
   return at::randn({rows, tiny_config().hidden_size}, generator, at::kFloat).to(dtype);
 }
 
-inline std::vector<TokenId> some_roots(int64_t n) {
-  std::vector<TokenId> roots;
-  for (int64_t i = 0; i < n; ++i) roots.push_back(static_cast<TokenId>((31 * i + 4) % 130));
-  return roots;
+inline std::vector<TokenId> some_text(int64_t n) {
+  std::vector<TokenId> text;
+  for (int64_t i = 0; i < n; ++i) text.push_back(static_cast<TokenId>((31 * i + 4) % 130));
+  return text;
 }
 
 /// Every kind of heads.

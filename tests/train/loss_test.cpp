@@ -84,25 +84,28 @@ TEST(HeadLoss, GradientsOfTheHeadsAreTheNumericOnes) {
   const Weights backbone = tiny_weights(1);
   for (const auto& [name, input] : EnumNames<HeadInput>::values) {
     SCOPED_TRACE(name);
-    MedusaHeads heads = make_heads({1, 2, input, HeadOutput::Shared, 1}, backbone, {}, /*seed=*/3);
+    MedusaHeads heads = make_heads({3, 2, input, HeadOutput::Shared, 1}, backbone, {}, /*seed=*/3);
+    constexpr int64_t kHead = 2;  // it reads most
     uint64_t seed = 7;
     for (HeadBlock& block : heads.blocks)
       for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second})
         if (tensor->defined()) *tensor = (0.2 * normal(tensor->sizes(), ++seed)).requires_grad_();
-    const at::Tensor hidden = normal({5, 64}, 1), roots = normal({5, 64}, 2);
+    const at::Tensor hidden = normal({5, 64}, 1), read = normal({5, 3, 64}, 2);
     const HeadOutputWeight output{backbone.lm_head.to(at::kDouble), {}};
     const std::vector<int32_t> tokens{3, 9, kNoLabel, 100, 129};
     const Labels labels{tokens, {}, {}};
 
-    const at::Tensor states = head_state(heads, 0, hidden, roots);
+    const at::Tensor states = head_state(heads, kHead, hidden, read);
     const at::Tensor gradient = at::empty_like(states.detach());
     head_loss(states.detach(), output, labels, kScale, 2, gradient);
     states.backward(gradient);
     const auto loss = [&] {
       return kScale *
-             head_loss(head_state(heads, 0, hidden, roots).detach(), output, labels, 0, 2, {}).loss;
+             head_loss(head_state(heads, kHead, hidden, read).detach(), output, labels, 0, 2, {})
+                 .loss;
     };
     for (auto& [parameter, tensor] : named_parameters(heads)) {
+      if (parameter.front() != '2') continue;
       auto* values = tensor.detach().data_ptr<double>();
       for (int64_t i = 0; i < tensor.numel(); i += 97) {
         const double here = values[i], step = 1e-5;

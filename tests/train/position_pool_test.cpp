@@ -10,16 +10,17 @@
 namespace medusa {
 namespace {
 
-TEST(PositionPool, LabelsAreShiftedPerHead) {
+TEST(PositionPool, LabelsAreShiftedPerHeadAndTokensReadAreTheTrueOnes) {
   const TinyRun run;
   const DatasetReader dataset(run.folder.path() / "dataset");
   std::vector<int32_t> rows(130);
   for (size_t token = 0; token < rows.size(); ++token)
     rows[token] = token % 10 == 0 ? -1 : static_cast<int32_t>(token + 1000);
   const std::vector<int64_t> samples{4, 2};
-  const BatchRecipe recipe = tiny_recipe(run.backbone, 3, rows);
+  const BatchRecipe recipe = tiny_recipe(run.backbone, 3, rows, /*num_tokens=*/3);
   const PositionPool pool(dataset, samples, cached_hidden(dataset), recipe);
   const Batch batch = pool.batch(all_positions(pool));
+  ASSERT_EQ(batch.embeddings.size(1), 3);
   int64_t position = 0;
   for (const int64_t sample : samples) {
     const auto answer = dataset.answer(sample);
@@ -28,8 +29,12 @@ TEST(PositionPool, LabelsAreShiftedPerHead) {
     for (size_t i = 0; i + 1 < answer.size(); ++i, ++position) {
       EXPECT_TRUE(
           at::equal(batch.hidden[position], hidden[static_cast<int64_t>(i)].to(at::kFloat)));
-      EXPECT_TRUE(at::equal(batch.embeddings[position],
-                            run.backbone.embedding[answer[i]] * embedding_gain(run.backbone)));
+      for (size_t read = 0; read < 3; ++read) {  // the true tokens from the root on
+        if (i + read >= answer.size()) continue;
+        EXPECT_TRUE(
+            at::equal(batch.embeddings[position][static_cast<int64_t>(read)],
+                      run.backbone.embedding[answer[i + read]] * embedding_gain(run.backbone)));
+      }
       for (int64_t head = 0; head < 3; ++head) {
         const size_t place = i + 1 + static_cast<size_t>(head);
         int32_t expected = kNoLabel;

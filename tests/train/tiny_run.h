@@ -65,9 +65,10 @@ inline void write_tiny_dataset(const std::filesystem::path& folder, const Weight
 
 /// Hard labels.
 inline BatchRecipe tiny_recipe(const Weights& backbone, int64_t num_heads,
-                               std::span<const int32_t> label_row) {
+                               std::span<const int32_t> label_row, int64_t num_tokens = 1) {
   return {.backbone = backbone,
           .num_heads = num_heads,
+          .num_tokens = num_tokens,
           .label_row = label_row,
           .embedding_gain = embedding_gain(backbone),
           .soft_output = {},
