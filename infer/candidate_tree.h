@@ -17,6 +17,8 @@ struct CandidateTree {
   int32_t num_verify = 0;  // nodes [0, num_verify) may be accepted; the rest only feed the drafter
   at::Tensor draft_probs;  // [N, V] float32, row i: what token i was drawn from given its earlier
                            // siblings; undefined: every token was chosen outright (a point mass)
+  std::vector<float> beliefs{};  // [N] how probable it is that node i is right if its parent is, as
+                                 // the drafter sees it; empty: it does not say
 
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
 };
@@ -30,6 +32,28 @@ inline int32_t find_child(const CandidateTree& tree, int32_t node, TokenId token
         tree.tokens[static_cast<size_t>(i)] == token)
       return i;
   return -1;
+}
+
+/// The nodes below the root whose tokens are these, from the top down, as far as there are such.
+template <typename Tokens>
+std::vector<int32_t> path_along(const CandidateTree& tree, const Tokens& tokens) {
+  std::vector<int32_t> path;
+  int32_t node = 0;
+  for (const TokenId token : tokens) {
+    node = find_child(tree, node, token);
+    if (node < 0) break;
+    path.push_back(node);
+  }
+  return path;
+}
+
+/// What a step emitted.
+inline std::vector<TokenId> emitted_tokens(const CandidateTree& tree,
+                                           const std::vector<int32_t>& path, TokenId next) {
+  std::vector<TokenId> tokens;
+  for (const int32_t node : path) tokens.push_back(tree.tokens[static_cast<size_t>(node)]);
+  tokens.push_back(next);
+  return tokens;
 }
 
 }  // namespace medusa

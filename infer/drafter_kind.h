@@ -8,7 +8,20 @@
 
 namespace medusa {
 
-enum class DrafterKind { None, Medusa, Blockwise, PromptLookup, Jacobi, Lookahead, Merge };
+enum class DrafterKind {
+  None,
+  Medusa,
+  Blockwise,
+  DraftModel,
+  PromptLookup,
+  Jacobi,
+  Lookahead,
+  Specinfer,
+  Sequoia,
+  LayerSkip,
+  Retrieval,
+  Merge,
+};
 
 template <>
 struct EnumNames<DrafterKind> {
@@ -16,9 +29,14 @@ struct EnumNames<DrafterKind> {
       {"none", DrafterKind::None},
       {"medusa", DrafterKind::Medusa},
       {"blockwise", DrafterKind::Blockwise},
+      {"draft_model", DrafterKind::DraftModel},
       {"prompt_lookup", DrafterKind::PromptLookup},
       {"jacobi", DrafterKind::Jacobi},
       {"lookahead", DrafterKind::Lookahead},
+      {"specinfer", DrafterKind::Specinfer},
+      {"sequoia", DrafterKind::Sequoia},
+      {"layer_skip", DrafterKind::LayerSkip},
+      {"retrieval", DrafterKind::Retrieval},
       {"merge", DrafterKind::Merge},
   });
 };

@@ -15,22 +15,75 @@
 namespace medusa {
 namespace {
 
-/// The settings with each of the drafters that are merged in turn.
-std::vector<InferConfig> merged_configs(const InferConfig& config) {
-  std::vector<InferConfig> out(config.merge.drafters.size(), config);
-  for (size_t i = 0; i < out.size(); ++i) out[i].drafter = config.merge.drafters[i];
+constexpr int32_t kMostNodes = 64;  // of what a lone drafter looks up
+
+/// config.drafter, its proposals not weighed against the cost of their rows.
+DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts);
+
+/// The drafters inside the one that config names.
+std::vector<DrafterKind> inner_drafters(const InferConfig& config) {
+  if (config.drafter == DrafterKind::Merge) return config.merge.drafters;
+  if (config.drafter == DrafterKind::Specinfer) return config.specinfer.drafters;
+  return {};
+}
+
+/// The settings with each of the inner drafters in turn.
+std::vector<InferConfig> inner_configs(const InferConfig& config) {
+  std::vector<InferConfig> out;
+  for (const DrafterKind kind : inner_drafters(config)) out.emplace_back(config).drafter = kind;
   return out;
 }
 
-DrafterFactory merge_factory(const InferConfig& config, const DraftParts& parts) {
+/// Makes a set of the inner drafters.
+std::function<std::vector<std::unique_ptr<Drafter>>()> inner_factory(const InferConfig& config,
+                                                                     const DraftParts& parts) {
   std::vector<DrafterFactory> factories;
-  for (const InferConfig& member : merged_configs(config))
-    factories.push_back(make_drafter_factory(member, parts));
-  return [merge = config.merge, factories] {
+  for (const InferConfig& inner : inner_configs(config))
+    factories.push_back(plain_factory(inner, parts));
+  return [factories] {
     std::vector<std::unique_ptr<Drafter>> drafters;
     for (const DrafterFactory& make : factories) drafters.push_back(make());
-    return std::make_unique<MergeDrafter>(merge, std::move(drafters));
+    return drafters;
   };
+}
+
+StepCost step_cost(const DraftParts& parts) { return parts.cost ? *parts.cost : StepCost{}; }
+
+/// How a draft model's tokens are chosen so that the rule is exact.
+DraftChoice draft_choice(const InferConfig& config) {
+  switch (resolved_rule(config)) {
+    case RuleKind::Match:
+    case RuleKind::Nucleus:
+      return {DraftMode::Coupled, config.sampling};
+    case RuleKind::Rejection:
+      return {DraftMode::Drawn, config.sampling};
+    default:
+      return {DraftMode::Best, config.sampling};
+  }
+}
+
+/// A chain of a draft model. `heuristic` learns from text to text, the others anew in each.
+DrafterFactory chain_factory(DraftModel& model, const DraftChoice& choice,
+                             const DraftScheduleConfig& config) {
+  const bool learns = config.kind == DraftScheduleKind::Heuristic;
+  const auto common = learns ? std::make_shared<DraftSchedule>(config) : nullptr;
+  return [=, &model] {
+    return std::make_unique<DraftModelDrafter>(
+        model.open(), choice, learns ? common : std::make_shared<DraftSchedule>(config));
+  };
+}
+
+DrafterFactory sequoia_factory(const InferConfig& config, const DraftParts& parts) {
+  const bool medusa = config.sequoia.source == SequoiaSource::Medusa;
+  const auto acceptance = std::make_shared<PositionalAcceptance>(/*by_depth=*/medusa);
+  if (medusa)
+    return [sequoia = config.sequoia, acceptance, guesser = parts.guesser] {
+      return std::make_unique<SequoiaMedusaDrafter>(sequoia, acceptance, *guesser);
+    };
+  return
+      [sequoia = config.sequoia, acceptance, model = parts.draft, choice = draft_choice(config)] {
+        return std::make_unique<SequoiaDrafter>(sequoia, acceptance, model->open(), choice);
+      };
 }
 
 }  // namespace
@@ -82,21 +135,71 @@ std::unique_ptr<AcceptanceRule> make_rule(const InferConfig& config) {
   return std::make_unique<GreedyRule>();
 }
 
+DraftNeeds& DraftNeeds::operator|=(const DraftNeeds& more) {
+  heads |= more.heads;
+  guesses = std::max(guesses, more.guesses);
+  tree |= more.tree;
+  store |= more.store;
+  cost |= more.cost;
+  draft |= more.draft;
+  skipping |= more.skipping;
+  return *this;
+}
+
 DraftNeeds needs_of(const InferConfig& config) {
-  DraftNeeds needs{
-      .heads = config.drafter == DrafterKind::Medusa || config.drafter == DrafterKind::Blockwise,
-      .tree = config.drafter == DrafterKind::Medusa};
-  if (config.drafter == DrafterKind::Merge)
-    for (const InferConfig& member : merged_configs(config)) {
-      needs.heads |= needs_of(member).heads;
-      needs.tree |= needs_of(member).tree;
-    }
+  DraftNeeds needs;
+  switch (config.drafter) {
+    case DrafterKind::Medusa:
+      needs.heads = needs.tree = true;
+      break;
+    case DrafterKind::Blockwise:
+      needs.heads = true;
+      break;
+    case DrafterKind::Sequoia:
+      (config.sequoia.source == SequoiaSource::Medusa ? needs.heads : needs.draft) = true;
+      needs.guesses = kSequoiaMaxChildren;
+      break;
+    case DrafterKind::DraftModel:
+    case DrafterKind::Specinfer:
+      needs.draft = true;
+      break;
+    case DrafterKind::LayerSkip:
+      needs.skipping = true;
+      break;
+    case DrafterKind::Retrieval:
+      needs.store = needs.cost = true;
+      break;
+    case DrafterKind::PromptLookup:
+    case DrafterKind::Merge:
+      needs.cost = true;
+      break;
+    default:
+      break;
+  }
+  for (const InferConfig& inner : inner_configs(config)) needs |= needs_of(inner);
   return needs;
 }
 
 DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts& parts) {
+  const DrafterFactory plain = plain_factory(config, parts);
+  if (config.drafter != DrafterKind::PromptLookup && config.drafter != DrafterKind::Retrieval)
+    return plain;
+  // What is looked up costs nothing, its rows do, and some texts never repeat anything.
+  return [plain, cost = step_cost(parts)] {
+    std::vector<std::unique_ptr<Drafter>> alone;
+    alone.push_back(plain());
+    return std::make_unique<MergeDrafter>(std::move(alone), kMostNodes, cost);
+  };
+}
+
+namespace {
+
+DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts) {
   MEDUSA_ASSERT(parts.guesser != nullptr || !needs_of(config).heads);
   MEDUSA_ASSERT(parts.shape != nullptr || !needs_of(config).tree);
+  MEDUSA_ASSERT(parts.store != nullptr || !needs_of(config).store);
+  MEDUSA_ASSERT(parts.draft != nullptr || !needs_of(config).draft);
+  MEDUSA_ASSERT(parts.skipping != nullptr || !needs_of(config).skipping);
   switch (config.drafter) {
     case DrafterKind::None:
       break;
@@ -106,16 +209,34 @@ DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts&
       const int32_t block = block_of(config.blockwise.drafter, parts.guesser->num_heads());
       return [=] { return std::make_unique<BlockwiseDrafter>(*parts.guesser, block); };
     }
+    case DrafterKind::DraftModel:
+      return chain_factory(*parts.draft, draft_choice(config), config.draft_model.schedule);
+    case DrafterKind::LayerSkip:
+      return chain_factory(*parts.skipping, draft_choice(config), config.layer_skip.schedule());
+    case DrafterKind::Specinfer:
+      return [specinfer = config.specinfer, model = parts.draft, choice = draft_choice(config),
+              inner = inner_factory(config, parts)] {
+        return std::make_unique<SpecinferDrafter>(specinfer, model->open(), choice, inner());
+      };
+    case DrafterKind::Sequoia:
+      return sequoia_factory(config, parts);
     case DrafterKind::PromptLookup:
       return [=] { return std::make_unique<PromptLookupDrafter>(config.prompt_lookup); };
     case DrafterKind::Jacobi:
       return [=] { return std::make_unique<JacobiDrafter>(config.jacobi); };
     case DrafterKind::Lookahead:
       return [=] { return std::make_unique<LookaheadDrafter>(config.lookahead); };
+    case DrafterKind::Retrieval:
+      return [=] { return std::make_unique<RetrievalDrafter>(*parts.store, config.retrieval); };
     case DrafterKind::Merge:
-      return merge_factory(config, parts);
+      return [budget = config.merge.budget, inner = inner_factory(config, parts),
+              cost = step_cost(parts)] {
+        return std::make_unique<MergeDrafter>(inner(), budget, cost);
+      };
   }
   return [] { return std::make_unique<NoneDrafter>(); };
 }
+
+}  // namespace
 
 }  // namespace medusa

@@ -8,10 +8,14 @@
 #include "base/fields.h"
 #include "infer/drafter_kind.h"
 #include "infer/drafters/blockwise_drafter.h"
+#include "infer/drafters/draft_model_drafter.h"
 #include "infer/drafters/jacobi_drafter.h"
 #include "infer/drafters/lookahead_drafter.h"
 #include "infer/drafters/merge_drafter.h"
 #include "infer/drafters/prompt_lookup_drafter.h"
+#include "infer/drafters/retrieval_drafter.h"
+#include "infer/drafters/sequoia_drafter.h"
+#include "infer/drafters/specinfer_drafter.h"
 #include "infer/rules/blockwise_rule.h"
 #include "infer/rules/typical_rule.h"
 #include "infer/sampling.h"
@@ -62,9 +66,14 @@ struct InferConfig {
   int32_t max_new_tokens = 256;
   // One section for each drafter that has settings, under its name.
   BlockwiseSection blockwise;
+  DraftModelConfig draft_model;
   PromptLookupConfig prompt_lookup;
   JacobiConfig jacobi;
   LookaheadConfig lookahead;
+  SpecinferConfig specinfer;
+  SequoiaConfig sequoia;
+  LayerSkipConfig layer_skip;
+  RetrievalConfig retrieval;
   MergeConfig merge;
 
   template <typename Fields>
@@ -75,9 +84,14 @@ struct InferConfig {
     typical.fields(f);
     f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
     f.section("blockwise", blockwise, "drafter and rule of that name");
+    f.section("draft_model", draft_model, "the drafter of that name");
     f.section("prompt_lookup", prompt_lookup, "the drafter of that name");
     f.section("jacobi", jacobi, "the drafter of that name");
     f.section("lookahead", lookahead, "the drafter of that name");
+    f.section("specinfer", specinfer, "the drafter of that name");
+    f.section("sequoia", sequoia, "the drafter of that name");
+    f.section("layer_skip", layer_skip, "the drafter of that name");
+    f.section("retrieval", retrieval, "the drafter of that name");
     f.section("merge", merge, "the drafter of that name");
   }
   /// @throws UserError  the rule cannot work at this temperature or with this drafter.

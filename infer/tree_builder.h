@@ -18,6 +18,13 @@ class TreeBuilder {
         max_depth_(context.max_depth),
         max_nodes_(context.max_nodes) {}
 
+  /// Goes on with a tree that keeps to the limits and whose nodes may all be accepted.
+  TreeBuilder(const DraftContext& context, CandidateTree tree)
+      : tree_(std::move(tree)), max_depth_(context.max_depth), max_nodes_(context.max_nodes) {
+    for (size_t i = 1; i < tree_.parents.size(); ++i)
+      depths_.push_back(depth(tree_.parents[i]) + 1);
+  }
+
   /// The child of node that holds token; -1: there is none.
   int32_t find(int32_t node, TokenId token) const { return find_child(tree_, node, token); }
 
@@ -30,6 +37,12 @@ class TreeBuilder {
     tree_.parents.push_back(node);
     depths_.push_back(depth(node) + 1);
     return tree_.num_verify++;
+  }
+
+  /// Says how probable it is that the node is right if its parent is: of every node, or of none.
+  void believe(int32_t node, double belief) {
+    tree_.beliefs.resize(tree_.tokens.size(), 1.0F);
+    tree_.beliefs[static_cast<size_t>(node)] = static_cast<float>(belief);
   }
 
   /// Adds the path of these tokens below the root, as far as it fits.

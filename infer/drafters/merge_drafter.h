@@ -1,16 +1,17 @@
-// One tree out of several drafters' proposals: what they have in common is proposed once, and the
-// nodes go to whoever has been right.
+// One tree out of several drafters' proposals: what they have in common is proposed once, and rows
+// go to the nodes that are worth them.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/fields.h"
 #include "infer/drafter.h"
 #include "infer/drafter_kind.h"
+#include "infer/drafters/proposal_record.h"
+#include "infer/drafters/worthwhile_nodes.h"
+#include "infer/step_cost.h"
 
 namespace medusa {
 
@@ -19,42 +20,26 @@ bool can_be_merged(DrafterKind kind);
 
 struct MergeConfig {
   std::vector<DrafterKind> drafters{DrafterKind::Medusa, DrafterKind::PromptLookup};
-  int32_t budget = 16;
-  double min_gain = 0.05;
+  int32_t budget = 32;
 
   template <typename Fields>
   void fields(Fields& f) {
     f("drafters", drafters, "whose proposals are merged",
-      Rule<DrafterKind>{"medusa | blockwise | prompt_lookup", can_be_merged});
-    f("budget", budget, "nodes of the merged tree, the root included", between(2, 64));
-    f("min_gain", min_gain,
-      "a node is left out when it has been right in a smaller share of the steps",
-      between(0.0, 1.0));
+      Rule<DrafterKind>{"medusa | blockwise | prompt_lookup | retrieval", can_be_merged});
+    f("budget", budget, "most nodes of the merged tree, the root included", between(2, 64));
   }
   /// @throws UserError  fewer than two drafters, or one of them twice.
   void validate() const;
 };
 
-/// How often a drafter's tokens of one depth and place among their siblings were right when their
-/// parent was. Recent steps count more.
-class HitRates {
- public:
-  double rate(int32_t depth, int32_t sibling) const;
-  void count(int32_t depth, int32_t sibling, bool right);
-
- private:
-  struct Count {
-    double hits = 0, trials = 0;  // the old ones faded, a belief before the first step too
-  };
-  std::map<std::pair<int32_t, int32_t>, Count> counts_;
-};
-
-/// A node is right with the product of its ancestors' rates and its own; where several drafters
-/// propose it, with the largest of theirs. The most probable nodes up to the budget are proposed.
-/// What was left out is measured too: a step tells its next tokens whatever was proposed.
+/// A node's chance to be right is what its drafter's record says; where several drafters propose
+/// it, the largest. Of all nodes those are proposed that gain more than their rows cost: few or
+/// none where nobody has been right or rows are dear. A drafter alone is weighed in the same way.
 class MergeDrafter : public Drafter {
  public:
-  MergeDrafter(const MergeConfig& config, std::vector<std::unique_ptr<Drafter>> drafters);
+  /// @param drafters  at least one.
+  /// @param budget    most nodes of a tree, the root included.
+  MergeDrafter(std::vector<std::unique_ptr<Drafter>> drafters, int32_t budget, StepCost cost);
 
   void begin(std::span<const TokenId> prompt) override;
   CandidateTree propose(const DraftContext& context, const Random& random) override;
@@ -62,19 +47,22 @@ class MergeDrafter : public Drafter {
                const Acceptance& accepted) override;
 
  private:
-  /// A drafter, its last proposal and its record.
   struct Member {
     std::unique_ptr<Drafter> drafter;
-    CandidateTree tree;
-    std::vector<int32_t> depths;    // [N]
-    std::vector<int32_t> siblings;  // [N] how many of its siblings come before a node
-    HitRates rates;
+    ProposalRecord record;
   };
 
-  static void describe(Member& member);
+  /// Everything that anyone proposes, duplicates folded.
+  struct Folded {
+    CandidateTree tree;
+    std::vector<double> chances;  // [N]
+  };
+  Folded fold(const DraftContext& context, const Random& random);
 
-  MergeConfig config_;
   std::vector<Member> members_;
+  int32_t budget_;
+  StepCost cost_;
+  Pace pace_;
 };
 
 }  // namespace medusa

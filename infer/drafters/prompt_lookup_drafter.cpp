@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "infer/drafters/match_belief.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -16,7 +17,8 @@ struct Branch {
   int32_t matched = 0;  // tokens of the match that it comes from
   int32_t length = 0;   // tokens of the string that it follows
   double probability =
-      1;  // share of the occurrences of the match that went on as the path to it does
+      1;              // share of the occurrences of the match that went on as the path to it does
+  double belief = 1;  // that it is right if its node is
   SuffixAutomaton::Continuation next;
 };
 
@@ -34,9 +36,12 @@ class Proposal {
     int64_t total = 0;
     for (const auto& each : found) total += each.count;
     for (const auto& each : found)
-      open_.push_back({node, matched, string.length,
-                       probability * static_cast<double>(each.count) / static_cast<double>(total),
-                       each});
+      open_.push_back(
+          {node, matched, string.length,
+           probability * static_cast<double>(each.count) / static_cast<double>(total),
+           match_belief({string.length, each.count, total, static_cast<int64_t>(found.size())},
+                        kTrustInOwnText),
+           each});
   }
 
   /// Proposes the best continuation on the list, and the best that follows each of its tokens.
@@ -69,7 +74,9 @@ class Proposal {
   /// Adds the branch's token to the tree and makes the branch the best one that follows it.
   bool append(Branch& branch) {
     const int32_t node = tree_.child(branch.node, branch.next.token);
-    if (node < 0 || tree_.depth(node) >= config_.num_draft) return false;
+    if (node < 0) return false;
+    tree_.believe(node, branch.belief);
+    if (tree_.depth(node) >= config_.num_draft) return false;
     SuffixAutomaton::Match string{branch.next.state, branch.length + 1};
     // Nothing follows the end of the text; a shorter context may have come up before it.
     while (text_.continuations(string.state).empty()) string = text_.shorter(string);

@@ -7,6 +7,8 @@
 #include "infer/factory.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
+#include "infer/second_model.h"
+#include "infer/skipping_model.h"
 #include "tests/infer/toy_heads.h"
 
 namespace medusa {
@@ -19,6 +21,8 @@ const std::filesystem::path kStories =
 struct Model {
   Llama llama{load_weights(kStories, at::kFloat, at::kCPU)};
   fixtures::HeadParts heads{llama.weights()};
+  Llama second{load_weights(kStories, at::kFloat, at::kCPU)};  // a draft that is always right
+  SecondModel draft{second, 1, 256, llama.config().vocab_size};
 };
 
 Model& model() {
@@ -31,6 +35,8 @@ struct Text {
   DecodeStats stats;
 };
 
+const TextStore& stories();
+
 Text decode_text(DrafterKind kind, const AcceptanceRule& rule, const std::vector<TokenId>& prompt,
                  uint64_t seed, int64_t max_rows = 256) {
   InferConfig config;
@@ -42,9 +48,20 @@ Text decode_text(DrafterKind kind, const AcceptanceRule& rule, const std::vector
     out.tokens.push_back(token.id);
     return true;
   };
-  out.stats =
-      decode_one(target, rule, make_drafter_factory(config, model().heads.parts()), request).stats;
+  SkippingModel skipping(target, {1});
+  DraftParts parts = model().heads.parts();
+  parts.draft = &model().draft;
+  parts.skipping = &skipping;
+  if (needs_of(config).store) parts.store = &stories();
+  out.stats = decode_one(target, rule, make_drafter_factory(config, parts), request).stats;
   return out;
+}
+
+/// What drafters look up: a story of the model's own.
+const TextStore& stories() {
+  static const fixtures::TextStoreFile file(
+      {decode_text(DrafterKind::None, GreedyRule(), {1}, 1).tokens});
+  return file.store();
 }
 
 /// The beginning of a text, its first story, a story told twice, and one token again and again.

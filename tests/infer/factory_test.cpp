@@ -103,15 +103,16 @@ TEST(Factory, OnlyWhatADrafterNeedsIsLoaded) {
     config.drafter = kind;
     config.merge.drafters = std::move(merged);
     const DraftNeeds out = needs_of(config);
-    return std::pair(out.heads, out.tree);
+    return std::tuple(out.heads, out.tree, out.store);
   };
   using Kind = DrafterKind;
   for (const Kind kind : {Kind::None, Kind::PromptLookup, Kind::Jacobi, Kind::Lookahead})
-    EXPECT_EQ(needs(kind), std::pair(false, false));
-  EXPECT_EQ(needs(Kind::Medusa), std::pair(true, true));
-  EXPECT_EQ(needs(Kind::Blockwise), std::pair(true, false));
-  EXPECT_EQ(needs(Kind::Merge, {Kind::Medusa, Kind::PromptLookup}), std::pair(true, true));
-  EXPECT_EQ(needs(Kind::Merge, {Kind::PromptLookup, Kind::Blockwise}), std::pair(true, false));
+    EXPECT_EQ(needs(kind), std::tuple(false, false, false));
+  EXPECT_EQ(needs(Kind::Medusa), std::tuple(true, true, false));
+  EXPECT_EQ(needs(Kind::Blockwise), std::tuple(true, false, false));
+  EXPECT_EQ(needs(Kind::Retrieval), std::tuple(false, false, true));
+  EXPECT_EQ(needs(Kind::Merge, {Kind::Medusa, Kind::PromptLookup}), std::tuple(true, true, false));
+  EXPECT_EQ(needs(Kind::Merge, {Kind::Retrieval, Kind::Blockwise}), std::tuple(true, false, true));
 }
 
 TEST(Factory, ABlockOfMoreTokensThanHeadsIsTheUsersErrorAtTheStart) {
@@ -136,6 +137,8 @@ TEST(Factory, ADrafterIsFreshForEachSequenceAndNeedsItsParts) {
   EXPECT_THROW(make_drafter_factory(config, {}), std::logic_error);
   const TreeShape shape;
   EXPECT_THROW(make_drafter_factory(config, {nullptr, &shape}), std::logic_error);
+  config.drafter = DrafterKind::Retrieval;
+  EXPECT_THROW(make_drafter_factory(config, {}), std::logic_error);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Medusa heads over the toy target's states, and a choice tree for them.
+// What drafters need: Medusa heads over the toy target's states, a choice tree for them, and texts
+// to look up.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -7,15 +8,20 @@
 #include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
 #include "infer/factory.h"
+#include "tests/infer/random_texts.h"
+#include "tests/infer/text_store_file.h"
+#include "tests/infer/toy_draft.h"
 #include "tests/infer/toy_model.h"
 
 namespace medusa::fixtures {
 
 /// Heads with random residual layers over any backbone: what they guess is arbitrary but fixed, and
 /// sometimes right.
-inline MedusaHeads arbitrary_heads(const Weights& weights, int64_t num_heads = 3) {
+inline MedusaHeads arbitrary_heads(const Weights& weights, int64_t num_heads = 3,
+                                   HeadInput input = HeadInput::Root) {
   HeadsConfig config;
   config.num_heads = num_heads;
+  config.input = input;
   config.output = HeadOutput::Shared;
   MedusaHeads heads = make_heads(config, weights, {}, 1);
   auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
@@ -36,20 +42,30 @@ inline Weights toy_weights() {
   return weights;
 }
 
-/// Heads and tree for drafters that need them.
+/// Heads, tree and texts for drafters that need them. The texts are of the toy's vocabulary.
 class HeadParts {
  public:
   explicit HeadParts(const Weights& weights) : guesser_(arbitrary_heads(weights), weights, 4) {}
-  DraftParts parts() { return {&guesser_, &shape_}; }
+  DraftParts parts() { return {&guesser_, &shape_, &texts_.store()}; }
 
  private:
   HeadGuesser guesser_;
   TreeShape shape_ =
       make_choice_tree({{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}}, 4, "toy").shape();
+  TextStoreFile texts_{random_texts(4, 20, 60, kToyVocab)};
 };
 
-struct ToyHeads : HeadParts {
+class ToyHeads : public HeadParts {
+ public:
   ToyHeads() : HeadParts(toy_weights()) {}
+  DraftParts parts() {
+    DraftParts out = HeadParts::parts();
+    out.draft = out.skipping = &draft_;
+    return out;
+  }
+
+ private:
+  ToyDraft draft_{0.7F};
 };
 
 }  // namespace medusa::fixtures

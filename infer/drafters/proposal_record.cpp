@@ -1,0 +1,84 @@
+#include "infer/drafters/proposal_record.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace medusa {
+namespace {
+
+constexpr double kFading = 0.99;  // of a kind's count from one trial to the next
+constexpr int32_t kLevels = 8;    // of belief, from 0 to 1
+constexpr int32_t kMostSiblings = 1024;
+
+struct NodeKind {
+  int32_t kind = 0;
+  double belief = 1;  // before anything was counted
+};
+
+/// [N] of all nodes; the root's means nothing.
+std::vector<NodeKind> kinds_of(const CandidateTree& tree) {
+  const auto n = static_cast<size_t>(tree.size());
+  std::vector<NodeKind> kinds(n);
+  std::vector<int32_t> depths(n, 0), children(n, 0);
+  for (size_t i = 1; i < n; ++i) {
+    const auto parent = static_cast<size_t>(tree.parents[i]);
+    depths[i] = depths[parent] + 1;
+    const int32_t sibling = children[parent]++;
+    if (tree.beliefs.empty()) {
+      kinds[i] = {kLevels + kMostSiblings * depths[i] + sibling,
+                  0.5 / ((1 + sibling) * (1 + sibling))};
+    } else {
+      const double belief = tree.beliefs[i];
+      kinds[i] = {std::min(static_cast<int32_t>(belief * kLevels), kLevels - 1), belief};
+    }
+  }
+  return kinds;
+}
+
+}  // namespace
+
+double HitRates::rate(int32_t kind, double belief) const {
+  const auto found = counts_.find(kind);
+  if (found == counts_.end()) return belief;
+  const Count& count = found->second;
+  return (count.belief_trials * belief + count.hits) / (count.belief_trials + count.trials);
+}
+
+void HitRates::count(int32_t kind, bool right) {
+  Count& count = counts_[kind];
+  count.hits = kFading * count.hits + (right ? 1 : 0);
+  count.trials = kFading * count.trials + 1;
+  count.belief_trials *= kFading;
+}
+
+std::vector<double> ProposalRecord::chances(const CandidateTree& tree) const {
+  const std::vector<NodeKind> kinds = kinds_of(tree);
+  std::vector<double> chances(kinds.size(), 1);
+  for (size_t i = 1; i < kinds.size(); ++i)
+    chances[i] =
+        chances[static_cast<size_t>(tree.parents[i])] * rates_.rate(kinds[i].kind, kinds[i].belief);
+  return chances;
+}
+
+void ProposalRecord::remember(const CandidateTree& tree) {
+  if (tree.size() == 1) return;
+  Remembered& added = remembered_.emplace_back();
+  added.tree = tree;
+  for (const NodeKind& each : kinds_of(tree)) added.kinds.push_back(each.kind);
+}
+
+void ProposalRecord::follow(TokenId token) {
+  std::erase_if(remembered_, [&](Remembered& each) {
+    const int32_t parent = std::exchange(each.node, -1);
+    for (int32_t i = parent + 1; i < each.tree.size(); ++i) {
+      const auto node = static_cast<size_t>(i);
+      if (each.tree.parents[node] != parent) continue;
+      const bool right = each.tree.tokens[node] == token;
+      if (right) each.node = i;
+      rates_.count(each.kinds[node], right);
+    }
+    return each.node < 0;
+  });
+}
+
+}  // namespace medusa

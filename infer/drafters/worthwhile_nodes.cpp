@@ -1,0 +1,45 @@
+#include "infer/drafters/worthwhile_nodes.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace medusa {
+namespace {
+
+constexpr double kFading = 0.98;   // of the pace from one step to the next
+constexpr double kPriorSteps = 8;  // plain steps that stand before the first one
+
+}  // namespace
+
+double Pace::tokens_per_cost() const {
+  return std::max(1.0, (kPriorSteps + tokens_) / (kPriorSteps + cost_));
+}
+
+void Pace::count(double tokens, double cost) {
+  tokens_ = kFading * tokens_ + tokens;
+  cost_ = kFading * cost_ + cost;
+}
+
+std::vector<size_t> worthwhile_nodes(std::span<const double> chances, const StepCost& cost,
+                                     double tokens_per_cost, int32_t most) {
+  std::vector<size_t> order(chances.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // Stable: of equal chances the parent stays before its child, so each beginning is a tree.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return chances[a] > chances[b]; });
+  order.resize(std::min(order.size(), static_cast<size_t>(most)));
+  double tokens = 0, best = 0;
+  size_t best_size = 0;
+  for (size_t n = 1; n <= order.size(); ++n) {
+    tokens += chances[order[n - 1]];
+    const double gain = tokens - tokens_per_cost * cost(static_cast<int32_t>(n));
+    if (best_size > 0 && gain <= best) continue;
+    best = gain;
+    best_size = n;
+  }
+  order.resize(best_size);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace medusa

@@ -1,0 +1,25 @@
+// What a decoding step costs by the number of its rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace medusa {
+
+/// Plain numbers: who makes them has measured them; infer/ itself looks at no clock.
+struct StepCost {
+  std::vector<double> relative;  // entry N - 1: seconds of a step of N rows / of one row; ascending.
+                                 // Empty: rows cost nothing
+
+  /// Beyond the last entry each row costs what the last one did.
+  double operator()(int32_t rows) const {
+    if (relative.empty()) return 1;
+    const auto n = static_cast<size_t>(rows);
+    if (n <= relative.size()) return relative[n - 1];
+    const double last = relative.back();
+    const double slope = relative.size() > 1 ? last - relative[relative.size() - 2] : 0;
+    return last + slope * static_cast<double>(n - relative.size());
+  }
+};
+
+}  // namespace medusa
