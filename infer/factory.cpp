@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "heads/head_guesser.h"
-#include "infer/drafters/medusa_drafter.h"
+#include "infer/drafters/dynamic_medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
@@ -44,6 +44,15 @@ std::function<std::vector<std::unique_ptr<Drafter>>()> inner_factory(const Infer
     std::vector<std::unique_ptr<Drafter>> drafters;
     for (const DrafterFactory& make : factories) drafters.push_back(make());
     return drafters;
+  };
+}
+
+DrafterFactory medusa_factory(const MedusaConfig& config, HeadGuesser& guesser,
+                              const TreeShape& shape) {
+  if (!config.dynamic) return [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+  const int32_t nodes = config.nodes.value_or(static_cast<int32_t>(shape.depths.size()));
+  return [&, nodes] {
+    return std::make_unique<DynamicMedusaDrafter>(guesser, shape.temperatures, nodes);
   };
 }
 
@@ -204,7 +213,7 @@ DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts)
     case DrafterKind::None:
       break;
     case DrafterKind::Medusa:
-      return [=] { return std::make_unique<MedusaDrafter>(*parts.guesser, *parts.shape); };
+      return medusa_factory(config.medusa, *parts.guesser, *parts.shape);
     case DrafterKind::Blockwise: {
       const int32_t block = block_of(config.blockwise.drafter, parts.guesser->num_heads());
       return [=] { return std::make_unique<BlockwiseDrafter>(*parts.guesser, block); };

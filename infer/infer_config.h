@@ -11,6 +11,7 @@
 #include "infer/drafters/draft_model_drafter.h"
 #include "infer/drafters/jacobi_drafter.h"
 #include "infer/drafters/lookahead_drafter.h"
+#include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/merge_drafter.h"
 #include "infer/drafters/prompt_lookup_drafter.h"
 #include "infer/drafters/retrieval_drafter.h"
@@ -65,6 +66,7 @@ struct InferConfig {
   TypicalConfig typical;
   int32_t max_new_tokens = 256;
   // One section for each drafter that has settings, under its name.
+  MedusaConfig medusa;
   BlockwiseSection blockwise;
   DraftModelConfig draft_model;
   PromptLookupConfig prompt_lookup;
@@ -83,6 +85,7 @@ struct InferConfig {
     sampling.fields(f);
     typical.fields(f);
     f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
+    f.section("medusa", medusa, "the drafter of that name");
     f.section("blockwise", blockwise, "drafter and rule of that name");
     f.section("draft_model", draft_model, "the drafter of that name");
     f.section("prompt_lookup", prompt_lookup, "the drafter of that name");

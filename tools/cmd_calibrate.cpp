@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "data/dataset_reader.h"
 #include "data/sample_order.h"
+#include "heads/guess_temperature.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree_search.h"
@@ -23,9 +24,15 @@
 namespace medusa {
 namespace {
 
+/// What the validation answers say of the heads.
+struct Measured {
+  HeadStatistics statistics;
+  std::vector<double> temperatures;  // [K]
+};
+
 /// Guesses at every root of the validation answers.
-HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset,
-                       const HiddenSource& hidden, HeadGuesser& guesser) {
+Measured collect(const RunConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
+                 HeadGuesser& guesser) {
   const SampleSplit split =
       split_samples(Random(config.seed), dataset.size(), config.train.config.validation_fraction);
   if (split.validation.empty())
@@ -34,14 +41,20 @@ HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset,
         "and train again",
         config.dataset_folder().string(), number_text(config.train.config.validation_fraction)));
   HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
+  TemperatureFit temperatures(guesser.num_heads());
   Progress progress("count guesses", "positions", 0);
   for (const int64_t sample : split.validation) {
     if (statistics.num_positions() >= config.calibrate.positions || interrupted()) break;
     const auto answer =
         dataset.tokens(sample).subspan(static_cast<size_t>(dataset.answer_start(sample)));
-    const HeadGuesses& guesses =
-        guesser.guess(hidden(sample), answer);  // row i: state before root answer[i]
+    // Positions with a true token for every head; row i is the state before root answer[i].
+    const auto count = static_cast<int64_t>(answer.size()) - guesser.num_heads();
+    if (count <= 0) continue;
+    // Sequential heads read the true tokens before their own. A path is right only where its prefix
+    // is, so that is what they will have read wherever it counts.
+    const HeadGuesses& guesses = guesser.guess(hidden(sample).narrow(0, 0, count), answer);
     statistics.add_answer(guesses.tokens, answer);
+    temperatures.add_answer(guesses, answer);
     progress.update(statistics.num_positions());
   }
   progress.finish();
@@ -50,7 +63,7 @@ HeadStatistics collect(const RunConfig& config, const DatasetReader& dataset,
         fmt::format("{}: validation answers are all shorter than the {} heads, expected longer "
                     "ones; distil more text",
                     config.dataset_folder().string(), guesser.num_heads()));
-  return statistics;
+  return {std::move(statistics), temperatures.temperatures()};
 }
 
 /// The tokens before the timed step: validation text, one answer after the other.
@@ -96,7 +109,7 @@ ChoiceTree calibrate(const RunConfig& config) {
 
   const HiddenSource hidden =
       dataset.has_hidden() ? cached_hidden(dataset) : live_hidden(dataset, llama);
-  const HeadStatistics statistics = collect(config, dataset, hidden, guesser);
+  const auto [statistics, temperatures] = collect(config, dataset, hidden, guesser);
   const int64_t most = settings.nodes.value_or(settings.max_nodes);
   const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);
   std::vector<RankPath> paths;
@@ -123,6 +136,7 @@ ChoiceTree calibrate(const RunConfig& config) {
       make_choice_tree({paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(chosen - 1)},
                        static_cast<int32_t>(settings.top_k), config.tree_file().string());
   tree.heads = loaded.manifest.fingerprint;
+  tree.temperatures = temperatures;
   tree.expected_tokens_per_step = measure_tree(statistics, tree.paths, Random(config.seed));
   tree.calibration = std::move(calibration);
   return tree;

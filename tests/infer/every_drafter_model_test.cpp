@@ -9,10 +9,13 @@
 #include "infer/rules/match_rule.h"
 #include "infer/second_model.h"
 #include "infer/skipping_model.h"
+#include "tests/infer/drafter_cases.h"
 #include "tests/infer/toy_heads.h"
 
 namespace medusa {
 namespace {
+
+using fixtures::DrafterCase;
 
 const std::filesystem::path kStories =
     std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
@@ -21,6 +24,7 @@ const std::filesystem::path kStories =
 struct Model {
   Llama llama{load_weights(kStories, at::kFloat, at::kCPU)};
   fixtures::HeadParts heads{llama.weights()};
+  fixtures::HeadParts sequential{llama.weights(), HeadInput::Sequential};
   Llama second{load_weights(kStories, at::kFloat, at::kCPU)};  // a draft that is always right
   SecondModel draft{second, 1, 256, llama.config().vocab_size};
 };
@@ -37,10 +41,10 @@ struct Text {
 
 const TextStore& stories();
 
-Text decode_text(DrafterKind kind, const AcceptanceRule& rule, const std::vector<TokenId>& prompt,
-                 uint64_t seed, int64_t max_rows = 256) {
-  InferConfig config;
-  config.drafter = kind;
+const DrafterCase kPlain = fixtures::case_of(DrafterKind::None);
+
+Text decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
+                 const std::vector<TokenId>& prompt, uint64_t seed, int64_t max_rows = 256) {
   BackboneTarget target(model().llama, 1, max_rows);
   Text out;
   DecodeRequest request{prompt, {96, 64, {}}, Random(seed), {}};
@@ -49,61 +53,53 @@ Text decode_text(DrafterKind kind, const AcceptanceRule& rule, const std::vector
     return true;
   };
   SkippingModel skipping(target, {1});
-  DraftParts parts = model().heads.parts();
+  const bool sequential = drafter.heads == HeadInput::Sequential;
+  DraftParts parts = (sequential ? model().sequential : model().heads).parts();
   parts.draft = &model().draft;
   parts.skipping = &skipping;
-  if (needs_of(config).store) parts.store = &stories();
-  out.stats = decode_one(target, rule, make_drafter_factory(config, parts), request).stats;
+  if (needs_of(drafter.config).store) parts.store = &stories();
+  out.stats = decode_one(target, rule, make_drafter_factory(drafter.config, parts), request).stats;
   return out;
 }
 
 /// What drafters look up: a story of the model's own.
 const TextStore& stories() {
-  static const fixtures::TextStoreFile file(
-      {decode_text(DrafterKind::None, GreedyRule(), {1}, 1).tokens});
+  static const fixtures::TextStoreFile file({decode_text(kPlain, GreedyRule(), {1}, 1).tokens});
   return file.store();
 }
 
 /// The beginning of a text, its first story, a story told twice, and one token again and again.
 std::vector<std::vector<TokenId>> prompts() {
   std::vector<TokenId> story{1};
-  for (const TokenId token : decode_text(DrafterKind::None, GreedyRule(), {1}, 1).tokens)
+  for (const TokenId token : decode_text(kPlain, GreedyRule(), {1}, 1).tokens)
     story.push_back(token);
   std::vector<TokenId> twice = story;
   twice.insert(twice.end(), story.begin(), story.begin() + 30);
   return {{1}, {story.begin(), story.begin() + 20}, twice, std::vector<TokenId>(9, 300)};
 }
 
-class EveryDrafterOnAModel : public testing::TestWithParam<DrafterKind> {
+class EveryDrafterOnAModel : public testing::TestWithParam<DrafterCase> {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
   }
 };
 
-std::vector<DrafterKind> all_drafters() {
-  std::vector<DrafterKind> out;
-  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(kind);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafterOnAModel, testing::ValuesIn(all_drafters()),
-                         [](const auto& each) { return enum_name(each.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafterOnAModel, testing::ValuesIn(fixtures::drafter_cases()),
+                         [](const auto& each) { return each.param.name; });
 
 TEST_P(EveryDrafterOnAModel, GivesThePlainGreedyText) {
   int64_t proposed = 0, accepted = 0;
   for (const std::vector<TokenId>& prompt : prompts()) {
-    const Text plain = decode_text(DrafterKind::None, GreedyRule(), prompt, 1);
+    const Text plain = decode_text(kPlain, GreedyRule(), prompt, 1);
     const Text text = decode_text(GetParam(), GreedyRule(), prompt, 1);
     EXPECT_EQ(text.tokens, plain.tokens) << prompt.size() << " tokens";
     proposed += text.stats.proposed;
     accepted += text.stats.accepted;
   }
-  if (GetParam() == DrafterKind::None) return;
+  if (GetParam().config.drafter == DrafterKind::None) return;
   EXPECT_GT(proposed, 0);
-  InferConfig config;
-  config.drafter = GetParam();
-  if (!needs_of(config).heads) {  // the heads here guess at random
+  if (!needs_of(GetParam().config).heads) {  // the heads here guess at random
     EXPECT_GT(accepted, 0);
   }
 }
@@ -113,14 +109,14 @@ TEST_P(EveryDrafterOnAModel, GivesThePlainSampledTextOfEachSeed) {
   const std::vector<TokenId> prompt = prompts().at(2);
   for (uint64_t seed = 0; seed < 5; ++seed)
     EXPECT_EQ(decode_text(GetParam(), rule, prompt, seed).tokens,
-              decode_text(DrafterKind::None, rule, prompt, seed).tokens)
+              decode_text(kPlain, rule, prompt, seed).tokens)
         << seed;
 }
 
 TEST_P(EveryDrafterOnAModel, FillsTheContextToItsLastRow) {
   const std::vector<TokenId> prompt = prompts().at(2);
   const auto rows = static_cast<int64_t>(prompt.size()) + 21;
-  const Text plain = decode_text(DrafterKind::None, GreedyRule(), prompt, 1, rows);
+  const Text plain = decode_text(kPlain, GreedyRule(), prompt, 1, rows);
   const Text text = decode_text(GetParam(), GreedyRule(), prompt, 1, rows);
   EXPECT_EQ(text.tokens, plain.tokens);
   EXPECT_EQ(text.tokens.size(), 22U);

@@ -5,6 +5,7 @@
 #include "infer/factory.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
+#include "tests/infer/drafter_cases.h"
 #include "tests/infer/toy_drafters.h"
 #include "tests/infer/toy_heads.h"
 
@@ -24,25 +25,15 @@ std::vector<TokenId> all_but_last(std::vector<TokenId> prompt, const std::vector
   return prompt;
 }
 
-class EveryDrafter : public testing::TestWithParam<DrafterKind> {
+class EveryDrafter : public testing::TestWithParam<fixtures::DrafterCase> {
  protected:
-  DrafterFactory drafter() {
-    InferConfig config;
-    config.drafter = GetParam();
-    return make_drafter_factory(config, heads_.parts());
-  }
+  DrafterFactory drafter() { return make_drafter_factory(GetParam().config, heads_.parts()); }
 
-  fixtures::ToyHeads heads_;
+  fixtures::ToyHeads heads_{GetParam().heads};
 };
 
-std::vector<DrafterKind> all_drafters() {
-  std::vector<DrafterKind> out;
-  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(kind);
-  return out;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafter, testing::ValuesIn(all_drafters()),
-                         [](const auto& each) { return enum_name(each.param); });
+INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafter, testing::ValuesIn(fixtures::drafter_cases()),
+                         [](const auto& each) { return each.param.name; });
 
 TEST_P(EveryDrafter, GivesThePlainGreedyText) {
   for (const std::vector<TokenId>& prompt : {kPrompt, {4}, {6, 6, 6, 6}}) {

@@ -45,7 +45,10 @@ inline Weights toy_weights() {
 /// Heads, tree and texts for drafters that need them. The texts are of the toy's vocabulary.
 class HeadParts {
  public:
-  explicit HeadParts(const Weights& weights) : guesser_(arbitrary_heads(weights), weights, 4) {}
+  explicit HeadParts(const Weights& weights, HeadInput input = HeadInput::Root)
+      : guesser_(arbitrary_heads(weights, 3, input), weights, 4) {
+    shape_.temperatures = {1.5, 1, 0.75};
+  }
   DraftParts parts() { return {&guesser_, &shape_, &texts_.store()}; }
 
  private:
@@ -57,7 +60,7 @@ class HeadParts {
 
 class ToyHeads : public HeadParts {
  public:
-  ToyHeads() : HeadParts(toy_weights()) {}
+  explicit ToyHeads(HeadInput input = HeadInput::Root) : HeadParts(toy_weights(), input) {}
   DraftParts parts() {
     DraftParts out = HeadParts::parts();
     out.draft = out.skipping = &draft_;

@@ -31,6 +31,16 @@ TEST_F(BlockwiseDrafters, ProposesTheBestGuessOfEachHeadAsAChain) {
   EXPECT_EQ(tree.num_verify, 4);
 }
 
+TEST_F(BlockwiseDrafters, SequentialHeadsReadTheBestGuessesBeforeTheirs) {
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 2);
+  BlockwiseDrafter drafter(guesser, 3);
+  const CandidateTree tree = drafter.propose({tokens_, hidden_, 63, 64}, Random(1));
+  std::vector<TokenId> text{7};
+  for (int64_t head = 0; head < 3; ++head)
+    text.push_back(guesser.guess(hidden_, text, head + 1).token(0, head, 0));
+  EXPECT_EQ(tree.tokens, text);
+}
+
 TEST_F(BlockwiseDrafters, KeepsToBlockDepthAndNodes) {
   EXPECT_EQ(propose(2, 63, 64).size(), 3);
   EXPECT_EQ(propose(3, 1, 64).size(), 2);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/backbone/tiny_model.h"
+#include "tests/base/error_text.h"
 #include "tests/infer/toy_heads.h"
 
 namespace medusa {
@@ -34,6 +35,28 @@ TEST_F(MedusaDrafters, FillsTheChoiceTreeWithTheHeadsGuesses) {
   EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 0, 0, 1, 1, 2}));
   EXPECT_EQ(tree.num_verify, 7);
   EXPECT_FALSE(tree.draft_probs.defined());
+}
+
+TEST_F(MedusaDrafters, ASequentialHeadGuessesAfterThePathOfEachNode) {
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 4);
+  const std::vector<RankPath> paths{{0},    {1},    {3},       {0, 0},   {0, 2},
+                                    {1, 0}, {3, 1}, {0, 2, 0}, {3, 1, 1}};
+  const TreeShape shape = make_choice_tree(paths, 4, "test").shape();
+  MedusaDrafter drafter(guesser, shape);
+  const CandidateTree tree = drafter.propose({tokens_, hidden_, 10, 64}, Random(1));
+  ASSERT_EQ(tree.tokens.size(), paths.size() + 1);
+  EXPECT_EQ(tree.parents, shape.parents);
+  std::vector<std::vector<TokenId>> texts{{7}};  // from the root to each node
+  for (size_t i = 1; i < tree.tokens.size(); ++i) {
+    std::vector<TokenId> text = texts[static_cast<size_t>(tree.parents[i])];
+    const auto head = static_cast<int64_t>(text.size()) - 1;
+    EXPECT_EQ(tree.tokens[i],
+              guesser.guess(hidden_, text, head + 1).token(0, head, shape.ranks[i]));
+    text.push_back(tree.tokens[i]);
+    texts.push_back(text);
+  }
+  // The best guesses after different beginnings differ somewhere, or the test shows nothing.
+  EXPECT_NE(tree.tokens[4], tree.tokens[6]);
 }
 
 TEST_F(MedusaDrafters, UsesThePartOfTheTreeThatFits) {
@@ -76,6 +99,13 @@ TEST_F(MedusaDrafters, ProposesOnlyTheRootWithoutAState) {
   hidden_.reset();
   tokens_ = {7};
   EXPECT_EQ(propose(10, 64).tokens, (std::vector<TokenId>{7}));
+}
+
+TEST(MedusaConfig, RefusesNodesWithoutADynamicTree) {
+  EXPECT_EQ(fixtures::error_text([] { MedusaConfig{.dynamic = false, .nodes = 8}.validate(); }),
+            "medusa: nodes is 8 and dynamic is false, expected nodes only for dynamic trees; set "
+            "dynamic: true, or calibrate a tree of that size with calibrate.nodes");
+  EXPECT_NO_THROW((MedusaConfig{.dynamic = true, .nodes = 8}.validate()));
 }
 
 }  // namespace

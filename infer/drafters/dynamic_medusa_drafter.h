@@ -1,0 +1,52 @@
+// Dynamic trees for Medusa's heads: in each step the nodes that are most probable in it. EAGLE-2's
+// re-ranking (arXiv:2406.16858 §4.2), on heads whose probabilities are brought to one scale first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heads/head_guesser.h"
+#include "infer/drafter.h"
+
+namespace medusa {
+
+class PathGuesses;
+
+/// A path is worth the product of its guesses' probabilities at their heads' temperatures. The tree
+/// is the root and the N - 1 paths of most worth among all that the guesser's guesses
+/// make; of equal ones the shorter comes first, then the one of lower ranks.
+///
+/// Exact: no path is worth more than its prefix, so what lies below a path that is not among the
+/// best so far need not be looked at. EAGLE-2 expands a fixed number of nodes per depth instead.
+class DynamicMedusaDrafter : public Drafter {
+ public:
+  /// @param guesser, temperatures  kept by reference; must outlive this. Temperatures: [K], or
+  ///                               empty: 1.
+  /// @param num_nodes              N, at least 1.
+  DynamicMedusaDrafter(HeadGuesser& guesser, std::span<const double> temperatures,
+                       int32_t num_nodes)
+      : guesser_(guesser), temperatures_(temperatures), num_nodes_(num_nodes) {}
+
+  /// Only the root where there is no state yet (a prompt of one token).
+  CandidateTree propose(const DraftContext& context, const Random& random) override;
+
+ private:
+  /// A node and the path to it.
+  struct Node {
+    TokenId token = 0;
+    int32_t parent = -1;  // index among the nodes
+    int32_t depth = 0;
+    double log_worth = 0;
+  };
+  bool expand(int32_t depth, PathGuesses& guesses);
+  void keep_best(size_t count);
+
+  HeadGuesser& guesser_;
+  std::span<const double> temperatures_;
+  int32_t num_nodes_;
+  std::vector<Node> nodes_;  // the root, then shorter paths first, then by ranks
+};
+
+}  // namespace medusa

@@ -1,0 +1,44 @@
+// What the tests of every drafter run over: each kind, and kinds that a setting turns into another.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "heads/heads_config.h"
+#include "infer/infer_config.h"
+
+namespace medusa::fixtures {
+
+struct DrafterCase {
+  std::string name;
+  InferConfig config;
+  HeadInput heads = HeadInput::Root;  // what the heads it is given read
+
+  friend void PrintTo(const DrafterCase& drafter, std::ostream* out) { *out << drafter.name; }
+};
+
+inline DrafterCase case_of(DrafterKind kind) {
+  DrafterCase out{enum_name(kind), {}};
+  out.config.drafter = kind;
+  return out;
+}
+
+/// A new value of DrafterKind is among them without a line here.
+inline std::vector<DrafterCase> drafter_cases() {
+  std::vector<DrafterCase> out;
+  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(case_of(kind));
+  DrafterCase dynamic = case_of(DrafterKind::Medusa);
+  dynamic.config.medusa = {.dynamic = true, .nodes = 12};
+  dynamic.name = "medusa_dynamic";
+  out.push_back(dynamic);
+  for (DrafterCase each :
+       {case_of(DrafterKind::Medusa), dynamic, case_of(DrafterKind::Blockwise)}) {
+    each.heads = HeadInput::Sequential;
+    each.name += "_sequential";
+    out.push_back(each);
+  }
+  return out;
+}
+
+}  // namespace medusa::fixtures

@@ -1,0 +1,123 @@
+#include "infer/drafters/dynamic_medusa_drafter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "heads/choice_tree.h"
+#include "heads/guess_temperature.h"
+#include "heads/path_guesses.h"
+#include "tests/backbone/tiny_model.h"
+#include "tests/infer/toy_heads.h"
+
+namespace medusa {
+namespace {
+
+constexpr int32_t kTopK = 4;
+constexpr int32_t kHeads = 3;
+
+class DynamicMedusaDrafters : public testing::TestWithParam<HeadInput> {
+ protected:
+  struct WorthyPath {
+    RankPath ranks;
+    std::vector<TokenId> tokens;
+    double log_worth = 0;
+  };
+
+  CandidateTree propose(int32_t num_nodes, int32_t max_depth = 63, int32_t max_nodes = 64) {
+    DynamicMedusaDrafter drafter(guesser_, temperatures_, num_nodes);
+    return drafter.propose({tokens_, hidden_, max_depth, max_nodes}, Random(1));
+  }
+
+  /// Every path of ranks, each asked by itself.
+  void add_all_paths(const WorthyPath& from, std::vector<WorthyPath>& all) {
+    const auto depth = static_cast<int64_t>(from.ranks.size());
+    if (depth == kHeads) return;
+    PathGuesses guesses(guesser_, hidden_, tokens_.back(), kHeads);
+    const NextGuesses next = guesses.after(from.tokens, depth);
+    std::vector<float> log_probs;
+    std::vector<WorthyPath> children(kTopK, from);
+    for (int32_t rank = 0; rank < kTopK; ++rank) {
+      log_probs.push_back(next.log_prob(0, rank));
+      children[static_cast<size_t>(rank)].ranks.push_back(rank);
+      children[static_cast<size_t>(rank)].tokens.push_back(next.token(0, rank));
+    }
+    std::vector<double> scaled(kTopK);
+    at_temperature(log_probs, temperatures_[static_cast<size_t>(depth)], scaled);
+    for (size_t rank = 0; rank < kTopK; ++rank) {
+      children[rank].log_worth += scaled[rank];
+      all.push_back(children[rank]);
+      add_all_paths(children[rank], all);
+    }
+  }
+
+  /// The paths of a tree, as tokens, sorted.
+  static std::vector<std::vector<TokenId>> paths_of(const CandidateTree& tree) {
+    std::vector<std::vector<TokenId>> paths(1);
+    for (size_t i = 1; i < tree.tokens.size(); ++i) {
+      paths.push_back(paths[static_cast<size_t>(tree.parents[i])]);
+      paths.back().push_back(tree.tokens[i]);
+    }
+    paths.erase(paths.begin());
+    std::sort(paths.begin(), paths.end());
+    return paths;
+  }
+
+  Weights weights_ = tiny_weights(1);
+  HeadGuesser guesser_{fixtures::arbitrary_heads(weights_, kHeads, GetParam()), weights_, kTopK};
+  std::vector<double> temperatures_{1.5, 0.8, 2.5};
+  std::vector<TokenId> tokens_{5, 6, 7};
+  at::Tensor hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(3), at::kFloat);
+};
+
+INSTANTIATE_TEST_SUITE_P(Heads, DynamicMedusaDrafters,
+                         testing::Values(HeadInput::Hidden, HeadInput::Root, HeadInput::Sequential),
+                         [](const auto& each) { return enum_name(each.param); });
+
+TEST_P(DynamicMedusaDrafters, TheTreeIsTheBestOfAllPathsForEverySize) {
+  for (uint64_t seed = 3; seed < 8; ++seed) {
+    hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
+    std::vector<WorthyPath> all;
+    add_all_paths({}, all);
+    ASSERT_EQ(all.size(), 4U + 16U + 64U);
+    std::sort(all.begin(), all.end(), [](const WorthyPath& a, const WorthyPath& b) {
+      return a.log_worth != b.log_worth ? a.log_worth > b.log_worth
+                                        : comes_before(a.ranks, b.ranks);
+    });
+    size_t deepest = 0;
+    for (int32_t n = 1; n <= 64; ++n) {
+      std::vector<std::vector<TokenId>> expected;
+      for (size_t i = 0; i + 1 < static_cast<size_t>(n); ++i) expected.push_back(all[i].tokens);
+      std::sort(expected.begin(), expected.end());
+      EXPECT_EQ(paths_of(propose(n)), expected) << n << " nodes, seed " << seed;
+      for (const auto& path : expected) deepest = std::max(deepest, path.size());
+    }
+    EXPECT_EQ(deepest, 3U);
+  }
+}
+
+TEST_P(DynamicMedusaDrafters, KeepsToDepthAndNodes) {
+  EXPECT_EQ(propose(20, 63, 9).size(), 9);
+  EXPECT_EQ(propose(20, 1).parents, (std::vector<int32_t>{-1, 0, 0, 0, 0}));  // four guesses
+  EXPECT_EQ(propose(64, 2).size(), 1 + 4 + 16);
+  for (const auto& tree : {propose(1), propose(20, 0), propose(20, 63, 1)})
+    EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7}));
+  EXPECT_EQ(propose(20).num_verify, 20);
+}
+
+TEST_P(DynamicMedusaDrafters, WithoutTemperaturesTheyAreOne) {
+  temperatures_ = {1, 1, 1};
+  const CandidateTree expected = propose(30);
+  temperatures_ = {};
+  EXPECT_EQ(propose(30).tokens, expected.tokens);
+  temperatures_ = {1, 1, 0.25};
+  EXPECT_NE(propose(30).tokens, expected.tokens);
+}
+
+TEST_P(DynamicMedusaDrafters, ProposesOnlyTheRootWithoutAState) {
+  hidden_.reset();
+  EXPECT_EQ(propose(20).tokens, (std::vector<TokenId>{7}));
+}
+
+}  // namespace
+}  // namespace medusa
