@@ -19,8 +19,7 @@ std::vector<Run> runs_of(const RowPlan& plan) {
   std::vector<Run> runs;
   for (int64_t i = 0; i < plan.size(); ++i) {
     const auto& row = plan.rows[static_cast<size_t>(i)];
-    if (row.cache_row == row.start)
-      runs.push_back({i, i});  // each segment begins at its slot's start
+    if (i == 0 || plan.rows[static_cast<size_t>(i) - 1].slot != row.slot) runs.push_back({i, i});
     runs.back().end = i + 1;
   }
   return runs;
@@ -43,7 +42,7 @@ void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
     const auto store = [&](const at::Tensor& side, const at::Tensor& rows) {
       side.select(0, layer)
           .select(0, row.slot)
-          .narrow(1, row.start, run.end - run.begin)  // [G, n, D]
+          .narrow(1, row.cache_row, run.end - run.begin)  // [G, n, D]
           .copy_(rows.narrow(0, run.begin, run.end - run.begin).transpose(0, 1));
     };
     store(cache.keys(), keys);
@@ -78,9 +77,9 @@ at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor
   std::vector<at::Tensor> out;
   for (const Run& run : runs_of(plan)) {
     const auto& first = plan.rows[static_cast<size_t>(run.begin)];
-    const int64_t n = run.end - run.begin, length = first.start + n;
-    at::Tensor mask =
-        at::full({n, n}, -std::numeric_limits<float>::infinity());  // among the new rows
+    const int64_t n = run.end - run.begin, length = first.cache_row + n;
+    const int64_t tentative = length - first.start;  // new rows and those of earlier passes
+    at::Tensor mask = at::full({n, tentative}, -std::numeric_limits<float>::infinity());
     auto visible = mask.accessor<float, 2>();
     for (int64_t i = 0; i < n; ++i)
       for (const int64_t cache_row : plan.path(plan.rows[static_cast<size_t>(run.begin + i)]))
@@ -94,7 +93,8 @@ at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor
     const at::Tensor q = group_queries(query.narrow(0, run.begin, n), groups);  // [G, n A/G, D]
     const at::Tensor scores =
         at::bmm(q, rows(cache.keys()).transpose(1, 2)).view({groups, n, per_group, length});
-    scores.narrow(3, first.start, n).add_(mask.to(query.device()).view({1, n, 1, n}));
+    scores.narrow(3, first.start, tentative)
+        .add_(mask.to(query.device()).view({1, n, 1, tentative}));
     const at::Tensor mixed =
         at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), rows(cache.values()));
     out.push_back(

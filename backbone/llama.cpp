@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "backbone/attention.h"
@@ -24,6 +25,8 @@ at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
 
 Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
   const ModelConfig& c = config();
+  all_layers_.resize(static_cast<size_t>(c.num_layers));
+  std::iota(all_layers_.begin(), all_layers_.end(), 0);
   if (kernels == Kernels::Auto && FusedLlama::supports(weights_)) {
     fused_ = std::make_unique<FusedLlama>(weights_);
     weights_.layers.clear();  // the packed copies replace them
@@ -47,17 +50,20 @@ KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
           dtype(),  device(),  fused_ ? KvLayout::Tiles : KvLayout::Rows};
 }
 
-at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache) {
+at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
+                          std::span<const int32_t> layers) {
   const c10::InferenceMode no_grad;
+  if (layers.empty()) layers = all_layers_;
   const RowPlan plan = plan_rows(segments, cache);
   for (const PlannedRow& row : plan.rows)
     MEDUSA_ASSERT(
         row.token >= 0 && row.token < config().vocab_size && row.position < config().context,
         row.token, row.position);
-  return fused_ ? fused_->forward(plan, cache) : plain_forward(plan, cache);
+  return fused_ ? fused_->forward(plan, cache, layers) : plain_forward(plan, cache, layers);
 }
 
-at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache) {
+at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
+                                std::span<const int32_t> layers) {
   const ModelConfig& c = config();
   const int64_t n = plan.size(), query_size = c.num_heads * c.head_size,
                 kv_size = c.num_kv_heads * c.head_size;
@@ -71,7 +77,7 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache) {
   at::Tensor x =
       weights_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
 
-  for (int64_t l = 0; l < c.num_layers; ++l) {
+  for (const int32_t l : layers) {
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(l)];
     const Products& product = layers_[static_cast<size_t>(l)];
 

@@ -42,9 +42,11 @@ class Llama {
   KvCache make_cache(int32_t num_slots, int64_t capacity) const;
 
   /// Runs the segments as one pass; their keys and values become tentative rows of the cache.
+  /// @param layers  ascending; the others are passed by and leave their cache alone. Empty: all.
   /// @returns  [N, H] in dtype(), after the final norm, rows in segment order. Valid until the next
   ///           call (clone it to keep it).
-  at::Tensor forward(std::span<const Segment> segments, KvCache& cache);
+  at::Tensor forward(std::span<const Segment> segments, KvCache& cache,
+                     std::span<const int32_t> layers = {});
 
   /// @param hidden  [N, H] in dtype().
   /// @returns       [N, V] float32, valid until the next call.
@@ -62,9 +64,10 @@ class Llama {
     Linear qkv, output, gate_up, down;
   };
 
-  at::Tensor plain_forward(const RowPlan& plan, KvCache& cache);
+  at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
 
   Weights weights_;
+  std::vector<int32_t> all_layers_;
   std::unique_ptr<FusedLlama> fused_;  // null: the plain path, which uses the members below
   RopeTable rope_;
   std::vector<Products> layers_;

@@ -12,7 +12,7 @@ namespace medusa {
 namespace {
 
 void append_segment(const Segment& segment, int64_t start, RowPlan& plan) {
-  const size_t first = plan.rows.size();
+  std::vector<PlannedRow> rows;  // also those of earlier passes: paths lead through them
   for (size_t i = 0; i < segment.tokens.size(); ++i) {
     const int32_t parent =
         segment.parents.empty() ? static_cast<int32_t>(i) - 1 : segment.parents[i];
@@ -22,7 +22,7 @@ void append_segment(const Segment& segment, int64_t start, RowPlan& plan) {
     row.cache_row = start + static_cast<int64_t>(i);
     row.path_begin = static_cast<int32_t>(plan.paths.size());
     if (parent >= 0) {
-      const PlannedRow above = plan.rows[first + static_cast<size_t>(parent)];
+      const PlannedRow& above = rows[static_cast<size_t>(parent)];
       for (int32_t at = above.path_begin; at < above.path_end; ++at)
         plan.paths.push_back(plan.paths[static_cast<size_t>(at)]);
     }
@@ -33,8 +33,9 @@ void append_segment(const Segment& segment, int64_t start, RowPlan& plan) {
     row.position = start + depth;
     row.straight =
         row.cache_row == row.position;  // paths ascend: no gap before the last, none at all
-    plan.rows.push_back(row);
+    rows.push_back(row);
   }
+  plan.rows.insert(plan.rows.end(), rows.begin() + segment.first, rows.end());
 }
 
 }  // namespace
@@ -47,6 +48,8 @@ RowPlan plan_rows(std::span<const Segment> segments, const KvCache& cache) {
                   segment.parents.size(), segment.tokens.size());
     MEDUSA_ASSERT(std::find(slots.begin(), slots.end(), segment.slot) == slots.end(), segment.slot);
     slots.push_back(segment.slot);
+    MEDUSA_ASSERT(segment.first >= 0 && segment.first < static_cast<int32_t>(segment.tokens.size()),
+                  segment.first, segment.tokens.size());
     const int64_t start = cache.length(segment.slot);
     const int64_t end = start + static_cast<int64_t>(segment.tokens.size());
     if (end > cache.capacity())

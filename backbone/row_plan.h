@@ -16,7 +16,9 @@ struct Segment {
   int32_t slot = 0;                 // of the KvCache
   std::span<const TokenId> tokens;  // [n]
   std::span<const int32_t>
-      parents;  // [n], parents[i] < i; -1: the last committed row. Empty: a chain.
+      parents;        // [n], parents[i] < i; -1: the last committed row. Empty: a chain.
+  int32_t first = 0;  // tokens before it ran in earlier passes and are still tentative rows: a tree
+                      // that grows. Below n
 };
 
 /// One row (token) of a pass.

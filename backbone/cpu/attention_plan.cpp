@@ -28,16 +28,20 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
 void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group) {
   rows.clear();
   tiles.clear();
-  int64_t segment_begin = 0;
+  int64_t segment_begin = 0, fresh_begin = 0;
   for (const PlannedRow& row : plan.rows) {
-    if (row.cache_row == row.start) segment_begin = static_cast<int64_t>(rows.size());
+    if (rows.empty() || rows.back().slot != row.slot) {
+      segment_begin = static_cast<int64_t>(rows.size());
+      fresh_begin = row.cache_row;
+    }
     rows.push_back({.slot = row.slot,
                     .cache_row = row.cache_row,
                     .start = row.start,
                     .length = row.position + 1,
                     .path = plan.path(row).data(),
                     .straight = row.straight,
-                    .segment_begin = segment_begin});
+                    .segment_begin = segment_begin,
+                    .fresh_begin = fresh_begin});
   }
   const int64_t num_rows = plan.size();
   for (int64_t begin = 0, end = 0; begin < num_rows; begin = end) {

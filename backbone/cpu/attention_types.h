@@ -13,7 +13,8 @@ struct AttentionRow {
   int64_t length = 0;             // rows it sees: its position + 1
   const int64_t* path = nullptr;  // [length - start] cache rows, ascending, its own last
   bool straight = true;           // the path lies at start, start + 1, …
-  int64_t segment_begin = 0;      // row of the pass whose cache row is start
+  int64_t segment_begin = 0;      // first row of the pass that is of this sequence
+  int64_t fresh_begin = 0;        // its cache row: start, or more where a tree grows in passes
 
   int64_t position() const { return length - 1; }
 };

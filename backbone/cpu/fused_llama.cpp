@@ -38,14 +38,14 @@ class FusedLlama::Impl {
  public:
   Impl(const Weights& weights, const CpuKernels& kernels);
 
-  at::Tensor forward(const RowPlan& plan, KvCache& cache);
+  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
   at::Tensor logits(const at::Tensor& hidden);
   void set_team(std::shared_ptr<ThreadTeam> team) { team_ = std::move(team); }
   const char* name() const { return kernels_.name; }
 
  private:
   void prepare(const RowPlan& plan, KvCache& cache);
-  void run_pass(const RowPlan& plan, int thread);
+  void run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread);
   void run_layer(size_t layer, int thread);
   void embed(const RowPlan& plan, Range rows);
   void normalise(const at::Tensor& norm, Range rows);
@@ -118,20 +118,22 @@ void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
                 .mixed_depth = ceil_div(config_.num_heads * config_.head_size, kTileDepth)};
 }
 
-at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache) {
+at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache,
+                                     std::span<const int32_t> layers) {
   MEDUSA_ASSERT(cache.layout() == KvLayout::Tiles && plan.size() > 0, plan.size());
   MEDUSA_ASSERT(cache.keys().size(2) == config_.num_kv_heads &&
                 cache.keys().size(4) == config_.head_size);
   prepare(plan, cache);
-  team_->run([&](int thread) { run_pass(plan, thread); });
+  team_->run([&](int thread) { run_pass(plan, layers, thread); });
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
 
-void FusedLlama::Impl::run_pass(const RowPlan& plan, int thread) {
+void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> layers,
+                                int thread) {
   const KernelRegion region(kernels_);
   const Range rows = share(num_rows_, thread);
   embed(plan, rows);
-  for (size_t layer = 0; layer < layers_.size(); ++layer) run_layer(layer, thread);
+  for (const int32_t layer : layers) run_layer(static_cast<size_t>(layer), thread);
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
     kernels_.normalise_plain(buffers_.residual.data<float>() + n * size, floats(final_norm_),
@@ -227,8 +229,9 @@ FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
 FusedLlama::FusedLlama(const Weights& weights) : FusedLlama(weights, *best_cpu_kernels()) {}
 FusedLlama::~FusedLlama() = default;
 
-at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache) {
-  return impl_->forward(plan, cache);
+at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,
+                               std::span<const int32_t> layers) {
+  return impl_->forward(plan, cache, layers);
 }
 at::Tensor FusedLlama::logits(const at::Tensor& hidden) { return impl_->logits(hidden); }
 void FusedLlama::set_threads(int num_threads) {

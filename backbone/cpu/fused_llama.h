@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <span>
 
 #include "backbone/kv_cache.h"
 #include "backbone/row_plan.h"
@@ -32,9 +33,10 @@ class FusedLlama {
   FusedLlama(const Weights& weights, const CpuKernels& kernels);
   ~FusedLlama();
 
-  /// @param cache  in KvLayout::Tiles. Rows go to their places in it.
-  /// @returns      [N, H] bfloat16 after the final norm; valid until the next call.
-  at::Tensor forward(const RowPlan& plan, KvCache& cache);
+  /// @param cache   in KvLayout::Tiles. Rows go to their places in it.
+  /// @param layers  that run, ascending; the others are passed by.
+  /// @returns       [N, H] bfloat16 after the final norm; valid until the next call.
+  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
 
   /// @param hidden  [N, H] bfloat16.
   /// @returns       [N, V] float32; valid until the next call.

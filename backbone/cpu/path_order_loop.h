@@ -48,24 +48,25 @@ float soften(const AttentionRow& row, float scale, int64_t end, float* scores,
 }
 
 /// The values that a row on a scattered path sees from row `begin` on, as they would lie in the
-/// cache: committed rows from there, rows of the pass from its plain copy, zeros behind the path up
-/// to a multiple of 32.
+/// cache: rows of earlier passes from there, rows of this one from its plain copy, zeros behind the
+/// path up to a multiple of 32.
 /// @param begin  even.
 inline void gather_path(const AttentionLayer& layer, const AttentionRow& row, int64_t group,
                         int64_t begin, uint16_t* out) {
   const int64_t d = layer.head_size;
   const uint16_t* cached = layer.values + layer.block(row.slot, group);
   const uint16_t* fresh =
-      layer.fresh_values + (group * layer.fresh_rows + row.segment_begin - row.start) * d;
+      layer.fresh_values + (group * layer.fresh_rows + row.segment_begin - row.fresh_begin) * d;
   // Sixteen dimensions of one row, as the lower halves of words.
   const auto words = [&](int64_t at, int64_t dim) {
     if (at >= row.length) return _mm512_setzero_si512();
-    if (at >= row.start) {
-      const uint16_t* from = fresh + row.path[at - row.start] * d + dim;
-      return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    const int64_t from = at < row.start ? at : row.path[at - row.start];
+    if (from >= row.fresh_begin) {
+      const uint16_t* plain = fresh + from * d + dim;
+      return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(plain)));
     }
-    const __m512i both = _mm512_loadu_si512(cached + at / 2 * 2 * d + dim * 2);
-    return at % 2 != 0 ? _mm512_srli_epi32(both, 16)
+    const __m512i both = _mm512_loadu_si512(cached + from / 2 * 2 * d + dim * 2);
+    return from % 2 != 0 ? _mm512_srli_epi32(both, 16)
                        : _mm512_and_si512(both, _mm512_set1_epi32(0xFFFF));
   };
   for (int64_t at = begin; at < block_end(row.length); at += 2)

@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 
 #include "backbone/cpu/fused_llama.h"
@@ -73,12 +74,14 @@ class Runner {
       : model_(weights, kernels),
         cache_(weights.config, num_slots, 512, at::kBFloat16, at::kCPU, KvLayout::Tiles) {
     model_.set_threads(threads);
+    layers_.resize(static_cast<size_t>(weights.config.num_layers));
+    std::iota(layers_.begin(), layers_.end(), 0);
     for (int32_t slot = 0; slot < num_slots; ++slot) cache_.open();
   }
 
   Output run(std::span<const Segment> segments) {
     const c10::InferenceMode no_grad;
-    const at::Tensor hidden = model_.forward(plan_rows(segments, cache_), cache_);
+    const at::Tensor hidden = model_.forward(plan_rows(segments, cache_), cache_, layers_);
     return {hidden.clone(), model_.logits(hidden).clone()};
   }
   Output run(const Segment& segment) { return run({&segment, 1}); }
@@ -110,6 +113,7 @@ class Runner {
   KvCache& cache() { return cache_; }
 
  private:
+  std::vector<int32_t> layers_;  // all
   FusedLlama model_;
   KvCache cache_;
 };

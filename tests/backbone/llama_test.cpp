@@ -71,6 +71,27 @@ TEST(Llama, APromptInChunksEqualsOnePass) {
     }
 }
 
+TEST(Llama, SomeOfItsLayersAreTheModelThatHasOnlyThese) {
+  const std::vector<TokenId> tokens = some_tokens(50);
+  ModelConfig config = tiny_config();
+  config.num_layers = 4;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+      const Weights all = tiny_weights(1, config, dtype);
+      Weights some = all;
+      some.config.num_layers = 2;
+      some.layers = {all.layers[0], all.layers[3]};
+      const auto states_of = [&](const Weights& weights, const std::vector<int32_t>& layers) {
+        Llama llama(weights, kernels);
+        KvCache cache = llama.make_cache(1, 64);
+        const Segment segment{cache.open(), tokens, {}};
+        return llama.forward({&segment, 1}, cache, layers).clone();
+      };
+      EXPECT_TRUE(at::equal(states_of(all, {0, 3}), states_of(some, {})));
+      EXPECT_TRUE(at::equal(states_of(all, {0, 1, 2, 3}), states_of(all, {})));
+    }
+}
+
 TEST(Llama, Bfloat16IsFloat32WithinRounding) {
   const std::vector<TokenId> tokens = some_tokens(50);
   const Weights rounded = tiny_weights(1, tiny_config(), at::kBFloat16);

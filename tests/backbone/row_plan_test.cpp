@@ -78,6 +78,23 @@ TEST(RowPlan, SegmentsStandOneAfterTheOtherEachAtItsSlotsStart) {
   EXPECT_FALSE(plan.rows[4].straight);
 }
 
+TEST(RowPlan, ATreeThatGrowsRunsItsNewRowsOnly) {
+  const KvCache cache = cache_with({10});
+  const std::vector<TokenId> tokens{1, 2, 3, 4, 5};
+  const std::vector<int32_t> parents{-1, 0, 0, 1, 2};
+  const Segment whole{0, tokens, parents}, grown{0, tokens, parents, 3};
+  const RowPlan all = plan_rows({&whole, 1}, cache), rest = plan_rows({&grown, 1}, cache);
+  ASSERT_EQ(rest.size(), 2);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(rest.rows[i].token, all.rows[i + 3].token);
+    EXPECT_EQ(rest.rows[i].cache_row, all.rows[i + 3].cache_row);
+    EXPECT_EQ(rest.rows[i].position, all.rows[i + 3].position);
+    EXPECT_EQ(path_of(rest, i), path_of(all, i + 3));
+  }
+  const Segment nothing{0, tokens, parents, 5};
+  EXPECT_THROW(plan_rows({&nothing, 1}, cache), std::logic_error);
+}
+
 TEST(RowPlan, WhatIsNoTreeIsABug) {
   const KvCache cache = cache_with({0, 0});
   const std::vector<TokenId> tokens{1, 2};
