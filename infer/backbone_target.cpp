@@ -48,6 +48,10 @@ int64_t BackboneTarget::share_prefix(int32_t slot, std::span<const TokenId> toke
   return longest;
 }
 
+at::Tensor BackboneTarget::draft(const Segment& segment, std::span<const int32_t> layers) {
+  return llama_.logits(llama_.forward({&segment, 1}, cache_, layers)).cpu();
+}
+
 std::vector<TargetOutput> BackboneTarget::forward(std::span<const SlotTree> trees) {
   std::vector<Segment> segments;
   segments.reserve(trees.size());

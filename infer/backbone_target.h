@@ -25,9 +25,16 @@ class BackboneTarget : public TargetModel {
   std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override;
   void commit(int32_t slot, std::span<const int32_t> nodes) override { cache_.commit(slot, nodes); }
 
+  /// Runs a segment behind a slot's committed rows with some of the layers: a draft on the target
+  /// itself. Its rows are tentative and the next forward() writes over them.
+  /// @param layers  that run, ascending.
+  /// @returns       [n - segment.first, V] float32 on the CPU; valid until the next pass.
+  at::Tensor draft(const Segment& segment, std::span<const int32_t> layers);
+
   /// Forgets committed rows from length on: for whoever times the same step again.
   void rewind(int32_t slot, int64_t length);
 
+  const Llama& llama() const { return llama_; }
   const KvCache& cache() const { return cache_; }
 
  private:

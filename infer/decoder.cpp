@@ -84,8 +84,8 @@ CandidateTree propose(Sequence& s, const TargetModel& target) {
   const int64_t room = target.max_rows() - committed;  // cache rows for this pass, at least 1
   const auto nodes = static_cast<int32_t>(std::min<int64_t>(limits.max_nodes, room));
   const auto left = static_cast<int32_t>(limits.max_new_tokens - s.stats.emitted);
-  CandidateTree tree =
-      s.drafter->propose({s.tokens, s.hidden, std::min(left, nodes) - 1, nodes}, s.request.random);
+  CandidateTree tree = s.drafter->propose(
+      {s.tokens, s.hidden, std::min(left, nodes) - 1, nodes, s.slot}, s.request.random);
   MEDUSA_ASSERT(tree.size() >= 1 && tree.size() <= nodes, tree.size(), nodes);
   MEDUSA_ASSERT(tree.num_verify >= 1 && tree.num_verify <= tree.size(), tree.num_verify);
   MEDUSA_ASSERT(tree.tokens[0] == s.tokens.back(), tree.tokens[0], s.tokens.back());

@@ -14,6 +14,7 @@ struct DraftContext {
   at::Tensor hidden;      // [H] target's state at the token before the root; undefined if none
   int32_t max_depth = 0;  // longest path below the root that can still be emitted
   int32_t max_nodes = 0;  // N must not exceed this; at least 1
+  int32_t slot = -1;      // the sequence's slot in the target
 };
 
 /// Proposes candidates for one sequence; a new sequence gets a drafter of its own.

@@ -1,6 +1,7 @@
 // What a decoding step costs by the number of its rows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -8,13 +9,13 @@ namespace medusa {
 
 /// Plain numbers: who makes them has measured them; infer/ itself looks at no clock.
 struct StepCost {
-  std::vector<double> relative;  // entry N - 1: seconds of a step of N rows / of one row; ascending.
-                                 // Empty: rows cost nothing
+  /// Entry N - 1: seconds of a step of N rows / of one row; ascending. Empty: rows cost nothing.
+  std::vector<double> relative;
 
   /// Beyond the last entry each row costs what the last one did.
   double operator()(int32_t rows) const {
     if (relative.empty()) return 1;
-    const auto n = static_cast<size_t>(rows);
+    const auto n = static_cast<std::size_t>(rows);
     if (n <= relative.size()) return relative[n - 1];
     const double last = relative.back();
     const double slope = relative.size() > 1 ? last - relative[relative.size() - 2] : 0;

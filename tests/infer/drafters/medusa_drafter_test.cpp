@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
 #include "tests/infer/toy_heads.h"
@@ -35,6 +37,9 @@ TEST_F(MedusaDrafters, FillsTheChoiceTreeWithTheHeadsGuesses) {
   EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 0, 0, 1, 1, 2}));
   EXPECT_EQ(tree.num_verify, 7);
   EXPECT_FALSE(tree.draft_probs.defined());
+  ASSERT_EQ(tree.beliefs.size(), 7U);
+  EXPECT_FLOAT_EQ(tree.beliefs[3], std::exp(guesses.log_prob(0, 0, 3)));
+  EXPECT_FLOAT_EQ(tree.beliefs[5], std::exp(guesses.log_prob(0, 1, 2)));
 }
 
 TEST_F(MedusaDrafters, ASequentialHeadGuessesAfterThePathOfEachNode) {
