@@ -180,7 +180,7 @@ class Run {
     std::vector<Batch> batches;
     for (int64_t i = plan_.first_batch(step); i < plan_.end_batch(step); ++i)
       batches.push_back(batch_of(plan_.batches[static_cast<size_t>(i)]));
-    rate_ = learning_rate(config_, step, plan_.num_steps());
+    rate_ = learning_rate({config_.learning_rate, config_.warmup_steps}, step, plan_.num_steps());
     last_ = trainer_.step(batches, rate_);
     result_.loss = last_.loss;
     since_report_.resize(last_.heads.size());

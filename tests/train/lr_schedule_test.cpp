@@ -5,15 +5,10 @@
 namespace medusa {
 namespace {
 
-TrainConfig schedule(int64_t warmup) {
-  TrainConfig config;
-  config.learning_rate = 2;
-  config.warmup_steps = warmup;
-  return config;
-}
+LearningRate schedule(int64_t warmup) { return {2, warmup}; }
 
 TEST(LearningRate, RisesLinearlyAndFallsAsACosine) {
-  const TrainConfig config = schedule(4);
+  const LearningRate config = schedule(4);
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 20), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 20), 2.0);
   EXPECT_DOUBLE_EQ(learning_rate(config, 4, 20), 2.0);

@@ -1,0 +1,182 @@
+#include "train/draft_trainer.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "data/sample_order.h"
+#include "train/adamw.h"
+#include "train/loss.h"
+#include "train/lr_schedule.h"
+#include "train/soft_labels.h"
+
+namespace medusa {
+namespace {
+
+/// Whole samples that make one step.
+struct SampleBatch {
+  std::vector<int64_t> samples;
+  int64_t positions = 0;  // that have a label
+};
+
+/// The samples in a shuffled order, cut where a batch is full.
+std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, SampleOrder& order,
+                                     int64_t batch_tokens) {
+  std::vector<SampleBatch> out;
+  int64_t tokens = batch_tokens;
+  for (int64_t i = 0; i < order.epoch_size(); ++i) {
+    const int64_t sample = order.next();
+    if (tokens >= batch_tokens) {
+      out.emplace_back();
+      tokens = 0;
+    }
+    out.back().samples.push_back(sample);
+    out.back().positions += static_cast<int64_t>(dataset.answer(sample).size());
+    tokens += static_cast<int64_t>(dataset.tokens(sample).size());
+  }
+  return out;
+}
+
+class DraftRun {
+ public:
+  DraftRun(const DraftTrainConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
+           TrainableLlama& draft)
+      : config_(config),
+        dataset_(dataset),
+        hidden_(hidden),
+        draft_(draft),
+        optimizer_(draft.named_parameters()) {}
+
+  HeadLoss step(const SampleBatch& batch, double rate) {
+    const HeadLoss loss = run(batch, /*train=*/true);
+    optimizer_.step(rate, config_.weight_decay, config_.clip_norm);
+    return loss;
+  }
+
+  HeadLoss measure(const SampleBatch& batch) { return run(batch, /*train=*/false); }
+
+ private:
+  /// States of all answer tokens of the batch: the draft's, with autograd, and the backbone's.
+  struct States {
+    at::Tensor draft, backbone;  // [positions, H]
+  };
+
+  States states_of(const SampleBatch& batch) {
+    std::vector<TokenId> tokens;
+    std::vector<int64_t> lengths;
+    std::vector<at::Tensor> backbone;
+    std::vector<int64_t> rows;
+    for (const int64_t sample : batch.samples) {
+      const auto all = dataset_.tokens(sample);
+      const auto begin = static_cast<int64_t>(tokens.size());
+      tokens.insert(tokens.end(), all.begin(), all.end() - 1);  // nothing follows the last one
+      lengths.push_back(std::ssize(all) - 1);
+      for (int64_t i = dataset_.answer_start(sample) - 1; i + 1 < std::ssize(all); ++i)
+        rows.push_back(begin + i);
+      backbone.push_back(hidden_(sample));
+    }
+    const at::Tensor hidden = draft_.forward(tokens, lengths);
+    const at::Tensor index = at::tensor(rows, at::kLong).to(hidden.device());
+    return {hidden.index_select(0, index), at::cat(backbone)};
+  }
+
+  HeadLoss run(const SampleBatch& batch, bool train) {
+    const c10::AutoGradMode grad(train);
+    const States states = states_of(batch);
+    const c10::NoGradGuard no_grad;
+    const at::Tensor& output = draft_.lm_head();
+    const SoftLabels soft =
+        make_soft_labels(states.backbone, output, config_.soft_top, config_.chunk_positions);
+    std::vector<int32_t> first;  // choices of the backbone: what agreement is judged by
+    for (int64_t i = 0; i < batch.positions; ++i) first.push_back(soft.rows_of(i)[0]);
+    const Labels labels{first, soft.rows, soft.probs};
+    const double scale = train ? 1.0 / static_cast<double>(batch.positions) : 0;
+    const at::Tensor gradient = at::empty_like(states.draft.detach());
+    const HeadLoss loss = head_loss(states.draft.detach(), {output, {}}, labels, scale,
+                                    config_.chunk_positions, gradient);
+    if (train) {
+      const c10::AutoGradMode with_grad(true);
+      states.draft.backward(gradient);
+    }
+    return loss;
+  }
+
+  const DraftTrainConfig& config_;
+  const DatasetReader& dataset_;
+  const HiddenSource& hidden_;
+  TrainableLlama& draft_;
+  AdamW optimizer_;
+};
+
+std::string note_of(const HeadLoss& loss) {
+  const HeadQuality quality = loss.quality();
+  return fmt::format("loss {:.3f}  agrees {:.3f}", quality.loss, quality.top_1);
+}
+
+}  // namespace
+
+std::vector<int64_t> draft_layers(int64_t count, int64_t num_layers) {
+  if (count >= num_layers)
+    throw UserError(
+        fmt::format("draft.layers is {}, the backbone has {}, expected fewer; lower draft.layers",
+                    count, num_layers));
+  std::vector<int64_t> layers(static_cast<size_t>(count));
+  const int64_t first = (count + 1) / 2;
+  for (int64_t i = 0; i < count; ++i)
+    layers[static_cast<size_t>(i)] = i < first ? i : num_layers - count + i;
+  return layers;
+}
+
+DraftTrainResult train_draft(const DraftTrainConfig& config, const DatasetReader& dataset,
+                             const HiddenSource& hidden, uint64_t seed, TrainableLlama& draft) {
+  const auto began = std::chrono::steady_clock::now();
+  const Random random(seed);
+  SampleSplit split = split_samples(random, dataset.size(), config.validation_fraction);
+  if (split.train.empty())
+    throw UserError(
+        "make-draft: the dataset has no sample to train on, expected at least one; distil more, or "
+        "lower draft.validation_fraction");
+  if (std::ssize(split.validation) > config.validation_samples)
+    split.validation.resize(static_cast<size_t>(config.validation_samples));
+
+  SampleOrder order(split.train, random);
+  std::vector<SampleBatch> batches;
+  int64_t total = 0;
+  for (int64_t epoch = 0; epoch < config.epochs; ++epoch)
+    for (SampleBatch& batch : cut_batches(dataset, order, config.batch_tokens)) {
+      total += batch.positions;
+      batches.push_back(std::move(batch));
+    }
+
+  DraftRun run(config, dataset, hidden, draft);
+  DraftTrainResult result;
+  Progress progress("make-draft", "positions", total);
+  int64_t done = 0;
+  for (; result.steps < std::ssize(batches) && !interrupted(); ++result.steps) {
+    const SampleBatch& batch = batches[static_cast<size_t>(result.steps)];
+    const double rate = learning_rate({config.learning_rate, config.warmup_steps}, result.steps,
+                                      std::ssize(batches));
+    const HeadLoss loss = run.step(batch, rate);
+    progress.update(done += batch.positions, note_of(loss));
+  }
+  result.complete = result.steps == std::ssize(batches);
+
+  HeadLoss judged;
+  for (const int64_t sample : split.validation)
+    judged.add(run.measure({{sample}, std::ssize(dataset.answer(sample))}));
+  progress.finish(note_of(judged));
+  result.loss = judged.quality().loss;
+  result.agreement = judged.quality().top_1;
+  result.num_validation = judged.num_scored;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return result;
+}
+
+}  // namespace medusa
