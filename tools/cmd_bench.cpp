@@ -58,7 +58,7 @@ void run(const CommonOptions& common, const BenchOptions& options) {
   const BenchFolder folder(options.out.empty() ? config.run : options.out, conditions);
 
   const auto save = [&](const Measurement& measured) {
-    const std::vector<BenchSample> samples = folder.combined(measured.samples);
+    const std::vector<BenchSample> samples = folder.combined(measured.samples, measured.complete);
     BenchResult result{.conditions = conditions,
                        .rows = summarise(samples, config.seed),
                        .failed = measured.failed,

@@ -127,9 +127,32 @@ TEST(BenchFolder, KeepsEarlierMethodsUnderTheSameConditions) {
 
   const BenchFolder second(folder / "out", conditions);
   EXPECT_EQ(second.next_run(), 2);
-  const std::vector<BenchSample> all = second.combined({make_sample({.method = "new", .run = 2})});
+  const std::vector<BenchSample> all =
+      second.combined({make_sample({.method = "new", .run = 2})}, /*complete=*/true);
   EXPECT_EQ(all.size(), example_samples().size() + 1);
   EXPECT_EQ(all.back().method, "new");
+}
+
+// A run that was interrupted, or killed after it had saved once, took the place of an earlier whole
+// one.
+TEST(BenchFolder, AnInterruptedRunLeavesTheSamplesOfAnEarlierOne) {
+  const fixtures::TempFolder folder;
+  BenchResult result;
+  result.conditions = {{"model", "a"}};
+  const std::vector<BenchSample> whole{make_sample({.question = 0}), make_sample({.question = 1}),
+                                       make_sample({.method = "fast", .question = 0}),
+                                       make_sample({.method = "fast", .question = 1})};
+  BenchFolder(folder.path(), result.conditions).write(result, whole);
+  const BenchFolder second(folder.path(), result.conditions);
+  const std::vector<BenchSample> partial{make_sample({.run = 2, .seconds = 9}),
+                                         make_sample({.method = "fast", .run = 2, .seconds = 9})};
+  second.write(result, second.combined(partial, /*complete=*/false));
+  const BenchFolder third(folder.path(), result.conditions);
+  EXPECT_EQ(third.next_run(), 3);
+  EXPECT_EQ(third.combined({}, /*complete=*/false).size(), 6u);
+  const std::vector<BenchSample> again{make_sample({.run = 3}),
+                                       make_sample({.method = "fast", .run = 3})};
+  EXPECT_EQ(third.combined(again, /*complete=*/true).size(), 2u);
 }
 
 TEST(BenchFolder, RefusesAnotherModel) {

@@ -124,6 +124,21 @@ TEST(BenchSummary, AMethodIsComparedWithTheYardstickOfItsOwnRun) {
   EXPECT_DOUBLE_EQ(rows[2].speedup, 1);
 }
 
+TEST(BenchSummary, TheRunThatAnsweredMostQuestionsCounts) {
+  std::vector<BenchSample> samples;
+  for (const auto& [run, questions] : {std::pair<int64_t, int64_t>{1, 3}, {2, 1}, {3, 3}, {4, 2}})
+    for (int64_t question = 0; question < questions; ++question)
+      for (const char* method : {kYardstick, "fast"})
+        samples.push_back(make_sample({.method = method,
+                                       .question = question,
+                                       .run = run,
+                                       .seconds = static_cast<double>(run)}));
+  const std::vector<BenchRow> rows = summarise(samples, 1);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1].num_questions, 3);
+  EXPECT_DOUBLE_EQ(rows[1].tokens_per_s, 10.0 / 3);  // of run 3
+}
+
 TEST(BenchSummary, ANewRunReplacesWhatItMeasuredAgain) {
   const std::vector<BenchSample> earlier = {make_sample({.run = 1}),
                                             make_sample({.method = "a", .run = 1}),

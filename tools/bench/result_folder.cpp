@@ -66,8 +66,9 @@ BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditi
   for (const BenchSample& sample : earlier_) next_run_ = std::max(next_run_, sample.run + 1);
 }
 
-std::vector<BenchSample> BenchFolder::combined(const std::vector<BenchSample>& newer) const {
-  std::vector<BenchSample> all = without_replaced(earlier_, newer);
+std::vector<BenchSample> BenchFolder::combined(const std::vector<BenchSample>& newer,
+                                               bool complete) const {
+  std::vector<BenchSample> all = complete ? without_replaced(earlier_, newer) : earlier_;
   all.insert(all.end(), newer.begin(), newer.end());
   return all;
 }

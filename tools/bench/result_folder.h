@@ -27,7 +27,8 @@ class BenchFolder {
   std::filesystem::path page() const { return folder_ / "bench.html"; }
 
   /// The new samples after the earlier ones that still count.
-  std::vector<BenchSample> combined(const std::vector<BenchSample>& newer) const;
+  /// @param complete  false: the new run is not over; then all earlier ones stay.
+  std::vector<BenchSample> combined(const std::vector<BenchSample>& newer, bool complete) const;
 
   /// Each file is the old one or the new one; the answers are written first.
   void write(const BenchResult& result, const std::vector<BenchSample>& samples) const;

@@ -134,18 +134,21 @@ std::vector<std::string> categories_of(std::span<const BenchSample> samples) {
   return out;
 }
 
-/// The methods of a temperature with their newest run: the yardstick first, the others as they
+/// The methods of a temperature with the run that counts: the yardstick first, the others as they
 /// came.
-std::vector<Key> newest_of(std::span<const BenchSample> samples, double temperature) {
+std::vector<Key> chosen_runs(std::span<const BenchSample> samples, const Groups& groups,
+                             double temperature) {
   std::vector<Key> out;
+  const auto rank = [&](const Key& key) { return std::pair(groups.at(key).size(), key.run); };
   for (const BenchSample& sample : samples) {
     if (sample.temperature != temperature) continue;
+    const Key key{temperature, sample.method, sample.run};
     const auto known = std::find_if(out.begin(), out.end(),
-                                    [&](const Key& key) { return key.method == sample.method; });
+                                    [&](const Key& each) { return each.method == key.method; });
     if (known == out.end())
-      out.push_back({temperature, sample.method, sample.run});
-    else
-      known->run = std::max(known->run, sample.run);
+      out.push_back(key);
+    else if (rank(key) > rank(*known))
+      *known = key;
   }
   std::stable_partition(out.begin(), out.end(),
                         [](const Key& key) { return key.method == kYardstick; });
@@ -169,7 +172,7 @@ std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t s
   std::vector<BenchRow> rows;
   for (const double temperature : temperatures)
     for (const std::string& category : categories_of(samples))
-      for (const Key& key : newest_of(samples, temperature)) {
+      for (const Key& key : chosen_runs(samples, groups, temperature)) {
         const auto yardstick = groups.find({temperature, kYardstick, key.run});
         if (yardstick == groups.end()) continue;
         BenchRow row = make_row(key, groups.at(key), yardstick->second, category, seed);
