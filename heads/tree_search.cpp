@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "heads/step_sum.h"
 
 namespace medusa {
 namespace {
@@ -63,26 +64,28 @@ class PathEstimator {
   std::vector<std::vector<int64_t>> head_counts_;
 };
 
-/// Emitted tokens of one answer's steps if each position were a step with this tree.
-struct AnswerSum {
-  double tokens = 0;
-  double positions = 0;
-};
+/// What a step with this tree emits where the true tokens have these ranks.
+int64_t emitted_tokens(std::span<const int16_t> ranks, const std::set<RankPath>& tree) {
+  int64_t tokens = 1;  // the target's own
+  RankPath path;
+  for (const int16_t rank : ranks) {
+    path.push_back(rank);
+    if (!tree.contains(path)) break;
+    ++tokens;
+  }
+  return tokens;
+}
 
-std::vector<AnswerSum> sum_answers(const HeadStatistics& statistics,
-                                   const std::set<RankPath>& tree) {
-  std::vector<AnswerSum> sums(static_cast<size_t>(statistics.num_answers()));
+std::vector<StepSum> sum_answers(const HeadStatistics& statistics,
+                                 const std::vector<RankPath>& paths, StepStarts starts) {
+  const std::set<RankPath> tree(paths.begin(), paths.end());
+  std::vector<StepSum> sums(static_cast<size_t>(statistics.num_answers()));
   for (size_t answer = 0; answer < sums.size(); ++answer) {
     const auto [begin, end] = statistics.answer(static_cast<int64_t>(answer));
-    for (int64_t i = begin; i < end; ++i) {
-      RankPath path;
-      for (const int16_t rank : statistics.ranks(i)) {
-        path.push_back(rank);
-        if (!tree.contains(path)) break;
-        sums[answer].tokens += 1;
-      }
-      sums[answer].tokens += 1;  // the target's own next token
-      sums[answer].positions += 1;
+    for (int64_t i = begin; i < end;) {
+      const int64_t emitted = emitted_tokens(statistics.ranks(i), tree);
+      sums[answer] += {static_cast<double>(emitted), 1};
+      i += starts == StepStarts::Replayed ? emitted : 1;
     }
   }
   return sums;
@@ -111,36 +114,17 @@ std::vector<PathValue> rank_paths(const HeadStatistics& statistics, int64_t num_
   return best;
 }
 
-std::vector<double> expected_tokens_per_step(const std::vector<PathValue>& paths) {
-  std::vector<double> expected{1.0};
-  for (const PathValue& path : paths) expected.push_back(expected.back() + path.probability);
-  return expected;
+double tokens_per_step(const HeadStatistics& statistics, const std::vector<RankPath>& paths,
+                       StepStarts starts) {
+  StepSum whole;
+  for (const StepSum& answer : sum_answers(statistics, paths, starts)) whole += answer;
+  MEDUSA_ASSERT(whole.steps > 0);
+  return whole.tokens / whole.steps;
 }
 
 Estimate measure_tree(const HeadStatistics& statistics, const std::vector<RankPath>& paths,
-                      const Random& random, int64_t num_resamples) {
-  const auto sums = sum_answers(statistics, {paths.begin(), paths.end()});
-  MEDUSA_ASSERT(!sums.empty() && num_resamples > 0, sums.size(), num_resamples);
-  AnswerSum whole;
-  for (const AnswerSum& sum : sums) {
-    whole.tokens += sum.tokens;
-    whole.positions += sum.positions;
-  }
-  std::vector<double> resampled;
-  for (int64_t sample = 0; sample < num_resamples; ++sample) {
-    AnswerSum drawn;
-    for (size_t i = 0; i < sums.size(); ++i) {
-      const AnswerSum& sum = sums[random.bits(RandomUse::Bootstrap, sample, i) % sums.size()];
-      drawn.tokens += sum.tokens;
-      drawn.positions += sum.positions;
-    }
-    resampled.push_back(drawn.tokens / drawn.positions);
-  }
-  std::sort(resampled.begin(), resampled.end());
-  const auto quantile = [&](double share) {
-    return resampled[static_cast<size_t>(share * static_cast<double>(resampled.size() - 1) + 0.5)];
-  };
-  return {whole.tokens / whole.positions, quantile(0.025), quantile(0.975)};
+                      StepStarts starts, const Random& random, int64_t num_resamples) {
+  return tokens_per_step(sum_answers(statistics, paths, starts), random, num_resamples);
 }
 
 const TreeSizePoint& choose_size(const std::vector<TreeSizePoint>& sizes) {

@@ -32,13 +32,22 @@ struct PathValue {
 std::vector<PathValue> rank_paths(const HeadStatistics& statistics, int64_t num_paths,
                                   double smoothing = 20);
 
-/// [paths + 1] entry i: expected tokens per step with the root and the first i paths, N = i + 1.
-std::vector<double> expected_tokens_per_step(const std::vector<PathValue>& paths);
+/// Which positions of an answer are taken for beginnings of steps.
+enum class StepStarts {
+  Everywhere,  // all of them
+  Replayed,    // the first, and then those at which decoding this answer with the tree would have
+               // begun its steps: each where the one before ended. A step ends where a guess was
+               // wrong, and there the next one is harder to guess too, so this gives less
+};
 
-/// Tokens per step that this tree would have had on the statistics' positions, with the 95 %
-/// interval of a bootstrap over answers (positions of one answer are not independent).
+/// Tokens per step that this tree would have had on the statistics' answers.
+double tokens_per_step(const HeadStatistics& statistics, const std::vector<RankPath>& paths,
+                       StepStarts starts);
+
+/// The same with the 95 % interval of a bootstrap over answers (positions of one answer are not
+/// independent).
 Estimate measure_tree(const HeadStatistics& statistics, const std::vector<RankPath>& paths,
-                      const Random& random, int64_t num_resamples = 1000);
+                      StepStarts starts, const Random& random, int64_t num_resamples = 1000);
 
 /// The point with the most tokens per second; of equal ones the smaller tree.
 /// @param sizes  at least one, step_ms > 0.

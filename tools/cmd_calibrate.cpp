@@ -1,12 +1,15 @@
 // medusa calibrate: measures which guesses are right and what a step costs, and writes the choice
 // tree.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "data/dataset_reader.h"
@@ -17,6 +20,9 @@
 #include "heads/tree_search.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/layer_search.h"
+#include "tools/predict.h"
+#include "tools/row_timer.h"
 #include "tools/session.h"
 #include "tools/step_timer.h"
 #include "train/hidden_source.h"
@@ -122,13 +128,17 @@ ChoiceTree calibrate(const RunConfig& config) {
   const StepTimes times = time_steps(target, guesser, paths, context_tokens(dataset, context),
                                      sizes_up_to(largest), settings.repeats);
   const std::vector<double> step_ms = interpolate_ms(times);
-  const std::vector<double> expected = expected_tokens_per_step(ranked);
-
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);
+  calibration.rows_ms = time_rows(llama);
   calibration.context = static_cast<int64_t>(context);
   for (size_t i = 0; i < step_ms.size(); ++i)
-    calibration.sizes.push_back({static_cast<int32_t>(i) + 1, expected[i], step_ms[i]});
+    calibration.sizes.push_back(
+        {static_cast<int32_t>(i) + 1,
+         tokens_per_step(statistics,
+                         {paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i)},
+                         StepStarts::Replayed),
+         step_ms[i]});
   const auto chosen =
       static_cast<size_t>(settings.nodes ? largest : choose_size(calibration.sizes).num_nodes);
 
@@ -137,7 +147,8 @@ ChoiceTree calibrate(const RunConfig& config) {
                        static_cast<int32_t>(settings.top_k), config.tree_file().string());
   tree.heads = loaded.manifest.fingerprint;
   tree.temperatures = temperatures;
-  tree.expected_tokens_per_step = measure_tree(statistics, tree.paths, Random(config.seed));
+  tree.expected_tokens_per_step =
+      measure_tree(statistics, tree.paths, StepStarts::Replayed, Random(config.seed));
   tree.calibration = std::move(calibration);
   return tree;
 }
@@ -178,13 +189,62 @@ void run(const CommonOptions& options) {
   report(tree, config, options.json);
 }
 
+void compare_prediction(const CommonOptions& options, const std::string& questions) {
+  const RunConfig config = read_run_config(options);
+  const Prediction prediction = predict(config, open_session(config.backbone), questions);
+  if (options.json)
+    fmt::print("{}\n", prediction_json(prediction).dump());
+  else
+    fmt::print("{}", prediction_text(prediction));
+}
+
+void find_layers(const CommonOptions& options) {
+  const RunConfig config = read_run_config(options);
+  const Session session = open_session(config.backbone);
+  const LayerChoice choice = search_layers(config, *session.llama);
+  if (interrupted()) return;
+  make_folder(config.run);
+  write_layer_choice(config.layers_file(), choice);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"layers", config.layers_file().string()},
+                                      {"skip", choice.skip},
+                                      {"agreement", choice.agreement},
+                                      {"cost", choice.cost},
+                                      {"num_draft", choice.num_draft},
+                                      {"expected_speedup", choice.speedup}}
+                           .dump());
+    return;
+  }
+  fmt::print(stderr,
+             "without layers {} the first choice is the backbone's in {:.0f} % of places, and a "
+             "drafted token takes {:.2f} plain steps\n",
+             fmt::join(choice.skip, " "), 100 * choice.agreement, choice.cost);
+  fmt::print(stderr, "with {} drafted tokens a step {:.2f} times as fast is expected\nlayers: {}\n",
+             choice.num_draft, choice.speedup, config.layers_file().string());
+}
+
 }  // namespace
 
 Command calibrate_command() {
   return {"calibrate",
           "measure the heads and this machine, and write the choice tree",
           {"backbone", "train", "calibrate", "generate"},
-          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto questions = std::make_shared<std::string>();
+            app.add_option("--predict", *questions,
+                           "do not calibrate: print the tokens per step that the tree file expects "
+                           "beside those of decoding these questions (.jsonl)");
+            const auto layers = std::make_shared<bool>(false);
+            app.add_flag("--layers", *layers,
+                         "do not calibrate: find the layers that the drafter layer_skip leaves out "
+                         "(minutes)");
+            return [questions, layers, &common] {
+              if (*layers)
+                find_layers(common);
+              else
+                questions->empty() ? run(common) : compare_prediction(common, *questions);
+            };
+          }};
 }
 
 }  // namespace medusa

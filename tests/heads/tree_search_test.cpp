@@ -22,7 +22,8 @@ TEST(TreeSearch, IsAsGoodAsTryingAllTrees) {
     const HeadStatistics statistics = random_statistics(3, 3, 8, 30, seed);
     const auto best = rank_paths(statistics, 6, /*smoothing=*/0);
     ASSERT_EQ(best.size(), 6U);
-    const auto expected = expected_tokens_per_step(best);
+    std::vector<double> expected{1};
+    for (const PathValue& path : best) expected.push_back(expected.back() + path.probability);
     for (size_t n = 0; n <= 5; ++n) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << n << " paths");
       EXPECT_NEAR(expected[n], reference::best_of_all_trees(statistics, n), 1e-12);
@@ -72,12 +73,12 @@ TEST(TreeSearch, SmoothingGoesFromJointCountsToTheProductOfMarginals) {
 TEST(TreeSearch, MeasuredTokensAgreeWithCountingAndTheIntervalHoldsThem) {
   const HeadStatistics statistics = random_statistics(3, 4, 30, 40, 11);
   const auto paths = paths_of(rank_paths(statistics, 12), 12);
-  const Estimate estimate = measure_tree(statistics, paths, Random(1));
+  const Estimate estimate = measure_tree(statistics, paths, StepStarts::Everywhere, Random(1));
   EXPECT_NEAR(estimate.value, reference::tokens_per_step(statistics, {paths.begin(), paths.end()}),
               1e-12);
   EXPECT_LT(estimate.low, estimate.value);
   EXPECT_GT(estimate.high, estimate.value);
-  const Estimate again = measure_tree(statistics, paths, Random(1));
+  const Estimate again = measure_tree(statistics, paths, StepStarts::Everywhere, Random(1));
   EXPECT_EQ(again.low, estimate.low);
   EXPECT_EQ(again.high, estimate.high);
 }
@@ -92,9 +93,40 @@ TEST(TreeSearch, IntervalHasTheWidthOfTheStandardError) {
     statistics.add_answer({{hit ? 2 : 3}}, {{1, 2}});
   }
   const double p = right / 400.0, width = 2 * 1.96 * std::sqrt(p * (1 - p) / 400);
-  const Estimate estimate = measure_tree(statistics, {{0}}, Random(5));
+  const Estimate estimate = measure_tree(statistics, {{0}}, StepStarts::Everywhere, Random(5));
   EXPECT_NEAR(estimate.value, 1 + p, 1e-12);
   EXPECT_NEAR(estimate.high - estimate.low, width, 0.1 * width);
+}
+
+TEST(TreeSearch, AReplayBeginsEachStepWhereTheOneBeforeEnded) {
+  HeadStatistics statistics(2, 2);
+  // Ranks of heads 0 and 1 at positions 0 to 4: [0 0] [1 -] [- -] [0 1] [0 0].
+  const std::vector<TokenId> guesses{1, 9, 2, 9, /**/ 9, 2, 9,      9, /**/ 9, 9,
+                                     9, 9, 4, 9, 9,      5, /**/ 5, 9, 6,      9};
+  statistics.add_answer(guesses, std::vector<TokenId>{0, 1, 2, 3, 4, 5, 6});
+  const std::vector<RankPath> tree{{0}, {0, 0}};
+  // Every position: 3, 1, 1, 2 and 3 tokens. Replayed: 3 at position 0, then 2 at 3.
+  EXPECT_DOUBLE_EQ(tokens_per_step(statistics, tree, StepStarts::Everywhere), 10.0 / 5);
+  EXPECT_DOUBLE_EQ(tokens_per_step(statistics, tree, StepStarts::Replayed), 5.0 / 2);
+  EXPECT_DOUBLE_EQ(measure_tree(statistics, tree, StepStarts::Replayed, Random(1)).value, 2.5);
+  EXPECT_DOUBLE_EQ(tokens_per_step(statistics, {}, StepStarts::Replayed), 1);
+}
+
+// Steps that stop at hard places begin the next one there.
+TEST(TreeSearch, AReplayGivesLessWhereHardPlacesLieTogether) {
+  HeadStatistics statistics(1, 1);
+  for (uint64_t a = 0; a < 50; ++a) {
+    std::vector<TokenId> answer(101, 1), guesses;
+    bool hard = false;
+    for (int64_t i = 0; i < 100; ++i) {
+      const Random random = Random(7).child(a);
+      if (random.uniform(RandomUse::Init, i) < 0.1) hard = !hard;
+      guesses.push_back(random.uniform(RandomUse::Draft, i) < (hard ? 0.1 : 0.9) ? 1 : 0);
+    }
+    statistics.add_answer(guesses, answer);
+  }
+  EXPECT_LT(tokens_per_step(statistics, {{0}}, StepStarts::Replayed),
+            tokens_per_step(statistics, {{0}}, StepStarts::Everywhere) - 0.05);
 }
 
 TEST(TreeSearch, ChoosesMostTokensPerSecondAndTheSmallerOfEqualTrees) {

@@ -1,0 +1,56 @@
+// medusa calibrate --predict, on the tiny real model.
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+class Predict : public testing::Test {
+ protected:
+  void SetUp() override {
+    MEDUSA_NEEDS_TINY_MODEL();
+    for (const char* stage : {"distill", "train", "calibrate"}) {
+      const Ran ran = place_.run(std::string(stage) + " --config run.yaml");
+      ASSERT_EQ(ran.status, 0) << ran.err;
+    }
+  }
+
+  Workplace place_;
+};
+
+TEST_F(Predict, PrintsWhatIsExpectedBesideWhatIsMeasured) {
+  const std::string tree = slurp(place_ / "runs/tiny/tree.yaml");
+  const std::string command = "calibrate --config run.yaml --predict prompts.jsonl --seed 3";
+  const Ran ran = place_.run(command + " --json");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const json found = json::parse(ran.out);
+  EXPECT_EQ(found.at("num_answers"), 12);
+  for (const char* name : {"calibrated", "every_position", "replayed", "measured"}) {
+    const json& each = found.at(name);
+    EXPECT_GE(each.at("tokens_per_step"), 1.0) << name;
+    EXPECT_LE(each.at("low"), each.at("tokens_per_step")) << name;
+    EXPECT_GE(each.at("high"), each.at("tokens_per_step")) << name;
+  }
+  EXPECT_EQ(found.at("measured").at("ratio_to_measured"), 1.0);
+  EXPECT_NEAR(found.at("replayed").at("ratio_to_measured").get<double>(), 1, 0.1);
+  const Ran text = place_.run(command);
+  EXPECT_NE(text.out.find("predicted: these answers, replayed"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("measured: decoded with the tree"), std::string::npos) << text.out;
+  EXPECT_EQ(slurp(place_ / "runs/tiny/tree.yaml"), tree) << "it is left as it was";
+}
+
+TEST_F(Predict, AnswersShorterThanTheHeadsLookAheadAreTheUsersError) {
+  const Ran ran = place_.run(
+      "calibrate --config run.yaml --predict prompts.jsonl --set generate.max_new_tokens=2");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("medusa: prompts.jsonl: no answer is longer than the 2 heads look ahead, "
+                         "expected some; ask other questions or raise generate.max_new_tokens\n"),
+            std::string::npos)
+      << ran.err;
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,132 @@
+#include "tools/predict.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "heads/head_statistics.h"
+#include "heads/step_sum.h"
+#include "heads/tree_search.h"
+#include "infer/backbone_target.h"
+#include "infer/factory.h"
+#include "infer/rules/greedy_rule.h"
+#include "tools/bench/bench.h"
+#include "tools/drafting.h"
+
+namespace medusa {
+namespace {
+
+struct GreedyAnswer {
+  std::vector<TokenId> tokens;
+  std::vector<at::Tensor> hidden;  // [tokens] of [H]: the state at the token before each
+  StepSum steps;
+};
+
+/// Decodes with a drafter; states are kept on request.
+GreedyAnswer decode_greedy(BackboneTarget& target, const DrafterFactory& make_drafter,
+                           std::vector<TokenId> prompt, const DecodeLimits& limits,
+                           bool keep_hidden) {
+  GreedyAnswer out;
+  DecodeRequest request{std::move(prompt), limits, Random(0), {}};
+  request.emit = [&](const EmittedToken& token) {
+    out.tokens.push_back(token.id);
+    if (keep_hidden) out.hidden.push_back(token.output->hidden[token.row].clone());
+    return !interrupted();
+  };
+  const DecodeStats stats = decode_one(target, GreedyRule(), make_drafter, request).stats;
+  out.steps = {static_cast<double>(stats.emitted), static_cast<double>(stats.steps)};
+  return out;
+}
+
+/// Which guesses would have been right at each of the answer's tokens.
+void add_guesses(HeadStatistics& statistics, HeadGuesser& guesser, const GreedyAnswer& answer) {
+  const auto count = static_cast<int64_t>(answer.tokens.size()) - guesser.num_heads();
+  if (count <= 0) return;
+  const at::Tensor hidden = at::stack(answer.hidden).narrow(0, 0, count);
+  statistics.add_answer(guesser.guess(hidden, answer.tokens).tokens, answer.tokens);
+}
+
+DrafterFactory factory_of(const RunConfig& config, DrafterKind kind, const DraftParts& parts) {
+  InferConfig infer = config.generate.infer;
+  infer.drafter = kind;
+  return make_drafter_factory(infer, parts);
+}
+
+}  // namespace
+
+Prediction predict(const RunConfig& config, const Session& session, const std::string& questions) {
+  InferConfig medusa = config.generate.infer;
+  medusa.drafter = DrafterKind::Medusa;
+  const ChoiceTree tree = read_choice_tree(config.tree_file());
+  BackboneTarget target(*session.llama, 1, session.context);
+  const LoadedDrafting drafting = load_drafting(config, medusa, session, target);
+  const DrafterFactory plain = factory_of(config, DrafterKind::None, {});
+  const DrafterFactory heads = factory_of(config, DrafterKind::Medusa, drafting.parts());
+  const std::vector<Prompt> asked = read_bench_questions(questions, 0, session);
+
+  const DecodeLimits limits{.max_new_tokens = config.generate.infer.max_new_tokens,
+                            .eos = session.eos};
+  HeadStatistics statistics(drafting.guesser->num_heads(), drafting.guesser->top_k());
+  std::vector<StepSum> measured;
+  Progress progress("predict", "questions", static_cast<int64_t>(asked.size()));
+  for (const Prompt& question : asked) {
+    const std::vector<TokenId> prompt = session.encode(question.messages);
+    const GreedyAnswer answer = decode_greedy(target, plain, prompt, limits, /*keep_hidden=*/true);
+    const GreedyAnswer fast = decode_greedy(target, heads, prompt, limits, /*keep_hidden=*/false);
+    if (interrupted()) break;
+    add_guesses(statistics, *drafting.guesser, answer);
+    measured.push_back(fast.steps);
+    progress.update(static_cast<int64_t>(measured.size()));
+  }
+  progress.finish();
+  if (statistics.num_answers() == 0)
+    throw UserError(fmt::format(
+        "{}: no answer is longer than the {} heads look ahead, expected some; ask other questions "
+        "or raise generate.max_new_tokens",
+        questions, drafting.guesser->num_heads()));
+  const Random random(config.seed);
+  return {tree.expected_tokens_per_step,
+          measure_tree(statistics, tree.paths, StepStarts::Everywhere, random),
+          measure_tree(statistics, tree.paths, StepStarts::Replayed, random),
+          tokens_per_step(measured, random), static_cast<int64_t>(measured.size())};
+}
+
+std::string prediction_text(const Prediction& prediction) {
+  std::string text = fmt::format("tokens per step, greedy, {} answers (95 %)       ÷ measured\n",
+                                 prediction.num_answers);
+  const double measured = prediction.measured.value;
+  const auto row = [&](const char* name, const Estimate& estimate) {
+    text += fmt::format("{:<46}{:.3f} ({:.3f} to {:.3f}){:>8.3f}\n", name, estimate.value,
+                        estimate.low, estimate.high, estimate.value / measured);
+  };
+  if (prediction.calibrated)
+    row("predicted: the tree file, validation answers", *prediction.calibrated);
+  row("predicted: these answers, replayed", prediction.replayed);
+  row("these answers, every position a step", prediction.everywhere);
+  row("measured: decoded with the tree", prediction.measured);
+  return text;
+}
+
+nlohmann::json prediction_json(const Prediction& prediction) {
+  const auto estimate = [&](const Estimate& each) {
+    return nlohmann::json{{"tokens_per_step", each.value},
+                          {"low", each.low},
+                          {"high", each.high},
+                          {"ratio_to_measured", each.value / prediction.measured.value}};
+  };
+  nlohmann::json out{{"num_answers", prediction.num_answers},
+                     {"calibrated", nullptr},
+                     {"every_position", estimate(prediction.everywhere)},
+                     {"replayed", estimate(prediction.replayed)},
+                     {"measured", estimate(prediction.measured)}};
+  if (prediction.calibrated) out["calibrated"] = estimate(*prediction.calibrated);
+  return out;
+}
+
+}  // namespace medusa

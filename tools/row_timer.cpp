@@ -1,0 +1,82 @@
+#include "tools/row_timer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "heads/choice_tree.h"
+#include "infer/backbone_target.h"
+#include "infer/rules/greedy_rule.h"
+#include "tools/bench/statistics.h"
+#include "tools/step_timer.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kContext = 256;  // tokens before the timed steps
+constexpr int kRepeats = 5;        // after one that warms up
+
+/// A chain of arbitrary tokens: which ones they are does not change what they cost.
+CandidateTree chain(int32_t rows) {
+  CandidateTree tree;
+  for (int32_t i = 0; i < rows; ++i) {
+    tree.tokens.push_back(i);
+    tree.parents.push_back(i - 1);
+  }
+  tree.num_verify = rows;
+  return tree;
+}
+
+/// One step without its drafting; the cache is put back.
+double step_ms(BackboneTarget& target, int32_t slot, const CandidateTree& tree) {
+  const int64_t length = target.cache().length(slot);
+  const SlotTree slot_tree{slot, &tree};
+  const auto start = std::chrono::steady_clock::now();
+  const TargetOutput output = target.forward({&slot_tree, 1}).front();
+  GreedyRule().accept(tree, output.logits, length, Random(0));
+  target.commit(slot, std::vector<int32_t>{0});
+  const auto end = std::chrono::steady_clock::now();
+  target.rewind(slot, length);
+  return std::chrono::duration<double, std::milli>(end - start).count();
+}
+
+}  // namespace
+
+std::vector<double> time_rows(Llama& llama) {
+  StepTimes times{{1, 2, 4, 8, 16, 32}, {}};
+  const int64_t context =
+      std::max<int64_t>(1, std::min(kContext, llama.config().context - times.sizes.back()));
+  BackboneTarget target(llama, 1, context + times.sizes.back());
+  const int32_t slot = target.open();
+  target.prefill(slot, std::vector<TokenId>(static_cast<size_t>(context), 0));
+  std::vector<std::vector<double>> samples(times.sizes.size());
+  for (int repeat = -1; repeat < kRepeats; ++repeat)
+    for (size_t i = 0; i < times.sizes.size(); ++i) {
+      const double ms = step_ms(target, slot, chain(times.sizes[i]));
+      if (repeat >= 0) samples[i].push_back(ms);
+    }
+  target.close(slot);
+  double highest = 0;
+  for (auto& each : samples) {
+    highest = std::max(highest, median(std::move(each)));
+    times.medians_ms.push_back(highest);
+  }
+  return interpolate_ms(times);
+}
+
+StepCost measured_step_cost(const RunConfig& config, const Session& session) {
+  std::vector<double> rows_ms;
+  if (std::filesystem::exists(config.tree_file())) {
+    const ChoiceTree tree = read_choice_tree(config.tree_file());
+    if (tree.calibration && tree.calibration->machine == machine_text(*session.llama))
+      rows_ms = tree.calibration->rows_ms;
+  }
+  if (rows_ms.empty()) rows_ms = time_rows(*session.llama);
+  StepCost cost;
+  for (const double ms : rows_ms) cost.relative.push_back(ms / rows_ms.front());
+  return cost;
+}
+
+}  // namespace medusa
