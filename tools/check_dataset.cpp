@@ -23,6 +23,10 @@ void check_made_with(const RunConfig& config, const char* what, const std::strin
 void check_dataset(const DatasetReader& dataset, const RunConfig& config,
                    const std::string& backbone) {
   check_made_with(config, "backbone", dataset.info().backbone, backbone);
+  check_dataset_tokenizer(dataset, config);
+}
+
+void check_dataset_tokenizer(const DatasetReader& dataset, const RunConfig& config) {
   check_made_with(config, "tokenizer", dataset.info().tokenizer,
                   load_tokenizer(config.backbone.model)->fingerprint());
 }

@@ -13,4 +13,8 @@ namespace medusa {
 void check_dataset(const DatasetReader& dataset, const RunConfig& config,
                    const std::string& backbone);
 
+/// For what reads its tokens alone.
+/// @throws UserError  it was made with another tokenizer.
+void check_dataset_tokenizer(const DatasetReader& dataset, const RunConfig& config);
+
 }  // namespace medusa

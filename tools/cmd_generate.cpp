@@ -101,10 +101,10 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
                       const Session& session, bool json) {
   const std::vector<Question> questions = read_questions(options, session);
   const InferConfig& infer = config.generate.infer;
-  const LoadedDrafting drafting = load_drafting(config, infer, *session.llama);
+  BackboneTarget target(*session.llama, 1, session.context);
+  const LoadedDrafting drafting = load_drafting(config, infer, session, target);
   const auto rule = make_rule(infer);
   const DrafterFactory make_drafter = make_drafter_factory(infer, drafting.parts());
-  BackboneTarget target(*session.llama, 1, session.context);
   AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
                      .stop = config.generate.stop,
                      .logprobs = options.logprobs,
@@ -141,8 +141,9 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
     prompts.push_back(std::move(question.tokens));
   InferConfig medusa = config.generate.infer;
   medusa.drafter = DrafterKind::Medusa;
-  const LoadedDrafting drafting = load_drafting(config, medusa, *session.llama);
-  const Comparison comparison = compare(config, session, drafting, prompts);
+  BackboneTarget target(*session.llama, 1, session.context);
+  const LoadedDrafting drafting = load_drafting(config, medusa, session, target);
+  const Comparison comparison = compare(config, session, target, drafting, prompts);
   const nlohmann::json out = comparison_json(comparison, config, session);
   make_folder(config.run);
   write_file(config.compare_file(), out.dump(1) + "\n");

@@ -37,6 +37,8 @@ struct Command {
 Command distill_command();
 Command train_command();
 Command calibrate_command();
+Command build_store_command();
+Command make_draft_command();
 Command generate_command();
 Command bench_command();
 Command inspect_command();

@@ -80,7 +80,8 @@ void summarise(Runner& runner, const Runner& plain) {
 
 }  // namespace
 
-Comparison compare(const RunConfig& config, const Session& session, const LoadedDrafting& drafting,
+Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
+                   const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts) {
   std::vector<Runner> runners;
   runners.push_back(make_runner(config, DrafterKind::None, RuleKind::Greedy, {}));
@@ -89,7 +90,6 @@ Comparison compare(const RunConfig& config, const Session& session, const Loaded
   if (prompts.empty())
     throw UserError(
         "--compare: no prompt fits into the context, expected at least one; give other prompts");
-  BackboneTarget target(*session.llama, 1, session.context);
   const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
                               .stop = config.generate.stop,
                               .seed = config.seed,

@@ -37,7 +37,8 @@ struct Comparison {
 /// Decodes each prompt once with every method in turn (play_rounds()): plain greedy, Medusa greedy,
 /// Medusa typical.
 /// @throws UserError  no prompt fits into the context.
-Comparison compare(const RunConfig& config, const Session& session, const LoadedDrafting& drafting,
+Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
+                   const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts);
 
 /// The table as it is printed.

@@ -1,4 +1,4 @@
-// What a drafter needs, loaded as the settings ask: heads and choice tree.
+// What a drafter needs, loaded as the settings ask: heads, choice tree, text store, draft model.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,11 @@
 
 #include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
+#include "infer/drafters/text_store.h"
 #include "infer/factory.h"
+#include "infer/second_model.h"
+#include "infer/skipping_model.h"
+#include "infer/step_cost.h"
 #include "tools/session.h"
 
 namespace medusa {
@@ -14,14 +18,30 @@ namespace medusa {
 struct LoadedDrafting {
   std::unique_ptr<HeadGuesser> guesser;  // null when the drafter needs none
   std::unique_ptr<TreeShape> shape;
+  std::unique_ptr<TextStore> store;
+  std::unique_ptr<Llama> draft_llama;
+  std::unique_ptr<SecondModel> draft;  // over draft_llama
+  std::unique_ptr<SkippingModel> skipping;
+  std::shared_ptr<const StepCost> cost;
   std::string heads;  // fingerprint
   int32_t nodes = 1;  // N
 
-  DraftParts parts() const { return {guesser.get(), shape.get()}; }
+  DraftParts parts() const {
+    return {.guesser = guesser.get(),
+            .shape = shape.get(),
+            .store = store.get(),
+            .cost = cost.get(),
+            .draft = draft.get(),
+            .skipping = skipping.get()};
+  }
 };
 
-/// @param infer  names the drafter; config says where heads and tree lie.
-/// @throws UserError  heads or tree are missing, damaged, or do not fit the model or each other.
-LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer, const Llama& llama);
+/// @param infer   names the drafter; config says where its parts lie.
+/// @param target  that will decode; a drafter may draft on it. Must outlive the result.
+/// @param cost    what rows cost, measured before; null: measured now, if it is needed.
+/// @throws UserError  a part is missing, damaged, or does not fit the model or the others.
+LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
+                             const Session& session, BackboneTarget& target,
+                             std::shared_ptr<const StepCost> cost = nullptr);
 
 }  // namespace medusa

@@ -21,4 +21,14 @@ std::filesystem::path RunConfig::tree_file() const {
                        : std::filesystem::path(run) / "tree.yaml";
 }
 
+std::filesystem::path RunConfig::draft_folder() const {
+  const auto& model = generate.infer.draft_model.model;
+  return model ? std::filesystem::path(*model) : std::filesystem::path(run) / "draft";
+}
+
+std::filesystem::path RunConfig::store_file() const {
+  const auto& store = generate.infer.retrieval.store;
+  return store ? std::filesystem::path(*store) : std::filesystem::path(run) / "store.safetensors";
+}
+
 }  // namespace medusa

@@ -12,6 +12,7 @@
 #include "base/fields.h"
 #include "heads/heads_config.h"
 #include "infer/infer_config.h"
+#include "train/draft_config.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -148,6 +149,7 @@ struct RunConfig {
   DistillSection distill;
   TrainSection train;
   CalibrateSection calibrate;
+  DraftTrainConfig draft;
   GenerateSection generate;
 
   template <typename Fields>
@@ -158,6 +160,7 @@ struct RunConfig {
     f.section("distill", distill, "training text, written by the model");
     f.section("train", train, "the heads and how they are trained");
     f.section("calibrate", calibrate, "the choice tree");
+    f.section("draft", draft, "a draft model, cut from the backbone");
     f.section("generate", generate, "decoding");
   }
   /// @throws UserError  no model is named.
@@ -170,6 +173,9 @@ struct RunConfig {
   std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
   std::filesystem::path heads_folder() const;
   std::filesystem::path tree_file() const;
+  std::filesystem::path store_file() const;
+  std::filesystem::path draft_folder() const;
+  std::filesystem::path layers_file() const { return std::filesystem::path(run) / "layers.json"; }
   std::filesystem::path compare_file() const { return std::filesystem::path(run) / "compare.json"; }
   std::filesystem::path report_file() const { return std::filesystem::path(run) / "report.html"; }
 };

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/safetensors_file.h"
 #include "data/dataset_writer.h"
+#include "infer/drafters/text_store.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/tools/bench_samples.h"
@@ -42,6 +43,13 @@ void write_example_safetensors(const std::filesystem::path& file) {
   write_safetensors(file, entries, {{"made_by", "test"}});
 }
 
+void write_example_store(const std::filesystem::path& file) {
+  TextStoreWriter writer;
+  writer.add(std::vector<TokenId>{1, 2, 3});
+  writer.add(std::vector<TokenId>{4});
+  writer.write(file, {"sha256:aa", "sha256:bb", "training"});
+}
+
 TEST(Inspect, TellsKindsByContentNotByName) {
   const fixtures::TempFolder folder;
   write_choice_tree(folder / "a.txt", *fixtures::example_run(16).tree.value, "");
@@ -50,6 +58,7 @@ TEST(Inspect, TellsKindsByContentNotByName) {
   write_file(folder / "d", "backbone:\n  model: m.gguf\n");
   write_example_safetensors(folder / "e.json");
   write_example_dataset(folder / "f");
+  write_example_store(folder / "g");
   EXPECT_EQ(inspect(folder / "a.txt")["kind"], "choice tree");
   EXPECT_EQ(inspect(folder / "b")["kind"], "comparison");
   EXPECT_EQ(inspect(folder / "c.yaml")["kind"], "training metrics");
@@ -57,9 +66,10 @@ TEST(Inspect, TellsKindsByContentNotByName) {
   EXPECT_EQ(inspect(folder / "e.json")["kind"], "safetensors file");
   EXPECT_EQ(inspect(folder / "f")["kind"], "dataset");
   EXPECT_EQ(inspect(folder / "f" / "shard-00000.h5")["kind"], "dataset shard");
+  EXPECT_EQ(inspect(folder / "g")["kind"], "text store");
   const auto run = inspect(folder.path());
   EXPECT_EQ(run["kind"], "folder");
-  EXPECT_EQ(run["contents"].size(), 6u);
+  EXPECT_EQ(run["contents"].size(), 7u);
   EXPECT_EQ(run["contents"][0]["summary"].get<std::string>().substr(0, 8), "16 nodes");
 }
 
@@ -87,15 +97,25 @@ TEST(Inspect, AddsUpTensorsByType) {
   EXPECT_EQ(found["metadata"]["made_by"], "test");
 }
 
+TEST(Inspect, ATextStoreSaysWhatItHoldsAndWhereItIsFrom) {
+  const fixtures::TempFolder folder;
+  write_example_store(folder / "x");
+  const auto found = inspect(folder / "x");
+  EXPECT_EQ(found["summary"], "2 texts, 4 tokens");
+  EXPECT_EQ(found["samples"], "training");
+  EXPECT_EQ(found["tokenizer"], "sha256:aa");
+  EXPECT_EQ(found["dataset"], "sha256:bb");
+}
+
 TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   const fixtures::TempFolder folder;
   write_file(folder / "notes.txt", "hello\n");
   make_folder(folder / "empty");
   const std::string known =
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
-      "a choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, bench.json, "
-      "bench.jsonl, a GGUF or safetensors file, a Hugging Face model folder or a run folder; pass "
-      "one of these";
+      "a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, compare.json, "
+      "bench.json, bench.jsonl, a GGUF or safetensors file, a Hugging Face model folder or a run "
+      "folder; pass one of these";
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "notes.txt"); }),
             (folder / "notes.txt").string() + ": a file" + known);
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "empty"); }),

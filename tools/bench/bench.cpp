@@ -40,7 +40,9 @@ struct Contender {
 /// Loads what drafters need once for all that need the same.
 class Contenders {
  public:
-  Contenders(const RunConfig& config, const BenchPlan& plan, const Session& session) {
+  Contenders(const RunConfig& config, const BenchPlan& plan, const Session& session,
+             BackboneTarget& target)
+      : target_(target) {
     for (const double temperature : plan.temperatures)
       for (const DrafterKind kind : plan.methods) {
         Contender& contender = list_.emplace_back(Contender{kind, temperature, {}, {}, {}});
@@ -62,13 +64,16 @@ class Contenders {
  private:
   DraftParts parts(const RunConfig& config, const InferConfig& settings, const Session& session) {
     const DraftNeeds needs = needs_of(settings);
-    const std::pair key(needs.heads, needs.tree);
-    if (!loaded_.contains(key))
-      loaded_.emplace(key, load_drafting(config, settings, *session.llama));
-    return loaded_.at(key).parts();
+    if (!loaded_.contains(needs))
+      loaded_.emplace(needs, load_drafting(config, settings, session, target_, cost_));
+    const LoadedDrafting& loaded = loaded_.at(needs);
+    if (loaded.cost) cost_ = loaded.cost;
+    return loaded.parts();
   }
 
-  std::map<std::pair<bool, bool>, LoadedDrafting> loaded_;  // by what is needed: heads, tree
+  BackboneTarget& target_;
+  std::map<DraftNeeds, LoadedDrafting> loaded_;  // by what is needed
+  std::shared_ptr<const StepCost> cost_;         // of all; null: nobody has asked yet
   std::vector<Contender> list_;
 };
 
@@ -185,9 +190,9 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
 Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far) {
-  Contenders contenders(config, plan, session);
-  std::vector<Contender>& list = contenders.list();
   BackboneTarget target(*session.llama, 1, session.context);
+  Contenders contenders(config, plan, session, target);
+  std::vector<Contender>& list = contenders.list();
   std::vector<int64_t> peaks(list.size());
 
   const auto play = [&](size_t i, size_t question) -> std::vector<Answer> {

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "data/hdf5_file.h"
 #include "data/shard_file.h"
+#include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
 
 namespace medusa {
@@ -39,6 +40,15 @@ bool is_safetensors(const std::string& head, uintmax_t file_size) {
   uint64_t length = 0;
   std::memcpy(&length, head.data(), sizeof length);
   return length >= 2 && length <= file_size - 8;
+}
+
+/// Among safetensors files, a text store says so in its header.
+bool is_text_store(const std::string& head) {
+  uint64_t length = 0;
+  std::memcpy(&length, head.data(), sizeof length);
+  const auto header = nlohmann::json::parse(head.substr(8, length), nullptr, false);
+  return header.is_object() && header.contains("__metadata__") &&
+         header["__metadata__"].value("format", "") == kTextStoreFormat;
 }
 
 std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string& head) {
@@ -74,7 +84,8 @@ std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
   if (head.starts_with("GGUF")) return ArtefactKind::Gguf;
   if (is_hdf5({reinterpret_cast<const uint8_t*>(head.data()), head.size()}))
     return ArtefactKind::Shard;
-  if (is_safetensors(head, size)) return ArtefactKind::Safetensors;
+  if (is_safetensors(head, size))
+    return is_text_store(head) ? ArtefactKind::TextStore : ArtefactKind::Safetensors;
   if (size > kMostTextBytes || head.find('\0') != std::string::npos) return std::nullopt;
   const size_t begin = head.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return std::nullopt;
@@ -121,6 +132,8 @@ std::string kind_name(ArtefactKind kind) {
       return "safetensors file";
     case ArtefactKind::Tree:
       return "choice tree";
+    case ArtefactKind::TextStore:
+      return "text store";
     case ArtefactKind::Metrics:
       return "training metrics";
     case ArtefactKind::Comparison:
@@ -143,7 +156,7 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   if (const auto kind = kind_of(path)) return *kind;
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
-      "checkpoint, a choice tree (.yaml), run settings (.yaml), metrics.jsonl, compare.json, "
+      "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, compare.json, "
       "bench.json, bench.jsonl, a GGUF or safetensors file, a Hugging Face model folder or a run "
       "folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));

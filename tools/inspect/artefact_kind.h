@@ -16,6 +16,7 @@ enum class ArtefactKind {
   Gguf,
   Safetensors,
   Tree,          // a choice tree, YAML
+  TextStore,     // what the retrieval drafter looks up
   Metrics,       // training reports, one JSON object per line
   Comparison,    // of methods, JSON
   Bench,         // the tables of a bench, JSON

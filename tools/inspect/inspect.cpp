@@ -69,6 +69,8 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_safetensors(path);
     case ArtefactKind::Tree:
       return inspect_tree(path);
+    case ArtefactKind::TextStore:
+      return inspect_text_store(path);
     case ArtefactKind::Metrics:
       return inspect_metrics(path);
     case ArtefactKind::Comparison:

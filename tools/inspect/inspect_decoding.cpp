@@ -8,6 +8,7 @@
 #include "base/fields.h"
 #include "base/file.h"
 #include "heads/choice_tree.h"
+#include "infer/drafters/text_store.h"
 #include "tools/bench/conditions.h"
 #include "tools/bench/sample.h"
 #include "tools/inspect/inspectors.h"
@@ -81,6 +82,19 @@ Json inspect_tree(const fs::path& file) {
     paths.push_back(std::move(row));
   }
   out["paths"] = std::move(paths);
+  return out;
+}
+
+Json inspect_text_store(const fs::path& file) {
+  const TextStore store(file);
+  const TextStoreInfo& info = store.info();
+  Json out;
+  out["summary"] = fmt::format("{} texts, {} tokens", info.num_texts, store.num_tokens());
+  out["num_texts"] = info.num_texts;
+  out["num_tokens"] = store.num_tokens();
+  out["samples"] = info.samples;
+  out["tokenizer"] = info.tokenizer;
+  out["dataset"] = info.dataset;
   return out;
 }
 

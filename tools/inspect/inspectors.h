@@ -21,6 +21,7 @@ nlohmann::ordered_json inspect_metrics(const std::filesystem::path& file);
 
 // inspect_decoding.cpp
 nlohmann::ordered_json inspect_tree(const std::filesystem::path& file);
+nlohmann::ordered_json inspect_text_store(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_comparison(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench_answers(const std::filesystem::path& file);

@@ -1,0 +1,42 @@
+#include "tools/drafting.h"
+
+#include <gtest/gtest.h>
+
+#include "base/fingerprint.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+
+namespace medusa {
+namespace {
+
+TEST(Drafting, AStoreOfAnotherTokenizerIsTheUsersError) {
+  const std::filesystem::path model =
+      std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K.gguf";
+  if (!std::filesystem::exists(model)) GTEST_SKIP() << "no " << model;
+  const fixtures::TempFolder folder;
+  const std::string file = (folder / "store").string();
+  TextStoreWriter writer;
+  writer.add(std::vector<TokenId>{1, 2, 3});
+  const std::string other = fingerprint_text("another tokenizer");
+  writer.write(file, {other, "", "training"});
+
+  RunConfig config;
+  config.backbone.model = model.string();
+  config.backbone.chat_template = "plain";
+  config.generate.infer.drafter = DrafterKind::Retrieval;
+  config.generate.infer.retrieval.store = file;
+  const Session session = open_session(config.backbone);
+  BackboneTarget target(*session.llama, 1, 64);
+  const auto load = [&] { load_drafting(config, config.generate.infer, session, target); };
+  const std::string own = session.tokenizer->fingerprint();
+  EXPECT_EQ(fixtures::error_text(load),
+            file + ": its texts are tokens of tokenizer " + short_fingerprint(other) +
+                ", the one in " + model.string() + " has " + short_fingerprint(own) +
+                "; build the store again with medusa build-store, or give another one with "
+                "generate.retrieval.store");
+  writer.write(file, {own, "", "training"});
+  EXPECT_EQ(fixtures::error_text(load), "(no error)");
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,61 @@
+// medusa build-store: makes the file that the retrieval drafter looks texts up in.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/file.h"
+#include "data/dataset_reader.h"
+#include "data/sample_order.h"
+#include "infer/drafters/text_store.h"
+#include "tools/check_dataset.h"
+#include "tools/command.h"
+
+namespace medusa {
+namespace {
+
+/// The samples that go into the store. Those kept for validation stay out unless asked for: else
+/// what is measured on them would only be remembered.
+std::vector<int64_t> chosen_samples(const RunConfig& config, int64_t num_samples, bool all) {
+  const double fraction = all ? 0 : config.train.config.validation_fraction;
+  return split_samples(Random(config.seed), num_samples, fraction).train;
+}
+
+void run(const CommonOptions& common, bool all) {
+  const RunConfig config = read_run_config(common);
+  const DatasetReader dataset(config.dataset_folder());
+  check_dataset_tokenizer(dataset, config);
+  TextStoreWriter writer;
+  for (const int64_t sample : chosen_samples(config, dataset.size(), all))
+    writer.add(dataset.tokens(sample));
+  if (config.store_file().has_parent_path()) make_folder(config.store_file().parent_path());
+  writer.write(config.store_file(), {.tokenizer = dataset.info().tokenizer,
+                                     .dataset = dataset.fingerprint(),
+                                     .samples = all ? "all" : "training"});
+  const TextStoreInfo info = TextStore(config.store_file()).info();
+  if (common.json)
+    fmt::print("{}\n", nlohmann::json{{"store", config.store_file().string()},
+                                      {"texts", info.num_texts},
+                                      {"tokens", writer.num_tokens()},
+                                      {"samples", info.samples}}
+                           .dump());
+  else
+    fmt::print(stderr, "{} texts, {} tokens\nstore: {}\n", info.num_texts, writer.num_tokens(),
+               config.store_file().string());
+}
+
+}  // namespace
+
+Command build_store_command() {
+  return {"build-store",
+          "sort the dataset's texts for the retrieval drafter",
+          {"backbone", "train", "generate"},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto all = std::make_shared<bool>(false);
+            app.add_flag("--all", *all, "also the texts kept for validation");
+            return [all, &common] { run(common, *all); };
+          }};
+}
+
+}  // namespace medusa
