@@ -1,6 +1,7 @@
 #include "infer/drafters/dynamic_medusa_drafter.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "heads/guess_temperature.h"
@@ -74,12 +75,15 @@ CandidateTree DynamicMedusaDrafter::propose(const DraftContext& context, const R
   if (!context.hidden.defined() || num_nodes < 2 || max_depth < 1) return tree;
 
   PathGuesses guesses(guesser_, context.hidden, root, max_depth);
+  tree.beliefs = {1};
   nodes_ = {{.token = root}};
   for (int32_t depth = 0; depth < max_depth && expand(depth, guesses); ++depth)
     keep_best(static_cast<size_t>(num_nodes));
   for (size_t i = 1; i < nodes_.size(); ++i) {
     tree.tokens.push_back(nodes_[i].token);
     tree.parents.push_back(nodes_[i].parent);
+    const Node& parent = nodes_[static_cast<size_t>(nodes_[i].parent)];
+    tree.beliefs.push_back(static_cast<float>(std::exp(nodes_[i].log_worth - parent.log_worth)));
   }
   tree.num_verify = tree.size();
   return tree;

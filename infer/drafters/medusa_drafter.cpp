@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "heads/path_guesses.h"
@@ -36,6 +37,7 @@ void MedusaDrafter::fill_depth(size_t begin, size_t end, PathGuesses& guesses,
     if (is_first_child(i)) ++parent;
     tree.tokens.push_back(next.token(parent, shape_.ranks[i]));
     tree.parents.push_back(shape_.parents[i]);
+    tree.beliefs.push_back(std::exp(next.log_prob(parent, shape_.ranks[i])));
   }
 }
 
@@ -50,6 +52,7 @@ CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& 
       static_cast<size_t>(std::min<int64_t>(in_depth - depths.begin(), context.max_nodes));
   if (!context.hidden.defined() || num_nodes < 2) return tree;
 
+  tree.beliefs = {1};
   PathGuesses guesses(guesser_, context.hidden, root, depths[num_nodes - 1]);
   for (size_t begin = 1, end = 1; begin < num_nodes; begin = end) {
     while (end < num_nodes && depths[end] == depths[begin]) ++end;

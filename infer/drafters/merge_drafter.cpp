@@ -48,6 +48,7 @@ MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Rando
   for (Member& member : members_) {
     const CandidateTree tree = member.drafter->propose(context, random);
     MEDUSA_ASSERT(tree.num_verify == tree.size() && !tree.draft_probs.defined());
+    MEDUSA_ASSERT(tree.beliefs.empty() || tree.beliefs.size() == tree.tokens.size());
     const std::vector<double> own = member.record.chances(tree);
     member.record.remember(tree);
     std::vector<int32_t> nodes{0};  // where the member's nodes are in the folded tree
