@@ -50,7 +50,8 @@ struct TreeCalibration {
       head_accuracy;                   // [K][top_k] share of positions where it is right
   std::vector<PathCount> path_counts;  // of the paths considered, most probable first
   std::vector<TreeSizePoint> sizes;    // ascending
-  std::vector<double> rows_ms{};  // entry N - 1: a step of N rows without drafting; empty: not timed
+  std::vector<double>
+      rows_ms{};  // entry N - 1: a step of N rows without drafting; empty: not timed
 };
 
 /// A number with its 95 % interval.
