@@ -8,8 +8,8 @@ TEST(Help, EverySubcommandExplainsItself) {
   const Workplace place;
   const Ran program = place.run("--help");
   EXPECT_EQ(program.status, 0);
-  for (const char* command : {"distill", "train", "calibrate", "build-store", "generate", "bench",
-                              "inspect", "report", "completion"}) {
+  for (const char* command : {"distill", "train", "calibrate", "build-store", "make-draft",
+                              "generate", "bench", "inspect", "report", "completion"}) {
     EXPECT_NE(program.out.find(command), std::string::npos) << command;
     const Ran help = place.run(std::string(command) + " --help");
     EXPECT_EQ(help.status, 0) << command << help.err;

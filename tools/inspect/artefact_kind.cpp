@@ -15,6 +15,8 @@
 #include "data/shard_file.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
+#include "tools/draft_folder.h"
+#include "tools/layer_search.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -60,6 +62,8 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
     return ArtefactKind::BenchAnswers;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (whole.is_object() && whole.value("format", "") == kBenchFormat) return ArtefactKind::Bench;
+  if (whole.is_object() && whole.value("format", "") == kLayersFormat)
+    return ArtefactKind::LayerChoice;
   if (whole.is_object() && whole.contains("methods")) return ArtefactKind::Comparison;
   return std::nullopt;
 }
@@ -98,6 +102,7 @@ std::optional<ArtefactKind> kind_of_folder(const fs::path& folder) {
   if (fs::exists(folder / "manifest.yaml")) return ArtefactKind::Heads;
   if (fs::exists(folder / "checkpoint.yaml")) return ArtefactKind::Checkpoint;
   if (!find_shards(folder).empty()) return ArtefactKind::Dataset;
+  if (fs::exists(folder / kDraftManifest)) return ArtefactKind::DraftModel;
   if (fs::exists(folder / "config.json")) return ArtefactKind::HuggingFace;
   for (const auto& entry : fs::directory_iterator(folder))
     if (kind_of(entry.path())) return ArtefactKind::Folder;
@@ -134,6 +139,10 @@ std::string kind_name(ArtefactKind kind) {
       return "choice tree";
     case ArtefactKind::TextStore:
       return "text store";
+    case ArtefactKind::DraftModel:
+      return "draft model";
+    case ArtefactKind::LayerChoice:
+      return "layers to skip";
     case ArtefactKind::Metrics:
       return "training metrics";
     case ArtefactKind::Comparison:
@@ -156,8 +165,10 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   if (const auto kind = kind_of(path)) return *kind;
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
-      "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, compare.json, "
-      "bench.json, bench.jsonl, a GGUF or safetensors file, a Hugging Face model folder or a run "
+      "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, "
+      "compare.json, "
+      "bench.json, bench.jsonl, layers.json, a draft model, a GGUF or safetensors file, a Hugging "
+      "Face model folder or a run "
       "folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
 }

@@ -17,6 +17,8 @@ enum class ArtefactKind {
   Safetensors,
   Tree,          // a choice tree, YAML
   TextStore,     // what the retrieval drafter looks up
+  DraftModel,    // a model folder that make-draft wrote
+  LayerChoice,   // layers that self-speculation skips, JSON
   Metrics,       // training reports, one JSON object per line
   Comparison,    // of methods, JSON
   Bench,         // the tables of a bench, JSON

@@ -71,6 +71,10 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_tree(path);
     case ArtefactKind::TextStore:
       return inspect_text_store(path);
+    case ArtefactKind::DraftModel:
+      return inspect_draft_model(path);
+    case ArtefactKind::LayerChoice:
+      return inspect_layer_choice(path);
     case ArtefactKind::Metrics:
       return inspect_metrics(path);
     case ArtefactKind::Comparison:

@@ -1,5 +1,6 @@
 // What calibration and generation make, and the settings of a run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,9 @@
 #include "infer/drafters/text_store.h"
 #include "tools/bench/conditions.h"
 #include "tools/bench/sample.h"
+#include "tools/draft_folder.h"
 #include "tools/inspect/inspectors.h"
+#include "tools/layer_search.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/tree_picture.h"
 #include "tools/run_config.h"
@@ -95,6 +98,37 @@ Json inspect_text_store(const fs::path& file) {
   out["samples"] = info.samples;
   out["tokenizer"] = info.tokenizer;
   out["dataset"] = info.dataset;
+  return out;
+}
+
+Json inspect_draft_model(const fs::path& folder) {
+  const DraftManifest manifest = read_draft_manifest(folder).value();
+  Json out = inspect_hugging_face(folder);
+  out["summary"] = fmt::format("layers {} of the backbone, agrees with it in {:.1f} % of places",
+                               fmt::join(manifest.layers, " "), 100 * manifest.agreement);
+  out["backbone"] = manifest.backbone;
+  out["tokenizer"] = manifest.tokenizer;
+  out["dataset"] = manifest.dataset;
+  out["layers"] = manifest.layers;
+  out["steps"] = manifest.steps;
+  out["complete"] = manifest.complete;
+  out["validation_loss_nats"] = manifest.loss;
+  out["validation_agreement"] = manifest.agreement;
+  out["validation_positions"] = manifest.num_validation;
+  return out;
+}
+
+Json inspect_layer_choice(const fs::path& file) {
+  const LayerChoice choice = read_layer_choice(file);
+  Json out;
+  out["summary"] = fmt::format("without layers {}: {:.2f} times as fast is expected",
+                               fmt::join(choice.skip, " "), choice.speedup);
+  out["backbone"] = choice.backbone;
+  out["skip"] = choice.skip;
+  out["agreement"] = choice.agreement;
+  out["cost_of_a_drafted_token"] = choice.cost;
+  out["num_draft"] = choice.num_draft;
+  out["expected_speedup"] = choice.speedup;
   return out;
 }
 

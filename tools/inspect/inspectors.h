@@ -22,6 +22,8 @@ nlohmann::ordered_json inspect_metrics(const std::filesystem::path& file);
 // inspect_decoding.cpp
 nlohmann::ordered_json inspect_tree(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_text_store(const std::filesystem::path& file);
+nlohmann::ordered_json inspect_draft_model(const std::filesystem::path& folder);
+nlohmann::ordered_json inspect_layer_choice(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_comparison(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench_answers(const std::filesystem::path& file);

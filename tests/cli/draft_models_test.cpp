@@ -1,0 +1,94 @@
+// make-draft, calibrate --layers, and the drafters that decode by themselves, through the
+// executable.
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+class DraftModels : public testing::Test {
+ protected:
+  void SetUp() override {
+    MEDUSA_NEEDS_TINY_MODEL();
+    const Ran ran = place_.run("distill --config run.yaml");
+    ASSERT_EQ(ran.status, 0) << ran.err;
+  }
+
+  json answered(const std::string& options) const {
+    const Ran ran =
+        place_.run("generate --config run.yaml --json --prompt 'Once upon a time' " + options);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return json::parse(ran.out).at("answers").at(0);
+  }
+
+  Workplace place_;
+};
+
+TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
+  const Ran made = place_.run("make-draft --config run.yaml --set draft.layers=3 --json");
+  ASSERT_EQ(made.status, 0) << made.err;
+  const json draft = json::parse(made.out);
+  EXPECT_EQ(draft.at("layers"), json({0, 1, 4}));
+  EXPECT_EQ(draft.at("complete"), true);
+  const Ran again = place_.run("make-draft --config run.yaml --set draft.layers=3");
+  EXPECT_EQ(again.status, 0);
+  EXPECT_NE(again.err.find("is there already"), std::string::npos) << again.err;
+  const Ran found = place_.run("inspect runs/tiny/draft --json");
+  ASSERT_EQ(found.status, 0) << found.err;
+  EXPECT_EQ(json::parse(found.out).at("kind"), "draft model");
+
+  const json plain = answered("--drafter none");
+  for (const char* drafter : {"draft_model", "specinfer", "sequoia"}) {
+    const json drafted = answered(std::string("--drafter ") + drafter);
+    EXPECT_EQ(drafted.at("tokens"), plain.at("tokens")) << drafter;
+    EXPECT_GT(drafted.at("stats").at("accepted"), 0) << drafter;
+  }
+}
+
+TEST_F(DraftModels, AnotherModelThatWritesTheSameTokensDrafts) {
+  const std::string itself =
+      "--drafter draft_model --set generate.draft_model.schedule=constant --set "
+      "generate.draft_model.num_draft=3 --set generate.draft_model.model=" +
+      Workplace::model();
+  const json stats = answered(itself).at("stats");
+  EXPECT_EQ(stats.at("accepted"), stats.at("proposed")) << "the draft is the target";
+}
+
+TEST_F(DraftModels, LayersThatMayBeSkippedAreFoundAndSkipped) {
+  const Ran found = place_.run("calibrate --config run.yaml --layers --json");
+  ASSERT_EQ(found.status, 0) << found.err;
+  const json choice = json::parse(found.out);
+  EXPECT_FALSE(choice.at("skip").empty());
+  EXPECT_GT(choice.at("agreement"), 0);
+  EXPECT_EQ(answered("--drafter layer_skip").at("tokens"), answered("--drafter none").at("tokens"));
+  EXPECT_EQ(place_.run("inspect runs/tiny/layers.json").status, 0);
+}
+
+TEST_F(DraftModels, WhatIsMissingOrDoesNotFitIsTheUsersError) {
+  const auto error = [&](const std::string& options) {
+    const Ran ran = place_.run("generate --config run.yaml --prompt Once " + options);
+    EXPECT_EQ(ran.status, 2) << options;
+    return ran.err.substr(ran.err.find("medusa: "));
+  };
+  EXPECT_EQ(error("--drafter draft_model"),
+            "medusa: runs/tiny/draft: not found, expected a draft model; make one with medusa "
+            "make-draft, or name one with generate.draft_model.model\n");
+  EXPECT_EQ(error("--drafter layer_skip"),
+            "medusa: runs/tiny/layers.json: not found, expected the layers that drafting may skip; "
+            "run medusa calibrate --layers, or list them in generate.layer_skip.skip\n");
+  EXPECT_EQ(error("--drafter layer_skip --set generate.layer_skip.skip=[9]"),
+            "medusa: generate.layer_skip.skip: layer 9, expected layers from 0 to 4; correct the "
+            "list\n");
+  const Ran made = place_.run("make-draft --config run.yaml --set draft.layers=5");
+  EXPECT_EQ(made.status, 2);
+  EXPECT_NE(made.err.find("draft.layers is 5, the backbone has 5, expected fewer; lower "
+                          "draft.layers"),
+            std::string::npos)
+      << made.err;
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,117 @@
+// medusa make-draft: cuts a small model out of the backbone and trains it to draft.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backbone/cpu/cpu_features.h"
+#include "backbone/hf_export.h"
+#include "base/error.h"
+#include "base/replace_folder.h"
+#include "data/dataset_reader.h"
+#include "tools/check_dataset.h"
+#include "tools/command.h"
+#include "tools/draft_folder.h"
+#include "tools/session.h"
+#include "train/draft_trainer.h"
+
+namespace medusa {
+namespace {
+
+void report(const DraftManifest& manifest, const std::filesystem::path& folder, double seconds,
+            bool json) {
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"draft", folder.string()},
+                                      {"complete", manifest.complete},
+                                      {"layers", manifest.layers},
+                                      {"steps", manifest.steps},
+                                      {"validation_loss", manifest.loss},
+                                      {"validation_agreement", manifest.agreement},
+                                      {"seconds", seconds}}
+                           .dump());
+    return;
+  }
+  fmt::print(stderr, "{} of its first choices are the backbone's ({} validation positions)\n",
+             number_text(std::round(1000 * manifest.agreement) / 1000), manifest.num_validation);
+  if (!manifest.complete)
+    fmt::print(stderr, "interrupted: the draft model is as good as {} steps made it\n",
+               manifest.steps);
+  fmt::print(stderr, "draft model: {}\n", folder.string());
+}
+
+/// What training computes in. Its products have many rows: without AMX float32 ones are faster.
+at::ScalarType draft_dtype(const BackboneSection& config, const Placement& placement) {
+  const bool chosen = config.dtype != DtypeKind::Auto;
+  return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
+}
+
+/// As decoding runs it: bfloat16 weights take half the place and are what `auto` computes in.
+Weights stored_weights(const TrainableLlama& draft) {
+  Weights out = draft.weights();
+  const auto narrow = [](at::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(at::kBFloat16);
+  };
+  const bool tied = out.lm_head.is_same(out.embedding);
+  narrow(out.embedding);
+  if (tied)
+    out.lm_head = out.embedding;
+  else
+    narrow(out.lm_head);
+  for (LayerWeights& layer : out.layers)
+    for (at::Tensor* tensor : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down})
+      narrow(*tensor);
+  return out;
+}
+
+void run(const CommonOptions& options) {
+  const RunConfig config = read_run_config(options);
+  const std::filesystem::path folder = config.draft_folder();
+  const Placement placement = place(config.backbone);
+  const DatasetReader dataset(config.dataset_folder());
+  Weights weights = load_weights(config.backbone.model, draft_dtype(config.backbone, placement),
+                                 placement.device);
+  check_dataset(dataset, config, weights.fingerprint);
+  DraftManifest manifest;
+  manifest.backbone = weights.fingerprint;
+  manifest.tokenizer = dataset.info().tokenizer;
+  manifest.dataset = dataset.fingerprint();
+  manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
+  if (folder_is_done(folder)) {
+    const auto there = read_draft_manifest(folder);
+    if (there && there->complete && there->dataset == manifest.dataset &&
+        there->layers == manifest.layers) {
+      fmt::print(stderr, "the draft model is there already; remove {} to make it again\n",
+                 folder.string());
+      return report(*there, folder, 0, options.json);
+    }
+  }
+
+  TrainableLlama draft(weights, manifest.layers);
+  std::unique_ptr<Llama> llama;
+  if (!dataset.has_hidden()) llama = std::make_unique<Llama>(std::move(weights));
+  weights.layers.clear();
+  const HiddenSource hidden = llama ? live_hidden(dataset, *llama) : cached_hidden(dataset);
+  const DraftTrainResult result = train_draft(config.draft, dataset, hidden, config.seed, draft);
+  manifest.steps = result.steps;
+  manifest.complete = result.complete;
+  manifest.loss = result.loss;
+  manifest.agreement = result.agreement;
+  manifest.num_validation = result.num_validation;
+  replace_folder(folder, [&](const std::filesystem::path& place) {
+    write_hf_model(place, stored_weights(draft), config.backbone.model);
+    write_draft_manifest(place, manifest);
+  });
+  report(manifest, folder, result.seconds, options.json);
+}
+
+}  // namespace
+
+Command make_draft_command() {
+  return {"make-draft",
+          "cut a small model out of the backbone and train it to draft",
+          {"backbone", "draft"},
+          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+}
+
+}  // namespace medusa

@@ -1,0 +1,63 @@
+#include "tools/draft_folder.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+constexpr const char* kFormat = "medusa-draft";
+constexpr int kVersion = 1;
+
+}  // namespace
+
+void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest) {
+  const nlohmann::ordered_json out{{"format", kFormat},
+                                   {"version", kVersion},
+                                   {"backbone", manifest.backbone},
+                                   {"tokenizer", manifest.tokenizer},
+                                   {"dataset", manifest.dataset},
+                                   {"layers", manifest.layers},
+                                   {"steps", manifest.steps},
+                                   {"complete", manifest.complete},
+                                   {"validation_loss", manifest.loss},
+                                   {"validation_agreement", manifest.agreement},
+                                   {"validation_positions", manifest.num_validation}};
+  write_file(folder / kDraftManifest, out.dump(2) + "\n");
+}
+
+std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / kDraftManifest;
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  try {
+    const nlohmann::json in = nlohmann::json::parse(read_file(file));
+    if (in.at("format") != kFormat || in.at("version") != kVersion)
+      throw UserError(fmt::format(
+          "{}: format {} version {}, expected {} version {}; make the draft model again with "
+          "medusa "
+          "make-draft",
+          file.string(), in.at("format").dump(), in.at("version").dump(), kFormat, kVersion));
+    DraftManifest out;
+    in.at("backbone").get_to(out.backbone);
+    in.at("tokenizer").get_to(out.tokenizer);
+    in.at("dataset").get_to(out.dataset);
+    in.at("layers").get_to(out.layers);
+    in.at("steps").get_to(out.steps);
+    in.at("complete").get_to(out.complete);
+    in.at("validation_loss").get_to(out.loss);
+    in.at("validation_agreement").get_to(out.agreement);
+    in.at("validation_positions").get_to(out.num_validation);
+    return out;
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(
+        fmt::format("{}: is not a draft model's manifest ({}), expected what medusa make-draft "
+                    "wrote; make it again",
+                    file.string(), error.what()));
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,33 @@
+// The folder that make-draft leaves: a model in Hugging Face's layout and draft.json, which says
+// where it comes from.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace medusa {
+
+inline constexpr const char* kDraftManifest = "draft.json";
+
+struct DraftManifest {
+  std::string backbone;         // fingerprint of the model it was cut from
+  std::string tokenizer;        // fingerprint
+  std::string dataset;          // fingerprint
+  std::vector<int64_t> layers;  // of the backbone
+  int64_t steps = 0;            // optimiser steps
+  bool complete = false;        // false: training was interrupted
+  double loss = 0;              // validation cross-entropy against the backbone, nats
+  double agreement = 0;         // share of validation positions with the backbone's first choice
+  int64_t num_validation = 0;   // positions
+};
+
+void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest);
+
+/// Nothing if the folder has no manifest: a model from elsewhere.
+/// @throws UserError  it cannot be read as one.
+std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& folder);
+
+}  // namespace medusa
