@@ -1,0 +1,162 @@
+// On the demo's model, every drafter gives the text of plain decoding: 40 questions, greedy; and
+// sampled, for five seeds. Takes tens of minutes.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "infer/drafters/text_store.h"
+#include "tests/base/temp_folder.h"
+#include "tools/answer.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/method.h"
+#include "tools/drafting.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path kRoot = MEDUSA_SOURCE_DIR;
+const fs::path kModel = kRoot / ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+const fs::path kRun = kRoot / "runs/demo";  // of tools/demo.sh
+const fs::path kShared = fs::path(MEDUSA_SHARED_DATA) / "bench/bench_public_smoke40.jsonl";
+
+/// 40 questions where the shared data are there, else the project's own 20.
+fs::path questions_file() {
+  return fs::exists(kShared) ? kShared : kRoot / "configs/bench_questions.jsonl";
+}
+
+/// What decides a text besides the drafter.
+struct Setting {
+  double temperature = 0;
+  uint64_t seed = 1;
+  int32_t max_new_tokens = 128;
+
+  auto operator<=>(const Setting&) const = default;
+};
+
+/// The model in one dtype, and what plain decoding says.
+class Bed {
+ public:
+  explicit Bed(const std::string& dtype)
+      : config_(read_config<RunConfig>(
+            YamlFile(kRoot / "configs/demo.yaml",
+                     {"run=" + kRun.string(), "backbone.model=" + kModel.string(),
+                      "backbone.dtype=" + dtype}))),
+        session_(open_session(config_.backbone)),
+        target_(*session_.llama, 1, session_.context),
+        questions_(read_bench_questions(questions_file().string(), 0, session_)) {}
+
+  size_t num_questions() const { return questions_.size(); }
+
+  /// A drafter, ready to run; none: its heads, tree or model are not there.
+  std::optional<Method> method(DrafterKind kind, double temperature) {
+    InferConfig infer = config_.generate.infer;
+    infer.drafter = kind;
+    infer.sampling.temperature = temperature;
+    const DraftNeeds needs = needs_of(infer);
+    if (needs.draft || needs.skipping) return std::nullopt;
+    if (needs.heads && !fs::exists(kRun / "heads")) return std::nullopt;
+    if (needs.tree && !fs::exists(config_.tree_file())) return std::nullopt;
+    if (needs.store) {
+      config_.generate.infer.retrieval.store = store_file().string();
+      infer.retrieval = config_.generate.infer.retrieval;
+    }
+    drafting_ = load_drafting(config_, infer, session_, target_);
+    return make_method(infer, drafting_.parts());
+  }
+
+  Answer answer_to(size_t question, const Method& method, const Setting& setting) {
+    return answer(
+        session_, method.engine(target_), session_.encode(questions_[question].messages),
+        {.max_new_tokens = setting.max_new_tokens, .stop = {}, .seed = setting.seed, .show = {}});
+  }
+
+  const std::vector<TokenId>& plain(size_t question, const Setting& setting) {
+    const auto [known, added] = plain_.try_emplace({question, setting});
+    if (added) {
+      InferConfig infer;
+      infer.drafter = DrafterKind::None;
+      infer.sampling.temperature = setting.temperature;
+      known->second = answer_to(question, make_method(infer, {}), setting).tokens;
+    }
+    return known->second;
+  }
+
+ private:
+  /// Texts to look up: what plain decoding said to a few of the questions.
+  const fs::path& store_file() {
+    if (!folder_) {
+      TextStoreWriter writer;
+      for (size_t question = 0; question < 4; ++question)
+        writer.add(plain(question, {.max_new_tokens = 32}));
+      folder_.emplace();
+      store_ = *folder_ / "store";
+      writer.write(store_, {session_.tokenizer->fingerprint(), "", "training"});
+    }
+    return store_;
+  }
+
+  RunConfig config_;
+  Session session_;
+  BackboneTarget target_;
+  std::vector<Prompt> questions_;
+  LoadedDrafting drafting_;
+  std::map<std::pair<size_t, Setting>, std::vector<TokenId>> plain_;
+  std::optional<fixtures::TempFolder> folder_;
+  fs::path store_;
+};
+
+Bed& bed(const std::string& dtype) {
+  static std::map<std::string, std::unique_ptr<Bed>> beds;
+  std::unique_ptr<Bed>& found = beds[dtype];
+  if (!found) found = std::make_unique<Bed>(dtype);
+  return *found;
+}
+
+class SameText : public testing::TestWithParam<DrafterKind> {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kModel)) GTEST_SKIP() << "no " << kModel << "; tools/get_demo_model.sh gets it";
+  }
+
+  void expect_plain(const std::string& dtype, size_t num_questions, const Setting& setting) {
+    Bed& on = bed(dtype);
+    const std::optional<Method> method = on.method(GetParam(), setting.temperature);
+    if (!method)
+      GTEST_SKIP() << enum_name(GetParam()) << " needs a model, or heads and a tree in " << kRun
+                   << "; tools/demo.sh makes the latter";
+    int64_t accepted = 0;
+    for (size_t i = 0; i < std::min(num_questions, on.num_questions()); ++i) {
+      const Answer answer = on.answer_to(i, *method, setting);
+      EXPECT_EQ(answer.tokens, on.plain(i, setting)) << "question " << i;
+      accepted += answer.stats.accepted;
+    }
+    if (GetParam() != DrafterKind::None) {
+      EXPECT_GT(accepted, 0) << "it was never right: nothing was tested";
+    }
+  }
+};
+
+std::vector<DrafterKind> all_drafters() {
+  std::vector<DrafterKind> out;
+  for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(kind);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SameText, testing::ValuesIn(all_drafters()),
+                         [](const auto& each) { return enum_name(each.param); });
+
+TEST_P(SameText, GreedyInTheDefaultDtype) { expect_plain("auto", 40, {}); }
+
+TEST_P(SameText, GreedyInFloat32) { expect_plain("float32", 4, {.max_new_tokens = 48}); }
+
+TEST_P(SameText, SampledForFiveSeeds) {
+  for (uint64_t seed = 1; seed <= 5; ++seed)
+    expect_plain("auto", 4, {.temperature = 0.7, .seed = seed, .max_new_tokens = 64});
+}
+
+}  // namespace
+}  // namespace medusa
