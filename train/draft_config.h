@@ -10,7 +10,7 @@ namespace medusa {
 struct DraftTrainConfig {
   int64_t layers = 2;
   int64_t epochs = 1;
-  int64_t batch_tokens = 2048;
+  int64_t batch_tokens = 512;
   double learning_rate = 1e-3;  // peak
   int64_t warmup_steps = 10;
   double weight_decay = 0;
