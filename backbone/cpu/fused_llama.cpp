@@ -128,8 +128,7 @@ at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache,
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
 
-void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> layers,
-                                int thread) {
+void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread) {
   const KernelRegion region(kernels_);
   const Range rows = share(num_rows_, thread);
   embed(plan, rows);

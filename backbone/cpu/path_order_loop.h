@@ -67,7 +67,7 @@ inline void gather_path(const AttentionLayer& layer, const AttentionRow& row, in
     }
     const __m512i both = _mm512_loadu_si512(cached + from / 2 * 2 * d + dim * 2);
     return from % 2 != 0 ? _mm512_srli_epi32(both, 16)
-                       : _mm512_and_si512(both, _mm512_set1_epi32(0xFFFF));
+                         : _mm512_and_si512(both, _mm512_set1_epi32(0xFFFF));
   };
   for (int64_t at = begin; at < block_end(row.length); at += 2)
     for (int64_t dim = 0; dim < d; dim += kLanes, out += 2 * kLanes)

@@ -76,10 +76,11 @@ TEST(HfExport, FactorsThatConfigJsonHasNoWordsForAreTheUsersError) {
   ModelConfig config = tiny_config();
   config.rope_factors.assign(16, 1.0);
   config.rope_factors[3] = 2;
-  EXPECT_EQ(fixtures::error_text(
-                [&] { write_hf_model(folder.path(), tiny_weights(4, config), "some.gguf"); }),
-            "some.gguf: its rotary embedding is stretched by a tensor of factors, expected one that "
-            "config.json can describe; use the Hugging Face folder of this model");
+  EXPECT_EQ(
+      fixtures::error_text(
+          [&] { write_hf_model(folder.path(), tiny_weights(4, config), "some.gguf"); }),
+      "some.gguf: its rotary embedding is stretched by a tensor of factors, expected one that "
+      "config.json can describe; use the Hugging Face folder of this model");
 }
 
 }  // namespace

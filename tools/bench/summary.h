@@ -46,8 +46,8 @@ struct BenchRow {
 /// @param seed  of the bootstrap.
 std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t seed);
 
-/// The samples of earlier runs that still count beside those of a complete new one: all but those of methods
-/// that the new run measured again, and the yardstick's as long as somebody needs it.
+/// The samples of earlier runs that still count beside those of a complete new one: all but those
+/// of methods that the new run measured again, and the yardstick's as long as somebody needs it.
 std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
                                           std::span<const BenchSample> newer);
 
