@@ -18,8 +18,8 @@ namespace medusa {
 
 class FusedLlama;
 
-/// A frozen backbone. In bfloat16 on a CPU, and in every dtype that claims it, a row's results are
-/// the same bits whatever rows run beside it and however its path is scattered over a tree.
+/// A frozen backbone. Where rows_are_independent(), a row's results are the same bits whatever rows
+/// run beside it and however its path is scattered over a tree.
 ///
 /// Thread safety: none (scratch buffers).
 class Llama {
@@ -35,8 +35,8 @@ class Llama {
   /// Whether passes run on our own kernels and their team of threads (cpu/thread_team.h).
   bool runs_fused() const { return fused_ != nullptr; }
 
-  /// Whether rows keep their bits whatever runs beside them; float32 products do not promise it.
-  bool rows_are_independent() const { return device().is_cpu() && dtype() == at::kBFloat16; }
+  /// Whether rows keep their bits whatever runs beside them; LibTorch's products do not promise it.
+  bool rows_are_independent() const { return runs_fused(); }
 
   /// A cache in the layout that forward() reads.
   KvCache make_cache(int32_t num_slots, int64_t capacity) const;

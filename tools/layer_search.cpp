@@ -106,7 +106,7 @@ class Search {
   Search(Llama& llama, AgreementMeter& meter)
       : meter_(meter),
         num_layers_(llama.config().num_layers),
-        pass_cost_(time_rows(llama)),
+        pass_cost_(relative_cost(time_rows(llama))),
         progress_("search layers", "sets", num_layers_ + (num_layers_ - 2) * kTriedSigned) {
     const std::vector<int32_t> all = without({}, num_layers_);
     const double whole = time_row(llama, all);

@@ -66,6 +66,12 @@ std::vector<double> time_rows(Llama& llama) {
   return interpolate_ms(times);
 }
 
+StepCost relative_cost(std::span<const double> rows_ms) {
+  StepCost cost;
+  for (const double ms : rows_ms) cost.relative.push_back(ms / rows_ms.front());
+  return cost;
+}
+
 StepCost measured_step_cost(const RunConfig& config, const Session& session) {
   std::vector<double> rows_ms;
   if (std::filesystem::exists(config.tree_file())) {
@@ -74,9 +80,7 @@ StepCost measured_step_cost(const RunConfig& config, const Session& session) {
       rows_ms = tree.calibration->rows_ms;
   }
   if (rows_ms.empty()) rows_ms = time_rows(*session.llama);
-  StepCost cost;
-  for (const double ms : rows_ms) cost.relative.push_back(ms / rows_ms.front());
-  return cost;
+  return relative_cost(rows_ms);
 }
 
 }  // namespace medusa

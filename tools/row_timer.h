@@ -2,6 +2,7 @@
 // proposals against.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "infer/step_cost.h"
@@ -14,6 +15,9 @@ namespace medusa {
 /// and joined by straight lines.
 /// @returns  [32] milliseconds, entry N - 1.
 std::vector<double> time_rows(Llama& llama);
+
+/// @param rows_ms  entry N - 1: a step of N rows; at least one.
+StepCost relative_cost(std::span<const double> rows_ms);
 
 /// The curve that the run's tree file holds, if it was measured on this machine with these threads
 /// and this dtype; else it is timed now.

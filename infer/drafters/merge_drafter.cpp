@@ -77,10 +77,7 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
 
 void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& /*output*/,
                            const Acceptance& accepted) {
-  std::vector<TokenId> emitted;
-  for (const int32_t node : accepted.path)
-    emitted.push_back(tree.tokens[static_cast<size_t>(node)]);
-  emitted.push_back(accepted.next);
+  const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
   for (Member& member : members_)
     for (const TokenId token : emitted) member.record.follow(token);
   pace_.count(static_cast<double>(emitted.size()), cost_(tree.size()));
