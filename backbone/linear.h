@@ -14,8 +14,8 @@ class TileLinear;
 /// y = x · weightᵀ, always float32: the residual stream and the logits want it, and the few rows of
 /// a decoding step make its price small.
 ///
-/// In bfloat16 on a CPU that our kernels run on, a row's result is the same bits whatever rows stand
-/// beside it; LibTorch's product of one row now and then rounds differently on some CPUs.
+/// In bfloat16 on a CPU that our kernels run on, a row's result is the same bits whatever rows
+/// stand beside it; LibTorch's product of one row now and then rounds differently on some CPUs.
 ///
 /// Thread safety: const calls may run at the same time. Copies share the packed weight.
 class Linear {

@@ -6,12 +6,13 @@
 
 #include "tools/report/axis.h"
 #include "tools/report/html.h"
+#include "tools/report/style.h"
 #include "tools/report/svg.h"
 
 namespace medusa {
 namespace {
 
-std::string fill_class(int colour) { return fmt::format("bar c{}", colour % 8); }
+std::string fill_class(int colour) { return fmt::format("bar c{}", colour % kNumColours); }
 
 /// The parts' names and values in one line, with equal gaps: narrow parts have no room for theirs.
 void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double baseline) {
@@ -28,8 +29,8 @@ void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double bas
   for (size_t i = 0; i < texts.size(); ++i) {
     const bool last = i > 0 && i + 1 == texts.size();
     svg.text(last ? width : x, baseline,
-             fmt::format("part c{}{}", bar.parts[i].colour % 8, last ? " end" : ""), texts[i],
-             font_size);
+             fmt::format("part c{}{}", bar.parts[i].colour % kNumColours, last ? " end" : ""),
+             texts[i], font_size);
     x += kBold * text_width(texts[i], font_size) + gap;
   }
 }
@@ -107,7 +108,8 @@ std::string draw_stacked_bars(const StackedBars& chart, double width) {
 std::string colour_legend(const std::vector<std::pair<std::string, int>>& entries) {
   std::string html = "<p class=\"legend\">";
   for (const auto& [name, colour] : entries)
-    html += fmt::format("<span><i class=\"key c{}\"></i>{}</span> ", colour % 8, escape_html(name));
+    html += fmt::format("<span><i class=\"key c{}\"></i>{}</span> ", colour % kNumColours,
+                        escape_html(name));
   return html + "</p>\n";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tools/report/axis.h"
+#include "tools/report/style.h"
 #include "tools/report/svg.h"
 
 namespace medusa {
@@ -42,7 +43,7 @@ std::string tip_of(const IntervalChart::Mark& mark) {
 }
 
 void draw_mark(Svg& svg, const IntervalChart::Mark& mark, const Scale& x, double y) {
-  const std::string colour = fmt::format("c{}", mark.colour % 8);
+  const std::string colour = fmt::format("c{}", mark.colour % kNumColours);
   if (mark.interval)
     svg.polyline({{x(mark.interval->first), y}, {x(mark.interval->second), y}}, "curve " + colour);
   svg.circle(x(mark.value), y, 4, "bar " + colour, tip_of(mark));

@@ -7,12 +7,14 @@ std::string_view style_sheet() {
   --page: #f4f4f1; --card: #ffffff; --ink: #1c1d20; --soft: #5c6067; --rule: #e2e2dd; --grid: #ebebe7;
   --shade: #0b5c9e; --on-shade: #ffffff;
   --c0: #0072b2; --c1: #d55e00; --c2: #00866a; --c3: #b4558f; --c4: #b07a00; --c5: #3a9bd6; --c6: #6a4c93; --c7: #6b6f76;
+  --c8: #8c2d04; --c9: #5b7f00; --c10: #007c91; --c11: #2f2f2f;
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
     --page: #121316; --card: #1b1d21; --ink: #e9e9ec; --soft: #a0a4ac; --rule: #33363c; --grid: #2a2d32;
     --shade: #6cb8ee; --on-shade: #10161c;
     --c0: #5ab4ec; --c1: #ff8b4d; --c2: #2fc79c; --c3: #e79ac9; --c4: #f0b73a; --c5: #a5d8ff; --c6: #b9a0e6; --c7: #a9adb5;
+    --c8: #ff9d80; --c9: #b8de5a; --c10: #63d8ec; --c11: #e8e8e8;
   }
 }
 * { box-sizing: border-box; }
@@ -58,6 +60,7 @@ pre { margin: 0; padding: 12px 14px; background: var(--page); border-radius: 8px
 .key { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; background: currentColor; }
 .c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
 .c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--c6); } .c7 { color: var(--c7); }
+.c8 { color: var(--c8); } .c9 { color: var(--c9); } .c10 { color: var(--c10); } .c11 { color: var(--c11); }
 svg text { font-family: inherit; font-size: 12px; fill: var(--ink); }
 svg .tick { fill: var(--soft); }
 svg .label { fill: var(--soft); font-size: 12.5px; }

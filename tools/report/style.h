@@ -5,8 +5,11 @@
 
 namespace medusa {
 
+inline constexpr int kNumColours = 12;
+
 /// Light and dark by the reader's setting; on paper always light. Colours c0 to c7 are told apart
-/// by colour-blind readers too (after Okabe and Ito), lighter on the dark page.
+/// by colour-blind readers too (after Okabe and Ito), lighter on the dark page; c8 to c11 are for
+/// pages with many methods, whose rows are named as well.
 std::string_view style_sheet();
 
 }  // namespace medusa

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tools/report/axis.h"
+#include "tools/report/style.h"
 #include "tools/report/svg.h"
 
 namespace medusa {
@@ -86,7 +87,9 @@ void draw_axes(Svg& svg, const Plot& plot, const Frame& frame, const AxisTicks& 
   svg.vertical_text(12, (frame.top + frame.bottom) / 2, "label", plot.y_label);
 }
 
-std::string colour_class(const PlotSeries& series) { return fmt::format("c{}", series.colour % 8); }
+std::string colour_class(const PlotSeries& series) {
+  return fmt::format("c{}", series.colour % kNumColours);
+}
 
 void draw_series(Svg& svg, const PlotSeries& series, const Frame& frame) {
   std::vector<std::pair<double, double>> pixels;
