@@ -11,9 +11,9 @@
 #include "backbone/llama.h"
 #include "backbone/safetensors.h"
 #include "base/file.h"
-#include "tests/backbone/gguf_builder.h"
 #include "tests/backbone/seeded_fill.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/gguf_builder.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
@@ -59,7 +59,7 @@ void expect_golden(const json& entry, const at::Tensor& logits) {
 }
 
 TEST(Architecture, EveryOneAgreesWithTransformers) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const json golden = read_golden();
   const auto tokens = golden.at("tokens").get<std::vector<TokenId>>();
   std::set<std::string_view> seen;
@@ -89,7 +89,7 @@ at::Tensor turn_neighbours(const at::Tensor& rows, int64_t head_size) {
 fs::path write_gguf(const fs::path& path, const ModelConfig& config) {
   const Architecture& architecture = *find_architecture(config.architecture);
   const std::string prefix = config.architecture + ".";
-  GgufBuilder builder;
+  fixtures::GgufBuilder builder;
   builder.set("general.architecture", config.architecture.c_str());
   const auto set = [&](const char* key, int64_t value) {
     builder.set(prefix + key, static_cast<uint32_t>(value));
@@ -127,19 +127,19 @@ fs::path write_gguf(const fs::path& path, const ModelConfig& config) {
     for (const auto& [from, to] : names)
       if (const size_t at = name.find(from); at != std::string::npos)
         name.replace(at, std::string(from).size(), to);
-    builder.tensors[name] = {
-        GgmlType::F32, {tensor.sizes().rbegin(), tensor.sizes().rend()}, bytes_of(tensor)};
+    builder.tensor(name, {tensor.sizes().rbegin(), tensor.sizes().rend()}, GgmlType::F32,
+                   bytes_of(tensor));
   }
   if (!config.rope_factors.empty()) {
     const at::Tensor factors = at::tensor(config.rope_factors, at::kFloat);
-    builder.tensors[kGgufRopeFactors] = {GgmlType::F32, {factors.numel()}, bytes_of(factors)};
+    builder.tensor(kGgufRopeFactors, {factors.numel()}, GgmlType::F32, bytes_of(factors));
   }
   builder.write(path);
   return path;
 }
 
 TEST(Architecture, GgufFilesGiveTheSameLogits) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const json golden = read_golden();
   const auto tokens = golden.at("tokens").get<std::vector<TokenId>>();
   for (const auto& [name, entry] : golden.items()) {

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "tests/backbone/temporary_folder.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
@@ -36,7 +36,7 @@ void expect_same(const Weights& a, const Weights& b) {
 TEST(HfExport, WhatIsWrittenIsReadBackTheSame) {
   for (const bool tied : {true, false})
     for (const char* architecture : {"llama", "qwen2"}) {
-      const TemporaryFolder folder;
+      const fixtures::TempFolder folder;
       ModelConfig config = tiny_config();
       config.architecture = architecture;
       config.qkv_bias = std::string(architecture) == "qwen2";
@@ -53,7 +53,7 @@ TEST(HfExport, WhatIsWrittenIsReadBackTheSame) {
 }
 
 TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
-  const TemporaryFolder source, folder;
+  const fixtures::TempFolder source, folder;
   const Weights weights = tiny_weights(4);
   write_hf_model(source.path(), weights, "some.gguf");
   auto config = nlohmann::json::parse(read_file(source.path() / "config.json"));
@@ -72,7 +72,7 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
 }
 
 TEST(HfExport, FactorsThatConfigJsonHasNoWordsForAreTheUsersError) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   ModelConfig config = tiny_config();
   config.rope_factors.assign(16, 1.0);
   config.rope_factors[3] = 2;

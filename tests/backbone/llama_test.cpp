@@ -29,12 +29,6 @@ std::vector<TokenId> greedy(Llama& llama, std::vector<TokenId> text, size_t coun
   return {text.begin() + static_cast<std::ptrdiff_t>(prompt), text.end()};
 }
 
-std::vector<TokenId> some_tokens(size_t count) {
-  std::vector<TokenId> tokens;
-  for (size_t i = 0; i < count; ++i) tokens.push_back(static_cast<TokenId>((i * i * 7 + 3) % 130));
-  return tokens;
-}
-
 TEST(Llama, TheTinyRealModelTellsItsStory) {
   if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
   const std::filesystem::path file = kStories.string() + ".gguf";
@@ -53,7 +47,7 @@ TEST(Llama, TheTinyRealModelTellsItsStory) {
 
 TEST(Llama, APromptInChunksEqualsOnePass) {
   // 300 tokens are three chunks. In bfloat16 a row's bits do not depend on the rows beside it.
-  const std::vector<TokenId> tokens = some_tokens(300);
+  const std::vector<TokenId> tokens = random_tokens(1, 300);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
     for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
       Llama llama(tiny_weights(1, tiny_config(), dtype), kernels);
@@ -72,7 +66,7 @@ TEST(Llama, APromptInChunksEqualsOnePass) {
 }
 
 TEST(Llama, SomeOfItsLayersAreTheModelThatHasOnlyThese) {
-  const std::vector<TokenId> tokens = some_tokens(50);
+  const std::vector<TokenId> tokens = random_tokens(1, 50);
   ModelConfig config = tiny_config();
   config.num_layers = 4;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
@@ -93,7 +87,7 @@ TEST(Llama, SomeOfItsLayersAreTheModelThatHasOnlyThese) {
 }
 
 TEST(Llama, Bfloat16IsFloat32WithinRounding) {
-  const std::vector<TokenId> tokens = some_tokens(50);
+  const std::vector<TokenId> tokens = random_tokens(1, 50);
   const Weights rounded = tiny_weights(1, tiny_config(), at::kBFloat16);
   Weights exact = rounded;  // the same numbers in float32
   exact.embedding = exact.lm_head = rounded.embedding.to(at::kFloat);
@@ -124,8 +118,8 @@ TEST(Llama, TokensAndPositionsBeyondTheModelAreABug) {
     const Segment segment{slot, tokens, {}};
     llama.forward({&segment, 1}, cache);
   };
-  EXPECT_NO_THROW(run(some_tokens(40)));
-  EXPECT_THROW(run(some_tokens(41)), std::logic_error);
+  EXPECT_NO_THROW(run(random_tokens(1, 40)));
+  EXPECT_THROW(run(random_tokens(1, 41)), std::logic_error);
   EXPECT_THROW(run({130}), std::logic_error);
   EXPECT_THROW(run({-1}), std::logic_error);
 }

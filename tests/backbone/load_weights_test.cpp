@@ -9,8 +9,9 @@
 #include "backbone/weights.h"
 #include "base/file.h"
 #include "base/safetensors_file.h"
-#include "tests/backbone/gguf_builder.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/gguf_builder.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
@@ -29,8 +30,8 @@ class LoadWeightsTest : public testing::Test {
   }
 
   /// Copies the GGUF file with a change; returns where it is.
-  fs::path changed_gguf(const std::function<void(GgufBuilder&)>& change) const {
-    GgufBuilder builder{GgufFile(kGguf)};
+  fs::path changed_gguf(const std::function<void(fixtures::GgufBuilder&)>& change) const {
+    fixtures::GgufBuilder builder{GgufFile(kGguf)};
     change(builder);
     builder.write(folder_.path() / "a.gguf");
     return folder_.path() / "a.gguf";
@@ -60,12 +61,12 @@ class LoadWeightsTest : public testing::Test {
   }
 
   std::string error(const fs::path& model) const {
-    return user_error(folder_, [&] { load(model); });
+    return fixtures::error_text(folder_, [&] { load(model); });
   }
 
   const fs::path kGguf = fs::path(MEDUSA_SHARED_DATA) / "models" / "stories260K.gguf";
   const fs::path kFolder = fs::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
-  TemporaryFolder folder_;
+  fixtures::TempFolder folder_;
 };
 
 /// Every tensor by a readable name.
@@ -138,9 +139,10 @@ TEST_F(LoadWeightsTest, TiedOutputIsTheEmbeddingItself) {
   const Weights tied = load(kGguf);
   EXPECT_TRUE(tied.lm_head.is_same(tied.embedding));
 
-  const Weights own = load(changed_gguf([](GgufBuilder& builder) {
-    builder.tensors["output.weight"] = builder.tensors["token_embd.weight"];
-    builder.tensors["output.weight"].bytes[2] ^= 1;
+  const Weights own = load(changed_gguf([](fixtures::GgufBuilder& builder) {
+    auto output = builder.tensor("token_embd.weight");
+    output.bytes[2] ^= 1;
+    builder.tensor("output.weight", output.dims, output.type, output.bytes);
   }));
   EXPECT_FALSE(own.config.tied_output);
   EXPECT_FALSE(at::equal(own.lm_head, own.embedding));
@@ -152,7 +154,7 @@ TEST_F(LoadWeightsTest, FingerprintFollowsTheContentNotTheName) {
   fs::copy_file(kGguf, folder_.path() / "other.gguf");
   EXPECT_EQ(load(folder_.path() / "other.gguf").fingerprint, original);
   const fs::path changed = changed_gguf(
-      [](GgufBuilder& builder) { builder.tensors["blk.0.attn_q.weight"].bytes[0] ^= 1; });
+      [](fixtures::GgufBuilder& builder) { builder.tensor("blk.0.attn_q.weight").bytes[0] ^= 1; });
   EXPECT_NE(load(changed).fingerprint, original);
 
   const std::string plain = load(changed_folder([](Entries&, json&) {})).fingerprint;
@@ -203,7 +205,7 @@ TEST_F(LoadWeightsTest, ReadsAModelInSeveralFiles) {
 TEST_F(LoadWeightsTest, RejectsATensorThatIsMissing) {
   const std::string remedy = "; copy or download the model again, or use another";
   EXPECT_EQ(
-      error(changed_gguf([](GgufBuilder& b) { b.tensors.erase("blk.2.ffn_up.weight"); })),
+      error(changed_gguf([](fixtures::GgufBuilder& b) { b.drop("blk.2.ffn_up.weight"); })),
       "<>/a.gguf: has no tensor 'blk.2.ffn_up.weight', expected one of shape [172, 64]" + remedy);
   EXPECT_EQ(error(changed_folder([](Entries& e, json&) { e.erase("model.norm.weight"); })),
             "<>: has no tensor 'model.norm.weight', expected one of shape [64]" + remedy);
@@ -213,8 +215,8 @@ TEST_F(LoadWeightsTest, RejectsATensorThatIsMissing) {
 }
 
 TEST_F(LoadWeightsTest, RejectsATensorThatIsLeftOver) {
-  EXPECT_EQ(error(changed_gguf([](GgufBuilder& b) {
-              b.tensors["blk.0.attn_q.bias"] = {GgmlType::F32, {64}, std::string(256, '\0')};
+  EXPECT_EQ(error(changed_gguf([](fixtures::GgufBuilder& b) {
+              b.tensor("blk.0.attn_q.bias", {64}, GgmlType::F32, std::string(256, '\0'));
             })),
             "<>/a.gguf: has a tensor 'blk.0.attn_q.bias' of shape [64], which no part of a llama "
             "model uses; use weights and settings of the same model");
@@ -225,8 +227,8 @@ TEST_F(LoadWeightsTest, RejectsATensorThatIsLeftOver) {
 }
 
 TEST_F(LoadWeightsTest, RejectsAnotherShapeAndShowsBoth) {
-  EXPECT_EQ(error(changed_gguf([](GgufBuilder& b) {
-              b.tensors["blk.1.attn_k.weight"].dims = {32, 64};
+  EXPECT_EQ(error(changed_gguf([](fixtures::GgufBuilder& b) {
+              b.tensor("blk.1.attn_k.weight").dims = {32, 64};
             })),
             "<>/a.gguf: tensor 'blk.1.attn_k.weight' has shape [64, 32], expected [32, 64] by the "
             "model's settings; use weights and settings of the same model");
@@ -237,9 +239,8 @@ TEST_F(LoadWeightsTest, RejectsAnotherShapeAndShowsBoth) {
 }
 
 TEST_F(LoadWeightsTest, RejectsNumbersItCannotRead) {
-  EXPECT_EQ(error(changed_gguf([](GgufBuilder& b) {
-              auto& tensor = b.tensors["blk.0.ffn_norm.weight"];
-              tensor.type = GgmlType::I32;
+  EXPECT_EQ(error(changed_gguf([](fixtures::GgufBuilder& b) {
+              b.tensor("blk.0.ffn_norm.weight").type = GgmlType::I32;
             })),
             "<>/a.gguf: tensor 'blk.0.ffn_norm.weight' is I32, expected F32, F16, BF16, Q4_0, "
             "Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL or IQ4_XS; use a file with one of these "

@@ -6,8 +6,9 @@
 
 #include "base/file.h"
 #include "base/gguf_file.h"
-#include "tests/backbone/gguf_builder.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/gguf_builder.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
@@ -39,18 +40,19 @@ class ModelConfigTest : public testing::Test {
   std::string error_with(const char* key, const json& value) const {
     json config = kConfig;
     config[key] = value;
-    return user_error(folder_, [&] { read(config); });
+    return fixtures::error_text(folder_, [&] { read(config); });
   }
-  std::string error(const GgufBuilder& builder) const {
+  std::string error(const fixtures::GgufBuilder& builder) const {
     builder.write(folder_.path() / "a.gguf");
-    return user_error(folder_, [&] { read_gguf_config(GgufFile(folder_.path() / "a.gguf")); });
+    return fixtures::error_text(folder_,
+                                [&] { read_gguf_config(GgufFile(folder_.path() / "a.gguf")); });
   }
 
-  TemporaryFolder folder_;
+  fixtures::TempFolder folder_;
 };
 
-GgufBuilder tiny_gguf() {
-  GgufBuilder builder;
+fixtures::GgufBuilder tiny_gguf() {
+  fixtures::GgufBuilder builder;
   builder.set("general.architecture", "llama");
   builder.set("llama.block_count", 2u);
   builder.set("llama.embedding_length", 48u);
@@ -60,7 +62,7 @@ GgufBuilder tiny_gguf() {
   builder.set("llama.feed_forward_length", 96u);
   builder.set("llama.context_length", 256u);
   builder.set("tokenizer.ggml.eos_token_id", 2u);
-  builder.tensors["token_embd.weight"] = {GgmlType::F32, {48, 100}, std::string(48 * 100 * 4, 0)};
+  builder.tensor("token_embd.weight", {48, 100}, GgmlType::F32, std::string(48 * 100 * 4, 0));
   return builder;
 }
 
@@ -108,10 +110,10 @@ TEST_F(ModelConfigTest, AddsTheEndTokensOfGenerationConfig) {
 }
 
 TEST_F(ModelConfigTest, RejectsConfigJsonThatIsMissingOrBroken) {
-  EXPECT_EQ(user_error(folder_, [&] { read_hf_config(folder_.path()); }),
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { read_hf_config(folder_.path()); }),
             "<>/config.json: no such file; check the path");
   write_file(folder_.path() / "config.json", "{\"hidden");
-  EXPECT_EQ(user_error(folder_, [&] { read_hf_config(folder_.path()); }),
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { read_hf_config(folder_.path()); }),
             "<>/config.json: is not a JSON object; copy or download the file again");
 }
 
@@ -175,7 +177,7 @@ TEST_F(ModelConfigTest, RefusesASlidingWindowThatWouldSlide) {
           "<>/config.json: 'sliding_window' is 128, expected none: medusa attends to all "
           "tokens") +
       kHfRemedy;
-  EXPECT_EQ(user_error(folder_, [&] { read(mistral); }), refusal);
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { read(mistral); }), refusal);
   mistral["sliding_window"] = 256;
   EXPECT_EQ(read(mistral).architecture, "mistral");
   mistral["sliding_window"] = nullptr;
@@ -187,27 +189,27 @@ TEST_F(ModelConfigTest, RefusesASlidingWindowThatWouldSlide) {
   qwen["sliding_window"] = 128;  // written, but not used
   EXPECT_TRUE(read(qwen).qkv_bias);
   qwen["use_sliding_window"] = true;
-  EXPECT_EQ(user_error(folder_, [&] { read(qwen); }), refusal);
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { read(qwen); }), refusal);
 }
 
 TEST_F(ModelConfigTest, ReadsTheStretchingOfAGguf) {
-  const auto factors = [&](const GgufBuilder& builder) {
+  const auto factors = [&](const fixtures::GgufBuilder& builder) {
     builder.write(folder_.path() / "a.gguf");
     return read_gguf_config(GgufFile(folder_.path() / "a.gguf")).rope_factors;
   };
   EXPECT_TRUE(factors(tiny_gguf()).empty());
-  GgufBuilder linear = tiny_gguf();
+  fixtures::GgufBuilder linear = tiny_gguf();
   linear.set("llama.rope.scaling.type", "linear");
   linear.set("llama.rope.scaling.factor", 4.0f);
   EXPECT_EQ(factors(linear), std::vector<double>(4, 4.0));
-  GgufBuilder tensor = tiny_gguf();
-  tensor.tensors[kGgufRopeFactors] = {GgmlType::F32, {3}, std::string(12, 0)};
+  fixtures::GgufBuilder tensor = tiny_gguf();
+  tensor.tensor(kGgufRopeFactors, {3}, GgmlType::F32, std::string(12, 0));
   const std::string where = "<>/a.gguf: ", remedy = "; use another model";
   EXPECT_EQ(error(tensor), where +
                                "tensor 'rope_freqs.weight' is not 4 numbers of type F32, expected "
                                "a factor for each pair" +
                                remedy);
-  tensor.tensors[kGgufRopeFactors] = {GgmlType::F32, {4}, std::string(16, 0)};
+  tensor.drop(kGgufRopeFactors).tensor(kGgufRopeFactors, {4}, GgmlType::F32, std::string(16, 0));
   EXPECT_EQ(error(tensor),
             where + "a factor of the rotary embedding is 0, expected a positive number" + remedy);
 }
@@ -231,7 +233,7 @@ TEST_F(ModelConfigTest, ReadsGgufMetadata) {
 
 TEST_F(ModelConfigTest, RejectsGgufMetadataThatIsNotRun) {
   const std::string where = "<>/a.gguf: ", remedy = "; use another model";
-  GgufBuilder builder = tiny_gguf();
+  fixtures::GgufBuilder builder = tiny_gguf();
   builder.set("general.architecture", "mistral");
   EXPECT_EQ(error(builder),
             where + "'general.architecture' is 'mistral', expected llama or qwen2" + remedy);
@@ -266,8 +268,8 @@ TEST_F(ModelConfigTest, RejectsGgufMetadataThatIsNotRun) {
 }
 
 TEST_F(ModelConfigTest, NamesTheMissingGgufKey) {
-  GgufBuilder builder = tiny_gguf();
-  builder.entries.erase("llama.block_count");
+  fixtures::GgufBuilder builder = tiny_gguf();
+  builder.drop("llama.block_count");
   const std::string text = error(builder);
   EXPECT_TRUE(text.starts_with("<>/a.gguf: ")) << text;
   EXPECT_NE(text.find("'llama.block_count'"), std::string::npos) << text;

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "backbone/tensor_check.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
 
 TEST(Safetensors, WrittenTensorsReadBackEqual) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const auto path = folder.path() / "a.safetensors";
   const std::map<std::string, at::Tensor> tensors{
       {"float", at::arange(6, at::kFloat).view({2, 3}).t()},  // not contiguous
@@ -31,30 +32,30 @@ TEST(Safetensors, WrittenTensorsReadBackEqual) {
 }
 
 TEST(Safetensors, ConvertsBetweenFloatingTypesOnly) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const auto path = folder.path() / "a.safetensors";
   write_tensors(path, {{"x", at::full({2}, 1.00390625f)}, {"ids", at::arange(2, at::kLong)}}, {});
   const SafetensorsFile file(path);
   const at::Tensor half = read_tensor(file, "x", at::kBFloat16);
   EXPECT_EQ(half.scalar_type(), at::kBFloat16);
   EXPECT_EQ(half[0].item<float>(), 1.0f);  // a tie, rounded to even
-  EXPECT_EQ(user_error(folder, [&] { read_tensor(file, "ids", at::kFloat); }),
+  EXPECT_EQ(fixtures::error_text(folder, [&] { read_tensor(file, "ids", at::kFloat); }),
             "<>/a.safetensors: tensor 'ids' is I64, expected F32; choose the file that was written "
             "for this");
 }
 
 TEST(Safetensors, NamesWhatIsMissingOrOfAnotherShape) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const auto path = folder.path() / "a.safetensors";
   write_tensors(path, {{"x", at::zeros({2, 3})}}, {});
   const SafetensorsFile file(path);
-  EXPECT_EQ(user_error(folder, [&] { read_tensor(file, "y", at::kFloat); }),
+  EXPECT_EQ(fixtures::error_text(folder, [&] { read_tensor(file, "y", at::kFloat); }),
             "<>/a.safetensors: has no tensor 'y', expected it among the 1 there; choose the file "
             "that was written for this");
-  EXPECT_EQ(user_error(folder,
-                       [&] {
-                         read_tensor(file, "x", at::kFloat, {3, 2});
-                       }),
+  EXPECT_EQ(fixtures::error_text(folder,
+                                 [&] {
+                                   read_tensor(file, "x", at::kFloat, {3, 2});
+                                 }),
             "<>/a.safetensors: tensor 'x' has shape [2, 3], expected [3, 2]; choose the file that "
             "was written for this");
 }

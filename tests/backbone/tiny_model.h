@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "backbone/weights.h"
+#include "base/random.h"
 
 namespace medusa {
 
@@ -28,6 +30,14 @@ inline ModelConfig tiny_config() {
   config.tied_output = true;
   config.eos = {0};
   return config;
+}
+
+/// A text of the tiny vocabulary.
+inline std::vector<TokenId> random_tokens(uint64_t seed, int64_t count) {
+  std::vector<TokenId> tokens;
+  for (int64_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<TokenId>(Random(seed).bits(RandomUse::Init, i) % 130));
+  return tokens;
 }
 
 /// Normally distributed weights, scaled so that activations keep their size from layer to layer;

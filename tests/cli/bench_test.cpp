@@ -13,17 +13,8 @@ using nlohmann::json;
 constexpr const char* kBench =
     "bench --config run.yaml --questions prompts.jsonl --methods medusa ";
 
-/// A run with trained heads and a tree.
-class Bench : public testing::Test {
+class Bench : public TrainedRun {
  protected:
-  void SetUp() override {
-    MEDUSA_NEEDS_TINY_MODEL();
-    for (const char* stage : {"distill", "train", "calibrate"}) {
-      const Ran ran = place_.run(std::string(stage) + " --config run.yaml");
-      ASSERT_EQ(ran.status, 0) << ran.err;
-    }
-  }
-
   json summary(const std::string& folder = "runs/tiny") const {
     return json::parse(slurp(place_ / (folder + "/bench.json")));
   }
@@ -34,8 +25,6 @@ class Bench : public testing::Test {
     for (std::string line; std::getline(in, line);) out.push_back(json::parse(line));
     return out;
   }
-
-  Workplace place_;
 };
 
 TEST_F(Bench, MeasuresMethodsAgainstPlainDecodingAndKeepsEveryAnswer) {

@@ -8,21 +8,13 @@ namespace {
 
 using nlohmann::json;
 
-class BuildStore : public testing::Test {
+class BuildStore : public DistilledRun {
  protected:
-  void SetUp() override {
-    MEDUSA_NEEDS_TINY_MODEL();
-    const Ran ran = place_.run("distill --config run.yaml");
-    ASSERT_EQ(ran.status, 0) << ran.err;
-  }
-
   json built(const std::string& options) const {
     const Ran ran = place_.run("build-store --config run.yaml --json " + options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out);
   }
-
-  Workplace place_;
 };
 
 TEST_F(BuildStore, HoldsTheTextsThatAreTrainedOnUnlessToldOtherwise) {

@@ -84,6 +84,32 @@ class Workplace {
   fixtures::TempFolder folder_;
 };
 
+/// A run with a dataset, trained heads and a tree.
+class TrainedRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!Workplace::has_model()) GTEST_SKIP() << "no " << Workplace::model();
+    for (const char* stage : {"distill", "train", "calibrate"}) {
+      const Ran ran = place_.run(std::string(stage) + " --config run.yaml");
+      ASSERT_EQ(ran.status, 0) << ran.err;
+    }
+  }
+
+  Workplace place_;
+};
+
+/// A run with a dataset.
+class DistilledRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!Workplace::has_model()) GTEST_SKIP() << "no " << Workplace::model();
+    const Ran ran = place_.run("distill --config run.yaml");
+    ASSERT_EQ(ran.status, 0) << ran.err;
+  }
+
+  Workplace place_;
+};
+
 }  // namespace medusa::cli
 
 #define MEDUSA_NEEDS_TINY_MODEL() \

@@ -6,7 +6,8 @@
 
 #include "backbone/safetensors.h"
 #include "base/file.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 #include "tests/heads/random_heads.h"
 
 namespace medusa {
@@ -31,7 +32,7 @@ class HeadsFolder : public ::testing::Test {
     save_heads(folder_.path() / "heads", saved_, at::kFloat, manifest_);
   }
   std::string error_loading() {
-    return user_error(folder_, [&] { load_heads(folder_.path() / "heads", backbone_); });
+    return fixtures::error_text(folder_, [&] { load_heads(folder_.path() / "heads", backbone_); });
   }
   /// Replaces the tensors of the folder.
   void rewrite(const std::function<void(std::map<std::string, at::Tensor>&)>& change) {
@@ -42,7 +43,7 @@ class HeadsFolder : public ::testing::Test {
     write_tensors(folder_.path() / "heads/heads.safetensors", tensors, {{"format", "pt"}});
   }
 
-  TemporaryFolder folder_;
+  fixtures::TempFolder folder_;
   Weights backbone_ = tiny_weights(1);
   MedusaHeads saved_;
   HeadsManifest manifest_;
@@ -163,7 +164,7 @@ TEST_F(HeadsFolder, AFailedSaveLeavesTheOldHeads) {
   MedusaHeads broken = random_heads(saved_.config, backbone_);
   broken.blocks[0].bias = at::Tensor();  // cannot be saved
   EXPECT_ANY_THROW(save_heads(folder_.path() / "heads", broken, at::kFloat, manifest_));
-  EXPECT_EQ(error_loading(), "no error");
+  EXPECT_EQ(error_loading(), "(no error)");
 }
 
 }  // namespace

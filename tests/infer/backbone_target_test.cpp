@@ -51,12 +51,6 @@ TokenId random_token(uint64_t seed, int64_t position) {
   return static_cast<TokenId>(130 * Random(seed).uniform(RandomUse::Init, position));
 }
 
-std::vector<TokenId> random_text(uint64_t seed, int64_t count) {
-  std::vector<TokenId> text;
-  for (int64_t i = 0; i < count; ++i) text.push_back(random_token(seed, i));
-  return text;
-}
-
 /// A tree in which any earlier node may be the parent, the last ones more often: deep and wide.
 CandidateTree random_tree(uint64_t seed, int32_t size) {
   CandidateTree tree = root_only(random_token(seed, 1000));
@@ -97,7 +91,7 @@ TEST_P(BackboneTargets, ANodesLogitsAreThoseOfItsPathRunAlone) {
   for (const int64_t prompt : {1, 37}) {
     BackboneTarget target(llama_, 1, kRows);
     const int32_t slot = target.open();
-    target.prefill(slot, random_text(3, prompt));
+    target.prefill(slot, random_tokens(3, prompt));
     for (const int32_t size : {1, 2, 7, 16, 33, 64}) {
       const CandidateTree tree = random_tree(static_cast<uint64_t>(size), size);
       const TargetOutput together = run(target, slot, tree);
@@ -117,7 +111,7 @@ TEST_P(BackboneTargets, ANodesLogitsAreThoseOfItsPathRunAlone) {
 TEST_P(BackboneTargets, AChainsLogitsAreThoseOfItsTokensOneByOne) {
   BackboneTarget target(llama_, 2, kRows);
   const int32_t together = target.open(), stepwise = target.open();
-  for (const int32_t slot : {together, stepwise}) target.prefill(slot, random_text(3, 20));
+  for (const int32_t slot : {together, stepwise}) target.prefill(slot, random_tokens(3, 20));
   CandidateTree tree = random_tree(5, 20);
   for (int32_t i = 0; i < tree.size(); ++i) tree.parents[static_cast<size_t>(i)] = i - 1;
   const TargetOutput whole = run(target, together, tree);
@@ -132,7 +126,7 @@ TEST_P(BackboneTargets, AChainsLogitsAreThoseOfItsTokensOneByOne) {
 TEST_P(BackboneTargets, AfterCommitTheCacheIsAFreshPrefill) {
   BackboneTarget target(llama_, 2, kRows);
   const int32_t grown = target.open();
-  std::vector<TokenId> text = random_text(4, 25);
+  std::vector<TokenId> text = random_tokens(4, 25);
   target.prefill(grown, text);
   for (uint64_t step = 0; step < 8; ++step) {
     const CandidateTree tree = random_tree(100 + step, 24);
@@ -152,7 +146,7 @@ TEST_P(BackboneTargets, AfterCommitTheCacheIsAFreshPrefill) {
 }
 
 TEST_P(BackboneTargets, APromptThatBeginsLikeAnotherGivesTheSameRowsAsAlone) {
-  std::vector<TokenId> first = random_text(21, 60), second = random_text(22, 60);
+  std::vector<TokenId> first = random_tokens(21, 60), second = random_tokens(22, 60);
   std::copy(first.begin(), first.begin() + 37, second.begin());  // no multiple of 16
   BackboneTarget alone(llama_, 1, kRows), together(llama_, 3, kRows);
   const int32_t slot = alone.open();
@@ -172,7 +166,7 @@ TEST_P(BackboneTargets, APromptThatBeginsLikeAnotherGivesTheSameRowsAsAlone) {
 TEST_P(BackboneTargets, AFailedStepsRowsAreForgotten) {
   BackboneTarget target(llama_, 1, kRows);
   const int32_t slot = target.open();
-  target.prefill(slot, random_text(4, 25));
+  target.prefill(slot, random_tokens(4, 25));
   const CandidateTree tree = random_tree(7, 9);
   const at::Tensor expected = run(target, slot, tree).logits;
   run(target, slot, random_tree(8, 40));  // no commit
@@ -187,7 +181,7 @@ TEST_P(BackboneTargets, ATreesLogitsDoNotDependOnTheSequencesBesideIt) {
   for (size_t i = 0; i < sizes.size(); ++i) trees.push_back(random_tree(50 + i, sizes[i]));
   for (size_t i = 0; i < sizes.size(); ++i) {
     const int32_t slot = target.open();
-    target.prefill(slot, random_text(i, 3 + 11 * static_cast<int64_t>(i)));
+    target.prefill(slot, random_tokens(i, 3 + 11 * static_cast<int64_t>(i)));
     batch.push_back({slot, &trees[i]});
   }
   std::vector<at::Tensor> together;
@@ -235,7 +229,7 @@ TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
     const TreeShape shape = tree.shape();
     const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
     for (uint64_t seed = 0; seed < 3; ++seed) {
-      const auto prompt = random_text(seed, 1 + 20 * static_cast<int64_t>(seed));
+      const auto prompt = random_tokens(seed, 1 + 20 * static_cast<int64_t>(seed));
       EXPECT_EQ(decode_text(target, GreedyRule(), medusa, prompt, 1, &accepted),
                 decode_text(target, GreedyRule(), none(), prompt, 1))
           << tree.paths.size() << " paths, prompt " << seed;
@@ -248,7 +242,7 @@ TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
   HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
   BackboneTarget target(llama_, 1, kRows);
   const MatchRule rule({.temperature = 0.7});
-  const auto prompt = random_text(1, 12);
+  const auto prompt = random_tokens(1, 12);
   int64_t accepted = 0;
   for (const ChoiceTree& tree : some_trees()) {
     const TreeShape shape = tree.shape();
@@ -270,8 +264,8 @@ TEST_P(BackboneTargets, BatchesGiveTheTextsDecodedAlone) {
   std::vector<std::vector<TokenId>> alone;
   BackboneTarget single(llama_, 1, kRows);
   for (size_t i = 0; i < kRequests; ++i)
-    alone.push_back(
-        decode_text(single, rule, medusa, random_text(i, 1 + static_cast<int64_t>(5 * i)), 60 + i));
+    alone.push_back(decode_text(single, rule, medusa,
+                                random_tokens(i, 1 + static_cast<int64_t>(5 * i)), 60 + i));
   for (const int32_t slots : {1, 3, 8}) {
     BackboneTarget target(llama_, slots, kRows);
     std::vector<std::vector<TokenId>> texts(kRequests);
@@ -279,7 +273,7 @@ TEST_P(BackboneTargets, BatchesGiveTheTextsDecodedAlone) {
     const auto next = [&]() -> std::optional<DecodeRequest> {
       if (taken == kRequests) return std::nullopt;
       const size_t i = taken++;
-      return DecodeRequest{random_text(i, 1 + static_cast<int64_t>(5 * i)),
+      return DecodeRequest{random_tokens(i, 1 + static_cast<int64_t>(5 * i)),
                            {24, 64, {}},
                            Random(60 + i),
                            [&texts, i](const EmittedToken& token) {
@@ -296,7 +290,7 @@ TEST_P(BackboneTargets, TheContextEndsTheTextWithAFullCache) {
   // 45 rows of a cache whose memory is rounded up to 64: the text ends at 45 all the same.
   BackboneTarget target(llama_, 1, 45);
   std::vector<TokenId> text;
-  DecodeRequest request{random_text(2, 30), {100, 64, {}}, Random(1), {}};
+  DecodeRequest request{random_tokens(2, 30), {100, 64, {}}, Random(1), {}};
   request.emit = [&](const EmittedToken& token) {
     EXPECT_EQ(token.output->logits[token.row].argmax().item<int64_t>(), token.id);
     text.push_back(token.id);
@@ -311,7 +305,7 @@ TEST_P(BackboneTargets, TheContextEndsTheTextWithAFullCache) {
 TEST_P(BackboneTargets, RewindRepeatsAStepBitForBit) {
   BackboneTarget target(llama_, 1, kRows);
   const int32_t slot = target.open();
-  target.prefill(slot, random_text(4, 25));
+  target.prefill(slot, random_tokens(4, 25));
   const CandidateTree tree = random_tree(7, 9);
   const at::Tensor first = run(target, slot, tree).logits;
   target.commit(slot, path_to(tree, 8));

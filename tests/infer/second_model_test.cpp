@@ -11,13 +11,6 @@
 namespace medusa {
 namespace {
 
-std::vector<TokenId> random_text(int64_t length, uint64_t seed) {
-  std::vector<TokenId> out;
-  for (int64_t i = 0; i < length; ++i)
-    out.push_back(static_cast<TokenId>(Random(seed).bits(RandomUse::Init, i) % 130));
-  return out;
-}
-
 /// Logits after a text, by a pass of its own over all layers or some.
 at::Tensor logits_after(Llama& llama, const std::vector<TokenId>& text,
                         const std::vector<int32_t>& layers = {}) {
@@ -45,9 +38,9 @@ INSTANTIATE_TEST_SUITE_P(Types, SecondModels, testing::Values(at::kFloat, at::kB
 TEST_P(SecondModels, PredictsAsIfItReadTheTextFromTheStart) {
   Llama llama(tiny_weights(5, tiny_config(), GetParam()));
   SecondModel model(llama, 2, 200, 130);
-  std::vector<TokenId> text = random_text(40, 1);
+  std::vector<TokenId> text = random_tokens(1, 40);
   const auto other = model.open();  // rows of another sequence lie beside
-  other->begin(random_text(30, 2));
+  other->begin(random_tokens(2, 30));
   const auto sequence = model.open();
   sequence->begin(text);
   // Of each step: which nodes of the tree below become text, and the token after them.
@@ -79,14 +72,14 @@ TEST_P(SecondModels, PredictsAsIfItReadTheTextFromTheStart) {
     text.push_back(static_cast<TokenId>(50 + step));
     if (step == 3) {  // steps in which nobody asked the draft model
       sequence->keep(std::vector<int32_t>{});
-      for (const TokenId token : random_text(25, 9)) text.push_back(token);
+      for (const TokenId token : random_tokens(9, 25)) text.push_back(token);
     }
   }
 }
 
 TEST(SecondModel, HasAsManyColumnsAsTheTarget) {
   Llama llama(tiny_weights(5));
-  const std::vector<TokenId> text = random_text(5, 1);
+  const std::vector<TokenId> text = random_tokens(1, 5);
   for (const int64_t vocab : {100, 150}) {
     SecondModel model(llama, 1, 64, vocab);
     const auto sequence = model.open();
@@ -105,7 +98,7 @@ TEST(SkippingModel, DraftsWithTheLayersThatAreLeftAndLeavesTheTargetAlone) {
   config.num_layers = 4;
   Llama llama(tiny_weights(5, config, at::kBFloat16));
   BackboneTarget target(llama, 1, 128);
-  const std::vector<TokenId> text = random_text(20, 1);
+  const std::vector<TokenId> text = random_tokens(1, 20);
   const int32_t slot = target.open();
   target.prefill(slot, std::span(text).first(19));
   const CandidateTree tree{{text.back(), 7, 9}, {-1, 0, 1}, 3, {}};

@@ -24,7 +24,7 @@ TEST(DraftTrainer, TakesTheFirstAndTheLastLayers) {
 }
 
 TEST(DraftTrainer, LearnsToAgreeWithTheBackbone) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const Weights backbone = three_layers();
   write_tiny_dataset(folder.path() / "dataset", backbone, 60, /*with_hidden=*/true);
   const DatasetReader dataset(folder.path() / "dataset");
@@ -54,7 +54,7 @@ TEST(DraftTrainer, LearnsToAgreeWithTheBackbone) {
 
 /// A cut of all layers is the backbone: it agrees everywhere and there is nothing to learn.
 TEST(DraftTrainer, TheBackboneItselfAgreesEverywhere) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const Weights backbone = three_layers();
   write_tiny_dataset(folder.path() / "dataset", backbone, 20, /*with_hidden=*/false);
   const DatasetReader dataset(folder.path() / "dataset");
@@ -70,7 +70,7 @@ TEST(DraftTrainer, TheBackboneItselfAgreesEverywhere) {
 }
 
 TEST(DraftTrainer, NothingToTrainOnIsTheUsersError) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const Weights backbone = three_layers();
   write_tiny_dataset(folder.path() / "dataset", backbone, 1, /*with_hidden=*/true);
   const DatasetReader dataset(folder.path() / "dataset");

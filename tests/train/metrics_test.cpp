@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
@@ -28,7 +28,7 @@ std::vector<nlohmann::json> lines_of(const std::filesystem::path& file) {
 }
 
 TEST(MetricsLog, EachReportIsALine) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const auto file = folder.path() / "new/metrics.jsonl";
   MetricsLog log(file, 0);
   log.add(at_step(10));
@@ -44,7 +44,7 @@ TEST(MetricsLog, EachReportIsALine) {
 }
 
 TEST(MetricsLog, AResumedRunCutsWhatCameAfterItsCheckpoint) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const auto file = folder.path() / "metrics.jsonl";
   {
     MetricsLog log(file, 0);

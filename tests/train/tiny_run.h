@@ -12,8 +12,8 @@
 #include "base/random.h"
 #include "data/dataset_reader.h"
 #include "data/dataset_writer.h"
-#include "tests/backbone/temporary_folder.h"
 #include "tests/backbone/tiny_model.h"
+#include "tests/base/temp_folder.h"
 #include "train/hidden_source.h"
 #include "train/position_pool.h"
 #include "train/trainer.h"
@@ -110,7 +110,7 @@ struct TinyRun {
     return folder.path() / name / "train/metrics.jsonl";
   }
 
-  TemporaryFolder folder;
+  fixtures::TempFolder folder;
   Weights backbone;
   TrainConfig config;
   HeadsConfig heads;

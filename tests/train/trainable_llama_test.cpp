@@ -5,18 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "backbone/llama.h"
-#include "base/random.h"
 #include "tests/backbone/tiny_model.h"
 
 namespace medusa {
 namespace {
-
-std::vector<TokenId> some_tokens(int64_t count, uint64_t seed) {
-  std::vector<TokenId> out;
-  for (int64_t i = 0; i < count; ++i)
-    out.push_back(static_cast<TokenId>(Random(seed).bits(RandomUse::Init, i) % 130));
-  return out;
-}
 
 ModelConfig four_layers(bool bias) {
   ModelConfig config = tiny_config();
@@ -39,7 +31,7 @@ TEST(TrainableLlama, IsTheBackboneWithTheseLayersOnEachPackedText) {
     const Weights weights = tiny_weights(3, four_layers(bias));
     const std::vector<int64_t> layers{0, 1, 3};
     const TrainableLlama cut(weights, layers);
-    const std::vector<TokenId> first = some_tokens(20, 1), second = some_tokens(9, 2);
+    const std::vector<TokenId> first = random_tokens(1, 20), second = random_tokens(2, 9);
     std::vector<TokenId> both = first;
     both.insert(both.end(), second.begin(), second.end());
     const c10::NoGradGuard no_grad;
@@ -56,7 +48,7 @@ TEST(TrainableLlama, ItsWeightsRunAsAModel) {
   const TrainableLlama cut(weights, std::vector<int64_t>{0, 3});
   const Weights alone = cut.weights();
   EXPECT_EQ(alone.config.num_layers, 2);
-  const std::vector<TokenId> text = some_tokens(20, 1);
+  const std::vector<TokenId> text = random_tokens(1, 20);
   EXPECT_TRUE(at::allclose(backbone_states(alone, text, {}), backbone_states(weights, text, {0, 3}),
                            1e-6, 1e-7));
 }
@@ -64,7 +56,7 @@ TEST(TrainableLlama, ItsWeightsRunAsAModel) {
 TEST(TrainableLlama, GradientsAreTheNumericOnes) {
   const Weights weights = tiny_weights(3, four_layers(true));
   const TrainableLlama cut(weights, std::vector<int64_t>{1, 2});
-  const std::vector<TokenId> text = some_tokens(14, 1);
+  const std::vector<TokenId> text = random_tokens(1, 14);
   const std::vector<int64_t> lengths{8, 6};
   const at::Tensor weight = at::linspace(-1, 1, 14 * 64).reshape({14, 64});
   const auto value = [&] { return (cut.forward(text, lengths) * weight).sum(); };

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "tests/base/error_text.h"
 #include "tests/train/tiny_run.h"
 
 namespace medusa {
@@ -169,17 +170,17 @@ TEST(Trainer, RefusesACheckpointOfOtherSettings) {
   TinyRun run;
   run.train("a");
   run.config.report_every = 7;  // decides nothing
-  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }), "no error");
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }), "(no error)");
   run.config.learning_rate = 0.25;
   EXPECT_EQ(
-      user_error(run.folder, [&] { run.train("a"); }),
+      fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "<>/a/train/checkpoint: the checkpoint was made with train.learning_rate 0.005, this run "
       "has train.learning_rate 0.25; set it back to continue, or remove the folder to train "
       "anew");
   run.config.learning_rate = 5e-3;
   run.heads.layers_per_head = 2;
   EXPECT_EQ(
-      user_error(run.folder, [&] { run.train("a"); }),
+      fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "<>/a/train/checkpoint: the checkpoint was made with train.heads.layers_per_head 1, this "
       "run has train.heads.layers_per_head 2; set it back to continue, or remove the folder to "
       "train anew");
@@ -188,19 +189,19 @@ TEST(Trainer, RefusesACheckpointOfOtherSettings) {
 TEST(Trainer, RefusesADatasetOfAnotherBackbone) {
   TinyRun run;
   run.backbone.fingerprint = "tiny:2";
-  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }),
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             "train: the dataset was written by the backbone tiny:1, the backbone given is tiny:2; "
             "pass the other backbone or distil again");
 }
 
 TEST(Trainer, RefusesStatesThatAreNotThere) {
   TinyRun run(/*with_hidden=*/false);
-  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }),
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
             "them; distil with record_hidden: true");
   run.config.hidden = HiddenFrom::Cached;
   EXPECT_EQ(
-      user_error(run.folder, [&] { run.train("a"); }),
+      fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
       "live, or distil with record_hidden: true");
 }
@@ -208,7 +209,7 @@ TEST(Trainer, RefusesStatesThatAreNotThere) {
 TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {
   TinyRun run;
   run.heads.output_size = 131;
-  EXPECT_EQ(user_error(run.folder, [&] { run.train("a"); }),
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             "heads: 'output_size' is 131, the backbone's vocabulary has 130 tokens; set it to at "
             "most 130, or 'output' to shared or own");
 }

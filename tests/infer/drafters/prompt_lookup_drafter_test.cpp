@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/base/error_text.h"
+#include "tests/infer/expect_tree.h"
 
 namespace medusa {
 namespace {
 
+using fixtures::expect_tree;
 using Text = std::vector<TokenId>;
 
 CandidateTree propose(const PromptLookupConfig& config, const Text& text, int32_t max_depth = 63,
@@ -14,14 +16,6 @@ CandidateTree propose(const PromptLookupConfig& config, const Text& text, int32_
   PromptLookupDrafter drafter(config);
   drafter.begin(std::span(text).first(text.size() / 2));
   return drafter.propose({text, {}, max_depth, max_nodes}, Random(1));
-}
-
-void expect_tree(const CandidateTree& tree, const Text& tokens,
-                 const std::vector<int32_t>& parents) {
-  EXPECT_EQ(tree.tokens, tokens);
-  EXPECT_EQ(tree.parents, parents);
-  EXPECT_EQ(tree.num_verify, tree.size());
-  EXPECT_FALSE(tree.draft_probs.defined());
 }
 
 const PromptLookupConfig kChain{.max_ngram = 4, .min_ngram = 1, .num_draft = 3, .branches = 1};

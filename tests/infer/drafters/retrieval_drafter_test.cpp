@@ -6,26 +6,20 @@
 #include <map>
 
 #include "tests/base/error_text.h"
+#include "tests/infer/expect_tree.h"
 #include "tests/infer/random_texts.h"
 #include "tests/infer/text_store_file.h"
 
 namespace medusa {
 namespace {
 
+using fixtures::expect_tree;
 using fixtures::TextStoreFile;
 using Text = std::vector<TokenId>;
 
 CandidateTree propose(const TextStore& store, const RetrievalConfig& config, const Text& text,
                       int32_t max_depth = 63, int32_t max_nodes = 64) {
   return RetrievalDrafter(store, config).propose({text, {}, max_depth, max_nodes}, Random(1));
-}
-
-void expect_tree(const CandidateTree& tree, const Text& tokens,
-                 const std::vector<int32_t>& parents) {
-  EXPECT_EQ(tree.tokens, tokens);
-  EXPECT_EQ(tree.parents, parents);
-  EXPECT_EQ(tree.num_verify, tree.size());
-  EXPECT_FALSE(tree.draft_probs.defined());
 }
 
 const RetrievalConfig kShort{.store = {}, .max_match = 3, .min_match = 1, .nodes = 4};
