@@ -5,7 +5,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backbone/cpu/cpu_features.h"
 #include "backbone/hf_export.h"
 #include "base/error.h"
 #include "base/replace_folder.h"
@@ -22,14 +21,9 @@ namespace {
 void report(const DraftManifest& manifest, const std::filesystem::path& folder, double seconds,
             bool json) {
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"draft", folder.string()},
-                                      {"complete", manifest.complete},
-                                      {"layers", manifest.layers},
-                                      {"steps", manifest.steps},
-                                      {"validation_loss", manifest.loss},
-                                      {"validation_agreement", manifest.agreement},
-                                      {"seconds", seconds}}
-                           .dump());
+    nlohmann::ordered_json out{{"draft", folder.string()}, {"seconds", seconds}};
+    out.update(draft_json(manifest));
+    fmt::print("{}\n", out.dump());
     return;
   }
   fmt::print(stderr, "{} of its first choices are the backbone's ({} validation positions)\n",
@@ -38,12 +32,6 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
     fmt::print(stderr, "interrupted: the draft model is as good as {} steps made it\n",
                manifest.steps);
   fmt::print(stderr, "draft model: {}\n", folder.string());
-}
-
-/// What training computes in. Its products have many rows: without AMX float32 ones are faster.
-at::ScalarType draft_dtype(const BackboneSection& config, const Placement& placement) {
-  const bool chosen = config.dtype != DtypeKind::Auto;
-  return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
 }
 
 /// As decoding runs it: bfloat16 weights take half the place and are what `auto` computes in.
@@ -66,10 +54,10 @@ Weights stored_weights(const TrainableLlama& draft) {
 
 void run(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
-  const std::filesystem::path folder = config.draft_folder();
+  const std::filesystem::path folder = config.made_draft_folder();
   const Placement placement = place(config.backbone);
   const DatasetReader dataset(config.dataset_folder());
-  Weights weights = load_weights(config.backbone.model, draft_dtype(config.backbone, placement),
+  Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
   check_dataset(dataset, config, weights.fingerprint);
   DraftManifest manifest;

@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "backbone/cpu/cpu_features.h"
 #include "base/error.h"
 #include "base/progress.h"
 #include "data/dataset_reader.h"
@@ -41,13 +40,6 @@ void report(const TrainResult& result, const std::filesystem::path& heads, bool 
     fmt::print(stderr, "heads: {}\n", heads.string());
   else
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
-}
-
-/// What training computes in. Its products have a thousand rows: without AMX, float32 ones are
-/// faster than bfloat16 ones (130 against 76 GFLOP/s a core, measured with LibTorch 2.11).
-at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
-  const bool chosen = config.dtype != DtypeKind::Auto;
-  return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
 }
 
 void run(const CommonOptions& options) {

@@ -15,18 +15,21 @@ constexpr int kVersion = 1;
 
 }  // namespace
 
+nlohmann::ordered_json draft_json(const DraftManifest& manifest) {
+  return {{"backbone", manifest.backbone},
+          {"tokenizer", manifest.tokenizer},
+          {"dataset", manifest.dataset},
+          {"layers", manifest.layers},
+          {"steps", manifest.steps},
+          {"complete", manifest.complete},
+          {"validation_loss_nats", manifest.loss},
+          {"validation_agreement", manifest.agreement},
+          {"validation_positions", manifest.num_validation}};
+}
+
 void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest) {
-  const nlohmann::ordered_json out{{"format", kFormat},
-                                   {"version", kVersion},
-                                   {"backbone", manifest.backbone},
-                                   {"tokenizer", manifest.tokenizer},
-                                   {"dataset", manifest.dataset},
-                                   {"layers", manifest.layers},
-                                   {"steps", manifest.steps},
-                                   {"complete", manifest.complete},
-                                   {"validation_loss", manifest.loss},
-                                   {"validation_agreement", manifest.agreement},
-                                   {"validation_positions", manifest.num_validation}};
+  nlohmann::ordered_json out{{"format", kFormat}, {"version", kVersion}};
+  out.update(draft_json(manifest));
   write_file(folder / kDraftManifest, out.dump(2) + "\n");
 }
 
@@ -48,7 +51,7 @@ std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& fo
     in.at("layers").get_to(out.layers);
     in.at("steps").get_to(out.steps);
     in.at("complete").get_to(out.complete);
-    in.at("validation_loss").get_to(out.loss);
+    in.at("validation_loss_nats").get_to(out.loss);
     in.at("validation_agreement").get_to(out.agreement);
     in.at("validation_positions").get_to(out.num_validation);
     return out;

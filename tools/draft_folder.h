@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ struct DraftManifest {
   double agreement = 0;         // share of validation positions with the backbone's first choice
   int64_t num_validation = 0;   // positions
 };
+
+/// As the manifest, inspect and --json list it.
+nlohmann::ordered_json draft_json(const DraftManifest& manifest);
 
 void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest);
 

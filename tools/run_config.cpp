@@ -23,7 +23,7 @@ std::filesystem::path RunConfig::tree_file() const {
 
 std::filesystem::path RunConfig::draft_folder() const {
   const auto& model = generate.infer.draft_model.model;
-  return model ? std::filesystem::path(*model) : std::filesystem::path(run) / "draft";
+  return model ? std::filesystem::path(*model) : made_draft_folder();
 }
 
 std::filesystem::path RunConfig::store_file() const {

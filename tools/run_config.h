@@ -174,7 +174,10 @@ struct RunConfig {
   std::filesystem::path heads_folder() const;
   std::filesystem::path tree_file() const;
   std::filesystem::path store_file() const;
+  /// The draft model that decoding loads: the one that is named, else the run's own.
   std::filesystem::path draft_folder() const;
+  /// What make-draft writes; never a model that somebody named.
+  std::filesystem::path made_draft_folder() const { return std::filesystem::path(run) / "draft"; }
   std::filesystem::path layers_file() const { return std::filesystem::path(run) / "layers.json"; }
   std::filesystem::path compare_file() const { return std::filesystem::path(run) / "compare.json"; }
   std::filesystem::path report_file() const { return std::filesystem::path(run) / "report.html"; }

@@ -50,6 +50,11 @@ Placement place(const BackboneSection& config) {
   return {device, cuda || has_avx512() ? at::kBFloat16 : at::kFloat};
 }
 
+at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
+  const bool chosen = config.dtype != DtypeKind::Auto;
+  return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
+}
+
 std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) const {
   return chat.encode(*tokenizer, messages);
 }
