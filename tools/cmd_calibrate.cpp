@@ -30,6 +30,9 @@
 namespace medusa {
 namespace {
 
+constexpr int64_t kLayerSearchPositions = 384;  // that agreement is measured on
+constexpr int64_t kLayerSearchAnswer = 64;      // tokens of one answer
+
 /// What the validation answers say of the heads.
 struct Measured {
   HeadStatistics statistics;
@@ -51,8 +54,7 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
   Progress progress("count guesses", "positions", 0);
   for (const int64_t sample : split.validation) {
     if (statistics.num_positions() >= config.calibrate.positions || interrupted()) break;
-    const auto answer =
-        dataset.tokens(sample).subspan(static_cast<size_t>(dataset.answer_start(sample)));
+    const auto answer = dataset.answer(sample);
     // Positions with a true token for every head; row i is the state before root answer[i].
     const auto count = static_cast<int64_t>(answer.size()) - guesser.num_heads();
     if (count <= 0) continue;
@@ -198,21 +200,42 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
     fmt::print("{}", prediction_text(prediction));
 }
 
+/// Texts to search on: the beginnings of validation answers behind their prompts.
+std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std::string& backbone) {
+  const DatasetReader dataset(config.dataset_folder());
+  check_dataset(dataset, config, backbone);
+  const SampleSplit split =
+      split_samples(Random(config.seed), dataset.size(), config.train.config.validation_fraction);
+  std::vector<AnsweredText> texts;
+  int64_t positions = 0;
+  for (const int64_t sample : split.validation.empty() ? split.train : split.validation) {
+    if (positions >= kLayerSearchPositions) break;
+    const int64_t answer = std::min(std::ssize(dataset.answer(sample)), kLayerSearchAnswer);
+    if (answer == 0) continue;
+    const int64_t start = dataset.answer_start(sample);
+    const auto tokens = dataset.tokens(sample).first(static_cast<size_t>(start + answer));
+    texts.push_back({{tokens.begin(), tokens.end()}, start});
+    positions += answer;
+  }
+  if (texts.empty())
+    throw UserError(fmt::format("{}: found no answers, expected some; distil more text",
+                                config.dataset_folder().string()));
+  return texts;
+}
+
 void find_layers(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const Session session = open_session(config.backbone);
-  const LayerChoice choice = search_layers(config, *session.llama);
+  Llama& llama = *session.llama;
+  const auto texts = layer_search_texts(config, llama.weights().fingerprint);
+  const LayerChoice choice = search_layers(llama, texts, time_layers(llama));
   if (interrupted()) return;
   make_folder(config.run);
   write_layer_choice(config.layers_file(), choice);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"layers", config.layers_file().string()},
-                                      {"skip", choice.skip},
-                                      {"agreement", choice.agreement},
-                                      {"cost", choice.cost},
-                                      {"num_draft", choice.num_draft},
-                                      {"expected_speedup", choice.speedup}}
-                           .dump());
+    nlohmann::ordered_json out{{"layers", config.layers_file().string()}};
+    out.update(layer_choice_json(choice));
+    fmt::print("{}\n", out.dump());
     return;
   }
   fmt::print(stderr,
@@ -231,18 +254,22 @@ Command calibrate_command() {
           {"backbone", "train", "calibrate", "generate"},
           [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
             const auto questions = std::make_shared<std::string>();
-            app.add_option("--predict", *questions,
-                           "do not calibrate: print the tokens per step that the tree file expects "
-                           "beside those of decoding these questions (.jsonl)");
+            CLI::Option* const predict = app.add_option(
+                "--predict", *questions,
+                "do not calibrate: print the tokens per step that the tree file expects beside "
+                "those of decoding these questions (.jsonl)");
             const auto layers = std::make_shared<bool>(false);
             app.add_flag("--layers", *layers,
                          "do not calibrate: find the layers that the drafter layer_skip leaves out "
-                         "(minutes)");
+                         "(minutes)")
+                ->excludes(predict);
             return [questions, layers, &common] {
               if (*layers)
                 find_layers(common);
+              else if (!questions->empty())
+                compare_prediction(common, *questions);
               else
-                questions->empty() ? run(common) : compare_prediction(common, *questions);
+                run(common);
             };
           }};
 }

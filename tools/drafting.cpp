@@ -11,7 +11,7 @@
 #include "base/fingerprint.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/draft_folder.h"
-#include "tools/layer_search.h"
+#include "tools/layer_choice.h"
 #include "tools/row_timer.h"
 #include "tools/same_tokenizer.h"
 

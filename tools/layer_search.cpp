@@ -1,71 +1,67 @@
 #include "tools/layer_search.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <numeric>
 
+#include "base/check.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/fingerprint.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "data/dataset_reader.h"
-#include "data/sample_order.h"
-#include "tools/check_dataset.h"
+#include "tools/bench/statistics.h"
 #include "tools/row_timer.h"
 
 namespace medusa {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr int64_t kPositions = 384;    // that agreement is measured on
-constexpr int64_t kSampleTokens = 96;  // of one text
-constexpr size_t kTried = 6;           // layers tried in each round
+constexpr int64_t kTried = 6;  // layers tried in each round
 constexpr int32_t kMostDrafts = 16;
 constexpr int kRepeats = 9;
 
 /// Texts whose next tokens the backbone has already chosen.
 class AgreementMeter {
  public:
-  AgreementMeter(Llama& llama, const DatasetReader& dataset, const std::vector<int64_t>& samples)
-      : llama_(llama), cache_(llama.make_cache(1, kSampleTokens)) {
-    for (const int64_t sample : samples) {
-      if (static_cast<int64_t>(texts_.size()) * kSampleTokens >= kPositions) break;
-      const auto tokens = dataset.tokens(sample);
-      const auto n = std::min<size_t>(tokens.size(), kSampleTokens);
-      texts_.emplace_back(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));
+  AgreementMeter(Llama& llama, std::span<const AnsweredText> texts)
+      : llama_(llama), cache_(llama.make_cache(1, longest(texts))), texts_(texts) {
+    for (const AnsweredText& text : texts_) {
+      MEDUSA_ASSERT(text.answer_start >= 1 && text.answer_start < std::ssize(text.tokens),
+                    text.answer_start, text.tokens.size());
+      choices_.push_back(first_choices(text, {}));
+      positions_ += choices_.back().numel();
     }
-    for (const auto& text : texts_) choices_.push_back(first_choices(text, {}));
   }
 
-  double agreement(const std::vector<int32_t>& layers) {
-    int64_t same = 0, all = 0;
-    for (size_t i = 0; i < texts_.size(); ++i) {
-      const at::Tensor choices = first_choices(texts_[i], layers);
-      same += (choices == choices_[i]).sum().item<int64_t>();
-      all += choices.size(0);
-    }
-    return static_cast<double>(same) / static_cast<double>(all);
+  /// @param layers  ascending; those that draft.
+  double agreement(std::span<const int32_t> layers) {
+    int64_t same = 0;
+    for (size_t i = 0; i < texts_.size(); ++i)
+      same += (first_choices(texts_[i], layers) == choices_[i]).sum().item<int64_t>();
+    return static_cast<double>(same) / static_cast<double>(positions_);
   }
 
  private:
-  at::Tensor first_choices(const std::vector<TokenId>& text, std::span<const int32_t> layers) {
+  static int64_t longest(std::span<const AnsweredText> texts) {
+    size_t most = 1;
+    for (const AnsweredText& text : texts) most = std::max(most, text.tokens.size());
+    return static_cast<int64_t>(most);
+  }
+
+  /// In place of each token of the answer, which the row before it chooses: [answer length].
+  at::Tensor first_choices(const AnsweredText& text, std::span<const int32_t> layers) {
     const int32_t slot = cache_.open();
-    const Segment segment{slot, text, {}};
-    at::Tensor choices = llama_.logits(llama_.forward({&segment, 1}, cache_, layers)).argmax(-1);
+    const Segment segment{slot, text.tokens, {}};
+    const at::Tensor hidden = llama_.forward({&segment, 1}, cache_, layers);
     cache_.close(slot);
-    return choices;
+    const int64_t begin = text.answer_start - 1;
+    return llama_.logits(hidden.narrow(0, begin, hidden.size(0) - 1 - begin)).argmax(-1);
   }
 
   Llama& llama_;
   KvCache cache_;
-  std::vector<std::vector<TokenId>> texts_;
-  std::vector<at::Tensor> choices_;  // of each text: [tokens]
+  std::span<const AnsweredText> texts_;
+  std::vector<at::Tensor> choices_;  // of each text
+  int64_t positions_ = 0;
 };
 
 /// Seconds of one row through these layers and the LM head behind 64 tokens, a median.
@@ -82,50 +78,48 @@ double time_row(Llama& llama, std::span<const int32_t> layers) {
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   }
-  std::nth_element(seconds.begin(), seconds.begin() + kRepeats / 2, seconds.end());
-  return seconds[kRepeats / 2];
+  return median(std::move(seconds));
+}
+
+bool contains(const std::vector<int64_t>& layers, int64_t layer) {
+  return std::find(layers.begin(), layers.end(), layer) != layers.end();
 }
 
 /// All layers but these.
 std::vector<int32_t> without(const std::vector<int64_t>& skip, int64_t num_layers) {
   std::vector<int32_t> layers;
   for (int32_t layer = 0; layer < num_layers; ++layer)
-    if (std::find(skip.begin(), skip.end(), layer) == skip.end()) layers.push_back(layer);
+    if (!contains(skip, layer)) layers.push_back(layer);
   return layers;
 }
 
-/// Layers in the order of how little their absence harms.
+/// What is left of the agreement without a layer.
 struct Harm {
   int64_t layer;
-  double agreement;  // without it
+  double agreement;
 };
 
-/// The search itself: sets of skipped layers, each one layer larger than the one before.
+/// Sets of skipped layers, each one layer larger than the one before.
 class Search {
  public:
-  Search(Llama& llama, AgreementMeter& meter)
+  Search(AgreementMeter& meter, int64_t num_layers)
       : meter_(meter),
-        num_layers_(llama.config().num_layers),
-        pass_cost_(relative_cost(time_rows(llama))),
-        progress_("search layers", "sets", num_layers_ + (num_layers_ - 2) * kTriedSigned) {
-    const std::vector<int32_t> all = without({}, num_layers_);
-    const double whole = time_row(llama, all);
-    const double one = time_row(llama, std::span(all).first(1));
-    const double layer = (whole - one) / static_cast<double>(num_layers_ - 1);
-    layer_share_ = layer / whole;
-  }
-
-  LayerChoice run() {
-    for (int64_t layer = 0; layer < num_layers_; ++layer) alone_.push_back({layer, tried({layer})});
+        num_layers_(num_layers),
+        progress_("search layers", "sets", num_sets(num_layers)) {
+    for (int64_t layer = 0; layer < num_layers_ && !interrupted(); ++layer)
+      alone_.push_back({layer, tried({layer})});
     std::stable_sort(alone_.begin(), alone_.end(),
                      [](const Harm& a, const Harm& b) { return a.agreement > b.agreement; });
+  }
+
+  LayerChoice run(const LayerCosts& costs) {
     LayerChoice best;
     std::vector<int64_t> skip;
     while (std::ssize(skip) < num_layers_ - 1 && !interrupted()) {
       const Harm next = least_harm(skip);
       skip.push_back(next.layer);
-      const double cost = 1 - layer_share_ * static_cast<double>(skip.size());
-      LayerChoice choice = expected_gain(next.agreement, cost, pass_cost_);
+      const double cost = 1 - costs.layer * static_cast<double>(skip.size());
+      LayerChoice choice = expected_gain(next.agreement, cost, costs.pass);
       choice.skip = skip;
       if (best.skip.empty() || choice.speedup > best.speedup) best = choice;
     }
@@ -135,7 +129,13 @@ class Search {
   }
 
  private:
-  static constexpr auto kTriedSigned = static_cast<int64_t>(kTried);
+  /// Each layer alone, then a round of tries for each size from two on.
+  static int64_t num_sets(int64_t num_layers) {
+    int64_t sets = num_layers;
+    for (int64_t size = 2; size < num_layers; ++size)
+      sets += std::min(kTried, num_layers - size + 1);
+    return sets;
+  }
 
   double tried(const std::vector<int64_t>& skip) {
     const double agreement = meter_.agreement(without(skip, num_layers_));
@@ -145,12 +145,12 @@ class Search {
 
   Harm least_harm(const std::vector<int64_t>& skip) {
     Harm best{-1, -1};
-    size_t candidates = 0;
+    int64_t candidates = 0;
     for (const Harm& each : alone_) {
-      if (std::find(skip.begin(), skip.end(), each.layer) != skip.end()) continue;
+      if (contains(skip, each.layer)) continue;
       std::vector<int64_t> more = skip;
       more.push_back(each.layer);
-      const double agreement = tried(more);
+      const double agreement = skip.empty() ? each.agreement : tried(more);
       if (agreement > best.agreement) best = {each.layer, agreement};
       if (++candidates == kTried) break;
     }
@@ -159,14 +159,25 @@ class Search {
 
   AgreementMeter& meter_;
   int64_t num_layers_;
-  StepCost pass_cost_;
-  double layer_share_ = 0;  // of a layer in a plain step
   Progress progress_;
   int64_t sets_ = 0;
-  std::vector<Harm> alone_;
+  std::vector<Harm> alone_;  // the least harmful first
 };
 
 }  // namespace
+
+LayerCosts time_layers(Llama& llama) {
+  const int64_t num_layers = llama.config().num_layers;
+  if (num_layers < 2)
+    throw UserError(
+        "backbone.model: it has 1 layer, expected at least 2, of which some may be left out; use "
+        "another drafter than layer_skip");
+  const std::vector<int32_t> all = without({}, num_layers);
+  const double whole = time_row(llama, all);
+  const double one = time_row(llama, std::span(all).first(1));
+  return {(whole - one) / (whole * static_cast<double>(num_layers - 1)),
+          relative_cost(time_rows(llama))};
+}
 
 LayerChoice expected_gain(double agreement, double draft_cost, const StepCost& pass_cost) {
   LayerChoice best;
@@ -185,60 +196,13 @@ LayerChoice expected_gain(double agreement, double draft_cost, const StepCost& p
   return best;
 }
 
-LayerChoice search_layers(const RunConfig& config, Llama& llama) {
-  const DatasetReader dataset(config.dataset_folder());
-  check_dataset(dataset, config, llama.weights().fingerprint);
-  SampleSplit split =
-      split_samples(Random(config.seed), dataset.size(), config.train.config.validation_fraction);
-  AgreementMeter meter(llama, dataset, split.validation.empty() ? split.train : split.validation);
-  LayerChoice choice = Search(llama, meter).run();
+LayerChoice search_layers(Llama& llama, std::span<const AnsweredText> texts,
+                          const LayerCosts& costs) {
+  const int64_t num_layers = llama.config().num_layers;
+  MEDUSA_ASSERT(num_layers >= 2 && !texts.empty(), num_layers, texts.size());
+  AgreementMeter meter(llama, texts);
+  LayerChoice choice = Search(meter, num_layers).run(costs);
   choice.backbone = llama.weights().fingerprint;
-  return choice;
-}
-
-void write_layer_choice(const std::filesystem::path& file, const LayerChoice& choice) {
-  const nlohmann::ordered_json out{
-      {"format", kLayersFormat},       {"version", kVersion},
-      {"backbone", choice.backbone},   {"skip", choice.skip},
-      {"agreement", choice.agreement}, {"cost_of_a_drafted_token", choice.cost},
-      {"num_draft", choice.num_draft}, {"expected_speedup", choice.speedup}};
-  write_file(file, out.dump(2) + "\n");
-}
-
-LayerChoice read_layer_choice(const std::filesystem::path& file) {
-  if (!std::filesystem::exists(file))
-    throw UserError(
-        fmt::format("{}: not found, expected the layers that drafting may skip; run medusa "
-                    "calibrate --layers, or "
-                    "list them in generate.layer_skip.skip",
-                    file.string()));
-  LayerChoice choice;
-  try {
-    const nlohmann::json in = nlohmann::json::parse(read_file(file));
-    if (in.at("format") != kLayersFormat || in.at("version") != kVersion)
-      throw UserError(fmt::format(
-          "{}: format {} version {}, expected {} version {}; run medusa calibrate --layers again",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kLayersFormat, kVersion));
-    in.at("backbone").get_to(choice.backbone);
-    in.at("skip").get_to(choice.skip);
-    in.at("agreement").get_to(choice.agreement);
-    in.at("cost_of_a_drafted_token").get_to(choice.cost);
-    in.at("num_draft").get_to(choice.num_draft);
-    in.at("expected_speedup").get_to(choice.speedup);
-  } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format(
-        "{}: cannot be read ({}), expected what medusa calibrate --layers wrote; run it again",
-        file.string(), error.what()));
-  }
-  return choice;
-}
-
-LayerChoice read_layer_choice(const std::filesystem::path& file, const std::string& backbone) {
-  LayerChoice choice = read_layer_choice(file);
-  if (choice.backbone != backbone)
-    throw UserError(fmt::format(
-        "{}: was measured on model {}, the model given is {}; run medusa calibrate --layers again",
-        file.string(), short_fingerprint(choice.backbone), short_fingerprint(backbone)));
   return choice;
 }
 

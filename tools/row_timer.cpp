@@ -1,14 +1,12 @@
 #include "tools/row_timer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "heads/choice_tree.h"
 #include "infer/backbone_target.h"
-#include "infer/rules/greedy_rule.h"
 #include "tools/bench/statistics.h"
 #include "tools/step_timer.h"
 
@@ -29,19 +27,6 @@ CandidateTree chain(int32_t rows) {
   return tree;
 }
 
-/// One step without its drafting; the cache is put back.
-double step_ms(BackboneTarget& target, int32_t slot, const CandidateTree& tree) {
-  const int64_t length = target.cache().length(slot);
-  const SlotTree slot_tree{slot, &tree};
-  const auto start = std::chrono::steady_clock::now();
-  const TargetOutput output = target.forward({&slot_tree, 1}).front();
-  GreedyRule().accept(tree, output.logits, length, Random(0));
-  target.commit(slot, std::vector<int32_t>{0});
-  const auto end = std::chrono::steady_clock::now();
-  target.rewind(slot, length);
-  return std::chrono::duration<double, std::milli>(end - start).count();
-}
-
 }  // namespace
 
 std::vector<double> time_rows(Llama& llama) {
@@ -54,7 +39,8 @@ std::vector<double> time_rows(Llama& llama) {
   std::vector<std::vector<double>> samples(times.sizes.size());
   for (int repeat = -1; repeat < kRepeats; ++repeat)
     for (size_t i = 0; i < times.sizes.size(); ++i) {
-      const double ms = step_ms(target, slot, chain(times.sizes[i]));
+      const CandidateTree tree = chain(times.sizes[i]);
+      const double ms = time_step(target, slot, [&] { return tree; }).total();
       if (repeat >= 0) samples[i].push_back(ms);
     }
   target.close(slot);

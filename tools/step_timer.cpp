@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "base/progress.h"
@@ -11,29 +12,31 @@
 #include "tools/bench/statistics.h"
 
 namespace medusa {
-namespace {
 
-/// One step of the decoding loop as decoder.cpp does it, then the cache is put back.
-double step_ms(BackboneTarget& target, int32_t slot, Drafter& drafter,
-               const DraftContext& context) {
-  const GreedyRule rule;
-  const Random random(0);
+StepParts time_step(BackboneTarget& target, int32_t slot,
+                    const std::function<CandidateTree()>& propose) {
   const int64_t length = target.cache().length(slot);
-  const auto start = std::chrono::steady_clock::now();
-  const CandidateTree tree = drafter.propose(context, random);
+  auto last = std::chrono::steady_clock::now();
+  const auto lap_ms = [&last] {
+    const auto from = std::exchange(last, std::chrono::steady_clock::now());
+    return std::chrono::duration<double, std::milli>(last - from).count();
+  };
+  StepParts parts;
+  const CandidateTree tree = propose();
+  parts.propose = lap_ms();
   const SlotTree slot_tree{slot, &tree};
   const TargetOutput output = target.forward({&slot_tree, 1}).front();
-  const Acceptance accepted = rule.accept(tree, output.logits, length, random);
+  parts.verify = lap_ms();
+  const Acceptance accepted = GreedyRule().accept(tree, output.logits, length, Random(0));
+  parts.accept = lap_ms();
   std::vector<int32_t> keep{0};
   keep.insert(keep.end(), accepted.path.begin(), accepted.path.end());
   target.commit(slot, keep);
   const at::Tensor hidden = output.hidden[keep.back()].clone();
-  const auto end = std::chrono::steady_clock::now();
+  parts.commit = lap_ms();
   target.rewind(slot, length);
-  return std::chrono::duration<double, std::milli>(end - start).count();
+  return parts;
 }
-
-}  // namespace
 
 StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
                      std::span<const TokenId> context, std::vector<int32_t> sizes,
@@ -58,9 +61,10 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
       Drafter& drafter = sizes[i] == 1 ? static_cast<Drafter&>(none) : medusa;
       const DraftContext draft{context, hidden, static_cast<int32_t>(guesser.num_heads()),
                                sizes[i]};
-      const double ms = step_ms(target, slot, drafter, draft);
+      const StepParts parts =
+          time_step(target, slot, [&] { return drafter.propose(draft, Random(0)); });
       if (r < 0) continue;
-      samples[i].push_back(ms);
+      samples[i].push_back(parts.total());
       progress.update(++done);
     }
   progress.finish();

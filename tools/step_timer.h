@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,17 @@ struct StepTimes {
   std::vector<int32_t> sizes;      // N, ascending
   std::vector<double> medians_ms;  // of a whole step: propose, verify, accept, commit
 };
+
+/// Milliseconds of the parts of a step.
+struct StepParts {
+  double propose = 0, verify = 0, accept = 0, commit = 0;
+
+  double total() const { return propose + verify + accept + commit; }
+};
+
+/// One step of the decoding loop as decoder.cpp does it, greedy; then the cache is put back.
+StepParts time_step(BackboneTarget& target, int32_t slot,
+                    const std::function<CandidateTree()>& propose);
 
 /// Times steps behind `context` tokens. Sizes take turns within each repetition, so that a machine
 /// that changes its pace changes it for all; medians are kept.

@@ -9,22 +9,14 @@ namespace {
 
 using nlohmann::json;
 
-class DraftModels : public testing::Test {
+class DraftModels : public DistilledRun {
  protected:
-  void SetUp() override {
-    MEDUSA_NEEDS_TINY_MODEL();
-    const Ran ran = place_.run("distill --config run.yaml");
-    ASSERT_EQ(ran.status, 0) << ran.err;
-  }
-
   json answered(const std::string& options) const {
     const Ran ran =
         place_.run("generate --config run.yaml --json --prompt 'Once upon a time' " + options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out).at("answers").at(0);
   }
-
-  Workplace place_;
 };
 
 TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
@@ -48,6 +40,17 @@ TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
   }
 }
 
+TEST_F(DraftModels, AModelThatSomebodyNamedIsNeverWrittenTo) {
+  spill(place_ / "named/config.json", "somebody's");
+  const Ran made = place_.run(
+      "make-draft --config run.yaml --set draft.layers=2 --set generate.draft_model.model=named "
+      "--json");
+  ASSERT_EQ(made.status, 0) << made.err;
+  EXPECT_EQ(json::parse(made.out).at("draft"), "runs/tiny/draft");
+  EXPECT_EQ(slurp(place_ / "named/config.json"), "somebody's");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(place_ / "named"), {}), 1);
+}
+
 TEST_F(DraftModels, AnotherModelThatWritesTheSameTokensDrafts) {
   const std::string itself =
       "--drafter draft_model --set generate.draft_model.schedule=constant --set "
@@ -64,7 +67,9 @@ TEST_F(DraftModels, LayersThatMayBeSkippedAreFoundAndSkipped) {
   EXPECT_FALSE(choice.at("skip").empty());
   EXPECT_GT(choice.at("agreement"), 0);
   EXPECT_EQ(answered("--drafter layer_skip").at("tokens"), answered("--drafter none").at("tokens"));
-  EXPECT_EQ(place_.run("inspect runs/tiny/layers.json").status, 0);
+  const Ran inspected = place_.run("inspect runs/tiny/layers.json --json");
+  ASSERT_EQ(inspected.status, 0) << inspected.err;
+  EXPECT_EQ(json::parse(inspected.out).at("skip"), choice.at("skip"));
 }
 
 TEST_F(DraftModels, WhatIsMissingOrDoesNotFitIsTheUsersError) {
@@ -88,6 +93,14 @@ TEST_F(DraftModels, WhatIsMissingOrDoesNotFitIsTheUsersError) {
                           "draft.layers"),
             std::string::npos)
       << made.err;
+}
+
+TEST(CalibrateOptions, LayersAreNotSoughtAndTokensPredictedAtOnce) {
+  const Workplace place;
+  const Ran both = place.run("calibrate --config run.yaml --layers --predict prompts.jsonl");
+  EXPECT_EQ(both.status, 2);
+  EXPECT_EQ(both.err,
+            "medusa: calibrate: --predict excludes --layers; see medusa calibrate --help\n");
 }
 
 }  // namespace

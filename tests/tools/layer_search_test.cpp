@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
-#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
@@ -27,21 +27,47 @@ TEST(LayerSearch, TheGainIsThatOfTheBestChain) {
   EXPECT_LT(expected_gain(0.2, 0.9, flat).speedup, 1) << "a draft that is dear and wrong";
 }
 
-TEST(LayerSearch, AChoiceComesBackAsItWasWritten) {
-  const fixtures::TempFolder folder;
-  const auto file = folder / "layers.json";
-  write_layer_choice(file, {"sha256:1", {2, 5, 7}, 0.75, 0.5, 3, 1.125});
-  const LayerChoice back = read_layer_choice(file, "sha256:1");
-  EXPECT_EQ(back.skip, (std::vector<int64_t>{2, 5, 7}));
-  EXPECT_EQ(back.agreement, 0.75);
-  EXPECT_EQ(back.cost, 0.5);
-  EXPECT_EQ(back.num_draft, 3);
-  EXPECT_EQ(back.speedup, 1.125);
-  EXPECT_EQ(
-      fixtures::error_text([&] { read_layer_choice(file, "sha256:2"); }),
-      file.string() +
-          ": was measured on model sha256:1, the model given is sha256:2; run medusa calibrate "
-          "--layers again");
+/// Five layers, of which two add nothing to what passes through them.
+Weights with_idle_layers() {
+  ModelConfig config = tiny_config();
+  config.num_layers = 5;
+  Weights weights = tiny_weights(4, config);
+  for (const size_t layer : {1, 3}) {
+    weights.layers[layer].output.zero_();
+    weights.layers[layer].down.zero_();
+  }
+  return weights;
+}
+
+TEST(LayerSearch, LayersThatDoNothingAreSkippedFirst) {
+  Llama llama(with_idle_layers());
+  const std::vector<AnsweredText> texts{{random_tokens(1, 40), 12}, {random_tokens(2, 30), 1}};
+  const StepCost flat;
+  const LayerChoice choice = search_layers(llama, texts, {.layer = 0.15, .pass = flat});
+  EXPECT_EQ(choice.skip, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(choice.agreement, 1);
+  EXPECT_DOUBLE_EQ(choice.cost, 0.7);
+  EXPECT_EQ(choice.num_draft, 16);
+  EXPECT_EQ(choice.backbone, llama.weights().fingerprint);
+}
+
+TEST(LayerSearch, OnlyTheAnswerCounts) {
+  Llama llama(with_idle_layers());
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    const std::vector<AnsweredText> one_place{{random_tokens(seed, 40), 39}};
+    const double agreement =
+        search_layers(llama, one_place, {.layer = 0.249, .pass = {}}).agreement;
+    EXPECT_TRUE(agreement == 0 || agreement == 1) << agreement;
+  }
+}
+
+TEST(LayerSearch, AModelOfOneLayerHasNoneToSkip) {
+  ModelConfig config = tiny_config();
+  config.num_layers = 1;
+  Llama llama(tiny_weights(4, config));
+  EXPECT_EQ(fixtures::error_text([&] { time_layers(llama); }),
+            "backbone.model: it has 1 layer, expected at least 2, of which some may be left out; "
+            "use another drafter than layer_skip");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
 #include "tools/draft_folder.h"
-#include "tools/layer_search.h"
+#include "tools/layer_choice.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -166,10 +166,8 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
       "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, "
-      "compare.json, "
-      "bench.json, bench.jsonl, layers.json, a draft model, a GGUF or safetensors file, a Hugging "
-      "Face model folder or a run "
-      "folder; pass one of these",
+      "compare.json, bench.json, bench.jsonl, layers.json, a draft model, a GGUF or safetensors "
+      "file, a Hugging Face model folder or a run folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
 }
 

@@ -14,7 +14,7 @@
 #include "tools/bench/sample.h"
 #include "tools/draft_folder.h"
 #include "tools/inspect/inspectors.h"
-#include "tools/layer_search.h"
+#include "tools/layer_choice.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/tree_picture.h"
 #include "tools/run_config.h"
@@ -106,15 +106,7 @@ Json inspect_draft_model(const fs::path& folder) {
   Json out = inspect_hugging_face(folder);
   out["summary"] = fmt::format("layers {} of the backbone, agrees with it in {:.1f} % of places",
                                fmt::join(manifest.layers, " "), 100 * manifest.agreement);
-  out["backbone"] = manifest.backbone;
-  out["tokenizer"] = manifest.tokenizer;
-  out["dataset"] = manifest.dataset;
-  out["layers"] = manifest.layers;
-  out["steps"] = manifest.steps;
-  out["complete"] = manifest.complete;
-  out["validation_loss_nats"] = manifest.loss;
-  out["validation_agreement"] = manifest.agreement;
-  out["validation_positions"] = manifest.num_validation;
+  out.update(draft_json(manifest));
   return out;
 }
 
@@ -123,12 +115,7 @@ Json inspect_layer_choice(const fs::path& file) {
   Json out;
   out["summary"] = fmt::format("without layers {}: {:.2f} times as fast is expected",
                                fmt::join(choice.skip, " "), choice.speedup);
-  out["backbone"] = choice.backbone;
-  out["skip"] = choice.skip;
-  out["agreement"] = choice.agreement;
-  out["cost_of_a_drafted_token"] = choice.cost;
-  out["num_draft"] = choice.num_draft;
-  out["expected_speedup"] = choice.speedup;
+  out.update(layer_choice_json(choice));
   return out;
 }
 
