@@ -62,8 +62,13 @@ std::vector<DraftedToken> DraftChoice::choose(std::span<const float> logits, int
                                               std::vector<float>* probabilities) const {
   std::vector<DraftedToken> out;
   if (mode_ == DraftMode::Best) {
-    for (const TokenId token : largest_tokens(logits, count))
-      out.push_back({token, std::exp(log_probability(logits, token))});
+    const std::vector<TokenId> best = largest_tokens(logits, count);
+    const float top = logits[static_cast<size_t>(best[0])];
+    const double first = log_probability(logits, best[0]);
+    for (const TokenId token : best) {
+      const double below = static_cast<double>(logits[static_cast<size_t>(token)] - top);
+      out.push_back({token, std::exp(first + below)});
+    }
     return out;
   }
   const std::vector<WeightedToken> tokens = target_distribution(logits, sampling_);

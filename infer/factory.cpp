@@ -66,9 +66,13 @@ DraftChoice draft_choice(const InferConfig& config) {
       return {DraftMode::Coupled, config.sampling};
     case RuleKind::Rejection:
       return {DraftMode::Drawn, config.sampling};
-    default:
-      return {DraftMode::Best, config.sampling};
+    case RuleKind::Auto:  // resolved above
+    case RuleKind::Greedy:
+    case RuleKind::Typical:
+    case RuleKind::Blockwise:
+      break;
   }
+  return {DraftMode::Best, config.sampling};
 }
 
 /// A chain of a draft model. `heuristic` learns from text to text, the others anew in each.
@@ -165,8 +169,12 @@ DraftNeeds needs_of(const InferConfig& config) {
       needs.heads = true;
       break;
     case DrafterKind::Sequoia:
-      (config.sequoia.source == SequoiaSource::Medusa ? needs.heads : needs.draft) = true;
-      needs.guesses = kSequoiaMaxChildren;
+      if (config.sequoia.source == SequoiaSource::DraftModel) {
+        needs.draft = true;
+      } else {
+        needs.heads = true;
+        needs.guesses = kSequoiaMaxChildren;
+      }
       break;
     case DrafterKind::DraftModel:
     case DrafterKind::Specinfer:
@@ -182,10 +190,16 @@ DraftNeeds needs_of(const InferConfig& config) {
     case DrafterKind::Merge:
       needs.cost = true;
       break;
-    default:
+    case DrafterKind::None:
+    case DrafterKind::Jacobi:
+    case DrafterKind::Lookahead:
       break;
   }
-  for (const InferConfig& inner : inner_configs(config)) needs |= needs_of(inner);
+  for (const InferConfig& each : inner_configs(config)) {
+    DraftNeeds inner = needs_of(each);
+    inner.cost = false;  // they propose all that they find; whoever holds them weighs it
+    needs |= inner;
+  }
   return needs;
 }
 

@@ -115,6 +115,22 @@ TEST(Factory, OnlyWhatADrafterNeedsIsLoaded) {
   EXPECT_EQ(needs(Kind::Merge, {Kind::Retrieval, Kind::Blockwise}), std::tuple(true, false, true));
 }
 
+TEST(Factory, DraftersOfOneDraftModelNeedTheSame) {
+  // A bench loads one draft model for all that need the same.
+  InferConfig config;
+  config.drafter = DrafterKind::DraftModel;
+  const DraftNeeds alone = needs_of(config);
+  EXPECT_TRUE(alone.draft);
+  config.drafter = DrafterKind::Specinfer;  // prompt lookup beside it; all that it finds
+  EXPECT_EQ(needs_of(config), alone);
+  config.drafter = DrafterKind::Sequoia;
+  EXPECT_EQ(needs_of(config), alone);
+  config.sequoia.source = SequoiaSource::Medusa;
+  EXPECT_FALSE(needs_of(config).draft);
+  EXPECT_TRUE(needs_of(config).heads);
+  EXPECT_GT(needs_of(config).guesses, 1);
+}
+
 TEST(Factory, ABlockOfMoreTokensThanHeadsIsTheUsersErrorAtTheStart) {
   fixtures::ToyHeads heads;
   InferConfig config;
