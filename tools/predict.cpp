@@ -52,22 +52,19 @@ void add_guesses(HeadStatistics& statistics, HeadGuesser& guesser, const GreedyA
   statistics.add_answer(guesser.guess(hidden, answer.tokens).tokens, answer.tokens);
 }
 
-DrafterFactory factory_of(const RunConfig& config, DrafterKind kind, const DraftParts& parts) {
-  InferConfig infer = config.generate.infer;
-  infer.drafter = kind;
-  return make_drafter_factory(infer, parts);
-}
-
 }  // namespace
 
 Prediction predict(const RunConfig& config, const Session& session, const std::string& questions) {
   InferConfig medusa = config.generate.infer;
   medusa.drafter = DrafterKind::Medusa;
+  medusa.medusa = {};  // the choice tree, whatever the settings say: that is what is predicted
   const ChoiceTree tree = read_choice_tree(config.tree_file());
   BackboneTarget target(*session.llama, 1, session.context);
   const LoadedDrafting drafting = load_drafting(config, medusa, session, target);
-  const DrafterFactory plain = factory_of(config, DrafterKind::None, {});
-  const DrafterFactory heads = factory_of(config, DrafterKind::Medusa, drafting.parts());
+  InferConfig none = medusa;
+  none.drafter = DrafterKind::None;
+  const DrafterFactory plain = make_drafter_factory(none, {});
+  const DrafterFactory heads = make_drafter_factory(medusa, drafting.parts());
   const std::vector<Prompt> asked = read_bench_questions(questions, 0, session);
 
   const DecodeLimits limits{.max_new_tokens = config.generate.infer.max_new_tokens,

@@ -8,18 +8,7 @@ namespace {
 
 using nlohmann::json;
 
-class Predict : public testing::Test {
- protected:
-  void SetUp() override {
-    MEDUSA_NEEDS_TINY_MODEL();
-    for (const char* stage : {"distill", "train", "calibrate"}) {
-      const Ran ran = place_.run(std::string(stage) + " --config run.yaml");
-      ASSERT_EQ(ran.status, 0) << ran.err;
-    }
-  }
-
-  Workplace place_;
-};
+class Predict : public TrainedRun {};
 
 TEST_F(Predict, PrintsWhatIsExpectedBesideWhatIsMeasured) {
   const std::string tree = slurp(place_ / "runs/tiny/tree.yaml");
@@ -40,6 +29,9 @@ TEST_F(Predict, PrintsWhatIsExpectedBesideWhatIsMeasured) {
   EXPECT_NE(text.out.find("predicted: these answers, replayed"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("measured: decoded with the tree"), std::string::npos) << text.out;
   EXPECT_EQ(slurp(place_ / "runs/tiny/tree.yaml"), tree) << "it is left as it was";
+  const Ran dynamic = place_.run(command + " --json --set generate.medusa.dynamic=true");
+  ASSERT_EQ(dynamic.status, 0) << dynamic.err;
+  EXPECT_EQ(json::parse(dynamic.out), found) << "the tree file is predicted, nothing else";
 }
 
 TEST_F(Predict, AnswersShorterThanTheHeadsLookAheadAreTheUsersError) {
