@@ -53,9 +53,12 @@ json config_json(const ModelConfig& c, const fs::path& source, at::ScalarType dt
   return out;
 }
 
-json patched_config(const fs::path& file, int64_t num_layers) {
+json patched_config(const fs::path& file, const ModelConfig& c, at::ScalarType dtype) {
   json out = json::parse(read_file(file));
-  out["num_hidden_layers"] = num_layers;
+  out["num_hidden_layers"] = c.num_layers;
+  out["tie_word_embeddings"] = c.tied_output;
+  for (const char* key : {"torch_dtype", "dtype"})  // the older name and the newer one
+    if (out.contains(key)) out[key] = dtype == at::kFloat ? "float32" : "bfloat16";
   out.erase("layer_types");  // newer files say one for each layer; all of ours are alike
   return out;
 }
@@ -84,16 +87,33 @@ void add_layer(const LayerWeights& layer, const ModelConfig& c, int64_t index,
 
 }  // namespace
 
+Weights narrowed(Weights weights) {
+  const auto narrow = [](at::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(at::kBFloat16);
+  };
+  const bool tied = weights.lm_head.is_same(weights.embedding);
+  narrow(weights.embedding);
+  if (tied)
+    weights.lm_head = weights.embedding;
+  else
+    narrow(weights.lm_head);
+  for (LayerWeights& layer : weights.layers)
+    for (at::Tensor* tensor : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down})
+      narrow(*tensor);
+  return weights;
+}
+
 void write_hf_model(const fs::path& folder, const Weights& weights, const fs::path& source) {
   const ModelConfig& c = weights.config;
   const at::ScalarType dtype = weights.embedding.scalar_type();
   const bool from_folder = fs::is_directory(source);
-  const json config = from_folder ? patched_config(source / "config.json", c.num_layers)
+  const json config = from_folder ? patched_config(source / "config.json", c, dtype)
                                   : config_json(c, source, dtype);
   write_file(folder / "config.json", config.dump(2) + "\n");
   if (from_folder)
-    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                             "generation_config.json", "chat_template.jinja"})
+    for (const char* name :
+         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+          "merges.txt", "tokenizer.gguf", "generation_config.json", "chat_template.jinja"})
       if (fs::exists(source / name)) write_file(folder / name, read_file(source / name));
 
   std::map<std::string, at::Tensor> tensors;

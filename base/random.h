@@ -13,7 +13,8 @@ enum class RandomUse : uint64_t {
   Shuffle = 4,
   Init = 5,
   Question = 6,
-  Bootstrap = 7
+  Bootstrap = 7,
+  Dropout = 8
 };
 
 /// The run's seed. uniform() is a pure function: the number for a position does not depend on how

@@ -54,7 +54,8 @@ const std::map<std::string_view, Patterns>& named_patterns() {
 
 }  // namespace
 
-PreTokenizer PreTokenizer::named(std::string_view name, const std::string& source) {
+std::vector<std::string> PreTokenizer::patterns_of(std::string_view name,
+                                                   const std::string& source) {
   const auto& all = named_patterns();
   const auto found = all.find(name);
   if (found == all.end()) {
@@ -65,8 +66,13 @@ PreTokenizer PreTokenizer::named(std::string_view name, const std::string& sourc
         "{}: tokenizer.ggml.pre is '{}', expected one of {}; use a model with one of these", source,
         name, known));
   }
+  return {found->second.begin(), found->second.end()};
+}
+
+PreTokenizer PreTokenizer::named(std::string_view name, const std::string& source) {
   PreTokenizer result;
-  for (const char* pattern : found->second) result.add_split({Regex(pattern, source)});
+  for (const std::string& pattern : patterns_of(name, source))
+    result.add_split({Regex(pattern, source)});
   return result;
 }
 

@@ -29,6 +29,9 @@ class PreTokenizer {
   /// @throws UserError  one we do not know; source is the file.
   static PreTokenizer named(std::string_view name, const std::string& source);
 
+  /// The regular expressions that one of these kinds cuts at, one step each. The same errors.
+  static std::vector<std::string> patterns_of(std::string_view name, const std::string& source);
+
   void add_split(Split step) { steps_.push_back({std::move(step), false, false}); }
 
   /// The step of byte-level pre-tokenizers: GPT-2's pattern, unless the file switches it off, and

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/gguf_file.h"
 #include "data/json_value.h"
+#include "data/tokenizer_export.h"
 #include "data/tokenizer_files.h"
 
 namespace medusa {
@@ -52,6 +53,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model) {
     if (model.extension() == ".json") return std::make_unique<BpeTokenizer>(bpe_from_json(model));
     return from_gguf(model);
   }
+  if (fs::exists(model / kTokenizerGguf)) return from_gguf(model / kTokenizerGguf);
   if (fs::exists(model / "tokenizer.json"))
     return std::make_unique<BpeTokenizer>(bpe_from_json(model / "tokenizer.json"));
   if (fs::exists(model / "vocab.json") && fs::exists(model / "merges.txt"))

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "data/tokenizer.h"
+#include "tools/tuned_model.h"
 
 namespace medusa {
 namespace {
@@ -20,10 +21,13 @@ void check_made_with(const RunConfig& config, const char* what, const std::strin
 
 }  // namespace
 
-void check_dataset(const DatasetReader& dataset, const RunConfig& config,
+bool check_dataset(const DatasetReader& dataset, const RunConfig& config,
                    const std::string& backbone) {
-  check_made_with(config, "backbone", dataset.info().backbone, backbone);
+  const auto tuned = read_tuned_manifest(config.backbone.model);
+  const bool text_serves = tuned && tuned->backbone == dataset.info().backbone;
+  if (!text_serves) check_made_with(config, "backbone", dataset.info().backbone, backbone);
   check_dataset_tokenizer(dataset, config);
+  return dataset.info().backbone == backbone;
 }
 
 void check_dataset_tokenizer(const DatasetReader& dataset, const RunConfig& config) {

@@ -9,8 +9,10 @@
 namespace medusa {
 
 /// @param backbone  fingerprint of the model's weights.
+/// @returns  whether its recorded states are this model's. They are not if the model was tuned here
+///           from the one that wrote the dataset: then its text serves all the same.
 /// @throws UserError  it was made with another model or tokenizer.
-void check_dataset(const DatasetReader& dataset, const RunConfig& config,
+bool check_dataset(const DatasetReader& dataset, const RunConfig& config,
                    const std::string& backbone);
 
 /// For what reads its tokens alone.

@@ -110,13 +110,13 @@ ChoiceTree calibrate(const RunConfig& config) {
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
   const DatasetReader dataset(config.dataset_folder());
-  check_dataset(dataset, config, llama.weights().fingerprint);
+  const bool own_states = check_dataset(dataset, config, llama.weights().fingerprint);
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
   HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
 
   const HiddenSource hidden =
-      dataset.has_hidden() ? cached_hidden(dataset) : live_hidden(dataset, llama);
+      own_states && dataset.has_hidden() ? cached_hidden(dataset) : live_hidden(dataset, llama);
   const auto [statistics, temperatures] = collect(config, dataset, hidden, guesser);
   const int64_t most = settings.nodes.value_or(settings.max_nodes);
   const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);

@@ -34,24 +34,6 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
   fmt::print(stderr, "draft model: {}\n", folder.string());
 }
 
-/// As decoding runs it: bfloat16 weights take half the place and are what `auto` computes in.
-Weights stored_weights(const TrainableLlama& draft) {
-  Weights out = draft.weights();
-  const auto narrow = [](at::Tensor& tensor) {
-    if (tensor.defined()) tensor = tensor.to(at::kBFloat16);
-  };
-  const bool tied = out.lm_head.is_same(out.embedding);
-  narrow(out.embedding);
-  if (tied)
-    out.lm_head = out.embedding;
-  else
-    narrow(out.lm_head);
-  for (LayerWeights& layer : out.layers)
-    for (at::Tensor* tensor : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down})
-      narrow(*tensor);
-  return out;
-}
-
 void run(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
@@ -59,7 +41,7 @@ void run(const CommonOptions& options) {
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
-  check_dataset(dataset, config, weights.fingerprint);
+  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;
   manifest.tokenizer = dataset.info().tokenizer;
@@ -77,7 +59,7 @@ void run(const CommonOptions& options) {
 
   TrainableLlama draft(weights, manifest.layers);
   std::unique_ptr<Llama> llama;
-  if (!dataset.has_hidden()) llama = std::make_unique<Llama>(std::move(weights));
+  if (!own_states || !dataset.has_hidden()) llama = std::make_unique<Llama>(std::move(weights));
   weights.layers.clear();
   const HiddenSource hidden = llama ? live_hidden(dataset, *llama) : cached_hidden(dataset);
   const DraftTrainResult result = train_draft(config.draft, dataset, hidden, config.seed, draft);
@@ -87,7 +69,7 @@ void run(const CommonOptions& options) {
   manifest.agreement = result.agreement;
   manifest.num_validation = result.num_validation;
   replace_folder(folder, [&](const std::filesystem::path& place) {
-    write_hf_model(place, stored_weights(draft), config.backbone.model);
+    write_hf_model(place, narrowed(draft.weights()), config.backbone.model);
     write_draft_manifest(place, manifest);
   });
   report(manifest, folder, result.seconds, options.json);

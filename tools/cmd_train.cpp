@@ -1,4 +1,4 @@
-// medusa train: fits heads to the run's dataset.
+// medusa train: fits heads, and the backbone if asked to, to the run's dataset.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,25 +9,26 @@
 #include "data/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/joint_stage.h"
 #include "tools/session.h"
 #include "train/trainer.h"
 
 namespace medusa {
 namespace {
 
-void report(const TrainResult& result, const std::filesystem::path& heads, bool json) {
-  if (json) {
-    nlohmann::json out{{"heads", heads.string()},       {"complete", result.complete},
-                       {"steps", result.steps},         {"loss", result.loss},
-                       {"positions", result.positions}, {"seconds", result.seconds}};
-    for (const HeadQuality& head : result.validation)
-      out["validation"].push_back({{"loss", head.loss},
-                                   {"top_1", head.top_1},
-                                   {"top_5", head.top_5},
-                                   {"top_10", head.top_10}});
-    fmt::print("{}\n", out.dump());
-    return;
-  }
+nlohmann::ordered_json heads_json(const TrainResult& result, const std::filesystem::path& heads) {
+  nlohmann::ordered_json out{{"heads", heads.string()},       {"complete", result.complete},
+                             {"steps", result.steps},         {"loss", result.loss},
+                             {"positions", result.positions}, {"seconds", result.seconds}};
+  for (const HeadQuality& head : result.validation)
+    out["validation"].push_back({{"loss", head.loss},
+                                 {"top_1", head.top_1},
+                                 {"top_5", head.top_5},
+                                 {"top_10", head.top_10}});
+  return out;
+}
+
+void report(const TrainResult& result, const std::filesystem::path& heads) {
   fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s\n", result.steps,
              result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0);
@@ -42,17 +43,14 @@ void report(const TrainResult& result, const std::filesystem::path& heads, bool 
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
 }
 
-void run(const CommonOptions& options) {
-  RunConfig config = read_run_config(options);
-  config.train.config.seed = config.seed;
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset) {
   const Placement placement = place(config.backbone);
   const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
   Weights weights = load_weights(config.backbone.model, dtype, placement.device);
-  const DatasetReader dataset(config.dataset_folder());
-  check_dataset(dataset, config, weights.fingerprint);
-  const bool cached = may_be_cached && dataset.has_hidden();
+  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
+  const bool cached = may_be_cached && own_states && dataset.has_hidden();
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();
@@ -65,8 +63,30 @@ void run(const CommonOptions& options) {
                            config.heads_folder(),
                            config.train_folder(),
                            write_config(config)};
-  const TrainResult result = train_heads(config.train.config, config.train.heads, inputs);
-  report(result, config.heads_folder(), options.json);
+  return train_heads(config.train.config, config.train.heads, inputs);
+}
+
+void run(const CommonOptions& options) {
+  RunConfig config = read_run_config(options);
+  config.train.config.seed = config.seed;
+  const DatasetReader dataset(config.dataset_folder());
+  nlohmann::ordered_json out;
+  bool complete = true;  // the stages so far
+  for (const TrainStage stage : config.train.stages) {
+    if (!complete) break;
+    if (stage == TrainStage::Heads) {
+      const TrainResult result = run_heads_stage(config, dataset);
+      complete = result.complete;
+      out = heads_json(result, config.heads_folder());
+      report(result, config.heads_folder());
+    } else {
+      const JointResult result = run_joint_stage(config, dataset);
+      complete = result.complete;
+      out["joint"] = joint_json(config, result);
+      report_joint(config, result);
+    }
+  }
+  if (options.json) fmt::print("{}\n", out.dump());
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include "heads/heads_config.h"
 #include "infer/infer_config.h"
 #include "train/draft_config.h"
+#include "train/joint_config.h"
 #include "train/train_config.h"
+#include "train/train_stages.h"
 
 namespace medusa {
 
@@ -90,15 +92,22 @@ struct DistillSection {
 };
 
 struct TrainSection {
+  std::vector<TrainStage> stages = {TrainStage::Heads};
   HeadsConfig heads;
   TrainConfig config;
+  JointConfig joint;
 
   template <typename Fields>
   void fields(Fields& f) {
+    f("stages", stages, "[heads], [heads, joint] or [joint]");
     f.section("heads", heads, "what the heads look like");
     config.fields(f);
+    f.section("joint", joint, "the joint stage: backbone and heads together (Medusa-2)");
   }
-  void validate() const { config.validate(); }
+  void validate() const {
+    check_stages(stages);
+    config.validate();
+  }
 };
 
 struct CalibrateSection {
@@ -171,6 +180,7 @@ struct RunConfig {
   }
   std::filesystem::path dataset_folder() const { return std::filesystem::path(run) / "dataset"; }
   std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
+  std::filesystem::path joint_folder() const { return std::filesystem::path(run) / "joint"; }
   std::filesystem::path heads_folder() const;
   std::filesystem::path tree_file() const;
   std::filesystem::path store_file() const;

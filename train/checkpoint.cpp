@@ -60,9 +60,9 @@ void check_identity(const std::filesystem::path& folder, const RunIdentity& save
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                     const MedusaHeads& heads, const AdamW& optimizer) {
+                     const NamedTensors& parameters, const AdamW& optimizer) {
   std::map<std::string, at::Tensor> tensors;
-  for (const auto& [name, tensor] : named_parameters(heads)) tensors[name] = tensor.detach();
+  for (const auto& [name, tensor] : parameters) tensors[name] = tensor.detach();
   for (const auto& [name, tensor] : optimizer.moments()) tensors[name] = tensor;
   Description description;
   description.step = optimizer.num_steps();
@@ -74,7 +74,7 @@ void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& ide
 }
 
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                        MedusaHeads& heads, AdamW& optimizer) {
+                        const NamedTensors& parameters, AdamW& optimizer) {
   if (!folder_is_done(folder)) return 0;
   const auto description = read_config<Description>(YamlFile(folder / kDescription));
   if (description.format != kFormat || description.version != kVersion)
@@ -86,7 +86,7 @@ int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& 
 
   const c10::NoGradGuard no_grad;
   const SafetensorsFile file(folder / kState);
-  for (auto& [name, tensor] : named_parameters(heads))
+  for (const auto& [name, tensor] : parameters)
     at::Tensor(tensor).copy_(read_tensor(file, name, at::kFloat, tensor.sizes()));
   std::vector<at::Tensor> moments;
   for (const auto& [name, tensor] : optimizer.moments())

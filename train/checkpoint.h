@@ -7,24 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "heads/medusa_heads.h"
 #include "train/adamw.h"
 
 namespace medusa {
 
-/// "key=value" for everything that decides the trained heads: settings and fingerprints.
+/// "key=value" for everything that decides what is trained: settings and fingerprints.
 using RunIdentity = std::vector<std::string>;
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.
+/// @param parameters  all that is trained, the optimiser's own; names are the file's.
 /// @throws UserError  the folder cannot be written or the disk is full.
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                     const MedusaHeads& heads, const AdamW& optimizer);
+                     const NamedTensors& parameters, const AdamW& optimizer);
 
-/// Fills heads and optimiser from the folder, if there is a checkpoint.
+/// Fills parameters and optimiser from the folder, if there is a checkpoint.
 /// @returns  optimiser steps done; 0 if there is none.
 /// @throws UserError  it belongs to a run with other settings (names the first), is damaged or of
 ///                    another version.
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                        MedusaHeads& heads, AdamW& optimizer);
+                        const NamedTensors& parameters, AdamW& optimizer);
 
 }  // namespace medusa

@@ -15,34 +15,11 @@
 #include "train/adamw.h"
 #include "train/loss.h"
 #include "train/lr_schedule.h"
+#include "train/sample_batches.h"
 #include "train/soft_labels.h"
 
 namespace medusa {
 namespace {
-
-/// Whole samples that make one step.
-struct SampleBatch {
-  std::vector<int64_t> samples;
-  int64_t positions = 0;  // that have a label
-};
-
-/// The samples in a shuffled order, cut where a batch is full.
-std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, SampleOrder& order,
-                                     int64_t batch_tokens) {
-  std::vector<SampleBatch> out;
-  int64_t tokens = batch_tokens;
-  for (int64_t i = 0; i < order.epoch_size(); ++i) {
-    const int64_t sample = order.next();
-    if (tokens >= batch_tokens) {
-      out.emplace_back();
-      tokens = 0;
-    }
-    out.back().samples.push_back(sample);
-    out.back().positions += static_cast<int64_t>(dataset.answer(sample).size());
-    tokens += static_cast<int64_t>(dataset.tokens(sample).size());
-  }
-  return out;
-}
 
 class DraftRun {
  public:
@@ -69,21 +46,11 @@ class DraftRun {
   };
 
   States states_of(const SampleBatch& batch) {
-    std::vector<TokenId> tokens;
-    std::vector<int64_t> lengths;
+    const BatchTexts texts = texts_of(dataset_, batch.samples);
     std::vector<at::Tensor> backbone;
-    std::vector<int64_t> rows;
-    for (const int64_t sample : batch.samples) {
-      const auto all = dataset_.tokens(sample);
-      const auto begin = static_cast<int64_t>(tokens.size());
-      tokens.insert(tokens.end(), all.begin(), all.end() - 1);  // nothing follows the last one
-      lengths.push_back(std::ssize(all) - 1);
-      for (int64_t i = dataset_.answer_start(sample) - 1; i + 1 < std::ssize(all); ++i)
-        rows.push_back(begin + i);
-      backbone.push_back(hidden_(sample));
-    }
-    const at::Tensor hidden = draft_.forward(tokens, lengths);
-    const at::Tensor index = at::tensor(rows, at::kLong).to(hidden.device());
+    for (const int64_t sample : batch.samples) backbone.push_back(hidden_(sample));
+    const at::Tensor hidden = draft_.forward(texts.tokens, texts.lengths);
+    const at::Tensor index = at::tensor(texts.answer_rows, at::kLong).to(hidden.device());
     return {hidden.index_select(0, index), at::cat(backbone)};
   }
 

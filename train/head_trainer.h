@@ -1,4 +1,4 @@
-// One optimiser step, and judging heads: everything of training that computes.
+// One optimiser step on heads alone (Medusa-1), and judging heads.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 #include "train/adamw.h"
 #include "train/batch.h"
+#include "train/head_pass.h"
 #include "train/loss.h"
 #include "train/train_config.h"
 
@@ -31,23 +32,16 @@ class HeadTrainer {
   StepReport step(std::span<const Batch> batches, double learning_rate);
 
   /// Adds the losses of a batch without training on it.
-  void measure(const Batch& batch, std::vector<HeadLoss>& heads) const;
-
-  /// sum over heads of lambda_decay^k * mean cross-entropy.
-  double weighted(const std::vector<HeadLoss>& heads) const;
+  void measure(const Batch& batch, std::vector<HeadLoss>& heads) const {
+    pass_.measure(batch, output_, heads);
+  }
 
   AdamW& optimizer() { return optimizer_; }
 
  private:
-  HeadOutputWeight output_of(int64_t head) const;
-  double lambda(int64_t head) const;
-  HeadLoss train_head(const Batch& batch, int64_t head, const HeadOutputWeight& output,
-                      double scale) const;
-
   const TrainConfig& config_;
-  MedusaHeads& heads_;
-  at::ScalarType dtype_;
-  at::Tensor shared_output_;  // [V_t, H] compute dtype; undefined if each head has its own
+  HeadOutputWeight output_;  // frozen; undefined if each head has its own
+  HeadPass pass_;
   AdamW optimizer_;
 };
 

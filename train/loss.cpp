@@ -56,7 +56,8 @@ HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double sca
   return sum;
 }
 
-/// Backpropagates d loss / d logits.
+}  // namespace
+
 void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
                     const HeadOutputWeight& output, at::Tensor gradient) {
   gradient.copy_(at::mm(logit_gradient, output.weight));
@@ -65,8 +66,6 @@ void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
     sum.add_(at::mm(logit_gradient.t(), states));
   }
 }
-
-}  // namespace
 
 void HeadLoss::add(const HeadLoss& other) {
   loss += other.loss;

@@ -37,6 +37,12 @@ struct HeadOutputWeight {
 HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
                    double scale, int64_t chunk, at::Tensor gradient);
 
+/// Backpropagates d loss / d logits through logits = states · weightᵀ.
+/// @param logit_gradient  [n, V_t] in the weight's dtype.
+/// @param gradient        [n, H]; overwritten.
+void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
+                    const HeadOutputWeight& output, at::Tensor gradient);
+
 /// The slow twin: LibTorch's ops on whole logits, any dtype and device. Same arguments and results.
 HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& output,
                          const Labels& labels, double scale, at::Tensor gradient);

@@ -16,4 +16,17 @@ double learning_rate(const LearningRate& config, int64_t step, int64_t total_ste
   return config.peak * 0.5 * (1 + std::cos(std::numbers::pi * done));
 }
 
+double ramp_factor(Ramp ramp, int64_t step, int64_t total_steps) {
+  const double done = static_cast<double>(step) / static_cast<double>(total_steps);
+  switch (ramp) {
+    case Ramp::Sine:
+      return std::sin(std::numbers::pi / 2 * done);
+    case Ramp::Linear:
+      return done;
+    case Ramp::Constant:
+      break;
+  }
+  return 1;
+}
+
 }  // namespace medusa

@@ -66,6 +66,7 @@ void MetricsLog::add(const Metrics& metrics) {
     json["gradient_norm"] = metrics.gradient_norm;
     json["positions_per_s"] = metrics.positions_per_s;
   }
+  for (const auto& [name, value] : metrics.more) json[name] = value;
   write_all(descriptor_, json.dump() + "\n", file_);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heads/heads_checkpoint.h"
@@ -13,7 +14,7 @@ namespace medusa {
 /// What a report says. Train reports are means over the steps since the last one; validation
 /// reports are over the validation positions.
 struct Metrics {
-  std::string kind;                // "train" or "validation"
+  std::string kind;                // "train", "validation" or "guard"
   int64_t step = 0;                // optimiser steps done
   double epoch = 0;                // passes over the training samples, with a fraction
   double loss = 0;                 // weighted sum over heads, nats
@@ -23,6 +24,7 @@ struct Metrics {
   int64_t positions = 0;           // trained on so far
   double positions_per_s = 0;      // 0 in validation reports
   double elapsed_s = 0;            // of this run of the program
+  std::vector<std::pair<std::string, double>> more;  // further numbers, names with units
 };
 
 /// Appends a line per report; a line is there whole or cut off by a crash, and then removed by the

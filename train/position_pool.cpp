@@ -5,9 +5,24 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "heads/medusa_heads.h"
 
 namespace medusa {
+
+BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
+                         const Weights& backbone, std::span<const int32_t> label_rows) {
+  BatchRecipe recipe{.backbone = backbone,
+                     .num_heads = heads.config.num_heads,
+                     .num_tokens = tokens_read(heads.config.input, heads.config.num_heads - 1),
+                     .label_row = label_rows,
+                     .embedding_gain = embedding_gain(backbone),
+                     .soft_output = {},
+                     .chunk = config.chunk_positions};
+  if (config.labels == LabelKind::Soft) {
+    recipe.soft_output = shared_output(heads, backbone);
+    recipe.soft_size = std::min(config.soft_top, heads.output_rows());
+  }
+  return recipe;
+}
 
 int64_t num_positions(const DatasetReader& dataset, int64_t sample) {
   return static_cast<int64_t>(dataset.answer(sample).size()) -

@@ -11,9 +11,11 @@
 
 #include "backbone/weights.h"
 #include "data/dataset_reader.h"
+#include "heads/medusa_heads.h"
 #include "train/batch.h"
 #include "train/hidden_source.h"
 #include "train/soft_labels.h"
+#include "train/train_config.h"
 
 namespace medusa {
 
@@ -28,6 +30,10 @@ struct BatchRecipe {
   int64_t soft_size = 0;               // M
   int64_t chunk = 0;                   // states whose logits exist at one time
 };
+
+/// @param label_rows  rows_of_tokens(heads); they and the backbone must outlive the recipe.
+BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
+                         const Weights& backbone, std::span<const int32_t> label_rows);
 
 /// Positions of a sample that have a label for at least one head.
 int64_t num_positions(const DatasetReader& dataset, int64_t sample);

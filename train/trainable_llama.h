@@ -42,9 +42,6 @@ class TrainableLlama {
   Weights weights() const;
 
  private:
-  at::Tensor attend(const LayerWeights& layer, const at::Tensor& x, const at::Tensor& positions,
-                    std::span<const int64_t> lengths) const;
-
   ModelConfig config_;
   at::Tensor embedding_, lm_head_;  // frozen
   std::vector<LayerWeights> layers_;

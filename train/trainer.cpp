@@ -11,8 +11,10 @@
 #include "base/fingerprint.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "data/token_counts.h"
+#include "base/replace_folder.h"
 #include "train/checkpoint.h"
+#include "train/finite_check.h"
+#include "train/first_heads.h"
 #include "train/head_trainer.h"
 #include "train/hidden_source.h"
 #include "train/lr_schedule.h"
@@ -65,17 +67,6 @@ HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
   return live_hidden(inputs.dataset, *inputs.llama);
 }
 
-/// Of the training samples only: validation must not choose what it is judged by.
-std::vector<TokenId> choose_tokens(const TrainConfig& config, const HeadsConfig& heads,
-                                   const TrainInputs& inputs) {
-  if (!is_truncated(heads.output)) return {};
-  const Random random(config.seed);
-  const TokenCounts counts = count_answer_tokens(inputs.dataset, [&](int64_t sample) {
-    return !in_validation(random, sample, config.validation_fraction);
-  });
-  return counts.most_frequent(heads.output_size);
-}
-
 /// Everything that decides the trained heads.
 RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs& inputs) {
   config.report_every = TrainConfig().report_every;  // these two change nothing
@@ -102,22 +93,6 @@ std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
   return result;
 }
 
-BatchRecipe recipe_for(const TrainConfig& config, const MedusaHeads& heads, const Weights& backbone,
-                       std::span<const int32_t> label_rows) {
-  BatchRecipe recipe{.backbone = backbone,
-                     .num_heads = heads.config.num_heads,
-                     .num_tokens = tokens_read(heads.config.input, heads.config.num_heads - 1),
-                     .label_row = label_rows,
-                     .embedding_gain = embedding_gain(backbone),
-                     .soft_output = {},
-                     .chunk = config.chunk_positions};
-  if (config.labels == LabelKind::Soft) {
-    recipe.soft_output = shared_output(heads, backbone);
-    recipe.soft_size = std::min(config.soft_top, heads.output_rows());
-  }
-  return recipe;
-}
-
 /// The loop and what it reports.
 class Run {
  public:
@@ -127,12 +102,12 @@ class Run {
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
         identity_(identity_of(config, heads, inputs)),
-        heads_(
-            make_heads(heads, inputs.backbone, choose_tokens(config, heads, inputs), config.seed)),
+        heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone)),
         label_rows_(rows_of_tokens(heads_)),
-        recipe_(recipe_for(config, heads_, inputs.backbone, label_rows_)),
+        recipe_(batch_recipe(config, heads_, inputs.backbone, label_rows_)),
         trainer_(config, heads_, inputs.backbone),
-        start_(load_checkpoint(checkpoint_folder(), identity_, heads_, trainer_.optimizer())),
+        start_(load_checkpoint(checkpoint_folder(), identity_, named_parameters(heads_),
+                               trainer_.optimizer())),
         log_(inputs.work_folder / "metrics.jsonl", start_) {}
 
   TrainResult train() {
@@ -147,7 +122,8 @@ class Run {
       if (step % config_.report_every == 0 || last) report(step);
       if (!last && step % plan_.steps_per_epoch == 0 && !interrupted()) validate(step);
       if (step % config_.checkpoint_every == 0 || last || interrupted())
-        save_checkpoint(checkpoint_folder(), identity_, heads_, trainer_.optimizer());
+        save_checkpoint(checkpoint_folder(), identity_, named_parameters(heads_),
+                        trainer_.optimizer());
     }
     progress.finish();
     result_.steps = step;
@@ -182,9 +158,22 @@ class Run {
       batches.push_back(batch_of(plan_.batches[static_cast<size_t>(i)]));
     rate_ = learning_rate({config_.learning_rate, config_.warmup_steps}, step, plan_.num_steps());
     last_ = trainer_.step(batches, rate_);
+    check_step(step, batches);
     result_.loss = last_.loss;
     since_report_.resize(last_.heads.size());
     for (size_t k = 0; k < last_.heads.size(); ++k) since_report_[k].add(last_.heads[k]);
+  }
+
+  void check_step(int64_t step, const std::vector<Batch>& batches) const {
+    const auto pool = static_cast<size_t>(loaded_pool_);  // the samples whose positions are mixed
+    NamedTensors all;
+    for (const Batch& batch : batches) all.emplace_back("the dataset's states", batch.hidden);
+    for (const auto& named : named_weights(inputs_.backbone)) all.push_back(named);
+    for (const auto& [name, tensor] : named_parameters(heads_)) all.emplace_back(name, tensor);
+    check_finite(last_.loss, last_.gradient_norm,
+                 {step, plan_.pools[pool], "train.learning_rate",
+                  folder_is_done(checkpoint_folder()) ? checkpoint_folder().string() : ""},
+                 all);
   }
 
   Metrics metrics_at(const char* kind, int64_t step, const std::vector<HeadLoss>& heads) const {
@@ -194,7 +183,7 @@ class Run {
     metrics.epoch = static_cast<double>(config_.epochs) *
                     static_cast<double>(positions_before(step)) /
                     static_cast<double>(plan_.positions_before.back());
-    metrics.loss = trainer_.weighted(heads);
+    metrics.loss = weighted_loss(config_, heads);
     metrics.heads = qualities(heads);
     metrics.positions = positions_before(step);
     metrics.elapsed_s = seconds_since(began_);
@@ -225,7 +214,7 @@ class Run {
       trainer_.measure(pool.batch(positions), heads);
       progress.update(++done);
     }
-    progress.finish(note_of(trainer_.weighted(heads), heads));
+    progress.finish(note_of(weighted_loss(config_, heads), heads));
     log_.add(metrics_at("validation", step, heads));
     return heads;
   }

@@ -71,6 +71,30 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
   expect_same(load_weights(folder.path(), at::kFloat, at::kCPU), cut);
 }
 
+TEST(HfExport, AnLmHeadThatIsTiedNoMoreIsWrittenBesideTheEmbedding) {
+  const TemporaryFolder source, folder;
+  Weights weights = tiny_weights(4);
+  write_hf_model(source.path(), weights, "some.gguf");
+  weights.lm_head = weights.embedding * 2;
+  weights.config.tied_output = false;
+  write_hf_model(folder.path(), weights, source.path());
+  const Weights back = load_weights(folder.path(), at::kFloat, at::kCPU);
+  EXPECT_FALSE(back.config.tied_output);
+  expect_same(back, weights);
+}
+
+TEST(HfExport, NarrowedWeightsAreInBfloat16AndTiedOnesStayTied) {
+  const Weights weights = narrowed(tiny_weights(4));
+  EXPECT_TRUE(weights.lm_head.is_same(weights.embedding));
+  EXPECT_EQ(weights.layers[1].gate_up.scalar_type(), at::kBFloat16);
+  EXPECT_EQ(weights.final_norm.scalar_type(), at::kFloat);
+  const TemporaryFolder source, folder;
+  write_hf_model(source.path(), tiny_weights(4), "some.gguf");
+  write_hf_model(folder.path(), weights, source.path());
+  const auto config = nlohmann::json::parse(read_file(folder.path() / "config.json"));
+  EXPECT_EQ(config.at("torch_dtype"), "bfloat16") << "not what the source says";
+}
+
 TEST(HfExport, FactorsThatConfigJsonHasNoWordsForAreTheUsersError) {
   const fixtures::TempFolder folder;
   ModelConfig config = tiny_config();

@@ -62,5 +62,26 @@ TEST(AdamW, RestoredMomentsContinueTheSameRun) {
   EXPECT_TRUE(at::equal(run(-1), run(3)));
 }
 
+TEST(AdamW, AGroupLearnsAtItsMultipleOfTheRate) {
+  at::Tensor a = at::zeros({1}), b = at::zeros({1});
+  AdamW optimizer(std::vector<ParameterGroup>{{{{"a", a}}, 1}, {{}, 9}, {{{"b", b}}, 4}});
+  a.mutable_grad() = at::full({1}, 0.5F);
+  b.mutable_grad() = at::full({1}, 0.5F);
+  optimizer.step(0.01, 0, /*clip_norm=*/100);
+  EXPECT_NEAR(a.item<float>(), -0.01, 1e-6);
+  EXPECT_NEAR(b.item<float>(), -0.04, 1e-6);
+}
+
+TEST(AdamW, AGradientThatIsNoNumberChangesNothing) {
+  at::Tensor a = at::zeros({2});
+  AdamW optimizer({{"a", a}});
+  a.mutable_grad() = at::tensor({1.0F, std::nanf("")});
+  EXPECT_TRUE(std::isnan(optimizer.step(0.1, 0.1, 1)));
+  EXPECT_TRUE(at::equal(a, at::zeros({2})));
+  EXPECT_FALSE(a.grad().defined());
+  EXPECT_EQ(optimizer.num_steps(), 0);
+  EXPECT_TRUE(at::equal(optimizer.moments()[0].second, at::zeros({2})));
+}
+
 }  // namespace
 }  // namespace medusa

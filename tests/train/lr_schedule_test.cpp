@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace medusa {
 namespace {
 
@@ -25,6 +27,16 @@ TEST(LearningRate, StartsAtThePeakWithoutWarmUp) {
 TEST(LearningRate, AShortRunWarmsUpOverHalfOfItsSteps) {
   EXPECT_DOUBLE_EQ(learning_rate(schedule(40), 4, 10), 2.0);
   EXPECT_DOUBLE_EQ(learning_rate(schedule(40), 0, 10), 0.4);
+}
+
+TEST(Ramp, GrowsFromNothingToOne) {
+  for (const Ramp ramp : {Ramp::Sine, Ramp::Linear}) {
+    EXPECT_EQ(ramp_factor(ramp, 0, 40), 0);
+    EXPECT_NEAR(ramp_factor(ramp, 40, 40), 1, 1e-12);
+  }
+  EXPECT_NEAR(ramp_factor(Ramp::Linear, 10, 40), 0.25, 1e-12);
+  EXPECT_NEAR(ramp_factor(Ramp::Sine, 20, 40), std::sqrt(0.5), 1e-12);
+  EXPECT_EQ(ramp_factor(Ramp::Constant, 0, 40), 1);
 }
 
 }  // namespace

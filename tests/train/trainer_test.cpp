@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -184,6 +185,32 @@ TEST(Trainer, RefusesACheckpointOfOtherSettings) {
       "<>/a/train/checkpoint: the checkpoint was made with train.heads.layers_per_head 1, this "
       "run has train.heads.layers_per_head 2; set it back to continue, or remove the folder to "
       "train anew");
+}
+
+TEST(Trainer, ALossThatIsNoNumberIsSaidAndKeepsTheCheckpoint) {
+  TinyRun run;
+  run.config.learning_rate = 1e20;  // after a step or two nothing is finite
+  run.config.clip_norm = 1e30;
+  run.config.warmup_steps = 0;
+  run.config.checkpoint_every = 1;
+  const std::string text = user_error(run.folder, [&] { run.train("a"); });
+  EXPECT_TRUE(text.starts_with("train: step ")) << text;
+  EXPECT_NE(text.find(", expected a finite number; "), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("; <>/a/train/checkpoint is kept")) << text;
+  EXPECT_FALSE(std::filesystem::exists(run.folder.path() / "a/heads"));
+}
+
+TEST(Trainer, SaysWhichTensorIsNoNumberFromTheStart) {
+  TinyRun run;
+  run.backbone.embedding = run.backbone.embedding.clone();
+  run.backbone.embedding[7][3] = std::nan("");  // the heads read it, the states do not know it
+  run.heads.input = HeadInput::Root;
+  const std::string text = user_error(run.folder, [&] { run.train("a"); });
+  EXPECT_TRUE(text.starts_with("train: step 0, made of samples ")) << text;
+  EXPECT_NE(text.find("the loss is nan, and so is something in embedding, expected a finite "
+                      "number; download or make that file again, or distil again"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Trainer, RefusesADatasetOfAnotherBackbone) {

@@ -13,6 +13,7 @@
 #include "base/safetensors_file.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
+#include "tools/tuned_model.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -134,6 +135,7 @@ Json inspect_hugging_face(const fs::path& folder) {
   });
   totals.describe(out);
   out["files"] = std::move(files);
+  if (const auto tuned = read_tuned_manifest(folder)) out["tuned_from"] = tuned_json(*tuned);
   return out;
 }
 

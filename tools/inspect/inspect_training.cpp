@@ -162,6 +162,11 @@ Json inspect_metrics(const fs::path& file) {
   out["validation_reports"] = curve.validation.size();
   if (!curve.train.empty()) out["last_training_report"] = rows(curve.train, curve.train.size() - 1);
   out["validations"] = rows(curve.validation, 0);
+  for (const GuardPoint& point : curve.guard)
+    out["guard"].push_back({{"optimiser_step", point.step},
+                            {"kl_nats", point.kl},
+                            {"perplexity", point.perplexity},
+                            {"greedy_match", point.greedy_match}});
   return out;
 }
 

@@ -20,6 +20,11 @@ TrainingCurve read_training_curve(const std::filesystem::path& file) {
     begin = end + 1;
     try {
       const auto json = nlohmann::json::parse(line);
+      if (json.at("kind") == "guard") {
+        curve.guard.push_back({json.at("step"), json.at("guard_kl_nats"),
+                               json.at("guard_perplexity"), json.at("guard_greedy_match")});
+        continue;
+      }
       CurvePoint point;
       point.step = json.at("step").get<int64_t>();
       point.loss = json.at("loss_nats").get<double>();

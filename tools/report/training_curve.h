@@ -14,9 +14,18 @@ struct CurvePoint {
   std::vector<double> head_top_1;  // [K] shares of positions, 0 to 1; empty: not reported
 };
 
+/// How far a joint run had led the backbone from what it was.
+struct GuardPoint {
+  int64_t step = 0;
+  double kl = 0;            // nats
+  double perplexity = 0;    // of the watched answers
+  double greedy_match = 0;  // share of greedy answers that are the same
+};
+
 struct TrainingCurve {
   std::vector<CurvePoint> train;       // steps ascending
   std::vector<CurvePoint> validation;  // steps ascending
+  std::vector<GuardPoint> guard;  // steps ascending; empty unless backbone and heads are trained
 };
 
 /// A last line without its end, cut off by a kill, is left out.

@@ -1,0 +1,84 @@
+// medusa train with the joint stage, and decoding with what it leaves, through the executable.
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kJoint =
+    "train --config run.yaml --set train.stages='[heads, joint]' --set train.joint.lora.rank=4 "
+    "--set train.joint.batch_tokens=100 --set train.joint.learning_rate=0.001 --set "
+    "train.joint.guard.samples=2 --set train.joint.guard.greedy_tokens=8 --set "
+    "train.joint.lora.targets='[q_proj, down_proj, lm_head]' ";
+
+class Joint : public testing::Test {
+ protected:
+  void SetUp() override {
+    MEDUSA_NEEDS_TINY_MODEL();
+    const Ran ran = place_.run("distill --config run.yaml");
+    ASSERT_EQ(ran.status, 0) << ran.err;
+  }
+
+  Workplace place_;
+};
+
+TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
+  const Ran trained = place_.run(std::string(kJoint) + "--json");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const json joint = json::parse(trained.out).at("joint");
+  EXPECT_EQ(joint.at("complete"), true);
+  EXPECT_EQ(joint.at("stopped"), "");
+  EXPECT_EQ(joint.at("model"), "runs/tiny/joint/model");
+  EXPECT_GT(joint.at("steps"), 1);
+  EXPECT_GT(joint.at("guard_kl_nats"), 0);
+
+  const std::string tuned =
+      " --config run.yaml --set backbone.model=runs/tiny/joint/model --set "
+      "generate.heads=runs/tiny/joint/heads --set generate.tree=runs/tiny/joint/tree.yaml ";
+  const Ran calibrated = place_.run("calibrate" + tuned);
+  ASSERT_EQ(calibrated.status, 0) << calibrated.err;
+  const auto answered = [&](const std::string& options) {
+    const Ran ran = place_.run("generate --json --prompt 'Once upon a time'" + tuned + options);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return json::parse(ran.out).at("answers").at(0).at("tokens");
+  };
+  EXPECT_EQ(answered("--drafter medusa"), answered("--drafter none"));
+
+  // Asking again changes nothing.
+  const std::string before = slurp(place_ / "runs/tiny/joint/model/model.safetensors");
+  ASSERT_EQ(place_.run(kJoint).status, 0);
+  EXPECT_EQ(slurp(place_ / "runs/tiny/joint/model/model.safetensors"), before);
+
+  for (const char* file : {"model", "heads", "train/checkpoint", "train/metrics.jsonl"}) {
+    const Ran found = place_.run(std::string("inspect --json runs/tiny/joint/") + file);
+    EXPECT_EQ(found.status, 0) << found.err;
+  }
+  const Ran found = place_.run("inspect --json runs/tiny/joint/model");
+  EXPECT_EQ(json::parse(found.out).at("tuned_from").at("steps"), joint.at("steps"));
+}
+
+TEST_F(Joint, WhatCannotWorkIsTheUsersError) {
+  const auto error = [&](const std::string& options) {
+    const Ran ran = place_.run("train --config run.yaml " + options);
+    EXPECT_EQ(ran.status, 2) << options;
+    return ran.err.substr(ran.err.rfind("medusa: "));
+  };
+  EXPECT_EQ(error("--set train.stages='[joint]' --set train.joint.lora.targets='[w1]'"),
+            "medusa: train.joint.lora.targets: found 'w1', expected some of q_proj, k_proj, "
+            "v_proj, o_proj, gate_proj, up_proj, down_proj, lm_head; correct the name\n");
+  EXPECT_EQ(error("--set train.stages='[joint, heads]'"),
+            "medusa: train.stages is [joint, heads], found heads behind joint, expected it before: "
+            "heads alone learn from the backbone as it was, not from what joint made of it; write "
+            "[heads, joint]\n");
+  // Heads of another backbone are refused as by every other command.
+  ASSERT_EQ(place_.run(kJoint).status, 0);
+  const std::string wrong =
+      error("--set train.stages='[joint]' --set train.joint.heads=runs/tiny/joint/heads");
+  EXPECT_NE(wrong.find("runs/tiny/joint/heads"), std::string::npos) << wrong;
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,146 @@
+#include "tools/joint_stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backbone/hf_export.h"
+#include "backbone/model_files.h"
+#include "base/error.h"
+#include "base/replace_folder.h"
+#include "data/tokenizer_export.h"
+#include "heads/heads_checkpoint.h"
+#include "tools/check_dataset.h"
+#include "tools/session.h"
+#include "tools/tuned_model.h"
+#include "train/first_heads.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path model_folder(const RunConfig& config) { return config.joint_folder() / "model"; }
+fs::path tuned_heads_folder(const RunConfig& config) { return config.joint_folder() / "heads"; }
+
+struct FirstHeads {
+  MedusaHeads heads;
+  std::string fingerprint;
+};
+
+/// Those that are named, those of the stage before, or untrained ones.
+FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
+                       const Weights& weights) {
+  const auto& stages = config.train.stages;
+  const bool trained = std::count(stages.begin(), stages.end(), TrainStage::Heads) > 0;
+  if (config.train.joint.heads || trained) {
+    LoadedHeads loaded =
+        load_heads(config.train.joint.heads.value_or(config.heads_folder().string()), weights);
+    return {std::move(loaded.heads), loaded.manifest.fingerprint};
+  }
+  fmt::print(stderr, "the heads begin untrained; train.stages: [heads, joint] trains them first\n");
+  return {untrained_heads(config.train.config, config.train.heads, dataset, weights), "untrained"};
+}
+
+TunedManifest manifest_of(const RunConfig& config, const JointResult& result,
+                          const std::string& backbone, const std::string& dataset) {
+  TunedManifest manifest;
+  manifest.backbone = backbone;
+  manifest.dataset = dataset;
+  manifest.steps = result.steps;
+  manifest.stopped = result.stopped.value_or("");
+  if (result.drift) manifest.drift = result.drift->numbers();
+  manifest.settings = write_config(config);
+  return manifest;
+}
+
+/// Model first, then the heads, which name its fingerprint.
+void write_result(const RunConfig& config, const TunedManifest& tuned, JointResult& result) {
+  const fs::path source = config.backbone.model;
+  replace_folder(model_folder(config), [&](const fs::path& place) {
+    write_hf_model(place, narrowed(result.backbone), source);
+    if (!fs::is_directory(source)) export_tokenizer(source, place);
+    write_tuned_manifest(place, tuned);
+  });
+  HeadsManifest manifest;
+  manifest.backbone = fingerprint_model(open_model_files(model_folder(config)));
+  manifest.dataset = tuned.dataset;
+  manifest.step = result.steps;
+  manifest.num_validation = result.num_validation;
+  manifest.quality = result.validation;
+  manifest.settings = tuned.settings;
+  save_heads(tuned_heads_folder(config), result.heads, result.backbone.lm_head.scalar_type(),
+             manifest);
+}
+
+}  // namespace
+
+JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset) {
+  const Placement placement = place(config.backbone);
+  const Weights weights = load_weights(
+      config.backbone.model, training_dtype(config.backbone, placement), placement.device);
+  check_dataset(dataset, config, weights.fingerprint);
+  const FirstHeads first = first_heads(config, dataset, weights);
+  JointResult result = train_joint(
+      config.train.config, config.train.joint,
+      {dataset, weights, first.heads, first.fingerprint, config.joint_folder() / "train"});
+  if (result.complete) {
+    TunedManifest manifest =
+        manifest_of(config, result, weights.fingerprint, dataset.fingerprint());
+    manifest.heads = first.fingerprint;
+    write_result(config, manifest, result);
+  }
+  return result;
+}
+
+nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result) {
+  nlohmann::ordered_json out{{"model", model_folder(config).string()},
+                             {"heads", tuned_heads_folder(config).string()},
+                             {"complete", result.complete},
+                             {"stopped", result.stopped.value_or("")},
+                             {"steps", result.steps},
+                             {"loss", result.loss},
+                             {"positions", result.positions},
+                             {"seconds", result.seconds}};
+  if (result.drift)
+    for (const auto& [name, value] : result.drift->numbers()) out[name] = value;
+  for (const HeadQuality& head : result.validation)
+    out["validation"].push_back({{"loss", head.loss},
+                                 {"top_1", head.top_1},
+                                 {"top_5", head.top_5},
+                                 {"top_10", head.top_10}});
+  return out;
+}
+
+void report_joint(const RunConfig& config, const JointResult& result) {
+  fmt::print(stderr, "joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s\n",
+             result.steps, result.loss,
+             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0);
+  if (result.drift)
+    fmt::print(stderr,
+               "the backbone moved by KL {:.4f} nats; perplexity {:.3f}, was {:.3f}; {:.0f} % of "
+               "{} greedy answers are the same\n",
+               result.drift->kl, result.drift->perplexity, result.drift->original_perplexity,
+               100 * result.drift->greedy_match, result.drift->answers);
+  if (result.stopped)
+    fmt::print(stderr, "stopped by the guard: {}; this is the checkpoint of step {}\n",
+               *result.stopped, result.steps);
+  for (size_t k = 0; k < result.validation.size(); ++k) {
+    const HeadQuality& head = result.validation[k];
+    fmt::print(stderr, "head {}: top-1 {:.3f}  top-5 {:.3f}  top-10 {:.3f}\n", k, head.top_1,
+               head.top_5, head.top_10);
+  }
+  if (!result.complete) {
+    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+    return;
+  }
+  const std::string folder = config.joint_folder().string();
+  fmt::print(stderr,
+             "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with "
+             "--set backbone.model={0}/model --set generate.heads={0}/heads --set "
+             "generate.tree={0}/tree.yaml\n",
+             folder);
+}
+
+}  // namespace medusa

@@ -1,0 +1,21 @@
+// The joint stage of medusa train: from the run's settings to a tuned model and its heads on disk.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "data/dataset_reader.h"
+#include "tools/run_config.h"
+#include "train/joint_run.h"
+
+namespace medusa {
+
+/// Trains, and writes <run>/joint/model, a Hugging Face folder with the adapters merged, and
+/// <run>/joint/heads, unless interrupted.
+/// @throws UserError
+JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset);
+
+/// What came out, for people, with the commands that use it.
+void report_joint(const RunConfig& config, const JointResult& result);
+nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result);
+
+}  // namespace medusa

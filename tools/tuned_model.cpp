@@ -1,0 +1,61 @@
+#include "tools/tuned_model.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+constexpr const char* kFormat = "medusa-tuned-model";
+constexpr int kVersion = 1;
+
+}  // namespace
+
+nlohmann::ordered_json tuned_json(const TunedManifest& manifest) {
+  nlohmann::ordered_json drift = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : manifest.drift) drift[name] = value;
+  return {{"backbone", manifest.backbone}, {"dataset", manifest.dataset},
+          {"heads", manifest.heads},       {"steps", manifest.steps},
+          {"stopped", manifest.stopped},   {"drift", std::move(drift)},
+          {"settings", manifest.settings}};
+}
+
+void write_tuned_manifest(const std::filesystem::path& folder, const TunedManifest& manifest) {
+  nlohmann::ordered_json out{{"format", kFormat}, {"version", kVersion}};
+  out.update(tuned_json(manifest));
+  write_file(folder / kTunedManifest, out.dump(2) + "\n");
+}
+
+std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& model) {
+  const std::filesystem::path file = model / kTunedManifest;
+  if (!std::filesystem::is_directory(model) || !std::filesystem::exists(file)) return std::nullopt;
+  try {
+    const auto in = nlohmann::ordered_json::parse(read_file(file));
+    if (in.at("format") != kFormat || in.at("version") != kVersion)
+      throw UserError(fmt::format(
+          "{}: format {} version {}, expected {} version {}; tune the model again with medusa "
+          "train",
+          file.string(), in.at("format").dump(), in.at("version").dump(), kFormat, kVersion));
+    TunedManifest out;
+    in.at("backbone").get_to(out.backbone);
+    in.at("dataset").get_to(out.dataset);
+    in.at("heads").get_to(out.heads);
+    in.at("steps").get_to(out.steps);
+    in.at("stopped").get_to(out.stopped);
+    in.at("settings").get_to(out.settings);
+    for (const auto& [name, value] : in.at("drift").items())
+      out.drift.emplace_back(name, value.get<double>());
+    return out;
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(
+        fmt::format("{}: is not a tuned model's manifest ({}), expected what medusa train wrote; "
+                    "tune the model again",
+                    file.string(), error.what()));
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,63 @@
+#include "train/finite_check.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace medusa {
+namespace {
+
+constexpr size_t kMostSamples = 8;  // named in a message
+
+std::string samples_text(const std::vector<int64_t>& samples) {
+  const size_t shown = std::min(samples.size(), kMostSamples);
+  return fmt::format(
+      "{}{}",
+      fmt::join(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown < samples.size() ? ", …" : "");
+}
+
+}  // namespace
+
+NamedTensors named_weights(const Weights& weights) {
+  NamedTensors out{{"embedding", weights.embedding}};
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    const LayerWeights& layer = weights.layers[i];
+    for (const auto& [name, tensor] :
+         {std::pair{"attention_norm", layer.attention_norm}, std::pair{"qkv", layer.qkv},
+          std::pair{"qkv_bias", layer.qkv_bias}, std::pair{"output", layer.output},
+          std::pair{"mlp_norm", layer.mlp_norm}, std::pair{"gate_up", layer.gate_up},
+          std::pair{"down", layer.down}})
+      if (tensor.defined()) out.emplace_back(fmt::format("layers.{}.{}", i, name), tensor);
+  }
+  out.emplace_back("final_norm", weights.final_norm);
+  out.emplace_back("lm_head", weights.lm_head);
+  return out;
+}
+
+std::optional<std::string> first_not_finite(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.defined() && !at::isfinite(tensor).all().item<bool>()) return name;
+  return std::nullopt;
+}
+
+void check_finite(double loss, double gradient_norm, const StepPlace& place,
+                  const NamedTensors& tensors) {
+  if (std::isfinite(loss) && std::isfinite(gradient_norm)) return;
+  const auto culprit = first_not_finite(tensors);
+  throw UserError(fmt::format(
+      "train: step {}, made of samples {}: the {} is {}{}, expected a finite number; {}{}",
+      place.step, samples_text(place.samples), std::isfinite(loss) ? "gradient's norm" : "loss",
+      std::isfinite(loss) ? gradient_norm : loss,
+      culprit ? fmt::format(", and so is something in {}", *culprit)
+              : ", though all weights are finite",
+      culprit ? "download or make that file again, or distil again"
+              : fmt::format("lower {} or look at these samples", place.rate_key),
+      place.checkpoint.empty() ? "" : fmt::format("; {} is kept", place.checkpoint)));
+}
+
+}  // namespace medusa

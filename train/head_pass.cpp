@@ -1,0 +1,83 @@
+#include "train/head_pass.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace medusa {
+
+double head_lambda(const TrainConfig& config, int64_t head) {
+  return std::pow(config.lambda_decay, static_cast<double>(head));
+}
+
+double weighted_loss(const TrainConfig& config, const std::vector<HeadLoss>& heads) {
+  double sum = 0;
+  for (size_t k = 0; k < heads.size(); ++k)
+    sum += head_lambda(config, static_cast<int64_t>(k)) * heads[k].quality().loss;
+  return sum;
+}
+
+std::vector<double> head_scales(const TrainConfig& config, std::span<const Batch> batches) {
+  MEDUSA_ASSERT(!batches.empty());
+  std::vector<double> scales;
+  for (int64_t head = 0; head < batches[0].num_heads; ++head) {
+    int64_t num_labels = 0;
+    for (const Batch& batch : batches) num_labels += batch.labels_of(head).num_with_loss();
+    scales.push_back(num_labels == 0 ? 0
+                                     : head_lambda(config, head) / static_cast<double>(num_labels));
+  }
+  return scales;
+}
+
+HeadPass::HeadPass(const TrainConfig& config, MedusaHeads& heads) : config_(config), heads_(heads) {
+  for (HeadBlock& block : heads.blocks)
+    for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second})
+      if (tensor->defined()) tensor->set_requires_grad(true);
+}
+
+HeadOutputWeight HeadPass::output_of(int64_t head, const HeadOutputWeight& shared,
+                                     at::ScalarType dtype) const {
+  if (heads_.outputs.empty()) return shared;
+  return {heads_.outputs[static_cast<size_t>(head)].to(dtype), {}};
+}
+
+void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
+                          std::span<const double> scales, std::vector<HeadLoss>& heads) const {
+  heads.resize(scales.size());
+  for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
+    const double scale = scales[static_cast<size_t>(head)];
+    if (scale == 0) continue;
+    HeadOutputWeight weight = output_of(head, output, batch.hidden.scalar_type());
+    if (!heads_.outputs.empty()) {
+      at::Tensor master = heads_.outputs[static_cast<size_t>(head)];
+      if (!master.grad().defined()) master.mutable_grad() = at::zeros_like(master);
+      weight.gradient = master.grad();
+    }
+    const c10::AutoGradMode grad(true);
+    const at::Tensor states = head_state(heads_, head, batch.hidden, batch.embeddings);  // [n, H]
+    const at::Tensor gradient = at::empty_like(states, states.options().requires_grad(false));
+    {
+      const c10::NoGradGuard no_grad;
+      heads[static_cast<size_t>(head)].add(head_loss(states.detach(), weight, batch.labels_of(head),
+                                                     scale, config_.chunk_positions, gradient));
+    }
+    states.backward(gradient);
+  }
+}
+
+void HeadPass::measure(const Batch& batch, const HeadOutputWeight& output,
+                       std::vector<HeadLoss>& heads) const {
+  const c10::NoGradGuard no_grad;
+  heads.resize(static_cast<size_t>(heads_.config.num_heads));
+  for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
+    const at::Tensor states = head_state(heads_, head, batch.hidden, batch.embeddings);
+    heads[static_cast<size_t>(head)].add(
+        head_loss(states, output_of(head, output, batch.hidden.scalar_type()),
+                  batch.labels_of(head), /*scale=*/0, config_.chunk_positions, {}));
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,56 @@
+// Loss and gradients of all heads over one batch: what every kind of training has in common.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heads/medusa_heads.h"
+#include "train/batch.h"
+#include "train/loss.h"
+#include "train/train_config.h"
+
+namespace medusa {
+
+/// lambda_decay^k, what head k's mean loss weighs (arXiv:2401.10774 §2.2.1).
+double head_lambda(const TrainConfig& config, int64_t head);
+
+/// sum over heads of lambda_decay^k * mean cross-entropy, nats.
+double weighted_loss(const TrainConfig& config, const std::vector<HeadLoss>& heads);
+
+/// Thread safety: none.
+class HeadPass {
+ public:
+  /// @param heads  float32 masters, made leaves that take gradients; must outlive the pass, as must
+  ///               config.
+  HeadPass(const TrainConfig& config, MedusaHeads& heads);
+
+  /// Adds a batch's gradients to those of the masters, and to batch.hidden's where that is a leaf
+  /// that takes one.
+  /// @param output  [V_t, H] of heads without an own output, and where its gradient goes; ignored
+  ///                otherwise.
+  /// @param scales  [K] what one position's cross-entropy weighs in the loss of the step.
+  /// @param heads   [K] the batch's losses are added here.
+  void accumulate(const Batch& batch, const HeadOutputWeight& output,
+                  std::span<const double> scales, std::vector<HeadLoss>& heads) const;
+
+  /// Adds the losses of a batch without training on it.
+  void measure(const Batch& batch, const HeadOutputWeight& output,
+               std::vector<HeadLoss>& heads) const;
+
+ private:
+  HeadOutputWeight output_of(int64_t head, const HeadOutputWeight& shared,
+                             at::ScalarType dtype) const;
+
+  const TrainConfig& config_;
+  MedusaHeads& heads_;
+};
+
+/// What one position's loss weighs so that the step's loss is the weighted sum of the heads' means
+/// over all labels of its batches. A head without a label weighs nothing.
+/// @returns  [K]
+std::vector<double> head_scales(const TrainConfig& config, std::span<const Batch> batches);
+
+}  // namespace medusa

@@ -1,0 +1,290 @@
+#include "train/joint_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "base/replace_folder.h"
+#include "train/checkpoint.h"
+#include "train/finite_check.h"
+#include "train/joint_trainer.h"
+#include "train/lr_schedule.h"
+#include "train/metrics.h"
+
+namespace medusa {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// All batches of a run, laid out beforehand: its state is its step.
+struct JointPlan {
+  std::vector<SampleBatch> batches;
+  std::vector<SampleBatch> validation;  // one sample each
+  std::vector<int64_t> probe;           // samples that the guard watches
+  int64_t accumulate = 1;
+  int64_t num_steps = 0;
+
+  std::span<const SampleBatch> batches_of(int64_t step) const {
+    const auto begin = static_cast<size_t>(step * accumulate);
+    const size_t end = std::min(begin + static_cast<size_t>(accumulate), batches.size());
+    return std::span(batches).subspan(begin, end - begin);
+  }
+};
+
+JointPlan plan_joint(const TrainConfig& config, const JointConfig& joint,
+                     const DatasetReader& dataset) {
+  const Random random(config.seed);
+  const SampleSplit split = split_samples(random, dataset.size(), config.validation_fraction);
+  JointPlan plan;
+  plan.accumulate = joint.accumulate;
+  if (!split.train.empty()) {
+    SampleOrder order(split.train, random);
+    for (int64_t epoch = 0; epoch < joint.epochs; ++epoch)
+      for (SampleBatch& batch : cut_batches(dataset, order, joint.batch_tokens))
+        plan.batches.push_back(std::move(batch));
+  }
+  if (plan.batches.empty())
+    throw UserError(
+        fmt::format("train: the dataset has {} samples, found none for training, expected some; "
+                    "distil more text or lower train.validation_fraction",
+                    dataset.size()));
+  plan.num_steps = (std::ssize(plan.batches) + joint.accumulate - 1) / joint.accumulate;
+  plan.num_steps = std::min(plan.num_steps, joint.max_steps.value_or(plan.num_steps));
+  int64_t room = config.validation_positions;
+  for (const int64_t sample : split.validation) {
+    if (std::ssize(plan.probe) < joint.guard.samples) plan.probe.push_back(sample);
+    if (room <= 0 || num_positions(dataset, sample) <= 0) continue;
+    plan.validation.push_back({{sample}, std::ssize(dataset.answer(sample))});
+    room -= num_positions(dataset, sample);
+  }
+  return plan;
+}
+
+/// Everything that decides what is trained.
+RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const JointInputs& inputs) {
+  joint.report_every = JointConfig().report_every;  // these change nothing
+  joint.checkpoint_every = JointConfig().checkpoint_every;
+  joint.heads.reset();  // their content counts, not their place
+  RunIdentity identity{
+      "seed=" + std::to_string(config.seed), "the dataset=" + inputs.dataset.fingerprint(),
+      "the backbone=" + inputs.backbone.fingerprint, "the first heads=" + inputs.heads_fingerprint};
+  TrainConfig shared;  // of the heads' stage, what this one reads
+  shared.labels = config.labels;
+  shared.soft_top = config.soft_top;
+  shared.lambda_decay = config.lambda_decay;
+  shared.validation_fraction = config.validation_fraction;
+  FieldLister of_heads("train"), of_joint("train.joint");
+  shared.fields(of_heads);
+  joint.fields(of_joint);
+  for (const FieldLister* lister : {&of_heads, &of_joint})
+    for (const FieldHelp& line : lister->lines()) identity.push_back(line.key + "=" + line.value);
+  return identity;
+}
+
+std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
+  std::vector<HeadQuality> result;
+  for (const HeadLoss& head : heads) result.push_back(head.quality());
+  return result;
+}
+
+MedusaHeads copy_of(const MedusaHeads& heads) {
+  MedusaHeads out = heads;
+  const auto copy = [](at::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.detach().clone();
+  };
+  for (HeadBlock& block : out.blocks)
+    for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second}) copy(*tensor);
+  for (at::Tensor& output : out.outputs) copy(output);
+  return out;
+}
+
+/// The loop and what it reports.
+class JointRun {
+ public:
+  JointRun(const TrainConfig& config, const JointConfig& joint, const JointInputs& inputs)
+      : config_(config),
+        joint_(joint),
+        inputs_(inputs),
+        plan_(plan_joint(config, joint, inputs.dataset)),
+        identity_(identity_of(config, joint, inputs)),
+        heads_(copy_of(inputs.heads)),
+        llama_(inputs.backbone, joint, config.seed),
+        trainer_(config, joint, inputs.dataset, heads_, llama_),
+        guard_(joint.guard, inputs.dataset, plan_.probe, llama_, joint.chunk_positions),
+        start_(load()),
+        log_(inputs.work_folder / "metrics.jsonl", start_) {}
+
+  JointResult train() {
+    if (!folder_is_done(checkpoint_folder())) save();  // so that there is a good one to go back to
+    if (start_ == 0) validate(0);
+    Progress progress("train jointly", "steps", plan_.num_steps);
+    progress.start_from(start_);
+    int64_t step = start_;
+    while (step < plan_.num_steps && !interrupted() && !result_.stopped) {
+      take_step(step++);
+      progress.update(step, note());
+      const bool last = step == plan_.num_steps;
+      if (step % joint_.report_every == 0 || last) report(step);
+      if (step % joint_.checkpoint_every == 0 || last || interrupted())
+        step = keep_or_go_back(step);
+    }
+    progress.finish();
+    result_.steps = step;
+    result_.complete = step == plan_.num_steps || result_.stopped;
+    if (result_.complete) result_.validation = qualities(validate(step));
+    result_.seconds = seconds_since(began_);
+    result_.heads = copy_of(heads_);
+    result_.backbone = llama_.merged();
+    return std::move(result_);
+  }
+
+ private:
+  std::filesystem::path checkpoint_folder() const { return inputs_.work_folder / "checkpoint"; }
+  int64_t load() {
+    return load_checkpoint(checkpoint_folder(), identity_, trainer_.parameters(),
+                           trainer_.optimizer());
+  }
+  void save() {
+    save_checkpoint(checkpoint_folder(), identity_, trainer_.parameters(), trainer_.optimizer());
+  }
+
+  void take_step(int64_t step) {
+    const auto batches = plan_.batches_of(step);
+    JointStep told;
+    told.index = step;
+    told.heads_weight = joint_.heads_weight * ramp_factor(joint_.ramp, step + 1, plan_.num_steps);
+    told.learning_rate =
+        learning_rate({joint_.learning_rate, joint_.warmup_steps}, step, plan_.num_steps);
+    last_ = trainer_.step(batches, told);
+    told_ = told;
+    StepPlace place{step, {}, "train.joint.learning_rate", checkpoint_folder().string()};
+    for (const SampleBatch& batch : batches) {
+      place.samples.insert(place.samples.end(), batch.samples.begin(), batch.samples.end());
+      result_.positions += batch.positions;
+    }
+    NamedTensors all = named_weights(inputs_.backbone);
+    for (const auto& named : trainer_.parameters()) all.push_back(named);
+    check_finite(last_.loss, last_.gradient_norm, place, all);
+    result_.loss = last_.loss;
+    since_report_.heads.resize(last_.heads.size());
+    for (size_t k = 0; k < last_.heads.size(); ++k) since_report_.heads[k].add(last_.heads[k]);
+    since_report_.loss += last_.loss;
+    since_report_.backbone_loss += last_.backbone_loss;
+    ++steps_since_report_;
+  }
+
+  std::string note() const {
+    std::string text =
+        fmt::format("loss {:.3f}  backbone {:.4f}  top-1", last_.loss, last_.backbone_loss);
+    for (const HeadLoss& head : last_.heads) text += fmt::format(" {:.3f}", head.quality().top_1);
+    return text;
+  }
+
+  Metrics metrics_at(const char* kind, int64_t step) const {
+    Metrics metrics;
+    metrics.kind = kind;
+    metrics.step = step;
+    metrics.epoch = static_cast<double>(joint_.epochs * step * plan_.accumulate) /
+                    static_cast<double>(plan_.batches.size());
+    metrics.elapsed_s = seconds_since(began_);
+    for (int64_t i = 0; i < step; ++i)
+      for (const SampleBatch& batch : plan_.batches_of(i)) metrics.positions += batch.positions;
+    return metrics;
+  }
+
+  void report(int64_t step) {
+    const auto n = static_cast<double>(steps_since_report_);
+    Metrics metrics = metrics_at("train", step);
+    metrics.loss = since_report_.loss / n;
+    metrics.heads = qualities(since_report_.heads);
+    metrics.learning_rate = told_.learning_rate;
+    metrics.gradient_norm = last_.gradient_norm;
+    metrics.positions_per_s = static_cast<double>(result_.positions) / metrics.elapsed_s;
+    metrics.more = {{"backbone_loss_nats", since_report_.backbone_loss / n},
+                    {"heads_weight", told_.heads_weight}};
+    log_.add(metrics);
+    since_report_ = {};
+    steps_since_report_ = 0;
+  }
+
+  /// Asks the guard; saves what it lets pass, else takes back what the last checkpoint holds.
+  /// @returns  the step of what is held then.
+  int64_t keep_or_go_back(int64_t step) {
+    if (!guard_.watches()) {
+      save();
+      return step;
+    }
+    const Drift drift = guard_.measure(llama_);
+    Metrics metrics = metrics_at("guard", step);
+    metrics.more = drift.numbers();
+    log_.add(metrics);
+    result_.stopped = guard_.exceeded(drift);
+    if (result_.stopped) {
+      const int64_t good = load();
+      result_.drift = guard_.measure(llama_);
+      return good;
+    }
+    result_.drift = drift;
+    save();
+    return step;
+  }
+
+  std::vector<HeadLoss> validate(int64_t step) {
+    std::vector<HeadLoss> heads;
+    if (plan_.validation.empty()) return heads;
+    Progress progress("validate", "samples", std::ssize(plan_.validation));
+    int64_t done = 0;
+    for (const SampleBatch& sample : plan_.validation) {
+      trainer_.measure(sample, heads);
+      progress.update(++done);
+    }
+    progress.finish();
+    Metrics metrics = metrics_at("validation", step);
+    metrics.loss = weighted_loss(config_, heads);
+    metrics.heads = qualities(heads);
+    log_.add(metrics);
+    result_.num_validation = heads[0].num_scored;
+    return heads;
+  }
+
+  const TrainConfig& config_;
+  const JointConfig& joint_;
+  const JointInputs& inputs_;
+  Clock::time_point began_ = Clock::now();
+  JointPlan plan_;
+  RunIdentity identity_;
+  MedusaHeads heads_;
+  TunedLlama llama_;
+  JointTrainer trainer_;
+  DriftGuard guard_;
+  int64_t start_;  // steps that were done before
+  MetricsLog log_;
+  JointStep told_;
+  JointReport last_, since_report_;  // the latter a sum
+  int64_t steps_since_report_ = 0;
+  JointResult result_;
+};
+
+}  // namespace
+
+JointResult train_joint(const TrainConfig& config, const JointConfig& joint,
+                        const JointInputs& inputs) {
+  const DatasetInfo& info = inputs.dataset.info();
+  if (info.backbone != inputs.backbone.fingerprint)
+    throw UserError(fmt::format(
+        "train: the dataset was written by the backbone {}, the backbone given is {}, expected the "
+        "same one; pass the other backbone or distil again",
+        short_fingerprint(info.backbone), short_fingerprint(inputs.backbone.fingerprint)));
+  return JointRun(config, joint, inputs).train();
+}
+
+}  // namespace medusa

@@ -1,0 +1,52 @@
+// The joint stage (Medusa-2): next batches, step, report, guard, save.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backbone/weights.h"
+#include "data/dataset_reader.h"
+#include "heads/heads_checkpoint.h"
+#include "train/drift_guard.h"
+#include "train/joint_config.h"
+#include "train/train_config.h"
+
+namespace medusa {
+
+struct JointInputs {
+  const DatasetReader& dataset;
+  const Weights& backbone;            // whole; its dtype is what training computes in
+  const MedusaHeads& heads;           // to begin with
+  std::string heads_fingerprint;      // of these, for the run's identity
+  std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
+};
+
+struct JointResult {
+  bool complete = false;               // false: interrupted; the checkpoint holds everything so far
+  std::optional<std::string> stopped;  // what the guard found; then all below is of the last good
+                                       // checkpoint
+  int64_t steps = 0;                   // optimiser steps behind the result
+  double loss = 0;                     // of the last step
+  std::optional<Drift> drift;          // of the result, if the guard watches
+  std::vector<HeadQuality> validation;  // [K]; empty without validation samples or if interrupted
+  int64_t num_validation = 0;           // positions
+  int64_t positions = 0;                // answer tokens trained on in this run
+  double seconds = 0;                   // of this run
+  MedusaHeads heads;                    // trained
+  Weights backbone;                     // trained, adapters merged
+};
+
+/// Trains backbone and heads together. Samples, seed, labels and lambda_decay are config's, the
+/// rest joint's. Continues a checkpoint in work_folder if there is one; the result then is bit for
+/// bit that of an unbroken run (same machine, same number of threads). A checkpoint is only written
+/// of what the guard lets pass, so that it is also what a run that drifted is rolled back to.
+///
+/// @throws UserError  dataset of another backbone; nothing to train on; a checkpoint of other
+///                    settings; a loss that is no number; a folder that cannot be written.
+JointResult train_joint(const TrainConfig& config, const JointConfig& joint,
+                        const JointInputs& inputs);
+
+}  // namespace medusa

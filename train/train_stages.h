@@ -1,0 +1,27 @@
+// Which stages a training run has, in order.
+#pragma once
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+
+namespace medusa {
+
+enum class TrainStage {
+  Heads,  // Medusa-1: the backbone is frozen
+  Joint,  // Medusa-2: backbone and heads together
+};
+
+template <>
+struct EnumNames<TrainStage> {
+  static constexpr std::array<std::pair<const char*, TrainStage>, 2> values{
+      {{"heads", TrainStage::Heads}, {"joint", TrainStage::Joint}}};
+};
+
+/// @throws UserError  none, one twice, or heads behind joint.
+void check_stages(const std::vector<TrainStage>& stages);
+
+}  // namespace medusa
