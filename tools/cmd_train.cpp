@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "data/dataset_reader.h"
-#include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/dry_run.h"
+#include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
-#include "tools/session.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -43,33 +43,11 @@ void report(const TrainResult& result, const std::filesystem::path& heads) {
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
 }
 
-TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset) {
-  const Placement placement = place(config.backbone);
-  const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
-  const at::ScalarType dtype =
-      may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
-  Weights weights = load_weights(config.backbone.model, dtype, placement.device);
-  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
-  const bool cached = may_be_cached && own_states && dataset.has_hidden();
-  std::unique_ptr<Llama> llama;
-  Weights ends = weights;  // shares the tensors; training reads embedding and LM head
-  ends.layers.clear();
-  if (!cached) llama = std::make_unique<Llama>(std::move(weights));
-  weights.layers.clear();
-
-  const TrainInputs inputs{dataset,
-                           ends,
-                           llama.get(),
-                           config.heads_folder(),
-                           config.train_folder(),
-                           write_config(config)};
-  return train_heads(config.train.config, config.train.heads, inputs);
-}
-
-void run(const CommonOptions& options) {
+void run(const CommonOptions& options, bool dry) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
   const DatasetReader dataset(config.dataset_folder());
+  if (dry) return dry_run(config, dataset, options.json);
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far
   for (const TrainStage stage : config.train.stages) {
@@ -93,9 +71,14 @@ void run(const CommonOptions& options) {
 
 Command train_command() {
   return {"train",
-          "train Medusa heads on the dataset",
+          "train Medusa heads, or heads and backbone together, on the dataset",
           {"backbone", "train"},
-          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+          [](CLI::App& app, const CommonOptions& options) {
+            const auto dry = std::make_shared<bool>(false);
+            app.add_flag("--dry-run", *dry,
+                         "say what the run will take and learn from, and stop before it");
+            return [&options, dry] { run(options, *dry); };
+          }};
 }
 
 }  // namespace medusa

@@ -43,6 +43,14 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
   return {untrained_heads(config.train.config, config.train.heads, dataset, weights), "untrained"};
 }
 
+Weights load_backbone(const RunConfig& config, const DatasetReader& dataset) {
+  const Placement placement = place(config.backbone);
+  Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
+                                 placement.device);
+  check_dataset(dataset, config, weights.fingerprint);
+  return weights;
+}
+
 TunedManifest manifest_of(const RunConfig& config, const JointResult& result,
                           const std::string& backbone, const std::string& dataset) {
   TunedManifest manifest;
@@ -76,11 +84,18 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
 
 }  // namespace
 
+Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset) {
+  const Weights weights = load_backbone(config, dataset);
+  const bool there = config.train.joint.heads || folder_is_done(config.heads_folder());
+  const MedusaHeads heads =
+      there ? first_heads(config, dataset, weights).heads
+            : untrained_heads(config.train.config, config.train.heads, dataset, weights);
+  return look_ahead(config.train.config, config.train.joint,
+                    {dataset, weights, heads, "", config.joint_folder() / "train"});
+}
+
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset) {
-  const Placement placement = place(config.backbone);
-  const Weights weights = load_weights(
-      config.backbone.model, training_dtype(config.backbone, placement), placement.device);
-  check_dataset(dataset, config, weights.fingerprint);
+  const Weights weights = load_backbone(config, dataset);
   const FirstHeads first = first_heads(config, dataset, weights);
   JointResult result = train_joint(
       config.train.config, config.train.joint,

@@ -6,6 +6,7 @@
 #include "data/dataset_reader.h"
 #include "tools/run_config.h"
 #include "train/joint_run.h"
+#include "train/preflight.h"
 
 namespace medusa {
 
@@ -13,6 +14,10 @@ namespace medusa {
 /// <run>/joint/heads, unless interrupted.
 /// @throws UserError
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset);
+
+/// What that would take, without doing it. The heads of an earlier stage that are not there yet
+/// count as untrained ones.
+Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset);
 
 /// What came out, for people, with the commands that use it.
 void report_joint(const RunConfig& config, const JointResult& result);

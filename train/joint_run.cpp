@@ -12,6 +12,7 @@
 #include "base/replace_folder.h"
 #include "train/checkpoint.h"
 #include "train/finite_check.h"
+#include "train/joint_plan.h"
 #include "train/joint_trainer.h"
 #include "train/lr_schedule.h"
 #include "train/metrics.h"
@@ -23,50 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// All batches of a run, laid out beforehand: its state is its step.
-struct JointPlan {
-  std::vector<SampleBatch> batches;
-  std::vector<SampleBatch> validation;  // one sample each
-  std::vector<int64_t> probe;           // samples that the guard watches
-  int64_t accumulate = 1;
-  int64_t num_steps = 0;
-
-  std::span<const SampleBatch> batches_of(int64_t step) const {
-    const auto begin = static_cast<size_t>(step * accumulate);
-    const size_t end = std::min(begin + static_cast<size_t>(accumulate), batches.size());
-    return std::span(batches).subspan(begin, end - begin);
-  }
-};
-
-JointPlan plan_joint(const TrainConfig& config, const JointConfig& joint,
-                     const DatasetReader& dataset) {
-  const Random random(config.seed);
-  const SampleSplit split = split_samples(random, dataset.size(), config.validation_fraction);
-  JointPlan plan;
-  plan.accumulate = joint.accumulate;
-  if (!split.train.empty()) {
-    SampleOrder order(split.train, random);
-    for (int64_t epoch = 0; epoch < joint.epochs; ++epoch)
-      for (SampleBatch& batch : cut_batches(dataset, order, joint.batch_tokens))
-        plan.batches.push_back(std::move(batch));
-  }
-  if (plan.batches.empty())
-    throw UserError(
-        fmt::format("train: the dataset has {} samples, found none for training, expected some; "
-                    "distil more text or lower train.validation_fraction",
-                    dataset.size()));
-  plan.num_steps = (std::ssize(plan.batches) + joint.accumulate - 1) / joint.accumulate;
-  plan.num_steps = std::min(plan.num_steps, joint.max_steps.value_or(plan.num_steps));
-  int64_t room = config.validation_positions;
-  for (const int64_t sample : split.validation) {
-    if (std::ssize(plan.probe) < joint.guard.samples) plan.probe.push_back(sample);
-    if (room <= 0 || num_positions(dataset, sample) <= 0) continue;
-    plan.validation.push_back({{sample}, std::ssize(dataset.answer(sample))});
-    room -= num_positions(dataset, sample);
-  }
-  return plan;
 }
 
 /// Everything that decides what is trained.

@@ -57,16 +57,6 @@ bool use_cached(const TrainConfig& config, const DatasetReader& dataset) {
          (config.hidden == HiddenFrom::Auto && dataset.has_hidden());
 }
 
-HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
-  if (use_cached(config, inputs.dataset)) return cached_hidden(inputs.dataset);
-  if (inputs.llama == nullptr)
-    throw UserError(
-        "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
-        "them; "
-        "distil with record_hidden: true");
-  return live_hidden(inputs.dataset, *inputs.llama);
-}
-
 /// Everything that decides the trained heads.
 RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs& inputs) {
   config.report_every = TrainConfig().report_every;  // these two change nothing
@@ -255,6 +245,16 @@ class Run {
 };
 
 }  // namespace
+
+HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
+  if (use_cached(config, inputs.dataset)) return cached_hidden(inputs.dataset);
+  if (inputs.llama == nullptr)
+    throw UserError(
+        "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
+        "them; "
+        "distil with record_hidden: true");
+  return live_hidden(inputs.dataset, *inputs.llama);
+}
 
 TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
                         const TrainInputs& inputs) {

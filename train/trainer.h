@@ -10,6 +10,7 @@
 #include "data/dataset_reader.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/heads_config.h"
+#include "train/hidden_source.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -23,6 +24,10 @@ struct TrainInputs {
   std::filesystem::path work_folder;   // checkpoint/ and metrics.jsonl; a run found here is resumed
   std::string settings;                // resolved settings of the whole run, kept in the manifest
 };
+
+/// Recorded states where there are some, unless the settings say otherwise; else the llama's.
+/// @throws UserError  neither is there.
+HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs);
 
 struct TrainResult {
   bool complete = false;  // false: interrupted; the checkpoint holds everything so far

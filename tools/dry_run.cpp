@@ -1,0 +1,152 @@
+#include "tools/dry_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/progress.h"
+#include "data/tokenizer.h"
+#include "tools/heads_stage.h"
+#include "tools/joint_stage.h"
+#include "train/preflight.h"
+
+namespace medusa {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr size_t kShownTokens = 48;  // of a sample's prompt and of its answer
+
+std::string bytes_text(int64_t bytes) {
+  const double mb = static_cast<double>(bytes) / 1e6;
+  return mb < 1000 ? fmt::format("{:.0f} MB", mb) : fmt::format("{:.1f} GB", mb / 1000);
+}
+
+/// What the system would give without swapping; 0: not known.
+int64_t available_memory() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string key, unit; in >> key;) {
+    int64_t kilobytes = 0;
+    in >> kilobytes;
+    std::getline(in, unit);
+    if (key == "MemAvailable:") return kilobytes * 1024;
+  }
+  return 0;
+}
+
+/// Of the disk that the run's folder is on or will be.
+int64_t free_disk(fs::path folder) {
+  folder = fs::absolute(folder);
+  while (!fs::exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
+  std::error_code ignored;
+  return static_cast<int64_t>(fs::space(folder, ignored).available);
+}
+
+Json needs_json(const std::vector<ByteNeed>& needs) {
+  Json out = Json::array();
+  for (const ByteNeed& need : needs) out.push_back({{"what", need.what}, {"bytes", need.bytes}});
+  return out;
+}
+
+/// Warnings of the numbers, and of a machine that cannot hold them.
+std::vector<std::string> warnings_of(const Preflight& flight, const RunConfig& config) {
+  std::vector<std::string> out = flight.warnings();
+  const int64_t memory = available_memory(), disk = free_disk(config.run);
+  if (memory > 0 && total_bytes(flight.memory) > memory)
+    out.push_back(fmt::format("{} of memory are needed, {} are free",
+                              bytes_text(total_bytes(flight.memory)), bytes_text(memory)));
+  if (total_bytes(flight.disk) > disk)
+    out.push_back(fmt::format("{} of disk are needed, {} are free",
+                              bytes_text(total_bytes(flight.disk)), bytes_text(disk)));
+  return out;
+}
+
+Json flight_json(const Preflight& flight, const RunConfig& config) {
+  Json heads = Json::array();
+  for (const HeadLoss& head : flight.first.heads) heads.push_back(head.quality().loss);
+  return {{"parameters", flight.num_parameters},
+          {"steps", flight.num_steps},
+          {"positions", flight.num_positions},
+          {"memory_bytes", total_bytes(flight.memory)},
+          {"memory", needs_json(flight.memory)},
+          {"disk_bytes", total_bytes(flight.disk)},
+          {"disk", needs_json(flight.disk)},
+          {"seconds", flight.seconds()},
+          {"lm_head_loss_nats", flight.first.lm_head_loss},
+          {"uniform_loss_nats", flight.first.uniform_loss},
+          {"head_loss_nats", std::move(heads)},
+          {"warnings", warnings_of(flight, config)}};
+}
+
+void print_needs(const char* title, const std::vector<ByteNeed>& needs) {
+  fmt::print("  {}: about {}\n", title, bytes_text(total_bytes(needs)));
+  for (const ByteNeed& need : needs)
+    fmt::print("    {:>8}  {}\n", bytes_text(need.bytes), need.what);
+}
+
+void print_flight(const std::string& stage, const Preflight& flight, const RunConfig& config) {
+  fmt::print("stage {}: {:.2f} million trained parameters, {} steps over {} positions\n", stage,
+             static_cast<double>(flight.num_parameters) / 1e6, flight.num_steps,
+             flight.num_positions);
+  print_needs("memory", flight.memory);
+  print_needs("disk", flight.disk);
+  fmt::print(
+      "  time: about {}, if every step is like the first ({} positions in {}); validation "
+      "and checkpoints on top\n",
+      format_duration(flight.seconds()), flight.first.positions,
+      format_duration(flight.first.seconds));
+  fmt::print(
+      "  first loss, nats: the backbone itself on these answers {:.2f}; knowing nothing "
+      "(ln V) {:.2f}; heads",
+      flight.first.lm_head_loss, flight.first.uniform_loss);
+  for (const HeadLoss& head : flight.first.heads) fmt::print(" {:.2f}", head.quality().loss);
+  fmt::print("\n");
+  for (const std::string& warning : warnings_of(flight, config))
+    fmt::print("  look at this: {}\n", warning);
+}
+
+/// What of a sample has a loss. On a terminal the answer stands out, elsewhere in brackets.
+void print_mask(const RunConfig& config, const DatasetReader& dataset) {
+  const auto tokenizer = load_tokenizer(config.backbone.model);
+  const auto all = dataset.tokens(0), answer = dataset.answer(0);
+  const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(0)));
+  const bool colour = isatty(STDOUT_FILENO) == 1;
+  const auto last = prompt.last(std::min(prompt.size(), kShownTokens));
+  const auto first = answer.first(std::min(answer.size(), kShownTokens));
+  fmt::print("sample {}: {} prompt tokens without a loss, {} answer tokens with one\n",
+             dataset.prompt_id(0), prompt.size(), answer.size());
+  fmt::print("{}{}{}{}{}\n", last.size() < prompt.size() ? "…" : "", tokenizer->decode(last),
+             colour ? "\x1b[1;32m" : "[[", tokenizer->decode(first),
+             colour                         ? "\x1b[0m"
+             : first.size() < answer.size() ? "…]]"
+                                            : "]]");
+  const auto again = tokenizer->encode(tokenizer->decode(prompt), /*parse_special=*/true);
+  if (!std::equal(again.begin(), again.end(), prompt.begin(), prompt.end()))
+    fmt::print(
+        "look at this: the prompt's text encodes to other tokens ({} instead of {}): was it "
+        "written with another template?\n",
+        again.size(), prompt.size());
+}
+
+}  // namespace
+
+void dry_run(const RunConfig& config, const DatasetReader& dataset, bool json) {
+  Json out = Json::object();
+  if (!json && dataset.size() > 0) print_mask(config, dataset);
+  for (const TrainStage stage : config.train.stages) {
+    const Preflight flight = stage == TrainStage::Heads ? look_ahead_heads(config, dataset)
+                                                        : look_ahead_joint(config, dataset);
+    const std::string name = enum_name(stage);
+    if (json)
+      out[name] = flight_json(flight, config);
+    else
+      print_flight(name, flight, config);
+  }
+  if (json) fmt::print("{}\n", out.dump());
+}
+
+}  // namespace medusa

@@ -1,0 +1,16 @@
+// medusa train --dry-run: what the run will take and what it will learn from, without running it.
+#pragma once
+
+#include "data/dataset_reader.h"
+#include "tools/run_config.h"
+
+namespace medusa {
+
+/// Prints, for each stage, what is trained, steps, memory, disk and time with what they assume; a
+/// sample with the tokens that have a loss marked; and the first step's losses beside those of the
+/// backbone itself and of knowing nothing. Writes no file.
+/// @param json  one object on stdout instead.
+/// @throws UserError  what would stop the run would stop this, too.
+void dry_run(const RunConfig& config, const DatasetReader& dataset, bool json);
+
+}  // namespace medusa

@@ -1,0 +1,45 @@
+#include "tools/heads_stage.h"
+
+#include <functional>
+#include <memory>
+
+#include "tools/check_dataset.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+/// Loads what the stage needs, hands it over, and lets go of it.
+template <typename Use>
+auto with_inputs(const RunConfig& config, const DatasetReader& dataset, const Use& use) {
+  const Placement placement = place(config.backbone);
+  const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
+  const at::ScalarType dtype =
+      may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
+  Weights weights = load_weights(config.backbone.model, dtype, placement.device);
+  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
+  const bool cached = may_be_cached && own_states && dataset.has_hidden();
+  std::unique_ptr<Llama> llama;
+  Weights ends = weights;  // shares the tensors; training reads embedding and LM head
+  ends.layers.clear();
+  if (!cached) llama = std::make_unique<Llama>(std::move(weights));
+  weights.layers.clear();
+  return use(TrainInputs{dataset, ends, llama.get(), config.heads_folder(), config.train_folder(),
+                         write_config(config)});
+}
+
+}  // namespace
+
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset) {
+  return with_inputs(config, dataset, [&](const TrainInputs& inputs) {
+    return train_heads(config.train.config, config.train.heads, inputs);
+  });
+}
+
+Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset) {
+  return with_inputs(config, dataset, [&](const TrainInputs& inputs) {
+    return look_ahead(config.train.config, config.train.heads, inputs);
+  });
+}
+
+}  // namespace medusa

@@ -1,0 +1,17 @@
+// The heads' stage of medusa train: from the run's settings to trained heads.
+#pragma once
+
+#include "data/dataset_reader.h"
+#include "tools/run_config.h"
+#include "train/preflight.h"
+#include "train/trainer.h"
+
+namespace medusa {
+
+/// @throws UserError
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset);
+
+/// What that would take, without doing it.
+Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset);
+
+}  // namespace medusa
