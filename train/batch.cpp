@@ -6,7 +6,7 @@ Labels Labels::part(int64_t first, int64_t count) const {
   const auto from = static_cast<size_t>(first), n = static_cast<size_t>(count);
   const auto m = static_cast<size_t>(soft_size());
   return {hard.subspan(from, n), soft_rows.subspan(from * m, n * m),
-          soft_probs.subspan(from * m, n * m)};
+          soft_probs.subspan(from * m, n * m), objective};
 }
 
 int64_t Labels::num_with_loss() const {
@@ -16,7 +16,7 @@ int64_t Labels::num_with_loss() const {
 }
 
 Labels Batch::labels_of(int64_t head) const {
-  const Labels all{labels, soft_rows, soft_probs};
+  const Labels all{labels, soft_rows, soft_probs, objective};
   return all.part(head * size(), size());
 }
 

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "train/train_config.h"
+
 namespace medusa {
 
 constexpr int32_t kNoLabel = -1;       // the text ends before: neither loss nor accuracy
@@ -18,6 +20,7 @@ struct Labels {
   std::span<const int32_t> hard;  // [n] output row of the text's token, or one of the two above
   std::span<const int32_t> soft_rows;  // [n, M] output rows that the backbone held likely, or empty
   std::span<const float> soft_probs;   // [n, M], a position's together 1
+  HeadObjective objective = HeadObjective::CrossEntropy;
 
   bool is_soft() const { return !soft_rows.empty(); }
   int64_t soft_size() const {  // M
@@ -44,6 +47,7 @@ struct Batch {
   int64_t soft_size = 0;           // M; 0: no soft labels
   std::vector<int32_t> soft_rows;  // [K, n, M]
   std::vector<float> soft_probs;   // [K, n, M]
+  HeadObjective objective = HeadObjective::CrossEntropy;
 
   int64_t size() const { return hidden.size(0); }  // n
   Labels labels_of(int64_t head) const;

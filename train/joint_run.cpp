@@ -36,6 +36,7 @@ RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const Join
       "the backbone=" + inputs.backbone.fingerprint, "the first heads=" + inputs.heads_fingerprint};
   TrainConfig shared;  // of the heads' stage, what this one reads
   shared.labels = config.labels;
+  shared.objective = config.objective;
   shared.soft_top = config.soft_top;
   shared.lambda_decay = config.lambda_decay;
   shared.validation_fraction = config.validation_fraction;

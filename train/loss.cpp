@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "train/acceptance_loss.h"
 #include "train/cross_entropy.h"
 
 namespace medusa {
@@ -42,7 +43,9 @@ HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double sca
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       const std::span<T> row(values + i * size, size);
       if (labels.has_loss(i))
-        rows[i] = cross_entropy(row, target_of(labels, i), static_cast<float>(scale));
+        rows[i] = labels.objective == HeadObjective::Acceptance
+                      ? acceptance_loss(row, target_of(labels, i), static_cast<float>(scale))
+                      : cross_entropy(row, target_of(labels, i), static_cast<float>(scale));
       else if (scale != 0)
         std::fill(row.begin(), row.end(), T{});  // zero in both types
     }
@@ -129,14 +132,21 @@ HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& outpu
   const at::Tensor rank =
       logits.gt(wanted).logical_or(logits.eq(wanted).logical_and(before)).sum(1);
 
+  const at::Tensor probs = log_probs.exp();
+  at::Tensor losses = -(target * log_probs).sum(1), by_logits = probs - target;  // [n], [n, V_t]
+  if (labels.objective == HeadObjective::Acceptance) {
+    const at::Tensor alpha = at::minimum(probs, target).sum(1, /*keepdim=*/true);  // [n, 1]
+    const at::Tensor below = probs * probs.lt(target);
+    losses = -alpha.squeeze(1).log();
+    by_logits = (below.sum(1, /*keepdim=*/true) * probs - below) / alpha;
+  }
   HeadLoss sum = count_labels(labels);
-  sum.loss = -(target * log_probs).sum(1).masked_select(counted).sum().item<double>();
+  sum.loss = losses.masked_select(counted).sum().item<double>();
   const at::Tensor ranks = rank.masked_select(known).to(at::kCPU);
   for (int64_t i = 0; i < ranks.numel(); ++i) count_rank(ranks.const_data_ptr<int64_t>()[i], sum);
   if (scale == 0) return sum;
 
-  const at::Tensor logit_gradient =
-      ((log_probs.exp() - target) * scale * counted.unsqueeze(1)).to(dtype);
+  const at::Tensor logit_gradient = (by_logits * scale * counted.unsqueeze(1)).to(dtype);
   through_output(logit_gradient, states, output, gradient);
   return sum;
 }

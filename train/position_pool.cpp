@@ -16,6 +16,7 @@ BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
                      .label_row = label_rows,
                      .embedding_gain = embedding_gain(backbone),
                      .soft_output = {},
+                     .objective = config.objective,
                      .chunk = config.chunk_positions};
   if (config.labels == LabelKind::Soft) {
     recipe.soft_output = shared_output(heads, backbone);
@@ -81,6 +82,7 @@ Batch PositionPool::batch(std::span<const int64_t> positions) const {
   Batch batch;
   batch.num_heads = recipe_.num_heads;
   batch.soft_size = soft_.size;
+  batch.objective = recipe_.objective;
   std::vector<int64_t> rows;
   for (const int64_t position : positions)
     rows.push_back(positions_[static_cast<size_t>(position)].row);

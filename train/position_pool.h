@@ -28,7 +28,8 @@ struct BatchRecipe {
   double embedding_gain = 1;           // of medusa_heads.h
   at::Tensor soft_output;              // [V_t, H] for make_soft_labels; undefined: hard labels only
   int64_t soft_size = 0;               // M
-  int64_t chunk = 0;                   // states whose logits exist at one time
+  HeadObjective objective = HeadObjective::CrossEntropy;
+  int64_t chunk = 0;  // states whose logits exist at one time
 };
 
 /// @param label_rows  rows_of_tokens(heads); they and the backbone must outlive the recipe.

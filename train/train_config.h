@@ -35,12 +35,25 @@ struct EnumNames<LabelKind> {
       {{"soft", LabelKind::Soft}, {"hard", LabelKind::Hard}}};
 };
 
+/// Which distance between a label and a head's distribution is the loss.
+enum class HeadObjective {
+  CrossEntropy,  // as in the paper
+  Acceptance,    // acceptance_loss.h; the same where a label is one token
+};
+
+template <>
+struct EnumNames<HeadObjective> {
+  static constexpr std::array<std::pair<const char*, HeadObjective>, 2> values{
+      {{"cross_entropy", HeadObjective::CrossEntropy}, {"acceptance", HeadObjective::Acceptance}}};
+};
+
 struct TrainConfig {
   int64_t epochs = 2;
   int64_t batch_positions = 256;
   int64_t shuffle_positions = 16384;  // mixed before they are cut into batches, about
   int64_t accumulate = 1;             // batches of one optimiser step
   LabelKind labels = LabelKind::Soft;
+  HeadObjective objective = HeadObjective::CrossEntropy;
   int64_t soft_top = 32;        // most probable tokens that make a soft label
   double learning_rate = 1e-3;  // peak
   int64_t warmup_steps = 40;
@@ -65,6 +78,9 @@ struct TrainConfig {
       at_least<int64_t>(1));
     f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
     f("labels", labels, "what the loss is taken against: the backbone's distribution or the text");
+    f("objective", objective,
+      "the loss: cross-entropy, or how seldom sampling would accept a guess; differs with soft "
+      "labels only");
     f("soft_top", soft_top, "most probable tokens that make a soft label", between<int64_t>(1, 64));
     f("learning_rate", learning_rate, "AdamW peak step size", greater_than(0.0));
     f("warmup_steps", warmup_steps, "optimiser steps of linear warm-up", at_least<int64_t>(0));

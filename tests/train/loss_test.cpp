@@ -24,8 +24,8 @@ std::vector<int32_t> some_labels(int64_t n, int64_t rows) {
   return labels;
 }
 
-enum class Kind { Hard, Soft };
-constexpr Kind kKinds[] = {Kind::Hard, Kind::Soft};
+enum class Kind { Hard, Soft, Acceptance };
+constexpr Kind kKinds[] = {Kind::Hard, Kind::Soft, Kind::Acceptance};
 
 struct Setting {
   explicit Setting(at::ScalarType dtype, Kind kind, int64_t n = 30, int64_t rows = 50)
@@ -34,6 +34,7 @@ struct Setting {
         hard(some_labels(n, rows)),
         gradient(at::empty_like(states)) {
     if (kind == Kind::Hard) return;
+    if (kind == Kind::Acceptance) objective = HeadObjective::Acceptance;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < 5; ++j) {  // different rows, unequal shares
         soft_rows.push_back(static_cast<int32_t>((i * 11 + j * 7) % rows));
@@ -41,7 +42,7 @@ struct Setting {
       }
   }
 
-  Labels labels() const { return {hard, soft_rows, soft_probs}; }
+  Labels labels() const { return {hard, soft_rows, soft_probs, objective}; }
 
   static at::ScalarType sum_type(at::ScalarType dtype) {
     return dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -51,6 +52,7 @@ struct Setting {
   HeadOutputWeight output;
   std::vector<int32_t> hard, soft_rows;
   std::vector<float> soft_probs;
+  HeadObjective objective = HeadObjective::CrossEntropy;
   at::Tensor gradient;
 };
 
@@ -166,7 +168,7 @@ TEST(HeadLoss, OnlyPositionsWithALabelCount) {
       // A token that the output cannot guess is a miss; its place has a loss only if that is
       // against the backbone's distribution.
       const bool known = setting.hard[i] != kNoLabel;
-      const bool has_loss = kind == Kind::Soft ? known : setting.hard[i] >= 0;
+      const bool has_loss = kind != Kind::Hard ? known : setting.hard[i] >= 0;
       labels += has_loss ? 1 : 0;
       scored += known ? 1 : 0;
       const float largest = setting.gradient[static_cast<int64_t>(i)].abs().max().item<float>();
