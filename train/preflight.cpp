@@ -100,11 +100,15 @@ FirstStep try_heads(const TrainConfig& config, MedusaHeads& heads, const TrainIn
   return first;
 }
 
+/// The program, LibTorch, its threads' stacks and what lies between blocks; measured, about.
+const ByteNeed kProgram{"the program and LibTorch", 400'000'000};
+
 /// Activations of one layer whose graph is kept, in float32, about: norms, queries, keys, values
-/// and their turned copies, the mixture, both halves of the feed-forward part and their product.
+/// and their turned copies, the mixture, both halves of the feed-forward part and their product;
+/// and the gradients of all these.
 int64_t layer_bytes(const ModelConfig& c, int64_t tokens) {
   const int64_t qkv = (c.num_heads + 2 * c.num_kv_heads) * c.head_size;
-  return 4 * tokens *
+  return 2 * 4 * tokens *
          (6 * c.hidden_size + 4 * qkv + 2 * c.num_heads * c.head_size + 6 * c.mlp_size);
 }
 
@@ -113,13 +117,14 @@ std::vector<ByteNeed> joint_memory(const JointConfig& joint, const TunedLlama& l
   const Weights& weights = llama.original();
   const ModelConfig& c = weights.config;
   std::vector<ByteNeed> needs{
+      kProgram,
       {fmt::format("the backbone as it was, {}", toString(weights.lm_head.scalar_type())),
        bytes_of(named_weights(weights))},
       {fmt::format("{} trained parameters, gradients and moments", num_parameters),
        num_parameters * kMasterBytes},
       {fmt::format("inputs of {} layers for {} tokens", c.num_layers, joint.batch_tokens),
        4 * joint.batch_tokens * c.hidden_size * (c.num_layers + 1)},
-      {"activations of one layer", layer_bytes(c, joint.batch_tokens)},
+      {"activations of one layer and their gradients", layer_bytes(c, joint.batch_tokens)},
       {fmt::format("logits of {} positions, six times", joint.chunk_positions),
        24 * joint.chunk_positions * c.vocab_size}};
   if (llama.trains_lm_head())
@@ -167,6 +172,7 @@ Preflight look_ahead(const TrainConfig& config, const HeadsConfig& heads,
   out.num_steps = plan.num_steps();
   out.num_positions = plan.positions_before.back();
   out.memory = {
+      kProgram,
       {fmt::format("embedding and LM head, {}", toString(inputs.backbone.lm_head.scalar_type())),
        bytes_of(named_weights(inputs.backbone))},
       {fmt::format("{} trained parameters, gradients and moments", out.num_parameters),
@@ -197,7 +203,9 @@ Preflight look_ahead(const TrainConfig& config, const JointConfig& joint,
     for (const SampleBatch& batch : plan.batches_of(step)) out.num_positions += batch.positions;
   out.memory = joint_memory(joint, llama, out.num_parameters);
   out.disk = disk_needs(out.num_parameters, 4 * num_parameters(heads));
-  out.disk.push_back({"the model, bfloat16", 2 * count_of(named_weights(inputs.backbone))});
+  out.disk.push_back(
+      {"the model, bfloat16", 2 * bytes_of(named_weights(inputs.backbone)) /
+                                  static_cast<int64_t>(inputs.backbone.lm_head.element_size())});
 
   const auto batches = plan.batches_of(0);
   const auto began = Clock::now();

@@ -72,7 +72,7 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
 }
 
 TEST(HfExport, AnLmHeadThatIsTiedNoMoreIsWrittenBesideTheEmbedding) {
-  const TemporaryFolder source, folder;
+  const fixtures::TempFolder source, folder;
   Weights weights = tiny_weights(4);
   write_hf_model(source.path(), weights, "some.gguf");
   weights.lm_head = weights.embedding * 2;
@@ -88,7 +88,7 @@ TEST(HfExport, NarrowedWeightsAreInBfloat16AndTiedOnesStayTied) {
   EXPECT_TRUE(weights.lm_head.is_same(weights.embedding));
   EXPECT_EQ(weights.layers[1].gate_up.scalar_type(), at::kBFloat16);
   EXPECT_EQ(weights.final_norm.scalar_type(), at::kFloat);
-  const TemporaryFolder source, folder;
+  const fixtures::TempFolder source, folder;
   write_hf_model(source.path(), tiny_weights(4), "some.gguf");
   write_hf_model(folder.path(), weights, source.path());
   const auto config = nlohmann::json::parse(read_file(folder.path() / "config.json"));

@@ -60,6 +60,23 @@ TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
   EXPECT_EQ(json::parse(found.out).at("tuned_from").at("steps"), joint.at("steps"));
 }
 
+TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
+  const Ran ran = place_.run(std::string(kJoint) + "--dry-run");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {" prompt tokens without a loss, ", "[[",
+                           "stage heads: ", "stage joint: ", "  memory: about ", "  disk: about ",
+                           "  time: about ", "knowing nothing (ln V) 6.24; heads "})
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/train"));
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/joint"));
+  const Ran as_json = place_.run(std::string(kJoint) + "--dry-run --json");
+  ASSERT_EQ(as_json.status, 0) << as_json.err;
+  const json flight = json::parse(as_json.out);
+  EXPECT_GT(flight.at("joint").at("memory_bytes"), flight.at("heads").at("parameters"));
+  EXPECT_LT(flight.at("heads").at("lm_head_loss_nats"), 3) << "it wrote these answers itself";
+  EXPECT_TRUE(flight.at("heads").at("warnings").empty()) << as_json.out;
+}
+
 TEST_F(Joint, WhatCannotWorkIsTheUsersError) {
   const auto error = [&](const std::string& options) {
     const Ran ran = place_.run("train --config run.yaml " + options);

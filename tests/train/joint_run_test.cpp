@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/replace_folder.h"
+#include "tests/base/error_text.h"
 #include "tests/train/tiny_joint.h"
 #include "train/head_trainer.h"
 
@@ -164,7 +165,7 @@ TEST(JointRun, ALossThatIsNoNumberNamesTheBatchAndKeepsTheCheckpoint) {
   const std::string good = state_bytes(run, "good");
   run.backbone.layers[1].down = run.backbone.layers[1].down.clone();
   run.backbone.layers[1].down[3][4] = std::nan("");
-  const std::string text = user_error(run.folder, [&] { run.train_jointly("bad"); });
+  const std::string text = fixtures::error_text(run.folder, [&] { run.train_jointly("bad"); });
   EXPECT_TRUE(text.starts_with("train: step 0, made of samples ")) << text;
   EXPECT_NE(text.find(": the loss is nan, and so is something in layers.1.down, expected a finite "
                       "number; download or make that file again, or distil again; "
@@ -180,15 +181,15 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
   run.joint.max_steps = 3;
   run.train_jointly("a");
   run.joint.report_every = 7;  // decides nothing
-  EXPECT_EQ(user_error(run.folder, [&] { run.train_jointly("a"); }), "no error");
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }), "(no error)");
   run.joint.lora.alpha = 99;
-  EXPECT_EQ(user_error(run.folder, [&] { run.train_jointly("a"); }),
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with train.joint.lora.alpha 16, this "
             "run has train.joint.lora.alpha 99; set it back to continue, or remove the folder to "
             "train anew");
   run.joint.lora.alpha = 16;
   run.config.labels = LabelKind::Hard;
-  EXPECT_EQ(user_error(run.folder, [&] { run.train_jointly("a"); }),
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with train.labels soft, this run has "
             "train.labels hard; set it back to continue, or remove the folder to train anew");
 }
@@ -196,7 +197,7 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
 TEST(JointRun, RefusesADatasetOfAnotherBackbone) {
   TinyJoint run;
   run.backbone.fingerprint = "tiny:2";
-  EXPECT_EQ(user_error(run.folder, [&] { run.train_jointly("a"); }),
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "train: the dataset was written by the backbone tiny:1, the backbone given is tiny:2, "
             "expected the same one; pass the other backbone or distil again");
 }

@@ -4,8 +4,8 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
-#include "tests/backbone/temporary_folder.h"
 #include "tests/backbone/tiny_model.h"
+#include "tests/base/error_text.h"
 
 namespace medusa {
 namespace {
@@ -72,9 +72,9 @@ TEST(Lora, ATargetsStartDoesNotDependOnTheOthers) {
 }
 
 TEST(Lora, RefusesTargetsThatDoNotExist) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   const auto error = [&](std::vector<std::string> targets) {
-    return user_error(folder, [&] { config_of(std::move(targets)).validate(); });
+    return fixtures::error_text(folder, [&] { config_of(std::move(targets)).validate(); });
   };
   EXPECT_EQ(error({"q_proj", "w_proj"}),
             "train.joint.lora.targets: found 'w_proj', expected some of q_proj, k_proj, v_proj, "
@@ -84,7 +84,7 @@ TEST(Lora, RefusesTargetsThatDoNotExist) {
   EXPECT_EQ(error({}),
             "train.joint.lora.targets: found no target, expected some of q_proj, k_proj, v_proj, "
             "o_proj, gate_proj, up_proj, down_proj, lm_head; name one or more");
-  EXPECT_EQ(error({"down_proj", "lm_head"}), "no error");
+  EXPECT_EQ(error({"down_proj", "lm_head"}), "(no error)");
 }
 
 }  // namespace

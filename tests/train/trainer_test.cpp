@@ -193,7 +193,7 @@ TEST(Trainer, ALossThatIsNoNumberIsSaidAndKeepsTheCheckpoint) {
   run.config.clip_norm = 1e30;
   run.config.warmup_steps = 0;
   run.config.checkpoint_every = 1;
-  const std::string text = user_error(run.folder, [&] { run.train("a"); });
+  const std::string text = fixtures::error_text(run.folder, [&] { run.train("a"); });
   EXPECT_TRUE(text.starts_with("train: step ")) << text;
   EXPECT_NE(text.find(", expected a finite number; "), std::string::npos) << text;
   EXPECT_TRUE(text.ends_with("; <>/a/train/checkpoint is kept")) << text;
@@ -205,7 +205,7 @@ TEST(Trainer, SaysWhichTensorIsNoNumberFromTheStart) {
   run.backbone.embedding = run.backbone.embedding.clone();
   run.backbone.embedding[7][3] = std::nan("");  // the heads read it, the states do not know it
   run.heads.input = HeadInput::Root;
-  const std::string text = user_error(run.folder, [&] { run.train("a"); });
+  const std::string text = fixtures::error_text(run.folder, [&] { run.train("a"); });
   EXPECT_TRUE(text.starts_with("train: step 0, made of samples ")) << text;
   EXPECT_NE(text.find("the loss is nan, and so is something in embedding, expected a finite "
                       "number; download or make that file again, or distil again"),

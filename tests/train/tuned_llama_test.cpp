@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "backbone/llama.h"
+#include "tests/base/error_text.h"
 #include "tests/train/tiny_joint.h"
 #include "train/trainable_llama.h"
 
@@ -135,11 +136,11 @@ TEST(TunedLlama, DropoutIsTheSameForTheSameStep) {
 }
 
 TEST(TunedLlama, RefusesMoreLayersThanThereAre) {
-  const TemporaryFolder folder;
+  const fixtures::TempFolder folder;
   JointConfig config;
   config.part = TrainedPart::LastLayers;
   config.last_layers = 5;
-  EXPECT_EQ(user_error(folder, [&] { const TunedLlama llama(four_layers(), config, 1); }),
+  EXPECT_EQ(fixtures::error_text(folder, [&] { const TunedLlama llama(four_layers(), config, 1); }),
             "train.joint.last_layers is 5, the backbone has 4 layers, expected at most that many; "
             "lower it, or set train.joint.part to all_layers");
 }
