@@ -110,6 +110,23 @@ TEST(TrainingCurve, ReadsReportsAndSkipsALineThatWasCutOff) {
   EXPECT_EQ(curve.validation[0].head_top_1, (std::vector<double>{0.31, 0.21}));
 }
 
+TEST(TrainingCurve, ReadsWhatTheGuardOfAJointRunSaw) {
+  const fixtures::TempFolder folder;
+  write_file(
+      folder / "m.jsonl",
+      fixtures::example_metrics() +
+          R"({"kind":"guard","step":50,"loss_nats":0,"top_1":[],"guard_kl_nats":0.02,)"
+          R"("guard_perplexity":3.5,"guard_original_perplexity":3.4,"guard_greedy_match":0.75})"
+          "\n");
+  const TrainingCurve curve = read_training_curve(folder / "m.jsonl");
+  EXPECT_EQ(curve.validation.size(), 1U) << "it is no validation";
+  ASSERT_EQ(curve.guard.size(), 1U);
+  EXPECT_EQ(curve.guard[0].step, 50);
+  EXPECT_EQ(curve.guard[0].kl, 0.02);
+  EXPECT_EQ(curve.guard[0].perplexity, 3.5);
+  EXPECT_EQ(curve.guard[0].greedy_match, 0.75);
+}
+
 TEST(TrainingCurve, NamesTheLineThatIsNotAReport) {
   const fixtures::TempFolder folder;
   write_file(folder / "m.jsonl", fixtures::example_metrics() + "{}\n");

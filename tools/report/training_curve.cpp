@@ -20,13 +20,14 @@ TrainingCurve read_training_curve(const std::filesystem::path& file) {
     begin = end + 1;
     try {
       const auto json = nlohmann::json::parse(line);
-      if (json.at("kind") == "guard") {
-        curve.guard.push_back({json.at("step"), json.at("guard_kl_nats"),
-                               json.at("guard_perplexity"), json.at("guard_greedy_match")});
-        continue;
-      }
       CurvePoint point;
       point.step = json.at("step").get<int64_t>();
+      if (json.at("kind").get<std::string>() == "guard") {
+        curve.guard.push_back({point.step, json.at("guard_kl_nats").get<double>(),
+                               json.at("guard_perplexity").get<double>(),
+                               json.at("guard_greedy_match").get<double>()});
+        continue;
+      }
       point.loss = json.at("loss_nats").get<double>();
       point.head_top_1 = json.at("top_1").get<std::vector<double>>();
       const bool train = json.at("kind").get<std::string>() == "train";
