@@ -17,7 +17,7 @@ namespace {
 /// Files of this process may not grow beyond so many bytes: as on a disk that is full.
 class FullDisk {
  public:
-  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+  explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, [](int) {})) {
     getrlimit(RLIMIT_FSIZE, &before_);
     rlimit limit = before_;
     limit.rlim_cur = bytes;
