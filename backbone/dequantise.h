@@ -1,6 +1,6 @@
 // Turns the stored numbers of a model file into float32: the plain types and the common block
 // types of GGUF. A block is 32 numbers that share a scale, and perhaps a minimum; the "K" types
-// have blocks of 256 (superblocks.h).
+// have blocks of 256 (block_decoders.h).
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "backbone/block_matrix.h"
 #include "backbone/kernels.h"
 
 namespace medusa {
@@ -26,13 +27,18 @@ class Linear {
   ///                run on (backbone/cpu/) a packed copy is made, and the weight itself not kept.
   explicit Linear(const at::Tensor& weight, Kernels kernels = Kernels::Auto);
 
-  /// @param x  [M, k] in the weight's dtype, on its device.
+  /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
+  /// and scales stand for, rows rounded as the kernels round them.
+  explicit Linear(const BlockMatrix& weight);
+
+  /// @param x  [M, k] in the weight's dtype, on its device; float32 for a block weight.
   /// @returns  [M, n] float32. Kernels::Plain rounds to bfloat16 on the way where x is.
   at::Tensor operator()(const at::Tensor& x) const;
 
  private:
   at::Tensor weight_;                         // as given, or undefined:
   std::shared_ptr<const TileLinear> packed_;  // packed
+  bool rounds_rows_ = false;                  // weight_ was in blocks
 };
 
 }  // namespace medusa

@@ -30,19 +30,47 @@ Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
   if (kernels == Kernels::Auto && FusedLlama::supports(weights_)) {
     fused_ = std::make_unique<FusedLlama>(weights_);
     weights_.layers.clear();  // the packed copies replace them
+    weights_.lm_head_blocks = {};
     return;
   }
   rope_ = make_rope_table(c, device());
-  for (const LayerWeights& layer : weights_.layers)
-    layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
-                       Linear(layer.gate_up, kernels), Linear(layer.down, kernels)});
-  lm_head_ = Linear(weights_.lm_head, kernels);
+  make_products(kernels);
+}
+
+void Llama::make_products(Kernels kernels) {
+  const bool in_blocks = weights_.kind != BlockKind::None;
+  for (const LayerWeights& layer : weights_.layers) {
+    const LayerBlocks& blocks = layer.blocks;
+    if (in_blocks)
+      layers_.push_back(
+          {Linear(blocks.qkv), Linear(blocks.output), Linear(blocks.gate_up), Linear(blocks.down)});
+    else
+      layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
+                         Linear(layer.gate_up, kernels), Linear(layer.down, kernels)});
+  }
+  lm_head_ = in_blocks ? Linear(weights_.lm_head_blocks) : Linear(weights_.lm_head, kernels);
+}
+
+/// Of the rows that enter products: those of block weights are rounded there, not before.
+at::ScalarType Llama::product_dtype() const {
+  return weights_.kind == BlockKind::None ? dtype() : at::kFloat;
 }
 
 Llama::~Llama() = default;
 
 at::ScalarType Llama::dtype() const { return weights_.embedding.scalar_type(); }
 at::Device Llama::device() const { return weights_.embedding.device(); }
+const char* Llama::number_format() const {
+  switch (weights_.kind) {
+    case BlockKind::Int8:
+      return "int8";
+    case BlockKind::Stored:
+      return "stored";
+    case BlockKind::None:
+      break;
+  }
+  return dtype() == at::kFloat ? "float32" : "bfloat16";
+}
 const char* Llama::kernels() const { return fused_ ? fused_->name() : "LibTorch"; }
 
 KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
@@ -74,6 +102,7 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
   }
   const at::Tensor at_position = to_device(positions, device());
   // The residual stream is float32 in every dtype; products take rows in the weights' dtype.
+  const at::ScalarType rows = product_dtype();
   at::Tensor x =
       weights_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
 
@@ -81,7 +110,7 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(l)];
     const Products& product = layers_[static_cast<size_t>(l)];
 
-    at::Tensor qkv = product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(dtype()));
+    at::Tensor qkv = product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(rows));
     if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias;
     const auto parts = qkv.split_with_sizes({query_size, kv_size, kv_size}, -1);
     const at::Tensor query = apply_rope(parts[0].reshape({n, c.num_heads, -1}), at_position, rope_);
@@ -92,19 +121,19 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
     const at::Tensor mixed = device().is_cpu()
                                  ? path_attention(plan, l, rounded, cache)
                                  : masked_attention(plan, l, rounded, cache);  // [N, A D]
-    x = x + product.output(mixed.to(dtype()));
+    x = x + product.output(mixed.to(rows));
 
     const at::Tensor gate_up =
-        product.gate_up(rms_norm(x, layer.mlp_norm, c.norm_epsilon).to(dtype()));
+        product.gate_up(rms_norm(x, layer.mlp_norm, c.norm_epsilon).to(rows));
     const auto halves = gate_up.chunk(2, -1);  // [N, I] each
-    x = x + product.down((at::silu(halves[0]) * halves[1]).to(dtype()));
+    x = x + product.down((at::silu(halves[0]) * halves[1]).to(rows));
   }
   return rms_norm(x, weights_.final_norm, c.norm_epsilon).to(dtype());
 }
 
 at::Tensor Llama::logits(const at::Tensor& hidden) {
   const c10::InferenceMode no_grad;
-  return fused_ ? fused_->logits(hidden) : lm_head_(hidden);
+  return fused_ ? fused_->logits(hidden) : lm_head_(hidden.to(product_dtype()));
 }
 
 at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {

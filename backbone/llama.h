@@ -56,6 +56,9 @@ class Llama {
   /// @returns  [H] state of the last token, a copy.
   at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache);
 
+  /// "float32", "bfloat16", or how the weights of products are kept: "int8", "stored".
+  const char* number_format() const;
+
   /// "AMX bfloat16 tiles", "LibTorch": for reports.
   const char* kernels() const;
 
@@ -64,6 +67,8 @@ class Llama {
     Linear qkv, output, gate_up, down;
   };
 
+  void make_products(Kernels kernels);
+  at::ScalarType product_dtype() const;
   at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
 
   Weights weights_;

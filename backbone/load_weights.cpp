@@ -84,10 +84,11 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, int64_t head_size)
 /// Takes each tensor of the files once, checks it, and puts it where it belongs.
 class Loader {
  public:
-  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device)
+  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device, BlockKind kind)
       : files_(files),
         dtype_(dtype),
         device_(device),
+        kind_(kind),
         progress_("load", "tensors", static_cast<int64_t>(files.tensors.size())) {}
 
   Weights load();
@@ -98,6 +99,10 @@ class Loader {
   at::Tensor vector(const Name& name, int64_t layer, int64_t size);
   at::Tensor matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns);
   void fill(const Name& name, int64_t layer, at::Tensor out, bool rotary);
+  bool is_permuted() const;
+  BlockMatrix blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns, bool rotary);
+  void load_matrices(int64_t index, LayerWeights& weights);
+  void load_blocks(int64_t index, LayerBlocks& weights);
   LayerWeights layer(int64_t index);
   at::Tensor lm_head(const at::Tensor& embedding);
   int64_t check_nothing_left();
@@ -105,6 +110,7 @@ class Loader {
   const ModelFiles& files_;
   at::ScalarType dtype_;
   at::Device device_;
+  BlockKind kind_;
   std::set<std::string> taken_;
   Progress progress_;
 };
@@ -141,9 +147,31 @@ at::Tensor Loader::vector(const Name& name, int64_t layer, int64_t size) {
 
 void Loader::fill(const Name& name, int64_t layer, at::Tensor out, bool rotary) {
   const StoredTensor& stored = take(name_of(name, layer), out.sizes());
-  const bool permuted = rotary && files_.layout == ModelLayout::Gguf &&
-                        find_architecture(files_.config.architecture)->gguf_turns_neighbours;
-  convert_rows(stored, out, permuted ? files_.config.head_size : 0);
+  convert_rows(stored, out, rotary && is_permuted() ? files_.config.head_size : 0);
+}
+
+/// Whether the files keep the rows of Q and K in GGUF's order.
+bool Loader::is_permuted() const {
+  return files_.layout == ModelLayout::Gguf &&
+         find_architecture(files_.config.architecture)->gguf_turns_neighbours;
+}
+
+/// A matrix in blocks, as fill() would write its rows.
+BlockMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
+                           bool rotary) {
+  const StoredTensor& stored = take(name_of(name, layer), {rows, columns});
+  if (kind_ == BlockKind::Int8 || !block_format(stored.type)) {
+    at::Tensor numbers = at::empty({rows, columns}, at::kFloat);
+    convert_rows(stored, numbers, rotary && is_permuted() ? files_.config.head_size : 0);
+    return quantise_blocks(numbers);
+  }
+  const BlockMatrix matrix = read_blocks(stored.type, stored.bytes, rows, columns);
+  forget_pages(stored.bytes);
+  if (!rotary || !is_permuted()) return matrix;
+  std::vector<int64_t> order(static_cast<size_t>(rows));
+  for (int64_t i = 0; i < rows; ++i)
+    order[static_cast<size_t>(unpermuted_row(i, files_.config.head_size))] = i;
+  return select_outputs(matrix, order);
 }
 
 at::Tensor Loader::matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns) {
@@ -152,28 +180,52 @@ at::Tensor Loader::matrix(const Name& name, int64_t layer, int64_t rows, int64_t
   return out.to(device_);
 }
 
-LayerWeights Loader::layer(int64_t index) {
+void Loader::load_matrices(int64_t index, LayerWeights& weights) {
   const ModelConfig& config = files_.config;
   const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
   const int64_t queries = config.num_heads * config.head_size;
   const int64_t keys = config.num_kv_heads * config.head_size;
-  LayerWeights weights;
-  weights.attention_norm = vector(kAttentionNorm, index, hidden);
   at::Tensor qkv = at::empty({queries + 2 * keys, hidden}, dtype_);
   fill(kQuery, index, qkv.narrow(0, 0, queries), true);
   fill(kKey, index, qkv.narrow(0, queries, keys), true);
   fill(kValue, index, qkv.narrow(0, queries + keys, keys), false);
   weights.qkv = qkv.to(device_);
-  if (config.qkv_bias)
-    weights.qkv_bias = at::cat({vector(kQueryBias, index, queries), vector(kKeyBias, index, keys),
-                                vector(kValueBias, index, keys)});
   weights.output = matrix(kOutput, index, hidden, queries);
-  weights.mlp_norm = vector(kMlpNorm, index, hidden);
   at::Tensor gate_up = at::empty({2 * mlp, hidden}, dtype_);
   fill(kGate, index, gate_up.narrow(0, 0, mlp), false);
   fill(kUp, index, gate_up.narrow(0, mlp, mlp), false);
   weights.gate_up = gate_up.to(device_);
   weights.down = matrix(kDown, index, hidden, mlp);
+}
+
+void Loader::load_blocks(int64_t index, LayerBlocks& weights) {
+  const ModelConfig& config = files_.config;
+  const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
+  const int64_t queries = config.num_heads * config.head_size;
+  const int64_t keys = config.num_kv_heads * config.head_size;
+  weights.qkv = stack_blocks({blocks(kQuery, index, queries, hidden, true),
+                              blocks(kKey, index, keys, hidden, true),
+                              blocks(kValue, index, keys, hidden, false)});
+  weights.output = blocks(kOutput, index, hidden, queries, false);
+  weights.gate_up = stack_blocks(
+      {blocks(kGate, index, mlp, hidden, false), blocks(kUp, index, mlp, hidden, false)});
+  weights.down = blocks(kDown, index, hidden, mlp, false);
+}
+
+LayerWeights Loader::layer(int64_t index) {
+  const ModelConfig& config = files_.config;
+  const int64_t queries = config.num_heads * config.head_size;
+  const int64_t keys = config.num_kv_heads * config.head_size;
+  LayerWeights weights;
+  weights.attention_norm = vector(kAttentionNorm, index, config.hidden_size);
+  weights.mlp_norm = vector(kMlpNorm, index, config.hidden_size);
+  if (config.qkv_bias)
+    weights.qkv_bias = at::cat({vector(kQueryBias, index, queries), vector(kKeyBias, index, keys),
+                                vector(kValueBias, index, keys)});
+  if (kind_ == BlockKind::None)
+    load_matrices(index, weights);
+  else
+    load_blocks(index, weights.blocks);
   return weights;
 }
 
@@ -221,6 +273,10 @@ Weights Loader::load() {
   for (int64_t i = 0; i < config.num_layers; ++i) weights.layers.push_back(layer(i));
   weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
   weights.lm_head = lm_head(weights.embedding);
+  weights.kind = kind_;
+  if (kind_ != BlockKind::None)
+    weights.lm_head_blocks = blocks(config.tied_output ? kEmbedding : kLmHead, 0, config.vocab_size,
+                                    config.hidden_size, false);
   const int64_t ignored = check_nothing_left();
   progress_.finish(ignored > 0 ? fmt::format("ignored {} rotary_emb.inv_freq", ignored) : "");
   return weights;
@@ -228,10 +284,19 @@ Weights Loader::load() {
 
 }  // namespace
 
-Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device) {
+Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device,
+                     BlockKind kind) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
+  MEDUSA_ASSERT(kind == BlockKind::None || device.is_cpu());
   const ModelFiles files = open_model_files(model);
-  return Loader(files, dtype, device).load();
+  return Loader(files, dtype, device, kind).load();
+}
+
+bool stores_blocks(const fs::path& model) {
+  const ModelFiles files = open_model_files(model);
+  for (const auto& [name, stored] : files.tensors)
+    if (stored.shape.size() == 2 && !block_format(stored.type)) return false;
+  return true;
 }
 
 ModelConfig read_model_config(const fs::path& model) {

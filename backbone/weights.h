@@ -8,9 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "backbone/block_matrix.h"
 #include "backbone/model_config.h"
 
 namespace medusa {
+
+/// Whether the weights of products are kept in blocks of small levels (block_matrix.h).
+enum class BlockKind {
+  None,    // plain numbers
+  Int8,    // 8 bits, quantised when loaded
+  Stored,  // as a GGUF file has them; what it keeps in plain numbers is quantised to 8 bits
+};
+
+/// One layer's products in blocks, outputs as in LayerWeights.
+struct LayerBlocks {
+  BlockMatrix qkv{}, output{}, gate_up{}, down{};
+};
 
 /// One transformer layer. Symbols as in ARCHITECTURE.md; I = mlp_size.
 struct LayerWeights {
@@ -21,6 +34,7 @@ struct LayerWeights {
   at::Tensor mlp_norm;        // [H] float32
   at::Tensor gate_up;         // [2 I, H]: gate rows, then up rows
   at::Tensor down;            // [H, I]
+  LayerBlocks blocks{};      // instead of these four, where products are kept in blocks
 };
 
 /// All parameters of a model, on one device. Norms are float32, all else in the requested dtype.
@@ -32,14 +46,24 @@ struct Weights {
   std::vector<LayerWeights> layers;
   at::Tensor final_norm;  // [H] float32
   at::Tensor lm_head;     // [V, H]; the same tensor as embedding when tied
+
+  BlockKind kind = BlockKind::None;
+  BlockMatrix lm_head_blocks;  // where products are kept in blocks, besides lm_head
 };
 
 /// Loads a model. Shows progress.
 /// @param model  a .gguf file, or a folder with config.json and .safetensors.
 /// @param dtype  at::kFloat or at::kBFloat16.
+/// @param kind   blocks: on the CPU only; dtype is then that of the embedding, of lm_head and of
+///               the states and cache of who computes with them.
 /// @throws UserError  missing, damaged or foreign file; a tensor missing, left over or of another
 ///                    shape; an architecture or quantisation we do not run.
-Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, at::Device device);
+Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
+                     BlockKind kind = BlockKind::None);
+
+/// Whether all large matrices of this model are stored in blocks: BlockKind::Stored changes
+/// nothing.
+bool stores_blocks(const std::filesystem::path& model);
 
 /// Only the dimensions: cheap, for checks before the load.
 ModelConfig read_model_config(const std::filesystem::path& model);

@@ -99,7 +99,7 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
   };
 
   Comparison out;
-  out.dtype = session.llama->dtype() == at::kFloat ? "float32" : "bfloat16";
+  out.dtype = session.llama->number_format();
   const auto finished = [&](const Round& round) {
     const Answer& plain = round.answers[0][0];
     for (size_t i = 0; i < runners.size(); ++i) {

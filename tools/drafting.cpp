@@ -62,7 +62,8 @@ std::unique_ptr<Llama> load_draft(const RunConfig& config, const Session& sessio
                          folder.string());
   }
   const Llama& target = *session.llama;
-  return std::make_unique<Llama>(load_weights(folder, target.dtype(), target.device()));
+  return std::make_unique<Llama>(
+      load_weights(folder, target.dtype(), target.device(), target.weights().kind));
 }
 
 void add_draft(const RunConfig& config, const Session& session, LoadedDrafting& out) {

@@ -20,7 +20,7 @@
 namespace medusa {
 
 enum class DeviceKind { Auto, Cpu, Cuda };
-enum class DtypeKind { Auto, Float32, Bfloat16 };
+enum class DtypeKind { Auto, Float32, Bfloat16, Int8, Stored };
 
 template <>
 struct EnumNames<DeviceKind> {
@@ -29,10 +29,12 @@ struct EnumNames<DeviceKind> {
 };
 template <>
 struct EnumNames<DtypeKind> {
-  static constexpr std::array<std::pair<const char*, DtypeKind>, 3> values{
+  static constexpr std::array<std::pair<const char*, DtypeKind>, 5> values{
       {{"auto", DtypeKind::Auto},
        {"float32", DtypeKind::Float32},
-       {"bfloat16", DtypeKind::Bfloat16}}};
+       {"bfloat16", DtypeKind::Bfloat16},
+       {"int8", DtypeKind::Int8},
+       {"stored", DtypeKind::Stored}}};
 };
 
 struct BackboneSection {
@@ -48,7 +50,10 @@ struct BackboneSection {
     f("model", model, "a .gguf file, or a folder with config.json and .safetensors");
     f("device", device, "where to compute; auto: the GPU if there is one");
     f("dtype", dtype,
-      "of weights and cache; auto: bfloat16 where the machine multiplies it fast, else float32");
+      "of the weights. stored: the blocks of 4 to 8 bits of a GGUF file; int8: such blocks, made "
+      "when "
+      "loaded; auto: stored where file and CPU (AVX512-VNNI) allow it, else bfloat16 where the "
+      "machine multiplies it fast, else float32");
     f("threads", threads, "CPU threads; null: all cores", at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));

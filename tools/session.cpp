@@ -45,13 +45,29 @@ Placement place(const BackboneSection& config) {
   const bool cuda =
       config.device == DeviceKind::Cuda || (config.device == DeviceKind::Auto && has_cuda());
   const at::Device device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
-  if (config.dtype == DtypeKind::Float32) return {device, at::kFloat};
-  if (config.dtype == DtypeKind::Bfloat16) return {device, at::kBFloat16};
+  switch (config.dtype) {
+    case DtypeKind::Float32:
+      return {device, at::kFloat};
+    case DtypeKind::Bfloat16:
+      return {device, at::kBFloat16};
+    case DtypeKind::Int8:
+    case DtypeKind::Stored:
+      if (cuda)
+        throw UserError(
+            "backbone.dtype is 'int8' or 'stored' and the device a GPU, expected a CPU for weights "
+            "in blocks; use --dtype bfloat16 or --device cpu");
+      return {device, at::kBFloat16,
+              config.dtype == DtypeKind::Int8 ? BlockKind::Int8 : BlockKind::Stored};
+    case DtypeKind::Auto:
+      break;
+  }
+  if (!cuda && has_avx512_vnni() && stores_blocks(config.model))
+    return {device, at::kBFloat16, BlockKind::Stored};
   return {device, cuda || has_avx512() ? at::kBFloat16 : at::kFloat};
 }
 
 at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
-  const bool chosen = config.dtype != DtypeKind::Auto;
+  const bool chosen = config.dtype == DtypeKind::Float32 || config.dtype == DtypeKind::Bfloat16;
   return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
 }
 
@@ -73,8 +89,8 @@ Session open_session(const BackboneSection& config) {
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(config.model);
   ChatTemplate chat = open_chat_template(config, *tokenizer);
   Session session{std::move(tokenizer), std::move(chat), nullptr, {}, 0};
-  session.llama =
-      std::make_unique<Llama>(load_weights(config.model, placement.dtype, placement.device));
+  session.llama = std::make_unique<Llama>(
+      load_weights(config.model, placement.dtype, placement.device, placement.blocks));
 
   leave_cores_to_our_team(*session.llama);
 
@@ -101,7 +117,7 @@ std::string machine_text(const Llama& llama) {
   const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
   return fmt::format("{}, {} threads, {}, {}",
                      llama.device().is_cuda() ? llama.device().str() : cpu_name(), threads,
-                     llama.dtype() == at::kFloat ? "float32" : "bfloat16", llama.kernels());
+                     llama.number_format(), llama.kernels());
 }
 
 }  // namespace medusa

@@ -15,10 +15,12 @@ namespace medusa {
 /// Where and in which dtype this run computes; sets the number of threads of the process.
 struct Placement {
   at::Device device;
-  at::ScalarType dtype;
+  at::ScalarType dtype;  // of states, cache and embedding, and of weights that are not in blocks
+  BlockKind blocks = BlockKind::None;
 };
 
-/// @throws UserError  a GPU is asked for and none is there.
+/// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU; the model's
+///                    files, where dtype auto looks into them.
 Placement place(const BackboneSection& config);
 
 /// What training computes in. Its products have a thousand rows: without AMX, float32 ones are

@@ -26,6 +26,8 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
+bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
+
 bool has_amx_bf16() {
   static const bool answer = has_avx512() && processor_has_amx_bf16() &&
                              syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

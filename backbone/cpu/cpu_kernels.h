@@ -1,8 +1,9 @@
 // The kernels of the CPU step, as one table per instruction set.
 //
 // All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the engine:
-// bfloat16 for AMX, float32 for AVX-512; pointers to them are void here. Several threads may
-// compute different parts of the same product or pass at once.
+// bfloat16 for AMX, float32 for AVX-512; pointers to them are void here. Products with block
+// weights read RowBlocks instead (block_layout.h), which quantise() makes of Numbers. Several
+// threads may compute different parts of the same product or pass at once.
 //
 // A row's results are the same bits whatever the number of rows, its place among them, the thread
 // that computes it, and how its path lies in the cache.
@@ -40,7 +41,7 @@ struct CpuKernels {
   void (*tile)(const uint16_t* from, int64_t num_rows, int64_t k, void* rows);
 
   /// y[row][output] = the product, for the pairs in range.
-  /// @param rows    num_rows tiled rows.
+  /// @param rows    num_rows tiled rows, or their RowBlocks where there is a quantise().
   /// @param stride  floats between rows of y, at least weight.n.
   void (*product)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                   float* y, int64_t stride);
@@ -62,14 +63,22 @@ struct CpuKernels {
   /// Attention of one tile of queries: its part of layer.mixed.
   void (*attend)(const AttentionLayer& layer, const AttentionTile& tile,
                  const AttentionScratch& scratch);
+
+  /// RowBlocks of tiled rows; null where products read the rows themselves.
+  /// @param depth   tiles of k of a row.
+  /// @param blocks  which, counted row by row.
+  void (*quantise)(const void* rows, int64_t depth, Range blocks, void* row_blocks) = nullptr;
 };
 
-/// The fastest that this machine can run; null if none.
+/// The fastest for bfloat16 weights that this machine can run; null if none.
 const CpuKernels* best_cpu_kernels();
 
 /// Each by itself, for tests; null where this machine cannot run it.
 const CpuKernels* amx_kernels();
 const CpuKernels* avx512_kernels();
+
+/// For block weights; null where this machine cannot run them.
+const CpuKernels* vnni_kernels();
 
 /// begin() and end() of the calling thread.
 class KernelRegion {

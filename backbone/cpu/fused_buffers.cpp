@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include "backbone/cpu/tile_layout.h"
+#include <algorithm>
+
+#include "backbone/cpu/block_layout.h"
 
 namespace medusa {
 
@@ -10,7 +12,8 @@ void GrowingBuffer::reserve(int64_t bytes) {
   if (!memory_.defined() || memory_.numel() < bytes) memory_ = at::zeros({bytes}, at::kByte);
 }
 
-void RowBuffers::grow(const ModelConfig& config, int64_t num_rows, int64_t number_bytes) {
+void RowBuffers::grow(const ModelConfig& config, int64_t num_rows, int64_t number_bytes,
+                      bool in_blocks) {
   if (num_rows <= max_rows) return;
   max_rows = ceil_div(num_rows, kTileRows) * kTileRows;
   const int64_t query_size = config.num_heads * config.head_size;
@@ -22,6 +25,10 @@ void RowBuffers::grow(const ModelConfig& config, int64_t num_rows, int64_t numbe
   fresh_values.reserve(config.num_kv_heads * max_rows * config.head_size * bf16_bytes);
   mixed.reserve(tiled_rows_size(max_rows, query_size) * number_bytes);
   activated.reserve(tiled_rows_size(max_rows, config.mlp_size) * number_bytes);
+  if (in_blocks) {
+    const int64_t widest = std::max({config.hidden_size, query_size, config.mlp_size});
+    row_blocks.reserve(row_blocks_size(max_rows, ceil_div(widest, kTileDepth)));
+  }
   hidden = at::zeros({max_rows, config.hidden_size}, at::kBFloat16);
 }
 

@@ -34,9 +34,10 @@ struct RowBuffers {
   GrowingBuffer fresh_values;  // [G, N, D] bfloat16
   GrowingBuffer mixed;         // tiled [N, A · D] Numbers
   GrowingBuffer activated;     // tiled [N, I] Numbers
+  GrowingBuffer row_blocks;    // [N, the widest of these] as RowBlocks, for block weights
   at::Tensor hidden;           // [N, H] bfloat16
 
-  void grow(const ModelConfig& config, int64_t num_rows, int64_t number_bytes);
+  void grow(const ModelConfig& config, int64_t num_rows, int64_t number_bytes, bool in_blocks);
   int64_t query_rows(const ModelConfig& config) const;
 };
 

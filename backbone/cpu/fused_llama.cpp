@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backbone/cpu/attention_plan.h"
+#include "backbone/cpu/block_layout.h"
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/fused_buffers.h"
 #include "backbone/cpu/thread_team.h"
@@ -26,6 +27,19 @@ struct PackedLayer {
   at::Tensor qkv_bias;                  // in the order of qkv's outputs, or undefined
   TileWeight qkv, output, gate_up, down;
 };
+
+template <typename Matrices>
+void pack(const Matrices& from, std::span<const int64_t> order_qkv,
+          std::span<const int64_t> order_mlp, PackedLayer& to) {
+  to.qkv = TileWeight(from.qkv, order_qkv);
+  to.output = TileWeight(from.output);
+  to.gate_up = TileWeight(from.gate_up, order_mlp);
+  to.down = TileWeight(from.down);
+}
+
+const CpuKernels* kernels_for(const Weights& weights) {
+  return weights.kind == BlockKind::None ? best_cpu_kernels() : vnni_kernels();
+}
 
 at::Tensor in_order(const at::Tensor& bias, const std::vector<int64_t>& order) {
   if (!bias.defined()) return {};
@@ -50,6 +64,8 @@ class FusedLlama::Impl {
   void embed(const RowPlan& plan, Range rows);
   void normalise(const at::Tensor& norm, Range rows);
   void attend(const AttentionLayer& layer, int thread);
+  const void* normalised_rows() const;
+  const void* product_rows(const GrowingBuffer& rows, int64_t k, int thread);
 
   Range share(int64_t count, int thread) const {
     return share_of(count, thread, team_->num_threads());
@@ -71,7 +87,7 @@ class FusedLlama::Impl {
   AttentionPlan plan_;
   RowBuffers buffers_;
   std::vector<ScratchBuffers> scratch_;  // one per thread
-  GrowingBuffer tiled_hidden_;
+  GrowingBuffer tiled_hidden_, hidden_blocks_;
   at::Tensor logits_;
 };
 
@@ -82,21 +98,28 @@ FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
       embedding_(weights.embedding.contiguous()),
       final_norm_(weights.final_norm.contiguous()),
       rope_(make_rope_table(config_, at::kCPU)),
-      lm_head_(weights.lm_head) {
+      lm_head_(weights.kind == BlockKind::None ? TileWeight(weights.lm_head)
+                                               : TileWeight(weights.lm_head_blocks)) {
   const auto order_qkv =
       qkv_order(config_.num_heads + config_.num_kv_heads, config_.num_kv_heads, config_.head_size);
   const auto order_mlp = gate_up_order(config_.mlp_size);
-  for (const LayerWeights& layer : weights.layers)
-    layers_.push_back({layer.attention_norm.contiguous(), layer.mlp_norm.contiguous(),
-                       in_order(layer.qkv_bias, order_qkv), TileWeight(layer.qkv, order_qkv),
-                       TileWeight(layer.output), TileWeight(layer.gate_up, order_mlp),
-                       TileWeight(layer.down)});
+  for (const LayerWeights& layer : weights.layers) {
+    PackedLayer packed;
+    packed.attention_norm = layer.attention_norm.contiguous();
+    packed.mlp_norm = layer.mlp_norm.contiguous();
+    packed.qkv_bias = in_order(layer.qkv_bias, order_qkv);
+    if (weights.kind == BlockKind::None)
+      pack(layer, order_qkv, order_mlp, packed);
+    else
+      pack(layer.blocks, order_qkv, order_mlp, packed);
+    layers_.push_back(std::move(packed));
+  }
 }
 
 void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
   num_rows_ = plan.size();
   plan_.assign(plan, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads);
-  buffers_.grow(config_, num_rows_, kernels_.number_bytes);
+  buffers_.grow(config_, num_rows_, kernels_.number_bytes, kernels_.quantise != nullptr);
   scratch_.resize(static_cast<size_t>(team_->num_threads()));
   for (ScratchBuffers& scratch : scratch_)
     scratch.grow(config_.head_size, cache.capacity(), kernels_.number_bytes);
@@ -155,22 +178,24 @@ void FusedLlama::Impl::run_layer(size_t layer, int thread) {
 
   normalise(weights.attention_norm, rows);
   team_->barrier();
-  kernels_.product_qkv(weights.qkv.view(), buffers_.normalised.data(), num_rows_,
-                       pairs(weights.qkv), attention);
+  kernels_.product_qkv(weights.qkv.view(), normalised_rows(), num_rows_, pairs(weights.qkv),
+                       attention);
   team_->barrier();
   attend(attention, thread);
   team_->barrier();
-  kernels_.product_add(weights.output.view(), buffers_.mixed.data(), num_rows_,
-                       pairs(weights.output), residual, config_.hidden_size);
+  const void* mixed = product_rows(buffers_.mixed, config_.num_heads * config_.head_size, thread);
+  kernels_.product_add(weights.output.view(), mixed, num_rows_, pairs(weights.output), residual,
+                       config_.hidden_size);
   team_->barrier();
   normalise(weights.mlp_norm, rows);
   team_->barrier();
-  kernels_.product_swiglu(weights.gate_up.view(), buffers_.normalised.data(), num_rows_,
+  kernels_.product_swiglu(weights.gate_up.view(), normalised_rows(), num_rows_,
                           pairs(weights.gate_up), buffers_.activated.data(),
                           ceil_div(config_.mlp_size, kTileDepth));
   team_->barrier();
-  kernels_.product_add(weights.down.view(), buffers_.activated.data(), num_rows_,
-                       pairs(weights.down), residual, config_.hidden_size);
+  const void* activated = product_rows(buffers_.activated, config_.mlp_size, thread);
+  kernels_.product_add(weights.down.view(), activated, num_rows_, pairs(weights.down), residual,
+                       config_.hidden_size);
   team_->barrier();
 }
 
@@ -186,6 +211,25 @@ void FusedLlama::Impl::normalise(const at::Tensor& norm, Range rows) {
   for (int64_t n = rows.begin; n < rows.end; ++n)
     kernels_.normalise(buffers_.residual.data<float>() + n * size, floats(norm), epsilon(), size, n,
                        buffers_.normalised.data());
+  if (kernels_.quantise == nullptr) return;
+  const int64_t depth = size / kTileDepth;
+  kernels_.quantise(buffers_.normalised.data(), depth, {rows.begin * depth, rows.end * depth},
+                    buffers_.row_blocks.data());
+}
+
+/// What a product reads of rows that were normalised.
+const void* FusedLlama::Impl::normalised_rows() const {
+  return kernels_.quantise == nullptr ? buffers_.normalised.data() : buffers_.row_blocks.data();
+}
+
+/// What a product reads of other rows of k Numbers, when all threads have come.
+const void* FusedLlama::Impl::product_rows(const GrowingBuffer& rows, int64_t k, int thread) {
+  if (kernels_.quantise == nullptr) return rows.data();
+  const int64_t depth = ceil_div(k, kTileDepth);
+  kernels_.quantise(rows.data(), depth, share(num_rows_ * depth, thread),
+                    buffers_.row_blocks.data());
+  team_->barrier();
+  return buffers_.row_blocks.data();
 }
 
 void FusedLlama::Impl::attend(const AttentionLayer& layer, int thread) {
@@ -205,11 +249,17 @@ at::Tensor FusedLlama::Impl::logits(const at::Tensor& hidden) {
   if (!logits_.defined() || logits_.size(0) < num_rows)
     logits_ = at::empty({num_rows, config_.vocab_size}, at::kFloat);
   kernels_.tile(bits(rows), num_rows, config_.hidden_size, tiled_hidden_.data());
+  const void* from = tiled_hidden_.data();
+  if (kernels_.quantise != nullptr) {
+    const int64_t depth = config_.hidden_size / kTileDepth;
+    hidden_blocks_.reserve(row_blocks_size(num_rows, depth));
+    kernels_.quantise(from, depth, {0, num_rows * depth}, hidden_blocks_.data());
+    from = hidden_blocks_.data();
+  }
   team_->run([&](int thread) {
     const KernelRegion region(kernels_);
-    kernels_.product(lm_head_.view(), tiled_hidden_.data(), num_rows,
-                     share(lm_head_.view().num_pairs(), thread), floats(logits_),
-                     config_.vocab_size);
+    kernels_.product(lm_head_.view(), from, num_rows, share(lm_head_.view().num_pairs(), thread),
+                     floats(logits_), config_.vocab_size);
   });
   return logits_.narrow(0, 0, num_rows);
 }
@@ -218,14 +268,14 @@ bool FusedLlama::supports(const Weights& weights) {
   const ModelConfig& c = weights.config;
   return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         best_cpu_kernels() != nullptr;
+         kernels_for(weights) != nullptr;
 }
 
 FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
     : impl_(std::make_unique<Impl>(weights, kernels)) {
   MEDUSA_ASSERT(supports(weights));
 }
-FusedLlama::FusedLlama(const Weights& weights) : FusedLlama(weights, *best_cpu_kernels()) {}
+FusedLlama::FusedLlama(const Weights& weights) : FusedLlama(weights, *kernels_for(weights)) {}
 FusedLlama::~FusedLlama() = default;
 
 at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,

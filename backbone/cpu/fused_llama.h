@@ -1,5 +1,5 @@
-// The whole forward pass of a Llama with bfloat16 weights on a CPU: one parallel region per pass,
-// the small steps between products fused into them.
+// The whole forward pass of a Llama on a CPU, with weights in bfloat16 or in blocks: one parallel
+// region per pass, the small steps between products fused into them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,16 +15,16 @@ namespace medusa {
 
 struct CpuKernels;
 
-/// The fast twin of Llama's plain path: the same numbers within rounding. Weights, keys and values
-/// are bfloat16; sums and the residual stream float32. A row's results are the same bits whatever
-/// rows run beside it, however its path is scattered over a tree, and for any number of threads;
-/// not the same on another kind of processor.
+/// The fast twin of Llama's plain path: the same numbers within rounding. Keys and values are
+/// bfloat16, weights too or in blocks; sums and the residual stream float32. A row's results are
+/// the same bits whatever rows run beside it, however its path is scattered over a tree, and for
+/// any number of threads; not the same on another kind of processor.
 ///
 /// Thread safety: none (scratch buffers).
 class FusedLlama {
  public:
-  /// Whether this machine, dtype and these sizes are the ones that it is written for: AVX-512,
-  /// bfloat16 on the CPU, hidden and head size multiples of 32.
+  /// Whether this machine, dtype and these sizes are the ones that it is written for: AVX-512
+  /// (with VNNI for block weights), bfloat16 on the CPU, hidden and head size multiples of 32.
   static bool supports(const Weights& weights);
 
   /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.

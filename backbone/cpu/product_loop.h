@@ -22,7 +22,7 @@ void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* ti
                                  ? ceil_div(rows.end - rows.begin, Engine::kPassRows)
                                  : ceil_div(rows.end - rows.begin, kTileRows) * passes_per_tile;
   for (int64_t p = pairs.begin; p < pairs.end; ++p) {
-    PairOperand pair{weight.data + p * weight.pair_size(), nullptr};
+    PairOperand pair{static_cast<const uint16_t*>(weight.data) + p * weight.pair_size(), nullptr};
     pair.high = pair.low + kTileNumbers;
     int64_t pass = 0;
     for (int64_t tile = rows.begin; tile < rows.end; tile += kTileRows) {
@@ -41,14 +41,19 @@ void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* ti
 }
 
 /// The same for any number of rows.
+/// @param rows  what the engine's products read: its Numbers in tile order, or RowBlocks.
 template <typename Engine, typename Epilogue>
-void for_each_pair(const TileWeightView& weight, const void* tiled, int64_t num_rows, Range pairs,
+void for_each_pair(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                    const Epilogue& epilogue) {
-  for (int64_t first = 0; first < num_rows; first += Engine::kSweepRows) {
-    const int64_t left = num_rows - first;
-    const Range rows{first, first + (left < Engine::kSweepRows ? left : Engine::kSweepRows)};
-    sweep_pairs<Engine>(weight, static_cast<const typename Engine::Number*>(tiled), rows, pairs,
-                        epilogue);
+  if constexpr (requires { typename Engine::BlockWeights; }) {
+    Engine::for_each_block_pair(weight, rows, num_rows, pairs, epilogue);
+  } else {
+    const auto* tiled = static_cast<const typename Engine::Number*>(rows);
+    for (int64_t first = 0; first < num_rows; first += Engine::kSweepRows) {
+      const int64_t left = num_rows - first;
+      const int64_t count = left < Engine::kSweepRows ? left : Engine::kSweepRows;
+      sweep_pairs<Engine>(weight, tiled, {first, first + count}, pairs, epilogue);
+    }
   }
 }
 

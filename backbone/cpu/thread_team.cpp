@@ -1,6 +1,7 @@
 #include "backbone/cpu/thread_team.h"
 
 #include <ATen/Parallel.h>
+#include <sched.h>
 
 #include <stdexcept>
 #include <utility>
@@ -10,14 +11,16 @@
 namespace medusa {
 namespace {
 
-// A pause takes about 50 ns on the processors that these teams are for: 50 to 100 µs altogether,
-// longer than the longest gap between two barriers of a step, shorter than a time slice.
-constexpr int kSpins = 1500;
+// A pause takes about 50 ns on the processors that these teams are for. Where each thread has a CPU
+// to itself: about a millisecond, longer than the gap between two passes of a step, since waking a
+// sleeping CPU of a virtual machine costs more than the work it waits for (measured: a step of 16
+// rows three times as long with a tenth of this). Else 50 to 100 µs, which others may need.
+constexpr int kLongSpins = 20000, kShortSpins = 1500;
 
 /// Waits until done(word): spins first, then sleeps until someone notifies.
 template <typename Done>
-void wait_until(const std::atomic<uint32_t>& word, Done done) {
-  for (int i = 0; i < kSpins; ++i) {
+void wait_until(const std::atomic<uint32_t>& word, int spins, Done done) {
+  for (int i = 0; i < spins; ++i) {
     if (done(word.load(std::memory_order_acquire))) return;
     __builtin_ia32_pause();
   }
@@ -28,13 +31,49 @@ void wait_until(const std::atomic<uint32_t>& word, Done done) {
   }
 }
 
+/// The process's CPUs if they are as many as the threads; else none.
+std::vector<int> cpus_for(int num_threads) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != num_threads)
+    return {};
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  return cpus;
+}
+
+/// Keeps the calling thread on one CPU for a while.
+class PinnedThread {
+ public:
+  PinnedThread(const std::vector<int>& cpus, int thread) {
+    if (cpus.empty() || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[static_cast<size_t>(thread)], &one);
+    pinned_ = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~PinnedThread() {
+    if (pinned_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  PinnedThread(const PinnedThread&) = delete;
+  PinnedThread& operator=(const PinnedThread&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool pinned_ = false;
+};
+
 }  // namespace
 
-ThreadTeam::ThreadTeam(int num_threads) : num_threads_(num_threads) {
+ThreadTeam::ThreadTeam(int num_threads)
+    : num_threads_(num_threads),
+      cpus_(num_threads > 1 ? cpus_for(num_threads) : std::vector<int>{}) {
   MEDUSA_ASSERT(num_threads >= 1, num_threads);
   for (int thread = 1; thread < num_threads; ++thread)
     workers_.emplace_back([this, thread] { work(thread); });
 }
+
+int ThreadTeam::spins() const { return cpus_.empty() ? kShortSpins : kLongSpins; }
 
 ThreadTeam::~ThreadTeam() {
   stop_.store(true);
@@ -45,6 +84,7 @@ ThreadTeam::~ThreadTeam() {
 
 void ThreadTeam::run_task(Task task, const void* context) {
   const std::lock_guard lock(one_run_);
+  const PinnedThread pinned(cpus_, 0);
   task_ = task;
   context_ = const_cast<void*>(context);  // handed back to the trampoline, which knows its type
   error_ = nullptr;
@@ -54,13 +94,14 @@ void ThreadTeam::run_task(Task task, const void* context) {
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   execute(0);
-  wait_until(running_, [](uint32_t running) { return running == 0; });
+  wait_until(running_, spins(), [](uint32_t running) { return running == 0; });
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void ThreadTeam::work(int thread) {
+  const PinnedThread pinned(cpus_, thread);
   for (uint32_t last = 0;;) {
-    wait_until(epoch_, [last](uint32_t epoch) { return epoch != last; });
+    wait_until(epoch_, spins(), [last](uint32_t epoch) { return epoch != last; });
     ++last;  // run() waits for every worker, so no epoch is missed
     if (stop_.load()) return;
     execute(thread);
@@ -97,7 +138,7 @@ void ThreadTeam::barrier() {
       generation_.fetch_add(1, std::memory_order_acq_rel);
       generation_.notify_all();
     } else {
-      wait_until(generation_, [generation](uint32_t now) { return now != generation; });
+      wait_until(generation_, spins(), [generation](uint32_t now) { return now != generation; });
     }
   }
   if (broken_.load(std::memory_order_acquire))

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "backbone/block_format.h"
+
 namespace medusa {
 
 constexpr int64_t kTileRows = 16;      // rows, or outputs, of one tile
@@ -32,14 +34,15 @@ constexpr int64_t tiled_index(int64_t row, int64_t column, int64_t depth) {
          row % kTileRows * kTileDepth + column % kTileDepth;
 }
 
-/// A weight in tile order, as the kernels take it. Does not own.
+/// A packed weight, as the kernels take it. Does not own.
 struct TileWeightView {
-  const uint16_t* data = nullptr;  // bfloat16 bits, 64-byte aligned
-  int64_t n = 0;                   // outputs
-  int64_t depth = 0;               // tiles of k
+  const void* data = nullptr;  // bfloat16 bits, or blocks (block_layout.h); 64-byte aligned
+  int64_t n = 0;               // outputs
+  int64_t depth = 0;           // tiles of k
+  BlockFormat format{};        // of a block weight
 
   int64_t num_pairs() const { return ceil_div(n, kPairOutputs); }
-  int64_t pair_size() const { return 2 * depth * kTileNumbers; }
+  int64_t pair_size() const { return 2 * depth * kTileNumbers; }  // numbers of bfloat16
 };
 
 /// Some of a product's pairs, or of a pass's rows: [begin, end).

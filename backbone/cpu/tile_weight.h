@@ -7,12 +7,13 @@
 #include <span>
 #include <vector>
 
+#include "backbone/block_matrix.h"
 #include "backbone/cpu/tile_layout.h"
 
 namespace medusa {
 
-/// A copy of a weight in tile order (tile_layout.h), in bfloat16. The packed form is the seam for
-/// other number formats: the loop of a product reads nothing else of a weight.
+/// A copy of a weight in the order in which products read it: bfloat16 tiles (tile_layout.h), or
+/// blocks (block_layout.h).
 class TileWeight {
  public:
   TileWeight() = default;
@@ -23,6 +24,10 @@ class TileWeight {
   /// @param order  output i of the packed weight is row order[i] of weight; -1: a row of zeros.
   TileWeight(const at::Tensor& weight, std::span<const int64_t> order);
 
+  /// A block weight, in its format.
+  explicit TileWeight(const BlockMatrix& weight);
+  TileWeight(const BlockMatrix& weight, std::span<const int64_t> order);
+
   /// Valid as long as this.
   TileWeightView view() const;
 
@@ -30,8 +35,9 @@ class TileWeight {
   int64_t num_inputs() const { return k_; }
 
  private:
-  at::Tensor packed_;  // bfloat16, flat
+  at::Tensor packed_;  // flat: bfloat16, or bytes
   int64_t n_ = 0, k_ = 0;
+  BlockFormat format_;  // of a block weight
 };
 
 /// Query, key and value rows of all heads, so that the rotary embedding's partners, i and i + D/2,

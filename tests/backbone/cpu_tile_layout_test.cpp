@@ -17,9 +17,9 @@ TEST(TileWeight, HoldsEveryWeightInItsWordAndZerosElsewhere) {
   const TileWeightView view = packed.view();
   EXPECT_EQ(view.depth, 2);
   EXPECT_EQ(view.num_pairs(), 2);
-  const at::Tensor values =
-      at::from_blob(const_cast<uint16_t*>(view.data), {2, 2, 2, 16, 16, 2}, at::kBFloat16)
-          .to(at::kFloat);  // [pair][tile of k][block][word][output][2]
+  const at::Tensor values = at::from_blob(static_cast<uint16_t*>(const_cast<void*>(view.data)),
+                                          {2, 2, 2, 16, 16, 2}, at::kBFloat16)
+                                .to(at::kFloat);  // [pair][tile of k][block][word][output][2]
   const at::Tensor plain = values.permute({0, 2, 4, 1, 3, 5}).reshape({64, 64});
   EXPECT_TRUE(at::equal(plain.narrow(0, 0, n).narrow(1, 0, k), weight));
   EXPECT_EQ(plain.sum().item<float>(), weight.sum().item<float>());

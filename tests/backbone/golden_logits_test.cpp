@@ -61,6 +61,39 @@ void expect_golden(const Golden& golden, const at::Tensor& logits) {
   testing::Test::RecordProperty("largest_error", std::to_string(largest_error));
 }
 
+/// [T, V]
+at::Tensor run_golden(const Golden& golden, Llama& model) {
+  const auto num_tokens = static_cast<int64_t>(golden.tokens.size());
+  KvCache cache = model.make_cache(1, num_tokens);
+  const Segment text{cache.open(), golden.tokens, {}};
+  const at::Tensor hidden = model.forward(std::span(&text, 1), cache).clone();  // [T, H]
+  return model.logits(hidden);
+}
+
+/// The file's own blocks, with rows rounded to 8 bits: the same text but for close calls.
+TEST(GoldenLogits, StoredBlocksStayCloseToTransformers) {
+  const Golden golden = read_golden();
+  const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
+  if (!fs::exists(path)) GTEST_SKIP() << "no " << path << "; tools/get_demo_model.sh downloads it";
+  ASSERT_TRUE(stores_blocks(path));
+  for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+    Llama model(load_weights(path, at::kBFloat16, at::kCPU, BlockKind::Stored), kernels);
+    EXPECT_STREQ(model.number_format(), "stored");
+    const at::Tensor logits = run_golden(golden, model), argmax = logits.argmax(-1);
+    int64_t same = 0;
+    double error = 0;
+    for (size_t i = 0; i < golden.tokens.size(); ++i) {
+      const auto row = static_cast<int64_t>(i);
+      same += argmax[row].item<int64_t>() == golden.argmax[i] ? 1 : 0;
+      error += std::abs(logits[row][golden.largest_ids[i][0]].item<double>() -
+                        golden.largest_logits[i][0]);
+    }
+    const auto count = static_cast<int64_t>(golden.tokens.size());
+    EXPECT_GE(same, count * 96 / 100) << model.kernels();
+    EXPECT_LT(error / static_cast<double>(count), 0.25) << model.kernels();
+  }
+}
+
 TEST(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
   const Golden golden = read_golden();
   const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
@@ -68,12 +101,9 @@ TEST(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
   Llama model(load_weights(path, at::kFloat, at::kCPU));
   ASSERT_EQ(model.weights().fingerprint, "sha256:" + golden.model_sha256);
 
-  const auto num_tokens = static_cast<int64_t>(golden.tokens.size());
-  KvCache cache = model.make_cache(1, num_tokens);
-  const Segment text{cache.open(), golden.tokens, {}};
-  const at::Tensor hidden = model.forward(std::span(&text, 1), cache).clone();  // [T, H]
-  const at::Tensor logits = model.logits(hidden);                               // [T, V]
-  ASSERT_EQ(logits.sizes(), (at::IntArrayRef{num_tokens, model.config().vocab_size}));
+  const at::Tensor logits = run_golden(golden, model);
+  ASSERT_EQ(logits.sizes(), (at::IntArrayRef{static_cast<int64_t>(golden.tokens.size()),
+                                             model.config().vocab_size}));
   expect_golden(golden, logits);
 }
 

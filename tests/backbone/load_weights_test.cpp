@@ -126,6 +126,27 @@ TEST_F(LoadWeightsTest, FusesTheRowsInTheDocumentedOrder) {
   EXPECT_TRUE(at::equal(layer.mlp_norm, stored("post_attention_layernorm")));
 }
 
+TEST_F(LoadWeightsTest, BlocksHoldTheSameNumbersInTheSameOrderWithinALevel) {
+  const Weights exact = load(kFolder);
+  for (const fs::path& model : {kGguf, kFolder})
+    for (const BlockKind kind : {BlockKind::Int8, BlockKind::Stored}) {
+      const Weights weights = load_weights(model, at::kBFloat16, at::kCPU, kind);
+      EXPECT_EQ(weights.kind, kind);
+      const LayerWeights& layer = weights.layers[1];
+      EXPECT_FALSE(layer.qkv.defined());
+      const auto expect_near = [](const BlockMatrix& blocks, const at::Tensor& numbers) {
+        const at::Tensor error = (dequantise_blocks(blocks) - numbers.to(at::kFloat)).abs();
+        EXPECT_LT(error.max().item<float>(), 0.01F * numbers.abs().max().item<float>());
+      };
+      expect_near(layer.blocks.qkv, exact.layers[1].qkv);
+      expect_near(layer.blocks.output, exact.layers[1].output);
+      expect_near(layer.blocks.gate_up, exact.layers[1].gate_up);
+      expect_near(layer.blocks.down, exact.layers[1].down);
+      expect_near(weights.lm_head_blocks, exact.lm_head);
+    }
+  EXPECT_FALSE(stores_blocks(kGguf));  // it stores plain numbers
+}
+
 TEST_F(LoadWeightsTest, Bfloat16RoundsToNearestEvenAndKeepsNormsInFloat32) {
   const Weights exact = load(kFolder), rounded = load(kFolder, at::kBFloat16);
   EXPECT_EQ(rounded.layers[0].qkv.scalar_type(), at::kBFloat16);

@@ -31,7 +31,7 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
       {"generate.top_p=1.5", "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1"},
       {"backbone.dtype=float16",
        "--set backbone.dtype=float16: 'dtype' is 'float16', must be one of auto | float32 | "
-       "bfloat16"},
+       "bfloat16 | int8 | stored"},
       {"train.epochs", "--set train.epochs: expected section.key=value, like --set train.epochs=2"},
   };
   for (const Setting& each : wrong)

@@ -174,7 +174,7 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
   }
   return {
       {"model", llama.weights().fingerprint},
-      {"dtype", llama.dtype() == at::kFloat ? "float32" : "bfloat16"},
+      {"dtype", llama.number_format()},
       {"threads", std::to_string(threads)},
       {"machine", machine_text(llama)},
       {"context", std::to_string(session.context)},

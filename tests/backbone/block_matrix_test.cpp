@@ -1,0 +1,123 @@
+#include "backbone/block_matrix.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "backbone/dequantise.h"
+#include "backbone/stored_numbers.h"
+#include "tests/backbone/block_weights.h"
+
+namespace medusa {
+namespace {
+
+at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
+  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
+}
+
+constexpr GgmlType kBlockTypes[] = {GgmlType::Q4_0, GgmlType::Q4_1,   GgmlType::Q5_0,
+                                    GgmlType::Q5_1, GgmlType::Q8_0,   GgmlType::Q2_K,
+                                    GgmlType::Q3_K, GgmlType::Q4_K,   GgmlType::Q5_K,
+                                    GgmlType::Q6_K, GgmlType::IQ4_NL, GgmlType::IQ4_XS};
+
+/// Random bytes as blocks; every 16-bit number that may be a scale is a half near 0.01.
+std::vector<uint8_t> random_blocks(GgmlType type, int64_t count, uint32_t seed) {
+  const GgmlTypeInfo& info = ggml_type_info(type);
+  std::mt19937 random(seed);
+  std::vector<uint8_t> bytes(static_cast<size_t>(count * info.block_bytes));
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
+  const auto put_half = [&](int64_t block, int64_t at) {
+    const c10::Half half(0.01F + 0.0001F * static_cast<float>(random() % 100));
+    std::memcpy(&bytes[static_cast<size_t>(block * info.block_bytes + at)], &half.x, 2);
+  };
+  for (int64_t block = 0; block < count; ++block) switch (type) {
+      case GgmlType::Q2_K:
+        put_half(block, 80), put_half(block, 82);
+        break;
+      case GgmlType::Q3_K:
+        put_half(block, 108);
+        break;
+      case GgmlType::Q6_K:
+        put_half(block, 208);
+        break;
+      case GgmlType::Q4_1:
+      case GgmlType::Q5_1:
+      case GgmlType::Q4_K:
+      case GgmlType::Q5_K:
+        put_half(block, 2);
+        [[fallthrough]];
+      default:
+        put_half(block, 0);
+    }
+  return bytes;
+}
+
+TEST(BlockMatrix, HoldsWhatTheFileStandsFor) {
+  for (const GgmlType type : kBlockTypes) {
+    const GgmlTypeInfo& info = ggml_type_info(type);
+    const auto bytes = random_blocks(type, 6, 1);
+    const int64_t k = 2 * info.block_size;
+    at::Tensor exact = at::empty({3, k}, at::kFloat);
+    dequantise(type, bytes, {exact.data_ptr<float>(), static_cast<size_t>(exact.numel())});
+    const BlockMatrix matrix = read_blocks(type, bytes, 3, k);
+    const at::Tensor numbers = dequantise_blocks(matrix);
+    ASSERT_EQ(numbers.sizes(), exact.sizes()) << info.name;
+    if (info.block_size == 32) {
+      EXPECT_TRUE(at::equal(numbers, exact)) << info.name;
+    } else {  // scales are rounded to half precision
+      const float error = (numbers - exact).abs().max().item<float>();
+      EXPECT_LT(error, 1e-3F * exact.abs().max().item<float>()) << info.name;
+    }
+  }
+  EXPECT_FALSE(block_format(GgmlType::F16));
+}
+
+TEST(BlockMatrix, QuantisedNumbersAreWithinHalfALevel) {
+  const at::Tensor weight = normal({5, 100}, 2);
+  const BlockMatrix matrix = quantise_blocks(weight);
+  const at::Tensor error = (dequantise_blocks(matrix) - weight).abs();
+  EXPECT_LT(error.max().item<float>(), 0.52F * weight.abs().max().item<float>() / 127);
+  EXPECT_TRUE(
+      at::equal(dequantise_blocks(quantise_blocks(at::zeros({2, 40}))), at::zeros({2, 40})));
+}
+
+TEST(BlockMatrix, StackedMatricesKeepEveryNumber) {
+  const at::Tensor weight = normal({4, 72}, 3);
+  for (const BlockFormat a : kBlockFormats)
+    for (const BlockFormat b : kBlockFormats) {
+      const BlockMatrix first = in_format(weight, a), second = in_format(weight, b);
+      const at::Tensor expected = at::cat({dequantise_blocks(first), dequantise_blocks(second)});
+      const at::Tensor stacked = dequantise_blocks(stack_blocks({first, second}));
+      // Offsets are added to scaled levels: one rounding more than levels that are signed.
+      EXPECT_LT((stacked - expected).abs().max().item<float>(), 1e-6F);
+    }
+}
+
+TEST(BlockMatrix, SelectedOutputsComeInOrderAndMissingOnesAreZero) {
+  for (const BlockFormat format : kBlockFormats) {
+    const BlockMatrix matrix = in_format(normal({4, 64}, 4), format);
+    const at::Tensor all = dequantise_blocks(matrix);
+    const std::vector<int64_t> order{2, -1, 0};
+    const at::Tensor picked = dequantise_blocks(select_outputs(matrix, order));
+    EXPECT_TRUE(at::equal(picked[0], all[2]));
+    EXPECT_TRUE(at::equal(picked[1], at::zeros({64})));
+    EXPECT_TRUE(at::equal(picked[2], all[0]));
+  }
+}
+
+TEST(BlockMatrix, RowsAreRoundedToLevelsOfTheLargestOf32) {
+  at::Tensor x = at::zeros({1, 40}, at::kFloat);
+  x[0][0] = -127.0F, x[0][1] = 2.5F, x[0][2] = 0.4F, x[0][33] = 1.0F;
+  const at::Tensor rounded = round_to_blocks(x);
+  EXPECT_EQ(rounded[0][0].item<float>(), -127.0F);
+  EXPECT_EQ(rounded[0][1].item<float>(), 2.0F);  // ties to even
+  EXPECT_EQ(rounded[0][2].item<float>(), 0.0F);
+  EXPECT_EQ(rounded[0][33].item<float>(), 1.0F);  // of another block
+}
+
+}  // namespace
+}  // namespace medusa
