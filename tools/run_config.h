@@ -50,9 +50,8 @@ struct BackboneSection {
     f("model", model, "a .gguf file, or a folder with config.json and .safetensors");
     f("device", device, "where to compute; auto: the GPU if there is one");
     f("dtype", dtype,
-      "of the weights. stored: the blocks of 4 to 8 bits of a GGUF file; int8: such blocks, made "
-      "when "
-      "loaded; auto: stored where file and CPU (AVX512-VNNI) allow it, else bfloat16 where the "
+      "of the weights. stored: the blocks of 4 to 8 bits of a GGUF file, where the CPU has "
+      "AVX512-VNNI much the fastest; int8: such blocks, made when loaded; auto: bfloat16 where the "
       "machine multiplies it fast, else float32");
     f("threads", threads, "CPU threads; null: all cores", at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",

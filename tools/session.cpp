@@ -61,8 +61,6 @@ Placement place(const BackboneSection& config) {
     case DtypeKind::Auto:
       break;
   }
-  if (!cuda && has_avx512_vnni() && stores_blocks(config.model))
-    return {device, at::kBFloat16, BlockKind::Stored};
   return {device, cuda || has_avx512() ? at::kBFloat16 : at::kFloat};
 }
 

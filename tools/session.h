@@ -19,8 +19,7 @@ struct Placement {
   BlockKind blocks = BlockKind::None;
 };
 
-/// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU; the model's
-///                    files, where dtype auto looks into them.
+/// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU.
 Placement place(const BackboneSection& config);
 
 /// What training computes in. Its products have a thousand rows: without AMX, float32 ones are
