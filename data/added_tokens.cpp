@@ -80,7 +80,7 @@ const AddedToken* AddedTokens::match_at(std::string_view text, size_t at, bool w
 
 void AddedTokens::split(std::string_view text, bool with_special,
                         const std::function<void(std::string_view)>& gap,
-                        const std::function<void(TokenId)>& token) const {
+                        const std::function<void(const AddedToken&)>& token) const {
   size_t done = 0;  // everything before it has been handed over
   for (size_t at = 0; at < text.size();) {
     const AddedToken* found = match_at(text, at, with_special);
@@ -90,19 +90,12 @@ void AddedTokens::split(std::string_view text, bool with_special,
     }
     const size_t begin = found->lstrip ? skip_space_backwards(text, at, done) : at;
     if (begin > done) gap(text.substr(done, begin - done));
-    token(found->id);
+    token(*found);
     at += found->text.size();
     if (found->rstrip) at = skip_space_forwards(text, at);
     done = at;
   }
   if (done < text.size()) gap(text.substr(done));
-}
-
-const AddedToken* AddedTokens::find(std::string_view text) const {
-  if (text.empty()) return nullptr;
-  for (const size_t i : by_first_byte_[static_cast<uint8_t>(text[0])])
-    if (tokens_[i].text == text) return &tokens_[i];
-  return nullptr;
 }
 
 }  // namespace medusa

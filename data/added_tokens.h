@@ -19,6 +19,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // takes the white space behind it along
   bool single_word = false;  // only where no letter, digit or underscore touches it
+  std::string normalized{};  // not empty: looked for in this form, in the normalised text
 };
 
 /// Thread safety: const calls may run at the same time.
@@ -28,16 +29,11 @@ class AddedTokens {
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
   /// Cuts text at the added tokens, the leftmost first and of those the longest, and hands over
-  /// from left to right the text between them (never empty) and their ids.
+  /// from left to right the text between them (never empty) and the tokens.
   /// @param with_special  false: special tokens are not looked for.
   void split(std::string_view text, bool with_special,
              const std::function<void(std::string_view)>& gap,
-             const std::function<void(TokenId)>& token) const;
-
-  /// nullptr if no added token has this text.
-  const AddedToken* find(std::string_view text) const;
-
-  const std::vector<AddedToken>& tokens() const { return tokens_; }
+             const std::function<void(const AddedToken&)>& token) const;
 
  private:
   const AddedToken* match_at(std::string_view text, size_t at, bool with_special) const;

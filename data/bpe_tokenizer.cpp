@@ -1,16 +1,11 @@
 #include "data/bpe_tokenizer.h"
 
 #include <fmt/format.h>
-#include <utf8proc.h>
-
-#include <cstdlib>
-#include <memory>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "data/byte_alphabet.h"
-#include "data/utf8.h"
 
 namespace medusa {
 namespace {
@@ -19,39 +14,6 @@ namespace {
                        const std::string& expected) {
   throw UserError(fmt::format("{}: {}, expected {}; convert or download the tokenizer again",
                               source, found, expected));
-}
-
-std::string normalize(std::string_view text, Normalization form) {
-  auto options = static_cast<unsigned>(UTF8PROC_STABLE);
-  switch (form) {
-    case Normalization::None:
-      return std::string(text);
-    case Normalization::Nfc:
-      options |= UTF8PROC_COMPOSE;
-      break;
-    case Normalization::Nfd:
-      options |= UTF8PROC_DECOMPOSE;
-      break;
-    case Normalization::Nfkc:
-      options |= UTF8PROC_COMPOSE | UTF8PROC_COMPAT;
-      break;
-    case Normalization::Nfkd:
-      options |= UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
-      break;
-  }
-  utf8proc_uint8_t* out = nullptr;
-  const auto size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                 static_cast<utf8proc_ssize_t>(text.size()), &out,
-                                 static_cast<utf8proc_option_t>(options));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(out, &std::free);
-  MEDUSA_ASSERT(size >= 0, size);  // the text is valid UTF-8
-  return {reinterpret_cast<const char*>(out), static_cast<size_t>(size)};
-}
-
-bool is_ascii(std::string_view text) {
-  unsigned char all = 0;
-  for (const char c : text) all |= static_cast<unsigned char>(c);
-  return all < 0x80;
 }
 
 std::string fingerprint_of(const BpeParts& parts) {
@@ -71,7 +33,8 @@ std::string fingerprint_of(const BpeParts& parts) {
         .add(int64_t{token.special})
         .add(int64_t{token.lstrip})
         .add(int64_t{token.rstrip})
-        .add(int64_t{token.single_word});
+        .add(int64_t{token.single_word})
+        .add(token.normalized);
   add(parts.pre_tokenizer_text);
   hash.add(static_cast<int64_t>(parts.normalization)).add(int64_t{parts.whole_words_first});
   return hash.digest();
@@ -81,7 +44,6 @@ std::string fingerprint_of(const BpeParts& parts) {
 
 BpeTokenizer::BpeTokenizer(BpeParts parts)
     : merges_(parts.merges.size()),
-      normalization_(parts.normalization),
       whole_words_first_(parts.whole_words_first),
       bos_(parts.bos),
       eos_(parts.eos),
@@ -99,7 +61,9 @@ BpeTokenizer::BpeTokenizer(BpeParts parts)
   read_tokens(parts);
   read_merges(parts);
   fingerprint_ = fingerprint_of(parts);
-  added_ = AddedTokens(std::move(parts.added));
+  TextNormalizer normalizer;
+  if (parts.normalization != Normalization::None) normalizer.add(parts.normalization);
+  sections_ = TextSections(std::move(parts.added), std::move(normalizer));
   pre_tokenizer_ = std::move(parts.pre_tokenizer);
 }
 
@@ -157,26 +121,15 @@ void BpeTokenizer::read_merges(const BpeParts& parts) {
 }
 
 std::vector<TokenId> BpeTokenizer::encode(std::string_view text, bool parse_special) const {
-  std::string repaired;
-  if (!is_ascii(text) && !is_valid_utf8(text)) {
-    repaired = repair_utf8(text);
-    text = repaired;
-  }
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 3);
-  added_.split(
-      text, parse_special, [&](std::string_view gap) { encode_gap(gap, ids); },
+  sections_.split(
+      text, parse_special,
+      [&](std::string_view section, SectionStart /*start*/) {
+        pre_tokenizer_.split(section, [&](std::string_view word) { encode_word(word, ids); });
+      },
       [&](TokenId id) { ids.push_back(id); });
   return ids;
-}
-
-void BpeTokenizer::encode_gap(std::string_view text, std::vector<TokenId>& ids) const {
-  std::string normal;
-  if (normalization_ != Normalization::None && !is_ascii(text)) {  // ASCII is in every form
-    normal = normalize(text, normalization_);
-    text = normal;
-  }
-  pre_tokenizer_.split(text, [&](std::string_view word) { encode_word(word, ids); });
 }
 
 void BpeTokenizer::encode_word(std::string_view word, std::vector<TokenId>& ids) const {
@@ -186,12 +139,10 @@ void BpeTokenizer::encode_word(std::string_view word, std::vector<TokenId>& ids)
       return;
     }
   }
-  std::vector<TokenId> tokens;
-  tokens.reserve(word.size());
+  const size_t begin = ids.size();
   for (const char byte : word)
-    if (const TokenId id = byte_ids_[static_cast<uint8_t>(byte)]; id >= 0) tokens.push_back(id);
-  merges_.apply(tokens);
-  ids.insert(ids.end(), tokens.begin(), tokens.end());
+    if (const TokenId id = byte_ids_[static_cast<uint8_t>(byte)]; id >= 0) ids.push_back(id);
+  merges_.apply(ids, begin);
 }
 
 std::string BpeTokenizer::bytes(TokenId id) const {
@@ -205,7 +156,7 @@ bool BpeTokenizer::is_special(TokenId id) const {
 }
 
 std::optional<TokenId> BpeTokenizer::find(std::string_view piece) const {
-  if (const auto* token = added_.find(piece)) return token->id;
+  if (const auto* token = sections_.find(piece)) return token->id;
   if (const auto found = ids_.find(piece); found != ids_.end()) return found->second;
   return std::nullopt;
 }

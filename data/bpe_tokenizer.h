@@ -10,15 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "data/added_tokens.h"
 #include "data/merge_table.h"
 #include "data/pre_tokenizer.h"
+#include "data/text_sections.h"
 #include "data/tokenizer.h"
 
 namespace medusa {
-
-/// Unicode normal form that text is brought to before it is encoded.
-enum class Normalization { None, Nfc, Nfd, Nfkc, Nfkd };
 
 /// Everything a byte-level tokenizer is made of, as read from some file and not yet trusted.
 struct BpeParts {
@@ -61,17 +58,15 @@ class BpeTokenizer final : public Tokenizer {
  private:
   void read_tokens(const BpeParts& parts);
   void read_merges(const BpeParts& parts);
-  void encode_gap(std::string_view text, std::vector<TokenId>& ids) const;
   void encode_word(std::string_view word, std::vector<TokenId>& ids) const;
 
   std::vector<std::string> bytes_;                     // [V]
   std::vector<bool> special_;                          // [V]
   std::unordered_map<std::string_view, TokenId> ids_;  // bytes (in bytes_) -> id; no special tokens
   std::array<TokenId, 256> byte_ids_{};                // -1: the vocabulary lacks that byte
-  AddedTokens added_;
+  TextSections sections_;
   MergeTable merges_;
   PreTokenizer pre_tokenizer_;
-  Normalization normalization_;
   bool whole_words_first_;
   std::optional<TokenId> bos_;
   std::optional<TokenId> eos_;

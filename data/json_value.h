@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 
 namespace medusa {
 
@@ -19,12 +20,23 @@ using Json = nlohmann::json;
 
 /// A whole file. @throws UserError  it cannot be read or is not JSON.
 inline Json read_json_file(const std::filesystem::path& path) {
+  const std::string text = read_file(path);
+  if (nests_too_deeply(text))
+    throw UserError(fmt::format(
+        "{}: nests lists or objects more than 100 deep, expected the file of a model; copy or "
+        "download it again",
+        path.string()));
   try {
-    return Json::parse(read_file(path));
+    return Json::parse(text);
   } catch (const Json::parse_error& error) {
     throw UserError(
         fmt::format("{}: is not JSON (at byte {}), expected a JSON file; copy or download it again",
                     path.string(), error.byte));
+  } catch (const Json::out_of_range&) {
+    throw UserError(
+        fmt::format("{}: has a number beyond all bounds, expected one that fits into 64 bits; copy "
+                    "or download it again",
+                    path.string()));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "data/merge_table.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "base/check.h"
@@ -42,16 +43,43 @@ struct MergeTable::Candidate {
   bool operator<(const Candidate& other) const { return order > other.order; }  // for a min-heap
 };
 
-void MergeTable::apply(std::vector<TokenId>& word) const {
-  if (word.size() < 2) return;
-  MEDUSA_ASSERT(word.size() < (size_t{1} << 31), word.size());
-  const auto size = static_cast<int32_t>(word.size());
+void MergeTable::apply(std::vector<TokenId>& tokens, size_t begin) const {
+  if (tokens.size() - begin > kShortWord)
+    apply_long(tokens, begin);
+  else if (tokens.size() - begin > 1)
+    apply_short(tokens, begin);
+}
+
+void MergeTable::apply_short(std::vector<TokenId>& tokens, size_t begin) const {
+  size_t size = tokens.size() - begin;
+  TokenId* word = tokens.data() + begin;
+  std::array<const Slot*, kShortWord> merges{};  // of each token with its right neighbour
+  for (size_t i = 0; i + 1 < size; ++i) merges[i] = find(word[i], word[i + 1]);
+  for (;;) {
+    size_t best = size;
+    for (size_t i = 0; i + 1 < size; ++i)
+      if (merges[i] != nullptr && (best == size || merges[i]->rank < merges[best]->rank)) best = i;
+    if (best == size) break;
+    word[best] = merges[best]->merged;
+    --size;
+    std::copy(word + best + 2, word + size + 1, word + best + 1);
+    std::copy(&merges[best + 1], &merges[size], &merges[best]);
+    if (best + 1 < size) merges[best] = find(word[best], word[best + 1]);
+    if (best > 0) merges[best - 1] = find(word[best - 1], word[best]);
+  }
+  tokens.resize(begin + size);
+}
+
+void MergeTable::apply_long(std::vector<TokenId>& tokens, size_t begin) const {
+  const size_t count = tokens.size() - begin;
+  MEDUSA_ASSERT(count < (size_t{1} << 31), count);
+  const auto size = static_cast<int32_t>(count);
   // Tokens keep their places; the place of a token merged into its left neighbour becomes -1.
-  std::vector<int32_t> next(word.size());
-  std::vector<int32_t> previous(word.size());
+  std::vector<int32_t> next(count);
+  std::vector<int32_t> previous(count);
   std::vector<Candidate> heap;
-  heap.reserve(word.size());
-  const auto at = [&](int32_t i) -> TokenId& { return word[static_cast<size_t>(i)]; };
+  heap.reserve(count);
+  const auto at = [&](int32_t i) -> TokenId& { return tokens[begin + static_cast<size_t>(i)]; };
   const auto look_at = [&](int32_t i, int32_t j) {
     const Slot* slot = find(at(i), at(j));
     if (slot == nullptr) return;
@@ -81,7 +109,8 @@ void MergeTable::apply(std::vector<TokenId>& word) const {
     }
     if (const int32_t before = previous[static_cast<size_t>(i)]; before >= 0) look_at(before, i);
   }
-  std::erase(word, -1);
+  const auto first = tokens.begin() + static_cast<int64_t>(begin);
+  tokens.erase(std::remove(first, tokens.end(), -1), tokens.end());
 }
 
 }  // namespace medusa

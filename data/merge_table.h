@@ -20,9 +20,9 @@ class MergeTable {
   /// @returns false if the pair is already there; then nothing is changed.
   bool add(TokenId left, TokenId right, int32_t rank, TokenId merged);
 
-  /// Merges neighbours in word until none is left: always the pair of lowest rank, of these the
-  /// leftmost. O(n log n) for n tokens.
-  void apply(std::vector<TokenId>& word) const;
+  /// Merges neighbours among tokens[begin], … until none is left: always the pair of lowest rank,
+  /// of these the leftmost. O(n log n) for n tokens.
+  void apply(std::vector<TokenId>& tokens, size_t begin = 0) const;
 
  private:
   struct Slot {
@@ -33,6 +33,10 @@ class MergeTable {
   };
   struct Candidate;
 
+  static constexpr size_t kShortWord = 32;  // tokens; below it a scan beats a heap
+
+  void apply_short(std::vector<TokenId>& tokens, size_t begin) const;
+  void apply_long(std::vector<TokenId>& tokens, size_t begin) const;
   const Slot* find(TokenId left, TokenId right) const;
   size_t start(TokenId left, TokenId right) const;
 

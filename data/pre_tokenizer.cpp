@@ -18,6 +18,8 @@ constexpr const char* kLlama3 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kQwen2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr const char* kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr const char* kEachDigit = R"(\p{N})";
 constexpr const char* kSymbols = R"([\p{P}$+<=>^~|]+)";
 
@@ -29,25 +31,16 @@ const std::map<std::string_view, Patterns>& named_patterns() {
   static const Patterns llama3 = {kLlama3};
   static const Patterns qwen2 = {kQwen2};
   static const std::map<std::string_view, Patterns> patterns = {
-      {"gpt-2", gpt2},
-      {"mpt", gpt2},
-      {"olmo", gpt2},
-      {"jais", gpt2},
-      {"smollm", digits},
-      {"starcoder", digits},
-      {"refact", digits},
-      {"command-r", digits},
-      {"codeshell", digits},
-      {"llama-bpe", llama3},
-      {"llama3", llama3},
-      {"llama-v3", llama3},
-      {"falcon3", llama3},
-      {"dbrx", llama3},
-      {"smaug-bpe", llama3},
-      {"qwen2", qwen2},
-      {"stablelm2", qwen2},
-      {"deepseek-r1-qwen", qwen2},
-      {"default", {kSymbols, kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
+      {"gpt-2", gpt2},       {"mpt", gpt2},
+      {"olmo", gpt2},        {"jais", gpt2},
+      {"smollm", digits},    {"starcoder", digits},
+      {"refact", digits},    {"command-r", digits},
+      {"codeshell", digits}, {"llama-bpe", llama3},
+      {"llama3", llama3},    {"llama-v3", llama3},
+      {"falcon3", llama3},   {"dbrx", llama3},
+      {"smaug-bpe", llama3}, {"qwen2", qwen2},
+      {"stablelm2", qwen2},  {"deepseek-r1-qwen", qwen2},
+      {"tekken", {kTekken}}, {"default", {kSymbols, kGpt2, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
   };
   return patterns;
 }

@@ -6,17 +6,17 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
-#include <queue>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
-#include "data/utf8.h"
+#include "data/unigram_model.h"
 
 namespace medusa {
 namespace {
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
+constexpr size_t kLongestPiece = 1024;  // bytes; published ones stay below 400
+constexpr double kUnknownPenalty = 10;  // SentencePiece's
 
 [[noreturn]] void fail(const std::string& source, const std::string& found,
                        const std::string& expected) {
@@ -24,15 +24,14 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
                               source, found, expected));
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+std::string with_spaces(std::string_view piece) {
   std::string out;
-  for (size_t at = 0;;) {
-    const size_t found = text.find(from, at);
-    out += text.substr(at, found - at);
-    if (found == std::string_view::npos) return out;
-    out += to;
-    at = found + from.size();
+  for (size_t at = 0; at < piece.size();) {
+    const bool is_mark = piece.substr(at).starts_with(kSpaceMark);
+    out += is_mark ? ' ' : piece[at];
+    at += is_mark ? kSpaceMark.size() : 1;
   }
+  return out;
 }
 
 /// 10 for "<0x0A>", -1 for anything else.
@@ -45,180 +44,186 @@ int byte_of_piece(std::string_view piece) {
 
 std::string fingerprint_of(const SentencePieceParts& parts) {
   Fingerprint hash;
+  const auto add = [&](std::string_view text) {  // with its length: lists cannot run together
+    hash.add(static_cast<int64_t>(text.size())).add(text);
+  };
   hash.add(static_cast<int64_t>(parts.pieces.size()));
-  for (size_t id = 0; id < parts.pieces.size(); ++id)
-    hash.add(static_cast<int64_t>(parts.pieces[id].size()))
-        .add(parts.pieces[id])
-        .add(int64_t{std::bit_cast<int32_t>(parts.scores[id])});
-  for (const auto& token : parts.added) hash.add(int64_t{token.id}).add(int64_t{token.special});
+  for (const auto& piece : parts.pieces) add(piece);
+  for (const double score : parts.scores) hash.add(std::bit_cast<int64_t>(score));
+  hash.add(static_cast<int64_t>(parts.merges.size()));
+  for (const auto& [left, right] : parts.merges) {
+    add(left);
+    add(right);
+  }
+  for (const auto& token : parts.added) {
+    hash.add(int64_t{token.id})
+        .add(int64_t{token.special})
+        .add(int64_t{token.lstrip})
+        .add(int64_t{token.rstrip})
+        .add(int64_t{token.single_word});
+    add(token.text);
+    add(token.normalized);
+  }
   for (const TokenId id : parts.byte_pieces) hash.add(int64_t{id});
-  hash.add(int64_t{parts.adds_space});
+  for (const TokenId id : parts.unused) hash.add(int64_t{id});
+  add(parts.normalizer_text);
+  hash.add(static_cast<int64_t>(parts.rule))
+      .add(int64_t{parts.fuse_unknown})
+      .add(int64_t{parts.splits_words})
+      .add(int64_t{parts.whole_words_first});
   return hash.digest();
 }
 
 }  // namespace
 
 SentencePieceTokenizer::SentencePieceTokenizer(SentencePieceParts parts)
-    : unknown_(parts.unknown),
+    : splits_words_(parts.splits_words),
+      whole_words_first_(parts.whole_words_first),
       bos_(parts.bos),
       eos_(parts.eos),
       adds_bos_(parts.adds_bos && parts.bos),
-      adds_space_(parts.adds_space),
       chat_template_(std::move(parts.chat_template)) {
-  if (parts.pieces.empty() || parts.pieces.size() != parts.scores.size())
-    fail(parts.source,
-         fmt::format("the vocabulary has {} pieces and {} scores", parts.pieces.size(),
-                     parts.scores.size()),
-         "a score for each piece");
-  for (const auto& id : {unknown_, bos_, eos_})
-    if (id && (*id < 0 || *id >= static_cast<int64_t>(parts.pieces.size())))
-      fail(parts.source, fmt::format("a special token is {}", *id),
-           fmt::format("an id below {}", parts.pieces.size()));
+  check(parts);
   fingerprint_ = fingerprint_of(parts);
-  read_pieces(parts);
-  added_ = AddedTokens(std::move(parts.added));
+  const auto uses = read_uses(parts);
+  read_pieces(parts, uses);
+  model_ = make_model(parts);
+  sections_ = TextSections(std::move(parts.added), std::move(parts.normalizer));
+  marker_ = std::move(parts.marker);
 }
 
-void SentencePieceTokenizer::read_pieces(const SentencePieceParts& parts) {
+void SentencePieceTokenizer::check(const SentencePieceParts& parts) const {
   const size_t size = parts.pieces.size();
-  pieces_ = parts.pieces;
-  scores_ = parts.scores;
+  if (size == 0) fail(parts.source, "the vocabulary has 0 pieces", "at least one");
+  if (parts.rule != PieceRule::Merges && parts.scores.size() != size)
+    fail(parts.source,
+         fmt::format("the vocabulary has {} pieces and {} scores", size, parts.scores.size()),
+         "a score for each piece");
+  const auto check_id = [&](TokenId id, const char* what) {
+    if (id < 0 || static_cast<size_t>(id) >= size)
+      fail(parts.source, fmt::format("{} is {}", what, id), fmt::format("an id below {}", size));
+  };
+  for (const auto& id : {parts.unknown, parts.bos, parts.eos})
+    if (id) check_id(*id, "a special token");
+  for (const TokenId id : parts.byte_pieces) check_id(id, "a byte piece");
+  for (const TokenId id : parts.unused) check_id(id, "an unused piece");
+}
+
+std::vector<SentencePieceTokenizer::Use> SentencePieceTokenizer::read_uses(
+    const SentencePieceParts& parts) {
+  const size_t size = parts.pieces.size();
+  std::vector<Use> uses(size, Use::Normal);
   special_.resize(size);
-  bytes_.resize(size);
-  std::vector<bool> is_normal(size, true);
   for (const auto& token : parts.added) {
     const auto id = static_cast<size_t>(token.id);
-    if (id >= size || token.text.empty() || !is_normal[id])
+    if (token.id < 0 || id >= size || token.text.empty() || uses[id] != Use::Normal)
       fail(parts.source, fmt::format("the added token '{}' has the id {}", token.text, token.id),
            fmt::format("a text and an id below {}, each once", size));
     special_[id] = token.special;
-    is_normal[id] = false;
+    uses[id] = Use::Added;
   }
-  byte_ids_.fill(-1);
+  unknown_.byte_ids.fill(-1);
+  unknown_.token = parts.unknown;
+  unknown_.fuse = parts.fuse_unknown;
   for (const TokenId id : parts.byte_pieces) {
-    const auto& piece = pieces_[static_cast<size_t>(id)];
+    const auto& piece = parts.pieces[static_cast<size_t>(id)];
     const int byte = byte_of_piece(piece);
-    if (byte < 0 || byte_ids_[static_cast<size_t>(byte)] >= 0)
+    if (byte < 0 || unknown_.byte_ids[static_cast<size_t>(byte)] >= 0)
       fail(parts.source, fmt::format("the byte piece '{}' has the id {}", piece, id),
            "<0x00> to <0xFF>, each once");
-    byte_ids_[static_cast<size_t>(byte)] = id;
-    bytes_[static_cast<size_t>(id)] = static_cast<char>(byte);
-    is_normal[static_cast<size_t>(id)] = false;
+    unknown_.byte_ids[static_cast<size_t>(byte)] = id;
+    uses[static_cast<size_t>(id)] = Use::Byte;
   }
-  if (!unknown_ && std::count(byte_ids_.begin(), byte_ids_.end(), -1) > 0)
+  if (!unknown_.token && std::count(unknown_.byte_ids.begin(), unknown_.byte_ids.end(), -1) > 0)
     fail(parts.source, "neither all 256 byte pieces nor an unknown token are there", "one of them");
-  for (size_t id = 0; id < size; ++id) {
-    if (bytes_[id].empty())
-      bytes_[id] = is_normal[id] ? replace_all(pieces_[id], kSpace, " ") : pieces_[id];
-    if (!is_normal[id]) continue;
-    if (!std::isfinite(scores_[id]))
-      fail(parts.source, fmt::format("the score of '{}' is {}", pieces_[id], scores_[id]),
+  for (const TokenId id : parts.unused) uses[static_cast<size_t>(id)] = Use::Unused;
+  if (parts.unknown && uses[static_cast<size_t>(*parts.unknown)] == Use::Normal) {
+    uses[static_cast<size_t>(*parts.unknown)] = Use::Unused;  // control, though not listed as such
+    special_[static_cast<size_t>(*parts.unknown)] = true;
+  }
+  return uses;
+}
+
+void SentencePieceTokenizer::read_pieces(const SentencePieceParts& parts,
+                                         const std::vector<Use>& uses) {
+  pieces_ = parts.pieces;
+  bytes_.resize(pieces_.size());
+  for (size_t id = 0; id < pieces_.size(); ++id) {
+    const auto& piece = pieces_[id];
+    if (uses[id] == Use::Byte) {
+      bytes_[id] = static_cast<char>(byte_of_piece(piece));
+      continue;
+    }
+    bytes_[id] = special_[id] ? piece : with_spaces(piece);
+    if (uses[id] != Use::Normal) continue;
+    if (piece.size() > kLongestPiece)
+      fail(parts.source, fmt::format("the piece with the id {} has {} bytes", id, piece.size()),
+           fmt::format("at most {}", kLongestPiece));
+    if (parts.rule != PieceRule::Merges && !std::isfinite(parts.scores[id]))
+      fail(parts.source, fmt::format("the score of '{}' is {}", piece, parts.scores[id]),
            "a number");
-    const auto [there, fresh] = ids_.emplace(pieces_[id], static_cast<TokenId>(id));
+    const auto [there, fresh] = ids_.emplace(piece, static_cast<TokenId>(id));
     if (!fresh)
       fail(parts.source,
-           fmt::format("the piece '{}' has the ids {} and {}", pieces_[id], there->second, id),
+           fmt::format("the piece '{}' has the ids {} and {}", piece, there->second, id),
            "every piece once");
   }
+  // An ordinary added token may be the result of merges too; a control token never is.
+  for (const auto& token : parts.added)
+    if (!token.special && token.text.size() <= kLongestPiece)
+      ids_.emplace(pieces_[static_cast<size_t>(token.id)], token.id);
+}
+
+std::unique_ptr<PieceModel> SentencePieceTokenizer::make_model(
+    const SentencePieceParts& parts) const {
+  if (parts.rule == PieceRule::Score)
+    return std::make_unique<PieceMerges>(PieceMerges::by_score(ids_, parts.scores));
+  if (parts.rule == PieceRule::Merges)
+    return std::make_unique<PieceMerges>(PieceMerges::by_list(ids_, parts.merges, parts.source));
+  double lowest = 0;
+  for (const auto& [piece, id] : ids_)
+    lowest = std::min(lowest, parts.scores[static_cast<size_t>(id)]);
+  auto model = std::make_unique<UnigramModel>(
+      parts.scores, parts.unknown_score.value_or(lowest - kUnknownPenalty),
+      parts.rule == PieceRule::Unigram ? UnigramModel::Sums::Float : UnigramModel::Sums::Double);
+  for (const auto& [piece, id] : ids_) model->add(piece, id);
+  return model;
 }
 
 std::vector<TokenId> SentencePieceTokenizer::encode(std::string_view text,
                                                     bool parse_special) const {
-  const std::string valid = is_valid_utf8(text) ? std::string(text) : repair_utf8(text);
   std::vector<TokenId> ids;
-  bool after_special = true;  // also true at the start
-  added_.split(
-      valid, parse_special,
-      [&](std::string_view gap) {
-        const auto marked = replace_all(gap, " ", kSpace);
-        encode_gap(adds_space_ && after_special ? fmt::format("{}{}", kSpace, marked) : marked,
-                   ids);
-        after_special = false;
+  ids.reserve(text.size() / 3);
+  sections_.split(
+      text, parse_special,
+      [&](std::string_view section, SectionStart start) {
+        if (marker_.empty())
+          encode_section(section, ids);
+        else
+          encode_section(marker_.apply(section, start), ids);
       },
-      [&](TokenId id) {
-        ids.push_back(id);
-        after_special = special_[static_cast<size_t>(id)];
-      });
+      [&](TokenId id) { ids.push_back(id); });
   return ids;
 }
 
-/// A part of the text that is one piece, or a single character, so far.
-struct SentencePieceTokenizer::Symbol {
-  int64_t begin;     // in the text, bytes
-  int64_t size;      // 0: merged into its left neighbour
-  int64_t previous;  // index, -1: none
-  int64_t next;      // index, -1: none
-};
-
-void SentencePieceTokenizer::encode_gap(std::string_view text, std::vector<TokenId>& ids) const {
-  std::vector<Symbol> symbols;
-  for (size_t at = 0; at < text.size();) {
-    const auto step = read_utf8(text.substr(at));
-    const auto index = static_cast<int64_t>(symbols.size());
-    symbols.push_back(
-        {static_cast<int64_t>(at), static_cast<int64_t>(step.size), index - 1, index + 1});
-    at += step.size;
-  }
-  if (symbols.empty()) return;
-  symbols.back().next = -1;
-  merge(text, symbols);
-  for (int64_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
-    const auto& symbol = symbols[static_cast<size_t>(i)];
-    write_symbol(text.substr(static_cast<size_t>(symbol.begin), static_cast<size_t>(symbol.size)),
-                 ids);
+void SentencePieceTokenizer::encode_section(std::string_view text,
+                                            std::vector<TokenId>& ids) const {
+  if (!splits_words_) return encode_word(text, ids);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(kSpaceMark, begin + 1), text.size());
+    encode_word(text.substr(begin, end - begin), ids);
+    begin = end;
   }
 }
 
-void SentencePieceTokenizer::merge(std::string_view text, std::vector<Symbol>& symbols) const {
-  struct Candidate {
-    float score;
-    int64_t left;   // index of the left symbol
-    int64_t right;  // index of the right symbol
-    int64_t size;   // of both when they were looked at; another one now: stale
-    bool operator<(const Candidate& other) const {  // the highest score first, then the leftmost
-      return score != other.score ? score < other.score : left > other.left;
+void SentencePieceTokenizer::encode_word(std::string_view word, std::vector<TokenId>& ids) const {
+  if (whole_words_first_) {
+    if (const auto found = ids_.find(word); found != ids_.end()) {
+      ids.push_back(found->second);
+      return;
     }
-  };
-  std::priority_queue<Candidate> queue;
-  const auto at = [&](int64_t i) -> Symbol& { return symbols[static_cast<size_t>(i)]; };
-  const auto look_at = [&](int64_t left, int64_t right) {
-    if (left < 0 || right < 0) return;
-    const int64_t size = at(left).size + at(right).size;
-    const auto found =
-        ids_.find(text.substr(static_cast<size_t>(at(left).begin), static_cast<size_t>(size)));
-    if (found != ids_.end())
-      queue.push({scores_[static_cast<size_t>(found->second)], left, right, size});
-  };
-  for (size_t i = 1; i < symbols.size(); ++i)
-    look_at(static_cast<int64_t>(i) - 1, static_cast<int64_t>(i));
-  while (!queue.empty()) {
-    const Candidate best = queue.top();
-    queue.pop();
-    Symbol& left = at(best.left);
-    Symbol& right = at(best.right);
-    if (left.size == 0 || right.size == 0 || left.size + right.size != best.size) continue;
-    left.size = best.size;
-    right.size = 0;
-    left.next = right.next;
-    if (right.next >= 0) at(right.next).previous = best.left;
-    look_at(left.previous, best.left);
-    look_at(best.left, left.next);
   }
-}
-
-void SentencePieceTokenizer::write_symbol(std::string_view piece, std::vector<TokenId>& ids) const {
-  if (const auto found = ids_.find(piece); found != ids_.end()) {
-    ids.push_back(found->second);
-    return;
-  }
-  const bool has_bytes = std::all_of(piece.begin(), piece.end(), [&](char byte) {
-    return byte_ids_[static_cast<uint8_t>(byte)] >= 0;
-  });
-  if (!has_bytes) {
-    ids.push_back(unknown_.value());  // checked when the pieces were read
-    return;
-  }
-  for (const char byte : piece) ids.push_back(byte_ids_[static_cast<uint8_t>(byte)]);
+  model_->encode(word, unknown_, ids);
 }
 
 std::string SentencePieceTokenizer::bytes(TokenId id) const {
@@ -232,7 +237,7 @@ bool SentencePieceTokenizer::is_special(TokenId id) const {
 }
 
 std::optional<TokenId> SentencePieceTokenizer::find(std::string_view piece) const {
-  if (const auto* token = added_.find(piece)) return token->id;
+  if (const auto* token = sections_.find(piece)) return token->id;
   if (const auto found = ids_.find(piece); found != ids_.end()) return found->second;
   return std::nullopt;
 }

@@ -16,11 +16,11 @@ std::unique_ptr<Tokenizer> from_gguf(const fs::path& path) {
   const GgufFile file(path);
   const auto model = file.required<std::string>("tokenizer.ggml.model");
   if (model == "gpt2") return std::make_unique<BpeTokenizer>(bpe_from_gguf(file));
-  if (model == "llama")
+  if (model == "llama" || model == "t5")
     return std::make_unique<SentencePieceTokenizer>(sentencepiece_from_gguf(file));
   throw UserError(
-      fmt::format("{}: tokenizer.ggml.model is '{}', expected 'gpt2' (byte-level BPE) or 'llama' "
-                  "(SentencePiece); use a model with one of these tokenizers",
+      fmt::format("{}: tokenizer.ggml.model is '{}', expected 'gpt2' (byte-level BPE), 'llama' or "
+                  "'t5' (SentencePiece); use a model with one of these tokenizers",
                   path.string(), model));
 }
 
@@ -35,11 +35,8 @@ std::unique_ptr<Tokenizer> from_vocab(const fs::path& folder) {
   const auto name = need_json<std::string>(read_json_file(path), "tokenizer_class", path.string());
   if (name == "GPT2Tokenizer" || name == "GPT2TokenizerFast")
     return std::make_unique<BpeTokenizer>(bpe_from_vocab(folder, "gpt-2"));
-  if (name == "Qwen2Tokenizer" || name == "Qwen2TokenizerFast") {
-    auto parts = bpe_from_vocab(folder, "qwen2");
-    parts.normalization = Normalization::Nfc;  // of this family's tokenizer.json
-    return std::make_unique<BpeTokenizer>(std::move(parts));
-  }
+  if (name == "Qwen2Tokenizer" || name == "Qwen2TokenizerFast")
+    return std::make_unique<BpeTokenizer>(bpe_from_vocab(folder, "qwen2", Normalization::Nfc));
   throw UserError(fmt::format(
       "{}: 'tokenizer_class' is '{}', expected GPT2Tokenizer or Qwen2Tokenizer; add the model's "
       "tokenizer.json to the folder",
@@ -50,18 +47,22 @@ std::unique_ptr<Tokenizer> from_vocab(const fs::path& folder) {
 
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model) {
   if (!fs::is_directory(model)) {
-    if (model.extension() == ".json") return std::make_unique<BpeTokenizer>(bpe_from_json(model));
+    if (model.extension() == ".json") return tokenizer_from_json(model);
+    if (model.extension() == ".model")
+      return std::make_unique<SentencePieceTokenizer>(sentencepiece_from_model(model));
     return from_gguf(model);
   }
   if (fs::exists(model / kTokenizerGguf)) return from_gguf(model / kTokenizerGguf);
-  if (fs::exists(model / "tokenizer.json"))
-    return std::make_unique<BpeTokenizer>(bpe_from_json(model / "tokenizer.json"));
+  if (fs::exists(model / "tokenizer.json")) return tokenizer_from_json(model / "tokenizer.json");
+  if (fs::exists(model / "tokenizer.model"))
+    return std::make_unique<SentencePieceTokenizer>(
+        sentencepiece_from_model(model / "tokenizer.model"));
   if (fs::exists(model / "vocab.json") && fs::exists(model / "merges.txt"))
     return from_vocab(model);
-  throw UserError(fmt::format(
-      "{}: holds no tokenizer, expected tokenizer.json, or vocab.json and merges.txt; add the file "
-      "that came with the model",
-      model.string()));
+  throw UserError(
+      fmt::format("{}: holds no tokenizer, expected tokenizer.json, tokenizer.model, or vocab.json "
+                  "and merges.txt; add the file that came with the model",
+                  model.string()));
 }
 
 }  // namespace medusa

@@ -52,8 +52,9 @@ class Tokenizer {
   }
 };
 
-/// Opens the tokenizer of a model: a .gguf file, a folder with tokenizer.gguf (which we write) or
-/// tokenizer.json, or the file itself.
+/// Opens the tokenizer of a model: a .gguf file, a folder with tokenizer.gguf (which we write),
+/// tokenizer.json, tokenizer.model, or vocab.json and merges.txt, or a file of the first three
+/// kinds.
 /// @throws UserError  none there, or of a kind we do not run.
 std::unique_ptr<Tokenizer> load_tokenizer(const std::filesystem::path& model);
 

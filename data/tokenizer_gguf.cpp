@@ -12,7 +12,14 @@ constexpr const char* kTokens = "tokenizer.ggml.tokens";
 constexpr const char* kTypes = "tokenizer.ggml.token_type";
 
 /// The values of tokenizer.ggml.token_type.
-enum TokenType : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
+enum TokenType : int64_t {
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6
+};
 
 std::optional<TokenId> token_id(const GgufFile& file, const char* key, size_t vocab_size) {
   const auto id = file.find<int64_t>(key);
@@ -53,6 +60,19 @@ std::vector<AddedToken> added_tokens(const std::vector<std::string>& tokens,
   return added;
 }
 
+TextNormalizer gguf_normalizer(bool adds_space, bool trims,
+                               const std::optional<std::vector<int64_t>>& character_map,
+                               const std::string& source) {
+  TextNormalizer normalizer;
+  if (character_map)
+    normalizer.add(CharacterMap(std::string(character_map->begin(), character_map->end()), source));
+  if (trims) normalizer.add(TextNormalizer::TrimSpaces{});
+  if (adds_space)
+    normalizer.add(TextNormalizer::Prefix{std::string(kSpaceMark), SectionStart::SpecialToken});
+  normalizer.add(TextNormalizer::Replace{" ", std::string(kSpaceMark)});
+  return normalizer;
+}
+
 /// Families whose GGUF files leave this to be known.
 bool is_llama3(const std::string& pre) {
   return pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3" || pre == "falcon3";
@@ -88,21 +108,28 @@ BpeParts bpe_from_gguf(const GgufFile& file) {
 SentencePieceParts sentencepiece_from_gguf(const GgufFile& file) {
   SentencePieceParts parts;
   parts.source = file.path().string();
+  const bool unigram = file.required<std::string>("tokenizer.ggml.model") == "t5";
+  parts.rule = unigram ? PieceRule::Unigram : PieceRule::Score;
   parts.pieces = file.required<std::vector<std::string>>(kTokens);
   const size_t size = parts.pieces.size();
-  const auto scores = file.required<std::vector<double>>("tokenizer.ggml.scores");
-  check_length(file, "tokenizer.ggml.scores", scores.size(), size);
-  parts.scores.assign(scores.begin(), scores.end());
+  parts.scores = file.required<std::vector<double>>("tokenizer.ggml.scores");
+  check_length(file, "tokenizer.ggml.scores", parts.scores.size(), size);
   const auto types = token_types(file, size);
   parts.added = added_tokens(parts.pieces, types);
-  for (size_t id = 0; id < size; ++id)
+  for (size_t id = 0; id < size; ++id) {
     if (types[id] == kByte) parts.byte_pieces.push_back(static_cast<TokenId>(id));
+    if (types[id] == kUnused && unigram) parts.unused.push_back(static_cast<TokenId>(id));
+  }
   parts.unknown = token_id(file, "tokenizer.ggml.unknown_token_id", size);
   parts.bos = token_id(file, "tokenizer.ggml.bos_token_id", size);
   parts.eos = token_id(file, "tokenizer.ggml.eos_token_id", size);
   // These two are left out by files whose family has them set.
-  parts.adds_bos = file.find<bool>("tokenizer.ggml.add_bos_token").value_or(true);
-  parts.adds_space = file.find<bool>("tokenizer.ggml.add_space_prefix").value_or(true);
+  parts.adds_bos = file.find<bool>("tokenizer.ggml.add_bos_token").value_or(!unigram);
+  const bool adds_space = file.find<bool>("tokenizer.ggml.add_space_prefix").value_or(true);
+  const bool trims = file.find<bool>("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
+  const auto map = file.find<std::vector<int64_t>>("tokenizer.ggml.precompiled_charsmap");
+  parts.normalizer = gguf_normalizer(adds_space, trims, map, parts.source);
+  parts.normalizer_text = fmt::format("{}{}{}", adds_space, trims, map ? map->size() : 0);
   parts.chat_template = file.find<std::string>("tokenizer.chat_template").value_or("");
   return parts;
 }

@@ -61,6 +61,12 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
+bool is_ascii(std::string_view text) {
+  unsigned char all = 0;
+  for (const char c : text) all |= static_cast<unsigned char>(c);
+  return all < 0x80;
+}
+
 std::string repair_utf8(std::string_view text) {
   std::string repaired;
   repaired.reserve(text.size());

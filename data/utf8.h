@@ -31,6 +31,9 @@ Utf8Step read_utf8_backwards(std::string_view text);
 
 bool is_valid_utf8(std::string_view text);
 
+/// True if every byte is below 128.
+bool is_ascii(std::string_view text);
+
 /// Replaces each invalid sequence by U+FFFD (one per maximal subpart, as Unicode recommends).
 std::string repair_utf8(std::string_view text);
 

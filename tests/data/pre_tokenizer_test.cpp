@@ -64,7 +64,8 @@ TEST(PreTokenizer, RefusesUnknownNamesAndBrokenPatterns) {
       error_text([] { PreTokenizer::named("bloom", "m.gguf"); }),
       "m.gguf: tokenizer.ggml.pre is 'bloom', expected one of codeshell, command-r, dbrx, "
       "deepseek-r1-qwen, default, falcon3, gpt-2, jais, llama-bpe, llama-v3, llama3, mpt, olmo, "
-      "qwen2, refact, smaug-bpe, smollm, stablelm2, starcoder; use a model with one of these");
+      "qwen2, refact, smaug-bpe, smollm, stablelm2, starcoder, tekken; use a model with one of "
+      "these");
   EXPECT_EQ(
       error_text([] { Regex("a(b", "t.json"); }),
       "t.json: the pattern 'a(b' cannot be read (missing closing parenthesis); expected a regular "
@@ -85,7 +86,7 @@ std::string split(const std::vector<AddedToken>& tokens, std::string_view text,
   std::string out;
   AddedTokens(tokens).split(
       text, special, [&](std::string_view gap) { out += fmt::format("({})", gap); },
-      [&](TokenId id) { out += std::to_string(id); });
+      [&](const AddedToken& token) { out += std::to_string(token.id); });
   return out;
 }
 

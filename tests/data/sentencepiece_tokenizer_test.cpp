@@ -41,8 +41,28 @@ TEST(SentencePieceTokenizer, MergesTheHighestScoreFirst) {
   EXPECT_EQ(tokenizer.decode(Ids{6, 4, 1}), " ab</s>");
   EXPECT_FALSE(tokenizer.adds_bos());  // there is none
   auto parts = small_parts();
-  parts.adds_space = false;
+  parts.normalizer = llama_normalizer(false);
   EXPECT_EQ(SentencePieceTokenizer(std::move(parts)).encode("ab", false), Ids{5});
+}
+
+TEST(SentencePieceTokenizer, MergesInTheOrderOfAListWhereThereIsOne) {
+  auto parts = small_parts();
+  parts.rule = PieceRule::Merges;
+  parts.merges = {{"a", "b"}, {"▁", "a"}};
+  EXPECT_EQ(SentencePieceTokenizer(parts).encode("ab", false), (Ids{2, 5}));
+  parts.whole_words_first = true;
+  parts.pieces.push_back("▁ab");
+  EXPECT_EQ(SentencePieceTokenizer(std::move(parts)).encode("ab", false), Ids{8});
+}
+
+TEST(SentencePieceTokenizer, CharactersMayBePartOfAPieceAndNoneThemselves) {
+  auto parts = small_parts();
+  parts.pieces.insert(parts.pieces.end(), {"ac", "cé"});
+  parts.scores.insert(parts.scores.end(), {-1.5, -1.7});
+  const SentencePieceTokenizer tokenizer(std::move(parts));
+  EXPECT_EQ(tokenizer.encode("bac", false), (Ids{2, 4, 8}));
+  EXPECT_EQ(tokenizer.encode("bcé", false), (Ids{2, 4, 9}));
+  EXPECT_EQ(tokenizer.encode("bcc", false), (Ids{2, 4, 0}));
 }
 
 TEST(SentencePieceTokenizer, RefusesAVocabularyThatDoesNotFitTogether) {
@@ -70,6 +90,19 @@ TEST(SentencePieceTokenizer, RefusesAVocabularyThatDoesNotFitTogether) {
   parts = small_parts();
   parts.scores[3] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(refused(parts), "small: the score of 'a' is nan, expected a number" + again);
+  parts = small_parts();
+  parts.pieces[5] = std::string(1025, 'a');
+  EXPECT_EQ(refused(parts),
+            "small: the piece with the id 5 has 1025 bytes, expected at most 1024" + again);
+  parts = small_parts();
+  parts.rule = PieceRule::Merges;
+  parts.merges = {{"a", "c"}};
+  EXPECT_EQ(
+      refused(parts),
+      "small: the merge 'a c' is not one of tokens, expected two tokens that make a third" + again);
+  parts.merges = {{"a", "b"}, {"a", "b"}};
+  EXPECT_EQ(refused(parts),
+            "small: the merge 'a b' is there twice, expected every merge once" + again);
   parts = small_parts();
   parts.eos = 8;
   EXPECT_EQ(refused(parts), "small: a special token is 8, expected an id below 8" + again);

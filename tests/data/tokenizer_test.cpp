@@ -63,17 +63,21 @@ TEST(LoadTokenizer, ReadsTokenizerJsonAndTheConfigurationBesideIt) {
 }
 
 TEST(LoadTokenizer, RefusesATokenizerJsonItDoesNotRun) {
-  const std::string use = "; use a model with a byte-level BPE tokenizer, or its GGUF file";
+  const std::string use =
+      "; use a model with a byte-level BPE or SentencePiece tokenizer, or its GGUF file";
   EXPECT_EQ(error_of(changed("\"BPE\"", "\"WordPiece\"")),
             "the model is 'WordPiece', expected BPE" + use);
   EXPECT_EQ(error_of(changed("\"type\": \"BPE\"", "\"type\": \"BPE\", \"byte_fallback\": true")),
-            "the model falls back to byte tokens, expected a byte-level model" + use);
+            "a byte-level model falls back to byte tokens, expected one or the other" + use);
   EXPECT_EQ(error_of(changed("\"NFC\"", "\"Lowercase\"")),
             "the normalizer is 'Lowercase', expected none, or one of NFC, NFD, NFKC, NFKD" + use);
   EXPECT_EQ(
-      error_of(changed("\"ByteLevel\"", "\"Metaspace\"")),
+      error_of(changed("\"type\": \"Split\"", "\"type\": \"Metaspace\"")),
       "the pre-tokenizer is 'Metaspace', expected ByteLevel, Digits, Split or a Sequence of these" +
           use);
+  EXPECT_EQ(
+      error_of(changed("\"type\": \"BPE\"", "\"type\": \"BPE\", \"end_of_word_suffix\": \"</w>\"")),
+      "the model's 'end_of_word_suffix' is '</w>', expected none" + use);
   EXPECT_EQ(error_of(changed("Isolated", "MergedWithNext")),
             "a pre-tokenizer splits with 'MergedWithNext', expected Isolated or Removed" + use);
   EXPECT_EQ(error_of(changed("\"aa\": 2", "\"aa\": 3")),
@@ -121,7 +125,7 @@ TEST(LoadTokenizer, ReadsGgufMetadata) {
 
 TEST(LoadTokenizer, RefusesAGgufThatDoesNotFitTogether) {
   EXPECT_EQ(error_of(small_gguf("bert")),
-            "tokenizer.ggml.model is 'bert', expected 'gpt2' (byte-level BPE) or 'llama' "
+            "tokenizer.ggml.model is 'bert', expected 'gpt2' (byte-level BPE), 'llama' or 't5' "
             "(SentencePiece); use a model with one of these tokenizers");
   EXPECT_EQ(
       error_of(small_gguf().u32("tokenizer.ggml.bos_token_id", 5)),
@@ -141,11 +145,10 @@ TEST(LoadTokenizer, RefusesAGgufThatDoesNotFitTogether) {
 
 TEST(LoadTokenizer, ReadsVocabAndMergesOfAFamilyItKnows) {
   const TempFolder folder;
-  EXPECT_EQ(
-      error_text([&] { load_tokenizer(folder.path()); }),
-      folder.path().string() +
-          ": holds no tokenizer, expected tokenizer.json, or vocab.json and merges.txt; add the "
-          "file that came with the model");
+  EXPECT_EQ(error_text([&] { load_tokenizer(folder.path()); }),
+            folder.path().string() +
+                ": holds no tokenizer, expected tokenizer.json, tokenizer.model, or vocab.json and "
+                "merges.txt; add the file that came with the model");
   write_file(folder / "vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
   write_file(folder / "merges.txt", "#version: 0.2\na b\r\n");
   EXPECT_EQ(error_text([&] { load_tokenizer(folder.path()); }),
