@@ -9,6 +9,7 @@
 #include "backbone/rope_scaling.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_nesting.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -19,7 +20,8 @@ namespace {
 class JsonFile {
  public:
   explicit JsonFile(fs::path path) : path_(std::move(path)) {
-    root_ = json::parse(read_file(path_), nullptr, /*allow_exceptions=*/false);
+    const std::string text = read_file(path_);
+    if (!nests_too_deeply(text)) root_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!root_.is_object())
       throw UserError(
           fmt::format("{}: is not a JSON object; copy or download the file again", path_.string()));

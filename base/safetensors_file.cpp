@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/json_nesting.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -59,7 +60,9 @@ json parse_header(const fs::path& path, std::span<const uint8_t> bytes, uint64_t
     fail(path, fmt::format("the header should have {} bytes, but only {} follow: the file is cut "
                            "short or no safetensors file",
                            header_bytes, bytes.size() - kLengthBytes));
-  const auto* text = bytes.data() + kLengthBytes;
+  const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
+  if (nests_too_deeply({text, header_bytes}))
+    fail(path, "the safetensors header nests more than 100 deep, expected an object of tensors");
   json header;
   try {
     header = json::parse(text, text + header_bytes, KeyCheck(path));
