@@ -1,4 +1,4 @@
-// The whole float32 backbone against transformers on a real model. The golden numbers were made by
+// The whole float32 backbone against transformers on real models. The golden numbers were made by
 // tools/dev/make_golden_logits.py.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -29,9 +29,9 @@ struct Golden {
   std::vector<std::vector<double>> largest_logits;
 };
 
-Golden read_golden() {
-  const auto json =
-      nlohmann::json::parse(read_file(MEDUSA_SOURCE_DIR "/tests/golden/smollm2_logits.json"));
+Golden read_golden(const std::string& name) {
+  const auto json = nlohmann::json::parse(
+      read_file(fs::path(MEDUSA_SOURCE_DIR) / "tests/golden" / (name + "_logits.json")));
   return {json.at("model"),       json.at("model_sha256"),  json.at("tokens"),
           json.at("argmax"),      json.at("top2_gap"),      json.at("logsumexp"),
           json.at("largest_ids"), json.at("largest_logits")};
@@ -71,8 +71,8 @@ at::Tensor run_golden(const Golden& golden, Llama& model) {
 }
 
 /// The file's own blocks, with rows rounded to 8 bits: the same text but for close calls.
-TEST(GoldenLogits, StoredBlocksStayCloseToTransformers) {
-  const Golden golden = read_golden();
+TEST(BlockLogits, StoredBlocksStayCloseToTransformers) {
+  const Golden golden = read_golden("smollm2");
   const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
   if (!fs::exists(path)) GTEST_SKIP() << "no " << path << "; tools/get_demo_model.sh downloads it";
   ASSERT_TRUE(stores_blocks(path));
@@ -94,8 +94,10 @@ TEST(GoldenLogits, StoredBlocksStayCloseToTransformers) {
   }
 }
 
-TEST(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
-  const Golden golden = read_golden();
+class GoldenLogits : public testing::TestWithParam<const char*> {};
+
+TEST_P(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
+  const Golden golden = read_golden(GetParam());
   const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
   if (!fs::exists(path)) GTEST_SKIP() << "no " << path << "; tools/get_demo_model.sh downloads it";
   Llama model(load_weights(path, at::kFloat, at::kCPU));
@@ -106,6 +108,9 @@ TEST(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
                                              model.config().vocab_size}));
   expect_golden(golden, logits);
 }
+
+// The second one needs 7 GB of memory and tools/get_demo_model.sh qwen-coder-1.5b.
+INSTANTIATE_TEST_SUITE_P(Models, GoldenLogits, testing::Values("smollm2", "qwen2.5_coder"));
 
 }  // namespace
 }  // namespace medusa

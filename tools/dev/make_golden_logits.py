@@ -1,7 +1,8 @@
-"""Writes tests/golden/smollm2_logits.json: what transformers computes, for golden_logits_test.cpp.
+"""Writes tests/golden/NAME_logits.json: what transformers computes, for golden_logits_test.cpp.
 
 Development only. Needs: pip install torch==2.11.0 transformers==5.23.0 accelerate gguf
-Run:   python tools/dev/make_golden_logits.py .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+Run:   python tools/dev/make_golden_logits.py .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf smollm2 200
+       python tools/dev/make_golden_logits.py .deps/models/Qwen2.5-Coder-1.5B-Instruct.Q4_K_M.gguf qwen2.5_coder 24
 """
 
 import hashlib
@@ -13,9 +14,8 @@ import torch
 import transformers
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-NUM_TOKENS = 200
 NUM_LARGEST = 8
-OUTPUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "smollm2_logits.json"
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 
 TEXT = """The old lighthouse stood on a rock at the mouth of the bay, and every evening its keeper
 climbed one hundred and twelve steps to light the lamp. She had done so for thirty years. In that
@@ -32,13 +32,15 @@ Years later, when he was an engineer himself, he remembered that evening more cl
 
 
 def main() -> None:
-    model_path = pathlib.Path(sys.argv[1]).resolve()
+    model_path = pathlib.Path(sys.argv[1]).absolute()
+    output = GOLDEN / f"{sys.argv[2]}_logits.json"
+    num_tokens = int(sys.argv[3])
     source = {"gguf_file": model_path.name}
     tokenizer = AutoTokenizer.from_pretrained(model_path.parent, **source)
     model = AutoModelForCausalLM.from_pretrained(
         model_path.parent, dtype=torch.float32, attn_implementation="eager", **source).eval()
-    tokens = tokenizer(TEXT, add_special_tokens=False).input_ids[:NUM_TOKENS]
-    assert len(tokens) == NUM_TOKENS, f"the text has only {len(tokens)} tokens"
+    tokens = tokenizer(TEXT, add_special_tokens=False).input_ids[:num_tokens]
+    assert len(tokens) == num_tokens, f"the text has only {len(tokens)} tokens"
     with torch.inference_mode():
         logits = model(torch.tensor([tokens])).logits[0].float()  # [T, V]
     largest = logits.topk(NUM_LARGEST)
@@ -57,8 +59,8 @@ def main() -> None:
     }
     # One line per key keeps the file small and its changes readable.
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in golden.items()]
-    OUTPUT.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    print(f"{OUTPUT}: {OUTPUT.stat().st_size} bytes")
+    output.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    print(f"{output}: {output.stat().st_size} bytes")
 
 
 if __name__ == "__main__":
