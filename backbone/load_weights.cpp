@@ -92,6 +92,7 @@ class Loader {
         progress_("load", "tensors", static_cast<int64_t>(files.tensors.size())) {}
 
   Weights load();
+  Weights load_without_layers();
 
  private:
   std::string name_of(const Name& name, int64_t layer) const;
@@ -248,12 +249,14 @@ at::Tensor Loader::lm_head(const at::Tensor& embedding) {
 }
 
 /// Old Hugging Face files carry the rotary frequencies, which follow from the settings: ignored.
-/// GGUF's factors of a stretched rotary embedding were read with the settings.
+/// GGUF's factors of a stretched rotary embedding were read with the settings. Medusa-2 models
+/// carry heads among their tensors, which `medusa import` reads.
 /// @returns  how many tensors were ignored.
 int64_t Loader::check_nothing_left() {
   int64_t ignored = 0;
   for (const auto& [name, stored] : files_.tensors) {
     if (taken_.contains(name) || name == kGgufRopeFactors) continue;
+    if (name.starts_with("medusa_head.") || name.starts_with("medusa_heads.")) continue;
     if (!name.ends_with(".rotary_emb.inv_freq"))
       throw UserError(fmt::format(
           "{}: has a tensor '{}' of shape {}, which no part of a {} model uses; use "
@@ -282,6 +285,18 @@ Weights Loader::load() {
   return weights;
 }
 
+Weights Loader::load_without_layers() {
+  const ModelConfig& config = files_.config;
+  Weights weights;
+  weights.config = config;
+  weights.fingerprint = fingerprint_model(files_);
+  weights.embedding = matrix(kEmbedding, 0, config.vocab_size, config.hidden_size);
+  weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
+  weights.lm_head = lm_head(weights.embedding);
+  progress_.finish();
+  return weights;
+}
+
 }  // namespace
 
 Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device,
@@ -297,6 +312,13 @@ bool stores_blocks(const fs::path& model) {
   for (const auto& [name, stored] : files.tensors)
     if (stored.shape.size() == 2 && !block_format(stored.type)) return false;
   return true;
+}
+
+Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype,
+                                    at::Device device) {
+  MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
+  const ModelFiles files = open_model_files(model);
+  return Loader(files, dtype, device).load_without_layers();
 }
 
 ModelConfig read_model_config(const fs::path& model) {

@@ -57,6 +57,15 @@ at::Tensor read_entry(const SafetensorsFile& file, const SafetensorsEntry& entry
 
 }  // namespace
 
+at::ScalarType stored_type(const SafetensorsFile& file, const std::string& name) {
+  const SafetensorsEntry& entry = find_entry(file, name);
+  if (const auto type = type_of(entry.dtype)) return *type;
+  throw UserError(
+      fmt::format("{}: tensor '{}' is {}, expected a plain type like F32 or BF16; choose the file "
+                  "that was written for this",
+                  file.path().string(), name, entry.dtype));
+}
+
 at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, at::ScalarType dtype) {
   return read_entry(file, find_entry(file, name), dtype);
 }

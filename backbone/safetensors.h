@@ -21,6 +21,10 @@ at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, at:
 at::Tensor read_tensor(const SafetensorsFile& file, const std::string& name, at::ScalarType dtype,
                        at::IntArrayRef shape);
 
+/// The dtype that a tensor is stored in.
+/// @throws UserError  no such name, or a type that LibTorch does not compute in.
+at::ScalarType stored_type(const SafetensorsFile& file, const std::string& name);
+
 /// Writes the tensors, whatever device they are on, in their own dtypes. The file is there whole or
 /// as it was before; the same tensors give the same bytes.
 /// @throws UserError  the folder cannot be written or the disk is full.

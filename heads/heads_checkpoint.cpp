@@ -39,6 +39,7 @@ struct ManifestFields {
     f("fingerprint", manifest.fingerprint, "of the heads");
     f("backbone", manifest.backbone, "fingerprint of the backbone");
     f("dataset", manifest.dataset, "fingerprint of the dataset");
+    f("source", manifest.source, "where imported heads come from");
     f("step", manifest.step, "optimiser steps");
     f("hidden_size", manifest.hidden_size, "H", at_least<int64_t>(1));
     f("vocab_size", manifest.vocab_size, "V", at_least<int64_t>(1));
@@ -186,7 +187,7 @@ HeadsManifest read_heads_manifest(const fs::path& folder) {
 }
 
 LoadedHeads load_heads(const fs::path& folder, const Weights& backbone) {
-  LoadedHeads loaded{{}, read_heads_manifest(folder)};
+  LoadedHeads loaded{{}, at::kFloat, read_heads_manifest(folder)};
   const HeadsManifest& manifest = loaded.manifest;
   check_backbone(folder, manifest, backbone);
   MedusaHeads& heads = loaded.heads;
@@ -195,6 +196,7 @@ LoadedHeads load_heads(const fs::path& folder, const Weights& backbone) {
   heads.vocab_size = backbone.config.vocab_size;
   const SafetensorsFile file(folder / kTensors);
   if (is_truncated(heads.config.output)) read_kept_tokens(file, heads);
+  loaded.dtype = stored_type(file, "0.layers.0.weight");
   read_parameters(file, heads, backbone.lm_head.device());
   check_nothing_left(file, heads);
   if (const std::string found = fingerprint_of(heads.config, file); found != manifest.fingerprint)

@@ -25,7 +25,8 @@ struct HeadsManifest {
   int64_t vocab_size = 0;            // V
   std::string fingerprint;           // of config and tensors; tree files name it
   std::string backbone;              // fingerprint
-  std::string dataset;               // fingerprint
+  std::string dataset;               // fingerprint; empty: not known
+  std::string source;                // where imported heads come from; empty: trained here
   int64_t step = 0;                  // optimiser steps behind these heads
   int64_t num_validation = 0;        // positions the qualities were measured on
   std::vector<HeadQuality> quality;  // [K]; empty: not validated
@@ -41,7 +42,8 @@ void save_heads(const std::filesystem::path& folder, const MedusaHeads& heads, a
                 HeadsManifest& manifest);
 
 struct LoadedHeads {
-  MedusaHeads heads;  // float32 masters on the backbone's device
+  MedusaHeads heads;                  // float32 masters on the backbone's device
+  at::ScalarType dtype = at::kFloat;  // of the stored tensors
   HeadsManifest manifest;
 };
 

@@ -1,6 +1,5 @@
 #include "tools/predict.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -15,44 +14,11 @@
 #include "heads/tree_search.h"
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
-#include "infer/rules/greedy_rule.h"
 #include "tools/bench/bench.h"
 #include "tools/drafting.h"
+#include "tools/greedy_answers.h"
 
 namespace medusa {
-namespace {
-
-struct GreedyAnswer {
-  std::vector<TokenId> tokens;
-  std::vector<at::Tensor> hidden;  // [tokens] of [H]: the state at the token before each
-  StepSum steps;
-};
-
-/// Decodes with a drafter; states are kept on request.
-GreedyAnswer decode_greedy(BackboneTarget& target, const DrafterFactory& make_drafter,
-                           std::vector<TokenId> prompt, const DecodeLimits& limits,
-                           bool keep_hidden) {
-  GreedyAnswer out;
-  DecodeRequest request{std::move(prompt), limits, Random(0), {}};
-  request.emit = [&](const EmittedToken& token) {
-    out.tokens.push_back(token.id);
-    if (keep_hidden) out.hidden.push_back(token.output->hidden[token.row].clone());
-    return !interrupted();
-  };
-  const DecodeStats stats = decode_one(target, GreedyRule(), make_drafter, request).stats;
-  out.steps = {static_cast<double>(stats.emitted), static_cast<double>(stats.steps)};
-  return out;
-}
-
-/// Which guesses would have been right at each of the answer's tokens.
-void add_guesses(HeadStatistics& statistics, HeadGuesser& guesser, const GreedyAnswer& answer) {
-  const auto count = static_cast<int64_t>(answer.tokens.size()) - guesser.num_heads();
-  if (count <= 0) return;
-  const at::Tensor hidden = at::stack(answer.hidden).narrow(0, 0, count);
-  statistics.add_answer(guesser.guess(hidden, answer.tokens).tokens, answer.tokens);
-}
-
-}  // namespace
 
 Prediction predict(const RunConfig& config, const Session& session, const std::string& questions) {
   InferConfig medusa = config.generate.infer;

@@ -8,8 +8,9 @@ TEST(Help, EverySubcommandExplainsItself) {
   const Workplace place;
   const Ran program = place.run("--help");
   EXPECT_EQ(program.status, 0);
-  for (const char* command : {"distill", "train", "calibrate", "build-store", "make-draft",
-                              "generate", "bench", "inspect", "report", "completion"}) {
+  for (const char* command :
+       {"distill", "train", "calibrate", "build-store", "make-draft", "generate", "bench",
+        "inspect", "import", "export", "doctor", "report", "completion"}) {
     EXPECT_NE(program.out.find(command), std::string::npos) << command;
     const Ran help = place.run(std::string(command) + " --help");
     EXPECT_EQ(help.status, 0) << command << help.err;
@@ -33,7 +34,8 @@ TEST(Help, UnknownSubcommandIsTheUsersError) {
   EXPECT_EQ(ran.err,
             "medusa: unknown subcommand 'trian' (did you mean 'train'?), expected one of distill, "
             "train, calibrate, build-store, make-draft, generate, "
-            "bench, inspect, report, completion; see medusa --help\n");
+            "bench, inspect, import, export, doctor, report, completion; see medusa "
+            "--help\n");
 }
 
 TEST(Help, UnknownOptionIsTheUsersError) {

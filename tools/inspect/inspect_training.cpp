@@ -88,9 +88,10 @@ Json inspect_heads(const fs::path& folder) {
   const TensorTotals totals = totals_of(folder / "heads.safetensors");
   const HeadsConfig& config = manifest.config;
   Json out;
-  out["summary"] =
-      fmt::format("{} heads, {:.1f} million parameters, {} optimiser steps", config.num_heads,
-                  static_cast<double>(totals.num_parameters()) / 1e6, manifest.step);
+  out["summary"] = fmt::format(
+      "{} heads, {:.1f} million parameters, {}", config.num_heads,
+      static_cast<double>(totals.num_parameters()) / 1e6,
+      manifest.source.empty() ? fmt::format("{} optimiser steps", manifest.step) : "imported");
   out["fingerprint"] = manifest.fingerprint;
   out["num_heads"] = config.num_heads;
   out["layers_per_head"] = config.layers_per_head;
@@ -101,7 +102,9 @@ Json inspect_heads(const fs::path& folder) {
   out["vocab_size"] = manifest.vocab_size;
   out["optimiser_steps"] = manifest.step;
   totals.describe(out);
-  out["made_from"] = {{"backbone", manifest.backbone}, {"dataset", manifest.dataset}};
+  out["made_from"] = {{"backbone", manifest.backbone}};
+  out["made_from"][manifest.source.empty() ? "dataset" : "source"] =
+      manifest.source.empty() ? manifest.dataset : manifest.source;
   if (!manifest.quality.empty()) {
     out["validation_positions"] = manifest.num_validation;
     Json quality = Json::array();

@@ -1,0 +1,111 @@
+// import, export and doctor, through the executable.
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+class Formats : public testing::Test {
+ protected:
+  void SetUp() override {
+    MEDUSA_NEEDS_TINY_MODEL();
+    succeed("distill --config run.yaml");
+  }
+  std::string succeed(const std::string& arguments) const {
+    const Ran ran = place_.run(arguments);
+    EXPECT_EQ(ran.status, 0) << arguments << "\n" << ran.err;
+    return ran.out;
+  }
+  std::string refused(const std::string& arguments) const {
+    const Ran ran = place_.run(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments << "\n" << ran.err;
+    return ran.err.substr(std::min(ran.err.find("medusa: "), ran.err.size()));
+  }
+  json doctor(const std::string& arguments, int status) const {
+    const Ran ran = place_.run("doctor " + arguments + " --json --chat-template plain --tokens 24" +
+                               " --questions prompts.jsonl --backbone " + Workplace::model());
+    EXPECT_EQ(ran.status, status) << ran.err;
+    return json::parse(ran.out);
+  }
+  void train(const std::string& input) const {
+    succeed("train --config run.yaml --set train.heads.input=" + input);
+  }
+
+  Workplace place_;
+};
+
+TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {
+  train("hidden");
+  succeed("calibrate --config run.yaml");
+  const std::string original = slurp(place_ / "runs/tiny/heads/heads.safetensors");
+  for (const std::string format : {"fasterdecoding", "tgi-v2", "vllm", "tensorrt-llm"}) {
+    const json exported = json::parse(succeed("export --config run.yaml --check --json --format " +
+                                              format + " --output out/" + format));
+    EXPECT_EQ(exported.at("num_heads"), 2);
+    succeed("import out/" + format + " --config run.yaml --set generate.heads=back/" + format);
+    EXPECT_EQ(slurp(place_ / ("back/" + format + "/heads.safetensors")), original) << format;
+  }
+  EXPECT_NE(slurp(place_ / "out/fasterdecoding/medusa_choices.py").find("medusa_choices = [(0,),"),
+            std::string::npos);
+  EXPECT_EQ(json::parse(slurp(place_ / "out/tensorrt-llm/medusa_choices.json")).at(0), json({0}));
+  succeed("inspect back/vllm");
+  succeed("import out/fasterdecoding/medusa_lm_head.pt --config run.yaml --set generate.heads=pt");
+  EXPECT_EQ(slurp(place_ / "pt/heads.safetensors"), original);
+  const std::string ask = "generate --config run.yaml --json --prompt 'Once upon a time'";
+  const json plain = json::parse(succeed(ask + " --drafter none"));
+  const json fast = json::parse(succeed(ask + " --drafter blockwise --set generate.heads=pt"));
+  EXPECT_EQ(fast.at("answers").at(0).at("tokens"), plain.at("answers").at(0).at("tokens"));
+}
+
+TEST_F(Formats, HeadsThatNoOtherEngineRunsAreRefusedWithWhatCanBeDone) {
+  train("root");
+  const std::string error = refused("export --config run.yaml --format vllm --output out/vllm");
+  EXPECT_NE(error.find("runs/tiny/heads: these heads read more than the hidden state (input: "
+                       "root)"),
+            std::string::npos)
+      << error;
+  EXPECT_FALSE(std::filesystem::exists(place_ / "out"));
+}
+
+TEST_F(Formats, TheDoctorMeasuresSoundHeadsAndFindsDamage) {
+  train("hidden");
+  const json own = doctor("runs/tiny/heads", 0);
+  EXPECT_EQ(own.at("works"), true);
+  EXPECT_GT(own.at("acceptance").at("positions"), 50);
+  EXPECT_EQ(own.at("acceptance").at("top_1").size(), 2U);
+
+  succeed("export --config run.yaml --format vllm --output out/vllm");
+  const json sound = doctor("out/vllm", 0);
+  EXPECT_EQ(sound.at("findings"), json::array());
+  EXPECT_EQ(sound.at("acceptance"), own.at("acceptance")) << "the same heads";
+
+  json config = json::parse(slurp(place_ / "out/vllm/config.json"));
+  config.erase("medusa_fc_bias");
+  spill(place_ / "out/vllm/config.json", config.dump());
+  const json damaged = doctor("out/vllm", 2);
+  EXPECT_EQ(damaged.at("works"), false);
+  EXPECT_EQ(damaged.at("findings").at(0).at("code"), "bias_flag");
+  EXPECT_EQ(doctor("out/vllm --engine TGI", 0).at("works"), true);
+  const json unreadable = doctor("prompts.jsonl", 2);
+  EXPECT_EQ(unreadable.at("findings").at(0).at("code"), "unreadable");
+}
+
+TEST_F(Formats, ImportNeverReplacesHeads) {
+  train("hidden");
+  succeed("export --config run.yaml --format vllm --output out/vllm");
+  EXPECT_EQ(refused("import out/vllm --config run.yaml"),
+            "medusa: runs/tiny/heads: there are heads already, expected a new folder; remove them, "
+            "or name another place with --set generate.heads=FOLDER\n");
+  EXPECT_EQ(refused("export --config run.yaml --format vllm --output out/vllm"),
+            "medusa: out/vllm: exists already, expected a new folder; remove it or name another "
+            "with --output\n");
+  EXPECT_EQ(refused("export --config run.yaml --format onnx --output out/onnx"),
+            "medusa: export: unknown format 'onnx', expected fasterdecoding | tgi-v2 | vllm | "
+            "tensorrt-llm; choose one of these\n");
+}
+
+}  // namespace
+}  // namespace medusa::cli
