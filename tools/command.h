@@ -44,6 +44,7 @@ Command bench_command();
 Command import_command();
 Command export_command();
 Command doctor_command();
+Command dataset_command();
 Command inspect_command();
 Command report_command();
 Command completion_command();

@@ -21,11 +21,6 @@ bool has_cuda() {
   return at::detail::getCUDAHooks().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0;
 }
 
-ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer) {
-  if (config.chat_template) return ChatTemplate::by_name(*config.chat_template);
-  return ChatTemplate::of_model(tokenizer);
-}
-
 std::string cpu_name() {
   std::ifstream in("/proc/cpuinfo");
   for (std::string line; std::getline(in, line);)
@@ -34,6 +29,11 @@ std::string cpu_name() {
 }
 
 }  // namespace
+
+ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer) {
+  if (config.chat_template) return ChatTemplate::by_name(*config.chat_template);
+  return ChatTemplate::of_model(tokenizer);
+}
 
 Placement place(const BackboneSection& config) {
   const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));

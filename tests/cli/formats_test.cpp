@@ -1,4 +1,4 @@
-// import, export and doctor, through the executable.
+// import, export, doctor and dataset, through the executable.
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -105,6 +105,35 @@ TEST_F(Formats, ImportNeverReplacesHeads) {
   EXPECT_EQ(refused("export --config run.yaml --format onnx --output out/onnx"),
             "medusa: export: unknown format 'onnx', expected fasterdecoding | tgi-v2 | vllm | "
             "tensorrt-llm; choose one of these\n");
+}
+
+TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {
+  succeed("dataset export text.jsonl --config run.yaml");
+  const std::string lines = slurp(place_ / "text.jsonl");
+  const json first = json::parse(lines.substr(0, lines.find('\n')));
+  EXPECT_EQ(first.at("prompt"), "Once upon a time");
+  EXPECT_GT(first.at("tokens").size(), first.at("answer_start"));
+  succeed("dataset export text.json --to sharegpt --config run.yaml");
+  const std::string sharegpt = slurp(place_ / "text.json");
+  EXPECT_EQ(
+      json::parse(sharegpt.substr(0, sharegpt.find('\n'))).at("conversations").at(0).at("value"),
+      "Once upon a time");
+
+  spill(place_ / "other.jsonl",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"Once\"}, {\"role\": \"assistant\", "
+        "\"content\": \"there was a cat.\"}]}\n"
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"Tim\"}, {\"from\": \"gpt\", "
+        "\"value\": \"  \"}]}\n"
+        "{\"conversations\": [{\"from\": \"bing\", \"value\": \"Tim\"}]}\n");
+  const Ran in = place_.run(
+      "dataset import other.jsonl --json --config run.yaml --set run=new "
+      "--set backbone.chat_template=chatml");
+  ASSERT_EQ(in.status, 0) << in.err;
+  const json imported = json::parse(in.out);
+  EXPECT_EQ(imported.at("answers"), 1);
+  EXPECT_EQ(imported.at("empty"), 1);
+  EXPECT_EQ(imported.at("skipped"), 1);
+  EXPECT_EQ(json::parse(succeed("inspect new/dataset --json")).at("complete"), true);
 }
 
 }  // namespace

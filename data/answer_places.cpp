@@ -1,0 +1,96 @@
+#include "data/answer_places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace medusa {
+namespace {
+
+bool begins_with(std::span<const TokenId> all, std::span<const TokenId> begin) {
+  return all.size() >= begin.size() && std::equal(begin.begin(), begin.end(), all.begin());
+}
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+/// How many ids from the front spell the text, the end of the turn with them; 0: none do exactly.
+size_t ids_of_text(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                   std::span<const TokenId> ids, std::string_view text) {
+  size_t count = 0;
+  for (; count < ids.size() && !text.empty(); ++count) {
+    const std::string bytes = tokenizer.bytes(ids[count]);
+    if (bytes.empty() || !text.starts_with(bytes)) return 0;
+    text.remove_prefix(bytes.size());
+  }
+  if (!text.empty()) return 0;
+  const auto end = tokenizer.find(chat.end_of_turn());
+  return end && count < ids.size() && ids[count] == *end ? count + 1 : count;
+}
+
+/// The sample of the answer that stands last. Empty: it cannot be told which ids are the answer's.
+/// @param messages  up to the answer.
+Sample sample_of_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                      std::vector<ChatMessage> messages) {
+  const std::string text = messages.back().content;
+  std::vector<ChatMessage> before(messages.begin(), messages.end() - 1);
+  if (before.empty() || before.back().role != "user") return {};
+  const std::vector<TokenId> prompt = chat.encode(tokenizer, before);
+  messages.push_back({"user", "x"});  // with a turn behind it the answer is written to its end
+  std::vector<TokenId> all = chat.encode(tokenizer, messages);
+  if (prompt.empty() || !begins_with(all, prompt)) return {};
+  const size_t count = ids_of_text(tokenizer, chat, std::span(all).subspan(prompt.size()), text);
+  if (count == 0) return {};
+  all.resize(prompt.size() + count);
+  return {{}, std::move(all), static_cast<int64_t>(prompt.size()), {}};
+}
+
+}  // namespace
+
+std::vector<Sample> samples_of_conversation(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                                            const std::string& id,
+                                            const std::vector<ChatMessage>& messages,
+                                            int64_t max_tokens, AnswerRefusals& refusals) {
+  std::vector<Sample> out;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].role != "assistant") continue;
+    if (is_blank(messages[i].content)) {
+      ++refusals.empty;
+      continue;
+    }
+    Sample sample = sample_of_last(
+        tokenizer, chat, {messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(i) + 1});
+    sample.prompt_id = fmt::format("{}#{}", id, i);
+    if (sample.tokens.empty())
+      ++refusals.altered;
+    else if (static_cast<int64_t>(sample.tokens.size()) > max_tokens)
+      ++refusals.too_long;
+    else
+      out.push_back(std::move(sample));
+  }
+  return out;
+}
+
+/// What two different questions have in common, in front and behind, is the template's.
+std::optional<std::string> question_of_prompt(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                                              std::span<const TokenId> prompt) {
+  const std::vector<TokenId> a = chat.encode(tokenizer, {{"user", "Apples?"}});
+  const std::vector<TokenId> b = chat.encode(tokenizer, {{"user", "7 bees"}});
+  const auto front =
+      static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  const auto back = static_cast<size_t>(
+      std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+  if (prompt.size() < front + back) return std::nullopt;
+  std::string text = tokenizer.decode(prompt.subspan(front, prompt.size() - front - back));
+  // A word may lean on the space before it: the text is tried as it is and without that space.
+  for (const bool trimmed : {false, true}) {
+    if (trimmed && (text.empty() || text.front() != ' ')) continue;
+    const std::string question = trimmed ? text.substr(1) : text;
+    const std::vector<TokenId> again = chat.encode(tokenizer, {{"user", question}});
+    if (again.size() == prompt.size() && begins_with(prompt, again)) return question;
+  }
+  return std::nullopt;
+}
+
+}  // namespace medusa

@@ -1,0 +1,178 @@
+// medusa dataset: a dataset as text for other programs, and answers of other servers as a dataset.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backbone/model_files.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/fingerprint.h"
+#include "data/answer_places.h"
+#include "data/conversations.h"
+#include "data/dataset_reader.h"
+#include "data/dataset_writer.h"
+#include "data/self_distill.h"
+#include "tools/check_dataset.h"
+#include "tools/command.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::json;
+
+struct DatasetOptions {
+  std::string action, format = "jsonl", file;
+};
+
+/// Without the tokens that only control: a reader wants the words.
+std::string words(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
+  std::string text;
+  for (const TokenId token : tokens)
+    if (!tokenizer.is_special(token)) text += tokenizer.bytes(token);
+  return text;
+}
+
+/// Texts may end within a character where an answer was cut: that piece is replaced.
+std::string json_line(const json& entry) {
+  return entry.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  const DatasetReader dataset(config.dataset_folder());
+  check_dataset_tokenizer(dataset, config);
+  const auto tokenizer = load_tokenizer(config.backbone.model);
+  const ChatTemplate chat = open_chat_template(config.backbone, *tokenizer);
+  const bool sharegpt = options.format == "sharegpt";
+  std::string out;
+  int64_t written = 0, refused = 0;
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const auto all = dataset.tokens(i);
+    const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(i)));
+    const auto question = question_of_prompt(*tokenizer, chat, prompt);
+    const std::string answer = words(*tokenizer, dataset.answer(i));
+    if (sharegpt && !question) {
+      ++refused;
+      continue;
+    }
+    ++written;
+    out += sharegpt ? json_line({{"id", dataset.prompt_id(i)},
+                                 {"conversations",
+                                  {{{"from", "human"}, {"value", *question}},
+                                   {{"from", "gpt"}, {"value", answer}}}}})
+                    : json_line({{"id", dataset.prompt_id(i)},
+                                 {"prompt", question ? json(*question) : json(nullptr)},
+                                 {"answer", answer},
+                                 {"tokens", std::vector<TokenId>(all.begin(), all.end())},
+                                 {"answer_start", dataset.answer_start(i)}});
+  }
+  write_file(options.file, out);
+  if (as_json)
+    fmt::print("{}\n",
+               json{{"file", options.file}, {"answers", written}, {"refused", refused}}.dump());
+  else
+    fmt::print(stderr, "{} answers: {}\n{}", written, options.file,
+               refused > 0
+                   ? fmt::format("{} left out: their prompt is more than one question\n", refused)
+                   : "");
+}
+
+struct Imported {
+  std::vector<Sample> samples;
+  AnswerRefusals refusals;
+  int64_t skipped = 0;
+};
+
+Imported read_samples(const RunConfig& config, const std::string& file, const Tokenizer& tokenizer,
+                      int64_t max_tokens) {
+  const ChatTemplate chat = open_chat_template(config.backbone, tokenizer);
+  const ConversationSet set = read_conversations(file);
+  Imported out;
+  out.skipped = set.skipped;
+  for (const Conversation& each : set.conversations)
+    for (Sample& sample :
+         samples_of_conversation(tokenizer, chat, each.id, each.messages, max_tokens, out.refusals))
+      out.samples.push_back(std::move(sample));
+  const AnswerRefusals& no = out.refusals;
+  if (out.samples.empty())
+    throw UserError(fmt::format(
+        "{}: none of its answers can be used ({} empty, {} not as the chat template writes them, "
+        "{} too long), expected some; choose the template of the model that answered with "
+        "backbone.chat_template, or raise backbone.context",
+        file, no.empty, no.altered, no.too_long));
+  return out;
+}
+
+void import_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  const std::filesystem::path folder = config.dataset_folder();
+  if (std::filesystem::exists(folder))
+    throw UserError(fmt::format(
+        "{}: there is a dataset already, expected a new folder; remove it or set another run",
+        folder.string()));
+  const auto tokenizer = load_tokenizer(config.backbone.model);
+  const ModelFiles model = open_model_files(config.backbone.model);
+  const int64_t context = config.backbone.context.value_or(model.config.context);
+  Imported in = read_samples(config, options.file, *tokenizer, context);
+  std::vector<DistillPrompt> prompts;
+  for (const Sample& sample : in.samples)
+    prompts.push_back(
+        {sample.prompt_id, {sample.tokens.begin(), sample.tokens.begin() + sample.answer_start}});
+  DatasetInfo info;
+  info.backbone = fingerprint_model(model);
+  info.tokenizer = tokenizer->fingerprint();
+  info.prompts = fingerprint_prompts(prompts);
+  info.sampling = fmt::format("imported: {}\n", fingerprint_file(options.file));
+  info.seed = config.seed;
+  info.vocab_size = model.config.vocab_size;
+  const auto count = static_cast<int64_t>(in.samples.size());
+  DatasetWriter writer(folder, info, count, config.distill.shard_samples);
+  for (int64_t i = 0; i < count; ++i) writer.add(i, std::move(in.samples[static_cast<size_t>(i)]));
+  const AnswerRefusals& no = in.refusals;
+  if (as_json)
+    fmt::print("{}\n", json{{"dataset", folder.string()},
+                            {"answers", count},
+                            {"answer_tokens", writer.num_answer_tokens()},
+                            {"empty", no.empty},
+                            {"altered", no.altered},
+                            {"too_long", no.too_long},
+                            {"skipped", in.skipped}}
+                           .dump());
+  else
+    fmt::print(stderr,
+               "{} answers, {} tokens; refused: {} empty, {} not as the chat template writes them, "
+               "{} too long; {} conversations without a known speaker or an answer\ndataset: {}\n",
+               count, writer.num_answer_tokens(), no.empty, no.altered, no.too_long, in.skipped,
+               folder.string());
+}
+
+void run(const CommonOptions& common, const DatasetOptions& options) {
+  const RunConfig config = read_run_config(common);
+  if (options.action == "export")
+    export_dataset(config, options, common.json);
+  else
+    import_dataset(config, options, common.json);
+}
+
+}  // namespace
+
+Command dataset_command() {
+  return {"dataset",
+          "write the training text for other programs, or take answers of another server",
+          {"backbone", "distill"},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<DatasetOptions>();
+            app.add_option("ACTION", options->action, "export | import")
+                ->required()
+                ->check(CLI::IsMember({"export", "import"}));
+            app.add_option("FILE", options->file,
+                           "to write, or to read: ShareGPT or messages (.jsonl, .json)")
+                ->required();
+            app.add_option("--to", options->format, "export: jsonl | sharegpt")
+                ->check(CLI::IsMember({"jsonl", "sharegpt"}));
+            return [options, &common] { run(common, *options); };
+          }};
+}
+
+}  // namespace medusa
