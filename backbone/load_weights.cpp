@@ -10,6 +10,7 @@
 
 #include "backbone/architecture.h"
 #include "backbone/dequantise.h"
+#include "backbone/model_ends.h"
 #include "backbone/model_files.h"
 #include "backbone/tensor_check.h"
 #include "backbone/weights.h"

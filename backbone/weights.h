@@ -65,10 +65,6 @@ Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, a
 /// nothing.
 bool stores_blocks(const std::filesystem::path& model);
 
-/// The same without the layers, for what needs only the model's two ends: quick, and small.
-Weights load_weights_without_layers(const std::filesystem::path& model, at::ScalarType dtype,
-                                    at::Device device);
-
 /// Only the dimensions: cheap, for checks before the load.
 ModelConfig read_model_config(const std::filesystem::path& model);
 

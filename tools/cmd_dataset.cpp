@@ -14,9 +14,9 @@
 #include "data/dataset_reader.h"
 #include "data/dataset_writer.h"
 #include "data/self_distill.h"
+#include "tools/chat_choice.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
-#include "tools/session.h"
 
 namespace medusa {
 namespace {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backbone/model_ends.h"
 #include "base/error.h"
 #include "data/prompts.h"
 #include "heads/foreign/diagnosis.h"

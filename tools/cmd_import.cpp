@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "backbone/model_ends.h"
 #include "base/error.h"
 #include "heads/foreign/foreign_heads.h"
 #include "heads/heads_checkpoint.h"

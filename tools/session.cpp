@@ -11,6 +11,7 @@
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/thread_team.h"
 #include "base/error.h"
+#include "tools/chat_choice.h"
 
 namespace medusa {
 namespace {
@@ -29,11 +30,6 @@ std::string cpu_name() {
 }
 
 }  // namespace
-
-ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer) {
-  if (config.chat_template) return ChatTemplate::by_name(*config.chat_template);
-  return ChatTemplate::of_model(tokenizer);
-}
 
 Placement place(const BackboneSection& config) {
   const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));

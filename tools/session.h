@@ -26,10 +26,6 @@ Placement place(const BackboneSection& config);
 /// faster than bfloat16 ones (130 against 76 GFLOP/s a core, measured with LibTorch 2.11).
 at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement);
 
-/// The template that the settings name, else the model's own.
-/// @throws UserError  as ChatTemplate says.
-ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer);
-
 struct Session {
   std::unique_ptr<Tokenizer> tokenizer;
   ChatTemplate chat;

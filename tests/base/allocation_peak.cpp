@@ -1,4 +1,4 @@
-#include "allocation_peak.h"
+#include "tests/base/allocation_peak.h"
 
 #include <malloc.h>
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "allocation_peak.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/torch_file.h"
 #include "base/zip_file.h"
-#include "temp_folder.h"
+#include "tests/base/allocation_peak.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {

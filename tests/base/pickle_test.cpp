@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "error_text.h"
+#include "tests/base/error_text.h"
 
 namespace medusa {
 namespace {

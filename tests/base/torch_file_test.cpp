@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/file.h"
-#include "error_text.h"
-#include "temp_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {

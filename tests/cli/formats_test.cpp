@@ -8,12 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-class Formats : public testing::Test {
+class Formats : public DistilledRun {
  protected:
-  void SetUp() override {
-    MEDUSA_NEEDS_TINY_MODEL();
-    succeed("distill --config run.yaml");
-  }
   std::string succeed(const std::string& arguments) const {
     const Ran ran = place_.run(arguments);
     EXPECT_EQ(ran.status, 0) << arguments << "\n" << ran.err;
@@ -33,8 +29,6 @@ class Formats : public testing::Test {
   void train(const std::string& input) const {
     succeed("train --config run.yaml --set train.heads.input=" + input);
   }
-
-  Workplace place_;
 };
 
 TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "../base/error_text.h"
-#include "../base/temp_folder.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "byte_tokenizer.h"
 #include "data/conversations.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+#include "tests/data/byte_tokenizer.h"
 
 namespace medusa {
 namespace {

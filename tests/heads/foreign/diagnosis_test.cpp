@@ -5,7 +5,8 @@
 #include <set>
 
 #include "heads/foreign/export_heads.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 #include "tests/heads/foreign/published_heads.h"
 
 namespace medusa {
@@ -51,7 +52,7 @@ class Doctor : public ::testing::Test {
   }
   using Codes = std::set<std::string>;
 
-  TemporaryFolder folder_;
+  fixtures::TempFolder folder_;
   std::filesystem::path place_ = folder_.path() / "heads";
   Weights backbone_ = tiny_weights(1);
   ExportedHeads exported_;

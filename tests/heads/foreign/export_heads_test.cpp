@@ -3,7 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "heads/foreign/foreign_heads.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 #include "tests/heads/foreign/published_heads.h"
 
 namespace medusa {
@@ -44,13 +45,13 @@ class ExportHeads : public ::testing::Test {
   }
   std::string error(ExportFormat format, HeadOutput output,
                     std::optional<int64_t> num_heads = std::nullopt) {
-    return user_error(folder_, [&] { plan(format, output, num_heads); });
+    return fixtures::error_text(folder_, [&] { plan(format, output, num_heads); });
   }
   json config_of(ExportFormat format, HeadOutput output = HeadOutput::Shared) {
     return json::parse(plan(format, output).config);
   }
 
-  TemporaryFolder folder_;
+  fixtures::TempFolder folder_;
   std::filesystem::path place_ = folder_.path() / "out";
   Weights backbone_ = tiny_weights(1);
   MedusaHeads heads_;
@@ -123,7 +124,8 @@ TEST_F(ExportHeads, TheConfigSaysWhatEnginesAskFor) {
 
 TEST_F(ExportHeads, HeadsThatNoOtherEngineRunsAreRefused) {
   heads_ = random_heads(heads_config(HeadInput::Sequential, HeadOutput::Shared), backbone_);
-  EXPECT_EQ(user_error(folder_, [&] { export_heads(heads_, backbone_, {}, {}, "runs/a/heads"); }),
+  EXPECT_EQ(fixtures::error_text(folder_,
+                                 [&] { export_heads(heads_, backbone_, {}, {}, "runs/a/heads"); }),
             "runs/a/heads: these heads read more than the hidden state (input: sequential), and no "
             "other engine runs such heads, expected input: hidden; train heads with --set "
             "train.heads.input=hidden (the same dataset serves) and export those, or export "
@@ -152,10 +154,11 @@ TEST_F(ExportHeads, WhatAFormatCannotHoldIsRefused) {
 TEST_F(ExportHeads, NumbersThatDoNotFitAreRefused) {
   heads_ = random_heads(heads_config(HeadInput::Hidden, HeadOutput::Own), backbone_);
   heads_.blocks[1].bias[3] = 1e6;
-  EXPECT_EQ(user_error(folder_,
-                       [&] { export_heads(heads_, backbone_, {}, {.dtype = at::kHalf}, "heads"); }),
-            "heads: '1.0.linear.bias' has a number too large for float16, expected numbers that "
-            "fit; use --store-dtype bfloat16 or float32");
+  EXPECT_EQ(
+      fixtures::error_text(
+          folder_, [&] { export_heads(heads_, backbone_, {}, {.dtype = at::kHalf}, "heads"); }),
+      "heads: '1.0.linear.bias' has a number too large for float16, expected numbers that "
+      "fit; use --store-dtype bfloat16 or float32");
 }
 
 TEST_F(ExportHeads, CheckingFindsWhatWasAltered) {
@@ -164,7 +167,7 @@ TEST_F(ExportHeads, CheckingFindsWhatWasAltered) {
     std::filesystem::remove_all(place_);
     write_export(place_, exported, "none.gguf");
     alter();
-    return user_error(folder_, [&] { check_export(place_, exported, backbone_); });
+    return fixtures::error_text(folder_, [&] { check_export(place_, exported, backbone_); });
   };
   const std::string remedy = "; export again, and look whether the disk is sound";
   EXPECT_EQ(error_after([&] {

@@ -1,7 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "heads/foreign/foreign_heads.h"
-#include "tests/backbone/temporary_folder.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 #include "tests/heads/foreign/published_heads.h"
 
 namespace medusa {
@@ -28,7 +29,7 @@ class ImportHeads : public ::testing::Test {
     return import_heads(foreign, backbone_, num_heads);
   }
   std::string error(std::optional<int64_t> num_heads = std::nullopt) {
-    return user_error(folder_, [&] { import(num_heads); });
+    return fixtures::error_text(folder_, [&] { import(num_heads); });
   }
   /// medusa_lm_head.safetensors in the paper's layout, float16, three heads.
   NamedTensors plain(HeadOutput output = HeadOutput::Own, int64_t layers = 1) {
@@ -39,7 +40,7 @@ class ImportHeads : public ::testing::Test {
     write_tensors(place_ / name, tensors, {});
   }
 
-  TemporaryFolder folder_;
+  fixtures::TempFolder folder_;
   std::filesystem::path place_ = folder_.path();
   Weights backbone_ = tiny_weights(1);
   MedusaHeads heads_;

@@ -1,0 +1,13 @@
+// Which chat template a run uses.
+#pragma once
+
+#include "data/chat_template.h"
+#include "tools/run_config.h"
+
+namespace medusa {
+
+/// The one that the settings name, else the model's own.
+/// @throws UserError  as ChatTemplate says.
+ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer);
+
+}  // namespace medusa
