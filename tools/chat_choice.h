@@ -8,6 +8,9 @@ namespace medusa {
 
 /// The one that the settings name, else the model's own.
 /// @throws UserError  as ChatTemplate says.
-ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer);
+inline ChatTemplate open_chat_template(const BackboneSection& config, const Tokenizer& tokenizer) {
+  if (config.chat_template) return ChatTemplate::by_name(*config.chat_template);
+  return ChatTemplate::of_model(tokenizer);
+}
 
 }  // namespace medusa
