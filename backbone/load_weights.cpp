@@ -319,7 +319,7 @@ Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype,
                                     at::Device device) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
   const ModelFiles files = open_model_files(model);
-  return Loader(files, dtype, device).load_without_layers();
+  return Loader(files, dtype, device, BlockKind::None).load_without_layers();
 }
 
 ModelConfig read_model_config(const fs::path& model) {

@@ -34,7 +34,7 @@ struct LayerWeights {
   at::Tensor mlp_norm;        // [H] float32
   at::Tensor gate_up;         // [2 I, H]: gate rows, then up rows
   at::Tensor down;            // [H, I]
-  LayerBlocks blocks{};      // instead of these four, where products are kept in blocks
+  LayerBlocks blocks{};       // instead of these four, where products are kept in blocks
 };
 
 /// All parameters of a model, on one device. Norms are float32, all else in the requested dtype.

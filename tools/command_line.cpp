@@ -60,7 +60,8 @@ void add_common_options(CLI::App& app, const Command& command, CommonOptions& co
       ->expected(1)
       ->take_all();
   add_shorthand(app, "--device", "backbone.device", "auto, cpu or cuda", common);
-  add_shorthand(app, "--dtype", "backbone.dtype", "auto, float32, bfloat16, int8 or stored", common);
+  add_shorthand(app, "--dtype", "backbone.dtype", "auto, float32, bfloat16, int8 or stored",
+                common);
   add_shorthand(app, "--threads", "backbone.threads", "CPU threads", common);
   add_shorthand(app, "--seed", "seed", "random seed", common);
   app.footer("\nSettings of the YAML file:\n" + settings_help(command.sections));

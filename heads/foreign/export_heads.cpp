@@ -36,7 +36,7 @@ class Exporter {
     throw UserError(fmt::format("{}: {}; {}", where_, found_and_expected, remedy));
   }
   void check();
-  void put(HeadPart part, int64_t head, int64_t layer, const at::Tensor& tensor);
+  void put(HeadTensorKind part, int64_t head, int64_t layer, const at::Tensor& tensor);
   void put_blocks();
   void put_outputs();
   void put_vllm_outputs();
@@ -91,7 +91,7 @@ void Exporter::check() {
            "use --format vllm, or train with train.heads.output=own");
 }
 
-void Exporter::put(HeadPart part, int64_t head, int64_t layer, const at::Tensor& tensor) {
+void Exporter::put(HeadTensorKind part, int64_t head, int64_t layer, const at::Tensor& tensor) {
   const std::string name = head_tensor_name(out_.layout, {part, head, layer});
   // A copy each: safetensors refuses tensors that share memory.
   const at::Tensor stored =
@@ -108,15 +108,15 @@ void Exporter::put_blocks() {
   for (int64_t head = 0; head < out_.num_heads; ++head)
     for (int64_t layer = 0; layer < layers; ++layer) {
       const HeadBlock& block = heads_.blocks[static_cast<size_t>(head * layers + layer)];
-      put(HeadPart::Weight, head, layer, block.weight);
-      put(HeadPart::Bias, head, layer, block.bias);
+      put(HeadTensorKind::Weight, head, layer, block.weight);
+      put(HeadTensorKind::Bias, head, layer, block.bias);
     }
 }
 
 /// Truncated shared outputs become the whole LM head: its other rows are as good as the kept ones.
 void Exporter::put_outputs() {
   for (int64_t head = 0; head < out_.num_heads; ++head)
-    put(HeadPart::Output, head, heads_.config.layers_per_head,
+    put(HeadTensorKind::Output, head, heads_.config.layers_per_head,
         heads_.outputs.empty() ? backbone_.lm_head : heads_.outputs[static_cast<size_t>(head)]);
   if (!heads_.outputs.empty()) return;
   out_.notes.push_back(fmt::format(
@@ -133,12 +133,12 @@ void Exporter::put_outputs() {
 
 void Exporter::put_vllm_outputs() {
   if (truncated())
-    out_.tensors[head_tensor_name(out_.layout, {HeadPart::TokenMap})] =
+    out_.tensors[head_tensor_name(out_.layout, {HeadTensorKind::TokenMap})] =
         at::tensor(heads_.kept_tokens, at::kLong);
   const at::Tensor shared = shared_output(heads_, backbone_);
-  if (one_output()) return put(HeadPart::SharedOutput, 0, 0, shared);
+  if (one_output()) return put(HeadTensorKind::SharedOutput, 0, 0, shared);
   for (int64_t head = 0; head < out_.num_heads; ++head)
-    put(HeadPart::Output, head, 0,
+    put(HeadTensorKind::Output, head, 0,
         heads_.outputs.empty() ? shared : heads_.outputs[static_cast<size_t>(head)]);
 }
 

@@ -38,7 +38,7 @@ class Sorter {
   void place(const SafetensorsEntry& entry);
   void check_places();
   void check_shapes();
-  std::string name_of(HeadPart part, int64_t head, int64_t layer) const {
+  std::string name_of(HeadTensorKind part, int64_t head, int64_t layer) const {
     return head_tensor_name(out_.layout, {part, head, layer});
   }
   void expect_shape(const SafetensorsEntry& entry, std::vector<int64_t> shape) const {
@@ -64,22 +64,22 @@ void Sorter::place(const SafetensorsEntry& entry) {
                      entry.name, enum_name(out_.layout)));
   }
   switch (name->part) {
-    case HeadPart::Weight:
+    case HeadTensorKind::Weight:
       weights_[{name->head, name->layer}] = &entry;
       break;
-    case HeadPart::Bias:
+    case HeadTensorKind::Bias:
       biases_[{name->head, name->layer}] = &entry;
       break;
-    case HeadPart::Output:
+    case HeadTensorKind::Output:
       outputs_[name->head] = {&entry, name->layer};
       break;
-    case HeadPart::SharedOutput:
+    case HeadTensorKind::SharedOutput:
       out_.shared_output = &entry;
       break;
-    case HeadPart::TokenMap:
+    case HeadTensorKind::TokenMap:
       out_.token_map = &entry;
       break;
-    case HeadPart::Scale:
+    case HeadTensorKind::Scale:
       fail(out_.files.path,
            fmt::format("tensor '{}' belongs to quantised heads, expected float32, float16 or "
                        "bfloat16 ones",
@@ -93,7 +93,7 @@ void Sorter::check_places() {
     out_.layers_per_head = std::max(out_.layers_per_head, place.second + 1);
   }
   for (const auto& [head, output] : outputs_) out_.num_heads = std::max(out_.num_heads, head + 1);
-  const auto missing = [&](HeadPart part, int64_t head, int64_t layer) {
+  const auto missing = [&](HeadTensorKind part, int64_t head, int64_t layer) {
     fail(out_.files.path,
          fmt::format("has no tensor '{}', expected it in {} heads of {} layers",
                      name_of(part, head, layer), out_.num_heads, out_.layers_per_head));
@@ -101,8 +101,8 @@ void Sorter::check_places() {
   for (int64_t head = 0; head < out_.num_heads; ++head) {
     for (int64_t layer = 0; layer < out_.layers_per_head; ++layer) {
       const auto weight = weights_.find({head, layer}), bias = biases_.find({head, layer});
-      if (weight == weights_.end()) missing(HeadPart::Weight, head, layer);
-      if (bias == biases_.end() && !biases_.empty()) missing(HeadPart::Bias, head, layer);
+      if (weight == weights_.end()) missing(HeadTensorKind::Weight, head, layer);
+      if (bias == biases_.end() && !biases_.empty()) missing(HeadTensorKind::Bias, head, layer);
       out_.weights.push_back(weight->second);
       out_.biases.push_back(biases_.empty() ? nullptr : bias->second);
     }
@@ -110,7 +110,7 @@ void Sorter::check_places() {
     const auto output = outputs_.find(head);
     const int64_t layers = out_.layers_per_head;
     if (output == outputs_.end() || (output->second.second >= 0 && output->second.second != layers))
-      missing(HeadPart::Output, head, layers);
+      missing(HeadTensorKind::Output, head, layers);
     out_.outputs.push_back(output->second.first);
   }
   if (biases_.size() > out_.weights.size())

@@ -10,31 +10,32 @@ namespace {
 
 /// '#' stands for the head, '@' for the layer.
 struct NamePattern {
-  HeadPart part;
+  HeadTensorKind part;
   std::string_view text;
 };
 
-constexpr NamePattern kPlain[] = {{HeadPart::Weight, "#.@.linear.weight"},
-                                  {HeadPart::Bias, "#.@.linear.bias"},
-                                  {HeadPart::Output, "#.@.weight"}};
-constexpr NamePattern kMedusa2[] = {{HeadPart::Weight, "medusa_head.#.@.linear.weight"},
-                                    {HeadPart::Bias, "medusa_head.#.@.linear.bias"},
-                                    {HeadPart::Output, "medusa_head.#.@.weight"}};
-constexpr NamePattern kModelOpt[] = {{HeadPart::Weight, "medusa_heads.#.@.linear.weight"},
-                                     {HeadPart::Bias, "medusa_heads.#.@.linear.bias"},
-                                     {HeadPart::Output, "medusa_heads.#.@.weight"},
-                                     {HeadPart::Scale, "medusa_heads.#.@.linear.input_scale"},
-                                     {HeadPart::Scale, "medusa_heads.#.@.linear.weight_scale"}};
+constexpr NamePattern kPlain[] = {{HeadTensorKind::Weight, "#.@.linear.weight"},
+                                  {HeadTensorKind::Bias, "#.@.linear.bias"},
+                                  {HeadTensorKind::Output, "#.@.weight"}};
+constexpr NamePattern kMedusa2[] = {{HeadTensorKind::Weight, "medusa_head.#.@.linear.weight"},
+                                    {HeadTensorKind::Bias, "medusa_head.#.@.linear.bias"},
+                                    {HeadTensorKind::Output, "medusa_head.#.@.weight"}};
+constexpr NamePattern kModelOpt[] = {
+    {HeadTensorKind::Weight, "medusa_heads.#.@.linear.weight"},
+    {HeadTensorKind::Bias, "medusa_heads.#.@.linear.bias"},
+    {HeadTensorKind::Output, "medusa_heads.#.@.weight"},
+    {HeadTensorKind::Scale, "medusa_heads.#.@.linear.input_scale"},
+    {HeadTensorKind::Scale, "medusa_heads.#.@.linear.weight_scale"}};
 constexpr NamePattern kTensorRtLlm[] = {
-    {HeadPart::Weight, "medusa_heads.#.medusa_layers.@.linear.weight"},
-    {HeadPart::Bias, "medusa_heads.#.medusa_layers.@.linear.bias"},
-    {HeadPart::Output, "medusa_heads.#.lm_head.weight"}};
+    {HeadTensorKind::Weight, "medusa_heads.#.medusa_layers.@.linear.weight"},
+    {HeadTensorKind::Bias, "medusa_heads.#.medusa_layers.@.linear.bias"},
+    {HeadTensorKind::Output, "medusa_heads.#.lm_head.weight"}};
 // vLLM removes the prefix "medusa_heads." before it looks at a name; so do we.
-constexpr NamePattern kVllm[] = {{HeadPart::Weight, "blocks.#.layers.@.weight"},
-                                 {HeadPart::Bias, "blocks.#.layers.@.bias"},
-                                 {HeadPart::Output, "lm_heads.#.weight"},
-                                 {HeadPart::SharedOutput, "lm_head.weight"},
-                                 {HeadPart::TokenMap, "token_map"}};
+constexpr NamePattern kVllm[] = {{HeadTensorKind::Weight, "blocks.#.layers.@.weight"},
+                                 {HeadTensorKind::Bias, "blocks.#.layers.@.bias"},
+                                 {HeadTensorKind::Output, "lm_heads.#.weight"},
+                                 {HeadTensorKind::SharedOutput, "lm_head.weight"},
+                                 {HeadTensorKind::TokenMap, "token_map"}};
 constexpr std::string_view kVllmPrefix = "medusa_heads.";
 
 std::span<const NamePattern> patterns(HeadLayout layout) {
@@ -93,7 +94,8 @@ std::optional<HeadLayout> layout_of_name(std::string_view name) {
   for (const HeadLayout layout : {HeadLayout::FasterDecoding, HeadLayout::Medusa2, HeadLayout::Vllm,
                                   HeadLayout::TensorRtLlm, HeadLayout::ModelOpt}) {
     const auto found = parse_head_name(layout, name);
-    if (found && found->part != HeadPart::SharedOutput && found->part != HeadPart::TokenMap)
+    if (found && found->part != HeadTensorKind::SharedOutput &&
+        found->part != HeadTensorKind::TokenMap)
       return layout;
   }
   return std::nullopt;

@@ -35,7 +35,7 @@ struct EnumNames<HeadLayout> {
        {"modelopt", HeadLayout::ModelOpt}}};
 };
 
-enum class HeadPart {
+enum class HeadTensorKind {
   Weight,        // [H, H] of a residual layer
   Bias,          // [H]
   Output,        // [V, H], a head's own
@@ -46,7 +46,7 @@ enum class HeadPart {
 
 /// Which tensor a name stands for.
 struct HeadTensorName {
-  HeadPart part = HeadPart::Weight;
+  HeadTensorKind part = HeadTensorKind::Weight;
   int64_t head = 0;
   int64_t layer = 0;  // of an Output: how many residual layers lie before it; -1: not said
 };

@@ -141,7 +141,7 @@ TEST_F(MutatedTorchFile, ThePickleIsReadOrRefused) {
     try_one(seed, [&] { overwrite(path_, zip_bytes(members)); });
   }
   EXPECT_GT(refused_, 100);
-  EXPECT_GT(read_, 100);
+  EXPECT_GT(read_, 20);
 }
 
 TEST_F(MutatedTorchFile, PicklesThatOnlyWantMemoryAreRefused) {

@@ -110,7 +110,10 @@ class TorchFileErrors : public testing::Test {
                                 const std::string& shape, const std::string& strides) {
     using namespace std::string_literals;
     const auto text = [](const std::string& value) {
-      return "X" + std::string(1, static_cast<char>(value.size())) + "\0\0\0"s + value;
+      std::string coded = "X";
+      coded += static_cast<char>(value.size());
+      coded += "\0\0\0"s;
+      return coded += value;
     };
     return "\x80\x02}" + text("w") + "ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") +
            "ctorch\n" + type + "\n" + text("0") + text("cpu") + "K\x02tQ" + offset + "(" + shape +

@@ -72,7 +72,9 @@ TEST_F(AnswerPlaces, AQuestionComesBackOutOfItsPrompt) {
     }
     const auto two = chat_.encode(tokenizer_, {{"user", "a"}, {"assistant", "b"}, {"user", "c"}});
     const auto found = question_of_prompt(tokenizer_, chat_, two);
-    if (found) EXPECT_EQ(chat_.encode(tokenizer_, {{"user", *found}}), two) << name;
+    if (found) {
+      EXPECT_EQ(chat_.encode(tokenizer_, {{"user", *found}}), two) << name;
+    }
   }
 }
 

@@ -285,7 +285,7 @@ TEST_F(ImportHeads, NothingToImportIsSaid) {
 
 TEST(HeadNames, AreReadAsTheyAreWritten) {
   for (const auto& [text, layout] : EnumNames<HeadLayout>::values) {
-    const HeadTensorName weight{HeadPart::Weight, 3, 2};
+    const HeadTensorName weight{HeadTensorKind::Weight, 3, 2};
     const auto read = parse_head_name(layout, head_tensor_name(layout, weight));
     ASSERT_TRUE(read) << text;
     EXPECT_EQ(read->head, 3);

@@ -25,11 +25,11 @@ inline NamedTensors published_tensors(HeadLayout layout, const MedusaHeads& head
   for (int64_t head = 0; head < heads.config.num_heads; ++head) {
     for (int64_t layer = 0; layer < layers; ++layer) {
       const HeadBlock& block = heads.blocks[static_cast<size_t>(head * layers + layer)];
-      out[head_tensor_name(layout, {HeadPart::Weight, head, layer})] = block.weight.to(dtype);
-      out[head_tensor_name(layout, {HeadPart::Bias, head, layer})] = block.bias.to(dtype);
+      out[head_tensor_name(layout, {HeadTensorKind::Weight, head, layer})] = block.weight.to(dtype);
+      out[head_tensor_name(layout, {HeadTensorKind::Bias, head, layer})] = block.bias.to(dtype);
     }
     if (!heads.outputs.empty())
-      out[head_tensor_name(layout, {HeadPart::Output, head, layers})] =
+      out[head_tensor_name(layout, {HeadTensorKind::Output, head, layers})] =
           heads.outputs[static_cast<size_t>(head)].to(dtype);
   }
   return out;
