@@ -162,6 +162,11 @@ TEST_F(SafetensorsFileTest, RejectsARepeatedName) {
   EXPECT_EQ(error(), "the safetensors header has the name 'a' twice, expected each once");
 }
 
+TEST_F(SafetensorsFileTest, RejectsANameThatWouldCutTheMessageShort) {
+  write(R"({"a\u0000b":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1);
+  EXPECT_EQ(error(), "a tensor's name has a zero byte in it, expected text");
+}
+
 TEST_F(SafetensorsFileTest, RejectsAMalformedDescription) {
   const std::string expected =
       "tensor 'a' is not described as expected: a dtype, a shape and two data_offsets";
