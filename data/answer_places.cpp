@@ -72,25 +72,25 @@ std::vector<Sample> samples_of_conversation(const Tokenizer& tokenizer, const Ch
   return out;
 }
 
-/// What two different questions have in common, in front and behind, is the template's.
+/// What stands around a known question is the template's. Texts are compared, not ids: the first
+/// word of a question may share a token with what stands before it. The ids decide in the end.
 std::optional<std::string> question_of_prompt(const Tokenizer& tokenizer, const ChatTemplate& chat,
                                               std::span<const TokenId> prompt) {
-  const std::vector<TokenId> a = chat.encode(tokenizer, {{"user", "Apples?"}});
-  const std::vector<TokenId> b = chat.encode(tokenizer, {{"user", "7 bees"}});
-  const auto front =
-      static_cast<size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
-  const auto back = static_cast<size_t>(
-      std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
-  if (prompt.size() < front + back) return std::nullopt;
-  std::string text = tokenizer.decode(prompt.subspan(front, prompt.size() - front - back));
-  // A word may lean on the space before it: the text is tried as it is and without that space.
-  for (const bool trimmed : {false, true}) {
-    if (trimmed && (text.empty() || text.front() != ' ')) continue;
-    const std::string question = trimmed ? text.substr(1) : text;
-    const std::vector<TokenId> again = chat.encode(tokenizer, {{"user", question}});
-    if (again.size() == prompt.size() && begins_with(prompt, again)) return question;
-  }
-  return std::nullopt;
+  constexpr std::string_view kKnown = "7 odd apples?";
+  const std::string frame =
+      tokenizer.decode(chat.encode(tokenizer, {{"user", std::string(kKnown)}}));
+  const size_t place = frame.find(kKnown);
+  if (place == std::string::npos) return std::nullopt;
+  const std::string_view before = std::string_view(frame).substr(0, place);
+  const std::string_view after = std::string_view(frame).substr(place + kKnown.size());
+  const std::string text = tokenizer.decode(prompt);
+  if (text.size() < before.size() + after.size() || !text.starts_with(before) ||
+      !text.ends_with(after))
+    return std::nullopt;
+  std::string question = text.substr(before.size(), text.size() - before.size() - after.size());
+  const std::vector<TokenId> again = chat.encode(tokenizer, {{"user", question}});
+  if (again.size() != prompt.size() || !begins_with(prompt, again)) return std::nullopt;
+  return question;
 }
 
 }  // namespace medusa

@@ -26,8 +26,12 @@ class Formats : public DistilledRun {
     EXPECT_EQ(ran.status, status) << ran.err;
     return json::parse(ran.out);
   }
+  /// Long enough for heads that are right now and then.
   void train(const std::string& input) const {
-    succeed("train --config run.yaml --set train.heads.input=" + input);
+    succeed(
+        "train --config run.yaml --set train.epochs=60 --set train.learning_rate=0.01 --set "
+        "train.checkpoint_every=1000 --set train.heads.input=" +
+        input);
   }
 };
 

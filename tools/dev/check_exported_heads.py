@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Loads exported heads as each engine does, runs them in PyTorch and compares with our own heads.
+"""Loads exported heads as each engine does, runs them in PyTorch and compares with our own
+folder, run in PyTorch as heads/medusa_heads.h describes.
 
     python tools/dev/check_exported_heads.py HEADS BACKBONE EXPORTS
 
