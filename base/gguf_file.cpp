@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/gguf_parse.h"
+#include "base/gguf_split.h"
 
 namespace medusa {
 namespace {
@@ -47,13 +48,40 @@ int64_t GgufTensor::num_elements() const {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
 }
 
-GgufFile::GgufFile(const std::filesystem::path& path) : file_(path) {
-  GgufDirectory directory = parse_gguf(file_.bytes(), path);
+GgufFile::GgufFile(const std::filesystem::path& path) {
+  files_.emplace_back(path);
+  GgufDirectory directory = parse_gguf(files_[0].bytes(), path);
   version_ = directory.version;
   entries_ = std::move(directory.entries);
   tensors_ = std::move(directory.tensors);
   entry_order_ = sorted_by(entries_, kKey, path, "the metadata key");
+  open_parts();
   tensor_order_ = sorted_by(tensors_, kName, path, "the tensor");
+}
+
+/// Adds the tensors of the other parts, if the file is the first of several.
+void GgufFile::open_parts() {
+  const GgufSplit split = read_gguf_split(entries_, path());
+  for (int64_t i = 1; i < split.count; ++i) {
+    const std::filesystem::path part = gguf_part(path(), i, split);
+    files_.emplace_back(part);
+    GgufDirectory directory = parse_gguf(files_.back().bytes(), part);
+    check_gguf_part(directory.entries, part, i, split);
+    for (GgufTensor& tensor : directory.tensors) {
+      tensor.part = static_cast<size_t>(i);
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+  if (split.num_tensors && *split.num_tensors != std::ssize(tensors_))
+    throw UserError(fmt::format(
+        "{}: its {} parts hold {} tensors, expected {} as it says; download all parts again",
+        path().string(), split.count, tensors_.size(), *split.num_tensors));
+}
+
+std::vector<std::filesystem::path> GgufFile::parts() const {
+  std::vector<std::filesystem::path> paths;
+  for (const MappedFile& file : files_) paths.push_back(file.path());
+  return paths;
 }
 
 const GgufEntry* GgufFile::find_entry(std::string_view key) const {
@@ -73,8 +101,8 @@ const GgufTensor& GgufFile::required_tensor(std::string_view name) const {
 }
 
 std::span<const uint8_t> GgufFile::data(const GgufTensor& tensor) const {
-  return file_.bytes().subspan(static_cast<size_t>(tensor.offset),
-                               static_cast<size_t>(tensor.bytes));
+  return files_[tensor.part].bytes().subspan(static_cast<size_t>(tensor.offset),
+                                             static_cast<size_t>(tensor.bytes));
 }
 
 template <typename T>

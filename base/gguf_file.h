@@ -48,8 +48,9 @@ struct GgufTensor {
   std::string_view name;
   GgmlType type;
   std::vector<int64_t> dims;  // 1 to 4 sizes, each >= 1, the fastest first: {columns, rows, …}
-  int64_t offset;             // of the first byte, from the start of the file
+  int64_t offset;             // of the first byte, from the start of its file
   int64_t bytes;
+  size_t part = 0;  // which of GgufFile::parts() it lies in
 
   int64_t num_elements() const;
 };
@@ -57,15 +58,21 @@ struct GgufTensor {
 /// An open file. All of it is checked by the constructor, so that nothing below can reach outside
 /// the file: counts, lengths, types, alignment, and that tensors lie inside it without overlap.
 ///
+/// A model that was split (`split.count`) is opened by its first part, name-00001-of-00003.gguf:
+/// its metadata are that part's, its tensors those of all parts, which lie beside it.
+///
 /// Memory is a few words per key and tensor; arrays and tensors are read where they lie.
 /// Views and spans live as long as the object. Thread safety: const calls may run at the same time.
 class GgufFile {
  public:
   /// @throws UserError  missing, empty, cut short, not a GGUF file, of a version or with a tensor
-  ///                    type that we do not read, or inconsistent.
+  ///                    type that we do not read, or inconsistent; a part that is not the first, or
+  ///                    whose others are missing or do not belong to it.
   explicit GgufFile(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return file_.path(); }
+  const std::filesystem::path& path() const { return files_[0].path(); }
+  /// The files that it is in, path() first; one, unless the model was split.
+  std::vector<std::filesystem::path> parts() const;
   uint32_t version() const { return version_; }
 
   /// In the order of the file.
@@ -95,8 +102,9 @@ class GgufFile {
 
  private:
   const GgufEntry* find_entry(std::string_view key) const;
+  void open_parts();
 
-  MappedFile file_;
+  std::vector<MappedFile> files_;
   uint32_t version_ = 0;
   std::vector<GgufEntry> entries_;
   std::vector<GgufTensor> tensors_;

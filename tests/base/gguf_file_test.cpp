@@ -281,5 +281,83 @@ TEST(GgufFile, ReadsARealModel) {
   EXPECT_EQ(file.required_tensor("token_embd.weight").dims, (std::vector<int64_t>{64, 512}));
 }
 
+/// small_file() in two parts, with what llama.cpp's splitter writes into them.
+struct SplitModel {
+  GgufBuilder parts[2] = {small_file(), GgufBuilder()};
+
+  SplitModel() {
+    parts[0].drop("embed.weight");
+    parts[1].tensor("embed.weight", {32, 2}, GgmlType::Q4_1, std::string(40, '\x11'));
+    for (uint32_t i = 0; i < 2; ++i)
+      parts[i].set("split.no", i).set("split.count", 2U).set("split.tensors.count", 2U);
+  }
+  /// What opening it says, with the folder written as <>.
+  std::string error(const char* first = "m-00001-of-00002.gguf",
+                    const char* second = "m-00002-of-00002.gguf", int opened = 0) const {
+    const TempFolder folder;
+    parts[0].write(folder / first);
+    if (second != nullptr) parts[1].write(folder / second);
+    return error_text(folder, [&] { GgufFile(folder / (opened == 0 ? first : second)); });
+  }
+};
+
+TEST(GgufFile, OpensAllPartsOfASplitModelByTheFirst) {
+  const TempFolder folder;
+  const SplitModel model;
+  model.parts[0].write(folder / "m-00001-of-00002.gguf");
+  model.parts[1].write(folder / "m-00002-of-00002.gguf");
+  const GgufFile file(folder / "m-00001-of-00002.gguf");
+  EXPECT_EQ(file.parts(),
+            (std::vector{folder / "m-00001-of-00002.gguf", folder / "m-00002-of-00002.gguf"}));
+  EXPECT_EQ(file.path(), folder / "m-00001-of-00002.gguf");
+  EXPECT_EQ(file.required<int64_t>("llama.block_count"), 5);
+  ASSERT_EQ(file.tensors().size(), 2U);
+  const GgufTensor& other = file.required_tensor("embed.weight");
+  EXPECT_EQ(other.part, 1U);
+  EXPECT_EQ(file.data(other)[39], 0x11);
+  float second = 0;
+  std::memcpy(&second, file.data(file.required_tensor("norm.weight")).data() + 4, 4);
+  EXPECT_EQ(second, 2.0F);
+}
+
+TEST(GgufFile, RefusesASplitModelThatIsNotWhole) {
+  EXPECT_EQ(SplitModel().error("m-00001-of-00002.gguf", "m-00002-of-00002.gguf", 1),
+            "<>/m-00002-of-00002.gguf: is part 2 of a model in 2 files, expected the first, which "
+            "has its settings; give the file whose name ends in '-00001-of-00002.gguf'");
+  EXPECT_EQ(SplitModel().error("m.gguf"),
+            "<>/m.gguf: is the first of 2 parts, expected a name that ends in "
+            "'-00001-of-00002.gguf', by which the others are found; name all parts as they were "
+            "published");
+  EXPECT_EQ(SplitModel().error("m-00001-of-00002.gguf", nullptr),
+            "<>/m-00002-of-00002.gguf: no such file, expected part 2 of 2 beside the first; "
+            "download all parts into one folder");
+  SplitModel model;
+  model.parts[1].set("split.count", 3U);
+  EXPECT_EQ(model.error(),
+            "<>/m-00002-of-00002.gguf: says that it is part 2 of 3, expected part 2 of 2; download "
+            "all parts again");
+  model = {};
+  model.parts[0].set("split.tensors.count", 3U);
+  EXPECT_EQ(model.error(),
+            "<>/m-00001-of-00002.gguf: its 2 parts hold 2 tensors, expected 3 as it says; download "
+            "all parts again");
+  model = {};
+  model.parts[0].set("split.count", 1000000U);
+  EXPECT_EQ(model.error(),
+            "<>/m-00001-of-00002.gguf: says that it is part 1 of 1000000, expected one of 1 to "
+            "99999 parts; download the model again");
+  model = {};
+  model.parts[0].set("split.count", "two");
+  EXPECT_EQ(model.error(),
+            "<>/m-00001-of-00002.gguf: the metadata key 'split.count' is \"two\", expected an "
+            "integer; download the model again");
+  model = {};
+  model.parts[0].set("split.tensors.count", 3U);
+  model.parts[1].tensor("norm.weight", {3}, {1.0F, 2.0F, 3.0F});
+  EXPECT_EQ(model.error(),
+            "<>/m-00001-of-00002.gguf: the tensor 'norm.weight' is there twice, expected once; the "
+            "file is damaged, convert or download it again");
+}
+
 }  // namespace
 }  // namespace medusa
