@@ -8,9 +8,30 @@ namespace {
 
 constexpr std::array kArchitectures = {
     Architecture{.name = "llama", .class_name = "LlamaForCausalLM", .gguf_turns_neighbours = true},
-    // Without a sliding window a Llama; GGUF files call it one.
-    Architecture{.name = "mistral", .class_name = "MistralForCausalLM", .in_gguf = false},
-    Architecture{.name = "qwen2", .class_name = "Qwen2ForCausalLM", .qkv_bias = true},
+    // GGUF files call it a Llama.
+    Architecture{.name = "mistral",
+                 .class_name = "MistralForCausalLM",
+                 .in_gguf = false,
+                 .windows = WindowRule::Always},
+    Architecture{.name = "phi3",
+                 .class_name = "Phi3ForCausalLM",
+                 .fused_matrices = true,
+                 .windows = WindowRule::Always},
+    Architecture{.name = "qwen2",
+                 .class_name = "Qwen2ForCausalLM",
+                 .qkv_bias = true,
+                 .windows = WindowRule::Switched},
+    Architecture{.name = "qwen3",
+                 .class_name = "Qwen3ForCausalLM",
+                 .qk_norm = true,
+                 .windows = WindowRule::Switched},
+    Architecture{.name = "smollm3",
+                 .class_name = "SmolLM3ForCausalLM",
+                 .gguf_turns_neighbours = true,
+                 .no_rope_interval = 4,
+                 .windows = WindowRule::Switched,
+                 .tied_output = true,
+                 .rope_base = 2000000},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,18 +52,22 @@ void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
 }
 
 at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                          const KvCache& cache) {
+                          const KvCache& cache, int64_t window) {
   const int64_t groups = cache.keys().size(2);
   std::vector<at::Tensor> out;
   for (int64_t i = 0; i < plan.size(); ++i) {
     const auto& row = plan.rows[static_cast<size_t>(i)];
     const auto path = plan.path(row);
-    const auto gather = [&](const at::Tensor& side) {
+    const int64_t length = row.position + 1, seen = window > 0 ? std::min(window, length) : length;
+    const auto in_order = [&](const at::Tensor& side) {
       const at::Tensor rows = side.select(0, layer).select(0, row.slot);  // [G, capacity, D]
-      if (row.straight) return rows.narrow(1, 0, row.position + 1).to(at::kFloat);
+      if (row.straight) return rows.narrow(1, 0, length).to(at::kFloat);
       const at::Tensor index =
           at::tensor(at::ArrayRef<int64_t>(path.data(), path.size())).to(rows.device());
       return at::cat({rows.narrow(1, 0, row.start), rows.index_select(1, index)}, 1).to(at::kFloat);
+    };
+    const auto gather = [&](const at::Tensor& side) {  // [G, seen, D]
+      return in_order(side).narrow(1, length - seen, seen);
     };
     const at::Tensor q = group_queries(query.narrow(0, i, 1), groups);  // [G, A/G, D]
     const at::Tensor weights = at::bmm(q, gather(cache.keys()).transpose(1, 2)).softmax(-1);
@@ -72,18 +77,24 @@ at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& 
 }
 
 at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                            const KvCache& cache) {
+                            const KvCache& cache, int64_t window) {
   const int64_t groups = cache.keys().size(2), per_group = query.size(1) / groups;
   std::vector<at::Tensor> out;
   for (const Run& run : runs_of(plan)) {
     const auto& first = plan.rows[static_cast<size_t>(run.begin)];
     const int64_t n = run.end - run.begin, length = first.cache_row + n;
-    const int64_t tentative = length - first.start;  // new rows and those of earlier passes
-    at::Tensor mask = at::full({n, tentative}, -std::numeric_limits<float>::infinity());
+    // Committed rows need a mask only where a window hides some of them.
+    const int64_t from = window > 0 ? 0 : first.start;
+    at::Tensor mask = at::full({n, length - from}, -std::numeric_limits<float>::infinity());
     auto visible = mask.accessor<float, 2>();
-    for (int64_t i = 0; i < n; ++i)
-      for (const int64_t cache_row : plan.path(plan.rows[static_cast<size_t>(run.begin + i)]))
-        visible[i][cache_row - first.start] = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto& row = plan.rows[static_cast<size_t>(run.begin + i)];
+      const auto path = plan.path(row);
+      const int64_t hidden = window > 0 ? std::max<int64_t>(row.position + 1 - window, 0) : 0;
+      for (int64_t at = std::max(from, hidden); at < first.start; ++at) visible[i][at - from] = 0;
+      for (size_t j = 0; j < path.size(); ++j)
+        if (first.start + static_cast<int64_t>(j) >= hidden) visible[i][path[j] - from] = 0;
+    }
     const auto rows = [&](const at::Tensor& side) {
       return side.select(0, layer)
           .select(0, first.slot)
@@ -93,8 +104,8 @@ at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor
     const at::Tensor q = group_queries(query.narrow(0, run.begin, n), groups);  // [G, n A/G, D]
     const at::Tensor scores =
         at::bmm(q, rows(cache.keys()).transpose(1, 2)).view({groups, n, per_group, length});
-    scores.narrow(3, first.start, tentative)
-        .add_(mask.to(query.device()).view({1, n, 1, tentative}));
+    scores.narrow(3, from, length - from)
+        .add_(mask.to(query.device()).view({1, n, 1, length - from}));
     const at::Tensor mixed =
         at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), rows(cache.values()));
     out.push_back(

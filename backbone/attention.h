@@ -15,14 +15,15 @@ void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
 
 /// One row at a time over its own path, moved together: the same sums in the same order as when the
 /// path runs alone, so a row does not depend on the tree around it. The reference.
-/// @param query  [N, A, D] float32.
-/// @returns      [N, A * D] float32.
+/// @param query   [N, A, D] float32.
+/// @param window  how many tokens a row sees, its own and those before it; 0: all.
+/// @returns       [N, A * D] float32.
 at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                          const KvCache& cache);
+                          const KvCache& cache, int64_t window = 0);
 
 /// One masked product per segment: fewer launches, for GPUs. Sums a scattered path in another order
 /// than a straight one, so rows agree with path_attention within rounding, not bit for bit.
 at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                            const KvCache& cache);
+                            const KvCache& cache, int64_t window = 0);
 
 }  // namespace medusa

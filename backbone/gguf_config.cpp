@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "backbone/model_config.h"
 #include "backbone/model_config_check.h"
+#include "backbone/rope_scaling.h"
 #include "base/error.h"
 #include "base/gguf_file.h"
 
@@ -13,7 +15,7 @@ namespace medusa {
 namespace {
 
 template <typename Fail>
-void read_architecture(const GgufFile& file, ModelConfig& config, const Fail& fail) {
+const Architecture& read_architecture(const GgufFile& file, ModelConfig& config, const Fail& fail) {
   const auto name = file.required<std::string>("general.architecture");
   const Architecture* architecture = find_architecture(name);
   if (architecture == nullptr || !architecture->in_gguf)
@@ -25,31 +27,77 @@ void read_architecture(const GgufFile& file, ModelConfig& config, const Fail& fa
                      experts, *count));
   config.architecture = name;
   config.qkv_bias = architecture->qkv_bias;
+  config.qk_norm = architecture->qk_norm;
+  return *architecture;
 }
 
-/// The file says either one factor for all frequencies, or has a tensor of them.
+/// Factors that the file holds as a tensor; empty if it has none of this name.
 template <typename Fail>
-std::vector<double> read_rope_factors(const GgufFile& file, const ModelConfig& config,
-                                      const Fail& fail) {
-  const std::string prefix = config.architecture + ".rope.";
-  const auto type = file.find<std::string>(prefix + "scaling.type").value_or("none");
-  if (type != "none" && type != "linear")
+std::vector<double> read_factors(const GgufFile& file, const char* name, const ModelConfig& config,
+                                 const Fail& fail) {
+  const GgufTensor* tensor = file.find_tensor(name);
+  if (tensor == nullptr) return {};
+  const auto half = static_cast<size_t>(config.head_size / 2);
+  if (tensor->type != GgmlType::F32 || tensor->dims != std::vector<int64_t>{config.head_size / 2})
+    fail(fmt::format("tensor '{}' is not {} numbers of type F32, expected a factor for each pair",
+                     name, half));
+  std::vector<float> factors(half);
+  std::memcpy(factors.data(), file.data(*tensor).data(), half * sizeof(float));
+  return {factors.begin(), factors.end()};
+}
+
+/// What stretches the rotary embedding: tensors of factors, or numbers of one of three rules.
+template <typename Fail>
+void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
+  const std::string prefix = config.architecture + ".rope.scaling.";
+  const auto number = [&](const char* key, double otherwise) {
+    return file.find<double>(prefix + key).value_or(otherwise);
+  };
+  const auto type = file.find<std::string>(prefix + "type").value_or("none");
+  const auto half = static_cast<size_t>(config.head_size / 2);
+  const auto context = static_cast<double>(config.context);
+  const double first_context = number("original_context_length", context);
+  if (!(first_context > 1 && first_context <= static_cast<double>(kMaxSize)))
+    fail(fmt::format("'{}original_context_length' is {}, expected 2 to {}", prefix, first_context,
+                     kMaxSize));
+  const double linear = file.find<double>(config.architecture + ".rope.scale_linear").value_or(1.0);
+  const double factor = number("factor", linear);
+  if (auto factors = read_factors(file, kGgufShortFactors, config, fail); !factors.empty()) {
+    // The long factors would turn all keys anew, also those that a cache already holds.
+    config.rope_factors = std::move(factors);
+    config.rope_attention =
+        number("attn_factor", longrope_attention(context / first_context, first_context));
+    config.context = std::min(config.context, static_cast<int64_t>(first_context));
+  } else if (type == "yarn") {
+    config.rope_factors = yarn_factors({.factor = factor,
+                                        .first_context = first_context,
+                                        .beta_fast = number("yarn_beta_fast", 32),
+                                        .beta_slow = number("yarn_beta_slow", 1)},
+                                       config.head_size, config.rope_base);
+    config.rope_attention =
+        number("yarn_attn_factor", yarn_attention(factor)) * number("attn_factor", 1.0);
+    config.context = stretched_context(config.context, factor * first_context);
+  } else if (type == "none" || type == "linear") {
+    config.rope_factors = read_factors(file, kGgufRopeFactors, config, fail);
+    if (config.rope_factors.empty() && factor != 1.0) config.rope_factors.assign(half, factor);
+  } else {
     fail(
         fmt::format("a stretched rotary embedding (scaling '{}') that medusa does not run, "
-                    "expected linear, a tensor '{}' or none",
-                    type, kGgufRopeFactors));
-  const auto half = static_cast<size_t>(config.head_size / 2);
-  if (const GgufTensor* tensor = file.find_tensor(kGgufRopeFactors)) {
-    if (tensor->type != GgmlType::F32 || tensor->dims != std::vector<int64_t>{config.head_size / 2})
-      fail(fmt::format("tensor '{}' is not {} numbers of type F32, expected a factor for each pair",
-                       kGgufRopeFactors, half));
-    std::vector<float> factors(half);
-    std::memcpy(factors.data(), file.data(*tensor).data(), half * sizeof(float));
-    return {factors.begin(), factors.end()};
+                    "expected linear, yarn, a tensor '{}' or '{}', or none",
+                    type, kGgufRopeFactors, kGgufShortFactors));
   }
-  const double factor = file.find<double>(prefix + "scaling.factor")
-                            .value_or(file.find<double>(prefix + "scale_linear").value_or(1.0));
-  return factor == 1.0 ? std::vector<double>{} : std::vector<double>(half, factor);
+}
+
+/// Of the architectures that have a window in every layer: for others no key says which layers
+/// have.
+/// @returns  empty where the window is not shorter than the context.
+std::vector<int64_t> read_windows(const GgufFile& file, const Architecture& architecture,
+                                  const ModelConfig& config) {
+  if (architecture.windows != WindowRule::Always) return {};
+  const auto window =
+      file.find<int64_t>(config.architecture + ".attention.sliding_window").value_or(0);
+  if (window < 1 || window >= config.context) return {};  // 0: none
+  return std::vector<int64_t>(static_cast<size_t>(config.num_layers), window);
 }
 
 /// Rows of the embedding; the length of the token list in a file without tensors.
@@ -69,7 +117,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
     throw UserError(fmt::format("{}: {}; use another model", file.path().string(), text));
   };
   ModelConfig config;
-  read_architecture(file, config, fail);
+  const Architecture& architecture = read_architecture(file, config, fail);
   const auto key = [&](const char* name) {
     return fmt::format("{}.{}", config.architecture, name);
   };
@@ -105,8 +153,11 @@ ModelConfig read_gguf_config(const GgufFile& file) {
         config.eos.push_back(token);
     }
   check_values(config, fail);
-  config.rope_factors = read_rope_factors(file, config, fail);
-  check_factors(config, fail);
+  read_rope(file, config, fail);
+  check_rope(config, fail);
+  if (architecture.no_rope_interval > 0)  // no key says so
+    config.no_rope = no_rope_layers(config.num_layers, architecture.no_rope_interval);
+  config.windows = read_windows(file, architecture, config);
   return config;
 }
 

@@ -4,153 +4,89 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "backbone/fp8.h"
+#include "backbone/hf_rope.h"
+#include "backbone/json_settings.h"
 #include "backbone/model_config.h"
 #include "backbone/model_config_check.h"
-#include "backbone/rope_scaling.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/json_nesting.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
 using nlohmann::json;
 namespace {
 
-/// One JSON file of a model folder; every question about a key ends in a value or a UserError.
-class JsonFile {
- public:
-  explicit JsonFile(fs::path path) : path_(std::move(path)) {
-    const std::string text = read_file(path_);
-    if (!nests_too_deeply(text)) root_ = json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!root_.is_object())
-      throw UserError(
-          fmt::format("{}: is not a JSON object; copy or download the file again", path_.string()));
-  }
-
-  [[noreturn]] void fail(const std::string& found_and_expected) const {
-    throw UserError(fmt::format("{}: {}; use the {} that came with the model, or another model",
-                                path_.string(), found_and_expected, path_.filename().string()));
-  }
-
-  /// Null when the key is missing or its value is null: Hugging Face writes both.
-  const json* find(const char* key) const {
-    const auto found = root_.find(key);
-    return found == root_.end() || found->is_null() ? nullptr : &*found;
-  }
-
-  int64_t integer(const char* key) const {
-    const json& value = required(key, "a whole number");
-    if (!value.is_number_integer()) mistyped(key, value, "a whole number");
-    return value.get<int64_t>();
-  }
-  int64_t integer(const char* key, int64_t otherwise) const {
-    return find(key) ? integer(key) : otherwise;
-  }
-  double number(const char* key) const {
-    const json& value = required(key, "a number");
-    if (!value.is_number()) mistyped(key, value, "a number");
-    return value.get<double>();
-  }
-  std::string text(const char* key) const {
-    const json& value = required(key, "a text");
-    if (!value.is_string()) mistyped(key, value, "a text");
-    return value.get<std::string>();
-  }
-  bool flag(const char* key) const {  // false when missing
-    const json* value = find(key);
-    if (value && !value->is_boolean()) mistyped(key, *value, "true or false");
-    return value && value->get<bool>();
-  }
-
-  /// A token id or a list of them; empty when missing.
-  std::vector<TokenId> token_ids(const char* key) const {
-    std::vector<TokenId> ids;
-    const json* value = find(key);
-    if (!value) return ids;
-    for (const json& each : value->is_array() ? *value : json::array({*value})) {
-      if (!each.is_number_integer() || each.get<int64_t>() < 0 || each.get<int64_t>() > kMaxSize)
-        mistyped(key, *value, "a token id or a list of token ids");
-      ids.push_back(each.get<TokenId>());
+/// Layers whose queries and keys do not turn: a list says 1 for those that do.
+std::vector<bool> read_no_rope(const JsonSettings& file, const Architecture& architecture,
+                               const ModelConfig& config) {
+  if (architecture.no_rope_interval == 0) return {};
+  constexpr const char* kList = "no_rope_layers";
+  if (const json* list = file.find(kList)) {
+    std::vector<bool> layers;
+    for (const json& each : list->is_array() ? *list : json::array()) {
+      if (!each.is_number_integer()) file.mistyped(kList, *list, "a list of 0 and 1");
+      layers.push_back(each.get<int64_t>() == 0);
     }
-    return ids;
+    if (std::ssize(layers) < config.num_layers)
+      file.mistyped(kList, *list,
+                    fmt::format("0 or 1 for each of {} layers", config.num_layers).c_str());
+    layers.resize(static_cast<size_t>(config.num_layers));
+    return layers;
   }
+  constexpr const char* kInterval = "no_rope_layer_interval";
+  const int64_t interval = file.integer(kInterval, architecture.no_rope_interval);
+  if (interval < 1) file.fail(fmt::format("'{}' is {}, expected 1 or more", kInterval, interval));
+  return no_rope_layers(config.num_layers, interval);
+}
 
-  [[noreturn]] void mistyped(const char* key, const json& value, const char* expected) const {
-    fail(fmt::format("'{}' is {}, expected {}", key, value.dump(), expected));
+/// Whether a layer sees only the last tokens, where use_sliding_window is set.
+bool slides(const JsonSettings& file, const ModelConfig& config, int64_t layer) {
+  constexpr const char* kTypes = "layer_types";
+  if (const json* types = file.find(kTypes)) {
+    const json* type = types->is_array() && layer < std::ssize(*types)
+                           ? &(*types)[static_cast<size_t>(layer)]
+                           : nullptr;
+    if (type == nullptr || !type->is_string())
+      file.mistyped(kTypes, *types, fmt::format("{} names", config.num_layers).c_str());
+    return *type == "sliding_attention";
   }
-
- private:
-  const json& required(const char* key, const char* expected) const {
-    const json* value = find(key);
-    if (!value) fail(fmt::format("'{}' is missing, expected {}", key, expected));
-    return *value;
-  }
-
-  fs::path path_;
-  json root_;
-};
-
-/// A number of the object that describes the rotary embedding.
-double rope_number(const JsonFile& file, const json& rope, const char* key) {
-  const auto found = rope.find(key);
-  if (found == rope.end() || !found->is_number())
-    file.fail(fmt::format("the rotary embedding's '{}' is {}, expected a number", key,
-                          found == rope.end() ? "missing" : found->dump()));
-  return found->get<double>();
+  return config.no_rope.empty() ? layer >= file.integer("max_window_layers", 28)
+                                : !config.turns(layer);
 }
 
-/// What describes the rotary embedding, or null. Newer files hold the base and the stretching in
-/// one object.
-const json* find_rope(const JsonFile& file, const char*& where) {
-  where = file.find("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const json* rope = file.find(where);
-  if (rope && !rope->is_object()) file.mistyped(where, *rope, "an object");
-  return rope;
+/// @returns  empty where no layer's window is shorter than the context.
+std::vector<int64_t> read_windows(const JsonSettings& file, const Architecture& architecture,
+                                  const ModelConfig& config) {
+  constexpr const char* kKey = "sliding_window";
+  const bool switched = architecture.windows == WindowRule::Switched;
+  if (architecture.windows == WindowRule::Never || !file.find(kKey)) return {};
+  if (switched && !file.flag("use_sliding_window")) return {};
+  const int64_t window = file.integer(kKey);
+  if (window < 1) file.fail(fmt::format("'{}' is {}, expected 1 or more, or none", kKey, window));
+  if (window >= config.context) return {};
+  std::vector<int64_t> windows;
+  for (int64_t layer = 0; layer < config.num_layers; ++layer)
+    windows.push_back(!switched || slides(file, config, layer) ? window : 0);
+  return windows;
 }
 
-std::vector<double> read_rope_factors(const JsonFile& file, const ModelConfig& config) {
-  const char* where = nullptr;
-  const json* found = find_rope(file, where);
-  if (found == nullptr) return {};
-  const json& rope = *found;
-  const auto named = rope.contains("rope_type") ? rope.find("rope_type") : rope.find("type");
-  const std::string type = named == rope.end()  ? "unnamed"
-                           : named->is_string() ? named->get<std::string>()
-                                                : named->dump();
-  if (type == "default") return {};
-  if (type == "linear")
-    return std::vector<double>(static_cast<size_t>(config.head_size / 2),
-                               rope_number(file, rope, "factor"));
-  if (type == "llama3")
-    return llama3_factors(
-        {.factor = rope_number(file, rope, "factor"),
-         .low_freq_factor = rope_number(file, rope, "low_freq_factor"),
-         .high_freq_factor = rope_number(file, rope, "high_freq_factor"),
-         .first_context = rope_number(file, rope, "original_max_position_embeddings")},
-        config.head_size, config.rope_base);
-  file.fail(
-      fmt::format("'{}' asks for '{}', a stretched rotary embedding that medusa does not run, "
-                  "expected llama3, linear or none",
-                  where, type));
+/// Weights are read as numbers, of fp8 also those with a scale for each block of 128 x 128.
+void check_quantisation(const JsonSettings& file, const fs::path& folder) {
+  const json* settings = file.find("quantization_config");
+  if (settings == nullptr) return;
+  const json method = settings->is_object() ? settings->value("quant_method", json()) : json();
+  if (method != "fp8")
+    throw UserError(fmt::format(
+        "{}: 'quantization_config' says that the weights are quantised by {}, expected plain "
+        "numbers or fp8; use the model as it was before that, or a GGUF file of it",
+        (folder / "config.json").string(), method.dump()));
+  const json blocks = settings->value("weight_block_size", json());
+  if (!blocks.is_null() && blocks != json::array({kFp8Block, kFp8Block}))
+    file.fail(fmt::format("'weight_block_size' is {}, expected [{}, {}]", blocks.dump(), kFp8Block,
+                          kFp8Block));
 }
 
-double read_rope_base(const JsonFile& file) {
-  const char* where = nullptr;
-  const json* rope = find_rope(file, where);
-  if (rope && rope->contains("rope_theta")) return rope_number(file, *rope, "rope_theta");
-  return file.find("rope_theta") ? file.number("rope_theta") : 10000.0;  // Llama's own, not written
-}
-
-/// Attention over the last few tokens only, unless that never happens within the context.
-void check_window(const JsonFile& file, const Architecture& architecture) {
-  const bool used = architecture.name == "qwen2" ? file.flag("use_sliding_window")
-                                                 : file.find("sliding_window") != nullptr;
-  if (used && file.integer("sliding_window", kMaxSize) < file.integer("max_position_embeddings"))
-    file.fail(fmt::format("'sliding_window' is {}, expected none: medusa attends to all tokens",
-                          file.integer("sliding_window")));
-}
-
-void read_architecture(const JsonFile& file, ModelConfig& config) {
+const Architecture& read_architecture(const JsonSettings& file, ModelConfig& config) {
   const std::string type = file.text("model_type");
   const Architecture* architecture = find_architecture(type);
   if (architecture == nullptr)
@@ -165,18 +101,20 @@ void read_architecture(const JsonFile& file, ModelConfig& config) {
     if (file.flag(bias))
       file.fail(
           fmt::format("'{}' is true, expected false: medusa runs such layers without bias", bias));
-  check_window(file, *architecture);
   config.architecture = architecture->name;
   config.qkv_bias = architecture->qkv_bias;
+  config.qk_norm = architecture->qk_norm;
+  return *architecture;
 }
 
 }  // namespace
 
 ModelConfig read_hf_config(const fs::path& folder) {
-  const JsonFile file(folder / "config.json");
+  const JsonSettings file(folder / "config.json");
   const auto fail = [&](const std::string& text) { file.fail(text); };
   ModelConfig config;
-  read_architecture(file, config);
+  const Architecture& architecture = read_architecture(file, config);
+  check_quantisation(file, folder);
   config.num_layers = file.integer("num_hidden_layers");
   config.hidden_size = file.integer("hidden_size");
   config.num_heads = file.integer("num_attention_heads");
@@ -186,17 +124,19 @@ ModelConfig read_hf_config(const fs::path& folder) {
   config.vocab_size = file.integer("vocab_size");
   config.context = file.integer("max_position_embeddings");
   config.norm_epsilon = file.number("rms_norm_eps");
-  config.rope_base = read_rope_base(file);
-  config.tied_output = file.flag("tie_word_embeddings");
+  config.rope_base = read_hf_rope_base(file, architecture);
+  config.tied_output = file.flag("tie_word_embeddings", architecture.tied_output);
   config.eos = file.token_ids("eos_token_id");
   // Chat models list further end tokens in the settings of generation.
   if (const fs::path more = folder / "generation_config.json"; fs::exists(more))
-    for (const TokenId id : JsonFile(more).token_ids("eos_token_id"))
+    for (const TokenId id : JsonSettings(more).token_ids("eos_token_id"))
       if (std::find(config.eos.begin(), config.eos.end(), id) == config.eos.end())
         config.eos.push_back(id);
   check_values(config, fail);
-  config.rope_factors = read_rope_factors(file, config);
-  check_factors(config, fail);
+  read_hf_rope(file, architecture, config);
+  check_rope(config, fail);
+  config.no_rope = read_no_rope(file, architecture, config);
+  config.windows = read_windows(file, architecture, config);
   return config;
 }
 

@@ -19,15 +19,34 @@ namespace {
 
 /// Factors that are all the same are linear scaling; others have no name without their rule.
 json rope_scaling(const ModelConfig& c, const fs::path& source) {
-  if (c.rope_factors.empty()) return nullptr;
-  const double factor = c.rope_factors[0];
-  if (std::any_of(c.rope_factors.begin(), c.rope_factors.end(),
-                  [factor](double each) { return each != factor; }))
+  if (c.rope_factors.empty() && c.rope_attention == 1) return nullptr;
+  const double factor = c.rope_factors.empty() ? 1 : c.rope_factors[0];
+  if (c.rope_attention != 1 || std::any_of(c.rope_factors.begin(), c.rope_factors.end(),
+                                           [factor](double each) { return each != factor; }))
     throw UserError(fmt::format(
-        "{}: its rotary embedding is stretched by a tensor of factors, expected one that "
+        "{}: its rotary embedding is stretched by factors without a rule, expected one that "
         "config.json can describe; use the Hugging Face folder of this model",
         source.string()));
   return {{"rope_type", "linear"}, {"factor", factor}};
+}
+
+/// What differs from layer to layer.
+void set_layers(const ModelConfig& c, json& out) {
+  if (!c.no_rope.empty()) {
+    json turning = json::array();
+    for (int64_t layer = 0; layer < c.num_layers; ++layer)
+      turning.push_back(c.turns(layer) ? 1 : 0);
+    out["no_rope_layers"] = turning;
+  }
+  out.erase("layer_types");  // newer files say one for each layer
+  if (c.windows.empty()) return;
+  out["sliding_window"] = *std::max_element(c.windows.begin(), c.windows.end());
+  if (find_architecture(c.architecture)->windows != WindowRule::Switched) return;
+  out["use_sliding_window"] = true;
+  json types = json::array();
+  for (const int64_t window : c.windows)
+    types.push_back(window > 0 ? "sliding_attention" : "full_attention");
+  out["layer_types"] = types;
 }
 
 json config_json(const ModelConfig& c, const fs::path& source, at::ScalarType dtype) {
@@ -50,6 +69,7 @@ json config_json(const ModelConfig& c, const fs::path& source, at::ScalarType dt
   if (!c.eos.empty()) out["eos_token_id"] = c.eos;
   if (const json scaling = rope_scaling(c, source); !scaling.is_null())
     out["rope_scaling"] = scaling;
+  set_layers(c, out);
   return out;
 }
 
@@ -59,7 +79,7 @@ json patched_config(const fs::path& file, const ModelConfig& c, at::ScalarType d
   out["tie_word_embeddings"] = c.tied_output;
   for (const char* key : {"torch_dtype", "dtype"})  // the older name and the newer one
     if (out.contains(key)) out[key] = dtype == at::kFloat ? "float32" : "bfloat16";
-  out.erase("layer_types");  // newer files say one for each layer; all of ours are alike
+  set_layers(c, out);
   return out;
 }
 
@@ -74,15 +94,27 @@ void add_layer(const LayerWeights& layer, const ModelConfig& c, int64_t index,
     out[prefix + "self_attn.k_proj." + kind] = parts[1].contiguous();
     out[prefix + "self_attn.v_proj." + kind] = parts[2].contiguous();
   };
-  split(layer.qkv, "weight");
+  const bool fused = find_architecture(c.architecture)->fused_matrices;
+  if (fused)
+    out[prefix + "self_attn.qkv_proj.weight"] = layer.qkv;
+  else
+    split(layer.qkv, "weight");
   if (layer.qkv_bias.defined()) split(layer.qkv_bias, "bias");
+  if (layer.query_norm.defined()) {
+    out[prefix + "self_attn.q_norm.weight"] = layer.query_norm.to(dtype);
+    out[prefix + "self_attn.k_norm.weight"] = layer.key_norm.to(dtype);
+  }
   out[prefix + "input_layernorm.weight"] = layer.attention_norm.to(dtype);
   out[prefix + "self_attn.o_proj.weight"] = layer.output;
   out[prefix + "post_attention_layernorm.weight"] = layer.mlp_norm.to(dtype);
+  out[prefix + "mlp.down_proj.weight"] = layer.down;
+  if (fused) {
+    out[prefix + "mlp.gate_up_proj.weight"] = layer.gate_up;
+    return;
+  }
   const auto halves = layer.gate_up.chunk(2, 0);
   out[prefix + "mlp.gate_proj.weight"] = halves[0].contiguous();
   out[prefix + "mlp.up_proj.weight"] = halves[1].contiguous();
-  out[prefix + "mlp.down_proj.weight"] = layer.down;
 }
 
 }  // namespace

@@ -113,14 +113,18 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
     at::Tensor qkv = product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(rows));
     if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias;
     const auto parts = qkv.split_with_sizes({query_size, kv_size, kv_size}, -1);
-    const at::Tensor query = apply_rope(parts[0].reshape({n, c.num_heads, -1}), at_position, rope_);
-    const at::Tensor key =
-        apply_rope(parts[1].reshape({n, c.num_kv_heads, -1}), at_position, rope_);
+    const auto place = [&](const at::Tensor& part, int64_t heads, const at::Tensor& norm) {
+      at::Tensor y = part.reshape({n, heads, -1});
+      if (norm.defined()) y = rms_norm(y, norm, c.norm_epsilon);
+      return c.turns(l) ? apply_rope(y, at_position, rope_) : y;
+    };
+    const at::Tensor query = place(parts[0], c.num_heads, layer.query_norm);
+    const at::Tensor key = place(parts[1], c.num_kv_heads, layer.key_norm);
     write_cache(plan, l, key, parts[2].reshape({n, c.num_kv_heads, -1}), cache);
     const at::Tensor rounded = query.to(dtype()).to(at::kFloat);  // as precise as the keys it meets
     const at::Tensor mixed = device().is_cpu()
-                                 ? path_attention(plan, l, rounded, cache)
-                                 : masked_attention(plan, l, rounded, cache);  // [N, A D]
+                                 ? path_attention(plan, l, rounded, cache, c.window(l))
+                                 : masked_attention(plan, l, rounded, cache, c.window(l));
     x = x + product.output(mixed.to(rows));
 
     const at::Tensor gate_up =

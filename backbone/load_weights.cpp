@@ -37,9 +37,14 @@ constexpr Name kAttentionNorm{"model.layers.{}.input_layernorm.weight", "blk.{}.
 constexpr Name kQuery{"model.layers.{}.self_attn.q_proj.weight", "blk.{}.attn_q.weight"};
 constexpr Name kKey{"model.layers.{}.self_attn.k_proj.weight", "blk.{}.attn_k.weight"};
 constexpr Name kValue{"model.layers.{}.self_attn.v_proj.weight", "blk.{}.attn_v.weight"};
+// Of the architectures with fused matrices; Phi-3's GGUF files call gate and up together "up".
+constexpr Name kQkv{"model.layers.{}.self_attn.qkv_proj.weight", "blk.{}.attn_qkv.weight"};
+constexpr Name kGateUp{"model.layers.{}.mlp.gate_up_proj.weight", "blk.{}.ffn_up.weight"};
 constexpr Name kQueryBias{"model.layers.{}.self_attn.q_proj.bias", "blk.{}.attn_q.bias"};
 constexpr Name kKeyBias{"model.layers.{}.self_attn.k_proj.bias", "blk.{}.attn_k.bias"};
 constexpr Name kValueBias{"model.layers.{}.self_attn.v_proj.bias", "blk.{}.attn_v.bias"};
+constexpr Name kQueryNorm{"model.layers.{}.self_attn.q_norm.weight", "blk.{}.attn_q_norm.weight"};
+constexpr Name kKeyNorm{"model.layers.{}.self_attn.k_norm.weight", "blk.{}.attn_k_norm.weight"};
 constexpr Name kOutput{"model.layers.{}.self_attn.o_proj.weight", "blk.{}.attn_output.weight"};
 constexpr Name kMlpNorm{"model.layers.{}.post_attention_layernorm.weight",
                         "blk.{}.ffn_norm.weight"};
@@ -67,8 +72,11 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, int64_t head_size)
   at::parallel_for(0, rows, 16, [&](int64_t begin, int64_t end) {
     std::vector<float> row(static_cast<size_t>(columns));
     for (int64_t i = begin; i < end; ++i) {
-      dequantise(stored.type, stored.bytes.subspan(static_cast<size_t>(i) * row_bytes, row_bytes),
-                 row);
+      const auto bytes = stored.bytes.subspan(static_cast<size_t>(i) * row_bytes, row_bytes);
+      if (stored.fp8)
+        decode_fp8_row(*stored.fp8, i, bytes, row);
+      else
+        dequantise(stored.type, bytes, row);
       const int64_t target = (head_size > 0 ? unpermuted_row(i, head_size) : i) * columns;
       for (int64_t j = 0; j < columns; ++j) {
         const float value = row[static_cast<size_t>(j)];
@@ -87,6 +95,7 @@ class Loader {
  public:
   Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device, BlockKind kind)
       : files_(files),
+        architecture_(*find_architecture(files.config.architecture)),
         dtype_(dtype),
         device_(device),
         kind_(kind),
@@ -110,6 +119,7 @@ class Loader {
   int64_t check_nothing_left();
 
   const ModelFiles& files_;
+  const Architecture& architecture_;
   at::ScalarType dtype_;
   at::Device device_;
   BlockKind kind_;
@@ -154,8 +164,7 @@ void Loader::fill(const Name& name, int64_t layer, at::Tensor out, bool rotary) 
 
 /// Whether the files keep the rows of Q and K in GGUF's order.
 bool Loader::is_permuted() const {
-  return files_.layout == ModelLayout::Gguf &&
-         find_architecture(files_.config.architecture)->gguf_turns_neighbours;
+  return files_.layout == ModelLayout::Gguf && architecture_.gguf_turns_neighbours;
 }
 
 /// A matrix in blocks, as fill() would write its rows.
@@ -187,17 +196,22 @@ void Loader::load_matrices(int64_t index, LayerWeights& weights) {
   const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
   const int64_t queries = config.num_heads * config.head_size;
   const int64_t keys = config.num_kv_heads * config.head_size;
+  weights.output = matrix(kOutput, index, hidden, queries);
+  weights.down = matrix(kDown, index, hidden, mlp);
+  if (architecture_.fused_matrices) {
+    weights.qkv = matrix(kQkv, index, queries + 2 * keys, hidden);
+    weights.gate_up = matrix(kGateUp, index, 2 * mlp, hidden);
+    return;
+  }
   at::Tensor qkv = at::empty({queries + 2 * keys, hidden}, dtype_);
   fill(kQuery, index, qkv.narrow(0, 0, queries), true);
   fill(kKey, index, qkv.narrow(0, queries, keys), true);
   fill(kValue, index, qkv.narrow(0, queries + keys, keys), false);
   weights.qkv = qkv.to(device_);
-  weights.output = matrix(kOutput, index, hidden, queries);
   at::Tensor gate_up = at::empty({2 * mlp, hidden}, dtype_);
   fill(kGate, index, gate_up.narrow(0, 0, mlp), false);
   fill(kUp, index, gate_up.narrow(0, mlp, mlp), false);
   weights.gate_up = gate_up.to(device_);
-  weights.down = matrix(kDown, index, hidden, mlp);
 }
 
 void Loader::load_blocks(int64_t index, LayerBlocks& weights) {
@@ -205,13 +219,18 @@ void Loader::load_blocks(int64_t index, LayerBlocks& weights) {
   const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
   const int64_t queries = config.num_heads * config.head_size;
   const int64_t keys = config.num_kv_heads * config.head_size;
+  weights.output = blocks(kOutput, index, hidden, queries, false);
+  weights.down = blocks(kDown, index, hidden, mlp, false);
+  if (architecture_.fused_matrices) {
+    weights.qkv = blocks(kQkv, index, queries + 2 * keys, hidden, false);
+    weights.gate_up = blocks(kGateUp, index, 2 * mlp, hidden, false);
+    return;
+  }
   weights.qkv = stack_blocks({blocks(kQuery, index, queries, hidden, true),
                               blocks(kKey, index, keys, hidden, true),
                               blocks(kValue, index, keys, hidden, false)});
-  weights.output = blocks(kOutput, index, hidden, queries, false);
   weights.gate_up = stack_blocks(
       {blocks(kGate, index, mlp, hidden, false), blocks(kUp, index, mlp, hidden, false)});
-  weights.down = blocks(kDown, index, hidden, mlp, false);
 }
 
 LayerWeights Loader::layer(int64_t index) {
@@ -224,6 +243,10 @@ LayerWeights Loader::layer(int64_t index) {
   if (config.qkv_bias)
     weights.qkv_bias = at::cat({vector(kQueryBias, index, queries), vector(kKeyBias, index, keys),
                                 vector(kValueBias, index, keys)});
+  if (config.qk_norm) {
+    weights.query_norm = vector(kQueryNorm, index, config.head_size);
+    weights.key_norm = vector(kKeyNorm, index, config.head_size);
+  }
   if (kind_ == BlockKind::None)
     load_matrices(index, weights);
   else
@@ -256,7 +279,9 @@ at::Tensor Loader::lm_head(const at::Tensor& embedding) {
 int64_t Loader::check_nothing_left() {
   int64_t ignored = 0;
   for (const auto& [name, stored] : files_.tensors) {
-    if (taken_.contains(name) || name == kGgufRopeFactors) continue;
+    if (taken_.contains(name) || name == kGgufRopeFactors || name == kGgufShortFactors ||
+        name == kGgufLongFactors)
+      continue;
     if (name.starts_with("medusa_head.") || name.starts_with("medusa_heads.")) continue;
     if (!name.ends_with(".rotary_emb.inv_freq"))
       throw UserError(fmt::format(

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,31 @@ struct ModelConfig {
   double norm_epsilon = 0;           // of RMSNorm
   double rope_base = 0;              // theta of the rotary embedding
   std::vector<double> rope_factors;  // [D / 2] each frequency is divided by; empty: none is
+  double rope_attention = 1;         // cosines and sines are multiplied by it
+  std::vector<bool> no_rope;         // [L] whose queries and keys do not turn; empty: all turn
+  std::vector<int64_t> windows;      // [L] last tokens that a layer sees, 0: all; empty: all do
   bool qkv_bias = false;             // query, key and value have a bias
+  bool qk_norm = false;              // each head's query and key is normalised before it turns
   bool tied_output = false;          // the LM head is the embedding
   std::vector<TokenId> eos;          // tokens that end a text, as the model's files say
+
+  bool turns(int64_t layer) const {
+    return no_rope.empty() || !no_rope[static_cast<size_t>(layer)];
+  }
+  int64_t window(int64_t layer) const {
+    return windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
+  }
 };
 
-/// A GGUF tensor that belongs to the settings: ModelConfig::rope_factors.
+/// The same model with only some of its layers.
+/// @param layers  of config, ascending.
+ModelConfig with_layers(const ModelConfig& config, std::span<const int64_t> layers);
+
+/// GGUF tensors that belong to the settings: ModelConfig::rope_factors of a Llama; of LongRoPE for
+/// texts within the first context and beyond it.
 inline constexpr const char* kGgufRopeFactors = "rope_freqs.weight";
+inline constexpr const char* kGgufShortFactors = "rope_factors_short.weight";
+inline constexpr const char* kGgufLongFactors = "rope_factors_long.weight";
 
 /// Reads config.json of a Hugging Face folder.
 /// @throws UserError  a key is missing or mistyped, or the architecture is one we do not run.

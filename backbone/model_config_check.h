@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backbone/architecture.h"
 #include "backbone/model_config.h"
@@ -15,13 +17,16 @@ namespace medusa {
 
 inline constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 inline constexpr int64_t kMaxHeadSize = 4096;
+inline constexpr int64_t kMaxLayers = 65536;  // some settings are kept for each
 
 /// What no model can have, whichever file said it.
 /// @param fail  called with what was found and what was expected; does not return.
 template <typename Fail>
 void check_values(const ModelConfig& config, const Fail& fail) {
+  if (config.num_layers < 1 || config.num_layers > kMaxLayers)
+    fail(
+        fmt::format("the number of layers is {}, expected 1 to {}", config.num_layers, kMaxLayers));
   const std::pair<const char*, int64_t> sizes[] = {
-      {"number of layers", config.num_layers},
       {"hidden size", config.hidden_size},
       {"number of attention heads", config.num_heads},
       {"number of key/value heads", config.num_kv_heads},
@@ -65,13 +70,30 @@ int64_t even_share(const ModelConfig& config, const Fail& fail) {
   return config.hidden_size / config.num_heads;
 }
 
-/// Of the rotary embedding, which are read last: their number is the head size's.
+/// What stretches the rotary embedding, which is read last: its numbers are the head size's.
 template <typename Fail>
-void check_factors(const ModelConfig& config, const Fail& fail) {
+void check_rope(const ModelConfig& config, const Fail& fail) {
   for (const double factor : config.rope_factors)
     if (!(factor > 0 && std::isfinite(factor)))
       fail(fmt::format("a factor of the rotary embedding is {}, expected a positive number",
                        factor));
+  if (!(config.rope_attention > 0 && std::isfinite(config.rope_attention)))
+    fail(fmt::format("the rotary embedding's attention factor is {}, expected a positive number",
+                     config.rope_attention));
+}
+
+/// How far a text may reach: models are also published with the first context as theirs.
+inline int64_t stretched_context(int64_t context, double stretched) {
+  if (!(stretched <= static_cast<double>(kMaxSize))) return context;  // check_rope() tells of NaN
+  return std::max(context, static_cast<int64_t>(stretched));
+}
+
+/// Every interval-th layer does not turn its queries and keys.
+inline std::vector<bool> no_rope_layers(int64_t num_layers, int64_t interval) {
+  std::vector<bool> layers;
+  for (int64_t layer = 0; layer < num_layers; ++layer)
+    layers.push_back((layer + 1) % interval == 0);
+  return layers;
 }
 
 }  // namespace medusa

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "backbone/dequantise.h"
+#include "backbone/tensor_check.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
@@ -20,18 +22,21 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kIndexName = "model.safetensors.index.json";
+constexpr const char* kFp8 = "F8_E4M3";
+constexpr std::string_view kScales = "_scale_inv";  // behind the name of a matrix in fp8
 
 ModelFiles open_gguf(const fs::path& path) {
   const auto file = std::make_shared<const GgufFile>(path);
-  ModelFiles files{path, ModelLayout::Gguf, read_gguf_config(*file), {}, {file}};
+  ModelFiles files{path, ModelLayout::Gguf, read_gguf_config(*file), {}, {file}, file->parts()};
+  const std::vector<fs::path>& parts = files.parts;
   for (const GgufTensor& tensor : file->tensors()) {
     if (!can_dequantise(tensor.type))
       throw UserError(fmt::format(
           "{}: tensor '{}' is {}, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to "
           "Q6_K, IQ4_NL or IQ4_XS; use a file with one of these quantisations",
-          path.string(), tensor.name, ggml_type_info(tensor.type).name));
+          parts[tensor.part].string(), tensor.name, ggml_type_info(tensor.type).name));
     files.tensors[std::string(tensor.name)] = {
-        path,
+        parts[tensor.part],
         std::string(ggml_type_info(tensor.type).name),
         tensor.type,
         {tensor.dims.rbegin(), tensor.dims.rend()},  // GGUF lists the fastest dimension first
@@ -83,22 +88,49 @@ std::vector<fs::path> weight_files(const fs::path& folder,
 GgmlType plain_type(const fs::path& path, const SafetensorsEntry& entry) {
   for (const GgmlType type : {GgmlType::F32, GgmlType::F16, GgmlType::BF16})
     if (entry.dtype == ggml_type_info(type).name) return type;
+  if (entry.dtype == kFp8) return GgmlType::F32;  // not looked at
   throw UserError(
-      fmt::format("{}: tensor '{}' is {}, expected F32, F16 or BF16; use a model saved "
+      fmt::format("{}: tensor '{}' is {}, expected F32, F16, BF16 or F8_E4M3; use a model saved "
                   "in one of these types",
                   path.string(), entry.name, entry.dtype));
 }
 
+/// The tensors of scales go to the matrices in fp8 that they belong to.
+void take_scales(std::map<std::string, StoredTensor>& tensors) {
+  for (auto& [name, stored] : tensors) {
+    const auto found = stored.fp8 ? tensors.find(name + std::string(kScales)) : tensors.end();
+    if (found == tensors.end()) continue;
+    const StoredTensor& scales = found->second;
+    std::vector<int64_t> expected;
+    for (const int64_t size : stored.shape) expected.push_back((size + kFp8Block - 1) / kFp8Block);
+    if (scales.fp8 || expected.size() != 2 || scales.shape != expected)
+      throw UserError(
+          fmt::format("{}: tensor '{}' is {} of shape {}, expected plain scales of shape {} for "
+                      "blocks of {} x {}; use a model saved with such blocks",
+                      scales.file.string(), found->first, scales.type_name,
+                      shape_text(scales.shape), shape_text(expected), kFp8Block, kFp8Block));
+    stored.fp8->scales.resize(static_cast<size_t>(expected[0] * expected[1]));
+    dequantise(scales.type, scales.bytes, stored.fp8->scales);
+  }
+  std::erase_if(tensors, [&](const auto& each) {
+    const std::string& name = each.first;
+    if (!name.ends_with(kScales)) return false;
+    const auto owner = tensors.find(name.substr(0, name.size() - kScales.size()));
+    return owner != tensors.end() && owner->second.fp8;
+  });
+}
+
 ModelFiles open_folder(const fs::path& folder) {
-  ModelFiles files{folder, ModelLayout::HuggingFace, read_hf_config(folder), {}, {}};
+  ModelFiles files{folder, ModelLayout::HuggingFace, read_hf_config(folder), {}, {}, {}};
   std::map<std::string, std::string> index;
   if (fs::exists(folder / kIndexName)) index = read_index(folder / kIndexName);
-  for (const fs::path& path : weight_files(folder, index)) {
+  files.parts = weight_files(folder, index);
+  for (const fs::path& path : files.parts) {
     const auto file = std::make_shared<const SafetensorsFile>(path);
     files.mapped.push_back(file);
     for (const SafetensorsEntry& entry : file->entries()) {
-      const StoredTensor stored{path, entry.dtype, plain_type(path, entry), entry.shape,
-                                entry.bytes};
+      StoredTensor stored{path, entry.dtype, plain_type(path, entry), entry.shape, entry.bytes};
+      if (entry.dtype == kFp8) stored.fp8.emplace();
       const auto [place, added] = files.tensors.emplace(entry.name, stored);
       if (!added)
         throw UserError(
@@ -115,6 +147,7 @@ ModelFiles open_folder(const fs::path& folder) {
                       "download the file again",
                       (folder / file).string(), name, kIndexName));
   }
+  take_scales(files.tensors);
   return files;
 }
 
@@ -124,13 +157,18 @@ ModelFiles open_model_files(const fs::path& model) {
   return fs::is_directory(model) ? open_folder(model) : open_gguf(model);
 }
 
+std::string fingerprint_gguf(const std::vector<fs::path>& parts) {
+  if (parts.size() == 1) return fingerprint_file(parts[0]);
+  Fingerprint all;
+  for (const fs::path& path : parts) all.add(fingerprint_file(path));
+  return all.digest();
+}
+
 std::string fingerprint_model(const ModelFiles& files) {
-  if (files.layout == ModelLayout::Gguf) return fingerprint_file(files.path);
-  std::set<fs::path> paths;
-  for (const auto& [name, tensor] : files.tensors) paths.insert(tensor.file);
+  if (files.layout == ModelLayout::Gguf) return fingerprint_gguf(files.parts);
   Fingerprint all;
   all.add(fingerprint_file(files.path / "config.json"));
-  for (const fs::path& path : paths) all.add(fingerprint_file(path));
+  for (const fs::path& path : files.parts) all.add(fingerprint_file(path));
   return all.digest();
 }
 

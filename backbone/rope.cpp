@@ -12,7 +12,8 @@ RopeTable make_rope_table(const ModelConfig& config, at::Device device) {
   if (!config.rope_factors.empty()) inverse = inverse / at::tensor(config.rope_factors, at::kFloat);
   const at::Tensor angle =
       at::outer(at::arange(config.context, at::kFloat), inverse);  // [positions, D / 2]
-  return {angle.cos().to(device), angle.sin().to(device)};
+  return {(angle.cos() * config.rope_attention).to(device),
+          (angle.sin() * config.rope_attention).to(device)};
 }
 
 at::Tensor apply_rope(const at::Tensor& x, const at::Tensor& positions, const RopeTable& table) {

@@ -8,7 +8,7 @@
 
 namespace medusa {
 
-/// Cosines and sines of position · base^(-2i/D) / factor i.
+/// Cosines and sines of position · base^(-2i/D) / factor i, times the model's rope_attention.
 struct RopeTable {
   at::Tensor cos, sin;  // [positions, D / 2] float32
 };

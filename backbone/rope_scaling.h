@@ -1,5 +1,5 @@
 // Rotary embeddings stretched beyond the context that a model was first trained with: each of a
-// head's D/2 frequencies is divided by a factor.
+// head's D/2 frequencies is divided by a factor, and in some rules queries and keys grow a little.
 #pragma once
 
 #include <cstdint>
@@ -18,5 +18,26 @@ struct Llama3Scaling {
 
 /// @returns  [head_size / 2] divisors.
 std::vector<double> llama3_factors(const Llama3Scaling& scaling, int64_t head_size, double base);
+
+/// YaRN (Peng et al., arXiv:2309.00071) §3.2: dimensions that turn often within the first context
+/// stay, those that turn rarely are divided by the factor, and there is a ramp between them.
+struct YarnScaling {
+  double factor = 1;
+  double first_context = 0;  // tokens
+  double beta_fast = 32;     // turns within the first context from which on a dimension stays
+  double beta_slow = 1;      // turns up to which it is divided by the whole factor
+  bool truncate = true;      // the ramp begins and ends at whole dimensions
+};
+
+/// @returns  [head_size / 2] divisors.
+std::vector<double> yarn_factors(const YarnScaling& scaling, int64_t head_size, double base);
+
+/// What YaRN multiplies cosines and sines by (§3.4, the root of its 1/t).
+/// @param weight  of the logarithm; some models give their own.
+double yarn_attention(double factor, double weight = 1);
+
+/// The same of LongRoPE (Ding et al., arXiv:2402.13753).
+/// @param factor  the longest context ÷ the first.
+double longrope_attention(double factor, double first_context);
 
 }  // namespace medusa

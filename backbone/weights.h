@@ -30,11 +30,31 @@ struct LayerWeights {
   at::Tensor attention_norm;  // [H] float32
   at::Tensor qkv;             // [(A + 2G) D, H]: query rows, then key rows, then value rows
   at::Tensor qkv_bias;        // [(A + 2G) D] float32; undefined where the model has none
+  at::Tensor query_norm;      // [D] float32, over each head; undefined where the model has none
+  at::Tensor key_norm;        // [D] float32, likewise
   at::Tensor output;          // [H, A D]
   at::Tensor mlp_norm;        // [H] float32
   at::Tensor gate_up;         // [2 I, H]: gate rows, then up rows
   at::Tensor down;            // [H, I]
   LayerBlocks blocks{};       // instead of these four, where products are kept in blocks
+};
+
+/// A tensor of LayerWeights and its name, for what treats all of them alike. Matrices have two
+/// dimensions, norms and biases one.
+struct LayerPart {
+  const char* name;
+  at::Tensor LayerWeights::*tensor;
+};
+inline constexpr LayerPart kLayerParts[] = {
+    {"attention_norm", &LayerWeights::attention_norm},
+    {"qkv", &LayerWeights::qkv},
+    {"qkv_bias", &LayerWeights::qkv_bias},
+    {"query_norm", &LayerWeights::query_norm},
+    {"key_norm", &LayerWeights::key_norm},
+    {"output", &LayerWeights::output},
+    {"mlp_norm", &LayerWeights::mlp_norm},
+    {"gate_up", &LayerWeights::gate_up},
+    {"down", &LayerWeights::down},
 };
 
 /// All parameters of a model, on one device. Norms are float32, all else in the requested dtype.

@@ -27,12 +27,9 @@ NamedTensors named_weights(const Weights& weights) {
   NamedTensors out{{"embedding", weights.embedding}};
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const LayerWeights& layer = weights.layers[i];
-    for (const auto& [name, tensor] :
-         {std::pair{"attention_norm", layer.attention_norm}, std::pair{"qkv", layer.qkv},
-          std::pair{"qkv_bias", layer.qkv_bias}, std::pair{"output", layer.output},
-          std::pair{"mlp_norm", layer.mlp_norm}, std::pair{"gate_up", layer.gate_up},
-          std::pair{"down", layer.down}})
-      if (tensor.defined()) out.emplace_back(fmt::format("layers.{}.{}", i, name), tensor);
+    for (const auto& [name, part] : kLayerParts)
+      if ((layer.*part).defined())
+        out.emplace_back(fmt::format("layers.{}.{}", i, name), layer.*part);
   }
   out.emplace_back("final_norm", weights.final_norm);
   out.emplace_back("lm_head", weights.lm_head);

@@ -2,17 +2,33 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
+
 #include "backbone/rms_norm.h"
 #include "base/check.h"
 
 namespace medusa {
 namespace {
 
+/// Causal attention within one text.
+/// @param query, key, value  [1, heads, n, D]
+/// @param window             last tokens that each sees; 0: all.
+at::Tensor mix(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+               int64_t window) {
+  const int64_t n = query.size(2);
+  std::optional<at::Tensor> mask;
+  if (window > 0 && window < n)
+    mask = at::ones({n, n}, query.options().dtype(at::kBool)).tril().triu(1 - window);
+  return at::scaled_dot_product_attention(query, key, value, mask, 0.0,
+                                          /*is_causal=*/!mask.has_value(), std::nullopt,
+                                          /*enable_gqa=*/true);
+}
+
 /// @param x  [n, H] float32, normalised.
 /// @returns  [n, A D] in dtype: every head's mixture of values.
-at::Tensor attend(const ModelConfig& c, const RopeTable& rope, const LayerWeights& layer,
-                  const LayerProduct& product, const PackedTexts& texts, at::ScalarType dtype,
-                  const at::Tensor& x) {
+at::Tensor attend(const ModelConfig& c, int64_t index, const RopeTable& rope,
+                  const LayerWeights& layer, const LayerProduct& product, const PackedTexts& texts,
+                  at::ScalarType dtype, const at::Tensor& x) {
   const int64_t n = x.size(0), query_size = c.num_heads * c.head_size,
                 kv_size = c.num_kv_heads * c.head_size;
   at::Tensor qkv = product(x, LayerMatrix::Qkv);
@@ -21,21 +37,36 @@ at::Tensor attend(const ModelConfig& c, const RopeTable& rope, const LayerWeight
   const auto heads_first = [&](const at::Tensor& rows) {  // [1, heads, n, D]
     return rows.to(dtype).transpose(0, 1).unsqueeze(0);
   };
-  const at::Tensor query =
-      heads_first(apply_rope(parts[0].reshape({n, c.num_heads, -1}), texts.positions, rope));
-  const at::Tensor key =
-      heads_first(apply_rope(parts[1].reshape({n, c.num_kv_heads, -1}), texts.positions, rope));
+  const auto place = [&](const at::Tensor& part, int64_t heads, const at::Tensor& norm) {
+    at::Tensor y = part.reshape({n, heads, -1});
+    if (norm.defined()) y = rms_norm(y, norm, c.norm_epsilon);
+    return heads_first(c.turns(index) ? apply_rope(y, texts.positions, rope) : y);
+  };
+  const at::Tensor query = place(parts[0], c.num_heads, layer.query_norm);
+  const at::Tensor key = place(parts[1], c.num_kv_heads, layer.key_norm);
   const at::Tensor value = heads_first(parts[2].reshape({n, c.num_kv_heads, -1}));
   std::vector<at::Tensor> mixed;
   int64_t begin = 0;
   for (const int64_t length : texts.lengths) {
     const auto part = [&](const at::Tensor& all) { return all.narrow(2, begin, length); };
-    mixed.push_back(at::scaled_dot_product_attention(part(query), part(key), part(value), {}, 0.0,
-                                                     /*is_causal=*/true, std::nullopt,
-                                                     /*enable_gqa=*/true));
+    mixed.push_back(mix(part(query), part(key), part(value), c.window(index)));
     begin += length;
   }
   return at::cat(mixed, 2).squeeze(0).transpose(0, 1).reshape({n, query_size});
+}
+
+at::Tensor LayerWeights::*part_of(LayerMatrix matrix) {
+  switch (matrix) {
+    case LayerMatrix::Qkv:
+      return &LayerWeights::qkv;
+    case LayerMatrix::Output:
+      return &LayerWeights::output;
+    case LayerMatrix::GateUp:
+      return &LayerWeights::gate_up;
+    case LayerMatrix::Down:
+      break;
+  }
+  return &LayerWeights::down;
 }
 
 }  // namespace
@@ -57,24 +88,16 @@ at::Tensor plain_product(const at::Tensor& x, const at::Tensor& matrix, at::Scal
   return at::linear(x.to(dtype), matrix.to(dtype));
 }
 
+at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix) { return layer.*part_of(matrix); }
+
 const at::Tensor& matrix_of(const LayerWeights& layer, LayerMatrix matrix) {
-  switch (matrix) {
-    case LayerMatrix::Qkv:
-      return layer.qkv;
-    case LayerMatrix::Output:
-      return layer.output;
-    case LayerMatrix::GateUp:
-      return layer.gate_up;
-    case LayerMatrix::Down:
-      break;
-  }
-  return layer.down;
+  return layer.*part_of(matrix);
 }
 
-at::Tensor run_layer(const ModelConfig& config, const RopeTable& rope, const LayerWeights& layer,
-                     const LayerProduct& product, const PackedTexts& texts, at::ScalarType dtype,
-                     const at::Tensor& x) {
-  const at::Tensor mixed = attend(config, rope, layer, product, texts, dtype,
+at::Tensor run_layer(const ModelConfig& config, int64_t index, const RopeTable& rope,
+                     const LayerWeights& layer, const LayerProduct& product,
+                     const PackedTexts& texts, at::ScalarType dtype, const at::Tensor& x) {
+  const at::Tensor mixed = attend(config, index, rope, layer, product, texts, dtype,
                                   rms_norm(x, layer.attention_norm, config.norm_epsilon));
   const at::Tensor y = x + product(mixed, LayerMatrix::Output).to(at::kFloat);
   const at::Tensor gate_up =

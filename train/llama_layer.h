@@ -38,13 +38,15 @@ using LayerProduct = std::function<at::Tensor(const at::Tensor& x, LayerMatrix m
 at::Tensor plain_product(const at::Tensor& x, const at::Tensor& matrix, at::ScalarType dtype);
 
 const at::Tensor& matrix_of(const LayerWeights& layer, LayerMatrix matrix);
+at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix);
 
+/// @param index  of the layer in the model that config describes.
 /// @param layer  norms and bias are read from it; the matrices are product's.
 /// @param dtype  of products and attention.
 /// @param x      [n, H] float32, the residual stream.
 /// @returns      [n, H] float32, behind the layer.
-at::Tensor run_layer(const ModelConfig& config, const RopeTable& rope, const LayerWeights& layer,
-                     const LayerProduct& product, const PackedTexts& texts, at::ScalarType dtype,
-                     const at::Tensor& x);
+at::Tensor run_layer(const ModelConfig& config, int64_t index, const RopeTable& rope,
+                     const LayerWeights& layer, const LayerProduct& product,
+                     const PackedTexts& texts, at::ScalarType dtype, const at::Tensor& x);
 
 }  // namespace medusa

@@ -19,23 +19,16 @@ at::Tensor master_of(const at::Tensor& tensor) {
 }
 
 LayerWeights masters_of(const LayerWeights& from) {
-  return {master_of(from.attention_norm),
-          master_of(from.qkv),
-          master_of(from.qkv_bias),
-          master_of(from.output),
-          master_of(from.mlp_norm),
-          master_of(from.gate_up),
-          master_of(from.down)};
+  LayerWeights out;
+  for (const auto& [name, part] : kLayerParts) out.*part = master_of(from.*part);
+  return out;
 }
 
 /// "layers.3.qkv" and so on, of what there is.
 void add_named(const LayerWeights& layer, int64_t index, NamedTensors& out) {
-  for (const auto& [name, tensor] :
-       {std::pair{"attention_norm", layer.attention_norm}, std::pair{"qkv", layer.qkv},
-        std::pair{"qkv_bias", layer.qkv_bias}, std::pair{"output", layer.output},
-        std::pair{"mlp_norm", layer.mlp_norm}, std::pair{"gate_up", layer.gate_up},
-        std::pair{"down", layer.down}})
-    if (tensor.defined()) out.emplace_back(fmt::format("layers.{}.{}", index, name), tensor);
+  for (const auto& [name, part] : kLayerParts)
+    if ((layer.*part).defined())
+      out.emplace_back(fmt::format("layers.{}.{}", index, name), layer.*part);
 }
 
 /// A trained tensor as the model stores it: a copy in the dtype of what it began as.
@@ -89,11 +82,12 @@ at::Tensor TunedLlama::forward_original(const PackedTexts& texts) const {
   const c10::NoGradGuard no_grad;
   const at::ScalarType dtype = model_.lm_head.scalar_type();
   at::Tensor x = embed(texts);  // [n, H]
-  for (const LayerWeights& layer : model_.layers) {
+  for (size_t i = 0; i < model_.layers.size(); ++i) {
+    const LayerWeights& layer = model_.layers[i];
     const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
       return plain_product(rows, matrix_of(layer, matrix), dtype);
     };
-    x = run_layer(model_.config, rope_, layer, product, texts, dtype, x);
+    x = run_layer(model_.config, static_cast<int64_t>(i), rope_, layer, product, texts, dtype, x);
   }
   return normalise(x, model_.final_norm);
 }
@@ -106,7 +100,7 @@ at::Tensor TunedLlama::run_tuned_layer(int64_t layer, const PackedTexts& texts,
     const at::Tensor y = plain_product(rows, matrix_of(weights, matrix), dtype);
     return lora_ ? lora_->add_to(y, rows, layer, matrix, dropout_) : y;
   };
-  return run_layer(model_.config, rope_, weights, product, texts, dtype, x);
+  return run_layer(model_.config, layer, rope_, weights, product, texts, dtype, x);
 }
 
 at::Tensor TunedLlama::forward(const PackedTexts& texts, const std::optional<Random>& dropout) {
@@ -163,19 +157,13 @@ Weights TunedLlama::merged() const {
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LayerWeights &was = model_.layers[i], &now = layers_[i];
-    const auto index = static_cast<int64_t>(i);
-    const auto matrix = [&](LayerMatrix which) {
-      const at::Tensor& trained = matrix_of(now, which);
-      return lora_ ? lora_->merged(trained, index, which)
-                   : as_stored(trained, matrix_of(was, which));
-    };
-    out.layers[i] = {as_stored(now.attention_norm, was.attention_norm),
-                     matrix(LayerMatrix::Qkv),
-                     as_stored(now.qkv_bias, was.qkv_bias),
-                     matrix(LayerMatrix::Output),
-                     as_stored(now.mlp_norm, was.mlp_norm),
-                     matrix(LayerMatrix::GateUp),
-                     matrix(LayerMatrix::Down)};
+    for (const auto& [name, part] : kLayerParts)
+      out.layers[i].*part = as_stored(now.*part, was.*part);
+    if (!lora_) continue;
+    for (const LayerMatrix which :
+         {LayerMatrix::Qkv, LayerMatrix::Output, LayerMatrix::GateUp, LayerMatrix::Down})
+      matrix_of(out.layers[i], which) =
+          lora_->merged(matrix_of(now, which), static_cast<int64_t>(i), which);
   }
   return out;
 }

@@ -40,9 +40,9 @@ class TileAttention {
     const int64_t end = block_end(tile_.max_length);
     const float scale = kLog2E / __builtin_sqrtf(static_cast<float>(d_));
     for (int64_t query = 0; query < tile_.num_queries; ++query)
-      inverse_[query] =
-          soften<Engine>(row_of(query), scale, end, scratch_.scores + query * scratch_.stride,
-                         weights_ + query * scratch_.stride);
+      inverse_[query] = soften<Engine>(row_of(query), scale, layer_.window, end,
+                                       scratch_.scores + query * scratch_.stride,
+                                       weights_ + query * scratch_.stride);
     // Blocks before the first row of the pass lie alike for all rows of the tile, and so does
     // everything if all paths are straight.
     const int64_t shared = tile_.straight ? end : row_of(0).start / kBlock * kBlock;

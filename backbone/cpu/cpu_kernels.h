@@ -60,6 +60,11 @@ struct CpuKernels {
   void (*product_qkv)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                       const AttentionLayer& layer);
 
+  /// The same for heads that are normalised before they turn, which needs the whole product first.
+  /// @param qkv    [num_rows][(A + 2G) D] from product(), with the weight packed in qkv_order.
+  /// @param heads  of all A + 2G; another thread may place others at the same time.
+  void (*place_heads)(const AttentionLayer& layer, const float* qkv, int64_t num_rows, Range heads);
+
   /// Attention of one tile of queries: its part of layer.mixed.
   void (*attend)(const AttentionLayer& layer, const AttentionTile& tile,
                  const AttentionScratch& scratch);

@@ -21,6 +21,9 @@ void RowBuffers::grow(const ModelConfig& config, int64_t num_rows, int64_t numbe
   const auto bf16_bytes = static_cast<int64_t>(sizeof(uint16_t));
   residual.reserve(max_rows * config.hidden_size * float_bytes);
   normalised.reserve(tiled_rows_size(max_rows, config.hidden_size) * number_bytes);
+  if (config.qk_norm)
+    heads.reserve(max_rows * (query_size + 2 * config.num_kv_heads * config.head_size) *
+                  float_bytes);
   query.reserve(config.num_kv_heads * query_rows(config) * config.head_size * number_bytes);
   fresh_values.reserve(config.num_kv_heads * max_rows * config.head_size * bf16_bytes);
   mixed.reserve(tiled_rows_size(max_rows, query_size) * number_bytes);

@@ -30,6 +30,7 @@ struct RowBuffers {
   int64_t max_rows = 0;
   GrowingBuffer residual;      // [N, H] float32
   GrowingBuffer normalised;    // tiled [N, H] Numbers
+  GrowingBuffer heads;         // [N, (A + 2G) · D] float32, where heads are normalised
   GrowingBuffer query;         // [G, query_rows, D] Numbers
   GrowingBuffer fresh_values;  // [G, N, D] bfloat16
   GrowingBuffer mixed;         // tiled [N, A · D] Numbers

@@ -25,6 +25,7 @@ float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.da
 struct PackedLayer {
   at::Tensor attention_norm, mlp_norm;  // [H] float32
   at::Tensor qkv_bias;                  // in the order of qkv's outputs, or undefined
+  at::Tensor query_norm, key_norm;      // [D] in the order of a head's outputs, or undefined
   TileWeight qkv, output, gate_up, down;
 };
 
@@ -41,9 +42,10 @@ const CpuKernels* kernels_for(const Weights& weights) {
   return weights.kind == BlockKind::None ? best_cpu_kernels() : vnni_kernels();
 }
 
-at::Tensor in_order(const at::Tensor& bias, const std::vector<int64_t>& order) {
-  if (!bias.defined()) return {};
-  return bias.index_select(0, at::tensor(order, at::kLong)).contiguous();
+at::Tensor in_order(const at::Tensor& numbers, std::span<const int64_t> order) {
+  if (!numbers.defined()) return {};
+  const at::Tensor index = at::tensor(at::ArrayRef<int64_t>(order.data(), order.size()), at::kLong);
+  return numbers.index_select(0, index).contiguous();
 }
 
 }  // namespace
@@ -63,6 +65,8 @@ class FusedLlama::Impl {
   void run_layer(size_t layer, int thread);
   void embed(const RowPlan& plan, Range rows);
   void normalise(const at::Tensor& norm, Range rows);
+  AttentionLayer attention_of(size_t layer) const;
+  void project(const PackedLayer& weights, const AttentionLayer& attention, int thread);
   void attend(const AttentionLayer& layer, int thread);
   const void* normalised_rows() const;
   const void* product_rows(const GrowingBuffer& rows, int64_t k, int thread);
@@ -102,12 +106,16 @@ FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
                                                : TileWeight(weights.lm_head_blocks)) {
   const auto order_qkv =
       qkv_order(config_.num_heads + config_.num_kv_heads, config_.num_kv_heads, config_.head_size);
+  const auto order_head = std::span(order_qkv).first(static_cast<size_t>(config_.head_size));
   const auto order_mlp = gate_up_order(config_.mlp_size);
   for (const LayerWeights& layer : weights.layers) {
     PackedLayer packed;
     packed.attention_norm = layer.attention_norm.contiguous();
     packed.mlp_norm = layer.mlp_norm.contiguous();
     packed.qkv_bias = in_order(layer.qkv_bias, order_qkv);
+    packed.query_norm = in_order(layer.query_norm, order_head);
+    packed.key_norm = in_order(layer.key_norm, order_head);
+    MEDUSA_ASSERT(!packed.query_norm.defined() || !packed.qkv_bias.defined());  // place_heads
     if (weights.kind == BlockKind::None)
       pack(layer, order_qkv, order_mlp, packed);
     else
@@ -128,6 +136,7 @@ void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
                 .num_kv_heads = config_.num_kv_heads,
                 .head_size = config_.head_size,
                 .rows = plan_.rows.data(),
+                .norm_epsilon = epsilon(),
                 .cos = floats(rope_.cos),
                 .sin = floats(rope_.sin),
                 .query = buffers_.query.data(),
@@ -169,17 +178,13 @@ void FusedLlama::Impl::run_layer(size_t layer, int thread) {
   const auto pairs = [&](const TileWeight& weight) {
     return share(weight.view().num_pairs(), thread);
   };
-  AttentionLayer attention = attention_;
-  attention.keys += static_cast<int64_t>(layer) * layer_stride_;
-  attention.values += static_cast<int64_t>(layer) * layer_stride_;
-  if (weights.qkv_bias.defined()) attention.qkv_bias = floats(weights.qkv_bias);
+  const AttentionLayer attention = attention_of(layer);
   float* residual = buffers_.residual.data<float>();
   const Range rows = share(num_rows_, thread);
 
   normalise(weights.attention_norm, rows);
   team_->barrier();
-  kernels_.product_qkv(weights.qkv.view(), normalised_rows(), num_rows_, pairs(weights.qkv),
-                       attention);
+  project(weights, attention, thread);
   team_->barrier();
   attend(attention, thread);
   team_->barrier();
@@ -197,6 +202,38 @@ void FusedLlama::Impl::run_layer(size_t layer, int thread) {
   kernels_.product_add(weights.down.view(), activated, num_rows_, pairs(weights.down), residual,
                        config_.hidden_size);
   team_->barrier();
+}
+
+AttentionLayer FusedLlama::Impl::attention_of(size_t layer) const {
+  const PackedLayer& weights = layers_[layer];
+  const auto index = static_cast<int64_t>(layer);
+  AttentionLayer attention = attention_;
+  attention.keys += index * layer_stride_;
+  attention.values += index * layer_stride_;
+  attention.window = config_.window(index);
+  if (!config_.turns(index)) attention.cos = attention.sin = nullptr;
+  if (weights.qkv_bias.defined()) attention.qkv_bias = floats(weights.qkv_bias);
+  if (weights.query_norm.defined()) {
+    attention.query_norm = floats(weights.query_norm);
+    attention.key_norm = floats(weights.key_norm);
+  }
+  return attention;
+}
+
+/// Queries, keys and values of normalised rows.
+void FusedLlama::Impl::project(const PackedLayer& weights, const AttentionLayer& attention,
+                               int thread) {
+  const TileWeightView qkv = weights.qkv.view();
+  const Range pairs = share(qkv.num_pairs(), thread);
+  if (attention.query_norm == nullptr) {
+    kernels_.product_qkv(qkv, normalised_rows(), num_rows_, pairs, attention);
+    return;
+  }
+  float* heads = buffers_.heads.data<float>();
+  kernels_.product(qkv, normalised_rows(), num_rows_, pairs, heads, qkv.n);
+  team_->barrier();
+  kernels_.place_heads(attention, heads, num_rows_,
+                       share(config_.num_heads + 2 * config_.num_kv_heads, thread));
 }
 
 void FusedLlama::Impl::embed(const RowPlan& plan, Range rows) {

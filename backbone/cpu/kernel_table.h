@@ -26,6 +26,7 @@ constexpr CpuKernels kKernelTable = {
     .product_add = product_add<Engine>,
     .product_swiglu = product_swiglu<Engine>,
     .product_qkv = product_qkv<Engine>,
+    .place_heads = place_heads<Engine>,
     .attend = attend<Engine>,
 };
 

@@ -17,15 +17,18 @@ constexpr float kUnseen = -1e30F;       // 2 to the power of it is 0
 inline int64_t block_end(int64_t rows) { return ceil_div(rows, kBlock) * kBlock; }
 
 /// Weights 2^(scale · (score - largest)) of the rows seen, in path order, 0 from there to `end`.
+/// @param window  last rows that are seen; 0: all.
 /// @param end     multiple of 32, at least row.length.
 /// @param scores  by cache row; changed.
 /// @returns       one over the sum of the weights.
 template <typename Engine>
-float soften(const AttentionRow& row, float scale, int64_t end, float* scores,
+float soften(const AttentionRow& row, float scale, int64_t window, int64_t end, float* scores,
              typename Engine::Number* weights) {
   if (!row.straight)
     for (int64_t i = 0; i < row.length - row.start; ++i)  // path[i] >= start + i: read in time
       scores[row.start + i] = scores[row.path[i]];
+  if (window > 0)
+    for (int64_t i = 0; i < row.length - window; ++i) scores[i] = kUnseen;
   for (int64_t i = row.length; i < end; ++i) scores[i] = kUnseen;
 
   __m512 top = _mm512_set1_ps(kUnseen);

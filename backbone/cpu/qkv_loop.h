@@ -9,6 +9,7 @@
 #include "backbone/cpu/attention_types.h"
 #include "backbone/cpu/kv_tiles.h"
 #include "backbone/cpu/product_loop.h"
+#include "backbone/cpu/row_loop.h"
 
 namespace medusa {
 namespace {
@@ -22,6 +23,7 @@ struct HeadPart {
 /// Lane i of low and high are dimensions that turn together.
 inline void rotate(const AttentionLayer& layer, const AttentionRow& row, int64_t block, __m512& low,
                    __m512& high) {
+  if (layer.cos == nullptr) return;
   const int64_t at = row.position() * (layer.head_size / 2) + block * kTileRows;
   const __m512 cos = _mm512_loadu_ps(layer.cos + at), sin = _mm512_loadu_ps(layer.sin + at);
   const __m512 turned = _mm512_fmsub_ps(low, cos, _mm512_mul_ps(high, sin));
@@ -72,11 +74,27 @@ inline void write_value(const AttentionLayer& layer, const AttentionRow& row, in
   }
 }
 
+/// Turns a pair's numbers of row n and writes them where they belong.
+template <typename Engine>
+void place_pair(const AttentionLayer& layer, int64_t pair, int64_t n, __m512 low, __m512 high) {
+  const int64_t per_head = layer.head_size / kPairOutputs;
+  const int64_t first_key = layer.num_heads, first_value = first_key + layer.num_kv_heads;
+  const AttentionRow& row = layer.rows[n];
+  const int64_t head = pair / per_head, block = pair % per_head;
+  if (head >= first_value) {
+    write_value(layer, row, n, {head - first_value, block}, low, high);
+    return;
+  }
+  rotate(layer, row, block, low, high);
+  if (head >= first_key)
+    write_key(layer, row, {head - first_key, block}, low, high);
+  else
+    write_query<Engine>(layer, n, {head, block}, low, high);
+}
+
 template <typename Engine>
 void product_qkv(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                  const AttentionLayer& layer) {
-  const int64_t per_head = layer.head_size / kPairOutputs;
-  const int64_t first_key = layer.num_heads, first_value = first_key + layer.num_kv_heads;
   for_each_pair<Engine>(weight, rows, num_rows, pairs,
                         [&](int64_t pair, int64_t n, __m512 low, __m512 high) {
                           if (layer.qkv_bias != nullptr) {
@@ -84,18 +102,32 @@ void product_qkv(const TileWeightView& weight, const void* rows, int64_t num_row
                             low = _mm512_add_ps(low, _mm512_loadu_ps(bias));
                             high = _mm512_add_ps(high, _mm512_loadu_ps(bias + kLanes));
                           }
-                          const AttentionRow& row = layer.rows[n];
-                          const int64_t head = pair / per_head, block = pair % per_head;
-                          if (head >= first_value) {
-                            write_value(layer, row, n, {head - first_value, block}, low, high);
-                            return;
-                          }
-                          rotate(layer, row, block, low, high);
-                          if (head >= first_key)
-                            write_key(layer, row, {head - first_key, block}, low, high);
-                          else
-                            write_query<Engine>(layer, n, {head, block}, low, high);
+                          place_pair<Engine>(layer, pair, n, low, high);
                         });
+}
+
+/// A head whose norm needs all of it, and so the whole product.
+template <typename Engine>
+void place_heads(const AttentionLayer& layer, const float* qkv, int64_t num_rows, Range heads) {
+  const int64_t size = layer.head_size, first_value = layer.num_heads + layer.num_kv_heads;
+  const int64_t stride = (first_value + layer.num_kv_heads) * size;
+  for (int64_t head = heads.begin; head < heads.end; ++head) {
+    const float* norm = head < layer.num_heads ? layer.query_norm : layer.key_norm;
+    for (int64_t n = 0; n < num_rows; ++n) {
+      const float* from = qkv + n * stride + head * size;
+      alignas(64) float pair[kPairOutputs];
+      const auto place = [&](int64_t column, __m512 y) {  // called with ascending columns
+        _mm512_store_ps(pair + column % kPairOutputs, y);
+        if (column % kPairOutputs != 0)
+          place_pair<Engine>(layer, (head * size + column) / kPairOutputs, n, _mm512_load_ps(pair),
+                             y);
+      };
+      if (head < first_value)
+        normalise_with(from, norm, layer.norm_epsilon, size, place);
+      else
+        for (int64_t i = 0; i < size; i += kLanes) place(i, _mm512_loadu_ps(from + i));
+    }
+  }
 }
 
 }  // namespace

@@ -85,8 +85,35 @@ at::Tensor turn_neighbours(const at::Tensor& rows, int64_t head_size) {
   return rows.view({-1, 2, head_size / 2, rows.size(1)}).transpose(1, 2).reshape(rows.sizes());
 }
 
-/// The same model as a GGUF file; what is stretched is written as llama.cpp's converter does.
-fs::path write_gguf(const fs::path& path, const ModelConfig& config) {
+/// What stretches the rotary embedding, as llama.cpp's converter writes it.
+void add_rope(fixtures::GgufBuilder& builder, const ModelConfig& config, const json& settings) {
+  const json rope = settings.value("rope_scaling", json::object());
+  const std::string prefix = config.architecture + ".rope.scaling.";
+  const auto factors = [&](const char* name, const std::vector<double>& values) {
+    const at::Tensor tensor = at::tensor(values, at::kFloat);
+    builder.tensor(name, {tensor.numel()}, GgmlType::F32, bytes_of(tensor));
+  };
+  const auto set_original = [&](const json& where) {
+    builder.set(prefix + "original_context_length",
+                where.at("original_max_position_embeddings").get<uint32_t>());
+  };
+  if (rope.value("rope_type", "") == "yarn") {
+    builder.set(prefix + "type", "yarn");
+    builder.set(prefix + "factor", rope.at("factor").get<float>());
+    set_original(rope);
+  } else if (rope.contains("short_factor")) {
+    factors(kGgufShortFactors, rope.at("short_factor").get<std::vector<double>>());
+    factors(kGgufLongFactors, rope.at("long_factor").get<std::vector<double>>());
+    set_original(settings);
+    builder.set(prefix + "attn_factor", static_cast<float>(config.rope_attention));
+  } else if (!config.rope_factors.empty()) {
+    factors(kGgufRopeFactors, config.rope_factors);
+  }
+}
+
+/// The same model as a GGUF file.
+/// @param settings  of its config.json.
+fs::path write_gguf(const fs::path& path, const ModelConfig& config, const json& settings) {
   const Architecture& architecture = *find_architecture(config.architecture);
   const std::string prefix = config.architecture + ".";
   fixtures::GgufBuilder builder;
@@ -101,7 +128,9 @@ fs::path write_gguf(const fs::path& path, const ModelConfig& config) {
   set("attention.key_length", config.head_size);
   set("attention.value_length", config.head_size);
   set("feed_forward_length", config.mlp_size);
-  set("context_length", config.context);
+  set("context_length", settings.at("max_position_embeddings"));
+  if (config.architecture == "phi3")
+    set("attention.sliding_window", config.windows.empty() ? 0 : config.window(0));
   builder.set(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(config.norm_epsilon));
   builder.set(prefix + "rope.freq_base", static_cast<float>(config.rope_base));
   builder.set("tokenizer.ggml.eos_token_id", 1u);
@@ -110,11 +139,15 @@ fs::path write_gguf(const fs::path& path, const ModelConfig& config) {
                                                        {"lm_head", "output"},
                                                        {"model.layers.", "blk."},
                                                        {"input_layernorm", "attn_norm"},
+                                                       {"self_attn.qkv_proj", "attn_qkv"},
+                                                       {"self_attn.q_norm", "attn_q_norm"},
+                                                       {"self_attn.k_norm", "attn_k_norm"},
                                                        {"self_attn.q_proj", "attn_q"},
                                                        {"self_attn.k_proj", "attn_k"},
                                                        {"self_attn.v_proj", "attn_v"},
                                                        {"self_attn.o_proj", "attn_output"},
                                                        {"post_attention_layernorm", "ffn_norm"},
+                                                       {"mlp.gate_up_proj", "ffn_up"},
                                                        {"mlp.gate_proj", "ffn_gate"},
                                                        {"mlp.up_proj", "ffn_up"},
                                                        {"mlp.down_proj", "ffn_down"}};
@@ -130,10 +163,7 @@ fs::path write_gguf(const fs::path& path, const ModelConfig& config) {
     builder.tensor(name, {tensor.sizes().rbegin(), tensor.sizes().rend()}, GgmlType::F32,
                    bytes_of(tensor));
   }
-  if (!config.rope_factors.empty()) {
-    const at::Tensor factors = at::tensor(config.rope_factors, at::kFloat);
-    builder.tensor(kGgufRopeFactors, {factors.numel()}, GgmlType::F32, bytes_of(factors));
-  }
+  add_rope(builder, config, settings);
   builder.write(path);
   return path;
 }
@@ -143,16 +173,34 @@ TEST(Architecture, GgufFilesGiveTheSameLogits) {
   const json golden = read_golden();
   const auto tokens = golden.at("tokens").get<std::vector<TokenId>>();
   for (const auto& [name, entry] : golden.items()) {
-    if (!is_model(entry)) continue;
+    if (!is_model(entry) || !entry.at("in_gguf").get<bool>()) continue;
     SCOPED_TRACE(name);
     const fs::path model = write_folder(folder.path() / name, entry.at("config"));
     const ModelConfig config = read_hf_config(model);
     if (!find_architecture(config.architecture)->in_gguf) continue;
-    const fs::path gguf = write_gguf(folder.path() / "a.gguf", config);
+    const fs::path gguf = write_gguf(folder.path() / "a.gguf", config, entry.at("config"));
     const Weights weights = load_weights(gguf, at::kFloat, at::kCPU);
     EXPECT_EQ(weights.config.qkv_bias, config.qkv_bias);
     EXPECT_EQ(weights.config.rope_factors.size(), config.rope_factors.size());
+    EXPECT_EQ(weights.config.context, config.context);
+    EXPECT_EQ(weights.config.no_rope, config.no_rope);
+    EXPECT_EQ(weights.config.windows, config.windows);
     expect_golden(entry, logits_of(weights, tokens));
+  }
+}
+
+TEST(Architecture, BlocksOfEightBitsAgreeWithinTheirRounding) {
+  const fixtures::TempFolder folder;
+  const json golden = read_golden();
+  const auto tokens = golden.at("tokens").get<std::vector<TokenId>>();
+  for (const auto& [name, entry] : golden.items()) {
+    if (!is_model(entry)) continue;
+    SCOPED_TRACE(name);
+    const fs::path model = write_folder(folder.path() / name, entry.at("config"));
+    const at::Tensor exact = logits_of(load_weights(model, at::kFloat, at::kCPU), tokens);
+    const at::Tensor rounded =
+        logits_of(load_weights(model, at::kFloat, at::kCPU, BlockKind::Int8), tokens);
+    EXPECT_LT((rounded - exact).norm().item<double>(), 0.05 * exact.norm().item<double>());
   }
 }
 

@@ -56,6 +56,20 @@ TEST_P(AttentionTypes, BothWaysAgreeWithLoops) {
   }
 }
 
+TEST_P(AttentionTypes, AWindowHidesAllButTheLastTokensOfEachPath) {
+  const Scene scene(GetParam());
+  const at::Tensor all = path_attention(scene.plan, 0, scene.query, scene.cache);
+  for (const int64_t window : {1, 2, 3, 6, 20, 100}) {
+    const at::Tensor expected =
+        reference::attention(scene.plan, 0, scene.query, scene.cache, window);
+    const at::Tensor path = path_attention(scene.plan, 0, scene.query, scene.cache, window);
+    const at::Tensor masked = masked_attention(scene.plan, 0, scene.query, scene.cache, window);
+    EXPECT_TRUE(at::allclose(path, expected, 1e-5, 1e-5)) << window;
+    EXPECT_TRUE(at::allclose(masked, expected, 1e-5, 1e-5)) << window;
+    EXPECT_EQ(at::allclose(path, all, 1e-3, 1e-3), window == 100) << window;
+  }
+}
+
 TEST_P(AttentionTypes, WriteCachePutsRowsAtTheirPlacesOnly) {
   Scene scene(GetParam());
   const at::Tensor keys_before = scene.cache.keys().clone();

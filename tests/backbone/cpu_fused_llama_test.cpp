@@ -31,6 +31,10 @@ ModelConfig biased_config() {
   return config;
 }
 
+std::vector<ModelConfig> every_config() {
+  return {tiny_config(), straddling_config(), biased_config(), uneven_config(straddling_config())};
+}
+
 struct Tree {
   std::vector<TokenId> tokens;
   std::vector<int32_t> parents;
@@ -135,7 +139,7 @@ Weights weights_for(const CpuKernels& kernels, uint64_t seed, const ModelConfig&
 using FusedLlamaTest = CpuEngines;
 
 TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
-  for (const ModelConfig& config : {tiny_config(), straddling_config(), biased_config()})
+  for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       const Weights weights = weights_for(*kernels, 1, config);
       Llama plain(weights, Kernels::Plain);
@@ -152,21 +156,24 @@ TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
       EXPECT_EQ(output.hidden.scalar_type(), at::kBFloat16);
       // bfloat16 keeps 8 bits: a rounding step is 0.8 % of numbers near 1. Where rows are rounded
       // to levels too, some fall to the other side.
+      const auto layers = static_cast<float>(config.num_layers);
       EXPECT_LT((output.hidden.to(at::kFloat) - hidden.to(at::kFloat)).abs().mean().item<float>(),
-                kernels->quantise != nullptr ? 0.02F : 0.01F)
+                layers * (kernels->quantise != nullptr ? 0.01F : 0.005F))
           << kernels->name;
-      EXPECT_LT((output.logits - logits).abs().max().item<float>(), 0.08F) << kernels->name;
+      EXPECT_LT((output.logits - logits).abs().max().item<float>(), layers * 0.04F)
+          << kernels->name;
     }
 }
 
 TEST_F(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
-  for (const ModelConfig& config : {tiny_config(), straddling_config(), biased_config()})
+  for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       Runner runner(weights_for(*kernels, 2, config), *kernels);
       for (const int64_t start : {0, 5, 31, 32, 300}) {
         runner.cache().rewind(0, 0);
         runner.fill(0, start, 7);
         for (const int32_t size : {1, 2, 7, 16, 33, 64}) {
+          if (config.qk_norm && size != 7 && size != 33) continue;  // it has twice the layers
           const Tree tree = random_tree(size, 8 + static_cast<uint32_t>(size));
           const Output together = runner.run(tree.segment(0));
           for (int32_t node = 0; node < size; ++node) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backbone/architecture.h"
 #include "base/file.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
@@ -19,37 +20,69 @@ void expect_same(const Weights& a, const Weights& b) {
   EXPECT_TRUE(at::equal(a.final_norm, b.final_norm));
   ASSERT_EQ(a.layers.size(), b.layers.size());
   for (size_t i = 0; i < a.layers.size(); ++i) {
-    const LayerWeights &x = a.layers[i], &y = b.layers[i];
-    EXPECT_TRUE(at::equal(x.attention_norm, y.attention_norm));
-    EXPECT_TRUE(at::equal(x.qkv, y.qkv));
-    EXPECT_EQ(x.qkv_bias.defined(), y.qkv_bias.defined());
-    if (x.qkv_bias.defined()) {
-      EXPECT_TRUE(at::equal(x.qkv_bias, y.qkv_bias));
+    for (const auto& [name, part] : kLayerParts) {
+      const at::Tensor &x = a.layers[i].*part, &y = b.layers[i].*part;
+      ASSERT_EQ(x.defined(), y.defined()) << name;
+      if (x.defined()) {
+        EXPECT_TRUE(at::equal(x, y)) << name;
+      }
     }
-    EXPECT_TRUE(at::equal(x.output, y.output));
-    EXPECT_TRUE(at::equal(x.mlp_norm, y.mlp_norm));
-    EXPECT_TRUE(at::equal(x.gate_up, y.gate_up));
-    EXPECT_TRUE(at::equal(x.down, y.down));
   }
+}
+
+/// With what sets the architecture apart.
+ModelConfig config_of(const Architecture& architecture) {
+  ModelConfig config = tiny_config();
+  config.architecture = architecture.name;
+  config.qkv_bias = architecture.qkv_bias;
+  config.qk_norm = architecture.qk_norm;
+  if (architecture.no_rope_interval > 0) config.no_rope = {true, false};
+  if (architecture.windows == WindowRule::Always) config.windows = {100, 100};
+  if (architecture.windows == WindowRule::Switched) config.windows = {0, 100};
+  config.rope_factors.assign(16, 2.5);
+  return config;
 }
 
 TEST(HfExport, WhatIsWrittenIsReadBackTheSame) {
   for (const bool tied : {true, false})
-    for (const char* architecture : {"llama", "qwen2"}) {
-      const fixtures::TempFolder folder;
-      ModelConfig config = tiny_config();
-      config.architecture = architecture;
-      config.qkv_bias = std::string(architecture) == "qwen2";
+    for (const Architecture& architecture : architectures()) {
+      SCOPED_TRACE(architecture.name);
+      const fixtures::TempFolder folder, again;
+      ModelConfig config = config_of(architecture);
       config.tied_output = tied;
-      config.rope_factors.assign(16, 2.5);
       const Weights weights = tiny_weights(4, config);
       write_hf_model(folder.path(), weights, "some.gguf");
-      const Weights back = load_weights(folder.path(), at::kFloat, at::kCPU);
-      expect_same(back, weights);
-      EXPECT_EQ(back.config.rope_factors, config.rope_factors);
-      EXPECT_EQ(back.config.eos, config.eos);
-      EXPECT_EQ(back.config.tied_output, tied);
+      write_hf_model(again.path(), weights, folder.path());
+      for (const auto& path : {folder.path(), again.path()}) {
+        const Weights back = load_weights(path, at::kFloat, at::kCPU);
+        expect_same(back, weights);
+        EXPECT_EQ(back.config.architecture, config.architecture);
+        EXPECT_EQ(back.config.rope_factors, config.rope_factors);
+        EXPECT_EQ(back.config.no_rope, config.no_rope);
+        EXPECT_EQ(back.config.windows, config.windows);
+        EXPECT_EQ(back.config.eos, config.eos);
+        EXPECT_EQ(back.config.tied_output, tied);
+      }
     }
+}
+
+TEST(HfExport, ACutModelKeepsWhatIsSaidOfItsLayers) {
+  const fixtures::TempFolder folder, cut;
+  ModelConfig config = config_of(*find_architecture("smollm3"));
+  config.num_layers = 4;
+  config.no_rope = {false, true, false, true};
+  config.windows = {0, 100, 0, 0};
+  const Weights weights = tiny_weights(4, config);
+  write_hf_model(folder.path(), weights, "some.gguf");
+  const std::vector<int64_t> kept{0, 1, 3};
+  Weights some = weights;
+  some.config = with_layers(config, kept);
+  some.layers = {weights.layers[0], weights.layers[1], weights.layers[3]};
+  write_hf_model(cut.path(), some, folder.path());
+  const ModelConfig back = read_hf_config(cut.path());
+  EXPECT_EQ(back.num_layers, 3);
+  EXPECT_EQ(back.no_rope, (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(back.windows, (std::vector<int64_t>{0, 100, 0}));
 }
 
 TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
@@ -103,7 +136,7 @@ TEST(HfExport, FactorsThatConfigJsonHasNoWordsForAreTheUsersError) {
   EXPECT_EQ(
       fixtures::error_text(
           [&] { write_hf_model(folder.path(), tiny_weights(4, config), "some.gguf"); }),
-      "some.gguf: its rotary embedding is stretched by a tensor of factors, expected one that "
+      "some.gguf: its rotary embedding is stretched by factors without a rule, expected one that "
       "config.json can describe; use the Hugging Face folder of this model");
 }
 

@@ -107,6 +107,30 @@ TEST_F(LoadWeightsTest, GgufAndHuggingFaceFolderGiveTheSameBits) {
   }
 }
 
+TEST_F(LoadWeightsTest, ASplitGgufGivesTheSameBits) {
+  fixtures::GgufBuilder parts[2] = {fixtures::GgufBuilder(GgufFile(kGguf)),
+                                    fixtures::GgufBuilder()};
+  const GgufFile whole(kGguf);
+  for (size_t i = 0; i < whole.tensors().size(); i += 2) {  // every second one goes to the other
+    const GgufTensor& tensor = whole.tensors()[i];
+    const auto data = whole.data(tensor);
+    parts[0].drop(tensor.name);
+    parts[1].tensor(tensor.name, tensor.dims, tensor.type,
+                    {reinterpret_cast<const char*>(data.data()), data.size()});
+  }
+  for (uint32_t i = 0; i < 2; ++i) {
+    parts[i].set("split.no", i).set("split.count", 2U);
+    parts[i].write(folder_ / (i == 0 ? "a-00001-of-00002.gguf" : "a-00002-of-00002.gguf"));
+  }
+  const Weights split = load(folder_ / "a-00001-of-00002.gguf"), expected = load(kGguf);
+  expect_same_bits(split, expected);
+  EXPECT_EQ(split.config.tied_output, expected.config.tied_output);
+  EXPECT_EQ(split.config.vocab_size, expected.config.vocab_size);
+  // It is said to be another one when any part is.
+  parts[1].set("split.note", "x").write(folder_ / "a-00002-of-00002.gguf");
+  EXPECT_NE(load(folder_ / "a-00001-of-00002.gguf").fingerprint, split.fingerprint);
+}
+
 TEST_F(LoadWeightsTest, FusesTheRowsInTheDocumentedOrder) {
   const Weights weights = load(kFolder);
   const SafetensorsFile file(kFolder / "model.safetensors");
@@ -267,7 +291,8 @@ TEST_F(LoadWeightsTest, RejectsNumbersItCannotRead) {
             "Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to Q6_K, IQ4_NL or IQ4_XS; use a file with one of these "
             "quantisations");
   EXPECT_EQ(error(changed_folder([](Entries& e, json&) { e["model.norm.weight"].dtype = "I32"; })),
-            "<>/model.safetensors: tensor 'model.norm.weight' is I32, expected F32, F16 or BF16; "
+            "<>/model.safetensors: tensor 'model.norm.weight' is I32, expected F32, F16, BF16 or "
+            "F8_E4M3; "
             "use a model saved in one of these types");
 }
 

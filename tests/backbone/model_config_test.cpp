@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "backbone/rope_scaling.h"
 #include "base/file.h"
 #include "base/gguf_file.h"
 #include "tests/base/error_text.h"
@@ -128,7 +130,7 @@ TEST_F(ModelConfigTest, RejectsMissingMistypedAndImpossibleValues) {
   expect("tie_word_embeddings", 1, "'tie_word_embeddings' is 1, expected true or false");
   expect("eos_token_id", {2, "x"},
          "'eos_token_id' is [2,\"x\"], expected a token id or a list of token ids");
-  expect("num_hidden_layers", 0, "the number of layers is 0, expected 1 to 2147483647");
+  expect("num_hidden_layers", 0, "the number of layers is 0, expected 1 to 65536");
   expect("num_attention_heads", 0, "the number of attention heads is 0, expected 1 to 2147483647");
   expect("num_key_value_heads", 4,
          "6 attention heads do not share 4 key/value heads evenly, expected a multiple");
@@ -147,7 +149,8 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
   const auto expect = [&](const char* key, const json& value, const std::string& message) {
     EXPECT_EQ(error_with(key, value), "<>/config.json: " + message + kHfRemedy);
   };
-  expect("model_type", "gpt2", "'model_type' is 'gpt2', expected llama, mistral or qwen2");
+  expect("model_type", "gpt2",
+         "'model_type' is 'gpt2', expected llama, mistral, phi3, qwen2, qwen3 or smollm3");
   expect(
       "architectures", {"LlamaForSequenceClassification"},
       "'architectures' is [\"LlamaForSequenceClassification\"], expected [\"LlamaForCausalLM\"]");
@@ -157,9 +160,21 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
          "the rotary embedding's 'factor' is \"2\", expected a number");
   expect("rope_scaling", {{"type", "linear"}, {"factor", -2.0}},
          "a factor of the rotary embedding is -2, expected a positive number");
-  expect("rope_parameters", {{"rope_type", "yarn"}},
-         "'rope_parameters' asks for 'yarn', a stretched rotary embedding that medusa does not "
-         "run, expected llama3, linear or none");
+  expect("rope_parameters", {{"rope_type", "proportional"}},
+         "'rope_parameters' asks for 'proportional', a stretched rotary embedding that medusa does "
+         "not run, expected llama3, linear, dynamic, yarn, longrope or none");
+  expect("rope_scaling", {{"rope_type", "yarn"}, {"truncate", 1}},
+         "the rotary embedding's 'truncate' is 1, expected true or false");
+  expect("rope_scaling", {{"type", "yarn"}, {"original_max_position_embeddings", 0}},
+         "'original_max_position_embeddings' is 0, expected 2 to 2147483647");
+  expect("rope_scaling", {{"type", "yarn"}, {"factor", 2.0}, {"attention_factor", -1}},
+         "the rotary embedding's attention factor is -1, expected a positive number");
+  expect("rope_scaling", {{"type", "dynamic"}},
+         "the rotary embedding's 'factor' is missing, expected a number");
+  expect("rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 2, 3}}},
+         "the rotary embedding's 'short_factor' is [1,2,3], expected a list of 4 numbers");
+  expect("partial_rotary_factor", 0.75,
+         "'partial_rotary_factor' is 0.75, expected 1: medusa turns whole heads");
   expect("attention_bias", true,
          "'attention_bias' is true, expected false: medusa runs such layers without bias");
   expect("mlp_bias", true,
@@ -167,29 +182,99 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
   expect("hidden_act", "gelu", "'hidden_act' is 'gelu', expected silu");
 }
 
-TEST_F(ModelConfigTest, RefusesASlidingWindowThatWouldSlide) {
-  json mistral = kConfig;
-  mistral["model_type"] = "mistral";
-  mistral["architectures"] = {"MistralForCausalLM"};
-  mistral["sliding_window"] = 128;  // of 256 tokens
-  const std::string refusal =
-      std::string(
-          "<>/config.json: 'sliding_window' is 128, expected none: medusa attends to all "
-          "tokens") +
-      kHfRemedy;
-  EXPECT_EQ(fixtures::error_text(folder_, [&] { read(mistral); }), refusal);
-  mistral["sliding_window"] = 256;
-  EXPECT_EQ(read(mistral).architecture, "mistral");
-  mistral["sliding_window"] = nullptr;
-  EXPECT_EQ(read(mistral).architecture, "mistral");
+/// The same settings of another architecture.
+json config_as(const char* type, const char* class_name) {
+  json config = kConfig;
+  config["model_type"] = type;
+  config["architectures"] = {class_name};
+  return config;
+}
 
-  json qwen = kConfig;
-  qwen["model_type"] = "qwen2";
-  qwen["architectures"] = {"Qwen2ForCausalLM"};
+TEST_F(ModelConfigTest, ReadsWhichLayersSeeTheLastTokensOnly) {
+  using Windows = std::vector<int64_t>;
+  json mistral = config_as("mistral", "MistralForCausalLM");
+  EXPECT_EQ(read(mistral).windows, Windows{});
+  mistral["sliding_window"] = 256;  // of 256 tokens
+  EXPECT_EQ(read(mistral).windows, Windows{});
+  mistral["sliding_window"] = 128;
+  EXPECT_EQ(read(mistral).windows, (Windows{128, 128}));
+  mistral["sliding_window"] = 0;
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { read(mistral); }),
+            std::string("<>/config.json: 'sliding_window' is 0, expected 1 or more, or none") +
+                kHfRemedy);
+
+  json qwen = config_as("qwen2", "Qwen2ForCausalLM");
   qwen["sliding_window"] = 128;  // written, but not used
   EXPECT_TRUE(read(qwen).qkv_bias);
+  EXPECT_EQ(read(qwen).windows, Windows{});
   qwen["use_sliding_window"] = true;
-  EXPECT_EQ(fixtures::error_text(folder_, [&] { read(qwen); }), refusal);
+  EXPECT_EQ(read(qwen).windows, (Windows{0, 0})) << "from the 28th layer on";
+  qwen["max_window_layers"] = 1;
+  EXPECT_EQ(read(qwen).windows, (Windows{0, 128}));
+  qwen["layer_types"] = {"sliding_attention", "full_attention"};
+  EXPECT_EQ(read(qwen).windows, (Windows{128, 0}));
+  qwen["layer_types"] = {"sliding_attention"};
+  EXPECT_EQ(
+      fixtures::error_text(folder_, [&] { read(qwen); }),
+      std::string("<>/config.json: 'layer_types' is [\"sliding_attention\"], expected 2 names") +
+          kHfRemedy);
+
+  json llama = kConfig;  // transformers has no window for it
+  llama["sliding_window"] = 128;
+  EXPECT_EQ(read(llama).windows, Windows{});
+}
+
+TEST_F(ModelConfigTest, ReadsWhichLayersDoNotTurn) {
+  using Layers = std::vector<bool>;
+  json config = config_as("smollm3", "SmolLM3ForCausalLM");
+  config["num_hidden_layers"] = 5;
+  for (const char* key : {"rope_theta", "tie_word_embeddings"}) config.erase(key);
+  EXPECT_EQ(read(config).no_rope, (Layers{false, false, false, true, false}));
+  EXPECT_EQ(read(config).rope_base, 2000000.0) << "its own, where none is written";
+  EXPECT_TRUE(read(config).tied_output);
+  config["no_rope_layer_interval"] = 2;
+  EXPECT_EQ(read(config).no_rope, (Layers{false, true, false, true, false}));
+  config["no_rope_layers"] = {0, 1, 1, 0, 1, 1, 0};
+  EXPECT_EQ(read(config).no_rope, (Layers{true, false, false, true, false}));
+  EXPECT_TRUE(read(config).turns(1));
+  config["use_sliding_window"] = true;
+  config["sliding_window"] = 128;
+  EXPECT_EQ(read(config).windows, (std::vector<int64_t>{128, 0, 0, 128, 0}));
+  config["no_rope_layers"] = {0, 1};
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { read(config); }),
+            std::string(
+                "<>/config.json: 'no_rope_layers' is [0,1], expected 0 or 1 for each of 5 layers") +
+                kHfRemedy);
+}
+
+TEST_F(ModelConfigTest, SomeLayersKeepWhatIsSaidOfThem) {
+  ModelConfig config;
+  config.num_layers = 4;
+  EXPECT_TRUE(with_layers(config, std::vector<int64_t>{0, 2}).no_rope.empty());
+  config.no_rope = {false, true, false, true};
+  config.windows = {1, 2, 0, 4};
+  const ModelConfig cut = with_layers(config, std::vector<int64_t>{1, 2});
+  EXPECT_EQ(cut.num_layers, 2);
+  EXPECT_EQ(cut.no_rope, (std::vector<bool>{true, false}));
+  EXPECT_EQ(cut.windows, (std::vector<int64_t>{2, 0}));
+}
+
+TEST_F(ModelConfigTest, ReadsHowFarAStretchedModelReaches) {
+  json config = kConfig;  // 256 tokens
+  config["rope_scaling"] = {
+      {"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 256}};
+  EXPECT_EQ(read(config).context, 1024) << "published with its first context";
+  EXPECT_DOUBLE_EQ(read(config).rope_attention, 0.1 * std::log(4.0) + 1);
+  config["rope_scaling"]["original_max_position_embeddings"] = 64;
+  EXPECT_EQ(read(config).context, 256);
+  config["rope_scaling"] = {{"type", "dynamic"}, {"factor", 4.0}};
+  EXPECT_EQ(read(config).context, 256) << "a cache cannot follow it further";
+  EXPECT_TRUE(read(config).rope_factors.empty());
+  config["original_max_position_embeddings"] = 64;
+  config["rope_scaling"] = {{"type", "su"}, {"short_factor", {1, 2, 3, 4}}};
+  EXPECT_EQ(read(config).context, 64) << "beyond it every key would turn by other factors";
+  EXPECT_EQ(read(config).rope_factors, (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_DOUBLE_EQ(read(config).rope_attention, std::sqrt(1 + std::log(4.0) / std::log(64.0)));
 }
 
 TEST_F(ModelConfigTest, ReadsTheStretchingOfAGguf) {
@@ -202,6 +287,17 @@ TEST_F(ModelConfigTest, ReadsTheStretchingOfAGguf) {
   linear.set("llama.rope.scaling.type", "linear");
   linear.set("llama.rope.scaling.factor", 4.0f);
   EXPECT_EQ(factors(linear), std::vector<double>(4, 4.0));
+  fixtures::GgufBuilder yarn = linear;
+  yarn.set("llama.rope.scaling.type", "yarn");
+  yarn.set("llama.rope.scaling.original_context_length", 100u);
+  EXPECT_EQ(factors(yarn), yarn_factors({.factor = 4, .first_context = 100}, 8, 10000));
+  const ModelConfig stretched = read_gguf_config(GgufFile(folder_.path() / "a.gguf"));
+  EXPECT_EQ(stretched.context, 400);
+  EXPECT_DOUBLE_EQ(stretched.rope_attention, 0.1 * std::log(4.0) + 1);
+  yarn.set("llama.rope.scaling.original_context_length", 0u);
+  EXPECT_EQ(error(yarn),
+            "<>/a.gguf: 'llama.rope.scaling.original_context_length' is 0, expected 2 to "
+            "2147483647; use another model");
   fixtures::GgufBuilder tensor = tiny_gguf();
   tensor.tensor(kGgufRopeFactors, {3}, GgmlType::F32, std::string(12, 0));
   const std::string where = "<>/a.gguf: ", remedy = "; use another model";
@@ -235,14 +331,18 @@ TEST_F(ModelConfigTest, RejectsGgufMetadataThatIsNotRun) {
   const std::string where = "<>/a.gguf: ", remedy = "; use another model";
   fixtures::GgufBuilder builder = tiny_gguf();
   builder.set("general.architecture", "mistral");
-  EXPECT_EQ(error(builder),
-            where + "'general.architecture' is 'mistral', expected llama or qwen2" + remedy);
+  EXPECT_EQ(
+      error(builder),
+      where + "'general.architecture' is 'mistral', expected llama, phi3, qwen2, qwen3 or smollm3" +
+          remedy);
   builder = tiny_gguf();
-  builder.set("llama.rope.scaling.type", "yarn");
-  EXPECT_EQ(error(builder), where +
-                                "a stretched rotary embedding (scaling 'yarn') that medusa does "
-                                "not run, expected linear, a tensor 'rope_freqs.weight' or none" +
-                                remedy);
+  builder.set("llama.rope.scaling.type", "longrope");
+  EXPECT_EQ(error(builder),
+            where +
+                "a stretched rotary embedding (scaling 'longrope') that medusa does not run, "
+                "expected linear, yarn, a tensor 'rope_freqs.weight' or "
+                "'rope_factors_short.weight', or none" +
+                remedy);
   builder = tiny_gguf();
   builder.set("llama.expert_count", 8u);
   EXPECT_EQ(error(builder), where +

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "backbone/architecture.h"
 #include "backbone/model_config.h"
 
 namespace medusa {
@@ -62,15 +63,23 @@ inline std::map<std::string, at::Tensor> seeded_parameters(const ModelConfig& co
     const std::string prefix = "model.layers." + std::to_string(layer) + ".";
     add(prefix + "input_layernorm.weight", {hidden});
     add(prefix + "post_attention_layernorm.weight", {hidden});
+    if (config.qk_norm)
+      for (const char* part : {"q_norm", "k_norm"})
+        add(prefix + "self_attn." + part + ".weight", {config.head_size});
+    add(prefix + "self_attn.o_proj.weight", {hidden, queries});
+    add(prefix + "mlp.down_proj.weight", {hidden, config.mlp_size});
+    if (find_architecture(config.architecture)->fused_matrices) {
+      add(prefix + "self_attn.qkv_proj.weight", {queries + 2 * keys, hidden});
+      add(prefix + "mlp.gate_up_proj.weight", {2 * config.mlp_size, hidden});
+      continue;
+    }
     for (const auto& [part, rows] :
          {std::pair("q_proj", queries), std::pair("k_proj", keys), std::pair("v_proj", keys)}) {
       add(prefix + "self_attn." + part + ".weight", {rows, hidden});
       if (config.qkv_bias) add(prefix + "self_attn." + part + ".bias", {rows});
     }
-    add(prefix + "self_attn.o_proj.weight", {hidden, queries});
     add(prefix + "mlp.gate_proj.weight", {config.mlp_size, hidden});
     add(prefix + "mlp.up_proj.weight", {config.mlp_size, hidden});
-    add(prefix + "mlp.down_proj.weight", {hidden, config.mlp_size});
   }
   return all;
 }

@@ -32,6 +32,17 @@ inline ModelConfig tiny_config() {
   return config;
 }
 
+/// The same with heads that are normalised before they turn, in four layers of which one does not
+/// turn and two see the last tokens only.
+inline ModelConfig uneven_config(ModelConfig config = tiny_config()) {
+  config.num_layers = 4;
+  config.qk_norm = true;
+  config.rope_attention = 1.2;
+  config.no_rope = {false, true, false, false};
+  config.windows = {9, 0, 40, 0};
+  return config;
+}
+
 /// A text of the tiny vocabulary.
 inline std::vector<TokenId> random_tokens(uint64_t seed, int64_t count) {
   std::vector<TokenId> tokens;
@@ -49,9 +60,10 @@ inline Weights tiny_weights(uint64_t seed, const ModelConfig& config = tiny_conf
     const at::Tensor normal = at::randn({rows, columns}, generator, at::kFloat);
     return (normal / std::sqrt(static_cast<double>(columns))).to(dtype);
   };
-  const auto norm = [&] {
-    return 1 + 0.1 * at::randn({config.hidden_size}, generator, at::kFloat);
+  const auto norm_of = [&](int64_t size) {
+    return 1 + 0.1 * at::randn({size}, generator, at::kFloat);
   };
+  const auto norm = [&] { return norm_of(config.hidden_size); };
   const int64_t hidden = config.hidden_size, query = config.num_heads * config.head_size;
   Weights weights;
   weights.config = config;
@@ -63,6 +75,10 @@ inline Weights tiny_weights(uint64_t seed, const ModelConfig& config = tiny_conf
     layer.qkv = matrix(query + 2 * config.num_kv_heads * config.head_size, hidden);
     if (config.qkv_bias)
       layer.qkv_bias = 0.5 * at::randn({layer.qkv.size(0)}, generator, at::kFloat);
+    if (config.qk_norm) {
+      layer.query_norm = norm_of(config.head_size);
+      layer.key_norm = norm_of(config.head_size);
+    }
     layer.output = matrix(hidden, query);
     layer.mlp_norm = norm();
     layer.gate_up = matrix(2 * config.mlp_size, hidden);

@@ -69,6 +69,13 @@ constexpr const char* kLlamaConfig = R"({"architectures": ["LlamaForCausalLM"],
  "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
   "high_freq_factor": 4.0, "original_max_position_embeddings": 128},
  "tie_word_embeddings": true, "eos_token_id": [2, 3], "attention_bias": false})";
+constexpr const char* kSmolConfig = R"({"architectures": ["SmolLM3ForCausalLM"],
+ "model_type": "smollm3", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128,
+ "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300,
+ "max_position_embeddings": 512, "rms_norm_eps": 1e-06, "use_sliding_window": true,
+ "sliding_window": 64, "no_rope_layers": [1, 0], "layer_types": ["full_attention",
+ "sliding_attention"], "rope_scaling": {"type": "yarn", "factor": 4,
+ "original_max_position_embeddings": 128}, "quantization_config": {"quant_method": "fp8"}})";
 constexpr const char* kQwenConfig = R"({"architectures": ["Qwen2ForCausalLM"],
  "model_type": "qwen2", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128,
  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 300,
@@ -86,19 +93,23 @@ std::vector<FuzzTarget> container_targets() {
                            "\"__metadata__\"", "[0,0]"})
     safetensors.emplace_back(word);
   auto config = json;
-  for (const char* word : {"\"mistral\"", "\"rope_parameters\"", "\"head_dim\"",
-                           "\"sliding_window\"", "\"mlp_bias\"", "\"rope_type\"", "\"yarn\""})
+  for (const char* word :
+       {"\"mistral\"", "\"phi3\"", "\"qwen3\"", "\"rope_parameters\"", "\"head_dim\"",
+        "\"sliding_window\"", "\"mlp_bias\"", "\"rope_type\"", "\"yarn\"", "\"dynamic\"",
+        "\"longrope\"", "\"short_factor\"", "\"truncate\"", "\"layer_types\"", "\"no_rope_layers\"",
+        "\"quantization_config\"", "\"quant_method\""})
     config.emplace_back(word);
   return {{"safetensors", "m.safetensors", {safetensors_seed()}, safetensors, run_safetensors},
           {"gguf",
            "m.gguf",
            {llama_gguf().bytes(), fixtures::GgufBuilder(2).u32("a", 1).bytes()},
-           {"general.alignment", "llama.rope.scaling.type", "yarn", "qwen2", std::string(8, '\0'),
+           {"general.alignment", "llama.rope.scaling.type", "yarn", "qwen2", "phi3", "smollm3",
+            "rope_factors_short.weight", "split.count", "split.no", std::string(8, '\0'),
             std::string(4, '\xFF')},
            run_gguf},
           {"config.json",
            "config.json",
-           {kLlamaConfig, kQwenConfig},
+           {kLlamaConfig, kQwenConfig, kSmolConfig},
            config,
            [](const std::string& path) { (void)read_hf_config(fs::path(path).parent_path()); }}};
 }

@@ -12,10 +12,11 @@
 
 namespace medusa::reference {
 
-/// @param query  [N, A, D] float32.
-/// @returns      [N, A * D] float32.
+/// @param query   [N, A, D] float32.
+/// @param window  last tokens that a row sees; 0: all.
+/// @returns       [N, A * D] float32.
 inline at::Tensor attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                            const KvCache& cache) {
+                            const KvCache& cache, int64_t window = 0) {
   const int64_t heads = query.size(1), size = query.size(2), groups = cache.keys().size(2);
   const at::Tensor out = at::zeros({plan.size(), heads * size}, at::kFloat);
   for (int64_t i = 0; i < plan.size(); ++i) {
@@ -23,6 +24,7 @@ inline at::Tensor attention(const RowPlan& plan, int64_t layer, const at::Tensor
     std::vector<int64_t> visible;
     for (int64_t r = 0; r < row.start; ++r) visible.push_back(r);
     for (const int64_t r : plan.path(row)) visible.push_back(r);
+    while (window > 0 && std::ssize(visible) > window) visible.erase(visible.begin());
     for (int64_t head = 0; head < heads; ++head) {
       const int64_t group = head / (heads / groups);
       const at::Tensor keys = cache.keys()[layer][row.slot][group].to(at::kDouble);  // [cap, D]

@@ -27,8 +27,8 @@ at::Tensor backbone_states(const Weights& weights, const std::vector<TokenId>& t
 }
 
 TEST(TrainableLlama, IsTheBackboneWithTheseLayersOnEachPackedText) {
-  for (const bool bias : {false, true}) {
-    const Weights weights = tiny_weights(3, four_layers(bias));
+  for (const ModelConfig& config : {four_layers(false), four_layers(true), uneven_config()}) {
+    const Weights weights = tiny_weights(3, config);
     const std::vector<int64_t> layers{0, 1, 3};
     const TrainableLlama cut(weights, layers);
     const std::vector<TokenId> first = random_tokens(1, 20), second = random_tokens(2, 9);
@@ -44,13 +44,15 @@ TEST(TrainableLlama, IsTheBackboneWithTheseLayersOnEachPackedText) {
 }
 
 TEST(TrainableLlama, ItsWeightsRunAsAModel) {
-  const Weights weights = tiny_weights(3, four_layers(true));
-  const TrainableLlama cut(weights, std::vector<int64_t>{0, 3});
-  const Weights alone = cut.weights();
-  EXPECT_EQ(alone.config.num_layers, 2);
-  const std::vector<TokenId> text = random_tokens(1, 20);
-  EXPECT_TRUE(at::allclose(backbone_states(alone, text, {}), backbone_states(weights, text, {0, 3}),
-                           1e-6, 1e-7));
+  for (const ModelConfig& config : {four_layers(true), uneven_config()}) {
+    const Weights weights = tiny_weights(3, config);
+    const TrainableLlama cut(weights, std::vector<int64_t>{1, 3});
+    const Weights alone = cut.weights();
+    EXPECT_EQ(alone.config.num_layers, 2);
+    const std::vector<TokenId> text = random_tokens(1, 20);
+    EXPECT_TRUE(at::allclose(backbone_states(alone, text, {}),
+                             backbone_states(weights, text, {1, 3}), 1e-6, 1e-7));
+  }
 }
 
 TEST(TrainableLlama, GradientsAreTheNumericOnes) {

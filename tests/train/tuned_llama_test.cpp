@@ -34,6 +34,8 @@ Weights four_layers() {
   return tiny_weights(3, config);
 }
 
+std::vector<Weights> both_models() { return {four_layers(), tiny_weights(3, uneven_config())}; }
+
 void change(const TunedLlama& llama) {
   const c10::NoGradGuard no_grad;
   auto generator = at::make_generator<at::CPUGeneratorImpl>(4);
@@ -51,38 +53,38 @@ std::vector<JointConfig> all_parts() {
 }
 
 TEST(TunedLlama, BeginsAsTheBackbone) {
-  const Weights weights = four_layers();
   const std::vector<TokenId> text = some_tokens(20, 1);
-  const at::Tensor expected = states_of(weights, text);
-  for (const JointConfig& config : all_parts()) {
-    TunedLlama llama(weights, config, 1);
-    const PackedTexts texts = llama.pack(text, std::vector<int64_t>{20});
-    EXPECT_TRUE(at::allclose(llama.forward(texts, std::nullopt), expected, 1e-4, 1e-5));
-    EXPECT_TRUE(at::equal(llama.forward(texts, std::nullopt), llama.forward_original(texts)));
-    EXPECT_TRUE(at::equal(llama.lm_head(), weights.lm_head));
-  }
+  for (const Weights& weights : both_models())
+    for (const JointConfig& config : all_parts()) {
+      const at::Tensor expected = states_of(weights, text);
+      TunedLlama llama(weights, config, 1);
+      const PackedTexts texts = llama.pack(text, std::vector<int64_t>{20});
+      EXPECT_TRUE(at::allclose(llama.forward(texts, std::nullopt), expected, 1e-4, 1e-5));
+      EXPECT_TRUE(at::equal(llama.forward(texts, std::nullopt), llama.forward_original(texts)));
+      EXPECT_TRUE(at::equal(llama.lm_head(), weights.lm_head));
+    }
 }
 
 TEST(TunedLlama, ItsMergedWeightsAreTheModelThatWasTrained) {
-  const Weights weights = four_layers();
   const std::vector<TokenId> text = some_tokens(20, 1);
-  const at::Tensor original = states_of(weights, text);
-  for (const JointConfig& config : all_parts()) {
-    TunedLlama llama(weights, config, 1);
-    change(llama);
-    const PackedTexts texts = llama.pack(text, std::vector<int64_t>{20});
-    const Weights merged = llama.merged();
-    const at::Tensor expected = llama.forward(texts, std::nullopt);
-    EXPECT_TRUE(at::allclose(states_of(merged, text), expected, 1e-3, 1e-4));
-    EXPECT_FALSE(at::allclose(expected, original, 1e-2, 1e-2));
-    EXPECT_TRUE(at::allclose(merged.lm_head, llama.lm_head()));
-    // A tied LM head with an adapter is tied no more, and the embedding is untouched.
-    EXPECT_EQ(merged.config.tied_output, config.part != TrainedPart::Lora);
-    EXPECT_TRUE(merged.embedding.is_same(weights.embedding));
-    // The one as it was is still there, which is the teacher.
-    EXPECT_TRUE(at::allclose(llama.forward_original(texts), original, 1e-4, 1e-5));
-    EXPECT_TRUE(at::equal(states_of(weights, text), original));
-  }
+  for (const Weights& weights : both_models())
+    for (const JointConfig& config : all_parts()) {
+      const at::Tensor original = states_of(weights, text);
+      TunedLlama llama(weights, config, 1);
+      change(llama);
+      const PackedTexts texts = llama.pack(text, std::vector<int64_t>{20});
+      const Weights merged = llama.merged();
+      const at::Tensor expected = llama.forward(texts, std::nullopt);
+      EXPECT_TRUE(at::allclose(states_of(merged, text), expected, 1e-3, 1e-4));
+      EXPECT_FALSE(at::allclose(expected, original, 1e-2, 1e-2));
+      EXPECT_TRUE(at::allclose(merged.lm_head, llama.lm_head()));
+      // A tied LM head with an adapter is tied no more, and the embedding is untouched.
+      EXPECT_EQ(merged.config.tied_output, config.part != TrainedPart::Lora);
+      EXPECT_TRUE(merged.embedding.is_same(weights.embedding));
+      // The one as it was is still there, which is the teacher.
+      EXPECT_TRUE(at::allclose(llama.forward_original(texts), original, 1e-4, 1e-5));
+      EXPECT_TRUE(at::equal(states_of(weights, text), original));
+    }
 }
 
 /// The gradient that recomputation gives is that of a graph over all layers.

@@ -83,9 +83,12 @@ Json inspect_gguf(const fs::path& path) {
 
   Json out;
   out["summary"] = millions(totals.num_parameters());
-  out["size_bytes"] = fs::file_size(path);
+  uint64_t bytes = 0;
+  for (const fs::path& part : file.parts()) bytes += fs::file_size(part);
+  out["size_bytes"] = bytes;
+  if (file.parts().size() > 1) out["files"] = file.parts().size();
   out["gguf_version"] = file.version();
-  out["fingerprint"] = fingerprint_file(path);
+  out["fingerprint"] = fingerprint_gguf(file.parts());
   add_model(out, [&] { return read_gguf_config(file); });
   totals.describe(out);
   out["metadata"] = std::move(metadata);

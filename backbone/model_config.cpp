@@ -1,0 +1,20 @@
+#include "backbone/model_config.h"
+
+#include "base/check.h"
+
+namespace medusa {
+
+ModelConfig with_layers(const ModelConfig& config, std::span<const int64_t> layers) {
+  ModelConfig out = config;
+  out.num_layers = static_cast<int64_t>(layers.size());
+  out.no_rope.clear();
+  out.windows.clear();
+  for (const int64_t layer : layers) {
+    MEDUSA_ASSERT(layer >= 0 && layer < config.num_layers, layer, config.num_layers);
+    if (!config.no_rope.empty()) out.no_rope.push_back(!config.turns(layer));
+    if (!config.windows.empty()) out.windows.push_back(config.window(layer));
+  }
+  return out;
+}
+
+}  // namespace medusa
