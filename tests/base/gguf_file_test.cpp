@@ -337,6 +337,11 @@ TEST(GgufFile, RefusesASplitModelThatIsNotWhole) {
             "<>/m-00002-of-00002.gguf: says that it is part 2 of 3, expected part 2 of 2; download "
             "all parts again");
   model = {};
+  model.parts[1].set("split.no", 0U);
+  EXPECT_EQ(model.error(),
+            "<>/m-00002-of-00002.gguf: says that it is part 1 of 2, expected part 2 of 2; download "
+            "all parts again");
+  model = {};
   model.parts[0].set("split.tensors.count", 3U);
   EXPECT_EQ(model.error(),
             "<>/m-00001-of-00002.gguf: its 2 parts hold 2 tensors, expected 3 as it says; download "
