@@ -11,7 +11,9 @@ namespace medusa {
 /// tools/main.cpp prints what() alone and exits with status 2.
 class UserError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  /// @param message  may quote what a file holds: what() gives control bytes as \x1b, since a zero
+  ///                 byte would end it there and a terminal would obey others. Lines and tabs stay.
+  explicit UserError(const std::string& message);
 };
 
 }  // namespace medusa

@@ -73,11 +73,10 @@ class Cursor {
     return {reinterpret_cast<const char*>(text.data()), text.size()};
   }
 
-  /// A key or a tensor's name. Messages quote it, and a zero byte would end them.
+  /// A key or a tensor's name.
   std::string_view name(const std::string& what) {
     const auto text = string(what);
     if (text.size() > kMaxNameBytes) fail(fmt::format("has {} of {} bytes", what, text.size()));
-    if (text.find('\0') != text.npos) fail(fmt::format("has {} with a zero byte in it", what));
     return text;
   }
 

@@ -114,9 +114,6 @@ bool array_bytes(const SafetensorsEntry& entry, int64_t& bytes) {
 
 SafetensorsEntry parse_entry(const fs::path& path, const std::string& name, const json& node,
                              std::span<const uint8_t> data) {
-  // Messages quote names, and a zero byte would end them.
-  if (name.find('\0') != name.npos)
-    fail(path, "a tensor's name has a zero byte in it, expected text");
   SafetensorsEntry entry{name, {}, {}, {}};
   std::vector<int64_t> offsets;
   if (!node.is_object() || !node.contains("dtype") || !node["dtype"].is_string() ||
@@ -130,7 +127,7 @@ SafetensorsEntry parse_entry(const fs::path& path, const std::string& name, cons
   if (safetensors_item_size(entry.dtype) == 0)
     fail(path,
          fmt::format("tensor '{}' has dtype '{}', expected one of the format's, like F32 or BF16",
-                     name, entry.dtype.c_str()));
+                     name, entry.dtype));
   const auto size = static_cast<int64_t>(data.size());
   if (offsets[0] > offsets[1] || offsets[1] > size)
     fail(path, fmt::format("tensor '{}' claims bytes {} to {}, but the file's data has {} bytes",

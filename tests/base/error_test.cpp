@@ -1,0 +1,20 @@
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace medusa {
+namespace {
+
+TEST(UserError, ControlBytesOfAQuotedNameDoNotReachTheTerminal) {
+  const std::string name("a\0b\r\x1b[2J\x7f", 9);
+  EXPECT_STREQ(UserError("f: has '" + name + "'; remove it").what(),
+               R"(f: has 'a\x00b\x0d\x1b[2J\x7f'; remove it)");
+}
+
+TEST(UserError, KeepsLinesTabsAndOtherScripts) {
+  const char* text = "expected one of\n\tStraße, 東京";
+  EXPECT_STREQ(UserError(text).what(), text);
+}
+
+}  // namespace
+}  // namespace medusa
