@@ -171,7 +171,8 @@ SafetensorsEntry TensorReader::tensor(const std::string& name, const PickleValue
 
 std::vector<SafetensorsEntry> TensorReader::entries() {
   const PickleValue& root = pickle_.root();
-  if (root.kind != Kind::Dict) fail(zip_.path(), "holds something else than a dict of tensors");
+  if (root.kind != Kind::Dict)
+    fail(zip_.path(), "holds something else, expected a dict of tensors");
   std::map<std::string, SafetensorsEntry> sorted;
   for (size_t i = 0; i < root.items.size(); i += 2) {
     const PickleValue& key = pickle_.item(root, i);

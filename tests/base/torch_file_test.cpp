@@ -153,7 +153,7 @@ TEST_F(TorchFileErrors, RefusesTensorsThatAreNotInTheirStorage) {
 
 TEST_F(TorchFileErrors, RefusesOtherContents) {
   EXPECT_EQ(error("\x80\x02]."),
-            std::string("<>: holds something else than a dict of tensors") + kRemedy);
+            std::string("<>: holds something else, expected a dict of tensors") + kRemedy);
   EXPECT_EQ(error("\x80\x02}K\x01K\x02s."),
             std::string("<>: has a key that is no name, expected names of tensors") + kRemedy);
   EXPECT_EQ(error("\x80\x02}.", "big"),
