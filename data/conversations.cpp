@@ -1,7 +1,6 @@
 #include "data/conversations.h"
 
-#include <algorithm>
-
+#include "data/json_lines.h"
 #include "data/json_value.h"
 
 namespace medusa {
@@ -60,24 +59,6 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
     ++set.skipped;
 }
 
-void read_lines(const fs::path& file, ConversationSet& set) {
-  const std::string text = read_file(file);
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
-    ++number;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const std::string place = fmt::format("{}:{}", file.string(), number);
-    const Json entry = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (entry.is_discarded())
-      throw UserError(fmt::format(
-          "{}: is not JSON, expected one JSON object per line; correct or remove it", place));
-    read_entry(entry, place, fmt::format("{}:{}", file.stem().string(), number), set);
-  }
-}
-
 }  // namespace
 
 ConversationSet read_conversations(const fs::path& file) {
@@ -88,7 +69,9 @@ ConversationSet read_conversations(const fs::path& file) {
       read_entry(root[i], fmt::format("{}: element {}", file.string(), i),
                  fmt::format("{}:{}", file.stem().string(), i), set);
   } else {
-    read_lines(file, set);
+    read_json_lines(file, [&](const Json& entry, const JsonLine& line) {
+      read_entry(entry, line.place, line.id, set);
+    });
   }
   if (set.conversations.empty())
     throw UserError(fmt::format(

@@ -22,10 +22,10 @@ using Json = nlohmann::json;
 inline Json read_json_file(const std::filesystem::path& path) {
   const std::string text = read_file(path);
   if (nests_too_deeply(text))
-    throw UserError(fmt::format(
-        "{}: nests lists or objects more than 100 deep, expected the file of a model; copy or "
-        "download it again",
-        path.string()));
+    throw UserError(
+        fmt::format("{}: nests lists or objects more than 100 deep, expected at most that; copy or "
+                    "download it again",
+                    path.string()));
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

@@ -1,8 +1,8 @@
 #include "data/prompts.h"
 
-#include <algorithm>
 #include <optional>
 
+#include "data/json_lines.h"
 #include "data/json_value.h"
 
 namespace medusa {
@@ -118,27 +118,6 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
   set.prompts.push_back(std::move(prompt));
 }
 
-void read_lines(const fs::path& file, PromptSet& set) {
-  const std::string text = read_file(file);
-  int64_t number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
-    ++number;
-    if (is_blank(line)) continue;
-    const auto place = fmt::format("{}:{}", file.string(), number);
-    Json entry;
-    try {
-      entry = Json::parse(line);
-    } catch (const Json::parse_error& error) {
-      fail(place, fmt::format("is not JSON (at byte {} of the line)", error.byte),
-           "one JSON object per line");
-    }
-    read_entry(entry, place, fmt::format("{}:{}", file.stem().string(), number), set);
-  }
-}
-
 void read_list(const fs::path& file, PromptSet& set) {
   const Json root = read_json_file(file);
   if (!root.is_array())
@@ -160,7 +139,9 @@ PromptSet read_prompts(const fs::path& file) {
   if (file.extension() == ".json")
     read_list(file, set);
   else
-    read_lines(file, set);
+    read_json_lines(file, [&](const Json& entry, const JsonLine& line) {
+      read_entry(entry, line.place, line.id, set);
+    });
   if (set.prompts.empty())
     throw UserError(fmt::format(
         "{}: holds no prompt{}, expected at least one; give another file", file.string(),

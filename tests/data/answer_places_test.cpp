@@ -109,8 +109,10 @@ TEST(Conversations, OtherFilesAreRefusedWithThePlace) {
     const size_t at = found.find(path);
     return at == std::string::npos ? found : found.replace(at, path.size(), "<>");
   };
-  EXPECT_EQ(error("\n{oops\n"),
-            "<>:2: is not JSON, expected one JSON object per line; correct or remove it");
+  EXPECT_EQ(
+      error("\n{oops\n"),
+      "<>:2: is not JSON (at byte 2 of the line), expected one JSON object per line; correct or "
+      "remove it");
   EXPECT_EQ(error("{\"text\": \"a\"}\n"),
             "<>:1: has no conversation, expected 'conversations' or 'messages'; correct or remove "
             "the entry");

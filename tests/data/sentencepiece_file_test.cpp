@@ -167,7 +167,7 @@ TEST(SentencePieceJson, RefusesWhatItCannotRun) {
             "has a number beyond all bounds, expected one that fits into 64 bits; copy or download "
             "it again");
   EXPECT_EQ(error_of("tokenizer.json", std::string(101, '[')),
-            "nests lists or objects more than 100 deep, expected the file of a model; copy or "
+            "nests lists or objects more than 100 deep, expected at most that; copy or "
             "download it again");
 }
 

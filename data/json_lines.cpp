@@ -1,0 +1,43 @@
+#include "data/json_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json_nesting.h"
+
+namespace medusa {
+
+void read_json_lines(const std::filesystem::path& file,
+                     const std::function<void(const nlohmann::json&, const JsonLine&)>& read) {
+  const std::string text = read_file(file);
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    ++number;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const JsonLine known{fmt::format("{}:{}", file.string(), number),
+                         fmt::format("{}:{}", file.stem().string(), number)};
+    const auto fail = [&](const std::string& found) {
+      throw UserError(fmt::format("{}: {}, expected one JSON object per line; correct or remove it",
+                                  known.place, found));
+    };
+    if (nests_too_deeply(line)) fail("nests lists or objects more than 100 deep");
+    nlohmann::json value;
+    try {
+      value = nlohmann::json::parse(line);
+    } catch (const nlohmann::json::parse_error& error) {
+      fail(fmt::format("is not JSON (at byte {} of the line)", error.byte));
+    } catch (const nlohmann::json::out_of_range&) {
+      fail("has a number beyond all bounds");
+    }
+    read(value, known);
+  }
+}
+
+}  // namespace medusa
