@@ -17,8 +17,8 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, const Us
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
   Weights weights = load_weights(config.backbone.model, dtype, placement.device);
-  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
-  const bool cached = may_be_cached && own_states && dataset.has_hidden();
+  check_dataset(dataset, config, weights.fingerprint);
+  const bool cached = may_be_cached && dataset.has_hidden();
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/error.h"
-#include "base/fingerprint.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/replace_folder.h"
@@ -16,6 +14,7 @@
 #include "train/joint_trainer.h"
 #include "train/lr_schedule.h"
 #include "train/metrics.h"
+#include "train/train_inputs.h"
 
 namespace medusa {
 namespace {
@@ -151,8 +150,9 @@ class JointRun {
     Metrics metrics;
     metrics.kind = kind;
     metrics.step = step;
-    metrics.epoch = static_cast<double>(joint_.epochs * step * plan_.accumulate) /
-                    static_cast<double>(plan_.batches.size());
+    const int64_t batches = std::min(step * plan_.accumulate, std::ssize(plan_.batches));
+    metrics.epoch =
+        static_cast<double>(joint_.epochs * batches) / static_cast<double>(plan_.batches.size());
     metrics.elapsed_s = seconds_since(began_);
     for (int64_t i = 0; i < step; ++i)
       for (const SampleBatch& batch : plan_.batches_of(i)) metrics.positions += batch.positions;

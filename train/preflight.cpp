@@ -164,6 +164,7 @@ std::vector<std::string> Preflight::warnings() const {
 
 Preflight look_ahead(const TrainConfig& config, const HeadsConfig& heads,
                      const TrainInputs& inputs) {
+  check_inputs(config, heads, inputs);
   Preflight out;
   const TrainPlan plan = plan_training(config, inputs.dataset);
   MedusaHeads trained = untrained_heads(config, heads, inputs.dataset, inputs.backbone);
@@ -192,6 +193,7 @@ Preflight look_ahead(const TrainConfig& config, const HeadsConfig& heads,
 
 Preflight look_ahead(const TrainConfig& config, const JointConfig& joint,
                      const JointInputs& inputs) {
+  check_backbone(inputs.dataset, inputs.backbone);
   Preflight out;
   const JointPlan plan = plan_joint(config, joint, inputs.dataset);
   MedusaHeads heads = inputs.heads;

@@ -43,11 +43,13 @@ struct Preflight {
   std::vector<std::string> warnings() const;
 };
 
-/// @throws UserError  as train_heads() does; a first loss that is no number (says which tensor).
+/// @throws UserError  as check_inputs() and open_hidden() do; a first loss that is no number (says
+/// which tensor).
 Preflight look_ahead(const TrainConfig& config, const HeadsConfig& heads,
                      const TrainInputs& inputs);
 
 /// The same for the joint stage.
+/// @throws UserError  as check_backbone() does; a first loss that is no number.
 Preflight look_ahead(const TrainConfig& config, const JointConfig& joint,
                      const JointInputs& inputs);
 

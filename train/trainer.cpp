@@ -7,8 +7,6 @@
 #include <memory>
 #include <numeric>
 
-#include "base/error.h"
-#include "base/fingerprint.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/replace_folder.h"
@@ -16,7 +14,6 @@
 #include "train/finite_check.h"
 #include "train/first_heads.h"
 #include "train/head_trainer.h"
-#include "train/hidden_source.h"
 #include "train/lr_schedule.h"
 #include "train/metrics.h"
 #include "train/position_pool.h"
@@ -29,32 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
-  const DatasetInfo& info = inputs.dataset.info();
-  if (info.backbone != inputs.backbone.fingerprint)
-    throw UserError(fmt::format(
-        "train: the dataset was written by the backbone {}, the backbone given is {}; pass the "
-        "other "
-        "backbone or distil again",
-        short_fingerprint(info.backbone), short_fingerprint(inputs.backbone.fingerprint)));
-  if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
-    throw UserError(
-        "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
-        "live, or distil with record_hidden: true");
-  const int64_t v = inputs.backbone.config.vocab_size;
-  if (is_truncated(heads.output) && heads.output_size > v)
-    throw UserError(
-        fmt::format("heads: 'output_size' is {}, the backbone's vocabulary has {} tokens; set it "
-                    "to at most {}, "
-                    "or 'output' to shared or own",
-                    heads.output_size, v, v));
-}
-
-bool use_cached(const TrainConfig& config, const DatasetReader& dataset) {
-  return config.hidden == HiddenFrom::Cached ||
-         (config.hidden == HiddenFrom::Auto && dataset.has_hidden());
 }
 
 /// Everything that decides the trained heads.
@@ -245,16 +216,6 @@ class Run {
 };
 
 }  // namespace
-
-HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
-  if (use_cached(config, inputs.dataset)) return cached_hidden(inputs.dataset);
-  if (inputs.llama == nullptr)
-    throw UserError(
-        "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
-        "them; "
-        "distil with record_hidden: true");
-  return live_hidden(inputs.dataset, *inputs.llama);
-}
 
 TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
                         const TrainInputs& inputs) {

@@ -65,6 +65,29 @@ TEST(Preflight, WarnsOfAnswersThatTheBackboneDoesNotKnow) {
   EXPECT_TRUE(good.warnings().empty());
 }
 
+/// What training would refuse is refused before anything is reckoned from it.
+TEST(Preflight, RefusesWhatTrainingRefuses) {
+  TinyJoint run;
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  const MedusaHeads heads = run.first_heads();
+  const auto by_heads = [&] {
+    return fixtures::error_text([&] {
+      look_ahead(run.config, run.heads, {dataset, run.backbone, nullptr, "", "", ""});
+    });
+  };
+  run.heads.output_size = 131;
+  EXPECT_EQ(by_heads(),
+            "heads: 'output_size' is 131, the backbone's vocabulary has 130 tokens, expected at "
+            "most that many; lower it, or set 'output' to shared or own");
+  run.backbone.fingerprint = "tiny:2";
+  const std::string other =
+      "train: the dataset was written by the backbone tiny:1, the backbone given is tiny:2, "
+      "expected the same one; pass the other backbone or distil again";
+  EXPECT_EQ(by_heads(), other);
+  const JointInputs inputs{dataset, run.backbone, heads, "sha256:5", ""};
+  EXPECT_EQ(fixtures::error_text([&] { look_ahead(run.config, run.joint, inputs); }), other);
+}
+
 TEST(Preflight, SaysWhichTensorIsNoNumber) {
   TinyJoint run;
   run.backbone.layers[0].qkv = run.backbone.layers[0].qkv.clone();

@@ -217,8 +217,8 @@ TEST(Trainer, RefusesADatasetOfAnotherBackbone) {
   TinyRun run;
   run.backbone.fingerprint = "tiny:2";
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
-            "train: the dataset was written by the backbone tiny:1, the backbone given is tiny:2; "
-            "pass the other backbone or distil again");
+            "train: the dataset was written by the backbone tiny:1, the backbone given is tiny:2, "
+            "expected the same one; pass the other backbone or distil again");
 }
 
 TEST(Trainer, RefusesStatesThatAreNotThere) {
@@ -237,8 +237,8 @@ TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {
   TinyRun run;
   run.heads.output_size = 131;
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
-            "heads: 'output_size' is 131, the backbone's vocabulary has 130 tokens; set it to at "
-            "most 130, or 'output' to shared or own");
+            "heads: 'output_size' is 131, the backbone's vocabulary has 130 tokens, expected at "
+            "most that many; lower it, or set 'output' to shared or own");
 }
 
 }  // namespace

@@ -1,0 +1,50 @@
+#include "train/train_inputs.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/fingerprint.h"
+
+namespace medusa {
+namespace {
+
+bool use_cached(const TrainConfig& config, const DatasetReader& dataset) {
+  return config.hidden == HiddenFrom::Cached ||
+         (config.hidden == HiddenFrom::Auto && dataset.has_hidden());
+}
+
+}  // namespace
+
+void check_backbone(const DatasetReader& dataset, const Weights& backbone) {
+  const std::string& wrote = dataset.info().backbone;
+  if (wrote != backbone.fingerprint)
+    throw UserError(fmt::format(
+        "train: the dataset was written by the backbone {}, the backbone given is {}, expected the "
+        "same one; pass the other backbone or distil again",
+        short_fingerprint(wrote), short_fingerprint(backbone.fingerprint)));
+}
+
+void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
+  check_backbone(inputs.dataset, inputs.backbone);
+  if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
+    throw UserError(
+        "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
+        "live, or distil with record_hidden: true");
+  const int64_t v = inputs.backbone.config.vocab_size;
+  if (is_truncated(heads.output) && heads.output_size > v)
+    throw UserError(fmt::format(
+        "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
+        "that many; lower it, or set 'output' to shared or own",
+        heads.output_size, v));
+}
+
+HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
+  if (use_cached(config, inputs.dataset)) return cached_hidden(inputs.dataset);
+  if (inputs.llama == nullptr)
+    throw UserError(
+        "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
+        "them; distil with record_hidden: true");
+  return live_hidden(inputs.dataset, *inputs.llama);
+}
+
+}  // namespace medusa
