@@ -27,7 +27,8 @@ double seconds_since(Clock::time_point start) {
 
 /// Everything that decides what is trained.
 RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const JointInputs& inputs) {
-  joint.report_every = JointConfig().report_every;  // these change nothing
+  joint.report_every = JointConfig().report_every;
+  // Says how often the guard looks, but not what a run becomes that it lets pass.
   joint.checkpoint_every = JointConfig().checkpoint_every;
   joint.heads.reset();  // their content counts, not their place
   RunIdentity identity{
@@ -92,6 +93,7 @@ class JointRun {
       const bool last = step == plan_.num_steps;
       if (step % joint_.report_every == 0 || last) report(step);
       if (step % joint_.checkpoint_every == 0 || last || interrupted())
+    if (guard_.watches() && !result_.drift) result_.drift = guard_.measure(llama_);  // no step
         step = keep_or_go_back(step);
     }
     progress.finish();
@@ -236,12 +238,7 @@ class JointRun {
 
 JointResult train_joint(const TrainConfig& config, const JointConfig& joint,
                         const JointInputs& inputs) {
-  const DatasetInfo& info = inputs.dataset.info();
-  if (info.backbone != inputs.backbone.fingerprint)
-    throw UserError(fmt::format(
-        "train: the dataset was written by the backbone {}, the backbone given is {}, expected the "
-        "same one; pass the other backbone or distil again",
-        short_fingerprint(info.backbone), short_fingerprint(inputs.backbone.fingerprint)));
+  check_backbone(inputs.dataset, inputs.backbone);
   return JointRun(config, joint, inputs).train();
 }
 

@@ -26,10 +26,10 @@ struct JointInputs {
 
 struct JointResult {
   bool complete = false;               // false: interrupted; the checkpoint holds everything so far
-  std::optional<std::string> stopped;  // what the guard found; then all below is of the last good
+  std::optional<std::string> stopped;  // what the guard found; then the result is the last good
                                        // checkpoint
   int64_t steps = 0;                   // optimiser steps behind the result
-  double loss = 0;                     // of the last step
+  double loss = 0;                     // of the last step taken; 0 if there was none to take
   std::optional<Drift> drift;          // of the result, if the guard watches
   std::vector<HeadQuality> validation;  // [K]; empty without validation samples or if interrupted
   int64_t num_validation = 0;           // positions
