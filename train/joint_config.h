@@ -95,7 +95,7 @@ struct JointConfig {
   int64_t last_layers = 4;
   LoraConfig lora;
   BackboneLoss backbone_loss = BackboneLoss::Distill;
-  double heads_weight = 0.2;  // lambda_0
+  double heads_weight = 0.1;  // lambda_0
   Ramp ramp = Ramp::Sine;
   int64_t epochs = 1;
   std::optional<int64_t> max_steps;
