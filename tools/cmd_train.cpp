@@ -9,6 +9,7 @@
 #include "data/dataset_reader.h"
 #include "tools/command.h"
 #include "tools/dry_run.h"
+#include "tools/head_quality.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "train/trainer.h"
@@ -20,11 +21,7 @@ nlohmann::ordered_json heads_json(const TrainResult& result, const std::filesyst
   nlohmann::ordered_json out{{"heads", heads.string()},       {"complete", result.complete},
                              {"steps", result.steps},         {"loss", result.loss},
                              {"positions", result.positions}, {"seconds", result.seconds}};
-  for (const HeadQuality& head : result.validation)
-    out["validation"].push_back({{"loss", head.loss},
-                                 {"top_1", head.top_1},
-                                 {"top_5", head.top_5},
-                                 {"top_10", head.top_10}});
+  if (!result.validation.empty()) out["validation"] = quality_json(result.validation);
   return out;
 }
 
@@ -32,11 +29,7 @@ void report(const TrainResult& result, const std::filesystem::path& heads) {
   fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s\n", result.steps,
              result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0);
-  for (size_t k = 0; k < result.validation.size(); ++k) {
-    const HeadQuality& head = result.validation[k];
-    fmt::print(stderr, "head {}: top-1 {:.3f}  top-5 {:.3f}  top-10 {:.3f}\n", k, head.top_1,
-               head.top_5, head.top_10);
-  }
+  print_quality(result.validation);
   if (result.complete)
     fmt::print(stderr, "heads: {}\n", heads.string());
   else

@@ -12,6 +12,7 @@
 #include "data/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
+#include "tools/head_quality.h"
 #include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/first_heads.h"
@@ -120,11 +121,7 @@ nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& re
                              {"seconds", result.seconds}};
   if (result.drift)
     for (const auto& [name, value] : result.drift->numbers()) out[name] = value;
-  for (const HeadQuality& head : result.validation)
-    out["validation"].push_back({{"loss", head.loss},
-                                 {"top_1", head.top_1},
-                                 {"top_5", head.top_5},
-                                 {"top_10", head.top_10}});
+  if (!result.validation.empty()) out["validation"] = quality_json(result.validation);
   return out;
 }
 
@@ -141,11 +138,7 @@ void report_joint(const RunConfig& config, const JointResult& result) {
   if (result.stopped)
     fmt::print(stderr, "stopped by the guard: {}; this is the checkpoint of step {}\n",
                *result.stopped, result.steps);
-  for (size_t k = 0; k < result.validation.size(); ++k) {
-    const HeadQuality& head = result.validation[k];
-    fmt::print(stderr, "head {}: top-1 {:.3f}  top-5 {:.3f}  top-10 {:.3f}\n", k, head.top_1,
-               head.top_5, head.top_10);
-  }
+  print_quality(result.validation);
   if (!result.complete) {
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
     return;

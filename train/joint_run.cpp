@@ -48,12 +48,6 @@ RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const Join
   return identity;
 }
 
-std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
-  std::vector<HeadQuality> result;
-  for (const HeadLoss& head : heads) result.push_back(head.quality());
-  return result;
-}
-
 MedusaHeads copy_of(const MedusaHeads& heads) {
   MedusaHeads out = heads;
   const auto copy = [](at::Tensor& tensor) {
@@ -93,13 +87,13 @@ class JointRun {
       const bool last = step == plan_.num_steps;
       if (step % joint_.report_every == 0 || last) report(step);
       if (step % joint_.checkpoint_every == 0 || last || interrupted())
-    if (guard_.watches() && !result_.drift) result_.drift = guard_.measure(llama_);  // no step
         step = keep_or_go_back(step);
     }
     progress.finish();
     result_.steps = step;
     result_.complete = step == plan_.num_steps || result_.stopped;
     if (result_.complete) result_.validation = qualities(validate(step));
+    if (guard_.watches() && !result_.drift) result_.drift = guard_.measure(llama_);  // no step
     result_.seconds = seconds_since(began_);
     result_.heads = copy_of(heads_);
     result_.backbone = llama_.merged();

@@ -87,6 +87,12 @@ HeadQuality HeadLoss::quality() const {
           share(top_5), share(top_10)};
 }
 
+std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
+  std::vector<HeadQuality> result;
+  for (const HeadLoss& head : heads) result.push_back(head.quality());
+  return result;
+}
+
 HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
                    double scale, int64_t chunk, at::Tensor gradient) {
   HeadLoss sum;

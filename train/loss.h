@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "heads/heads_checkpoint.h"
 #include "train/batch.h"
@@ -21,6 +22,9 @@ struct HeadLoss {
   void add(const HeadLoss& other);
   HeadQuality quality() const;  // means; zeros if there was no position
 };
+
+/// @returns  [K]
+std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads);
 
 /// What a head's output is and where its gradients go.
 struct HeadOutputWeight {

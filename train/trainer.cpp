@@ -48,12 +48,6 @@ std::string note_of(double loss, const std::vector<HeadLoss>& heads) {
   return note;
 }
 
-std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
-  std::vector<HeadQuality> result;
-  for (const HeadLoss& head : heads) result.push_back(head.quality());
-  return result;
-}
-
 /// The loop and what it reports.
 class Run {
  public:
