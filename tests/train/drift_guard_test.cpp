@@ -71,6 +71,42 @@ TEST(DriftGuard, CountsTheGreedyAnswersThatStayTheSame) {
   EXPECT_LT(smallest, largest) << "the test saw no difference";
 }
 
+/// By hand, from what plain passes of both models say of each answer's tokens.
+TEST(DriftGuard, MeasuresKlAndPerplexityOfTheAnswers) {
+  const TinyJoint run;
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  TunedLlama llama(run.backbone, run.joint, 1);
+  const std::vector<int64_t> samples{2, 5, 9};
+  const DriftGuard guard(run.joint.guard, dataset, samples, llama, 16);
+  change(llama, 0.3);
+  const Drift drift = guard.measure(llama);
+  double kl = 0, was_loss = 0, is_loss = 0;
+  int64_t count = 0;
+  const auto log_probs_of = [&](const Weights& weights, std::span<const TokenId> all) {
+    Llama plain(weights, Kernels::Plain);
+    KvCache cache = plain.make_cache(1, 64);
+    const Segment segment{cache.open(), all, {}};
+    const at::Tensor states = plain.forward({&segment, 1}, cache).clone();
+    return at::log_softmax(plain.logits(states).to(at::kDouble), 1);
+  };
+  for (const int64_t sample : samples) {
+    const auto all = dataset.tokens(sample);
+    const at::Tensor was = log_probs_of(run.backbone, all), is = log_probs_of(llama.merged(), all);
+    for (int64_t i = dataset.answer_start(sample); i < std::ssize(all); ++i, ++count) {
+      const auto token = all[static_cast<size_t>(i)];
+      kl += (was[i - 1].exp() * (was[i - 1] - is[i - 1])).sum().item<double>();
+      was_loss -= was[i - 1][token].item<double>();
+      is_loss -= is[i - 1][token].item<double>();
+    }
+  }
+  const auto n = static_cast<double>(count);
+  ASSERT_GT(kl / n, 0.01);
+  EXPECT_NEAR(drift.kl, kl / n, 1e-3 * kl / n);
+  EXPECT_NEAR(drift.perplexity, std::exp(is_loss / n), 1e-3 * drift.perplexity);
+  EXPECT_NEAR(drift.original_perplexity, std::exp(was_loss / n), 1e-3 * drift.perplexity);
+  EXPECT_GT(std::abs(is_loss - was_loss) / n, 0.01) << "the test saw no difference";
+}
+
 TEST(DriftGuard, SaysWhatIsExceeded) {
   const TinyJoint run;
   const DatasetReader dataset(run.folder.path() / "dataset");

@@ -1,36 +1,24 @@
 #include "train/joint_run.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cmath>
-#include <csignal>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
+#include <numbers>
 
-#include "base/file.h"
-#include "base/interrupt.h"
 #include "base/replace_folder.h"
 #include "tests/base/error_text.h"
+#include "tests/train/child_run.h"
 #include "tests/train/tiny_joint.h"
 #include "train/head_trainer.h"
+#include "train/joint_plan.h"
+#include "train/lr_schedule.h"
 
 namespace medusa {
 namespace {
 
 std::vector<nlohmann::json> lines_of(const TinyJoint& run, const std::string& name,
                                      const std::string& kind) {
-  std::vector<nlohmann::json> lines;
-  if (!std::filesystem::exists(run.metrics(name))) return lines;
-  std::istringstream text(read_file(run.metrics(name)));
-  for (std::string line; std::getline(text, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json["kind"] == kind) lines.push_back(json);
-  }
-  return lines;
+  return reports_in(run.metrics(name), kind);
 }
 
 /// All bytes of the last checkpoint: parameters and moments.
@@ -58,6 +46,42 @@ TEST(JointRun, LearnsAndStaysNearTheBackbone) {
   EXPECT_EQ(static_cast<int64_t>(reports.size()), result.steps);
   EXPECT_NEAR(reports.back()["heads_weight"], 1, 1e-9);
   EXPECT_LT(reports.front()["heads_weight"], 0.1);
+}
+
+/// The same steps by hand: which batches, ramp, rate and dropout belong to a step.
+TEST(JointRun, ItsStepsAreThoseOfThePlan) {
+  TinyJoint run;
+  run.joint.accumulate = 2;
+  run.joint.lora.dropout = 0.3;
+  const JointResult result = run.train_jointly("a");
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  MedusaHeads heads = run.first_heads();
+  TunedLlama llama(run.backbone, run.joint, run.config.seed);
+  JointTrainer trainer(run.config, run.joint, dataset, heads, llama);
+  const JointPlan plan = plan_joint(run.config, run.joint, dataset);
+  ASSERT_EQ(result.steps, plan.num_steps);
+  for (int64_t step = 0; step < plan.num_steps; ++step) {
+    const double ramp = std::sin(std::numbers::pi / 2 * static_cast<double>(step + 1) /
+                                 static_cast<double>(plan.num_steps));
+    trainer.step(
+        plan.batches_of(step),
+        {step, run.joint.heads_weight * ramp,
+         learning_rate({run.joint.learning_rate, run.joint.warmup_steps}, step, plan.num_steps)});
+  }
+  EXPECT_TRUE(at::equal(result.backbone.layers[1].down, llama.merged().layers[1].down));
+  EXPECT_TRUE(at::equal(result.heads.blocks[2].weight, heads.blocks[2].weight));
+}
+
+TEST(JointRun, TheHeadsThatItBeginsWithStayAsTheyAre) {
+  TinyJoint run;
+  run.joint.max_steps = 2;
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  const MedusaHeads first = run.first_heads();
+  const JointResult result =
+      train_joint(run.config, run.joint,
+                  {dataset, run.backbone, first, "sha256:5", run.folder.path() / "a/train"});
+  EXPECT_TRUE(at::equal(first.blocks[0].weight, run.first_heads().blocks[0].weight));
+  EXPECT_FALSE(at::equal(first.blocks[0].weight, result.heads.blocks[0].weight));
 }
 
 /// What was trained is what is served: heads and merged backbone, run as decoding runs them, give
@@ -88,21 +112,9 @@ TEST(JointRun, TheMergedBackboneGivesTheValidationOfTraining) {
   }
 }
 
-/// Trains in another process and sends it the signal once it has reported so many steps.
-int train_and_signal(const TinyJoint& run, const std::string& name, size_t after, int signal) {
-  const pid_t child = fork();
-  if (child == 0) {
-    install_interrupt_handler();
-    _exit(run.train_jointly(name).complete ? 1 : 0);
-  }
-  int status = 0;
-  while (lines_of(run, name, "train").size() < after) {
-    if (waitpid(child, &status, WNOHANG) == child) return status;  // it ended by itself
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  kill(child, signal);
-  waitpid(child, &status, 0);
-  return status;
+int signal_run(const TinyJoint& run, const std::string& name, size_t after, int signal) {
+  return train_and_signal([&] { return run.train_jointly(name).complete; }, run.metrics(name),
+                          after, signal);
 }
 
 TEST(JointRun, ARunThatWasKilledEndsWithTheSameBytes) {
@@ -113,7 +125,7 @@ TEST(JointRun, ARunThatWasKilledEndsWithTheSameBytes) {
   for (const size_t after : {1U, 5U, 9U}) {
     SCOPED_TRACE(after);
     const std::string name = "killed" + std::to_string(after);
-    ASSERT_TRUE(WIFSIGNALED(train_and_signal(run, name, after, SIGKILL)));
+    ASSERT_TRUE(WIFSIGNALED(signal_run(run, name, after, SIGKILL)));
     const JointResult result = run.train_jointly(name);
     EXPECT_EQ(result.steps, whole.steps);
     EXPECT_EQ(state_bytes(run, name), state_bytes(run, "whole"));
@@ -126,11 +138,27 @@ TEST(JointRun, AnInterruptedRunSavesAndContinues) {
   run.joint.epochs = 3;
   run.joint.checkpoint_every = 100000;
   run.train_jointly("whole");
-  const int status = train_and_signal(run, "stopped", 4, SIGINT);
+  const int status = signal_run(run, "stopped", 4, SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
   ASSERT_EQ(WEXITSTATUS(status), 0) << "it finished before the signal";
   EXPECT_TRUE(run.train_jointly("stopped").complete);
   EXPECT_EQ(state_bytes(run, "stopped"), state_bytes(run, "whole"));
+}
+
+TEST(JointRun, AFinishedRunIsNotRepeatedAndSaysTheSame) {
+  TinyJoint run;
+  run.joint.accumulate = 4;
+  const JointResult first = run.train_jointly("a");
+  const std::string state = state_bytes(run, "a");
+  const JointResult again = run.train_jointly("a");
+  EXPECT_TRUE(again.complete);
+  EXPECT_EQ(again.steps, first.steps);
+  EXPECT_EQ(again.positions, 0);
+  EXPECT_EQ(state_bytes(run, "a"), state);
+  ASSERT_TRUE(first.drift && again.drift);
+  EXPECT_EQ(again.drift->numbers(), first.drift->numbers());
+  EXPECT_EQ(again.validation[0].loss, first.validation[0].loss);
+  EXPECT_EQ(lines_of(run, "a", "train").back()["epoch"], 1) << "the last step's batches are fewer";
 }
 
 TEST(JointRun, ADriftTooLargeStopsItAndGoesBackToTheLastGoodCheckpoint) {
@@ -192,6 +220,20 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with train.labels soft, this run has "
             "train.labels hard; set it back to continue, or remove the folder to train anew");
+  run.config.labels = LabelKind::Soft;
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  const MedusaHeads other = run.first_heads();
+  const auto error_with_other_heads = [&] {
+    return fixtures::error_text(run.folder, [&] {
+      train_joint(run.config, run.joint,
+                  {dataset, run.backbone, other, "sha256:6", run.folder.path() / "a/train"});
+    });
+  };
+  EXPECT_EQ(
+      error_with_other_heads(),
+      "<>/a/train/checkpoint: the checkpoint was made with the first heads sha256:5, this run "
+      "has the first heads sha256:6; set it back to continue, or remove the folder to train "
+      "anew");
 }
 
 TEST(JointRun, RefusesADatasetOfAnotherBackbone) {

@@ -4,6 +4,8 @@
 #include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
 
@@ -69,6 +71,28 @@ TEST(Lora, ATargetsStartDoesNotDependOnTheOthers) {
   EXPECT_EQ(both[2].first, "layers.0.up_proj.a");
   EXPECT_TRUE(at::equal(alone[0].second, both[2].second));
   EXPECT_FALSE(at::equal(alone[0].second, alone[2].second)) << "nor are two layers alike";
+}
+
+/// With all ones in both matrices a row of the adapter counts the inputs that are left.
+TEST(Lora, DropoutLeavesOutItsShareAndMakesUpForIt) {
+  const Weights model = tiny_weights(1);
+  const c10::NoGradGuard no_grad;
+  LoraConfig config = config_of({"o_proj"});  // which reads 128 numbers
+  config.dropout = 0.25;
+  const LoraAdapters lora(config, model, 1);
+  for (const auto& [name, tensor] : lora.named_parameters()) at::Tensor(tensor).fill_(1);
+  const at::Tensor x = at::ones({1, 128}), y = at::zeros({1, 64});
+  const auto read = [&](const std::optional<Random>& dropout) {  // alpha is 8
+    return lora.add_to(y, x, 0, LayerMatrix::Output, dropout)[0][0].item<double>() / 8;
+  };
+  EXPECT_NEAR(read(std::nullopt), 128, 1e-3);
+  double sum = 0;
+  for (uint64_t step = 0; step < 200; ++step) {
+    const double kept = read(Random(1).child(step)) * 0.75;
+    EXPECT_NEAR(kept, std::round(kept), 1e-3) << "an input is read whole or not at all";
+    sum += kept;
+  }
+  EXPECT_NEAR(sum / 200, 96, 1.5);  // its standard deviation is 0.35
 }
 
 TEST(Lora, RefusesTargetsThatDoNotExist) {

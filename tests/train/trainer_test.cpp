@@ -1,19 +1,11 @@
 #include "train/trainer.h"
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cmath>
-#include <csignal>
-#include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
 
-#include "base/file.h"
-#include "base/interrupt.h"
 #include "tests/base/error_text.h"
+#include "tests/train/child_run.h"
 #include "tests/train/tiny_run.h"
 
 namespace medusa {
@@ -21,14 +13,7 @@ namespace {
 
 std::vector<nlohmann::json> reports(const TinyRun& run, const std::string& name,
                                     const std::string& kind = "train") {
-  std::vector<nlohmann::json> lines;
-  if (!std::filesystem::exists(run.metrics(name))) return lines;
-  std::istringstream text(read_file(run.metrics(name)));
-  for (std::string line; std::getline(text, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json["kind"] == kind) lines.push_back(json);
-  }
-  return lines;
+  return reports_in(run.metrics(name), kind);
 }
 
 std::vector<double> losses(const TinyRun& run, const std::string& name) {
@@ -96,23 +81,9 @@ TEST(Trainer, CachedAndLiveStatesGiveTheSameLosses) {
   for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(cached[i], live[i], 1e-5 * cached[i]) << i;
 }
 
-/// Trains in another process and sends it the signal once it has reported so many steps.
-/// @returns  its exit status, as waitpid gives it.
-int train_and_signal(const TinyRun& run, const std::string& name, size_t after, int signal) {
-  const pid_t child = fork();
-  if (child == 0) {
-    install_interrupt_handler();
-    const TrainResult result = run.train(name);
-    _exit(result.complete ? 1 : 0);
-  }
-  int status = 0;
-  while (reports(run, name).size() < after) {
-    if (waitpid(child, &status, WNOHANG) == child) return status;  // it ended by itself
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  kill(child, signal);
-  waitpid(child, &status, 0);
-  return status;
+int signal_run(const TinyRun& run, const std::string& name, size_t after, int signal) {
+  return train_and_signal([&] { return run.train(name).complete; }, run.metrics(name), after,
+                          signal);
 }
 
 TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
@@ -120,7 +91,7 @@ TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
   run.config.epochs = 30;
   run.config.checkpoint_every = 3;
   run.train("whole");
-  const int status = train_and_signal(run, "killed", 8, SIGKILL);
+  const int status = signal_run(run, "killed", 8, SIGKILL);
   ASSERT_TRUE(WIFSIGNALED(status));
   ASSERT_FALSE(std::filesystem::exists(run.folder.path() / "killed/heads"));
   EXPECT_TRUE(run.train("killed").complete);
@@ -133,7 +104,7 @@ TEST(Trainer, AnInterruptedRunSavesAndContinues) {
   run.config.epochs = 30;
   run.config.checkpoint_every = 100000;
   run.train("whole");
-  const int status = train_and_signal(run, "stopped", 5, SIGINT);
+  const int status = signal_run(run, "stopped", 5, SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
   ASSERT_EQ(WEXITSTATUS(status), 0) << "it finished before the signal";
   const size_t done = reports(run, "stopped").size();
