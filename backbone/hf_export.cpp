@@ -144,8 +144,9 @@ void write_hf_model(const fs::path& folder, const Weights& weights, const fs::pa
   write_file(folder / "config.json", config.dump(2) + "\n");
   if (from_folder)
     for (const char* name :
-         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-          "merges.txt", "tokenizer.gguf", "generation_config.json", "chat_template.jinja"})
+         {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",
+          "added_tokens.json", "vocab.json", "merges.txt", "tokenizer.gguf",
+          "generation_config.json", "chat_template.jinja"})
       if (fs::exists(source / name)) write_file(folder / name, read_file(source / name));
 
   std::map<std::string, at::Tensor> tensors;

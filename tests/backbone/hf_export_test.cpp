@@ -92,7 +92,16 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
   auto config = nlohmann::json::parse(read_file(source.path() / "config.json"));
   config["note"] = "kept";
   write_file(source.path() / "config.json", config.dump());
-  write_file(source.path() / "tokenizer.json", "{}");
+  // Whatever a tokenizer may be read from.
+  const std::vector<std::string> tokenizer{"tokenizer.json",
+                                           "tokenizer.model",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "added_tokens.json",
+                                           "tokenizer.gguf",
+                                           "tokenizer_config.json",
+                                           "chat_template.jinja"};
+  for (const std::string& name : tokenizer) write_file(source.path() / name, "of " + name);
   Weights cut = weights;
   cut.config.num_layers = 1;
   cut.layers.resize(1);
@@ -100,7 +109,8 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
   const auto written = nlohmann::json::parse(read_file(folder.path() / "config.json"));
   EXPECT_EQ(written.at("note"), "kept");
   EXPECT_EQ(written.at("num_hidden_layers"), 1);
-  EXPECT_EQ(read_file(folder.path() / "tokenizer.json"), "{}");
+  for (const std::string& name : tokenizer)
+    EXPECT_EQ(read_file(folder.path() / name), "of " + name);
   expect_same(load_weights(folder.path(), at::kFloat, at::kCPU), cut);
 }
 
