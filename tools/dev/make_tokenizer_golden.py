@@ -76,7 +76,7 @@ def train(name, model_type, **settings):
         character_coverage=0.999, user_defined_symbols=["<tool>", "<sep>"], minloglevel=2, **settings)
     message = sentencepiece_model_pb2.ModelProto.FromString(out.getvalue())
     message.trainer_spec.ClearField("input")
-    message.normalizer_spec.ClearField("normalization_rule_tsv")  # a path of this machine
+    message.normalizer_spec.ClearField("normalization_rule_tsv")  # the temporary file of its rules
     (SMALL / name).write_bytes(message.SerializeToString())
 
 
