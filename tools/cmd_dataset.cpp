@@ -1,5 +1,6 @@
 // medusa dataset: a dataset as text for other programs, and answers of other servers as a dataset.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -36,8 +37,14 @@ std::string words(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
 }
 
 /// Texts may end within a character where an answer was cut: that piece is replaced.
-std::string json_line(const json& entry) {
-  return entry.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+std::string json_text(const json& entry) {
+  return entry.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// A .json file holds a list, as ShareGPT is published, any other an entry on each line.
+std::string file_text(const std::filesystem::path& file, const std::vector<std::string>& entries) {
+  return file.extension() == ".json" ? fmt::format("[\n{}\n]\n", fmt::join(entries, ",\n"))
+                                     : fmt::format("{}\n", fmt::join(entries, "\n"));
 }
 
 void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
@@ -46,8 +53,8 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
   const auto tokenizer = load_tokenizer(config.backbone.model);
   const ChatTemplate chat = open_chat_template(config.backbone, *tokenizer);
   const bool sharegpt = options.format == "sharegpt";
-  std::string out;
-  int64_t written = 0, refused = 0;
+  std::vector<std::string> entries;
+  int64_t refused = 0;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const auto all = dataset.tokens(i);
     const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(i)));
@@ -57,23 +64,24 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
       ++refused;
       continue;
     }
-    ++written;
-    out += sharegpt ? json_line({{"id", dataset.prompt_id(i)},
-                                 {"conversations",
-                                  {{{"from", "human"}, {"value", *question}},
-                                   {{"from", "gpt"}, {"value", answer}}}}})
-                    : json_line({{"id", dataset.prompt_id(i)},
-                                 {"prompt", question ? json(*question) : json(nullptr)},
-                                 {"answer", answer},
-                                 {"tokens", std::vector<TokenId>(all.begin(), all.end())},
-                                 {"answer_start", dataset.answer_start(i)}});
+    entries.push_back(sharegpt
+                          ? json_text({{"id", dataset.prompt_id(i)},
+                                       {"conversations",
+                                        {{{"from", "human"}, {"value", *question}},
+                                         {{"from", "gpt"}, {"value", answer}}}}})
+                          : json_text({{"id", dataset.prompt_id(i)},
+                                       {"prompt", question ? json(*question) : json(nullptr)},
+                                       {"answer", answer},
+                                       {"tokens", std::vector<TokenId>(all.begin(), all.end())},
+                                       {"answer_start", dataset.answer_start(i)}}));
   }
-  write_file(options.file, out);
+  write_file(options.file, file_text(options.file, entries));
   if (as_json)
-    fmt::print("{}\n",
-               json{{"file", options.file}, {"answers", written}, {"refused", refused}}.dump());
+    fmt::print(
+        "{}\n",
+        json{{"file", options.file}, {"answers", entries.size()}, {"refused", refused}}.dump());
   else
-    fmt::print(stderr, "{} answers: {}\n{}", written, options.file,
+    fmt::print(stderr, "{} answers: {}\n{}", entries.size(), options.file,
                refused > 0
                    ? fmt::format("{} left out: their prompt is more than one question\n", refused)
                    : "");

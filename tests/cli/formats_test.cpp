@@ -112,10 +112,12 @@ TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {
   EXPECT_EQ(first.at("prompt"), "Once upon a time");
   EXPECT_GT(first.at("tokens").size(), first.at("answer_start"));
   succeed("dataset export text.json --to sharegpt --config run.yaml");
-  const std::string sharegpt = slurp(place_ / "text.json");
-  EXPECT_EQ(
-      json::parse(sharegpt.substr(0, sharegpt.find('\n'))).at("conversations").at(0).at("value"),
-      "Once upon a time");
+  const json sharegpt = json::parse(slurp(place_ / "text.json"));
+  EXPECT_EQ(sharegpt.at(0).at("conversations").at(0).at("value"), "Once upon a time");
+  const json back =
+      json::parse(succeed("dataset import text.json --json --config run.yaml --set run=back --set "
+                          "backbone.chat_template=chatml"));
+  EXPECT_EQ(back.at("answers"), sharegpt.size()) << back;
 
   spill(place_ / "other.jsonl",
         "{\"messages\": [{\"role\": \"user\", \"content\": \"Once\"}, {\"role\": \"assistant\", "
