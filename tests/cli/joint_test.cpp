@@ -14,15 +14,13 @@ constexpr const char* kJoint =
     "train.joint.guard.samples=2 --set train.joint.guard.greedy_tokens=8 --set "
     "train.joint.lora.targets='[q_proj, down_proj, lm_head]' ";
 
-class Joint : public testing::Test {
+class Joint : public DistilledRun {
  protected:
-  void SetUp() override {
-    MEDUSA_NEEDS_TINY_MODEL();
-    const Ran ran = place_.run("distill --config run.yaml");
-    ASSERT_EQ(ran.status, 0) << ran.err;
+  json inspected(const std::string& artefact) const {
+    const Ran ran = place_.run("inspect --json " + artefact);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return json::parse(ran.out);
   }
-
-  Workplace place_;
 };
 
 TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
@@ -48,16 +46,44 @@ TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
   EXPECT_EQ(answered("--drafter medusa"), answered("--drafter none"));
 
   // Asking again changes nothing.
-  const std::string before = slurp(place_ / "runs/tiny/joint/model/model.safetensors");
+  const auto written = [&] {
+    std::string all;
+    for (const char* file : {"model/model.safetensors", "model/tuned.json", "model/config.json",
+                             "heads/heads.safetensors", "heads/manifest.yaml"})
+      all += slurp(place_ / ("runs/tiny/joint/" + std::string(file)));
+    return all;
+  };
+  const std::string before = written();
   ASSERT_EQ(place_.run(kJoint).status, 0);
-  EXPECT_EQ(slurp(place_ / "runs/tiny/joint/model/model.safetensors"), before);
+  EXPECT_EQ(written(), before);
 
   for (const char* file : {"model", "heads", "train/checkpoint", "train/metrics.jsonl"}) {
     const Ran found = place_.run(std::string("inspect --json runs/tiny/joint/") + file);
     EXPECT_EQ(found.status, 0) << found.err;
   }
-  const Ran found = place_.run("inspect --json runs/tiny/joint/model");
-  EXPECT_EQ(json::parse(found.out).at("tuned_from").at("steps"), joint.at("steps"));
+  const json from = inspected("runs/tiny/joint/model").at("tuned_from");
+  EXPECT_EQ(from.at("steps"), joint.at("steps"));
+  EXPECT_EQ(from.at("heads"), inspected("runs/tiny/heads").at("fingerprint"))
+      << "it began with the heads of the stage before";
+  EXPECT_EQ(from.at("dataset"), inspected("runs/tiny/dataset").at("fingerprint"));
+  EXPECT_EQ(from.at("drift").at("guard_kl_nats"), joint.at("guard_kl_nats"));
+}
+
+TEST_F(Joint, WhatTheGuardStoppedIsTheLastGoodModel) {
+  const Ran ran =
+      place_.run(std::string(kJoint) + "--json --set train.joint.guard.max_kl=0.00000001");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const json joint = json::parse(ran.out).at("joint");
+  EXPECT_EQ(joint.at("complete"), true);
+  EXPECT_EQ(joint.at("steps"), 0);
+  const auto reason = joint.at("stopped").get<std::string>();
+  EXPECT_TRUE(reason.starts_with("KL ")) << reason;
+  EXPECT_NE(ran.err.find("stopped by the guard: " + reason + "; this is the checkpoint of step 0"),
+            std::string::npos)
+      << ran.err;
+  const json from = inspected("runs/tiny/joint/model").at("tuned_from");
+  EXPECT_EQ(from.at("stopped"), reason);
+  EXPECT_NEAR(from.at("drift").at("guard_kl_nats"), 0, 1e-6);
 }
 
 TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
