@@ -83,6 +83,11 @@ Session open_session(const BackboneSection& config) {
   std::unique_ptr<Tokenizer> tokenizer = load_tokenizer(config.model);
   ChatTemplate chat = open_chat_template(config, *tokenizer);
   Session session{std::move(tokenizer), std::move(chat), nullptr, {}, 0};
+  if (placement.blocks == BlockKind::Stored && !stores_blocks(config.model))
+    fmt::print(stderr,
+               "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
+               "are made, as --dtype int8 does\n",
+               config.model);
   session.llama = std::make_unique<Llama>(
       load_weights(config.model, placement.dtype, placement.device, placement.blocks));
 

@@ -168,5 +168,20 @@ TEST(Pipeline, TheContextEndsATextWithAWord) {
       << ran.err;
 }
 
+TEST(Pipeline, WeightsThatAreNotStoredInBlocksAreSaidToBecomeSome) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const std::string ask = "generate --config run.yaml --drafter none --prompt 'Once upon a time' ";
+  const Ran stored = place.run(ask + "--dtype stored"), made = place.run(ask + "--dtype int8");
+  expect_success(stored);
+  expect_success(made);
+  const std::string note = "note: not all matrices of " + Workplace::model() +
+                           " are stored in blocks; of the others blocks of 8 bits are made, as "
+                           "--dtype int8 does\n";
+  EXPECT_NE(stored.err.find(note), std::string::npos) << stored.err;
+  EXPECT_EQ(made.err.find("note: "), std::string::npos) << made.err;
+  EXPECT_EQ(stored.out, made.out);
+}
+
 }  // namespace
 }  // namespace medusa::cli
