@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -169,6 +170,43 @@ TEST_F(LoadWeightsTest, BlocksHoldTheSameNumbersInTheSameOrderWithinALevel) {
       expect_near(weights.lm_head_blocks, exact.lm_head);
     }
   EXPECT_FALSE(stores_blocks(kGguf));  // it stores plain numbers
+}
+
+/// The same numbers in Q8_0, GGUF's plain blocks of 8 bits.
+void store_in_blocks(fixtures::GgufBuilder& builder, const std::string& name) {
+  auto& tensor = builder.tensor(name);
+  std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
+  std::string bytes;
+  for (size_t begin = 0; begin < numbers.size(); begin += 32) {
+    float largest = 0;
+    for (size_t i = begin; i < begin + 32; ++i) largest = std::max(largest, std::abs(numbers[i]));
+    const c10::Half scale(largest / 127);
+    bytes.append(reinterpret_cast<const char*>(&scale), 2);
+    for (size_t i = begin; i < begin + 32; ++i)
+      bytes += static_cast<char>(std::lround(numbers[i] / static_cast<float>(scale)));
+  }
+  tensor.type = GgmlType::Q8_0;
+  tensor.bytes = bytes;
+}
+
+/// The rows of Q and K are turned back in blocks as in plain numbers, and an own LM head is taken.
+TEST_F(LoadWeightsTest, StoredBlocksAreTheFilesOwnNumbersInTheSameRows) {
+  const fs::path model = changed_gguf([](fixtures::GgufBuilder& builder) {
+    const auto embedding = builder.tensor("token_embd.weight");
+    builder.tensor("output.weight", embedding.dims, embedding.type, embedding.bytes);
+    builder.tensor("output.weight").bytes[3] ^= '\x80';  // the sign of its first number
+    for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up"})
+      store_in_blocks(builder, fmt::format("blk.1.{}.weight", name));
+    store_in_blocks(builder, "output.weight");
+  });
+  const Weights exact = load(model);
+  const Weights stored = load_weights(model, at::kFloat, at::kCPU, BlockKind::Stored);
+  const LayerBlocks& blocks = stored.layers[1].blocks;
+  EXPECT_TRUE(at::equal(dequantise_blocks(blocks.qkv), exact.layers[1].qkv));
+  EXPECT_TRUE(at::equal(dequantise_blocks(blocks.output), exact.layers[1].output));
+  EXPECT_TRUE(at::equal(dequantise_blocks(blocks.gate_up), exact.layers[1].gate_up));
+  EXPECT_TRUE(at::equal(dequantise_blocks(stored.lm_head_blocks), exact.lm_head));
 }
 
 TEST_F(LoadWeightsTest, Bfloat16RoundsToNearestEvenAndKeepsNormsInFloat32) {

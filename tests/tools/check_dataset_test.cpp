@@ -1,0 +1,70 @@
+#include "tools/check_dataset.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "data/dataset_writer.h"
+#include "data/tokenizer.h"
+#include "tests/base/error_text.h"
+#include "tools/tuned_model.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A model folder that was tuned from the model "sha256:aaaa…", and a dataset that it wrote.
+class CheckDataset : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(tuned());
+    fs::copy_file(fs::path(MEDUSA_SOURCE_DIR) / "tests/golden/tokenizers/bpe.model",
+                  tuned() / "tokenizer.model");
+    TunedManifest manifest;
+    manifest.backbone = kOriginal;
+    write_tuned_manifest(tuned(), manifest);
+    config_.run = folder_.path().string();
+    config_.backbone.model = tuned().string();
+    DatasetInfo info;
+    info.backbone = kOriginal;
+    info.tokenizer = load_tokenizer(tuned())->fingerprint();
+    info.vocab_size = 500;
+    DatasetWriter(config_.dataset_folder(), info, 1, 16).add(0, {"a", {1, 2, 3}, 1, {}});
+  }
+
+  fs::path tuned() const { return folder_.path() / "tuned"; }
+  bool own_states(const std::string& backbone) const {
+    return check_dataset(DatasetReader(config_.dataset_folder()), config_, backbone);
+  }
+
+  static constexpr const char* kOriginal = "sha256:aaaa0000";
+  static constexpr const char* kTuned = "sha256:bbbb0000";
+  fixtures::TempFolder folder_;
+  RunConfig config_;
+};
+
+TEST_F(CheckDataset, ATunedModelMayUseTheTextOfTheOneItWasButNotItsStates) {
+  EXPECT_FALSE(own_states(kTuned));
+  EXPECT_TRUE(own_states(kOriginal));
+}
+
+TEST_F(CheckDataset, AModelTunedFromAnotherOneIsRefused) {
+  TunedManifest manifest;
+  manifest.backbone = "sha256:cccc0000";
+  write_tuned_manifest(tuned(), manifest);
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { own_states(kTuned); }),
+            "<>/dataset: made with backbone sha256:aaaa0000, the one in <>/tuned has "
+            "sha256:bbbb0000; distil again or pass the other backbone");
+  fs::remove(tuned() / kTunedManifest);
+  EXPECT_NE(fixtures::error_text([&] { own_states(kTuned); }), "(no error)");
+}
+
+TEST_F(CheckDataset, AManifestThatIsDamagedIsTheUsersError) {
+  write_file(tuned() / kTunedManifest, "{}");
+  const std::string text = fixtures::error_text(folder_, [&] { own_states(kTuned); });
+  EXPECT_TRUE(text.starts_with("<>/tuned/tuned.json: is not a tuned model's manifest (")) << text;
+  EXPECT_TRUE(text.ends_with("), expected what medusa train wrote; tune the model again")) << text;
+}
+
+}  // namespace
+}  // namespace medusa
