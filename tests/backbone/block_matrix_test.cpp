@@ -78,8 +78,8 @@ TEST(BlockMatrix, HoldsWhatTheFileStandsFor) {
 
 TEST(BlockMatrix, QuantisedNumbersAreWithinHalfALevelOfTheirBlock) {
   at::Tensor weight = normal({5, 100}, 2);
-  for (int64_t begin = 0, size = 32; begin < 100; begin += size)  // each block smaller by far
-    weight.narrow(1, begin, std::min(size, 100 - begin)).mul_(std::pow(0.1, begin / 32));
+  for (int64_t begin = 0, size = 32; begin < 100; begin += size)  // each block much smaller
+    weight.narrow(1, begin, std::min(size, 100 - begin)).mul_(std::pow(0.3, begin / 32));
   const at::Tensor error = (dequantise_blocks(quantise_blocks(weight)) - weight).abs();
   for (int64_t row = 0; row < 5; ++row)
     for (int64_t begin = 0; begin < 100; begin += 32) {
