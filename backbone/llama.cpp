@@ -87,6 +87,7 @@ at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
     MEDUSA_ASSERT(
         row.token >= 0 && row.token < config().vocab_size && row.position < config().context,
         row.token, row.position);
+  if (clock_ != nullptr) clock_->begin();
   return fused_ ? fused_->forward(plan, cache, layers) : plain_forward(plan, cache, layers);
 }
 
@@ -105,13 +106,17 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
   const at::ScalarType rows = product_dtype();
   at::Tensor x =
       weights_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
+  lap(PassPart::Embedding);
 
   for (const int32_t l : layers) {
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(l)];
     const Products& product = layers_[static_cast<size_t>(l)];
 
-    at::Tensor qkv = product.qkv(rms_norm(x, layer.attention_norm, c.norm_epsilon).to(rows));
+    at::Tensor input = rms_norm(x, layer.attention_norm, c.norm_epsilon).to(rows);
+    lap(PassPart::AttentionNorm);
+    at::Tensor qkv = product.qkv(input);
     if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias;
+    lap(PassPart::Qkv);
     const auto parts = qkv.split_with_sizes({query_size, kv_size, kv_size}, -1);
     const auto place = [&](const at::Tensor& part, int64_t heads, const at::Tensor& norm) {
       at::Tensor y = part.reshape({n, heads, -1});
@@ -120,24 +125,60 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
     };
     const at::Tensor query = place(parts[0], c.num_heads, layer.query_norm);
     const at::Tensor key = place(parts[1], c.num_kv_heads, layer.key_norm);
+    lap(PassPart::Rope);
     write_cache(plan, l, key, parts[2].reshape({n, c.num_kv_heads, -1}), cache);
+    lap(PassPart::CacheWrite);
     const at::Tensor rounded = query.to(dtype()).to(at::kFloat);  // as precise as the keys it meets
-    const at::Tensor mixed = device().is_cpu()
-                                 ? path_attention(plan, l, rounded, cache, c.window(l))
-                                 : masked_attention(plan, l, rounded, cache, c.window(l));
+    const at::Tensor mixed =
+        device().is_cpu() ? path_attention(plan, l, rounded, cache, c.window(l))
+                          : masked_attention(plan, l, rounded, cache, c.window(l));  // [N, A D]
+    lap(PassPart::Attention);
     x = x + product.output(mixed.to(rows));
+    lap(PassPart::Output);
 
-    const at::Tensor gate_up =
-        product.gate_up(rms_norm(x, layer.mlp_norm, c.norm_epsilon).to(rows));
-    const auto halves = gate_up.chunk(2, -1);  // [N, I] each
-    x = x + product.down((at::silu(halves[0]) * halves[1]).to(rows));
+    input = rms_norm(x, layer.mlp_norm, c.norm_epsilon).to(rows);
+    lap(PassPart::MlpNorm);
+    const auto halves = product.gate_up(input).chunk(2, -1);  // [N, I] each
+    lap(PassPart::GateUp);
+    input = (at::silu(halves[0]) * halves[1]).to(rows);
+    lap(PassPart::Activation);
+    x = x + product.down(input);
+    lap(PassPart::Down);
   }
-  return rms_norm(x, weights_.final_norm, c.norm_epsilon).to(dtype());
+  at::Tensor hidden = rms_norm(x, weights_.final_norm, c.norm_epsilon).to(dtype());
+  lap(PassPart::FinalNorm);
+  return hidden;
 }
 
 at::Tensor Llama::logits(const at::Tensor& hidden) {
   const c10::InferenceMode no_grad;
-  return fused_ ? fused_->logits(hidden) : lm_head_(hidden.to(product_dtype()));
+  if (clock_ != nullptr) clock_->begin();
+  at::Tensor logits = fused_ ? fused_->logits(hidden) : lm_head_(hidden.to(product_dtype()));
+  lap(PassPart::LmHead);
+  return logits;
+}
+
+void Llama::set_clock(PartClock* clock) {
+  clock_ = clock;
+  if (fused_) fused_->set_clock(clock);
+}
+
+std::array<int64_t, kNumPassParts> Llama::weight_bytes() const {
+  if (fused_) return fused_->weight_bytes();
+  std::array<int64_t, kNumPassParts> bytes{};
+  const auto add = [&bytes](PassPart part, const at::Tensor& weight, const BlockMatrix& blocks) {
+    for (const at::Tensor* each : {&weight, &blocks.levels, &blocks.scales, &blocks.offsets})
+      if (each->defined()) bytes[static_cast<size_t>(part)] += static_cast<int64_t>(each->nbytes());
+  };
+  for (const LayerWeights& layer : weights_.layers) {
+    add(PassPart::Qkv, layer.qkv, layer.blocks.qkv);
+    add(PassPart::Output, layer.output, layer.blocks.output);
+    add(PassPart::GateUp, layer.gate_up, layer.blocks.gate_up);
+    add(PassPart::Down, layer.down, layer.blocks.down);
+  }
+  const bool in_blocks = weights_.kind != BlockKind::None;  // the plain ones are the embedding's
+  add(PassPart::LmHead, in_blocks ? at::Tensor() : weights_.lm_head, weights_.lm_head_blocks);
+  return bytes;
 }
 
 at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {

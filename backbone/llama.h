@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "backbone/kernels.h"
 #include "backbone/kv_cache.h"
 #include "backbone/linear.h"
+#include "backbone/part_clock.h"
 #include "backbone/rope.h"
 #include "backbone/row_plan.h"
 #include "backbone/weights.h"
@@ -59,6 +62,13 @@ class Llama {
   /// "float32", "bfloat16", or how the weights of products are kept: "int8", "stored".
   const char* number_format() const;
 
+  /// From now on passes report their parts to this clock, which slows them a little; null: none.
+  /// It must outlive the passes.
+  void set_clock(PartClock* clock);
+
+  /// Bytes of the weights that each part of a pass reads, by PassPart.
+  std::array<int64_t, kNumPassParts> weight_bytes() const;
+
   /// "AMX bfloat16 tiles", "LibTorch": for reports.
   const char* kernels() const;
 
@@ -71,7 +81,12 @@ class Llama {
   at::ScalarType product_dtype() const;
   at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
 
+  void lap(PassPart part) {
+    if (clock_ != nullptr) clock_->lap(part);
+  }
+
   Weights weights_;
+  PartClock* clock_ = nullptr;  // not owned
   std::vector<int32_t> all_layers_;
   std::unique_ptr<FusedLlama> fused_;  // null: the plain path, which uses the members below
   RopeTable rope_;

@@ -41,6 +41,7 @@ Command build_store_command();
 Command make_draft_command();
 Command generate_command();
 Command bench_command();
+Command profile_command();
 Command import_command();
 Command export_command();
 Command doctor_command();

@@ -57,6 +57,8 @@ class FusedLlama::Impl {
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
   at::Tensor logits(const at::Tensor& hidden);
   void set_team(std::shared_ptr<ThreadTeam> team) { team_ = std::move(team); }
+  void set_clock(PartClock* clock) { clock_ = clock; }
+  std::array<int64_t, kNumPassParts> weight_bytes() const;
   const char* name() const { return kernels_.name; }
 
  private:
@@ -71,6 +73,15 @@ class FusedLlama::Impl {
   const void* normalised_rows() const;
   const void* product_rows(const GrowingBuffer& rows, int64_t k, int thread);
 
+  /// Waits for all threads, then reports that this part is done.
+  void finish(PassPart part, int thread) {
+    team_->barrier();
+    lap(part, thread);
+  }
+  void lap(PassPart part, int thread) {
+    if (thread == 0 && clock_ != nullptr) clock_->lap(part);
+  }
+
   Range share(int64_t count, int thread) const {
     return share_of(count, thread, team_->num_threads());
   }
@@ -83,6 +94,7 @@ class FusedLlama::Impl {
   RopeTable rope_;
   std::vector<PackedLayer> layers_;
   TileWeight lm_head_;
+  PartClock* clock_ = nullptr;  // not owned
 
   // The pass that runs.
   int64_t num_rows_ = 0;
@@ -157,6 +169,7 @@ at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache,
                 cache.keys().size(4) == config_.head_size);
   prepare(plan, cache);
   team_->run([&](int thread) { run_pass(plan, layers, thread); });
+  lap(PassPart::FinalNorm, 0);
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
 
@@ -164,6 +177,7 @@ void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> la
   const KernelRegion region(kernels_);
   const Range rows = share(num_rows_, thread);
   embed(plan, rows);
+  lap(PassPart::Embedding, thread);
   for (const int32_t layer : layers) run_layer(static_cast<size_t>(layer), thread);
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
@@ -183,25 +197,25 @@ void FusedLlama::Impl::run_layer(size_t layer, int thread) {
   const Range rows = share(num_rows_, thread);
 
   normalise(weights.attention_norm, rows);
-  team_->barrier();
+  finish(PassPart::AttentionNorm, thread);
   project(weights, attention, thread);
-  team_->barrier();
+  finish(PassPart::Qkv, thread);
   attend(attention, thread);
-  team_->barrier();
+  finish(PassPart::Attention, thread);
   const void* mixed = product_rows(buffers_.mixed, config_.num_heads * config_.head_size, thread);
   kernels_.product_add(weights.output.view(), mixed, num_rows_, pairs(weights.output), residual,
                        config_.hidden_size);
-  team_->barrier();
+  finish(PassPart::Output, thread);
   normalise(weights.mlp_norm, rows);
-  team_->barrier();
+  finish(PassPart::MlpNorm, thread);
   kernels_.product_swiglu(weights.gate_up.view(), normalised_rows(), num_rows_,
                           pairs(weights.gate_up), buffers_.activated.data(),
                           ceil_div(config_.mlp_size, kTileDepth));
-  team_->barrier();
+  finish(PassPart::GateUp, thread);
   const void* activated = product_rows(buffers_.activated, config_.mlp_size, thread);
   kernels_.product_add(weights.down.view(), activated, num_rows_, pairs(weights.down), residual,
                        config_.hidden_size);
-  team_->barrier();
+  finish(PassPart::Down, thread);
 }
 
 AttentionLayer FusedLlama::Impl::attention_of(size_t layer) const {
@@ -301,6 +315,21 @@ at::Tensor FusedLlama::Impl::logits(const at::Tensor& hidden) {
   return logits_.narrow(0, 0, num_rows);
 }
 
+std::array<int64_t, kNumPassParts> FusedLlama::Impl::weight_bytes() const {
+  std::array<int64_t, kNumPassParts> bytes{};
+  const auto add = [&bytes](PassPart part, const TileWeight& weight) {
+    bytes[static_cast<size_t>(part)] += weight.num_bytes();
+  };
+  for (const PackedLayer& layer : layers_) {
+    add(PassPart::Qkv, layer.qkv);
+    add(PassPart::Output, layer.output);
+    add(PassPart::GateUp, layer.gate_up);
+    add(PassPart::Down, layer.down);
+  }
+  add(PassPart::LmHead, lm_head_);
+  return bytes;
+}
+
 bool FusedLlama::supports(const Weights& weights) {
   const ModelConfig& c = weights.config;
   return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
@@ -322,6 +351,10 @@ at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,
 at::Tensor FusedLlama::logits(const at::Tensor& hidden) { return impl_->logits(hidden); }
 void FusedLlama::set_threads(int num_threads) {
   impl_->set_team(std::make_shared<ThreadTeam>(num_threads));
+}
+void FusedLlama::set_clock(PartClock* clock) { impl_->set_clock(clock); }
+std::array<int64_t, kNumPassParts> FusedLlama::weight_bytes() const {
+  return impl_->weight_bytes();
 }
 const char* FusedLlama::name() const { return impl_->name(); }
 

@@ -4,10 +4,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <span>
 
 #include "backbone/kv_cache.h"
+#include "backbone/part_clock.h"
 #include "backbone/row_plan.h"
 #include "backbone/weights.h"
 
@@ -44,6 +47,10 @@ class FusedLlama {
 
   /// Default: the process's shared team (thread_team.h).
   void set_threads(int num_threads);
+
+  /// As Llama's. Rope and cache write are part of Qkv, the activation of GateUp.
+  void set_clock(PartClock* clock);
+  std::array<int64_t, kNumPassParts> weight_bytes() const;
 
   const char* name() const;
 

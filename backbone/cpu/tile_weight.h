@@ -33,6 +33,7 @@ class TileWeight {
 
   int64_t num_outputs() const { return n_; }
   int64_t num_inputs() const { return k_; }
+  int64_t num_bytes() const { return static_cast<int64_t>(packed_.nbytes()); }
 
  private:
   at::Tensor packed_;  // flat: bfloat16, or bytes

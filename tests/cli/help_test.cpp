@@ -10,7 +10,7 @@ TEST(Help, EverySubcommandExplainsItself) {
   EXPECT_EQ(program.status, 0);
   for (const char* command :
        {"distill", "train", "calibrate", "build-store", "make-draft", "generate", "bench",
-        "inspect", "import", "export", "doctor", "dataset", "report", "completion"}) {
+        "profile", "inspect", "import", "export", "doctor", "dataset", "report", "completion"}) {
     EXPECT_NE(program.out.find(command), std::string::npos) << command;
     const Ran help = place.run(std::string(command) + " --help");
     EXPECT_EQ(help.status, 0) << command << help.err;
@@ -34,8 +34,8 @@ TEST(Help, UnknownSubcommandIsTheUsersError) {
   EXPECT_EQ(ran.err,
             "medusa: unknown subcommand 'trian' (did you mean 'train'?), expected one of distill, "
             "train, calibrate, build-store, make-draft, generate, "
-            "bench, inspect, import, export, doctor, dataset, report, completion; see medusa "
-            "--help\n");
+            "bench, profile, inspect, import, export, doctor, dataset, report, completion; see "
+            "medusa --help\n");
 }
 
 TEST(Help, UnknownOptionIsTheUsersError) {

@@ -114,7 +114,8 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   const std::string known =
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
       "a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, compare.json, "
-      "bench.json, bench.jsonl, layers.json, a draft model, a GGUF or safetensors file, a Hugging "
+      "bench.json, bench.jsonl, profile.json, layers.json, a draft model, a GGUF or safetensors "
+      "file, a Hugging "
       "Face model folder or a run folder; pass one of these";
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "notes.txt"); }),
             (folder / "notes.txt").string() + ": a file" + known);

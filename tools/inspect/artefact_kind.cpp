@@ -17,6 +17,7 @@
 #include "tools/bench/result_folder.h"
 #include "tools/draft_folder.h"
 #include "tools/layer_choice.h"
+#include "tools/profile/profile_result.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -64,6 +65,8 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
   if (whole.is_object() && whole.value("format", "") == kBenchFormat) return ArtefactKind::Bench;
   if (whole.is_object() && whole.value("format", "") == kLayersFormat)
     return ArtefactKind::LayerChoice;
+  if (whole.is_object() && whole.value("format", "") == kProfileFormat)
+    return ArtefactKind::Profile;
   if (whole.is_object() && whole.contains("methods")) return ArtefactKind::Comparison;
   return std::nullopt;
 }
@@ -151,6 +154,8 @@ std::string kind_name(ArtefactKind kind) {
       return "bench";
     case ArtefactKind::BenchAnswers:
       return "answers of a bench";
+    case ArtefactKind::Profile:
+      return "profile of a step";
     case ArtefactKind::Settings:
       return "run settings";
   }
@@ -166,8 +171,8 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
       "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, "
-      "compare.json, bench.json, bench.jsonl, layers.json, a draft model, a GGUF or safetensors "
-      "file, a Hugging Face model folder or a run folder; pass one of these",
+      "compare.json, bench.json, bench.jsonl, profile.json, layers.json, a draft model, a GGUF or "
+      "safetensors file, a Hugging Face model folder or a run folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
 }
 

@@ -23,6 +23,7 @@ enum class ArtefactKind {
   Comparison,    // of methods, JSON
   Bench,         // the tables of a bench, JSON
   BenchAnswers,  // every answer of a bench, one JSON object per line
+  Profile,       // the parts of a step, JSON
   Settings,      // of a run, YAML
 };
 

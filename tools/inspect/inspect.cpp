@@ -83,6 +83,8 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_bench(path);
     case ArtefactKind::BenchAnswers:
       return inspect_bench_answers(path);
+    case ArtefactKind::Profile:
+      return inspect_profile(path);
     case ArtefactKind::Settings:
       return inspect_settings(path);
   }

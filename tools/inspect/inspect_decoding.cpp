@@ -184,6 +184,28 @@ Json inspect_bench_answers(const fs::path& file) {
   return out;
 }
 
+Json inspect_profile(const fs::path& file) {
+  Json out;
+  try {
+    const Json profile = Json::parse(read_file(file));
+    Json steps = Json::array();
+    for (const Json& step : profile.at("steps"))
+      steps.push_back({{"context", step.at("context")},
+                       {"rows", step.at("rows")},
+                       {"step_ms", step.at("step_ms")}});
+    out["summary"] = fmt::format("{} steps, {:.2f} to {:.2f} ms", steps.size(),
+                                 steps.at(0).at("step_ms").get<double>(),
+                                 steps.at(steps.size() - 1).at("step_ms").get<double>());
+    for (const char* key : {"machine", "backbone", "repeats", "drafted", "roof"})
+      out[key] = profile.at(key);
+    out["steps"] = std::move(steps);
+  } catch (const Json::exception& error) {
+    throw UserError(fmt::format("{}: {}, expected what medusa profile writes; run it again",
+                                file.string(), error.what()));
+  }
+  return out;
+}
+
 Json inspect_settings(const fs::path& file) {
   RunConfig config = read_config<RunConfig>(YamlFile(file));
   FieldLister lister;

@@ -27,6 +27,7 @@ nlohmann::ordered_json inspect_layer_choice(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_comparison(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench_answers(const std::filesystem::path& file);
+nlohmann::ordered_json inspect_profile(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_settings(const std::filesystem::path& file);
 
 }  // namespace medusa

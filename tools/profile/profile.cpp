@@ -1,0 +1,240 @@
+#include "tools/profile/profile.h"
+
+#include <ATen/detail/CUDAHooksInterface.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "infer/backbone_target.h"
+#include "infer/drafters/medusa_drafter.h"
+#include "tools/session.h"
+#include "tools/step_timer.h"
+
+namespace medusa {
+namespace {
+
+/// Milliseconds of one step: its own parts and those of the pass.
+struct Sample {
+  StepParts step;
+  std::array<double, kNumPassParts> pass{};
+};
+
+/// Which tokens are in a text does not change what they cost.
+std::vector<TokenId> any_text(int64_t length, int64_t vocab_size) {
+  std::vector<TokenId> text;
+  for (int64_t i = 0; i < length; ++i) text.push_back(static_cast<TokenId>(7919 * i % vocab_size));
+  return text;
+}
+
+CandidateTree chain(std::span<const TokenId> tokens) {
+  CandidateTree tree;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    tree.tokens.push_back(tokens[i]);
+    tree.parents.push_back(static_cast<int32_t>(i) - 1);
+  }
+  tree.num_verify = tree.size();
+  return tree;
+}
+
+TreeShape low_rank_shape(const HeadGuesser& guesser, int32_t nodes) {
+  const auto heads = static_cast<int32_t>(guesser.num_heads());
+  const auto top_k = static_cast<int32_t>(guesser.top_k());
+  std::vector<RankPath> paths = low_rank_paths(heads, top_k, static_cast<size_t>(nodes) - 1);
+  MEDUSA_ASSERT(std::ssize(paths) == nodes - 1, paths.size(), nodes);
+  return make_choice_tree(std::move(paths), top_k, "timed tree").shape();
+}
+
+/// The half in the middle, by the time of the step.
+Sample typical(std::vector<Sample> samples) {
+  std::sort(samples.begin(), samples.end(),
+            [](const Sample& a, const Sample& b) { return a.step.total() < b.step.total(); });
+  const size_t quarter = samples.size() / 4;
+  const std::span<const Sample> kept(samples.data() + quarter, samples.size() - 2 * quarter);
+  Sample mean;
+  const double weight = 1 / static_cast<double>(kept.size());
+  for (const Sample& each : kept) {
+    mean.step.propose += weight * each.step.propose;
+    mean.step.verify += weight * each.step.verify;
+    mean.step.accept += weight * each.step.accept;
+    mean.step.commit += weight * each.step.commit;
+    for (size_t i = 0; i < mean.pass.size(); ++i) mean.pass[i] += weight * each.pass[i];
+  }
+  return mean;
+}
+
+/// The parts of a pass under their names; what was computed within another part is named with it.
+void add_pass_parts(const std::array<double, kNumPassParts>& ms,
+                    const std::array<PartWork, kNumPassParts>& work,
+                    std::vector<ProfiledPart>& parts) {
+  const auto add = [&](const char* name, std::initializer_list<PassPart> each) {
+    ProfiledPart sum{name, 0, {}};
+    for (const PassPart part : each) {
+      const auto i = static_cast<size_t>(part);
+      sum.ms += ms[i];
+      sum.work.bytes += work[i].bytes;
+      sum.work.flops += work[i].flops;
+    }
+    parts.push_back(std::move(sum));
+  };
+  const bool fused = ms[static_cast<size_t>(PassPart::Rope)] == 0;
+  using enum PassPart;
+  add("embedding", {Embedding});
+  add("attention norm", {AttentionNorm});
+  if (fused) {
+    add("QKV, rope, cache write", {Qkv, Rope, CacheWrite});
+  } else {
+    add("QKV", {Qkv});
+    add("rope", {Rope});
+    add("cache write", {CacheWrite});
+  }
+  add("attention", {Attention});
+  add("output", {Output});
+  add("MLP norm", {MlpNorm});
+  if (fused) {
+    add("gate, up, activation", {GateUp, Activation});
+  } else {
+    add("gate, up", {GateUp});
+    add("activation", {Activation});
+  }
+  add("down", {Down});
+  add("final norm", {FinalNorm});
+  add("LM head", {LmHead});
+}
+
+/// Times steps of all sizes behind one context.
+class ContextProfiler {
+ public:
+  ContextProfiler(Llama& llama, int64_t context, std::span<const int32_t> rows,
+                  HeadGuesser* guesser)
+      : llama_(llama),
+        target_(llama, 1, context + rows.back()),
+        slot_(target_.open()),
+        text_(any_text(context + rows.back(), llama.config().vocab_size)),
+        context_(context),
+        guesser_(guesser),
+        clock_(device_wait(llama.device())) {
+    if (guesser_ != nullptr)
+      for (const int32_t n : rows) shapes_.emplace(n, low_rank_shape(*guesser_, n));
+    hidden_ = target_.prefill(slot_, std::span(text_).first(static_cast<size_t>(context)));
+    llama_.set_clock(&clock_);
+  }
+  ~ContextProfiler() { llama_.set_clock(nullptr); }
+  ContextProfiler(const ContextProfiler&) = delete;
+  ContextProfiler& operator=(const ContextProfiler&) = delete;
+
+  Sample step(int32_t rows) {
+    clock_.reset();
+    Sample sample;
+    sample.step = time_step(target_, slot_, [&] { return propose(rows); });
+    std::transform(clock_.seconds().begin(), clock_.seconds().end(), sample.pass.begin(),
+                   [](double seconds) { return 1000 * seconds; });
+    return sample;
+  }
+
+ private:
+  CandidateTree propose(int32_t rows) {
+    const auto before = static_cast<size_t>(context_);
+    if (guesser_ == nullptr || rows == 1)
+      return chain(std::span(text_).subspan(before, static_cast<size_t>(rows)));
+    const DraftContext draft{std::span(text_).first(before + 1), hidden_,
+                             static_cast<int32_t>(guesser_->num_heads()), rows, slot_};
+    return MedusaDrafter(*guesser_, shapes_.at(rows)).propose(draft, Random(0));
+  }
+
+  Llama& llama_;
+  BackboneTarget target_;
+  int32_t slot_;
+  std::vector<TokenId> text_;
+  int64_t context_;
+  HeadGuesser* guesser_;
+  PartClock clock_;
+  at::Tensor hidden_;
+  std::map<int32_t, TreeShape> shapes_;  // by rows
+};
+
+ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bool drafted,
+                           const Sample& sample) {
+  ProfiledStep out{context, rows, {}};
+  if (drafted) out.parts.push_back({"drafting", sample.step.propose, {}});
+  const auto number_bytes = static_cast<double>(c10::elementSize(llama.dtype()));
+  add_pass_parts(sample.pass,
+                 pass_work(llama.config(), llama.weight_bytes(), number_bytes, rows, context),
+                 out.parts);
+  out.parts.push_back({"acceptance", sample.step.accept, {}});
+  out.parts.push_back({"commit", sample.step.commit, {}});
+  const double pass = std::accumulate(sample.pass.begin(), sample.pass.end(), 0.0);
+  out.parts.push_back({"host", std::max(0.0, sample.step.verify - pass), {}});
+  return out;
+}
+
+}  // namespace
+
+std::vector<RankPath> low_rank_paths(int32_t num_heads, int32_t top_k, size_t count) {
+  const auto sum = [](const RankPath& path) {
+    return std::accumulate(path.begin(), path.end(), static_cast<int32_t>(path.size()));
+  };
+  const auto later = [&](const RankPath& a, const RankPath& b) {
+    return sum(a) != sum(b) ? sum(a) > sum(b) : comes_before(b, a);
+  };
+  // A path is followed by its next sibling and its first child: each path comes up once.
+  std::priority_queue<RankPath, std::vector<RankPath>, decltype(later)> next(later);
+  next.push({0});
+  std::vector<RankPath> out;
+  while (out.size() < count && !next.empty()) {
+    const RankPath path = next.top();
+    next.pop();
+    out.push_back(path);
+    RankPath sibling = path, child = path;
+    if (++sibling.back() < top_k) next.push(std::move(sibling));
+    child.push_back(0);
+    if (std::ssize(child) <= num_heads) next.push(std::move(child));
+  }
+  return out;
+}
+
+Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesser) {
+  MEDUSA_ASSERT(!plan.rows.empty() && plan.rows.front() >= 1 && plan.repeats >= 1);
+  Profile profile{.machine = machine_text(llama),
+                  .backbone = llama.weights().fingerprint,
+                  .repeats = plan.repeats,
+                  .drafted = guesser != nullptr,
+                  .roof = {},
+                  .steps = {}};
+  const auto sizes = std::ssize(plan.rows);
+  Progress progress("time steps", "steps", plan.repeats * sizes * std::ssize(plan.contexts));
+  int64_t done = 0;
+  for (const int64_t context : plan.contexts) {
+    if (done > 0 && interrupted()) break;
+    ContextProfiler profiler(llama, context, plan.rows, guesser);
+    std::vector<std::vector<Sample>> samples(plan.rows.size());
+    for (int64_t repeat = -2; repeat < plan.repeats; ++repeat) {  // the first two warm up
+      if (repeat > 0 && interrupted()) break;
+      for (size_t i = 0; i < plan.rows.size(); ++i) {
+        const Sample sample = profiler.step(plan.rows[i]);
+        if (repeat < 0) continue;
+        samples[i].push_back(sample);
+        progress.update(++done);
+      }
+    }
+    for (size_t i = 0; i < plan.rows.size(); ++i)
+      profile.steps.push_back(profiled_step(llama, context, plan.rows[i], profile.drafted,
+                                            typical(std::move(samples[i]))));
+  }
+  progress.finish();
+  return profile;
+}
+
+std::function<void()> device_wait(at::Device device) {
+  if (device.is_cpu()) return {};
+  return [index = device.index()] { at::detail::getCUDAHooks().deviceSynchronize(index); };
+}
+
+}  // namespace medusa

@@ -1,0 +1,60 @@
+#include "tools/profile/profile_result.h"
+
+#include <nlohmann/json.hpp>
+
+namespace medusa {
+
+RoofShares shares_of(const ProfiledPart& part, const Roof& roof) {
+  if (part.ms <= 0) return {};
+  const double seconds = part.ms / 1000;
+  return {part.work.bytes / seconds / roof.bytes_per_s(),
+          part.work.flops / seconds / roof.flops_per_s};
+}
+
+double ProfiledStep::ms() const {
+  double sum = 0;
+  for (const ProfiledPart& part : parts) sum += part.ms;
+  return sum;
+}
+
+std::vector<std::vector<const ProfiledStep*>> by_context(const Profile& profile) {
+  std::vector<std::vector<const ProfiledStep*>> out;
+  for (const ProfiledStep& step : profile.steps) {
+    if (out.empty() || out.back().front()->context != step.context) out.emplace_back();
+    out.back().push_back(&step);
+  }
+  return out;
+}
+
+nlohmann::ordered_json profile_json(const Profile& profile) {
+  nlohmann::ordered_json steps = nlohmann::ordered_json::array();
+  for (const ProfiledStep& step : profile.steps) {
+    nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+    for (const ProfiledPart& part : step.parts) {
+      const RoofShares shares = shares_of(part, profile.roof);
+      parts.push_back({{"part", part.name},
+                       {"ms", part.ms},
+                       {"bytes", part.work.bytes},
+                       {"flops", part.work.flops},
+                       {"share_of_memory_roof", shares.memory},
+                       {"share_of_arithmetic_roof", shares.arithmetic}});
+    }
+    steps.push_back({{"context", step.context},
+                     {"rows", step.rows},
+                     {"step_ms", step.ms()},
+                     {"parts", std::move(parts)}});
+  }
+  return {{"format", kProfileFormat},
+          {"version", 1},
+          {"machine", profile.machine},
+          {"backbone", profile.backbone},
+          {"repeats", profile.repeats},
+          {"drafted", profile.drafted},
+          {"roof",
+           {{"read_bytes_per_s", profile.roof.read_bytes_per_s},
+            {"copy_bytes_per_s", profile.roof.copy_bytes_per_s},
+            {"flops_per_s", profile.roof.flops_per_s}}},
+          {"steps", std::move(steps)}};
+}
+
+}  // namespace medusa

@@ -1,0 +1,68 @@
+// What medusa profile measured. No LibTorch.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/profile/step_work.h"
+
+namespace medusa {
+
+inline constexpr const char* kProfileFormat = "medusa-profile";
+
+/// What this machine can do at most. Best of several repetitions.
+struct Roof {
+  double read_bytes_per_s = 0;  // a sum over memory far larger than the caches
+  double copy_bytes_per_s = 0;  // bytes read and bytes written together
+  /// Of the faster of LibTorch's large product and our own, in the model's dtype or float32;
+  /// products of 8-bit levels may pass it.
+  double flops_per_s = 0;
+
+  double bytes_per_s() const {
+    return read_bytes_per_s > copy_bytes_per_s ? read_bytes_per_s : copy_bytes_per_s;
+  }
+};
+
+struct ProfiledPart {
+  std::string name;
+  double ms = 0;
+  PartWork work;
+};
+
+/// Shares of the roof that a part reaches, 0 to 1 or, where its data come from the caches, more.
+/// Zero where the part has no such work.
+struct RoofShares {
+  double memory = 0;
+  double arithmetic = 0;
+
+  double larger() const { return memory > arithmetic ? memory : arithmetic; }
+};
+RoofShares shares_of(const ProfiledPart& part, const Roof& roof);
+
+/// A step of one sequence.
+struct ProfiledStep {
+  int64_t context = 0;              // committed rows before it
+  int32_t rows = 0;                 // N
+  std::vector<ProfiledPart> parts;  // in their order
+
+  double ms() const;
+};
+
+struct Profile {
+  std::string machine;   // with threads, dtype and kernels
+  std::string backbone;  // fingerprint
+  int64_t repeats = 0;   // of each step
+  bool drafted = false;  // with the run's heads; else the rows are a chain that nobody drafted
+  Roof roof;
+  std::vector<ProfiledStep> steps;  // by context, then rows, both ascending
+};
+
+/// The steps of each context. Valid as long as the profile.
+std::vector<std::vector<const ProfiledStep*>> by_context(const Profile& profile);
+
+/// As the file and --json hold it.
+nlohmann::ordered_json profile_json(const Profile& profile);
+
+}  // namespace medusa

@@ -1,0 +1,76 @@
+#include "tools/profile/profile_table.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+namespace medusa {
+namespace {
+
+constexpr double kGiga = 1e9;
+
+using Steps = std::vector<const ProfiledStep*>;  // of one context
+
+std::string line(const std::string& name, const Steps& steps,
+                 const std::function<std::string(const ProfiledStep&)>& cell) {
+  std::string text = fmt::format("  {:<24}", name);
+  for (const ProfiledStep* step : steps) text += fmt::format("{:>9}", cell(*step));
+  return text + "\n";
+}
+
+std::string heading(const std::string& name, const Steps& steps) {
+  std::string text = fmt::format("{:<26}", name);
+  for (const ProfiledStep* step : steps) text += fmt::format("{:>9}", step->rows);
+  return text + "\n";
+}
+
+std::string short_share(const ProfiledPart& part, const Roof& roof) {
+  const RoofShares shares = shares_of(part, roof);
+  if (shares.larger() == 0) return "–";
+  return fmt::format("{:.0f} {}", 100 * shares.larger(),
+                     shares.memory >= shares.arithmetic ? "m" : "a");
+}
+
+std::string context_table(const Profile& profile, const Steps& steps) {
+  const ProfiledStep& first = *steps.front();
+  std::string text =
+      fmt::format("\nbehind {} tokens\n{}", first.context, heading("ms, by rows", steps));
+  for (size_t i = 0; i < first.parts.size(); ++i)
+    text += line(first.parts[i].name, steps,
+                 [i](const ProfiledStep& step) { return fmt::format("{:.3f}", step.parts[i].ms); });
+  text += line("step", steps,
+               [](const ProfiledStep& step) { return fmt::format("{:.3f}", step.ms()); });
+  text +=
+      line(fmt::format("step / {} row{}", first.rows, first.rows == 1 ? "" : "s"), steps,
+           [&](const ProfiledStep& step) { return fmt::format("{:.2f}", step.ms() / first.ms()); });
+  text += heading("% of the roof, by rows", steps);
+  for (size_t i = 0; i < first.parts.size(); ++i)
+    if (shares_of(first.parts[i], profile.roof).larger() > 0)
+      text += line(first.parts[i].name, steps, [&, i](const ProfiledStep& step) {
+        return short_share(step.parts[i], profile.roof);
+      });
+  return text;
+}
+
+}  // namespace
+
+std::string roof_text(const ProfiledPart& part, const Roof& roof) {
+  const RoofShares shares = shares_of(part, roof);
+  if (shares.larger() == 0) return "–";
+  return fmt::format("{:.0f} % of {}", 100 * shares.larger(),
+                     shares.memory >= shares.arithmetic ? "memory" : "arithmetic");
+}
+
+std::string profile_table(const Profile& profile) {
+  std::string text = fmt::format(
+      "{}\nroof: memory is read at {:.1f} GB/s and copied at {:.1f} GB/s, products run at {:.0f} "
+      "GFLOP/s\n",
+      profile.machine, profile.roof.read_bytes_per_s / kGiga, profile.roof.copy_bytes_per_s / kGiga,
+      profile.roof.flops_per_s / kGiga);
+  for (const Steps& steps : by_context(profile)) text += context_table(profile, steps);
+  return text +
+         "\nm: of the memory's roof, a: of the arithmetic's; the nearer of the two. Weights and "
+         "cache rows\ncount once, what stays in the processor's caches does not.\n";
+}
+
+}  // namespace medusa

@@ -1,0 +1,17 @@
+// A profile as text.
+#pragma once
+
+#include <string>
+
+#include "tools/profile/profile_result.h"
+
+namespace medusa {
+
+/// The roof, then for each context the milliseconds of every part by the number of rows, and how
+/// much of the roof it reaches.
+std::string profile_table(const Profile& profile);
+
+/// "62 % of memory": the nearer of the two roofs; "–" where a part has no counted work.
+std::string roof_text(const ProfiledPart& part, const Roof& roof);
+
+}  // namespace medusa

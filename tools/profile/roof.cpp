@@ -1,0 +1,78 @@
+#include "tools/profile/roof.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "backbone/linear.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kNumbers = 64 << 20;               // float32: 256 MB, many times the last cache
+constexpr int64_t kCpuSize = 2048, kGpuSize = 8192;  // of a product's three sides
+constexpr int kRepeats = 5;
+
+/// Seconds of the fastest repetition; the first one warms up.
+double fastest(const std::function<void()>& work, const std::function<void()>& wait) {
+  double best = 0;
+  for (int i = -1; i < kRepeats; ++i) {
+    const auto began = std::chrono::steady_clock::now();
+    work();
+    if (wait) wait();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    if (i == 0 || (i > 0 && seconds < best)) best = seconds;
+  }
+  return best;
+}
+
+/// LibTorch's threads, put back at the end.
+class LibTorchThreads {
+ public:
+  explicit LibTorchThreads(int threads) : before_(at::get_num_threads()) {
+    at::set_num_threads(threads);
+  }
+  ~LibTorchThreads() { at::set_num_threads(before_); }
+  LibTorchThreads(const LibTorchThreads&) = delete;
+  LibTorchThreads& operator=(const LibTorchThreads&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
+                  const std::function<void()>& wait) {
+  const c10::InferenceMode no_grad;
+  Roof roof;
+  const int64_t size = device.is_cpu() ? kCpuSize : kGpuSize;
+  const at::Tensor rows = at::rand({size, size}, at::kFloat).to(device, dtype);
+  const double flops = 2 * std::pow(static_cast<double>(size), 3);
+  {
+    const LibTorchThreads all(threads);
+    const auto bytes = static_cast<double>(kNumbers) * sizeof(float);
+    const at::Tensor from = at::ones({kNumbers}, at::TensorOptions(device).dtype(at::kFloat));
+    at::Tensor to = at::empty_like(from), sum;
+    roof.copy_bytes_per_s = 2 * bytes / fastest([&] { to.copy_(from); }, wait);
+    roof.read_bytes_per_s = bytes / fastest([&] { sum = from.sum(); }, wait);
+    for (const at::ScalarType each : {dtype, at::kFloat}) {
+      const at::Tensor a = rows.to(each);
+      at::Tensor product;
+      const double seconds = fastest([&] { product = at::matmul(a, a); }, wait);
+      roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);
+    }
+  }
+  const Linear own(rows);
+  at::Tensor product;
+  const double seconds = fastest([&] { product = own(rows); }, wait);
+  roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);
+  return roof;
+}
+
+}  // namespace medusa

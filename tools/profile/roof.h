@@ -1,0 +1,19 @@
+// Measures what this machine can do at most: what the parts of a step are compared with.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "tools/profile/profile_result.h"
+
+namespace medusa {
+
+/// Takes some seconds and 0.6 GB. Uses `threads` threads of LibTorch and leaves as many as it
+/// found.
+/// @param dtype  of the products.
+/// @param wait   until the device has done what was asked of it; may be empty.
+Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
+                  const std::function<void()>& wait);
+
+}  // namespace medusa
