@@ -22,7 +22,7 @@ Linear::Linear(const BlockMatrix& weight)
     : weight_(dequantise_blocks(weight)), rounds_rows_(true) {}
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
-  if (rounds_rows_) return at::linear(round_to_blocks(x), weight_);
+  if (rounds_rows_) return at::linear(round_to_blocks(x.to(at::kFloat)), weight_);
   return packed_ ? (*packed_)(x) : at::linear(x, weight_).to(at::kFloat);
 }
 

@@ -31,7 +31,7 @@ class Linear {
   /// and scales stand for, rows rounded as the kernels round them.
   explicit Linear(const BlockMatrix& weight);
 
-  /// @param x  [M, k] in the weight's dtype, on its device; float32 for a block weight.
+  /// @param x  [M, k] in the weight's dtype, on its device; float32 or bfloat16 for a block weight.
   /// @returns  [M, n] float32. Kernels::Plain rounds to bfloat16 on the way where x is.
   at::Tensor operator()(const at::Tensor& x) const;
 

@@ -75,10 +75,6 @@ class FusedHeads::Impl {
   static Range columns_of(Range pairs) {
     return {pairs.begin * kPairOutputs, pairs.end * kPairOutputs};
   }
-  /// Plain columns of one row to where products read them.
-  void tile(const uint16_t* from, int64_t size, void* to) const {
-    kernels_.tile(from, 1, size, to);
-  }
 
   const CpuKernels& kernels_;
   const FusedWeights weights_;
@@ -117,7 +113,7 @@ void FusedHeads::Impl::guess(const HeadQuery& query, HeadGuesses& guesses) {
              &guesses};
     pass_.query.num_positions = count;
     pass_.query.tokens = query.tokens.subspan(static_cast<size_t>(first * query.stride));
-    buffers_.shape(weights_, {count, query.num_heads, num_tokens}, kernels_.number_bytes);
+    buffers_.shape(kernels_, weights_, {count, query.num_heads, num_tokens});
     team_->run([this](int thread) { run_pass(thread); });
   }
   pass_ = {};  // holds nothing of the caller's
@@ -142,14 +138,14 @@ void FusedHeads::Impl::run_pass(int thread) {
 void FusedHeads::Impl::read_position(int64_t position) {
   const int64_t size = weights_.hidden_size;
   const uint16_t* hidden = pass_.hidden + std::min(position, pass_.num_states - 1) * size;
-  tile(hidden, size, buffers_.hidden.at(0, position, 0));
+  buffers_.hidden.write(0, position, 0, hidden, size);
   for (int64_t head = 0; head < num_heads(); ++head)
     std::copy_n(hidden, size, buffers_.states.data<uint16_t>() + place(position, head, 0));
   for (int64_t i = 0; i < pass_.num_tokens; ++i) {
     const int64_t token = pass_.query.token(position, i);
     uint16_t* scaled = buffers_.rounded.data<uint16_t>() + place(position, 0, 0);
     scale_row(bits(weights_.embedding) + token * size, weights_.gain, size, scaled);
-    tile(scaled, size, buffers_.tokens.at(i, position, 0));
+    buffers_.tokens.write(i, position, 0, scaled, size);
   }
 }
 
@@ -212,7 +208,7 @@ void FusedHeads::Impl::write_inner(const FusedBlock& block, int64_t head, Range 
     const int64_t at = place(m, head, columns.begin);
     uint16_t* inner = buffers_.rounded.data<uint16_t>() + at;
     activate_row(buffers_.sums.data<float>() + at, bias, size, inner);
-    tile(inner, size, buffers_.inner.at(head, m, columns.begin));
+    buffers_.inner.write(head, m, columns.begin, inner, size);
   }
 }
 
@@ -230,11 +226,11 @@ void FusedHeads::Impl::write_states(const FusedBlock& block, int64_t layer, int6
     else
       add_activated_to_row(sums, bias, size, state);
     if (!is_last(layer))
-      tile(state, size, buffers_.between[(layer + 1) % 2].at(head, m, columns.begin));
+      buffers_.between[(layer + 1) % 2].write(head, m, columns.begin, state, size);
     else if (weights_.shares_output())
-      tile(state, size, buffers_.last.at(0, m * num_heads() + head, columns.begin));
+      buffers_.last.write(0, m * num_heads() + head, columns.begin, state, size);
     else
-      tile(state, size, buffers_.last.at(head, m, columns.begin));
+      buffers_.last.write(head, m, columns.begin, state, size);
   }
 }
 
@@ -265,16 +261,18 @@ void FusedHeads::Impl::pick(int thread) {
 
 bool FusedHeads::supports(const Weights& backbone) {
   return backbone.embedding.is_cpu() && backbone.embedding.scalar_type() == at::kBFloat16 &&
-         backbone.config.hidden_size % kTileDepth == 0 && best_cpu_kernels() != nullptr;
+         backbone.config.hidden_size % kTileDepth == 0 &&
+         kernels_for(backbone.kind != BlockKind::None) != nullptr;
 }
 
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
                        const CpuKernels& kernels)
     : impl_(std::make_unique<Impl>(heads, backbone, top_k, kernels)) {
   MEDUSA_ASSERT(supports(backbone));
+  MEDUSA_ASSERT((kernels.quantise != nullptr) == (backbone.kind != BlockKind::None), kernels.name);
 }
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k)
-    : FusedHeads(heads, backbone, top_k, *best_cpu_kernels()) {}
+    : FusedHeads(heads, backbone, top_k, *kernels_for(backbone.kind != BlockKind::None)) {}
 FusedHeads::~FusedHeads() = default;
 
 void FusedHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {

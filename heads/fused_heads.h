@@ -1,5 +1,5 @@
-// The heads with bfloat16 weights on a CPU: one parallel region per guess, the small steps between
-// products fused into them.
+// The heads on a CPU, with weights in bfloat16 or, beside a backbone in blocks, in blocks: one
+// parallel region per guess, the small steps between products fused into them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,14 +23,14 @@ struct CpuKernels;
 /// Thread safety: none (scratch buffers).
 class FusedHeads {
  public:
-  /// Whether this machine, dtype and hidden size are the ones that it is written for: AVX-512,
-  /// bfloat16 on the CPU, a multiple of 32.
+  /// Whether this machine, dtype and hidden size are the ones that it is written for: AVX-512 (with
+  /// VNNI beside a backbone in blocks), bfloat16 on the CPU, a multiple of 32.
   static bool supports(const Weights& backbone);
 
   /// Packs the products' weights; of the backbone it keeps the embedding (not a copy).
   /// @param top_k  1 to V_t.
   FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k);
-  /// @param kernels  lives as long as this.
+  /// @param kernels  for weights as the backbone keeps its own; live as long as this.
   FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
              const CpuKernels& kernels);
   ~FusedHeads();

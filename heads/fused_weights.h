@@ -20,7 +20,8 @@ struct FusedBlock {
   at::Tensor bias;                 // [H] float32
 };
 
-/// Packed copies in bfloat16, and the backbone's embedding (not a copy).
+/// Packed copies, in bfloat16 or, if the backbone's products are in blocks, in blocks of 8 bits;
+/// and the backbone's embedding (not a copy).
 struct FusedWeights {
   FusedWeights(const MedusaHeads& heads, const Weights& backbone);
 

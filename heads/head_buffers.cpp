@@ -1,30 +1,51 @@
 #include "heads/head_buffers.h"
 
+#include "backbone/cpu/block_layout.h"
+
 namespace medusa {
 
-void TiledRows::shape(int64_t num_matrices, int64_t num_rows, int64_t k, int64_t number_bytes) {
+void ProductRows::shape(const CpuKernels& kernels, int64_t num_matrices, int64_t num_rows,
+                        int64_t k) {
+  kernels_ = &kernels;
   depth_ = ceil_div(k, kTileDepth);
-  number_bytes_ = number_bytes;
-  matrix_bytes_ = tiled_rows_size(num_rows, k) * number_bytes;
-  memory_.reserve(num_matrices * matrix_bytes_);
+  matrix_bytes_ = tiled_rows_size(num_rows, k) * kernels.number_bytes;
+  numbers_.reserve(num_matrices * matrix_bytes_);
+  if (kernels.quantise == nullptr) return;
+  blocks_bytes_ = row_blocks_size(num_rows, depth_);
+  blocks_.reserve(num_matrices * blocks_bytes_);
 }
 
-void HeadBuffers::shape(const FusedWeights& weights, const PassSize& pass, int64_t number_bytes) {
+void ProductRows::write(int64_t i, int64_t row, int64_t column, const uint16_t* bfloat16,
+                        int64_t size) const {
+  // Spread over the tiles as the first row of a matrix that begins there.
+  kernels_->tile(bfloat16, 1, size,
+                 numbers(i) + tiled_index(row, column, depth_) * kernels_->number_bytes);
+  if (kernels_->quantise == nullptr) return;
+  const int64_t first = row * depth_ + column / kTileDepth;
+  kernels_->quantise(numbers(i), depth_, {first, first + size / kTileDepth}, blocks(i));
+}
+
+const void* ProductRows::matrix(int64_t i) const {
+  return kernels_->quantise == nullptr ? numbers(i) : blocks(i);
+}
+
+void HeadBuffers::shape(const CpuKernels& kernels, const FusedWeights& weights,
+                        const PassSize& pass) {
   const int64_t num_positions = pass.num_positions, num_heads = pass.num_heads;
   const int64_t size = weights.hidden_size, num_rows = num_positions * num_heads;
   const auto float_bytes = static_cast<int64_t>(sizeof(float));
   const auto bf16_bytes = static_cast<int64_t>(sizeof(uint16_t));
-  hidden.shape(1, num_positions, size, number_bytes);
+  hidden.shape(kernels, 1, num_positions, size);
   if (weights.reads_tokens()) {
-    tokens.shape(pass.num_tokens, num_positions, size, number_bytes);
-    inner.shape(num_heads, num_positions, size, number_bytes);
+    tokens.shape(kernels, pass.num_tokens, num_positions, size);
+    inner.shape(kernels, num_heads, num_positions, size);
     rounded.reserve(num_rows * size * bf16_bytes);
   }
-  for (TiledRows& rows : between) rows.shape(num_heads, num_positions, size, number_bytes);
+  for (ProductRows& rows : between) rows.shape(kernels, num_heads, num_positions, size);
   if (weights.shares_output())
-    last.shape(1, num_rows, size, number_bytes);
+    last.shape(kernels, 1, num_rows, size);
   else
-    last.shape(num_heads, num_positions, size, number_bytes);
+    last.shape(kernels, num_heads, num_positions, size);
   sums.reserve(num_rows * size * float_bytes);
   states.reserve(num_rows * size * bf16_bytes);
   logits.reserve(num_rows * weights.outputs[0].num_outputs() * float_bytes);

@@ -11,8 +11,10 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
       top_k_(top_k),
       token_of_row_(heads.kept_tokens),
       picker_(token_of_row_, top_k) {
+  const bool in_blocks = backbone.kind != BlockKind::None;
   const auto product = [&](const at::Tensor& weight) {
-    return Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels);
+    return in_blocks ? Linear(quantise_blocks(weight))
+                     : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels);
   };
   if (config_.input != HeadInput::Hidden) {
     ends_.embedding = backbone.embedding;

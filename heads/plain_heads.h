@@ -14,7 +14,8 @@
 
 namespace medusa {
 
-/// Products give float32 (backbone/linear.h). In bfloat16 numbers are rounded in three places:
+/// Products give float32 (backbone/linear.h), and beside a backbone in blocks their weights are in
+/// blocks, as FusedWeights'. In bfloat16 numbers are rounded in three places:
 /// scaled embeddings (exactly: the gain is a power of two), what a layer's second product
 /// multiplies, and the state after each layer, once.
 ///

@@ -34,7 +34,7 @@ inline __m512 load_halves(const uint8_t* from) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
-/// sums[r] += four words · the levels of row r from byte kFirst on, for up to four rows. In
+/// sums[r] += four words · the levels of row r, for up to four rows. In
 /// assembly: g++ 12 does not fold the broadcast of four levels into the product and runs out of
 /// registers; and rows side by side hide the latency of each one's chain.
 template <int kRows>
@@ -53,6 +53,12 @@ inline void add_words(const __m512i* words, const int8_t* levels, __m512i (&sums
   } else if constexpr (kRows == 2) {
 #define MEDUSA_ROWS(word) MEDUSA_DOT(word, 0) MEDUSA_DOT(word, 1)
     asm(MEDUSA_FOUR_WORDS(MEDUSA_ROWS) : [s0] "+v"(sums[0]), [s1] "+v"(sums[1]) : MEDUSA_WORDS);
+#undef MEDUSA_ROWS
+  } else if constexpr (kRows == 3) {
+#define MEDUSA_ROWS(word) MEDUSA_DOT(word, 0) MEDUSA_DOT(word, 1) MEDUSA_DOT(word, 2)
+    asm(MEDUSA_FOUR_WORDS(MEDUSA_ROWS)
+        : [s0] "+v"(sums[0]), [s1] "+v"(sums[1]), [s2] "+v"(sums[2])
+        : MEDUSA_WORDS);
 #undef MEDUSA_ROWS
   } else {
     static_assert(kRows == 4);
@@ -125,7 +131,7 @@ struct BlockProduct {
   template <int kRows>
   static void multiply(const uint8_t* half, const RowBlock* rows, int64_t depth, int64_t ahead,
                        float* sums) {
-    constexpr int kTogether = kRows < 4 ? kRows : 4;
+    constexpr int kTogether = kRows <= 4 ? kRows : kRows / 2;
     __m512 chains[kRows];
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) chains[r] = _mm512_setzero_ps();
@@ -148,7 +154,9 @@ struct BlockProduct {
                   int64_t num_rows, float* sums) {
     if (num_rows == 1) return multiply<1>(half, rows, depth, ahead, sums);
     if (num_rows == 2) return multiply<2>(half, rows, depth, ahead, sums);
-    if (num_rows <= 4) return multiply<4>(half, rows, depth, ahead, sums);
+    if (num_rows == 3) return multiply<3>(half, rows, depth, ahead, sums);
+    if (num_rows == 4) return multiply<4>(half, rows, depth, ahead, sums);
+    if (num_rows <= 6) return multiply<6>(half, rows, depth, ahead, sums);
     return multiply<8>(half, rows, depth, ahead, sums);
   }
 };

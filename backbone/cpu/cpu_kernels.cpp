@@ -7,4 +7,8 @@ const CpuKernels* best_cpu_kernels() {
   return amx != nullptr ? amx : avx512_kernels();
 }
 
+const CpuKernels* kernels_for(bool in_blocks) {
+  return in_blocks ? vnni_kernels() : best_cpu_kernels();
+}
+
 }  // namespace medusa

@@ -85,6 +85,9 @@ const CpuKernels* avx512_kernels();
 /// For block weights; null where this machine cannot run them.
 const CpuKernels* vnni_kernels();
 
+/// Those for weights that are, or are not, in blocks; null where this machine cannot run them.
+const CpuKernels* kernels_for(bool in_blocks);
+
 /// begin() and end() of the calling thread.
 class KernelRegion {
  public:

@@ -38,10 +38,6 @@ void pack(const Matrices& from, std::span<const int64_t> order_qkv,
   to.down = TileWeight(from.down);
 }
 
-const CpuKernels* kernels_for(const Weights& weights) {
-  return weights.kind == BlockKind::None ? best_cpu_kernels() : vnni_kernels();
-}
-
 at::Tensor in_order(const at::Tensor& numbers, std::span<const int64_t> order) {
   if (!numbers.defined()) return {};
   const at::Tensor index = at::tensor(at::ArrayRef<int64_t>(order.data(), order.size()), at::kLong);
@@ -334,14 +330,15 @@ bool FusedLlama::supports(const Weights& weights) {
   const ModelConfig& c = weights.config;
   return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         kernels_for(weights) != nullptr;
+         kernels_for(weights.kind != BlockKind::None) != nullptr;
 }
 
 FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
     : impl_(std::make_unique<Impl>(weights, kernels)) {
   MEDUSA_ASSERT(supports(weights));
 }
-FusedLlama::FusedLlama(const Weights& weights) : FusedLlama(weights, *kernels_for(weights)) {}
+FusedLlama::FusedLlama(const Weights& weights)
+    : FusedLlama(weights, *kernels_for(weights.kind != BlockKind::None)) {}
 FusedLlama::~FusedLlama() = default;
 
 at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,

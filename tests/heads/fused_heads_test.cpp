@@ -54,28 +54,39 @@ void expect_same(const HeadGuesses& a, int64_t m, const HeadGuesses& b, int64_t 
 /// so that threads share heads.
 class FusedHeadsTest : public CpuEngines {
  protected:
-  /// Calls test(heads, kernels) for every kind of heads and every engine.
+  /// Calls test(heads, backbone, kernels) for every kind of heads and every engine.
   template <typename Test>
   void for_each_kind(const Test& test) {
     for (const HeadsConfig& config : all_configs())
-      for (const CpuKernels* kernels : runnable_kernels()) {
+      for (const CpuKernels* kernels : heads_kernels()) {
         SCOPED_TRACE(describe(config) + kernels->name);
-        test(random_heads(config, backbone_), *kernels);
+        const Weights& backbone = kernels->quantise == nullptr ? plain_ : blocks_;
+        test(random_heads(config, backbone), backbone, *kernels);
         if (HasFatalFailure()) return;
       }
   }
 
-  const Weights backbone_ = tiny_weights(1, tiny_config(), at::kBFloat16);
+  static std::vector<const CpuKernels*> heads_kernels() {
+    std::vector<const CpuKernels*> kernels = runnable_kernels();
+    if (vnni_kernels() != nullptr) kernels.push_back(vnni_kernels());
+    return kernels;
+  }
+  const Weights plain_ = tiny_weights(1, tiny_config(), at::kBFloat16);
+  const Weights blocks_ = [] {
+    Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
+    weights.kind = BlockKind::Stored;
+    return weights;
+  }();
   const at::Tensor hidden_ = random_hidden(kVocab, at::kBFloat16);
 };
 
 TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const int64_t all = heads.output_rows();
-    FusedHeads fused(heads, backbone_, all, kernels);
+    FusedHeads fused(heads, backbone, all, kernels);
     fused.set_threads(1);
-    PlainHeads same_products(heads, backbone_, all, Kernels::Auto);
-    PlainHeads plain(heads, backbone_, all, Kernels::Plain);
+    PlainHeads same_products(heads, backbone, all, Kernels::Auto);
+    PlainHeads plain(heads, backbone, all, Kernels::Plain);
     for (const int64_t count : {1, 3, 17}) {
       const at::Tensor found = by_token(guess(fused, hidden_, 0, count));
       // Sums in another order: now and then a number is rounded to the other side.
@@ -93,9 +104,9 @@ TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
 TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
   constexpr float kMargin = 0.02F;
   int64_t compared = 0, num_guesses = 0;
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone_, 7, kernels);
-    PlainHeads plain(heads, backbone_, 8, Kernels::Auto);
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone, 7, kernels);
+    PlainHeads plain(heads, backbone, 8, Kernels::Auto);
     for (const int64_t count : {1, 3, 17}) {
       const HeadGuesses found = guess(fused, hidden_, 0, count);
       const HeadGuesses expected = guess(plain, hidden_, 0, count);
@@ -117,8 +128,8 @@ TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
 }
 
 TEST_F(FusedHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone_, 10, kernels);
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone, 10, kernels);
     const HeadGuesses together = guess(fused, hidden_, 0, 70);  // more than one parallel region
     for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69})
       expect_same(guess(fused, hidden_, m, 1), 0, together, m);
@@ -128,8 +139,8 @@ TEST_F(FusedHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
 }
 
 TEST_F(FusedHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone_, 10, kernels);
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone, 10, kernels);
     for (const int64_t count : {1, 17}) {
       const HeadGuesses all = guess(fused, hidden_, 0, count);
       for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
@@ -157,8 +168,8 @@ HeadGuesses guess_paths(FusedHeads& heads, const at::Tensor& state, int64_t head
 }
 
 TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone_, 10, kernels);
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone, 10, kernels);
     for (int64_t head = 0; head < kNumHeads; ++head) {
       std::vector<TokenId> rows;  // the same root, then all kinds of paths
       const int64_t num_paths = head == 0 ? 1 : 70;
@@ -180,8 +191,8 @@ TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
 }
 
 TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone_, 10, kernels);
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    FusedHeads fused(heads, backbone, 10, kernels);
     const HeadGuesses along = guess(fused, hidden_, 0, 20);  // all heads
     const auto text = some_text(20 + kNumHeads);
     for (const int64_t m : {0, 7, 19})
@@ -198,11 +209,11 @@ TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
 }
 
 TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
-  for_each_kind([&](const MedusaHeads& heads, const CpuKernels& kernels) {
-    FusedHeads one(heads, backbone_, 10, kernels);
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    FusedHeads one(heads, backbone, 10, kernels);
     one.set_threads(1);
     for (const int threads : {2, 3}) {
-      FusedHeads several(heads, backbone_, 10, kernels);
+      FusedHeads several(heads, backbone, 10, kernels);
       several.set_threads(threads);
       for (const int64_t count : {1, 3})
         for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
@@ -217,22 +228,26 @@ TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
 }
 
 TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
-  for (const HeadsConfig& config : all_configs()) {
-    SCOPED_TRACE(describe(config));
-    const MedusaHeads heads = random_heads(config, backbone_);
-    FusedHeads fused(heads, backbone_, 10);
-    HeadGuesser guesser(heads, backbone_, 10);
-    const HeadGuesses expected = guess(fused, hidden_, 0, 17);
-    const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
-    EXPECT_EQ(found.tokens, expected.tokens);
-    EXPECT_EQ(found.log_probs, expected.log_probs);
-    EXPECT_STREQ(guesser.kernels(), best_cpu_kernels()->name);
-    EXPECT_STREQ(HeadGuesser(heads, backbone_, 10, Kernels::Plain).kernels(), "LibTorch");
-  }
+  for (const HeadsConfig& config : all_configs())
+    for (const Weights* backbone : {&plain_, &blocks_}) {
+      if (!FusedHeads::supports(*backbone)) continue;
+      SCOPED_TRACE(describe(config));
+      const MedusaHeads heads = random_heads(config, *backbone);
+      FusedHeads fused(heads, *backbone, 10);
+      HeadGuesser guesser(heads, *backbone, 10);
+      const HeadGuesses expected = guess(fused, hidden_, 0, 17);
+      const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
+      EXPECT_EQ(found.tokens, expected.tokens);
+      EXPECT_EQ(found.log_probs, expected.log_probs);
+      const bool in_blocks = backbone->kind != BlockKind::None;
+      EXPECT_STREQ(guesser.kernels(), kernels_for(in_blocks)->name);
+      EXPECT_STREQ(HeadGuesser(heads, *backbone, 10, Kernels::Plain).kernels(), "LibTorch");
+    }
 }
 
 TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
-  EXPECT_TRUE(FusedHeads::supports(backbone_));
+  EXPECT_TRUE(FusedHeads::supports(plain_));
+  EXPECT_EQ(FusedHeads::supports(blocks_), vnni_kernels() != nullptr);
   EXPECT_FALSE(FusedHeads::supports(tiny_weights(1)));  // float32
   ModelConfig config = tiny_config();
   config.hidden_size = 72;
