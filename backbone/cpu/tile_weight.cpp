@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "backbone/cpu/block_layout.h"
+#include "backbone/cpu/huge_pages.h"
 #include "base/check.h"
 
 namespace medusa {
@@ -72,7 +73,8 @@ TileWeight::TileWeight(const at::Tensor& weight, std::span<const int64_t> order)
   MEDUSA_ASSERT(weight.dim() == 2 && weight.is_cpu() && n_ > 0 && k_ > 0, n_, k_);
   const at::Tensor rows = weight.to(at::kBFloat16).contiguous();
   TileWeightView shape{nullptr, n_, ceil_div(k_, kTileDepth)};
-  packed_ = at::zeros({shape.num_pairs() * shape.pair_size()}, at::kBFloat16);
+  packed_ = huge_page_bytes(shape.num_pairs() * shape.pair_size() *
+                            static_cast<int64_t>(sizeof(uint16_t)));
   const auto* from = static_cast<const uint16_t*>(rows.const_data_ptr());
   auto* to = static_cast<uint16_t*>(packed_.data_ptr());
   at::parallel_for(0, shape.num_pairs(), 1, [&](int64_t begin, int64_t end) {
@@ -97,7 +99,7 @@ TileWeight::TileWeight(const BlockMatrix& weight, std::span<const int64_t> order
   const BlockMatrix rows = select_outputs(weight, padded);
   const int64_t depth = ceil_div(k_, kTileDepth), tile_bytes = block_tile_bytes(format_);
   const int64_t num_halves = 2 * ceil_div(n_, kPairOutputs);
-  packed_ = at::zeros({num_halves * depth * tile_bytes}, at::kByte);
+  packed_ = huge_page_bytes(num_halves * depth * tile_bytes);
   at::parallel_for(0, num_halves, 1, [&](int64_t begin, int64_t end) {
     for (int64_t half = begin; half < end; ++half)
       for (int64_t tile = 0; tile < depth; ++tile)

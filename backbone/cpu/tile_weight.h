@@ -36,7 +36,7 @@ class TileWeight {
   int64_t num_bytes() const { return static_cast<int64_t>(packed_.nbytes()); }
 
  private:
-  at::Tensor packed_;  // flat: bfloat16, or bytes
+  at::Tensor packed_;  // flat bytes
   int64_t n_ = 0, k_ = 0;
   BlockFormat format_;  // of a block weight
 };
