@@ -67,8 +67,9 @@ class TileAttention {
   /// Calls body(first, count) for groups of queries that the engine takes at once.
   template <typename Body>
   static void for_each_pass(int64_t begin, int64_t count, const Body& body) {
-    for (int64_t done = 0; done < count; done += Engine::kPassRows)
-      body(begin + done, smaller(Engine::kPassRows, count - done));
+    const int64_t per_pass = ceil_div(count, ceil_div(count, Engine::kPassRows));
+    for (int64_t done = 0; done < count; done += per_pass)
+      body(begin + done, smaller(per_pass, count - done));
   }
 
   /// scores[query][cache row] = query · key.

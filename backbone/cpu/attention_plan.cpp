@@ -25,7 +25,8 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
 
 }  // namespace
 
-void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group) {
+void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group,
+                           int num_threads) {
   rows.clear();
   tiles.clear();
   int64_t segment_begin = 0, fresh_begin = 0;
@@ -52,6 +53,25 @@ void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t he
       const int64_t last = std::min(query + kTileRows, end * heads_per_group) - 1;
       AttentionTile tile = make_tile(*this, query, last, heads_per_group);
       for (tile.group = 0; tile.group < num_kv_heads; ++tile.group) tiles.push_back(tile);
+    }
+  }
+  split_last(heads_per_group, num_threads);
+}
+
+/// Three tiles on two threads: each takes one, and a half of the third.
+void AttentionPlan::split_last(int64_t heads_per_group, int num_threads) {
+  const int64_t num_left = std::ssize(tiles) % num_threads;
+  if (num_left == 0) return;
+  const std::vector<AttentionTile> left(tiles.end() - num_left, tiles.end());
+  tiles.resize(tiles.size() - static_cast<size_t>(num_left));
+  for (const AttentionTile& tile : left) {
+    const int64_t parts = std::min(ceil_div(num_threads, num_left), tile.num_queries);
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t begin = tile.num_queries * part / parts;
+      const int64_t end = tile.num_queries * (part + 1) / parts;
+      tiles.push_back(
+          make_tile(*this, tile.first_query + begin, tile.first_query + end - 1, heads_per_group));
+      tiles.back().group = tile.group;
     }
   }
 }

@@ -14,8 +14,12 @@ struct AttentionPlan {
   std::vector<AttentionRow> rows;    // [N]; their paths point into the RowPlan
   std::vector<AttentionTile> tiles;  // every query of the pass is in one of them
 
+  /// Tiles that do not go round the threads that take turns with them are split among these.
   /// @param plan  outlives the use of `rows`.
-  void assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group);
+  void assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group, int num_threads);
+
+ private:
+  void split_last(int64_t heads_per_group, int num_threads);
 };
 
 }  // namespace medusa

@@ -134,7 +134,8 @@ FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
 
 void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
   num_rows_ = plan.size();
-  plan_.assign(plan, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads);
+  plan_.assign(plan, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads,
+               team_->num_threads());
   buffers_.grow(config_, num_rows_, kernels_.number_bytes, kernels_.quantise != nullptr);
   scratch_.resize(static_cast<size_t>(team_->num_threads()));
   for (ScratchBuffers& scratch : scratch_)
