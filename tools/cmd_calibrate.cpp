@@ -87,7 +87,7 @@ std::vector<TokenId> context_tokens(const DatasetReader& dataset, size_t length)
 
 std::vector<int32_t> sizes_up_to(int64_t most) {
   std::vector<int32_t> sizes;
-  for (const int32_t n : {1, 2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64})
+  for (const int32_t n : {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64})
     if (n < most) sizes.push_back(n);
   sizes.push_back(static_cast<int32_t>(most));
   return sizes;

@@ -9,12 +9,13 @@
 #include "infer/backbone_target.h"
 #include "tools/bench/statistics.h"
 #include "tools/step_timer.h"
+#include "tools/turns.h"
 
 namespace medusa {
 namespace {
 
 constexpr int64_t kContext = 256;  // tokens before the timed steps
-constexpr int kRepeats = 5;        // after one that warms up
+constexpr int kRepeats = 6;
 
 /// A chain of arbitrary tokens: which ones they are does not change what they cost.
 CandidateTree chain(int32_t rows) {
@@ -37,12 +38,13 @@ std::vector<double> time_rows(Llama& llama) {
   const int32_t slot = target.open();
   target.prefill(slot, std::vector<TokenId>(static_cast<size_t>(context), 0));
   std::vector<std::vector<double>> samples(times.sizes.size());
-  for (int repeat = -1; repeat < kRepeats; ++repeat)
-    for (size_t i = 0; i < times.sizes.size(); ++i) {
-      const CandidateTree tree = chain(times.sizes[i]);
-      const double ms = time_step(target, slot, [&] { return tree; }).total();
-      if (repeat >= 0) samples[i].push_back(ms);
-    }
+  const auto step = [&](size_t i) {
+    return time_step(target, slot, [&] { return chain(times.sizes[i]); }).total();
+  };
+  take_turns(times.sizes.size(), kRepeats, step, [&](size_t i, double ms) {
+    samples[i].push_back(ms);
+    return true;
+  });
   target.close(slot);
   double highest = 0;
   for (auto& each : samples) {

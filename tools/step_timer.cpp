@@ -10,6 +10,7 @@
 #include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "tools/bench/statistics.h"
+#include "tools/turns.h"
 
 namespace medusa {
 
@@ -54,19 +55,18 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
   std::vector<std::vector<double>> samples(sizes.size());
   Progress progress("time steps", "steps", repeats * static_cast<int64_t>(sizes.size()));
   int64_t done = 0;
-  for (int64_t r = -2; r < repeats; ++r)  // the first two rounds warm up
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      NoneDrafter none;
-      MedusaDrafter medusa(guesser, shapes[i]);
-      Drafter& drafter = sizes[i] == 1 ? static_cast<Drafter&>(none) : medusa;
-      const DraftContext draft{context, hidden, static_cast<int32_t>(guesser.num_heads()),
-                               sizes[i]};
-      const StepParts parts =
-          time_step(target, slot, [&] { return drafter.propose(draft, Random(0)); });
-      if (r < 0) continue;
-      samples[i].push_back(parts.total());
-      progress.update(++done);
-    }
+  const auto step = [&](size_t i) {
+    NoneDrafter none;
+    MedusaDrafter medusa(guesser, shapes[i]);
+    Drafter& drafter = sizes[i] == 1 ? static_cast<Drafter&>(none) : medusa;
+    const DraftContext draft{context, hidden, static_cast<int32_t>(guesser.num_heads()), sizes[i]};
+    return time_step(target, slot, [&] { return drafter.propose(draft, Random(0)); }).total();
+  };
+  take_turns(sizes.size(), repeats, step, [&](size_t i, double ms) {
+    samples[i].push_back(ms);
+    progress.update(++done);
+    return true;
+  });
   progress.finish();
   target.close(slot);
 

@@ -28,8 +28,7 @@ struct StepParts {
 StepParts time_step(BackboneTarget& target, int32_t slot,
                     const std::function<CandidateTree()>& propose);
 
-/// Times steps behind `context` tokens. Sizes take turns within each repetition, so that a machine
-/// that changes its pace changes it for all; medians are kept.
+/// Times steps behind `context` tokens, by turns (turns.h); medians are kept.
 /// @param paths    best first; a tree of N nodes is the root and the first N - 1.
 /// @param context  tokens to stand before the step; at least 2.
 StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,

@@ -17,6 +17,7 @@
 #include "infer/drafters/medusa_drafter.h"
 #include "tools/session.h"
 #include "tools/step_timer.h"
+#include "tools/turns.h"
 
 namespace medusa {
 namespace {
@@ -215,15 +216,15 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
     if (done > 0 && interrupted()) break;
     ContextProfiler profiler(llama, context, plan.rows, guesser);
     std::vector<std::vector<Sample>> samples(plan.rows.size());
-    for (int64_t repeat = -2; repeat < plan.repeats; ++repeat) {  // the first two warm up
-      if (repeat > 0 && interrupted()) break;
-      for (size_t i = 0; i < plan.rows.size(); ++i) {
-        const Sample sample = profiler.step(plan.rows[i]);
-        if (repeat < 0) continue;
-        samples[i].push_back(sample);
-        progress.update(++done);
-      }
-    }
+    const auto keep = [&](size_t i, const Sample& sample) {
+      samples[i].push_back(sample);
+      progress.update(++done);
+      const bool all_have_one = !samples.back().empty();
+      return !(all_have_one && interrupted());
+    };
+    take_turns(
+        plan.rows.size(), plan.repeats, [&](size_t i) { return profiler.step(plan.rows[i]); },
+        keep);
     for (size_t i = 0; i < plan.rows.size(); ++i)
       profile.steps.push_back(profiled_step(llama, context, plan.rows[i], profile.drafted,
                                             typical(std::move(samples[i]))));
