@@ -21,7 +21,8 @@ TEST(HugePages, AreZerosAndAligned) {
 TEST(HugePages, TensorsDoNotOverlapAndOutliveEachOther) {
   std::vector<at::Tensor> tensors;
   for (int i = 0; i < 60; ++i) tensors.push_back(huge_page_bytes(1'000'000 + 7 * i).fill_(i));
-  for (size_t i = 0; i < tensors.size(); i += 2) tensors[i].reset();  // others of the same region stay
+  for (size_t i = 0; i < tensors.size(); i += 2)
+    tensors[i].reset();  // others of the same region stay
   for (size_t i = 1; i < tensors.size(); i += 2)
     EXPECT_TRUE((tensors[i] == static_cast<int64_t>(i)).all().item<bool>()) << i;
 }

@@ -114,7 +114,7 @@ TEST(Profile, TheTableShowsEveryPart) {
                       "behind 64 tokens", "behind 512 tokens", "gate, up, activation",
                       "step                       10.000   10.000",
                       "step / 1 row                 1.00     1.00",
-                      "  QKV, rope, cache write      50 m     80 a"});
+                      "  QKV, rope, cache write       50 m     80 a"});
 }
 
 TEST(Profile, ThePageIsOneFileThatLoadsNothing) {
