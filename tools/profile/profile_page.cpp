@@ -62,7 +62,7 @@ std::string bars(const Steps& steps, bool narrow) {
   return draw_stacked_bars(chart, narrow ? kNarrow : kWide);
 }
 
-/// One line per part that has counted work: its nearer roof.
+/// One line per part that has counted work and takes a hundredth of some step: its nearer roof.
 std::string roof_plot(const Steps& steps, const Roof& roof, double width, double height) {
   Plot plot;
   plot.description = "How near the parts of a step come to what the machine can do";
@@ -78,7 +78,10 @@ std::string roof_plot(const Steps& steps, const Roof& roof, double width, double
     series.dots = series.line;
     const bool counted = std::any_of(series.line.begin(), series.line.end(),
                                      [](const PlotPoint& point) { return point.y > 0.02; });
-    if (counted) plot.series.push_back(std::move(series));
+    const bool matters = std::any_of(steps.begin(), steps.end(), [i](const ProfiledStep* step) {
+      return step->parts[i].ms > 0.01 * step->ms();
+    });
+    if (counted && matters) plot.series.push_back(std::move(series));
   }
   return draw_plot(plot, width, height);
 }
