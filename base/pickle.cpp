@@ -172,7 +172,8 @@ void PickleMachine::build() {
 
 void PickleMachine::get(uint64_t slot) {
   const auto found = memo_.find(slot);
-  if (found == memo_.end()) fail(fmt::format("uses value {}, which was not kept", slot));
+  if (found == memo_.end())
+    fail(fmt::format("uses value {}, which was not kept, expected one that was", slot));
   stack_.push_back(found->second);
 }
 

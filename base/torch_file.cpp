@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/pickle.h"
+#include "base/torch_storages.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -22,27 +22,9 @@ constexpr std::string_view kTensor = "torch._utils _rebuild_tensor_v2";
 constexpr std::string_view kParameter = "torch._utils _rebuild_parameter";
 constexpr std::string_view kDict = "collections OrderedDict";
 
-struct StorageType {
-  std::string_view global;
-  std::string_view dtype;
-};
-
-constexpr std::array<StorageType, 10> kStorages{{
-    {"torch DoubleStorage", "F64"},
-    {"torch FloatStorage", "F32"},
-    {"torch HalfStorage", "F16"},
-    {"torch BFloat16Storage", "BF16"},
-    {"torch LongStorage", "I64"},
-    {"torch IntStorage", "I32"},
-    {"torch ShortStorage", "I16"},
-    {"torch CharStorage", "I8"},
-    {"torch ByteStorage", "U8"},
-    {"torch BoolStorage", "BOOL"},
-}};
-
 std::vector<std::string_view> allowed_globals() {
   std::vector<std::string_view> all{kTensor, kParameter, kDict};
-  for (const StorageType& each : kStorages) all.push_back(each.global);
+  for (const TorchStorage& each : kTorchStorages) all.push_back(each.global);
   return all;
 }
 
@@ -117,10 +99,10 @@ TensorReader::Storage TensorReader::storage(const std::string& name, const Pickl
       pickle_.item(id, 1).kind != Kind::Global || pickle_.item(id, 2).kind != Kind::Text ||
       pickle_.item(id, 2).text.size() > kMostKeyBytes)
     unlike(name);
-  const auto type = std::find_if(kStorages.begin(), kStorages.end(), [&](const StorageType& each) {
-    return each.global == pickle_.item(id, 1).text;
-  });
-  if (type == kStorages.end()) unlike(name);
+  const auto type = std::find_if(
+      kTorchStorages.begin(), kTorchStorages.end(),
+      [&](const TorchStorage& each) { return each.global == pickle_.item(id, 1).text; });
+  if (type == kTorchStorages.end()) unlike(name);
   return {type->dtype, member(std::string(pickle_.item(id, 2).text))};
 }
 

@@ -1,33 +1,21 @@
 // Writing files of torch.save: the opcodes are those that torch.load(weights_only=True) knows.
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/torch_file.h"
+#include "base/torch_storages.h"
 
 namespace medusa {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kStorageNames{
-    {{"F64", "Double"},
-     {"F32", "Float"},
-     {"F16", "Half"},
-     {"BF16", "BFloat16"},
-     {"I64", "Long"},
-     {"I32", "Int"},
-     {"I16", "Short"},
-     {"I8", "Char"},
-     {"U8", "Byte"},
-     {"BOOL", "Bool"}}};
-
-std::string_view storage_name(std::string_view dtype) {
-  for (const auto& [name, storage] : kStorageNames)
-    if (name == dtype) return storage;
+/// Module and class of its storage; empty for a dtype that torch has none for.
+std::string_view storage_of(std::string_view dtype) {
+  for (const TorchStorage& each : kTorchStorages)
+    if (each.dtype == dtype) return each.global;
   return {};
 }
 
@@ -59,8 +47,9 @@ void put_tuple(std::string& out, const std::vector<int64_t>& values) {
 }
 
 void put_tensor(std::string& out, const SafetensorsEntry& entry, const std::string& key) {
-  const std::string_view storage = storage_name(entry.dtype);
+  const std::string_view storage = storage_of(entry.dtype);
   MEDUSA_ASSERT(!storage.empty(), entry.name, entry.dtype);
+  const size_t space = storage.find(' ');
   int64_t elements = 1;
   std::vector<int64_t> strides(entry.shape.size());
   for (size_t i = entry.shape.size(); i-- > 0;) {
@@ -70,7 +59,7 @@ void put_tensor(std::string& out, const SafetensorsEntry& entry, const std::stri
   put_text(out, entry.name);
   out += "ctorch._utils\n_rebuild_tensor_v2\n((";
   put_text(out, "storage");
-  out += fmt::format("ctorch\n{}Storage\n", storage);
+  out += fmt::format("c{}\n{}\n", storage.substr(0, space), storage.substr(space + 1));
   put_text(out, key);
   put_text(out, "cpu");
   put_integer(out, elements);

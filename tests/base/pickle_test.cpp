@@ -112,7 +112,7 @@ TEST(Pickle, RefusesWhatDoesNotAddUp) {
   EXPECT_EQ(error("t."), "closes a list that was not opened, expected a mark");
   EXPECT_EQ(error("NK\x01K\x02s."), "adds to something else, expected a dict on the stack");
   EXPECT_EQ(error("}(K\x01u."), "a dict gets a key without a value, expected pairs");
-  EXPECT_EQ(error("h\x05."), "uses value 5, which was not kept");
+  EXPECT_EQ(error("h\x05."), "uses value 5, which was not kept, expected one that was");
   EXPECT_EQ(error("q\x05."), "keeps a value of an empty stack, expected one on it");
   EXPECT_EQ(error("K\x01)R."), "calls something else than a name with a tuple, expected that");
   EXPECT_EQ(error("ccollections\nOrderedDict\nK\x01\x85R."),
