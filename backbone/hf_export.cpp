@@ -79,6 +79,7 @@ json patched_config(const fs::path& file, const ModelConfig& c, at::ScalarType d
   out["tie_word_embeddings"] = c.tied_output;
   for (const char* key : {"torch_dtype", "dtype"})  // the older name and the newer one
     if (out.contains(key)) out[key] = dtype == at::kFloat ? "float32" : "bfloat16";
+  out.erase("quantization_config");  // of 8-bit floats: what is written is not
   set_layers(c, out);
   return out;
 }

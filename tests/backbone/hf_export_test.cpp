@@ -91,6 +91,7 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
   write_hf_model(source.path(), weights, "some.gguf");
   auto config = nlohmann::json::parse(read_file(source.path() / "config.json"));
   config["note"] = "kept";
+  config["quantization_config"] = {{"quant_method", "fp8"}};
   write_file(source.path() / "config.json", config.dump());
   // Whatever a tokenizer may be read from.
   const std::vector<std::string> tokenizer{"tokenizer.json",
@@ -108,6 +109,7 @@ TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
   write_hf_model(folder.path(), cut, source.path());
   const auto written = nlohmann::json::parse(read_file(folder.path() / "config.json"));
   EXPECT_EQ(written.at("note"), "kept");
+  EXPECT_FALSE(written.contains("quantization_config"));  // the weights are plain now
   EXPECT_EQ(written.at("num_hidden_layers"), 1);
   for (const std::string& name : tokenizer)
     EXPECT_EQ(read_file(folder.path() / name), "of " + name);
