@@ -23,6 +23,34 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
   return tile;
 }
 
+/// Three tiles on two threads: each takes one, and a half of the third. In place, from the back, so
+/// that no part lands on a tile that has yet to be split.
+void split_last(AttentionPlan& plan, int64_t heads_per_group, int num_threads) {
+  std::vector<AttentionTile>& tiles = plan.tiles;
+  const int64_t num_left = std::ssize(tiles) % num_threads;
+  if (num_left == 0) return;
+  const int64_t most_parts = ceil_div(num_threads, num_left);
+  const auto parts_of = [most_parts](const AttentionTile& tile) {
+    return std::min(most_parts, tile.num_queries);
+  };
+  const size_t first = tiles.size() - static_cast<size_t>(num_left);
+  size_t from = tiles.size(), to = first;
+  for (size_t i = first; i < from; ++i) to += static_cast<size_t>(parts_of(tiles[i]));
+  tiles.resize(to);
+  while (from > first) {
+    const AttentionTile whole = tiles[--from];
+    const int64_t parts = parts_of(whole);
+    for (int64_t part = parts; part-- > 0;) {
+      const int64_t begin = whole.num_queries * part / parts;
+      const int64_t end = whole.num_queries * (part + 1) / parts;
+      AttentionTile& tile = tiles[--to];
+      tile =
+          make_tile(plan, whole.first_query + begin, whole.first_query + end - 1, heads_per_group);
+      tile.group = whole.group;
+    }
+  }
+}
+
 }  // namespace
 
 void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group,
@@ -55,25 +83,7 @@ void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t he
       for (tile.group = 0; tile.group < num_kv_heads; ++tile.group) tiles.push_back(tile);
     }
   }
-  split_last(heads_per_group, num_threads);
-}
-
-/// Three tiles on two threads: each takes one, and a half of the third.
-void AttentionPlan::split_last(int64_t heads_per_group, int num_threads) {
-  const int64_t num_left = std::ssize(tiles) % num_threads;
-  if (num_left == 0) return;
-  const std::vector<AttentionTile> left(tiles.end() - num_left, tiles.end());
-  tiles.resize(tiles.size() - static_cast<size_t>(num_left));
-  for (const AttentionTile& tile : left) {
-    const int64_t parts = std::min(ceil_div(num_threads, num_left), tile.num_queries);
-    for (int64_t part = 0; part < parts; ++part) {
-      const int64_t begin = tile.num_queries * part / parts;
-      const int64_t end = tile.num_queries * (part + 1) / parts;
-      tiles.push_back(
-          make_tile(*this, tile.first_query + begin, tile.first_query + end - 1, heads_per_group));
-      tiles.back().group = tile.group;
-    }
-  }
+  split_last(*this, heads_per_group, num_threads);
 }
 
 }  // namespace medusa

@@ -17,9 +17,6 @@ struct AttentionPlan {
   /// Tiles that do not go round the threads that take turns with them are split among these.
   /// @param plan  outlives the use of `rows`.
   void assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group, int num_threads);
-
- private:
-  void split_last(int64_t heads_per_group, int num_threads);
 };
 
 }  // namespace medusa
