@@ -23,14 +23,16 @@ std::string samples_text(const std::vector<int64_t>& samples) {
 
 }  // namespace
 
+void add_named_layer(const LayerWeights& layer, int64_t index, NamedTensors& out) {
+  for (const auto& [name, part] : kLayerParts)
+    if ((layer.*part).defined())
+      out.emplace_back(fmt::format("layers.{}.{}", index, name), layer.*part);
+}
+
 NamedTensors named_weights(const Weights& weights) {
   NamedTensors out{{"embedding", weights.embedding}};
-  for (size_t i = 0; i < weights.layers.size(); ++i) {
-    const LayerWeights& layer = weights.layers[i];
-    for (const auto& [name, part] : kLayerParts)
-      if ((layer.*part).defined())
-        out.emplace_back(fmt::format("layers.{}.{}", i, name), layer.*part);
-  }
+  for (size_t i = 0; i < weights.layers.size(); ++i)
+    add_named_layer(weights.layers[i], static_cast<int64_t>(i), out);
   out.emplace_back("final_norm", weights.final_norm);
   out.emplace_back("lm_head", weights.lm_head);
   return out;

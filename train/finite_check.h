@@ -11,6 +11,9 @@
 
 namespace medusa {
 
+/// Adds what there is of a layer: "layers.3.qkv" and so on.
+void add_named_layer(const LayerWeights& layer, int64_t index, NamedTensors& out);
+
 /// All tensors of a model: "embedding", "layers.3.qkv", "final_norm", "lm_head".
 NamedTensors named_weights(const Weights& weights);
 

@@ -7,6 +7,7 @@
 #include "backbone/rms_norm.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "train/finite_check.h"
 
 namespace medusa {
 namespace {
@@ -22,13 +23,6 @@ LayerWeights masters_of(const LayerWeights& from) {
   LayerWeights out;
   for (const auto& [name, part] : kLayerParts) out.*part = master_of(from.*part);
   return out;
-}
-
-/// "layers.3.qkv" and so on, of what there is.
-void add_named(const LayerWeights& layer, int64_t index, NamedTensors& out) {
-  for (const auto& [name, part] : kLayerParts)
-    if ((layer.*part).defined())
-      out.emplace_back(fmt::format("layers.{}.{}", index, name), layer.*part);
 }
 
 /// A trained tensor as the model stores it: a copy in the dtype of what it began as.
@@ -141,7 +135,7 @@ NamedTensors TunedLlama::named_parameters() const {
   if (lora_) return lora_->named_parameters();
   NamedTensors out;
   for (int64_t layer = first_; layer < std::ssize(layers_); ++layer)
-    add_named(layers_[static_cast<size_t>(layer)], layer, out);
+    add_named_layer(layers_[static_cast<size_t>(layer)], layer, out);
   out.emplace_back("final_norm", final_norm_);
   return out;
 }
