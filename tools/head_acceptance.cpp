@@ -58,6 +58,10 @@ HeadAcceptance measure_acceptance(const Session& session, const MedusaHeads& hea
     progress.update(++done);
   }
   progress.finish();
+  if (interrupted() && statistics.num_positions() == 0)
+    throw UserError(
+        "doctor: interrupted before the first answer was finished, expected at least one; run the "
+        "same command again");
   if (statistics.num_positions() == 0)
     throw UserError(fmt::format(
         "doctor: no answer is longer than the {} heads look ahead, expected some; ask other "
