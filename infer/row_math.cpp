@@ -5,13 +5,7 @@
 #include <cstddef>
 
 #include "base/check.h"
-
-// One binary runs on every x86-64: the loader picks the widest version the CPU has.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define MEDUSA_WIDEST __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define MEDUSA_WIDEST
-#endif
+#include "infer/widest.h"
 
 namespace medusa {
 namespace {

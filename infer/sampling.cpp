@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/check.h"
+#include "infer/exponential_race.h"
 #include "infer/row_math.h"
 
 namespace medusa {
@@ -119,17 +119,22 @@ std::vector<WeightedToken> target_distribution(std::span<const float> logits,
 TokenId draw(std::span<const WeightedToken> tokens, const Random& random, RandomUse use,
              int64_t position) {
   MEDUSA_ASSERT(!tokens.empty());
-  TokenId winner = tokens[0].id;
-  double best = std::numeric_limits<double>::infinity();
-  for (const WeightedToken& token : tokens) {
-    const double u = random.uniform(use, position, static_cast<uint64_t>(token.id));
-    if (1 - u >= best * token.probability) continue;  // -log(u) >= 1 - u: it cannot win
-    const double time = -std::log(std::max(u, 0x1.0p-60)) / token.probability;
-    if (time >= best) continue;
-    best = time;
-    winner = token.id;
-  }
-  return winner;
+  RaceLeader leader{tokens[0].id};
+  for (const WeightedToken& token : tokens)
+    leader.meet(token.id, token.probability,
+                random.uniform(use, position, static_cast<uint64_t>(token.id)));
+  return leader.token;
+}
+
+TokenId sample(std::span<const float> logits, const SamplingConfig& config, const Random& random,
+               RandomUse use, int64_t position) {
+  if (config.top_k > 0 || config.top_p < 1)
+    return draw(target_distribution(logits, config), random, use, position);
+  MEDUSA_ASSERT(config.temperature > 0, config.temperature);
+  thread_local std::vector<float> weights;
+  weights.resize(logits.size());
+  row_exp(logits, row_max(logits), static_cast<float>(1 / config.temperature), weights);
+  return exponential_race(weights, argmax(logits), random, use, position);
 }
 
 std::span<const float> logits_row(const at::Tensor& logits, int64_t row) {

@@ -57,6 +57,12 @@ std::vector<WeightedToken> target_distribution(std::span<const float> logits,
 TokenId draw(std::span<const WeightedToken> tokens, const Random& random, RandomUse use,
              int64_t position);
 
+/// The token that draw() finds in target_distribution(), without making the list where nothing is
+/// filtered.
+/// @param config  temperature > 0.
+TokenId sample(std::span<const float> logits, const SamplingConfig& config, const Random& random,
+               RandomUse use, int64_t position);
+
 /// A row of a [N, V] float32 tensor on the CPU, without a new tensor.
 std::span<const float> logits_row(const at::Tensor& logits, int64_t row);
 

@@ -65,9 +65,8 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const at::Tensor& logi
   std::reverse(out.path.begin(), out.path.end());
   const auto row = logits_row(logits, best);
   const int64_t position = root_position + static_cast<int64_t>(out.path.size());
-  out.next = sampling_.temperature > 0
-                 ? draw(target_distribution(row, sampling_), random, RandomUse::Accept, position)
-                 : argmax(row);
+  out.next = sampling_.temperature > 0 ? sample(row, sampling_, random, RandomUse::Accept, position)
+                                       : argmax(row);
   return out;
 }
 

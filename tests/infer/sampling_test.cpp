@@ -182,6 +182,22 @@ TEST(Sampling, ADrawThatTheFiltersKeepIsTheDrawWithoutThem) {
   EXPECT_GT(same, 250);
 }
 
+TEST(Sampling, ASampleIsTheDrawFromTheWholeList) {
+  // Above, at and below a block of the race; a flat distribution and a steep one.
+  for (const size_t vocabulary : {1U, 7U, 256U, 257U, 5000U}) {
+    std::vector<float> logits = random_logits(vocabulary, vocabulary);
+    if (vocabulary > 7) logits[3] = -std::numeric_limits<float>::infinity();
+    for (const SamplingConfig& config :
+         {SamplingConfig{1, 0, 1}, {0.2, 0, 1}, {50, 0, 1}, {1, 5, 1}, {1, 0, 0.8}}) {
+      const auto tokens = target_distribution(logits, config);
+      for (int64_t position = 0; position < 200; ++position)
+        ASSERT_EQ(sample(logits, config, Random(4), RandomUse::Accept, position),
+                  draw(tokens, Random(4), RandomUse::Accept, position))
+            << vocabulary << " tokens, temperature " << config.temperature << ", " << position;
+    }
+  }
+}
+
 TEST(Sampling, LogitsRowReadsViewsOfRows) {
   const at::Tensor logits = at::arange(12, at::kFloat).view({4, 3});
   const at::Tensor part = logits.narrow(0, 1, 3);
