@@ -28,6 +28,10 @@ bool has_avx512() {
 
 bool has_avx512_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
+bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+
+bool dot_products_are_fast() { return has_avx512_bf16() && __builtin_cpu_is("amd"); }
+
 bool has_amx_bf16() {
   static const bool answer = has_avx512() && processor_has_amx_bf16() &&
                              syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;

@@ -1,9 +1,9 @@
 // The kernels of the CPU step, as one table per instruction set.
 //
 // All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the engine:
-// bfloat16 for AMX, float32 for AVX-512; pointers to them are void here. Products with block
-// weights read RowBlocks instead (block_layout.h), which quantise() makes of Numbers. Several
-// threads may compute different parts of the same product or pass at once.
+// bfloat16 for AMX and AVX512-BF16, float32 for AVX-512; pointers to them are void here. Products
+// with block weights read RowBlocks instead (block_layout.h), which quantise() makes of Numbers.
+// Several threads may compute different parts of the same product or pass at once.
 //
 // A row's results are the same bits whatever the number of rows, its place among them, the thread
 // that computes it, and how its path lies in the cache.
@@ -80,6 +80,7 @@ const CpuKernels* best_cpu_kernels();
 
 /// Each by itself, for tests; null where this machine cannot run it.
 const CpuKernels* amx_kernels();
+const CpuKernels* dot_kernels();
 const CpuKernels* avx512_kernels();
 
 /// For block weights; null where this machine cannot run them.

@@ -14,7 +14,8 @@ const CpuKernels* emulated_amx_kernels();
 
 inline std::vector<const CpuKernels*> runnable_kernels() {
   std::vector<const CpuKernels*> tables;
-  for (const CpuKernels* table : {avx512_kernels(), amx_kernels(), emulated_amx_kernels()})
+  for (const CpuKernels* table :
+       {avx512_kernels(), dot_kernels(), amx_kernels(), emulated_amx_kernels()})
     if (table != nullptr) tables.push_back(table);
   return tables;
 }
