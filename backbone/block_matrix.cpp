@@ -12,9 +12,10 @@
 namespace medusa {
 namespace {
 
-constexpr int64_t kPadding = 32;      // k is filled up to a multiple of this
-constexpr int64_t kRowBlock = 32;     // numbers of a row that share a scale
-constexpr float kLargestLevel = 127;  // of a row, and of what is quantised here
+constexpr int64_t kPadding = 32;          // k is filled up to a multiple of this
+constexpr int64_t kRowBlock = 32;         // numbers of a row that share a scale
+constexpr int64_t kQuantisedRows = 1024;  // at a time
+constexpr float kLargestLevel = 127;      // of a row, and of what is quantised here
 
 int64_t padded(int64_t k) { return (k + kPadding - 1) / kPadding * kPadding; }
 
@@ -109,14 +110,21 @@ BlockMatrix quantise_blocks(const at::Tensor& weight) {
   MEDUSA_ASSERT(weight.dim() == 2 && weight.is_cpu());
   const int64_t n = weight.size(0), k = weight.size(1);
   BlockMatrix matrix = make_matrix({8, 32, false}, n, k);
-  const at::Tensor numbers =
-      at::constant_pad_nd(weight.to(at::kFloat), {0, padded(k) - k}).view({n, -1, kPadding});
-  matrix.scales = (numbers.abs().amax(-1) / kLargestLevel).to(at::kHalf);
-  const at::Tensor scale = matrix.scales.to(at::kFloat).unsqueeze(-1);
-  // Scales that half precision rounds to 0 belong to numbers that are 0 beside all others.
-  const at::Tensor levels =
-      at::where(scale > 0, (numbers / scale).round(), 0).clamp(-kLargestLevel, kLargestLevel);
-  matrix.levels = (levels + matrix.format.zero()).to(at::kByte).view({n, -1});
+  // Some rows at a time: the steps between need several times their memory.
+  for (int64_t first = 0; first < n; first += kQuantisedRows) {
+    const int64_t rows = std::min(kQuantisedRows, n - first);
+    const at::Tensor numbers =
+        at::constant_pad_nd(weight.narrow(0, first, rows).to(at::kFloat), {0, padded(k) - k})
+            .view({rows, -1, kPadding});
+    at::Tensor scales = matrix.scales.narrow(0, first, rows);
+    scales.copy_(numbers.abs().amax(-1) / kLargestLevel);  // rounds to half precision
+    const at::Tensor scale = scales.to(at::kFloat).unsqueeze(-1);
+    // Scales that half precision rounds to 0 belong to numbers that are 0 beside all others.
+    const at::Tensor levels =
+        at::where(scale > 0, (numbers / scale).round(), 0).clamp(-kLargestLevel, kLargestLevel);
+    matrix.levels.narrow(0, first, rows)
+        .copy_((levels + matrix.format.zero()).view({rows, -1}).to(at::kByte));
+  }
   return matrix;
 }
 

@@ -9,6 +9,7 @@
 #include "backbone/attention.h"
 #include "backbone/cpu/fused_llama.h"
 #include "backbone/rms_norm.h"
+#include "backbone/weights_reader.h"
 #include "base/check.h"
 
 namespace medusa {
@@ -24,15 +25,28 @@ at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
 }  // namespace
 
 Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
+  std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
+  MEDUSA_ASSERT(static_cast<int64_t>(layers.size()) == config().num_layers, layers.size());
+  auto layer = layers.begin();
+  take_layers([&layer] { return std::exchange(*layer++, {}); }, kernels);
+}
+
+Llama::Llama(WeightsReader& reader, Kernels kernels) : weights_(reader.ends()) {
+  take_layers([&reader] { return reader.next_layer(); }, kernels);
+}
+
+/// @param next  gives layer after layer.
+void Llama::take_layers(const std::function<LayerWeights()>& next, Kernels kernels) {
   const ModelConfig& c = config();
   all_layers_.resize(static_cast<size_t>(c.num_layers));
   std::iota(all_layers_.begin(), all_layers_.end(), 0);
   if (kernels == Kernels::Auto && FusedLlama::supports(weights_)) {
     fused_ = std::make_unique<FusedLlama>(weights_);
-    weights_.layers.clear();  // the packed copies replace them
     weights_.lm_head_blocks = {};
-    return;
+    for (int64_t i = 0; i < c.num_layers; ++i) fused_->add_layer(next());
+    return;  // the packed copies replace weights_.layers
   }
+  for (int64_t i = 0; i < c.num_layers; ++i) weights_.layers.push_back(next());
   rope_ = make_rope_table(c, device());
   make_products(kernels);
 }

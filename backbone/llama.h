@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -20,6 +21,7 @@
 namespace medusa {
 
 class FusedLlama;
+class WeightsReader;
 
 /// A frozen backbone. Where rows_are_independent(), a row's results are the same bits whatever rows
 /// run beside it and however its path is scattered over a tree.
@@ -28,6 +30,10 @@ class FusedLlama;
 class Llama {
  public:
   explicit Llama(Weights weights, Kernels kernels = Kernels::Auto);
+  /// Where weights are packed, each layer is as soon as it is read, and the plain copy let go: at
+  /// no time are there two copies of the model.
+  /// @param reader  of which nothing has been read yet.
+  explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto);
   ~Llama();
 
   const ModelConfig& config() const { return weights_.config; }
@@ -77,6 +83,7 @@ class Llama {
     Linear qkv, output, gate_up, down;
   };
 
+  void take_layers(const std::function<LayerWeights()>& next, Kernels kernels);
   void make_products(Kernels kernels);
   at::ScalarType product_dtype() const;
   at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);

@@ -14,6 +14,7 @@
 #include "backbone/model_files.h"
 #include "backbone/tensor_check.h"
 #include "backbone/weights.h"
+#include "backbone/weights_reader.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -101,8 +102,10 @@ class Loader {
         kind_(kind),
         progress_("load", "tensors", static_cast<int64_t>(files.tensors.size())) {}
 
-  Weights load();
-  Weights load_without_layers();
+  Weights ends();
+  LayerWeights layer(int64_t index);
+  void finish(const std::string& note = {}) { progress_.finish(note); }
+  void check_nothing_left();
 
  private:
   std::string name_of(const Name& name, int64_t layer) const;
@@ -114,9 +117,7 @@ class Loader {
   BlockMatrix blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns, bool rotary);
   void load_matrices(int64_t index, LayerWeights& weights);
   void load_blocks(int64_t index, LayerBlocks& weights);
-  LayerWeights layer(int64_t index);
   at::Tensor lm_head(const at::Tensor& embedding);
-  int64_t check_nothing_left();
 
   const ModelFiles& files_;
   const Architecture& architecture_;
@@ -275,8 +276,7 @@ at::Tensor Loader::lm_head(const at::Tensor& embedding) {
 /// Old Hugging Face files carry the rotary frequencies, which follow from the settings: ignored.
 /// GGUF's factors of a stretched rotary embedding were read with the settings. Medusa-2 models
 /// carry heads among their tensors, which `medusa import` reads.
-/// @returns  how many tensors were ignored.
-int64_t Loader::check_nothing_left() {
+void Loader::check_nothing_left() {
   int64_t ignored = 0;
   for (const auto& [name, stored] : files_.tensors) {
     if (taken_.contains(name) || name == kGgufRopeFactors || name == kGgufShortFactors ||
@@ -290,47 +290,63 @@ int64_t Loader::check_nothing_left() {
           stored.file.string(), name, shape_text(stored.shape), files_.config.architecture));
     ++ignored;
   }
-  return ignored;
-}
-
-Weights Loader::load() {
-  const ModelConfig& config = files_.config;
-  Weights weights;
-  weights.config = config;
-  weights.fingerprint = fingerprint_model(files_);  // first: it touches every page of the files
-  weights.embedding = matrix(kEmbedding, 0, config.vocab_size, config.hidden_size);
-  for (int64_t i = 0; i < config.num_layers; ++i) weights.layers.push_back(layer(i));
-  weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
-  weights.lm_head = lm_head(weights.embedding);
-  weights.kind = kind_;
-  if (kind_ != BlockKind::None)
-    weights.lm_head_blocks = blocks(config.tied_output ? kEmbedding : kLmHead, 0, config.vocab_size,
-                                    config.hidden_size, false);
-  const int64_t ignored = check_nothing_left();
   progress_.finish(ignored > 0 ? fmt::format("ignored {} rotary_emb.inv_freq", ignored) : "");
-  return weights;
 }
 
-Weights Loader::load_without_layers() {
+Weights Loader::ends() {
   const ModelConfig& config = files_.config;
+  progress_.update(0);  // the whole file is read for its fingerprint, which takes a while
   Weights weights;
   weights.config = config;
   weights.fingerprint = fingerprint_model(files_);
   weights.embedding = matrix(kEmbedding, 0, config.vocab_size, config.hidden_size);
   weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
   weights.lm_head = lm_head(weights.embedding);
-  progress_.finish();
+  weights.kind = kind_;
+  if (kind_ != BlockKind::None)
+    weights.lm_head_blocks = blocks(config.tied_output ? kEmbedding : kLmHead, 0, config.vocab_size,
+                                    config.hidden_size, false);
   return weights;
 }
 
 }  // namespace
 
-Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device,
-                     BlockKind kind) {
+class WeightsReader::Impl {
+ public:
+  Impl(const fs::path& model, at::ScalarType dtype, at::Device device, BlockKind kind)
+      : files(open_model_files(model)), loader(files, dtype, device, kind) {}
+
+  const ModelFiles files;
+  Loader loader;
+  int64_t next = 0;  // layer
+};
+
+WeightsReader::WeightsReader(const fs::path& model, at::ScalarType dtype, at::Device device,
+                             BlockKind kind) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
   MEDUSA_ASSERT(kind == BlockKind::None || device.is_cpu());
-  const ModelFiles files = open_model_files(model);
-  return Loader(files, dtype, device, kind).load();
+  impl_ = std::make_unique<Impl>(model, dtype, device, kind);
+}
+
+WeightsReader::~WeightsReader() = default;
+
+Weights WeightsReader::ends() { return impl_->loader.ends(); }
+
+LayerWeights WeightsReader::next_layer() {
+  const int64_t count = impl_->files.config.num_layers;
+  MEDUSA_ASSERT(impl_->next < count, impl_->next);
+  LayerWeights layer = impl_->loader.layer(impl_->next++);
+  if (impl_->next == count) impl_->loader.check_nothing_left();
+  return layer;
+}
+
+Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device,
+                     BlockKind kind) {
+  WeightsReader reader(model, dtype, device, kind);
+  Weights weights = reader.ends();
+  for (int64_t i = 0; i < weights.config.num_layers; ++i)
+    weights.layers.push_back(reader.next_layer());
+  return weights;
 }
 
 bool stores_blocks(const fs::path& model) {
@@ -344,7 +360,10 @@ Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype,
                                     at::Device device) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
   const ModelFiles files = open_model_files(model);
-  return Loader(files, dtype, device, BlockKind::None).load_without_layers();
+  Loader loader(files, dtype, device, BlockKind::None);
+  Weights weights = loader.ends();
+  loader.finish();
+  return weights;
 }
 
 ModelConfig read_model_config(const fs::path& model) {

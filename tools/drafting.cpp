@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "backbone/weights_reader.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "heads/heads_checkpoint.h"
@@ -62,8 +63,8 @@ std::unique_ptr<Llama> load_draft(const RunConfig& config, const Session& sessio
                          folder.string());
   }
   const Llama& target = *session.llama;
-  return std::make_unique<Llama>(
-      load_weights(folder, target.dtype(), target.device(), target.weights().kind));
+  WeightsReader reader(folder, target.dtype(), target.device(), target.weights().kind);
+  return std::make_unique<Llama>(reader);
 }
 
 void add_draft(const RunConfig& config, const Session& session, LoadedDrafting& out) {

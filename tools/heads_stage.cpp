@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 
+#include "backbone/model_ends.h"
 #include "tools/check_dataset.h"
 #include "tools/session.h"
 
@@ -16,9 +17,11 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, const Us
   const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
-  Weights weights = load_weights(config.backbone.model, dtype, placement.device);
+  const bool cached = may_be_cached && dataset.has_hidden();  // then no layer is run
+  Weights weights =
+      cached ? load_weights_without_layers(config.backbone.model, dtype, placement.device)
+             : load_weights(config.backbone.model, dtype, placement.device);
   check_dataset(dataset, config, weights.fingerprint);
-  const bool cached = may_be_cached && dataset.has_hidden();
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();

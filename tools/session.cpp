@@ -10,6 +10,7 @@
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/thread_team.h"
+#include "backbone/weights_reader.h"
 #include "base/error.h"
 #include "tools/chat_choice.h"
 
@@ -88,8 +89,10 @@ Session open_session(const BackboneSection& config) {
                "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
                "are made, as --dtype int8 does\n",
                config.model);
-  session.llama = std::make_unique<Llama>(
-      load_weights(config.model, placement.dtype, placement.device, placement.blocks));
+  {
+    WeightsReader reader(config.model, placement.dtype, placement.device, placement.blocks);
+    session.llama = std::make_unique<Llama>(reader);
+  }
 
   leave_cores_to_our_team(*session.llama);
 

@@ -29,12 +29,19 @@ struct PackedLayer {
   TileWeight qkv, output, gate_up, down;
 };
 
+/// In which order outputs stand in packed weights.
+struct OutputOrders {
+  explicit OutputOrders(const ModelConfig& c)
+      : qkv(qkv_order(c.num_heads + c.num_kv_heads, c.num_kv_heads, c.head_size)),
+        gate_up(gate_up_order(c.mlp_size)) {}
+  std::vector<int64_t> qkv, gate_up;
+};
+
 template <typename Matrices>
-void pack(const Matrices& from, std::span<const int64_t> order_qkv,
-          std::span<const int64_t> order_mlp, PackedLayer& to) {
-  to.qkv = TileWeight(from.qkv, order_qkv);
+void pack(const Matrices& from, const OutputOrders& orders, PackedLayer& to) {
+  to.qkv = TileWeight(from.qkv, orders.qkv);
   to.output = TileWeight(from.output);
-  to.gate_up = TileWeight(from.gate_up, order_mlp);
+  to.gate_up = TileWeight(from.gate_up, orders.gate_up);
   to.down = TileWeight(from.down);
 }
 
@@ -50,6 +57,7 @@ class FusedLlama::Impl {
  public:
   Impl(const Weights& weights, const CpuKernels& kernels);
 
+  void add_layer(const LayerWeights& layer);
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
   at::Tensor logits(const at::Tensor& hidden);
   void set_team(std::shared_ptr<ThreadTeam> team) { team_ = std::move(team); }
@@ -85,6 +93,7 @@ class FusedLlama::Impl {
 
   const CpuKernels& kernels_;
   ModelConfig config_;
+  OutputOrders orders_{config_};
   std::shared_ptr<ThreadTeam> team_;
   at::Tensor embedding_, final_norm_;
   RopeTable rope_;
@@ -112,24 +121,23 @@ FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
       rope_(make_rope_table(config_, at::kCPU)),
       lm_head_(weights.kind == BlockKind::None ? TileWeight(weights.lm_head)
                                                : TileWeight(weights.lm_head_blocks)) {
-  const auto order_qkv =
-      qkv_order(config_.num_heads + config_.num_kv_heads, config_.num_kv_heads, config_.head_size);
-  const auto order_head = std::span(order_qkv).first(static_cast<size_t>(config_.head_size));
-  const auto order_mlp = gate_up_order(config_.mlp_size);
-  for (const LayerWeights& layer : weights.layers) {
-    PackedLayer packed;
-    packed.attention_norm = layer.attention_norm.contiguous();
-    packed.mlp_norm = layer.mlp_norm.contiguous();
-    packed.qkv_bias = in_order(layer.qkv_bias, order_qkv);
-    packed.query_norm = in_order(layer.query_norm, order_head);
-    packed.key_norm = in_order(layer.key_norm, order_head);
-    MEDUSA_ASSERT(!packed.query_norm.defined() || !packed.qkv_bias.defined());  // place_heads
-    if (weights.kind == BlockKind::None)
-      pack(layer, order_qkv, order_mlp, packed);
-    else
-      pack(layer.blocks, order_qkv, order_mlp, packed);
-    layers_.push_back(std::move(packed));
-  }
+  for (const LayerWeights& layer : weights.layers) add_layer(layer);
+}
+
+void FusedLlama::Impl::add_layer(const LayerWeights& layer) {
+  const auto order_head = std::span(orders_.qkv).first(static_cast<size_t>(config_.head_size));
+  PackedLayer packed;
+  packed.attention_norm = layer.attention_norm.contiguous();
+  packed.mlp_norm = layer.mlp_norm.contiguous();
+  packed.qkv_bias = in_order(layer.qkv_bias, orders_.qkv);
+  packed.query_norm = in_order(layer.query_norm, order_head);
+  packed.key_norm = in_order(layer.key_norm, order_head);
+  MEDUSA_ASSERT(!packed.query_norm.defined() || !packed.qkv_bias.defined());  // place_heads
+  if (layer.blocks.qkv.defined())
+    pack(layer.blocks, orders_, packed);
+  else
+    pack(layer, orders_, packed);
+  layers_.push_back(std::move(packed));
 }
 
 void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
@@ -341,6 +349,8 @@ FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
 FusedLlama::FusedLlama(const Weights& weights)
     : FusedLlama(weights, *kernels_for(weights.kind != BlockKind::None)) {}
 FusedLlama::~FusedLlama() = default;
+
+void FusedLlama::add_layer(const LayerWeights& layer) { impl_->add_layer(layer); }
 
 at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,
                                std::span<const int32_t> layers) {

@@ -31,10 +31,14 @@ class FusedLlama {
   static bool supports(const Weights& weights);
 
   /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.
+  /// Layers that `weights` does not hold are added one by one before the first pass.
   explicit FusedLlama(const Weights& weights);
   /// @param kernels  lives as long as this.
   FusedLlama(const Weights& weights, const CpuKernels& kernels);
   ~FusedLlama();
+
+  /// Packs the next layer, so that no two copies of all layers need to exist at once.
+  void add_layer(const LayerWeights& layer);
 
   /// @param cache   in KvLayout::Tiles. Rows go to their places in it.
   /// @param layers  that run, ascending; the others are passed by.

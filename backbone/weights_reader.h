@@ -1,0 +1,35 @@
+// A model's weights read part by part, so that whoever packs them holds one layer at a time.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "backbone/weights.h"
+
+namespace medusa {
+
+/// Shows progress from the first part to the last.
+///
+/// Thread safety: none. Inside, all threads of LibTorch's pool convert numbers.
+class WeightsReader {
+ public:
+  /// Opens and maps the files. Parameters and errors as load_weights().
+  WeightsReader(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
+                BlockKind kind = BlockKind::None);
+  ~WeightsReader();
+  WeightsReader(const WeightsReader&) = delete;
+  WeightsReader& operator=(const WeightsReader&) = delete;
+
+  /// All but the layers. Called once, first.
+  Weights ends();
+
+  /// The next layer, from 0. Called as often as there are layers; the last call also looks for
+  /// tensors that no part of the model uses.
+  LayerWeights next_layer();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace medusa
