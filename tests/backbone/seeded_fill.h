@@ -40,8 +40,9 @@ inline at::Tensor seeded_fill(const std::string& name, at::IntArrayRef shape) {
                        : shape.size() == 1 ? 0.5
                        : contains("embed") ? 1.0
                                            : std::sqrt(3.0 / static_cast<double>(shape[1]));
+  const uint64_t seed = seed_of_name(name);
   for (int64_t i = 0; i < out.numel(); ++i) {
-    const uint64_t bits = mix_bits(seed_of_name(name) + static_cast<uint64_t>(i)) >> 40;
+    const uint64_t bits = mix_bits(seed + static_cast<uint64_t>(i)) >> 40;
     const double noise = 2 * static_cast<double>(bits) / 16777216.0 - 1;
     out.data_ptr<float>()[i] = static_cast<float>(middle + width * noise);
   }
