@@ -8,6 +8,7 @@
 
 #include "backbone/model_ends.h"
 #include "base/error.h"
+#include "data/tokenizer_export.h"
 #include "heads/foreign/export_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
@@ -37,6 +38,16 @@ at::ScalarType dtype_of(const std::string& name, at::ScalarType stored) {
       fmt::format("export: unknown --store-dtype '{}', expected stored | float32 | float16 | "
                   "bfloat16; choose one",
                   name));
+}
+
+/// Whether a GGUF file becomes a Hugging Face folder on the way.
+bool converts_model(ExportFormat format, const RunConfig& config) {
+  return format == ExportFormat::Medusa2 && !std::filesystem::is_directory(config.backbone.model);
+}
+
+/// Of the LM head that outputs are copied from: as it stands in the model beside them.
+at::ScalarType model_dtype(ExportFormat format, const RunConfig& config) {
+  return converts_model(format, config) ? at::kBFloat16 : at::kFloat;
 }
 
 /// The run's own tree, where there is one.
@@ -75,8 +86,8 @@ void run(const CommonOptions& common, const ExportCommandOptions& options) {
     throw UserError(fmt::format(
         "{}: exists already, expected a new folder; remove it or name another with --output",
         options.output));
-  const Weights backbone =
-      load_weights_without_layers(config.backbone.model, at::kFloat, at::Device(at::kCPU));
+  const Weights backbone = load_weights_without_layers(
+      config.backbone.model, model_dtype(format, config), at::Device(at::kCPU));
   const LoadedHeads loaded = load_heads(folder, backbone);
   const std::string base = options.base_model.empty() ? config.backbone.model : options.base_model;
   ExportedHeads exported = export_heads(loaded.heads, backbone, tree_of(config, loaded),
@@ -86,12 +97,14 @@ void run(const CommonOptions& common, const ExportCommandOptions& options) {
                                          .own_outputs = options.own_outputs,
                                          .base_model = base},
                                         folder.string());
-  if (options.base_model.empty() && !std::filesystem::is_directory(config.backbone.model))
+  if (format != ExportFormat::Medusa2 && options.base_model.empty() &&
+      !std::filesystem::is_directory(config.backbone.model))
     exported.notes.push_back(
         fmt::format("config.json names {} as the model, which other engines do not open; name the "
                     "Hugging Face model with --base-model",
                     base));
   write_export(options.output, exported, config.backbone.model);
+  if (converts_model(format, config)) export_tokenizer(config.backbone.model, options.output);
   if (options.check) check_export(options.output, exported, backbone);
   report(exported, options, common.json);
 }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "backbone/model_files.h"
 #include "backbone/safetensors.h"
 #include "backbone/tensor_check.h"
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "base/replace_folder.h"
 #include "base/torch_file.h"
 #include "heads/foreign/export_heads.h"
+#include "heads/foreign/export_model.h"
 #include "heads/foreign/foreign_heads.h"
 
 namespace medusa {
@@ -26,6 +28,14 @@ bool has_torch_file(ExportFormat format) { return format == ExportFormat::Faster
 [[noreturn]] void differ(const fs::path& file, const std::string& found_and_expected) {
   throw UserError(fmt::format("{}: {}; export again, and look whether the disk is sound",
                               file.string(), found_and_expected));
+}
+
+/// The heads among a whole model's tensors.
+std::vector<SafetensorsEntry> heads_only(const ForeignHeads& found) {
+  std::vector<SafetensorsEntry> heads;
+  for (const SafetensorsEntry& entry : found.files.tensors)
+    if (parse_head_name(found.layout, entry.name)) heads.push_back(entry);
+  return heads;
 }
 
 void compare(const fs::path& file, const std::vector<SafetensorsEntry>& entries,
@@ -51,12 +61,14 @@ void compare(const fs::path& file, const std::vector<SafetensorsEntry>& entries,
 
 void write_export(const fs::path& folder, const ExportedHeads& exported, const fs::path& model) {
   replace_folder(folder, [&](const fs::path& fresh) {
+    if (!exported.tree_file.empty()) write_file(fresh / exported.tree_file, exported.tree);
+    if (exported.format == ExportFormat::Medusa2)
+      return write_model_with_heads(fresh, model, exported.tensors, exported.config);
     const fs::path tensors = fresh / safetensors_name(exported.format);
     write_tensors(tensors, exported.tensors, {{"format", "pt"}});
     if (has_torch_file(exported.format))
       write_torch_file(fresh / kHeadsPt, SafetensorsFile(tensors).entries());
     write_file(fresh / "config.json", exported.config);
-    if (!exported.tree_file.empty()) write_file(fresh / exported.tree_file, exported.tree);
     if (fs::is_directory(model))
       for (const char* name : {"tokenizer.json", "tokenizer_config.json", "tokenizer.model",
                                "special_tokens_map.json", "chat_template.jinja"})
@@ -65,11 +77,17 @@ void write_export(const fs::path& folder, const ExportedHeads& exported, const f
 }
 
 void check_export(const fs::path& folder, const ExportedHeads& exported, const Weights& backbone) {
-  const fs::path tensors = folder / safetensors_name(exported.format);
-  compare(tensors, SafetensorsFile(tensors).entries(), exported);
+  const ForeignHeads found = read_foreign_heads(folder);
+  const bool is_model = exported.format == ExportFormat::Medusa2;
+  if (is_model) {
+    compare(folder, heads_only(found), exported);
+    open_model_files(folder);  // throws where it is no model
+  } else {
+    const fs::path tensors = folder / safetensors_name(exported.format);
+    compare(tensors, SafetensorsFile(tensors).entries(), exported);
+  }
   if (has_torch_file(exported.format))
     compare(folder / kHeadsPt, TorchFile(folder / kHeadsPt).entries(), exported);
-  const ForeignHeads found = read_foreign_heads(folder);
   for (const auto& misfits :
        {hint_misfits(found, std::nullopt), model_misfits(found, backbone.config)})
     if (!misfits.empty()) throw UserError(misfits.front().text);
@@ -82,8 +100,8 @@ void check_export(const fs::path& folder, const ExportedHeads& exported, const W
   if (hints.vocab_size != backbone.config.vocab_size)
     differ(hints.file, fmt::format("vocab_size is not {}, expected the backbone's",
                                    backbone.config.vocab_size));
-  if (hints.architectures !=
-      (is_vllm ? std::vector<std::string>{"MedusaModel"} : std::vector<std::string>{}))
+  if (!is_model && hints.architectures != (is_vllm ? std::vector<std::string>{"MedusaModel"}
+                                                   : std::vector<std::string>{}))
     differ(hints.file, "'architectures' names another kind of model, expected none but vLLM's own");
 }
 

@@ -15,6 +15,7 @@ using nlohmann::json;
 
 HeadLayout layout_of(ExportFormat format) {
   if (format == ExportFormat::Vllm) return HeadLayout::Vllm;
+  if (format == ExportFormat::Medusa2) return HeadLayout::Medusa2;
   return format == ExportFormat::TgiV2 ? HeadLayout::TgiV2 : HeadLayout::FasterDecoding;
 }
 
@@ -72,8 +73,9 @@ void Exporter::check() {
                        "are",
                        config.num_heads, *options_.num_heads),
            "ask for fewer");
-  const bool loads_one_layer =
-      options_.format == ExportFormat::FasterDecoding || options_.format == ExportFormat::TgiV2;
+  const bool loads_one_layer = options_.format == ExportFormat::FasterDecoding ||
+                               options_.format == ExportFormat::TgiV2 ||
+                               options_.format == ExportFormat::Medusa2;
   if (config.layers_per_head > 1 && loads_one_layer)
     refuse(fmt::format("each head has {} layers, of which a reader of '{}' would use one, expected "
                        "1 layer",
@@ -170,6 +172,11 @@ void Exporter::note_limits() {
           "only versions that still have the TensorRT backend run Medusa",
           out_.num_heads, heads_.config.layers_per_head));
       break;
+    case ExportFormat::Medusa2:
+      out_.notes.emplace_back(
+          "FasterDecoding's code runs such models of the architectures llama and mistral; TGI and "
+          "vLLM look for heads in a folder of their own: export another format for them");
+      break;
   }
 }
 
@@ -180,11 +187,12 @@ json Exporter::config() const {
   json out{{"base_model_name_or_path", options_.base_model},
            {"hidden_size", heads_.hidden_size},
            {"vocab_size", heads_.vocab_size},
-           {"truncated_vocab_size",
-            options_.format == ExportFormat::Vllm ? heads_.output_rows() : heads_.vocab_size},
-           {"medusa_fc_bias", true},
-           {"torch_dtype", dtype_name(options_.dtype)},
-           {"transformers_version", "4.31.0"}};
+           {"medusa_fc_bias", true}};
+  if (options_.format != ExportFormat::Medusa2)  // those are the model's own
+    out.update({{"truncated_vocab_size",
+                 options_.format == ExportFormat::Vllm ? heads_.output_rows() : heads_.vocab_size},
+                {"torch_dtype", dtype_name(options_.dtype)},
+                {"transformers_version", "4.31.0"}});
   if (options_.format == ExportFormat::Vllm) {
     out["model_type"] = "medusa";
     out["architectures"] = json::array({"MedusaModel"});
@@ -195,6 +203,7 @@ json Exporter::config() const {
   }
   out["medusa_num_heads"] = out_.num_heads;
   out["medusa_num_layers"] = layers;
+  if (options_.format == ExportFormat::Medusa2) return out;
   out["version"] = "2";
   if (options_.format == ExportFormat::TensorRtLlm) out["num_medusa_heads"] = out_.num_heads;
   return out;
@@ -205,7 +214,7 @@ void Exporter::put_tree(const ChoiceTree& tree) {
   std::erase_if(kept.paths, [&](const RankPath& path) {
     return static_cast<int64_t>(path.size()) > out_.num_heads;
   });
-  if (options_.format == ExportFormat::FasterDecoding) {
+  if (options_.format == ExportFormat::FasterDecoding || options_.format == ExportFormat::Medusa2) {
     out_.tree_file = "medusa_choices.py";
     out_.tree = "medusa_choices = " + medusa_tuples(kept) + "\n";
   } else if (options_.format == ExportFormat::TensorRtLlm) {

@@ -24,15 +24,17 @@ enum class ExportFormat {
   TgiV2,           // no outputs: TGI runs the backbone's LM head
   Vllm,
   TensorRtLlm,  // what its convert_checkpoint.py takes as --medusa_model_dir
+  Medusa2,      // the whole model with the heads among its tensors, as FasterDecoding's v1.0 models
 };
 
 template <>
 struct EnumNames<ExportFormat> {
-  static constexpr std::array<std::pair<const char*, ExportFormat>, 4> values{
+  static constexpr std::array<std::pair<const char*, ExportFormat>, 5> values{
       {{"fasterdecoding", ExportFormat::FasterDecoding},
        {"tgi-v2", ExportFormat::TgiV2},
        {"vllm", ExportFormat::Vllm},
-       {"tensorrt-llm", ExportFormat::TensorRtLlm}}};
+       {"tensorrt-llm", ExportFormat::TensorRtLlm},
+       {"medusa-2", ExportFormat::Medusa2}}};
 };
 
 struct ExportOptions {
@@ -48,8 +50,8 @@ struct ExportedHeads {
   ExportFormat format = ExportFormat::FasterDecoding;
   HeadLayout layout = HeadLayout::FasterDecoding;  // of the names
   std::map<std::string, at::Tensor> tensors;       // in the dtype asked for
-  std::string config;                              // config.json
-  std::string tree_file, tree;                     // name and text; empty: none
+  std::string config;           // config.json; of Medusa2 the keys that the model's own one gets
+  std::string tree_file, tree;  // name and text; empty: none
   int64_t num_heads = 0;
   std::vector<std::string> notes;  // for people: what the engine will make of it
 };
@@ -63,7 +65,8 @@ ExportedHeads export_heads(const MedusaHeads& heads, const Weights& backbone,
                            const std::string& where);
 
 /// Writes the folder; it is there whole or as it was before.
-/// @param model  the backbone; the tokenizer files of a Hugging Face folder are copied.
+/// @param model  the backbone; the tokenizer files of a Hugging Face folder are copied, for Medusa2
+///               all its files (export_model.h).
 /// @throws UserError  the place cannot be written or the disk is full.
 void write_export(const std::filesystem::path& folder, const ExportedHeads& exported,
                   const std::filesystem::path& model);

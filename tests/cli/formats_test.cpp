@@ -1,6 +1,10 @@
 // import, export, doctor and dataset, through the executable.
+#include <algorithm>
+#include <list>
 #include <nlohmann/json.hpp>
+#include <vector>
 
+#include "base/safetensors_file.h"
 #include "program.h"
 
 namespace medusa::cli {
@@ -50,12 +54,23 @@ TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {
             std::string::npos);
   EXPECT_EQ(json::parse(slurp(place_ / "out/tensorrt-llm/medusa_choices.json")).at(0), json({0}));
   succeed("inspect back/vllm");
+  const std::string whole = " --config run.yaml --set backbone.model=out/medusa-2 ";
+  succeed("export --config run.yaml --check --format medusa-2 --output out/medusa-2");
+  succeed("import out/medusa-2 --set generate.heads=back/medusa-2" + whole);
+  EXPECT_EQ(slurp(place_ / "back/medusa-2/heads.safetensors"), original);
   succeed("import out/fasterdecoding/medusa_lm_head.pt --config run.yaml --set generate.heads=pt");
   EXPECT_EQ(slurp(place_ / "pt/heads.safetensors"), original);
   const std::string ask = "generate --config run.yaml --json --prompt 'Once upon a time'";
   const json plain = json::parse(succeed(ask + " --drafter none"));
   const json fast = json::parse(succeed(ask + " --drafter blockwise --set generate.heads=pt"));
   EXPECT_EQ(fast.at("answers").at(0).at("tokens"), plain.at("answers").at(0).at("tokens"));
+  // The model with its heads is written in bfloat16, so its own text is what its heads must give.
+  const std::string ask_whole = "generate --json --prompt 'Once upon a time'" + whole;
+  const json whole_plain = json::parse(succeed(ask_whole + "--drafter none"));
+  const json whole_fast =
+      json::parse(succeed(ask_whole + "--drafter blockwise --set generate.heads=back/medusa-2"));
+  EXPECT_EQ(whole_fast.at("answers").at(0).at("tokens"),
+            whole_plain.at("answers").at(0).at("tokens"));
 }
 
 TEST_F(Formats, HeadsThatNoOtherEngineRunsAreRefusedWithWhatCanBeDone) {
@@ -91,6 +106,47 @@ TEST_F(Formats, TheDoctorMeasuresSoundHeadsAndFindsDamage) {
   EXPECT_EQ(unreadable.at("findings").at(0).at("code"), "unreadable");
 }
 
+/// Files that look sound may still be of another model: only measuring tells.
+TEST_F(Formats, TheDoctorFindsHeadsThatAreNeverRight) {
+  succeed(
+      "train --config run.yaml --set train.epochs=60 --set train.learning_rate=0.01 --set "
+      "train.checkpoint_every=1000 --set train.heads.input=hidden --set train.heads.output=own");
+  succeed("export --config run.yaml --format fasterdecoding --output out/a");
+  EXPECT_EQ(doctor("out/a", 0).at("works"), true);
+  // Each output's rows one token further on, as if another vocabulary had been trained on.
+  const std::filesystem::path file = place_ / "out/a/medusa_lm_head.safetensors";
+  const SafetensorsFile sound(file);
+  std::vector<SafetensorsEntry> entries = sound.entries();
+  std::list<std::vector<uint8_t>> turned;
+  for (SafetensorsEntry& entry : entries) {
+    if (!entry.name.ends_with(".1.weight")) continue;
+    auto& bytes = turned.emplace_back(entry.bytes.begin(), entry.bytes.end());
+    std::rotate(bytes.begin(), bytes.end() - static_cast<int64_t>(bytes.size()) / entry.shape[0],
+                bytes.end());
+    entry.bytes = bytes;
+  }
+  EXPECT_EQ(turned.size(), 2U);
+  std::filesystem::create_directories(place_ / "out/b");
+  write_safetensors(place_ / "out/b/medusa_lm_head.safetensors", entries, {});
+  std::filesystem::copy_file(place_ / "out/a/config.json", place_ / "out/b/config.json");
+  const json damaged = doctor("out/b", 2);
+  EXPECT_LT(damaged.at("acceptance").at("top_1").at(0), 0.02);
+  EXPECT_NE(damaged.dump().find("\"acceptance_zero\""), std::string::npos) << damaged;
+}
+
+TEST_F(Formats, TheDoctorTellsOurHeadsOfAnotherModel) {
+  train("hidden");
+  const std::filesystem::path manifest = place_ / "runs/tiny/heads/manifest.yaml";
+  std::string text = slurp(manifest);
+  const size_t at = text.find("backbone: sha256:");
+  ASSERT_NE(at, std::string::npos) << text;
+  char& digit = text[at + std::string("backbone: sha256:").size()];
+  digit = digit == '0' ? '1' : '0';
+  spill(manifest, text);
+  const json found = doctor("runs/tiny/heads", 2);
+  EXPECT_EQ(found.at("findings").at(0).at("code"), "other_backbone") << found;
+}
+
 TEST_F(Formats, ImportNeverReplacesHeads) {
   train("hidden");
   succeed("export --config run.yaml --format vllm --output out/vllm");
@@ -102,7 +158,7 @@ TEST_F(Formats, ImportNeverReplacesHeads) {
             "with --output\n");
   EXPECT_EQ(refused("export --config run.yaml --format onnx --output out/onnx"),
             "medusa: export: unknown format 'onnx', expected fasterdecoding | tgi-v2 | vllm | "
-            "tensorrt-llm; choose one of these\n");
+            "tensorrt-llm | medusa-2; choose one of these\n");
 }
 
 TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {

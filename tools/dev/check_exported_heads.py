@@ -6,7 +6,7 @@ folder, run in PyTorch as heads/medusa_heads.h describes.
 
 HEADS      our folder (heads.safetensors)
 BACKBONE   the model: a .gguf file, a Hugging Face folder or a .safetensors file
-EXPORTS    a folder with fasterdecoding/, tgi-v2/, vllm/, tensorrt-llm/ of `medusa export`
+EXPORTS    a folder with fasterdecoding/, tgi-v2/, vllm/, tensorrt-llm/, medusa-2/ of `medusa export`
 
 Needs torch, safetensors, numpy and, for a .gguf, gguf. Each
 loading rule below is written from the project's documented behaviour: which file is opened,
@@ -160,8 +160,29 @@ def load_tensorrt_llm(folder, lm_head):
              state[f"{k}.{layers}.weight"].float()) for k in range(heads)], None
 
 
+def load_medusa_2(folder, lm_head):
+    """A whole model: config.json has the model's own type and, in it, the numbers of heads and
+    layers; transformers opens model.safetensors if there is one and else every file of the index; the
+    heads are a member called medusa_head, its names below that prefix."""
+    config = json.loads((folder / "config.json").read_text())
+    assert "model_type" in config and not (folder / "model.safetensors").exists()
+    places = json.loads((folder / "model.safetensors.index.json").read_text())["weight_map"]
+    state = {}
+    for file in sorted(set(places.values())):
+        stored = safetensors.torch.load_file(folder / file)
+        assert all(places[name] == file for name in stored), file
+        state.update(stored)
+    assert state.keys() == places.keys()
+    heads, layers = config["medusa_num_heads"], config["medusa_num_layers"]
+    assert not any(name.startswith(f"medusa_head.{heads}.") for name in state)
+    prefix = "medusa_head."
+    return [([state[f"{prefix}{k}.{l}.linear.weight"].float() for l in range(layers)],
+             [state[f"{prefix}{k}.{l}.linear.bias"].float() for l in range(layers)],
+             state[f"{prefix}{k}.{layers}.weight"].float()) for k in range(heads)], None
+
+
 LOADERS = {"fasterdecoding": load_fasterdecoding, "tgi-v2": load_tgi_v2, "vllm": load_vllm,
-           "tensorrt-llm": load_tensorrt_llm}
+           "tensorrt-llm": load_tensorrt_llm, "medusa-2": load_medusa_2}
 
 
 def main() -> int:
@@ -176,6 +197,8 @@ def main() -> int:
             print(f"{name:16} not exported")
             continue
         heads, token_map = load(exports / name, lm_head)
+        if name == "medusa-2" and backbone.suffix == ".gguf":  # written in bfloat16
+            ours, kept = our_logits(heads_folder, lm_head.bfloat16().float(), hidden)
         worst = 0.0
         for (weights, biases, output), expected in zip(heads, ours, strict=True):
             logits = run_blocks(weights, biases, hidden) @ output.T

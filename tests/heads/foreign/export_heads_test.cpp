@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "backbone/hf_export.h"
+#include "backbone/safetensors.h"
 #include "heads/foreign/foreign_heads.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
@@ -28,9 +30,15 @@ class ExportHeads : public ::testing::Test {
                         "heads");
   }
   ImportedHeads written_and_read(const ExportedHeads& exported) {
-    write_export(place_, exported, "none.gguf");
+    write_export(place_, exported, model());
     check_export(place_, exported, backbone_);
     return import_heads(read_foreign_heads(place_), backbone_, std::nullopt);
+  }
+  /// The backbone as a Hugging Face folder.
+  std::filesystem::path model() {
+    const std::filesystem::path folder = folder_.path() / "model";
+    if (std::filesystem::create_directories(folder)) write_hf_model(folder, backbone_, "some.gguf");
+    return folder;
   }
   void expect_same(const MedusaHeads& found, int64_t num_heads) {
     EXPECT_EQ(found.config.num_heads, num_heads);
@@ -73,6 +81,36 @@ TEST_F(ExportHeads, EveryFormatReadsBackBitForBit) {
         EXPECT_EQ(read.dtype, dtype);
         expect_same(read.heads, 3);
       }
+}
+
+/// transformers opens the index only where no file is called model.safetensors, and our loader
+/// passes the heads over.
+TEST_F(ExportHeads, AMedusa2FolderIsTheModelWithHeadsInAShardOfTheirOwn) {
+  const ExportedHeads exported = plan(ExportFormat::Medusa2, HeadOutput::Own);
+  written_and_read(exported);
+  EXPECT_FALSE(std::filesystem::exists(place_ / "model.safetensors"));
+  EXPECT_EQ(read_file(place_ / "model-00001-of-00002.safetensors"),
+            read_file(model() / "model.safetensors"));
+  const json index = json::parse(read_file(place_ / "model.safetensors.index.json"));
+  EXPECT_EQ(index.at("weight_map").at("medusa_head.2.1.weight"),
+            "model-00002-of-00002.safetensors");
+  EXPECT_EQ(index.at("weight_map").at("model.norm.weight"), "model-00001-of-00002.safetensors");
+  EXPECT_EQ(
+      index.at("weight_map").size(),
+      exported.tensors.size() + SafetensorsFile(model() / "model.safetensors").entries().size());
+  const json config = json::parse(read_file(place_ / "config.json"));
+  EXPECT_EQ(config.at("medusa_num_heads"), 3);
+  EXPECT_EQ(config.at("medusa_num_layers"), 1);
+  EXPECT_EQ(config.at("model_type"), "llama");
+  EXPECT_EQ(config.at("torch_dtype"), "float32");
+  const Weights again = load_weights(place_, at::kFloat, at::kCPU);
+  EXPECT_TRUE(at::equal(again.layers[1].down, backbone_.layers[1].down));
+
+  EXPECT_EQ(
+      fixtures::error_text(folder_, [&] { write_export(folder_ / "twice", exported, place_); }),
+      "<>/out/model-00002-of-00002.safetensors: the model holds heads already "
+      "('medusa_head.0.0.linear.bias'), expected a model without; export from the model that "
+      "this one was made of");
 }
 
 TEST_F(ExportHeads, VllmKeepsTruncatedOutputsAndSeveralLayers) {
@@ -167,7 +205,7 @@ TEST_F(ExportHeads, CheckingFindsWhatWasAltered) {
   const ExportedHeads exported = plan(ExportFormat::FasterDecoding, HeadOutput::Own);
   const auto error_after = [&](const std::function<void()>& alter) {
     std::filesystem::remove_all(place_);
-    write_export(place_, exported, "none.gguf");
+    write_export(place_, exported, model());
     alter();
     return fixtures::error_text(folder_, [&] { check_export(place_, exported, backbone_); });
   };
