@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -50,7 +52,78 @@ DatasetReader::DatasetReader(const fs::path& folder) {
   }
   num_answer_tokens_ = static_cast<int64_t>(tokens_.size());
   for (const int64_t each : answer_starts_) num_answer_tokens_ -= each;
+  complete_ = shards_.back().header().last;
   fingerprint_ = compute_fingerprint();
+  sources_.push_back({folder, 1, fingerprint_, has_hidden(), 0, size()});
+}
+
+DatasetReader::DatasetReader(std::span<const WeightedFolder> folders)
+    : DatasetReader(folders[0].folder) {
+  sources_[0].weight = folders[0].weight;
+  if (folders.size() == 1) return;  // a weight alone changes nothing but how long an epoch is
+  Fingerprint fingerprint;
+  fingerprint.add(fingerprint_).add(fmt::format("{}", folders[0].weight));
+  for (const WeightedFolder& each : folders.subspan(1)) {
+    DatasetReader other(each.folder);
+    check_fits(other);
+    other.sources_[0].weight = each.weight;
+    fingerprint.add(other.fingerprint_).add(fmt::format("{}", each.weight));
+    append(std::move(other));
+  }
+  fingerprint_ = fingerprint.digest();
+}
+
+void DatasetReader::check_fits(const DatasetReader& other) const {
+  const std::string name = other.sources_[0].folder.string();
+  const std::string first = sources_[0].folder.string();
+  const auto check_same = [&](const char* what, const std::string& found,
+                              const std::string& expected) {
+    if (found != expected)
+      throw UserError(fmt::format(
+          "{}: made with {} {}, {} with {}, expected datasets of one model; leave it out or distil "
+          "its prompts with the other model",
+          name, what, short_fingerprint(found), first, short_fingerprint(expected)));
+  };
+  check_same("backbone", other.info_.backbone, info_.backbone);
+  check_same("tokenizer", other.info_.tokenizer, info_.tokenizer);
+  check_same("a vocabulary of", std::to_string(other.info_.vocab_size),
+             std::to_string(info_.vocab_size));
+  for (const DatasetSource& source : sources_)
+    if (source.fingerprint == other.fingerprint_)
+      throw UserError(
+          fmt::format("{}: holds the same samples as {}, expected others; name it once and raise "
+                      "its weight",
+                      name, source.folder.string()));
+}
+
+void DatasetReader::append(DatasetReader&& other) {
+  const size_t first_shard = shards_.size();
+  const auto first_token = static_cast<int64_t>(tokens_.size());
+  DatasetSource source = std::move(other.sources_[0]);
+  source.first = size();
+  tokens_.insert(tokens_.end(), other.tokens_.begin(), other.tokens_.end());
+  for (size_t i = 1; i < other.offsets_.size(); ++i)
+    offsets_.push_back(first_token + other.offsets_[i]);
+  answer_starts_.insert(answer_starts_.end(), other.answer_starts_.begin(),
+                        other.answer_starts_.end());
+  std::move(other.prompt_ids_.begin(), other.prompt_ids_.end(), std::back_inserter(prompt_ids_));
+  hidden_rows_.resize(static_cast<size_t>(source.first));  // also where there are none
+  for (const HiddenRows& rows : other.hidden_rows_)
+    hidden_rows_.push_back({first_shard + rows.shard, rows.first});
+  std::move(other.shards_.begin(), other.shards_.end(), std::back_inserter(shards_));
+  num_answer_tokens_ += other.num_answer_tokens_;
+  num_prompts_ += other.num_prompts_;
+  complete_ = complete_ && other.complete_;
+  if (!source.has_hidden) info_.hidden_size = 0;
+  sources_.push_back(std::move(source));
+}
+
+const DatasetSource& DatasetReader::source_of(int64_t i) const {
+  MEDUSA_ASSERT(i >= 0 && i < size(), i, size());
+  const auto after = std::upper_bound(
+      sources_.begin(), sources_.end(), i,
+      [](int64_t sample, const DatasetSource& each) { return sample < each.first; });
+  return *std::prev(after);
 }
 
 void DatasetReader::check_follows(const ShardFile& shard, int64_t first) const {

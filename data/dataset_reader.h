@@ -1,4 +1,5 @@
-// Reads a dataset folder. Everything is checked when it is opened; after that it is trusted.
+// Reads a dataset folder, or several as one. Everything is checked when it is opened; after that it
+// is trusted.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,24 @@
 
 namespace medusa {
 
-/// All shards of a dataset as one list of samples, in shard order.
+/// A dataset to read, and how often an epoch visits each of its samples (dataset_mix.h).
+struct WeightedFolder {
+  std::filesystem::path folder;
+  double weight = 1;  // positive
+};
+
+/// One of the datasets that a reader holds. Its samples are [first, first + count) of all.
+struct DatasetSource {
+  std::filesystem::path folder;
+  double weight = 1;
+  std::string fingerprint;  // of its samples
+  bool has_hidden = false;
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// All shards of a dataset as one list of samples, in shard order; of several datasets those of the
+/// first, then those of the second, and so on.
 ///
 /// Thread safety: const calls may run at the same time; opening is for one thread at a time.
 class DatasetReader {
@@ -23,14 +41,25 @@ class DatasetReader {
   ///                    made with other settings than its neighbours; a gap between shards.
   explicit DatasetReader(const std::filesystem::path& folder);
 
+  /// Several datasets of one backbone and tokenizer.
+  /// @param folders  at least one.
+  /// @throws UserError  as above; two of different models; the same samples twice.
+  explicit DatasetReader(std::span<const WeightedFolder> folders);
+
+  /// Of several datasets what they have in common: prompts, sampling and seed are the first one's,
+  /// and hidden_size is 0 unless all of them hold states.
   const DatasetInfo& info() const { return info_; }
+
+  /// At least one.
+  const std::vector<DatasetSource>& sources() const { return sources_; }
+  const DatasetSource& source_of(int64_t i) const;
   int64_t size() const { return static_cast<int64_t>(answer_starts_.size()); }  // samples
   int64_t num_answer_tokens() const { return num_answer_tokens_; }
   int64_t num_prompts() const { return num_prompts_; }  // with those that gave no sample
   int64_t num_shards() const { return static_cast<int64_t>(shards_.size()); }
 
   /// False while `medusa distill` has more to write: the samples are then only the first ones.
-  bool complete() const { return shards_.back().header().last; }
+  bool complete() const { return complete_; }
 
   std::span<const TokenId> tokens(int64_t i) const;
   std::span<const TokenId> answer(int64_t i) const {
@@ -45,7 +74,7 @@ class DatasetReader {
   bool has_hidden() const { return info_.hidden_size > 0; }
 
   /// Of the samples themselves (not of the hidden states): two datasets with the same text are
-  /// equal.
+  /// equal. Of several datasets, of their fingerprints and weights.
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
@@ -56,10 +85,14 @@ class DatasetReader {
   };
   void check_follows(const ShardFile& shard, int64_t first) const;
   void take(ShardFile& shard, size_t number);
+  void check_fits(const DatasetReader& other) const;
+  void append(DatasetReader&& other);
   std::string compute_fingerprint() const;
 
   DatasetInfo info_;
   std::string fingerprint_;
+  bool complete_ = false;
+  std::vector<DatasetSource> sources_;
   std::vector<TokenId> tokens_;      // all samples, one after the other
   std::vector<int64_t> offsets_{0};  // [samples + 1] into tokens_
   std::vector<int64_t> answer_starts_;

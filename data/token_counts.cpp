@@ -42,11 +42,9 @@ double TokenCounts::coverage(std::span<const TokenId> ids) const {
   return total_ == 0 ? 0 : static_cast<double>(covered) / static_cast<double>(total_);
 }
 
-TokenCounts count_answer_tokens(const DatasetReader& dataset,
-                                const std::function<bool(int64_t)>& use) {
+TokenCounts count_answer_tokens(const DatasetReader& dataset, std::span<const int64_t> samples) {
   TokenCounts counts(dataset.info().vocab_size);
-  for (int64_t i = 0; i < dataset.size(); ++i)
-    if (use(i)) counts.add(dataset.answer(i));
+  for (const int64_t sample : samples) counts.add(dataset.answer(sample));
   return counts;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -35,8 +34,7 @@ class TokenCounts {
   int64_t total_ = 0;
 };
 
-/// Counts the answer tokens, end tokens included, of the samples for which use(i) holds.
-TokenCounts count_answer_tokens(const DatasetReader& dataset,
-                                const std::function<bool(int64_t)>& use);
+/// Counts the answer tokens, end tokens included, of these samples, each as often as it is named.
+TokenCounts count_answer_tokens(const DatasetReader& dataset, std::span<const int64_t> samples);
 
 }  // namespace medusa

@@ -39,6 +39,7 @@ struct ManifestFields {
     f("fingerprint", manifest.fingerprint, "of the heads");
     f("backbone", manifest.backbone, "fingerprint of the backbone");
     f("dataset", manifest.dataset, "fingerprint of the dataset");
+    f("mixed_datasets", manifest.mixed_datasets, "those that it was mixed of");
     f("source", manifest.source, "where imported heads come from");
     f("step", manifest.step, "optimiser steps");
     f("hidden_size", manifest.hidden_size, "H", at_least<int64_t>(1));

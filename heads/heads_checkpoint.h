@@ -21,16 +21,17 @@ struct HeadQuality {
 /// What the heads say of themselves.
 struct HeadsManifest {
   HeadsConfig config;
-  int64_t hidden_size = 0;           // H
-  int64_t vocab_size = 0;            // V
-  std::string fingerprint;           // of config and tensors; tree files name it
-  std::string backbone;              // fingerprint
-  std::string dataset;               // fingerprint; empty: not known
-  std::string source;                // where imported heads come from; empty: trained here
-  int64_t step = 0;                  // optimiser steps behind these heads
-  int64_t num_validation = 0;        // positions the qualities were measured on
-  std::vector<HeadQuality> quality;  // [K]; empty: not validated
-  std::string settings;              // resolved settings of the run, YAML text
+  int64_t hidden_size = 0;                  // H
+  int64_t vocab_size = 0;                   // V
+  std::string fingerprint;                  // of config and tensors; tree files name it
+  std::string backbone;                     // fingerprint
+  std::string dataset;                      // fingerprint; empty: not known
+  std::vector<std::string> mixed_datasets;  // fingerprint, weight and folder of each, if several
+  std::string source;                       // where imported heads come from; empty: trained here
+  int64_t step = 0;                         // optimiser steps behind these heads
+  int64_t num_validation = 0;               // positions the qualities were measured on
+  std::vector<HeadQuality> quality;         // [K]; empty: not validated
+  std::string settings;                     // resolved settings of the run, YAML text
 };
 
 /// Writes the folder beside its place and renames it: afterwards the old heads or the new ones are

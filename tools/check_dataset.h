@@ -1,4 +1,4 @@
-// Whether the run's dataset was made by the run's model.
+// The run's training text, and whether the run's model made it.
 #pragma once
 
 #include <string>
@@ -7,6 +7,10 @@
 #include "tools/run_config.h"
 
 namespace medusa {
+
+/// The datasets of train.data with their weights, else the run's own.
+/// @throws UserError  as DatasetReader does.
+DatasetReader open_dataset(const RunConfig& config);
 
 /// @param backbone  fingerprint of the model's weights.
 /// @returns  whether its recorded states are this model's. They are not if the model was tuned here

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "data/dataset_mix.h"
 #include "data/dataset_reader.h"
-#include "data/sample_order.h"
 #include "infer/drafters/text_store.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
@@ -17,17 +17,18 @@ namespace {
 
 /// The samples that go into the store. Those kept for validation stay out unless asked for: else
 /// what is measured on them would only be remembered.
-std::vector<int64_t> chosen_samples(const RunConfig& config, int64_t num_samples, bool all) {
+std::vector<int64_t> chosen_samples(const RunConfig& config, const DatasetReader& dataset,
+                                    bool all) {
   const double fraction = all ? 0 : config.train.config.validation_fraction;
-  return split_samples(Random(config.seed), num_samples, fraction).train;
+  return split_dataset(Random(config.seed), dataset, fraction).train;
 }
 
 void run(const CommonOptions& common, bool all) {
   const RunConfig config = read_run_config(common);
-  const DatasetReader dataset(config.dataset_folder());
+  const DatasetReader dataset = open_dataset(config);
   check_dataset_tokenizer(dataset, config);
   TextStoreWriter writer;
-  for (const int64_t sample : chosen_samples(config, dataset.size(), all))
+  for (const int64_t sample : chosen_samples(config, dataset, all))
     writer.add(dataset.tokens(sample));
   if (config.store_file().has_parent_path()) make_folder(config.store_file().parent_path());
   writer.write(config.store_file(), {.tokenizer = dataset.info().tokenizer,

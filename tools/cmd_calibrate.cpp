@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "data/dataset_mix.h"
 #include "data/dataset_reader.h"
-#include "data/sample_order.h"
 #include "heads/guess_temperature.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
@@ -43,12 +43,13 @@ struct Measured {
 Measured collect(const RunConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
                  HeadGuesser& guesser) {
   const SampleSplit split =
-      split_samples(Random(config.seed), dataset.size(), config.train.config.validation_fraction);
+      split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
   if (split.validation.empty())
     throw UserError(fmt::format(
         "{}: train.validation_fraction is {}, found no validation samples, expected some; raise it "
         "and train again",
-        config.dataset_folder().string(), number_text(config.train.config.validation_fraction)));
+        dataset.sources()[0].folder.string(),
+        number_text(config.train.config.validation_fraction)));
   HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
   TemperatureFit temperatures(guesser.num_heads());
   Progress progress("count guesses", "positions", 0);
@@ -70,7 +71,7 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
     throw UserError(
         fmt::format("{}: validation answers are all shorter than the {} heads, expected longer "
                     "ones; distil more text",
-                    config.dataset_folder().string(), guesser.num_heads()));
+                    dataset.sources()[0].folder.string(), guesser.num_heads()));
   return {std::move(statistics), temperatures.temperatures()};
 }
 
@@ -109,7 +110,7 @@ TreeCalibration describe(const HeadStatistics& statistics, const std::vector<Pat
 ChoiceTree calibrate(const RunConfig& config) {
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
-  const DatasetReader dataset(config.dataset_folder());
+  const DatasetReader dataset = open_dataset(config);
   const bool own_states = check_dataset(dataset, config, llama.weights().fingerprint);
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
@@ -202,10 +203,10 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
 
 /// Texts to search on: the beginnings of validation answers behind their prompts.
 std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std::string& backbone) {
-  const DatasetReader dataset(config.dataset_folder());
+  const DatasetReader dataset = open_dataset(config);
   check_dataset(dataset, config, backbone);
   const SampleSplit split =
-      split_samples(Random(config.seed), dataset.size(), config.train.config.validation_fraction);
+      split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
   std::vector<AnsweredText> texts;
   int64_t positions = 0;
   for (const int64_t sample : split.validation.empty() ? split.train : split.validation) {
@@ -219,7 +220,7 @@ std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std:
   }
   if (texts.empty())
     throw UserError(fmt::format("{}: found no answers, expected some; distil more text",
-                                config.dataset_folder().string()));
+                                dataset.sources()[0].folder.string()));
   return texts;
 }
 

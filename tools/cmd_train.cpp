@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "data/dataset_reader.h"
+#include "tools/check_dataset.h"
 #include "tools/command.h"
 #include "tools/dry_run.h"
 #include "tools/head_quality.h"
@@ -39,7 +40,7 @@ void report(const TrainResult& result, const std::filesystem::path& heads) {
 void run(const CommonOptions& options, bool dry) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
-  const DatasetReader dataset(config.dataset_folder());
+  const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far

@@ -132,10 +132,19 @@ void print_mask(const RunConfig& config, const DatasetReader& dataset) {
         again.size(), prompt.size());
 }
 
+/// What is mixed, if there are several datasets.
+void print_sources(const DatasetReader& dataset) {
+  if (dataset.sources().size() == 1) return;
+  for (const DatasetSource& source : dataset.sources())
+    fmt::print("{}: {} samples, each {} times an epoch\n", source.folder.string(), source.count,
+               source.weight);
+}
+
 }  // namespace
 
 void dry_run(const RunConfig& config, const DatasetReader& dataset, bool json) {
   Json out = Json::object();
+  if (!json) print_sources(dataset);
   if (!json && dataset.size() > 0) print_mask(config, dataset);
   for (const TrainStage stage : config.train.stages) {
     const Preflight flight = stage == TrainStage::Heads ? look_ahead_heads(config, dataset)

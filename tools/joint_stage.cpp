@@ -9,6 +9,7 @@
 #include "backbone/model_files.h"
 #include "base/error.h"
 #include "base/replace_folder.h"
+#include "data/dataset_mix.h"
 #include "data/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
@@ -53,10 +54,11 @@ Weights load_backbone(const RunConfig& config, const DatasetReader& dataset) {
 }
 
 TunedManifest manifest_of(const RunConfig& config, const JointResult& result,
-                          const std::string& backbone, const std::string& dataset) {
+                          const std::string& backbone, const DatasetReader& dataset) {
   TunedManifest manifest;
   manifest.backbone = backbone;
-  manifest.dataset = dataset;
+  manifest.dataset = dataset.fingerprint();
+  manifest.mixed_datasets = mixed_datasets(dataset);
   manifest.steps = result.steps;
   manifest.stopped = result.stopped.value_or("");
   if (result.drift) manifest.drift = result.drift->numbers();
@@ -75,6 +77,7 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
   HeadsManifest manifest;
   manifest.backbone = fingerprint_model(open_model_files(model_folder(config)));
   manifest.dataset = tuned.dataset;
+  manifest.mixed_datasets = tuned.mixed_datasets;
   manifest.step = result.steps;
   manifest.num_validation = result.num_validation;
   manifest.quality = result.validation;
@@ -102,8 +105,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
       config.train.config, config.train.joint,
       {dataset, weights, first.heads, first.fingerprint, config.joint_folder() / "train"});
   if (result.complete) {
-    TunedManifest manifest =
-        manifest_of(config, result, weights.fingerprint, dataset.fingerprint());
+    TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;
     write_result(config, manifest, result);
   }

@@ -1,5 +1,7 @@
 #include "tools/run_config.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 
 namespace medusa {
@@ -9,6 +11,17 @@ void RunConfig::validate() const {
     throw UserError(
         "backbone.model is not set, expected a .gguf file or a model folder; add it to the YAML or "
         "give --set backbone.model=PATH");
+}
+
+void TrainSection::validate() const {
+  check_stages(stages);
+  if (!data_weights.empty() && data_weights.size() != data.size())
+    throw UserError(fmt::format(
+        "train.data_weights has {} number{}, train.data names {} dataset{}, expected a weight for "
+        "each; add what is missing, or leave the weights out",
+        data_weights.size(), data_weights.size() == 1 ? "" : "s", data.size(),
+        data.size() == 1 ? "" : "s"));
+  config.validate();
 }
 
 std::filesystem::path RunConfig::heads_folder() const {

@@ -97,6 +97,8 @@ struct DistillSection {
 
 struct TrainSection {
   std::vector<TrainStage> stages = {TrainStage::Heads};
+  std::vector<std::string> data;
+  std::vector<double> data_weights;
   HeadsConfig heads;
   TrainConfig config;
   JointConfig joint;
@@ -104,14 +106,16 @@ struct TrainSection {
   template <typename Fields>
   void fields(Fields& f) {
     f("stages", stages, "[heads], [heads, joint] or [joint]");
+    f("data", data, "folders of datasets to mix, of one model; []: the run's own");
+    f("data_weights", data_weights,
+      "how often an epoch visits the samples of each of them, 0.5: half of them in turns; []: once",
+      between(0.001, 1000.0));
     f.section("heads", heads, "what the heads look like");
     config.fields(f);
     f.section("joint", joint, "the joint stage: backbone and heads together (Medusa-2)");
   }
-  void validate() const {
-    check_stages(stages);
-    config.validate();
-  }
+  /// @throws UserError  stages in an order that cannot work; not a weight for each dataset.
+  void validate() const;
 };
 
 struct CalibrateSection {

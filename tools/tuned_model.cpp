@@ -18,10 +18,14 @@ constexpr int kVersion = 1;
 nlohmann::ordered_json tuned_json(const TunedManifest& manifest) {
   nlohmann::ordered_json drift = nlohmann::ordered_json::object();
   for (const auto& [name, value] : manifest.drift) drift[name] = value;
-  return {{"backbone", manifest.backbone}, {"dataset", manifest.dataset},
-          {"heads", manifest.heads},       {"steps", manifest.steps},
-          {"stopped", manifest.stopped},   {"drift", std::move(drift)},
-          {"settings", manifest.settings}};
+  nlohmann::ordered_json out{{"backbone", manifest.backbone}, {"dataset", manifest.dataset}};
+  if (!manifest.mixed_datasets.empty()) out["mixed_datasets"] = manifest.mixed_datasets;
+  out["heads"] = manifest.heads;
+  out["steps"] = manifest.steps;
+  out["stopped"] = manifest.stopped;
+  out["drift"] = std::move(drift);
+  out["settings"] = manifest.settings;
+  return out;
 }
 
 void write_tuned_manifest(const std::filesystem::path& folder, const TunedManifest& manifest) {
@@ -43,6 +47,7 @@ std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& mo
     TunedManifest out;
     in.at("backbone").get_to(out.backbone);
     in.at("dataset").get_to(out.dataset);
+    if (in.contains("mixed_datasets")) in.at("mixed_datasets").get_to(out.mixed_datasets);
     in.at("heads").get_to(out.heads);
     in.at("steps").get_to(out.steps);
     in.at("stopped").get_to(out.stopped);

@@ -17,6 +17,7 @@ inline constexpr const char* kTunedManifest = "tuned.json";
 struct TunedManifest {
   std::string backbone;                               // fingerprint of the model as it was
   std::string dataset;                                // fingerprint
+  std::vector<std::string> mixed_datasets;            // as HeadsManifest's
   std::string heads;                                  // fingerprint of those it began with
   int64_t steps = 0;                                  // optimiser steps
   std::string stopped;                                // what the guard found; empty: nothing

@@ -59,6 +59,18 @@ void check_identity(const std::filesystem::path& folder, const RunIdentity& save
 
 }  // namespace
 
+RunIdentity dataset_identity(const DatasetReader& dataset) {
+  RunIdentity out;
+  const auto& sources = dataset.sources();
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string name = i == 0 ? "the dataset" : fmt::format("dataset {}", i + 1);
+    const std::string weight =
+        sources[i].weight == 1 ? "" : fmt::format(" weight {}", sources[i].weight);
+    out.push_back(fmt::format("{}={}{}", name, sources[i].fingerprint, weight));
+  }
+  return out;
+}
+
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                      const NamedTensors& parameters, const AdamW& optimizer) {
   std::map<std::string, at::Tensor> tensors;

@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset_reader.h"
 #include "train/adamw.h"
 
 namespace medusa {
 
 /// "key=value" for everything that decides what is trained: settings and fingerprints.
 using RunIdentity = std::vector<std::string>;
+
+/// What a run is trained on, for its identity: fingerprints and weights, not places.
+RunIdentity dataset_identity(const DatasetReader& dataset);
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.
 /// @param parameters  all that is trained, the optimiser's own; names are the file's.

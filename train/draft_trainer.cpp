@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "data/dataset_mix.h"
 #include "data/sample_order.h"
 #include "train/adamw.h"
 #include "train/loss.h"
@@ -105,7 +106,7 @@ DraftTrainResult train_draft(const DraftTrainConfig& config, const DatasetReader
                              const HiddenSource& hidden, uint64_t seed, TrainableLlama& draft) {
   const auto began = std::chrono::steady_clock::now();
   const Random random(seed);
-  SampleSplit split = split_samples(random, dataset.size(), config.validation_fraction);
+  SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
   if (split.train.empty())
     throw UserError(
         "make-draft: the dataset has no sample to train on, expected at least one; distil more, or "
@@ -113,11 +114,11 @@ DraftTrainResult train_draft(const DraftTrainConfig& config, const DatasetReader
   if (std::ssize(split.validation) > config.validation_samples)
     split.validation.resize(static_cast<size_t>(config.validation_samples));
 
-  SampleOrder order(split.train, random);
   std::vector<SampleBatch> batches;
   int64_t total = 0;
   for (int64_t epoch = 0; epoch < config.epochs; ++epoch)
-    for (SampleBatch& batch : cut_batches(dataset, order, config.batch_tokens)) {
+    for (SampleBatch& batch : cut_batches(
+             dataset, samples_of_epoch(random, dataset, split.train, epoch), config.batch_tokens)) {
       total += batch.positions;
       batches.push_back(std::move(batch));
     }

@@ -1,6 +1,8 @@
 #include "train/first_heads.h"
 
-#include "data/sample_order.h"
+#include <vector>
+
+#include "data/dataset_mix.h"
 #include "data/token_counts.h"
 
 namespace medusa {
@@ -10,10 +12,12 @@ MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
   std::vector<TokenId> kept;
   if (is_truncated(heads.output)) {
     const Random random(config.seed);
-    const TokenCounts counts = count_answer_tokens(dataset, [&](int64_t sample) {
-      return !in_validation(random, sample, config.validation_fraction);
-    });
-    kept = counts.most_frequent(heads.output_size);
+    const SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
+    std::vector<int64_t> visits;
+    for (int64_t epoch = 0; epoch < config.epochs; ++epoch)
+      for (const int64_t sample : samples_of_epoch(random, dataset, split.train, epoch))
+        visits.push_back(sample);
+    kept = count_answer_tokens(dataset, visits).most_frequent(heads.output_size);
   }
   return make_heads(heads, backbone, std::move(kept), config.seed);
 }

@@ -7,8 +7,8 @@
 
 namespace medusa {
 
-/// A truncated output keeps the most frequent tokens of the training samples: validation must not
-/// choose what it is judged by.
+/// A truncated output keeps the most frequent tokens of the training samples, each counted as often
+/// as the epochs visit it: validation must not choose what it is judged by.
 MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
                             const DatasetReader& dataset, const Weights& backbone);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "data/dataset_mix.h"
 #include "train/position_pool.h"
 
 namespace medusa {
@@ -10,15 +11,13 @@ namespace medusa {
 JointPlan plan_joint(const TrainConfig& config, const JointConfig& joint,
                      const DatasetReader& dataset) {
   const Random random(config.seed);
-  const SampleSplit split = split_samples(random, dataset.size(), config.validation_fraction);
+  const SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
   JointPlan plan;
   plan.accumulate = joint.accumulate;
-  if (!split.train.empty()) {
-    SampleOrder order(split.train, random);
-    for (int64_t epoch = 0; epoch < joint.epochs; ++epoch)
-      for (SampleBatch& batch : cut_batches(dataset, order, joint.batch_tokens))
-        plan.batches.push_back(std::move(batch));
-  }
+  for (int64_t epoch = 0; epoch < joint.epochs; ++epoch)
+    for (SampleBatch& batch : cut_batches(
+             dataset, samples_of_epoch(random, dataset, split.train, epoch), joint.batch_tokens))
+      plan.batches.push_back(std::move(batch));
   if (plan.batches.empty())
     throw UserError(
         fmt::format("train: the dataset has {} samples, found none for training, expected some; "

@@ -31,9 +31,10 @@ RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const Join
   // Says how often the guard looks, but not what a run becomes that it lets pass.
   joint.checkpoint_every = JointConfig().checkpoint_every;
   joint.heads.reset();  // their content counts, not their place
-  RunIdentity identity{
-      "seed=" + std::to_string(config.seed), "the dataset=" + inputs.dataset.fingerprint(),
-      "the backbone=" + inputs.backbone.fingerprint, "the first heads=" + inputs.heads_fingerprint};
+  RunIdentity identity{"seed=" + std::to_string(config.seed)};
+  for (const std::string& dataset : dataset_identity(inputs.dataset)) identity.push_back(dataset);
+  identity.push_back("the backbone=" + inputs.backbone.fingerprint);
+  identity.push_back("the first heads=" + inputs.heads_fingerprint);
   TrainConfig shared;  // of the heads' stage, what this one reads
   shared.labels = config.labels;
   shared.objective = config.objective;

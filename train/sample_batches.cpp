@@ -2,12 +2,11 @@
 
 namespace medusa {
 
-std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, SampleOrder& order,
+std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, std::span<const int64_t> samples,
                                      int64_t batch_tokens) {
   std::vector<SampleBatch> out;
   int64_t tokens = batch_tokens;
-  for (int64_t i = 0; i < order.epoch_size(); ++i) {
-    const int64_t sample = order.next();
+  for (const int64_t sample : samples) {
     if (tokens >= batch_tokens) {
       out.emplace_back();
       tokens = 0;

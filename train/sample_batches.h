@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/token.h"
 #include "data/dataset_reader.h"
-#include "data/sample_order.h"
 
 namespace medusa {
 
@@ -16,7 +16,7 @@ struct SampleBatch {
 };
 
 /// One epoch's samples in their order, cut where a batch has about so many tokens.
-std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, SampleOrder& order,
+std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, std::span<const int64_t> samples,
                                      int64_t batch_tokens);
 
 /// A batch's texts one after the other, each without its last token, behind which nothing is

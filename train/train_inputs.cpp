@@ -13,6 +13,15 @@ bool use_cached(const TrainConfig& config, const DatasetReader& dataset) {
          (config.hidden == HiddenFrom::Auto && dataset.has_hidden());
 }
 
+/// Which of several it is.
+std::string dataset_without_hidden(const DatasetReader& dataset) {
+  const auto& sources = dataset.sources();
+  if (sources.size() > 1)
+    for (const DatasetSource& source : sources)
+      if (!source.has_hidden) return source.folder.string();
+  return "the dataset";
+}
+
 }  // namespace
 
 void check_backbone(const DatasetReader& dataset, const Weights& backbone) {
@@ -28,8 +37,9 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
   check_backbone(inputs.dataset, inputs.backbone);
   if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
     throw UserError(
-        "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
-        "live, or distil with record_hidden: true");
+        fmt::format("train: 'hidden' is cached, {} holds no hidden states, expected some; set it "
+                    "to live, or distil with record_hidden: true",
+                    dataset_without_hidden(inputs.dataset)));
   const int64_t v = inputs.backbone.config.vocab_size;
   if (is_truncated(heads.output) && heads.output_size > v)
     throw UserError(fmt::format(

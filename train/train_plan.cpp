@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/dataset_mix.h"
 #include "train/position_pool.h"
 
 namespace medusa {
@@ -59,23 +60,18 @@ void add_batches(const DatasetReader& dataset, int64_t pool, int64_t batch_posit
 }  // namespace
 
 TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset) {
-  const SampleSplit split =
-      split_samples(Random(config.seed), dataset.size(), config.validation_fraction);
+  const Random random(config.seed);
+  const SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
   TrainPlan plan;
   plan.accumulate = config.accumulate;
   plan.positions_before.push_back(0);
-  if (!split.train.empty()) {
-    SampleOrder order(split.train, Random(config.seed));
-    for (int64_t epoch = 0; epoch < config.epochs; ++epoch) {
-      std::vector<int64_t> samples;
-      for (int64_t i = 0; i < order.epoch_size(); ++i) samples.push_back(order.next());
-      for (auto& pool : cut_into_pools(dataset, samples, config.shuffle_positions)) {
-        plan.pools.push_back(std::move(pool));
-        add_batches(dataset, static_cast<int64_t>(plan.pools.size()) - 1, config.batch_positions,
-                    plan);
-      }
+  for (int64_t epoch = 0; epoch < config.epochs; ++epoch)
+    for (auto& pool : cut_into_pools(dataset, samples_of_epoch(random, dataset, split.train, epoch),
+                                     config.shuffle_positions)) {
+      plan.pools.push_back(std::move(pool));
+      add_batches(dataset, static_cast<int64_t>(plan.pools.size()) - 1, config.batch_positions,
+                  plan);
     }
-  }
   if (plan.batches.empty())
     throw UserError(fmt::format(
         "train: the dataset has {} samples, {} of them for training, and none with two answer "

@@ -35,8 +35,9 @@ struct TrainPlan {
   }
 };
 
-/// Each epoch visits all training samples in an order of its own, cut into pools of about
-/// shuffle_positions positions, and each pool's positions, shuffled, into batches of equal size.
+/// Each epoch visits the training samples (data/dataset_mix.h) in an order of its own, cut into
+/// pools of about shuffle_positions positions, and each pool's positions, shuffled, into batches of
+/// equal size.
 /// @throws UserError  no sample has a position to train on.
 TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset);
 

@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/replace_folder.h"
+#include "data/dataset_mix.h"
 #include "train/checkpoint.h"
 #include "train/finite_check.h"
 #include "train/first_heads.h"
@@ -32,9 +33,9 @@ double seconds_since(Clock::time_point start) {
 RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs& inputs) {
   config.report_every = TrainConfig().report_every;  // these two change nothing
   config.checkpoint_every = TrainConfig().checkpoint_every;
-  RunIdentity identity{"seed=" + std::to_string(config.seed),
-                       "the dataset=" + inputs.dataset.fingerprint(),
-                       "the backbone=" + inputs.backbone.fingerprint};
+  RunIdentity identity{"seed=" + std::to_string(config.seed)};
+  for (const std::string& dataset : dataset_identity(inputs.dataset)) identity.push_back(dataset);
+  identity.push_back("the backbone=" + inputs.backbone.fingerprint);
   FieldLister lister("train");
   config.fields(lister);
   lister.section("heads", heads, "");
@@ -180,6 +181,7 @@ class Run {
     HeadsManifest manifest;
     manifest.backbone = inputs_.backbone.fingerprint;
     manifest.dataset = inputs_.dataset.fingerprint();
+    manifest.mixed_datasets = mixed_datasets(inputs_.dataset);
     manifest.step = step;
     manifest.num_validation = heads.empty() ? 0 : heads[0].num_scored;
     manifest.quality = result_.validation;

@@ -66,5 +66,29 @@ TEST_F(CheckDataset, AManifestThatIsDamagedIsTheUsersError) {
   EXPECT_TRUE(text.ends_with("), expected what medusa train wrote; tune the model again")) << text;
 }
 
+TEST_F(CheckDataset, OpensTheDatasetsOfTrainDataWithTheirWeights) {
+  EXPECT_EQ(open_dataset(config_).sources()[0].folder, config_.dataset_folder());
+  DatasetInfo info = DatasetReader(config_.dataset_folder()).info();
+  DatasetWriter(folder_.path() / "more", info, 1, 16).add(0, {"b", {3, 2, 1}, 1, {}});
+  config_.train.data = {(folder_.path() / "more").string(), config_.dataset_folder().string()};
+  EXPECT_EQ(open_dataset(config_).sources()[0].weight, 1);
+  config_.train.data_weights = {2, 0.5};
+  const DatasetReader dataset = open_dataset(config_);
+  ASSERT_EQ(dataset.size(), 2);
+  EXPECT_EQ(dataset.prompt_id(0), "b");
+  EXPECT_EQ(dataset.sources()[0].weight, 2);
+  EXPECT_EQ(dataset.sources()[1].weight, 0.5);
+}
+
+TEST_F(CheckDataset, EachDatasetOfTrainDataHasAWeightOrNone) {
+  config_.train.data = {"runs/a/dataset", "runs/b/dataset"};
+  config_.train.data_weights = {2};
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { config_.train.validate(); }),
+            "train.data_weights has 1 number, train.data names 2 datasets, expected a weight for "
+            "each; add what is missing, or leave the weights out");
+  config_.train.data_weights = {};
+  EXPECT_EQ(fixtures::error_text(folder_, [&] { config_.train.validate(); }), "(no error)");
+}
+
 }  // namespace
 }  // namespace medusa

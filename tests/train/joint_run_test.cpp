@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/replace_folder.h"
+#include "data/sample_order.h"
 #include "tests/base/error_text.h"
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_joint.h"
@@ -131,6 +132,17 @@ TEST(JointRun, ARunThatWasKilledEndsWithTheSameBytes) {
     EXPECT_EQ(state_bytes(run, name), state_bytes(run, "whole"));
     EXPECT_EQ(lines_of(run, name, "train").size(), lines_of(run, "whole", "train").size());
   }
+}
+
+TEST(JointRun, ARunOnTwoDatasetsThatWasKilledEndsWithTheSameBytes) {
+  TinyJoint run;
+  run.add_dataset("more", 20, 1.5);
+  const JointResult whole = run.train_jointly("whole");
+  ASSERT_TRUE(WIFSIGNALED(signal_run(run, "killed", 5, SIGKILL)));
+  EXPECT_EQ(run.train_jointly("killed").steps, whole.steps);
+  EXPECT_EQ(state_bytes(run, "killed"), state_bytes(run, "whole"));
+  run.more.clear();
+  EXPECT_LT(run.train_jointly("alone").steps, whole.steps);
 }
 
 TEST(JointRun, AnInterruptedRunSavesAndContinues) {

@@ -41,7 +41,7 @@ struct TinyJoint : TinyRun {
 
   /// Trains in folder/<name>.
   JointResult train_jointly(const std::string& name) const {
-    const DatasetReader dataset(folder.path() / "dataset");
+    const DatasetReader dataset = open_data();
     const MedusaHeads first = first_heads();
     return train_joint(config, joint,
                        {dataset, backbone, first, "sha256:5", folder.path() / name / "train"});

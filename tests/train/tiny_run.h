@@ -37,8 +37,9 @@ inline Sample tiny_sample(int64_t i) {
 }
 
 /// Writes a dataset in which states are recorded as a pass over each sample gives them.
+/// @param first  number of its first sample: datasets without a common one are different text.
 inline void write_tiny_dataset(const std::filesystem::path& folder, const Weights& backbone,
-                               int64_t num_samples, bool with_hidden) {
+                               int64_t num_samples, bool with_hidden, int64_t first = 0) {
   const int64_t hidden_size = backbone.config.hidden_size;
   const DatasetInfo info{
       backbone.fingerprint,         "sha256:70", "sha256:99", "", 1, backbone.config.vocab_size,
@@ -47,7 +48,7 @@ inline void write_tiny_dataset(const std::filesystem::path& folder, const Weight
   Llama llama(backbone);
   KvCache cache = llama.make_cache(1, 64);
   for (int64_t i = 0; i < num_samples; ++i) {
-    Sample sample = tiny_sample(i);
+    Sample sample = tiny_sample(first + i);
     if (with_hidden) {
       const int32_t slot = cache.open();
       const Segment all{slot, sample.tokens, {}};
@@ -100,10 +101,24 @@ struct TinyRun {
 
   /// Trains in folder/<name>.
   TrainResult train(const std::string& name, Llama* llama = nullptr) const {
-    const DatasetReader dataset(folder.path() / "dataset");
+    const DatasetReader dataset = open_data();
     return train_heads(config, heads,
                        {dataset, backbone, llama, folder.path() / name / "heads",
                         folder.path() / name / "train", "settings of the run\n"});
+  }
+
+  /// The run's dataset, and those of `more`.
+  DatasetReader open_data() const {
+    std::vector<WeightedFolder> folders{{folder.path() / "dataset", 1}};
+    folders.insert(folders.end(), more.begin(), more.end());
+    return DatasetReader(folders);
+  }
+
+  /// Adds a dataset of other text to those that are trained on.
+  void add_dataset(const std::string& name, int64_t num_samples, double weight) {
+    write_tiny_dataset(folder.path() / name, backbone, num_samples, /*with_hidden=*/true,
+                       1000 * std::ssize(more) + 1000);
+    more.push_back({folder.path() / name, weight});
   }
 
   std::filesystem::path metrics(const std::string& name) const {
@@ -114,6 +129,7 @@ struct TinyRun {
   Weights backbone;
   TrainConfig config;
   HeadsConfig heads;
+  std::vector<WeightedFolder> more;
 };
 
 }  // namespace medusa

@@ -99,6 +99,35 @@ TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
   EXPECT_EQ(losses(run, "killed"), losses(run, "whole"));
 }
 
+TEST(Trainer, ARunOnSeveralDatasetsThatWasKilledEndsWithTheSameHeads) {
+  TinyRun run;
+  run.add_dataset("more", 30, 2.5);
+  run.add_dataset("rare", 20, 0.5);
+  run.config.epochs = 12;
+  run.config.checkpoint_every = 3;
+  run.config.accumulate = 2;
+  const TrainResult whole = run.train("whole");
+  EXPECT_GT(whole.positions, 12 * (40 + 70 + 5) * 18);
+  const int status = signal_run(run, "killed", 8, SIGKILL);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(run.train("killed").complete);
+  EXPECT_EQ(heads_bytes(run, "killed"), heads_bytes(run, "whole"));
+  EXPECT_EQ(losses(run, "killed"), losses(run, "whole"));
+
+  const HeadsManifest manifest = read_heads_manifest(run.folder.path() / "whole/heads");
+  const DatasetReader dataset = run.open_data();
+  EXPECT_EQ(manifest.dataset, dataset.fingerprint());
+  ASSERT_EQ(manifest.mixed_datasets.size(), 3U);
+  EXPECT_TRUE(
+      manifest.mixed_datasets[1].starts_with(dataset.sources()[1].fingerprint + " weight 2.5, "));
+  run.more[0].weight = 2;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("whole"); }),
+            "<>/whole/train/checkpoint: the checkpoint was made with dataset 2 " +
+                dataset.sources()[1].fingerprint + " weight 2.5, this run has dataset 2 " +
+                dataset.sources()[1].fingerprint +
+                " weight 2; set it back to continue, or remove the folder to train anew");
+}
+
 TEST(Trainer, AnInterruptedRunSavesAndContinues) {
   TinyRun run;
   run.config.epochs = 30;
@@ -202,6 +231,10 @@ TEST(Trainer, RefusesStatesThatAreNotThere) {
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
       "live, or distil with record_hidden: true");
+  run.add_dataset("more", 5, 1);
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("b"); }),
+            "train: 'hidden' is cached, <>/dataset holds no hidden states, expected some; set it "
+            "to live, or distil with record_hidden: true");
 }
 
 TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {

@@ -105,6 +105,8 @@ Json inspect_heads(const fs::path& folder) {
   out["made_from"] = {{"backbone", manifest.backbone}};
   out["made_from"][manifest.source.empty() ? "dataset" : "source"] =
       manifest.source.empty() ? manifest.dataset : manifest.source;
+  if (!manifest.mixed_datasets.empty())
+    out["made_from"]["mixed_datasets"] = manifest.mixed_datasets;
   if (!manifest.quality.empty()) {
     out["validation_positions"] = manifest.num_validation;
     Json quality = Json::array();
