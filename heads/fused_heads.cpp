@@ -49,6 +49,7 @@ class FusedHeads::Impl {
   void run_first_product(int64_t layer, int64_t head, Range pairs);
   void write_inner(const FusedBlock& block, int64_t head, Range columns);
   void write_states(const FusedBlock& block, int64_t layer, int64_t head, Range columns);
+  void run_downs(int thread);
   void run_outputs(int thread);
   void pick(int thread);
 
@@ -129,6 +130,7 @@ void FusedHeads::Impl::run_pass(int thread) {
     team_->barrier();
     for (int64_t layer = 0; layer < weights_.config.layers_per_head; ++layer)
       run_layer(layer, thread);
+    if (weights_.low_rank()) run_downs(thread);
     run_outputs(thread);
   }
   team_->barrier();
@@ -234,6 +236,25 @@ void FusedHeads::Impl::write_states(const FusedBlock& block, int64_t layer, int6
   }
 }
 
+/// The first factors of low-rank outputs.
+void FusedHeads::Impl::run_downs(int thread) {
+  const int64_t rank = weights_.downs[0].num_outputs();
+  for_each_part(rank / kPairOutputs, thread, [&](int64_t head, Range pairs) {
+    const auto down = static_cast<size_t>(pass_.query.first_head + head);
+    kernels_.product(weights_.downs[down].view(), buffers_.last.matrix(head), num_positions(),
+                     pairs, sums_of(head), row_size());
+    const Range columns = columns_of(pairs);
+    const int64_t size = columns.end - columns.begin;
+    for (int64_t m = 0; m < num_positions(); ++m) {
+      const int64_t at = place(m, head, columns.begin);
+      uint16_t* rounded = buffers_.rounded.data<uint16_t>() + at;
+      round_row(buffers_.sums.data<float>() + at, size, rounded);
+      buffers_.narrow.write(head, m, columns.begin, rounded, size);
+    }
+  });
+  team_->barrier();
+}
+
 void FusedHeads::Impl::run_outputs(int thread) {
   const int64_t num_pairs = weights_.outputs[0].view().num_pairs();
   float* logits = buffers_.logits.data<float>();  // [M, K', V_t]
@@ -245,8 +266,9 @@ void FusedHeads::Impl::run_outputs(int thread) {
   }
   for_each_part(num_pairs, thread, [&](int64_t head, Range pairs) {
     const auto output = static_cast<size_t>(pass_.query.first_head + head);
-    kernels_.product(weights_.outputs[output].view(), buffers_.last.matrix(head), num_positions(),
-                     pairs, logits + head * output_size(), num_heads() * output_size());
+    const ProductRows& rows = weights_.low_rank() ? buffers_.narrow : buffers_.last;
+    kernels_.product(weights_.outputs[output].view(), rows.matrix(head), num_positions(), pairs,
+                     logits + head * output_size(), num_heads() * output_size());
   });
 }
 

@@ -27,6 +27,14 @@ MEDUSA_WIDE void scale_row(const uint16_t* x, float factor, int64_t size, uint16
   }
 }
 
+MEDUSA_WIDE void round_row(const float* x, int64_t size, uint16_t* to) {
+  Lanes y;
+  for (int64_t i = 0; i < size; i += kLanes) {
+    load(x + i, y);
+    store(y, to + i);
+  }
+}
+
 MEDUSA_WIDE void activate_row(const float* x, const float* bias, int64_t size, uint16_t* to) {
   Lanes y;
   for (int64_t i = 0; i < size; i += kLanes) {

@@ -11,6 +11,9 @@ namespace medusa {
 /// to = x · factor, rounded.
 void scale_row(const uint16_t* x, float factor, int64_t size, uint16_t* to);
 
+/// to = x, rounded.
+void round_row(const float* x, int64_t size, uint16_t* to);
+
 /// to = SiLU(x + bias), rounded.
 void activate_row(const float* x, const float* bias, int64_t size, uint16_t* to);
 

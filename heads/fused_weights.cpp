@@ -26,6 +26,7 @@ FusedWeights::FusedWeights(const MedusaHeads& heads, const Weights& backbone)
   for (const HeadBlock& block : heads.blocks)
     blocks.push_back(pack_block(block, hidden_size, backbone.kind));
   for (const at::Tensor& output : heads.outputs) outputs.push_back(pack(output, backbone.kind));
+  for (const at::Tensor& down : heads.downs) downs.push_back(pack(down, backbone.kind));
   if (outputs.empty()) outputs.push_back(pack(shared_output(heads, backbone), backbone.kind));
   if (reads_tokens()) {
     embedding = backbone.embedding.contiguous();

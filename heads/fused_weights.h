@@ -27,6 +27,7 @@ struct FusedWeights {
 
   bool reads_tokens() const { return config.input != HeadInput::Hidden; }
   bool shares_output() const { return !is_own(config.output); }
+  bool low_rank() const { return !downs.empty(); }
   const FusedBlock& block(int64_t head, int64_t layer) const {
     return blocks[static_cast<size_t>(head * config.layers_per_head + layer)];
   }
@@ -35,7 +36,8 @@ struct FusedWeights {
   int64_t hidden_size = 0;           // H
   std::vector<TokenId> kept_tokens;  // [V_t] token of each output row; empty: a row is its token
   std::vector<FusedBlock> blocks;    // [K * layers_per_head], head-major
-  std::vector<TileWeight> outputs;   // one of [V_t, H] if shared, else K
+  std::vector<TileWeight> outputs;   // one of [V_t, H] if shared, else K; of low rank [V_t, r]
+  std::vector<TileWeight> downs;     // K of [r, H] of low-rank outputs, else none
   at::Tensor embedding;              // [V, H] bfloat16; undefined for HeadInput::Hidden
   float gain = 1;                    // embedding_gain() of the backbone
 };

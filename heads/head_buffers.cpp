@@ -39,13 +39,15 @@ void HeadBuffers::shape(const CpuKernels& kernels, const FusedWeights& weights,
   if (weights.reads_tokens()) {
     tokens.shape(kernels, pass.num_tokens, num_positions, size);
     inner.shape(kernels, num_heads, num_positions, size);
-    rounded.reserve(num_rows * size * bf16_bytes);
   }
+  if (weights.reads_tokens() || weights.low_rank()) rounded.reserve(num_rows * size * bf16_bytes);
   for (ProductRows& rows : between) rows.shape(kernels, num_heads, num_positions, size);
   if (weights.shares_output())
     last.shape(kernels, 1, num_rows, size);
   else
     last.shape(kernels, num_heads, num_positions, size);
+  if (weights.low_rank())
+    narrow.shape(kernels, num_heads, num_positions, weights.downs[0].num_outputs());
   sums.reserve(num_rows * size * float_bytes);
   states.reserve(num_rows * size * bf16_bytes);
   logits.reserve(num_rows * weights.outputs[0].num_outputs() * float_bytes);

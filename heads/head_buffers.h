@@ -48,8 +48,9 @@ struct HeadBuffers {
   ProductRows inner;       // K' matrices [M, H]: what the second products read
   ProductRows between[2];  // K' matrices [M, H]: from layer to layer, in turns
   ProductRows last;        // what outputs read: K' matrices [M, H]; if shared one [M K', H]
+  ProductRows narrow;      // between the factors of low-rank outputs: K' matrices [M, r]
   GrowingBuffer sums;      // [M, K', H] float32: what products give
-  GrowingBuffer rounded;   // [M, K', H] bfloat16: inner, row by row; or scaled embeddings
+  GrowingBuffer rounded;   // [M, K', H] bfloat16: inner, row by row; scaled embeddings; or narrow
   GrowingBuffer states;    // [M, K', H] bfloat16: what layers add to
   GrowingBuffer logits;    // [M, K', V_t] float32
 

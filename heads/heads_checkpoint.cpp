@@ -54,10 +54,19 @@ struct ManifestFields {
   void validate() const {}
 };
 
+/// What of a config says what the heads are. A rank that no output has does not, and heads from
+/// before there were ranks keep their fingerprint.
+std::string described(const HeadsConfig& config) {
+  std::string text = write_config(config);
+  const size_t rank = text.find("output_rank:");
+  if (!is_low_rank(config.output)) text.erase(rank, text.find('\n', rank) + 1 - rank);
+  return text;
+}
+
 /// Of config and tensors as they are stored.
 std::string fingerprint_of(const HeadsConfig& config, const SafetensorsFile& file) {
   Fingerprint hash;
-  hash.add(write_config(config));
+  hash.add(described(config));
   for (const SafetensorsEntry& entry : file.entries()) {
     hash.add(entry.name).add(entry.dtype).add(static_cast<int64_t>(entry.shape.size()));
     for (const int64_t size : entry.shape) hash.add(size);
@@ -106,8 +115,12 @@ void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, at::Device
                               read(prefix + "bias", {h}),
                               num_read > 0 ? read(prefix + "second", {h, h}) : at::Tensor()});
     }
+    const int64_t r = heads.config.output_rank;
+    const bool low_rank = is_low_rank(heads.config.output);
     if (is_own(heads.config.output))
-      heads.outputs.push_back(read(fmt::format("{}.output", head), {heads.output_rows(), h}));
+      heads.outputs.push_back(
+          read(fmt::format("{}.output", head), {heads.output_rows(), low_rank ? r : h}));
+    if (low_rank) heads.downs.push_back(read(fmt::format("{}.output_down", head), {r, h}));
   }
 }
 

@@ -24,10 +24,12 @@ inline int64_t tokens_read(HeadInput input, int64_t head) {
 
 /// What turns a head's state into logits.
 enum class HeadOutput {
-  Shared,           // the backbone's LM head, frozen
-  Own,              // a trained copy of the LM head for each head, as in the paper
-  TruncatedShared,  // the LM head's rows of the dataset's most frequent tokens, frozen
-  TruncatedOwn,     // a trained copy of these rows for each head
+  Shared,            // the backbone's LM head, frozen
+  Own,               // a trained copy of the LM head for each head, as in the paper
+  TruncatedShared,   // the LM head's rows of the dataset's most frequent tokens, frozen
+  TruncatedOwn,      // a trained copy of these rows for each head
+  LowRank,           // for each head two trained factors whose product stands for the LM head
+  TruncatedLowRank,  // the same for these rows
 };
 
 template <>
@@ -40,18 +42,25 @@ struct EnumNames<HeadInput> {
 
 template <>
 struct EnumNames<HeadOutput> {
-  static constexpr std::array<std::pair<const char*, HeadOutput>, 4> values{
+  static constexpr std::array<std::pair<const char*, HeadOutput>, 6> values{
       {{"shared", HeadOutput::Shared},
        {"own", HeadOutput::Own},
        {"truncated_shared", HeadOutput::TruncatedShared},
-       {"truncated_own", HeadOutput::TruncatedOwn}}};
+       {"truncated_own", HeadOutput::TruncatedOwn},
+       {"low_rank", HeadOutput::LowRank},
+       {"truncated_low_rank", HeadOutput::TruncatedLowRank}}};
 };
 
 inline bool is_truncated(HeadOutput output) {
-  return output == HeadOutput::TruncatedShared || output == HeadOutput::TruncatedOwn;
+  return output == HeadOutput::TruncatedShared || output == HeadOutput::TruncatedOwn ||
+         output == HeadOutput::TruncatedLowRank;
 }
+inline bool is_low_rank(HeadOutput output) {
+  return output == HeadOutput::LowRank || output == HeadOutput::TruncatedLowRank;
+}
+/// Whether each head has an output of its own, which is trained.
 inline bool is_own(HeadOutput output) {
-  return output == HeadOutput::Own || output == HeadOutput::TruncatedOwn;
+  return output == HeadOutput::Own || output == HeadOutput::TruncatedOwn || is_low_rank(output);
 }
 
 struct HeadsConfig {
@@ -60,6 +69,7 @@ struct HeadsConfig {
   HeadInput input = HeadInput::Root;
   HeadOutput output = HeadOutput::TruncatedShared;
   int64_t output_size = 8192;  // V_t, tokens a truncated output can guess; ignored by the others
+  int64_t output_rank = 64;    // r, inner size of a low-rank output; ignored by the others
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -69,11 +79,16 @@ struct HeadsConfig {
     f("input", input,
       "what a head reads: the hidden state, also the root token, or also the tokens guessed "
       "before");
-    f("output", output, "what gives the logits: the LM head or a trained copy, whole or truncated");
+    f("output", output,
+      "what gives the logits: the LM head, a trained copy or two trained factors, whole or "
+      "truncated");
     f("output_size", output_size, "most frequent tokens that a truncated output keeps",
       at_least<int64_t>(1));
+    f("output_rank", output_rank, "inner size of a low-rank output, a multiple of 32",
+      between<int64_t>(32, 1024));
   }
-  void validate() const {}
+  /// @throws UserError  a rank that is no multiple of 32.
+  void validate() const;
 
   friend bool operator==(const HeadsConfig&, const HeadsConfig&) = default;
 };

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "heads/low_rank_output.h"
 
 namespace medusa {
 namespace {
@@ -40,15 +41,24 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
   MEDUSA_ASSERT(is_truncated(config.output) != kept_tokens.empty(), kept_tokens.size());
   std::sort(kept_tokens.begin(), kept_tokens.end());  // then equal logits go to the lower id
   const at::Device device = backbone.lm_head.device();
-  MedusaHeads heads{
-      config, backbone.config.hidden_size, backbone.config.vocab_size, std::move(kept_tokens), {},
-      {}};
+  MedusaHeads heads{config,
+                    backbone.config.hidden_size,
+                    backbone.config.vocab_size,
+                    std::move(kept_tokens),
+                    {},
+                    {},
+                    {}};
   const int64_t num_blocks = config.num_heads * config.layers_per_head;
   for (int64_t block = 0; block < num_blocks; ++block)
     heads.blocks.push_back(make_block(config, heads.hidden_size, block, Random(seed), device));
-  if (is_own(config.output))
-    for (int64_t head = 0; head < config.num_heads; ++head)  // a copy each, never a shared one
-      heads.outputs.push_back(shared_output(heads, backbone).to(at::kFloat, false, /*copy=*/true));
+  if (!is_own(config.output)) return heads;
+  const at::Tensor rows = shared_output(heads, backbone);
+  OutputFactors factors{{}, rows};
+  if (is_low_rank(config.output)) factors = factorise_output(rows, config.output_rank);
+  for (int64_t head = 0; head < config.num_heads; ++head) {  // a copy each, never a shared one
+    heads.outputs.push_back(factors.out.to(at::kFloat, false, /*copy=*/true));
+    if (is_low_rank(config.output)) heads.downs.push_back(factors.down.clone());
+  }
   return heads;
 }
 
@@ -72,6 +82,9 @@ std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHea
     }
     if (!heads.outputs.empty())
       named.emplace_back(fmt::format("{}.output", head), heads.outputs[static_cast<size_t>(head)]);
+    if (!heads.downs.empty())
+      named.emplace_back(fmt::format("{}.output_down", head),
+                         heads.downs[static_cast<size_t>(head)]);
   }
   return named;
 }
@@ -86,6 +99,11 @@ at::Tensor shared_output(const MedusaHeads& heads, const Weights& backbone) {
   if (heads.kept_tokens.empty()) return backbone.lm_head;
   const at::Tensor rows = at::tensor(heads.kept_tokens, at::kInt).to(backbone.lm_head.device());
   return backbone.lm_head.index_select(0, rows);  // [V_t, H]
+}
+
+at::Tensor whole_output(const MedusaHeads& heads, int64_t head) {
+  const at::Tensor& output = heads.outputs[static_cast<size_t>(head)];
+  return heads.downs.empty() ? output : at::mm(output, heads.downs[static_cast<size_t>(head)]);
 }
 
 double embedding_gain(const Weights& backbone) {
@@ -123,7 +141,8 @@ at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& 
       y = y + at::linear(at::silu(at::linear(all, weight, bias)), block.second.to(dtype));
     }
   }
-  return y;
+  if (heads.downs.empty()) return y;
+  return at::linear(y, heads.downs[static_cast<size_t>(head)].to(dtype));  // [n, r]
 }
 
 }  // namespace medusa

@@ -1,6 +1,6 @@
 // Medusa decoding heads: K small networks that guess the next K tokens from one hidden state.
 // Paper: Medusa (arXiv:2401.10774) §2.1.1. Symbols H, V, K as in ARCHITECTURE.md; V_t: tokens that
-// the output can guess (V, or fewer when truncated).
+// the output can guess (V, or fewer when truncated); r: inner size of a low-rank output.
 //
 // Head k reads the state h at the token before the root and guesses the token k + 1 places after
 // the root. A residual layer is
@@ -11,7 +11,8 @@
 // one guessed, scaled to the size of h (embedding_gain). So an untrained head has exactly the LM
 // head's logits; the paper's own code leaves b random, whence its heads start slightly beside it.
 // Each layer has parameters of its own; the paper's code repeats one block object, so that its
-// layers share them.
+// layers share them. Low-rank outputs cannot equal the LM head: they begin near it
+// (low_rank_output.h).
 //
 // Sequential heads are Hydra's (arXiv:2402.05109). Their first layer adds a learned map of all
 // that it reads and their further layers read the state alone; ours keep the `root` layer's form.
@@ -44,7 +45,9 @@ struct MedusaHeads {
   int64_t vocab_size = 0;            // V
   std::vector<TokenId> kept_tokens;  // [V_t] ascending: token of each output row; empty: all V
   std::vector<HeadBlock> blocks;     // [K * layers_per_head], head-major
-  std::vector<at::Tensor> outputs;   // own outputs: K of [V_t, H]; empty when shared
+  std::vector<at::Tensor> outputs;   // own outputs: K of [V_t, H]; of low rank [V_t, r]; empty when
+                                     // shared
+  std::vector<at::Tensor> downs;  // K of [r, H], what low-rank outputs multiply first; else empty
 
   int64_t output_rows() const {
     return kept_tokens.empty() ? vocab_size : static_cast<int64_t>(kept_tokens.size());
@@ -54,7 +57,7 @@ struct MedusaHeads {
   }
 };
 
-/// Untrained heads on the backbone's device.
+/// Untrained heads on the backbone's device. The rank of a low-rank output is at most H.
 /// @param kept_tokens  different tokens, in any order; empty unless the output is truncated.
 /// @param seed         of the random start of W1.
 MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
@@ -72,6 +75,10 @@ int64_t num_parameters(const MedusaHeads& heads);
 /// @returns [V_t, H] in the backbone's dtype.
 at::Tensor shared_output(const MedusaHeads& heads, const Weights& backbone);
 
+/// A head's own output, the factors of a low-rank one multiplied out.
+/// @returns [V_t, H] float32.
+at::Tensor whole_output(const MedusaHeads& heads, int64_t head);
+
 /// The factor that brings token embeddings to the size of hidden states: the ratio of their root
 /// mean squares, rounded to a power of two so that it is exact in every dtype. Without it the
 /// root's embedding, thirteen times smaller than the state on SmolLM2, is all but invisible to
@@ -87,7 +94,8 @@ at::Tensor token_embeddings(const Weights& backbone, double gain, const at::Tens
 /// @param hidden      [n, H] backbone states after the final norm, in any floating dtype.
 /// @param embeddings  [n, E, H] token_embeddings() of the root and the tokens after it, the same
 ///                    dtype, of which the first tokens_read() are read; ignored if that is none.
-/// @returns           [n, H] what the head's output multiplies.
+/// @returns           [n, H], or [n, r] behind a low-rank output's first factor: what the head's
+///                    output multiplies.
 at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
                       const at::Tensor& embeddings);
 

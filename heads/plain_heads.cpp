@@ -25,6 +25,7 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
                        block.second.defined() ? product(block.second) : Linear()});
   if (heads.outputs.empty()) outputs_.push_back(product(shared_output(heads, backbone)));
   for (const at::Tensor& output : heads.outputs) outputs_.push_back(product(output));
+  for (const at::Tensor& down : heads.downs) downs_.push_back(product(down));
 }
 
 /// @returns [M, E, H] of what the last head reads, or undefined where heads read none.
@@ -64,8 +65,12 @@ at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states, int64_t fir
   at::Tensor out;
   if (is_own(config_.output)) {
     std::vector<at::Tensor> parts;
-    for (size_t i = 0; i < states.size(); ++i)
-      parts.push_back(outputs_[static_cast<size_t>(first_head) + i](states[i]));
+    for (size_t i = 0; i < states.size(); ++i) {
+      const size_t head = static_cast<size_t>(first_head) + i;
+      const at::Tensor read =
+          downs_.empty() ? states[i] : downs_[head](states[i]).to(states[i].scalar_type());
+      parts.push_back(outputs_[head](read));
+    }
     out = at::stack(parts, 1).flatten(0, 1);
   } else {
     out = outputs_[0](at::stack(states, 1).flatten(0, 1));

@@ -15,9 +15,9 @@
 namespace medusa {
 
 /// Products give float32 (backbone/linear.h), and beside a backbone in blocks their weights are in
-/// blocks, as FusedWeights'. In bfloat16 numbers are rounded in three places:
+/// blocks, as FusedWeights'. In bfloat16 numbers are rounded in four places:
 /// scaled embeddings (exactly: the gain is a power of two), what a layer's second product
-/// multiplies, and the state after each layer, once.
+/// multiplies, the state after each layer, once, and what a low-rank output's first factor gives.
 ///
 /// Thread safety: none (scratch buffers).
 class PlainHeads {
@@ -49,7 +49,8 @@ class PlainHeads {
   Weights ends_;                       // only the embedding [V, H]; none for HeadInput::Hidden
   double gain_ = 1;                    // embedding_gain() of the backbone
   std::vector<Block> blocks_;          // [K * layers_per_head], head-major
-  std::vector<Linear> outputs_;        // one of [V_t, H] if shared, else K
+  std::vector<Linear> outputs_;        // one of [V_t, H] if shared, else K; of low rank [V_t, r]
+  std::vector<Linear> downs_;          // K of [r, H] of low-rank outputs, else none
   GuessPicker picker_;
 };
 

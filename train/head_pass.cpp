@@ -36,6 +36,7 @@ HeadPass::HeadPass(const TrainConfig& config, MedusaHeads& heads) : config_(conf
   for (HeadBlock& block : heads.blocks)
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second})
       if (tensor->defined()) tensor->set_requires_grad(true);
+  for (at::Tensor& down : heads.downs) down.set_requires_grad(true);
 }
 
 HeadOutputWeight HeadPass::output_of(int64_t head, const HeadOutputWeight& shared,
@@ -57,7 +58,8 @@ void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
       weight.gradient = master.grad();
     }
     const c10::AutoGradMode grad(true);
-    const at::Tensor states = head_state(heads_, head, batch.hidden, batch.embeddings);  // [n, H]
+    const at::Tensor states =
+        head_state(heads_, head, batch.hidden, batch.embeddings);  // [n, H or r]
     const at::Tensor gradient = at::empty_like(states, states.options().requires_grad(false));
     {
       const c10::NoGradGuard no_grad;

@@ -56,7 +56,8 @@ MedusaHeads copy_of(const MedusaHeads& heads) {
   };
   for (HeadBlock& block : out.blocks)
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second}) copy(*tensor);
-  for (at::Tensor& output : out.outputs) copy(output);
+  for (auto* list : {&out.outputs, &out.downs})
+    for (at::Tensor& tensor : *list) copy(tensor);
   return out;
 }
 

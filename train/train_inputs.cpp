@@ -46,6 +46,12 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
         "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
         "that many; lower it, or set 'output' to shared or own",
         heads.output_size, v));
+  const int64_t h = inputs.backbone.config.hidden_size;
+  if (is_low_rank(heads.output) && heads.output_rank > h)
+    throw UserError(fmt::format(
+        "heads: 'output_rank' is {}, the backbone's states have {} numbers, expected at most that "
+        "many; lower it, or set 'output' to {}",
+        heads.output_rank, h, is_truncated(heads.output) ? "truncated_own" : "own"));
 }
 
 HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {

@@ -26,7 +26,7 @@ struct TrainInputs {
 void check_backbone(const DatasetReader& dataset, const Weights& backbone);
 
 /// @throws UserError  dataset of another backbone; recorded states asked for and not there; an
-///                    output larger than the vocabulary.
+///                    output larger than the vocabulary, or of a rank above H.
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs);
 
 /// Recorded states where there are some, unless the settings say otherwise; else the llama's.

@@ -86,11 +86,12 @@ void Exporter::check() {
         "these heads have outputs of their own, which 'tgi-v2' has no place for, expected "
         "output: shared",
         "use --format fasterdecoding, which TGI reads as well");
-  if (config.output == HeadOutput::TruncatedOwn && options_.format != ExportFormat::Vllm)
+  if (is_own(config.output) && truncated() && options_.format != ExportFormat::Vllm)
     refuse(fmt::format("these heads' own outputs hold {} of {} tokens, and '{}' cannot leave "
                        "tokens out, expected whole outputs",
                        heads_.output_rows(), heads_.vocab_size, format_name()),
-           "use --format vllm, or train with train.heads.output=own");
+           fmt::format("use --format vllm, or train with train.heads.output={}",
+                       is_low_rank(config.output) ? "low_rank" : "own"));
 }
 
 void Exporter::put(HeadTensorKind part, int64_t head, int64_t layer, const at::Tensor& tensor) {
@@ -119,7 +120,7 @@ void Exporter::put_blocks() {
 void Exporter::put_outputs() {
   for (int64_t head = 0; head < out_.num_heads; ++head)
     put(HeadTensorKind::Output, head, heads_.config.layers_per_head,
-        heads_.outputs.empty() ? backbone_.lm_head : heads_.outputs[static_cast<size_t>(head)]);
+        heads_.outputs.empty() ? backbone_.lm_head : whole_output(heads_, head));
   if (!heads_.outputs.empty()) return;
   out_.notes.push_back(fmt::format(
       "the engine wants an output for each head: {} copies of the LM head are written, {:.1f} MB",
@@ -141,10 +142,16 @@ void Exporter::put_vllm_outputs() {
   if (one_output()) return put(HeadTensorKind::SharedOutput, 0, 0, shared);
   for (int64_t head = 0; head < out_.num_heads; ++head)
     put(HeadTensorKind::Output, head, 0,
-        heads_.outputs.empty() ? shared : heads_.outputs[static_cast<size_t>(head)]);
+        heads_.outputs.empty() ? shared : whole_output(heads_, head));
 }
 
 void Exporter::note_limits() {
+  if (is_low_rank(heads_.config.output) && options_.format != ExportFormat::TgiV2)
+    out_.notes.push_back(fmt::format(
+        "no other engine multiplies outputs of two factors: those of rank {} are multiplied out, "
+        "{:.1f} million numbers each",
+        heads_.config.output_rank,
+        static_cast<double>(heads_.output_rows() * heads_.hidden_size) / 1e6));
   switch (options_.format) {
     case ExportFormat::FasterDecoding:
       if (out_.num_heads != 5)

@@ -80,6 +80,12 @@ class FusedHeadsTest : public CpuEngines {
   const at::Tensor hidden_ = random_hidden(kVocab, at::kBFloat16);
 };
 
+/// How much further apart the twins may be: between the factors of a low-rank output rows are
+/// rounded to 8 bits once more, so a number that was rounded to the other side before weighs more.
+float slack(const MedusaHeads& heads, const CpuKernels& kernels) {
+  return is_low_rank(heads.config.output) && kernels.quantise != nullptr ? 4.0F : 1.0F;
+}
+
 TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const int64_t all = heads.output_rows();
@@ -91,8 +97,8 @@ TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
       const at::Tensor found = by_token(guess(fused, hidden_, 0, count));
       // Sums in another order: now and then a number is rounded to the other side.
       const at::Tensor close = found - by_token(guess(same_products, hidden_, 0, count));
-      EXPECT_LT(close.abs().mean().item<float>(), 3e-4F);
-      EXPECT_LT(close.abs().max().item<float>(), 0.02F);
+      EXPECT_LT(close.abs().mean().item<float>(), 3e-4F * slack(heads, kernels));
+      EXPECT_LT(close.abs().max().item<float>(), 0.02F * slack(heads, kernels));
       // LibTorch's products are rounded to bfloat16 themselves.
       const at::Tensor loose = found - by_token(guess(plain, hidden_, 0, count));
       EXPECT_LT(loose.abs().mean().item<float>(), 0.03F);
@@ -102,11 +108,11 @@ TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
 }
 
 TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
-  constexpr float kMargin = 0.02F;
   int64_t compared = 0, num_guesses = 0;
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     FusedHeads fused(heads, backbone, 7, kernels);
     PlainHeads plain(heads, backbone, 8, Kernels::Auto);
+    const float margin = 0.02F * slack(heads, kernels);
     for (const int64_t count : {1, 3, 17}) {
       const HeadGuesses found = guess(fused, hidden_, 0, count);
       const HeadGuesses expected = guess(plain, hidden_, 0, count);
@@ -115,9 +121,9 @@ TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
         for (int64_t k = 0; k < kNumHeads; ++k)
           for (int64_t rank = 0; rank < 7; ++rank, ++num_guesses) {
             const float wanted = expected.log_prob(m, k, rank);
-            EXPECT_NEAR(found.log_prob(m, k, rank), wanted, kMargin / 2);
-            if (wanted - expected.log_prob(m, k, rank + 1) < kMargin) continue;
-            if (rank > 0 && expected.log_prob(m, k, rank - 1) - wanted < kMargin) continue;
+            EXPECT_NEAR(found.log_prob(m, k, rank), wanted, margin / 2);
+            if (wanted - expected.log_prob(m, k, rank + 1) < margin) continue;
+            if (rank > 0 && expected.log_prob(m, k, rank - 1) - wanted < margin) continue;
             ++compared;
             EXPECT_EQ(found.token(m, k, rank), expected.token(m, k, rank))
                 << m << ", head " << k << ", rank " << rank;

@@ -28,6 +28,13 @@ TEST(FusedMath, ScaleIsExactForPowersOfTwo) {
   EXPECT_TRUE(at::equal(y, x * 16));
 }
 
+TEST(FusedMath, RoundIsToTheNearestAndToEvenOnTies) {
+  at::Tensor x = normal(7), y = at::zeros({kSize}, at::kBFloat16);
+  x.narrow(0, 0, 3).copy_(at::tensor({1 + 0x1p-8F, 1 + 3 * 0x1p-8F, 1 + 0x1p-8F + 0x1p-20F}));
+  round_row(floats(x), kSize, bits(y));
+  EXPECT_TRUE(at::equal(y, x.to(at::kBFloat16)));
+}
+
 TEST(FusedMath, ActivateIsSiluOfTheSum) {
   at::Tensor x = 3 * normal(2);
   const at::Tensor bias = normal(3), y = at::zeros({kSize}, at::kBFloat16);

@@ -65,6 +65,20 @@ TEST_F(HeadsFolder, LoadingGivesWhatWasSaved) {
   }
 }
 
+TEST_F(HeadsFolder, ARankThatNoOutputHasIsNoPartOfTheFingerprint) {
+  HeadsConfig config = heads_config(HeadInput::Root, HeadOutput::TruncatedOwn);
+  save(config);
+  const std::string fingerprint = manifest_.fingerprint;
+  config.output_rank = 64;
+  save(config);
+  EXPECT_EQ(manifest_.fingerprint, fingerprint);
+  config.output = HeadOutput::TruncatedLowRank;
+  save(config);
+  const std::string of_rank_64 = manifest_.fingerprint;
+  EXPECT_NE(of_rank_64, fingerprint);
+  EXPECT_EQ(load_heads(folder_.path() / "heads", backbone_).manifest.fingerprint, of_rank_64);
+}
+
 TEST_F(HeadsFolder, TheManifestKeepsWhatWasMeasured) {
   save();
   const HeadsManifest read = read_heads_manifest(folder_.path() / "heads");

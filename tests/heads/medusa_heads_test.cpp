@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/base/error_text.h"
 #include "tests/heads/random_heads.h"
 
 namespace medusa {
@@ -24,6 +25,7 @@ TEST(MedusaHeads, UntrainedHeadsHaveExactlyTheLmHeadsLogits) {
         ASSERT_TRUE(at::equal(rows[row], backbone.lm_head[heads.token_of_row(row)])) << row;
       for (int64_t head = 0; head < config.num_heads; ++head) {
         const at::Tensor state = head_state(heads, head, hidden, tokens);
+        if (is_low_rank(config.output)) continue;  // cannot equal it
         EXPECT_TRUE(at::equal(state, hidden));
         if (!heads.outputs.empty()) {
           const at::Tensor own = heads.outputs[static_cast<size_t>(head)].to(dtype);
@@ -54,6 +56,43 @@ TEST(MedusaHeads, EveryLayerHasParametersOfItsOwn) {
   EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::Own), heads * (layers * (h * h + h) + 130 * h));
   EXPECT_EQ(count(HeadInput::Root, HeadOutput::TruncatedOwn),
             heads * (layers * (3 * h * h + h) + 50 * h));
+  EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::LowRank),
+            heads * (layers * (h * h + h) + 32 * (130 + h)));
+  EXPECT_EQ(count(HeadInput::Root, HeadOutput::TruncatedLowRank),
+            heads * (layers * (3 * h * h + h) + 32 * (50 + h)));
+}
+
+TEST(MedusaHeads, LowRankOutputsBeginAsTheBestOfTheirRank) {
+  const Weights backbone = tiny_weights(1);
+  HeadsConfig config = heads_config(HeadInput::Hidden, HeadOutput::LowRank);
+  const at::Tensor centred = backbone.lm_head - backbone.lm_head.mean(0, true);
+  const at::Tensor singular = std::get<1>(at::svd(centred.to(at::kDouble)));
+  double last = 1e30;
+  for (const int64_t rank : {32, 64}) {
+    SCOPED_TRACE(rank);
+    config.output_rank = rank;
+    const MedusaHeads heads = untrained_heads(config, backbone);
+    const double error = (whole_output(heads, 2) - centred).square().sum().item<double>();
+    const double least = singular.slice(0, rank).square().sum().item<double>();
+    EXPECT_NEAR(error, least, 1e-6 * centred.square().sum().item<double>());
+    EXPECT_LT(error, last);
+    last = error;
+  }
+  EXPECT_LT(last, 1e-6) << "with rank H nothing is lost";
+  // And then guesses are the LM head's.
+  const MedusaHeads heads = untrained_heads(config, backbone);
+  const at::Tensor hidden = random_hidden(5, at::kFloat);
+  const at::Tensor logits = at::linear(head_state(heads, 1, hidden, {}), heads.outputs[1]);
+  EXPECT_TRUE(at::allclose(at::log_softmax(logits, 1),
+                           at::log_softmax(at::linear(hidden, backbone.lm_head), 1), 1e-4, 1e-4));
+}
+
+TEST(HeadsConfig, RefusesARankThatIsNoMultipleOf32) {
+  HeadsConfig config;
+  config.output_rank = 40;
+  EXPECT_EQ(fixtures::error_text([&] { config.validate(); }),
+            "heads: 'output_rank' is 40, which leaves 8 over when divided by 32, expected a "
+            "multiple of 32; write 64");
 }
 
 TEST(MedusaHeads, ResidualLayersAreAsWritten) {

@@ -20,7 +20,7 @@ inline std::vector<TokenId> some_tokens(int64_t n) {
 
 inline HeadsConfig heads_config(HeadInput input, HeadOutput output, int64_t layers = 1,
                                 int64_t num_heads = 3) {
-  return {num_heads, layers, input, output, 50};
+  return {num_heads, layers, input, output, 50, 32};
 }
 
 inline MedusaHeads untrained_heads(const HeadsConfig& config, const Weights& backbone) {

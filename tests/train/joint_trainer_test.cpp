@@ -76,6 +76,12 @@ TEST(JointTrainer, GradientsOfTheLastLayersAndOwnOutputsAreTheNumericOnes) {
   expect_numeric_gradients(run);
 }
 
+TEST(JointTrainer, GradientsOfLowRankOutputsAreTheNumericOnes) {
+  Unclipped run(HeadOutput::TruncatedLowRank);
+  run.heads.output_rank = 32;
+  expect_numeric_gradients(run);
+}
+
 TEST(JointTrainer, BeforeTheFirstStepTheBackboneIsItself) {
   const TinyJoint run;
   TinyTrainer tiny(run);

@@ -245,5 +245,14 @@ TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {
             "most that many; lower it, or set 'output' to shared or own");
 }
 
+TEST(Trainer, RefusesARankAboveTheStatesSize) {
+  TinyRun run;
+  run.heads.output = HeadOutput::TruncatedLowRank;
+  run.heads.output_rank = 96;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            "heads: 'output_rank' is 96, the backbone's states have 64 numbers, expected at most "
+            "that many; lower it, or set 'output' to truncated_own");
+}
+
 }  // namespace
 }  // namespace medusa

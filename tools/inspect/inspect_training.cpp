@@ -98,6 +98,7 @@ Json inspect_heads(const fs::path& folder) {
   out["input"] = enum_name(config.input);
   out["output"] = enum_name(config.output);
   if (is_truncated(config.output)) out["output_size"] = config.output_size;
+  if (is_low_rank(config.output)) out["output_rank"] = config.output_rank;
   out["hidden_size"] = manifest.hidden_size;
   out["vocab_size"] = manifest.vocab_size;
   out["optimiser_steps"] = manifest.step;

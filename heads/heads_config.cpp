@@ -1,0 +1,17 @@
+#include "heads/heads_config.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace medusa {
+
+void HeadsConfig::validate() const {
+  if (output_rank % 32 != 0)  // whole tiles of decoding's products
+    throw UserError(
+        fmt::format("heads: 'output_rank' is {}, which leaves {} over when divided by 32, expected "
+                    "a multiple of 32; write {}",
+                    output_rank, output_rank % 32, output_rank / 32 * 32 + 32));
+}
+
+}  // namespace medusa
