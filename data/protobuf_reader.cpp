@@ -78,6 +78,13 @@ float ProtobufReader::number() const {
   return std::bit_cast<float>(bits);
 }
 
+double ProtobufReader::real() const {
+  expect(Wire::Fixed64);
+  uint64_t bits = 0;
+  for (size_t i = 8; i-- > 0;) bits = bits << 8 | static_cast<uint8_t>(bytes_[i]);
+  return std::bit_cast<double>(bits);
+}
+
 std::string_view ProtobufReader::bytes() const {
   expect(Wire::Bytes);
   return bytes_;

@@ -25,6 +25,7 @@ class ProtobufReader {
   // The value of the field. @throws UserError  it has another type.
   int64_t integer() const;         // also an enum or a bool
   float number() const;            // float
+  double real() const;             // double
   std::string_view bytes() const;  // string, bytes, or a message inside
 
  private:

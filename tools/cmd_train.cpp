@@ -13,6 +13,7 @@
 #include "tools/head_quality.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
+#include "tools/live_report.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -42,22 +43,26 @@ void run(const CommonOptions& options, bool dry) {
   config.train.config.seed = config.seed;
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
+  LiveReport page(config, dataset);
+  const Reported reported = [&page] { page.update(); };
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far
   for (const TrainStage stage : config.train.stages) {
     if (!complete) break;
     if (stage == TrainStage::Heads) {
-      const TrainResult result = run_heads_stage(config, dataset);
+      const TrainResult result = run_heads_stage(config, dataset, reported);
       complete = result.complete;
       out = heads_json(result, config.heads_folder());
       report(result, config.heads_folder());
     } else {
-      const JointResult result = run_joint_stage(config, dataset);
+      const JointResult result = run_joint_stage(config, dataset, reported);
       complete = result.complete;
       out["joint"] = joint_json(config, result);
       report_joint(config, result);
     }
   }
+  page.finish();
+  fmt::print(stderr, "report: {}\n", config.report_file().string());
   if (options.json) fmt::print("{}\n", out.dump());
 }
 

@@ -33,8 +33,10 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, const Us
 
 }  // namespace
 
-TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset) {
-  return with_inputs(config, dataset, [&](const TrainInputs& inputs) {
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
+                            const Reported& reported) {
+  return with_inputs(config, dataset, [&](TrainInputs inputs) {
+    inputs.reported = reported;
     return train_heads(config.train.config, config.train.heads, inputs);
   });
 }

@@ -8,8 +8,10 @@
 
 namespace medusa {
 
+/// @param reported  told after each report.
 /// @throws UserError
-TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset);
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
+                            const Reported& reported);
 
 /// What that would take, without doing it.
 Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset);

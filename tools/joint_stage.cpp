@@ -98,12 +98,13 @@ Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset
                     {dataset, weights, heads, "", config.joint_folder() / "train"});
 }
 
-JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset) {
+JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
+                            const Reported& reported) {
   const Weights weights = load_backbone(config, dataset);
   const FirstHeads first = first_heads(config, dataset, weights);
-  JointResult result = train_joint(
-      config.train.config, config.train.joint,
-      {dataset, weights, first.heads, first.fingerprint, config.joint_folder() / "train"});
+  JointResult result = train_joint(config.train.config, config.train.joint,
+                                   {dataset, weights, first.heads, first.fingerprint,
+                                    config.joint_folder() / "train", reported});
   if (result.complete) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;

@@ -75,7 +75,7 @@ class JointRun {
         trainer_(config, joint, inputs.dataset, heads_, llama_),
         guard_(joint.guard, inputs.dataset, plan_.probe, llama_, joint.chunk_positions),
         start_(load()),
-        log_(inputs.work_folder / "metrics.jsonl", start_) {}
+        log_(inputs.work_folder / "metrics.jsonl", start_, inputs.reported) {}
 
   JointResult train() {
     if (!folder_is_done(checkpoint_folder())) save();  // so that there is a good one to go back to

@@ -12,6 +12,7 @@
 #include "heads/heads_checkpoint.h"
 #include "train/drift_guard.h"
 #include "train/joint_config.h"
+#include "train/metrics.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -22,6 +23,7 @@ struct JointInputs {
   const MedusaHeads& heads;           // to begin with
   std::string heads_fingerprint;      // of these, for the run's identity
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
+  Reported reported = {};             // told after each report
 };
 
 struct JointResult {

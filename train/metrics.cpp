@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -17,6 +18,7 @@ namespace {
 /// The whole lines of reports up to this step.
 std::string lines_up_to(const std::string& text, int64_t step) {
   std::string kept;
+  if (step <= 0) return kept;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;  // cut off by a crash
@@ -34,9 +36,27 @@ nlohmann::json column(const std::vector<HeadQuality>& heads, double HeadQuality:
   return values;
 }
 
+/// Every number of a report under its name, those of heads by number: "train/top_1/head_0".
+Scalars scalars_of(const nlohmann::ordered_json& report) {
+  Scalars out;
+  const auto kind = report.at("kind").get<std::string>();
+  for (const auto& [name, value] : report.items()) {
+    const std::string tag = kind + "/" + name;
+    if (value.is_array())
+      for (size_t head = 0; head < value.size(); ++head)
+        out.emplace_back(fmt::format("{}/head_{}", tag, head), value[head].get<double>());
+    else if (value.is_number() && name != "step")
+      out.emplace_back(tag, value.get<double>());
+  }
+  return out;
+}
+
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step) : file_(file) {
+MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported)
+    : file_(file),
+      events_(file.parent_path() / EventFile::kName, step),
+      reported_(std::move(reported)) {
   make_folder(file.parent_path());
   const std::string kept =
       std::filesystem::exists(file) ? lines_up_to(read_file(file), step) : std::string();
@@ -68,6 +88,8 @@ void MetricsLog::add(const Metrics& metrics) {
   }
   for (const auto& [name, value] : metrics.more) json[name] = value;
   write_all(descriptor_, json.dump() + "\n", file_);
+  events_.add(metrics.step, scalars_of(json));
+  if (reported_) reported_();
 }
 
 }  // namespace medusa

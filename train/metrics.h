@@ -1,13 +1,16 @@
-// metrics.jsonl: one JSON object per report, names with units.
+// metrics.jsonl: one JSON object per report, names with units. Beside it the same numbers for
+// TensorBoard (event_file.h).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "heads/heads_checkpoint.h"
+#include "train/event_file.h"
 
 namespace medusa {
 
@@ -27,13 +30,17 @@ struct Metrics {
   std::vector<std::pair<std::string, double>> more;  // further numbers, names with units
 };
 
+/// Told after each report, when it is on the disk.
+using Reported = std::function<void()>;
+
 /// Appends a line per report; a line is there whole or cut off by a crash, and then removed by the
 /// next run.
 class MetricsLog {
  public:
-  /// Continues the file: keeps lines up to this step, so that a resumed run repeats none.
+  /// Continues the file: keeps lines up to this step, so that a resumed run repeats none; from step
+  /// 0 on it begins anew.
   /// @throws UserError  the folder cannot be written.
-  MetricsLog(const std::filesystem::path& file, int64_t step);
+  MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported = {});
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
@@ -44,6 +51,8 @@ class MetricsLog {
  private:
   std::filesystem::path file_;
   int descriptor_ = -1;
+  EventFile events_;
+  Reported reported_;
 };
 
 }  // namespace medusa

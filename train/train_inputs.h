@@ -8,6 +8,7 @@
 #include "data/dataset_reader.h"
 #include "heads/heads_config.h"
 #include "train/hidden_source.h"
+#include "train/metrics.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -20,6 +21,7 @@ struct TrainInputs {
   std::filesystem::path heads_folder;  // the result
   std::filesystem::path work_folder;   // checkpoint/ and metrics.jsonl; a run found here is resumed
   std::string settings;                // resolved settings of the whole run, kept in the manifest
+  Reported reported = {};              // told after each report
 };
 
 /// @throws UserError  another backbone than the one given wrote the dataset.

@@ -64,7 +64,7 @@ class Run {
         trainer_(config, heads_, inputs.backbone),
         start_(load_checkpoint(checkpoint_folder(), identity_, named_parameters(heads_),
                                trainer_.optimizer())),
-        log_(inputs.work_folder / "metrics.jsonl", start_) {}
+        log_(inputs.work_folder / "metrics.jsonl", start_, inputs.reported) {}
 
   TrainResult train() {
     Progress progress("train", "positions", plan_.positions_before.back());

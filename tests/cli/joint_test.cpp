@@ -57,7 +57,12 @@ TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
   ASSERT_EQ(place_.run(kJoint).status, 0);
   EXPECT_EQ(written(), before);
 
-  for (const char* file : {"model", "heads", "train/checkpoint", "train/metrics.jsonl"}) {
+  const std::string page = slurp(place_ / "runs/tiny/report.html");
+  EXPECT_NE(page.find("Distance from what it was"), std::string::npos) << "written by train";
+  EXPECT_EQ(page.find("http-equiv"), std::string::npos) << "training has ended";
+
+  for (const char* file : {"model", "heads", "train/checkpoint", "train/metrics.jsonl",
+                           "train/events.out.tfevents.medusa"}) {
     const Ran found = place_.run(std::string("inspect --json runs/tiny/joint/") + file);
     EXPECT_EQ(found.status, 0) << found.err;
   }

@@ -191,4 +191,20 @@ std::string example_metrics() {
          "\n";
 }
 
+std::string example_joint_metrics() {
+  std::string text;
+  for (const int step : {20, 40, 60}) {
+    const std::string at = R"("step":)" + std::to_string(step);
+    text += R"({"kind":"train",)" + at +
+            R"(,"loss_nats":1.5,"top_1":[0.3,0.2],"backbone_loss_nats":0.0)" +
+            std::to_string(step) + "}\n";
+    text +=
+        R"({"kind":"guard",)" + at + R"(,"loss_nats":0.0,"top_1":[],"guard_kl_nats":0.0)" +
+        std::to_string(step / 20) +
+        R"(,"guard_perplexity":3.1,"guard_original_perplexity":3.0,"guard_greedy_match":0.75})" +
+        "\n";
+  }
+  return text;
+}
+
 }  // namespace medusa::fixtures

@@ -16,4 +16,7 @@ std::string example_comparison();
 /// metrics.jsonl: three reports of training and one of validation, two heads.
 std::string example_metrics();
 
+/// metrics.jsonl of a joint stage.
+std::string example_joint_metrics();
+
 }  // namespace medusa::fixtures

@@ -16,6 +16,7 @@
 #include "tools/bench/result_folder.h"
 #include "tools/bench/summary.h"
 #include "tools/inspect/inspection_text.h"
+#include "train/event_file.h"
 
 namespace medusa {
 namespace {
@@ -67,9 +68,13 @@ TEST(Inspect, TellsKindsByContentNotByName) {
   EXPECT_EQ(inspect(folder / "f")["kind"], "dataset");
   EXPECT_EQ(inspect(folder / "f" / "shard-00000.h5")["kind"], "dataset shard");
   EXPECT_EQ(inspect(folder / "g")["kind"], "text store");
+  EventFile(folder / "h", 0).add(20, {{"train/loss_nats", 2.5}});
+  EXPECT_EQ(inspect(folder / "h")["kind"], "training metrics for TensorBoard");
+  EXPECT_EQ(inspect(folder / "h")["summary"], "1 curves up to step 20");
+  EXPECT_EQ(inspect(folder / "h")["curves"][0]["last"], 2.5);
   const auto run = inspect(folder.path());
   EXPECT_EQ(run["kind"], "folder");
-  EXPECT_EQ(run["contents"].size(), 7u);
+  EXPECT_EQ(run["contents"].size(), 8u);
   EXPECT_EQ(run["contents"][0]["summary"].get<std::string>().substr(0, 8), "16 nodes");
 }
 

@@ -100,6 +100,32 @@ TEST(Report, SaysWhatIsMissingAndShowsTheRest) {
   EXPECT_NE(page.find("Choice tree of 16 nodes, "), std::string::npos);
 }
 
+TEST(Report, ShowsTheJointStageWithWhatTheGuardFound) {
+  const fixtures::TempFolder run;
+  make_folder(run / "joint/train");
+  write_file(run / "joint/train/metrics.jsonl", fixtures::example_joint_metrics());
+  write_run_report(run.path(), run / "report.html");
+  const std::string page = read_file(run / "report.html");
+  EXPECT_EQ(tag_problem(page), "");
+  for (const char* text :
+       {"Backbone and heads together", "The backbone&#39;s own loss", "Distance from what it was",
+        "Perplexity of the watched answers", "as it was", "Greedy answers that are the same",
+        "After 60 steps: KL 0.0300 nats, perplexity 3.100 (was 3.000), 75.0\u00A0% of the greedy "
+        "answers the same."})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  EXPECT_EQ(report_page(fixtures::example_run()).find("Backbone and heads together"),
+            std::string::npos);
+}
+
+TEST(Report, LoadsItselfAgainWhileTrainingGoesOn) {
+  ReportInputs inputs = fixtures::example_run();
+  EXPECT_EQ(report_page(inputs).find("http-equiv"), std::string::npos);
+  inputs.reload_s = 5;
+  const std::string page = report_page(inputs);
+  EXPECT_NE(page.find("<meta http-equiv=\"refresh\" content=\"5\">"), std::string::npos);
+  EXPECT_EQ(tag_problem(page), "");
+}
+
 TEST(Report, RefusesAFolderThatIsNotThere) {
   const fixtures::TempFolder folder;
   const auto path = folder / "nothing";

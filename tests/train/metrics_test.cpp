@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
@@ -57,6 +58,33 @@ TEST(MetricsLog, AResumedRunCutsWhatCameAfterItsCheckpoint) {
   ASSERT_EQ(lines.size(), 3U);
   EXPECT_EQ(lines[1]["step"], 2);
   EXPECT_EQ(lines[2]["step"], 3);
+}
+
+TEST(MetricsLog, EveryNumberIsACurveForTensorBoard) {
+  const fixtures::TempFolder folder;
+  int reported = 0;
+  MetricsLog log(folder.path() / "metrics.jsonl", 0, [&] { ++reported; });
+  Metrics metrics = at_step(10);
+  metrics.more = {{"backbone_loss_nats", 0.5}};
+  log.add(metrics);
+  log.add(at_step(10, "validation"));
+  EXPECT_EQ(reported, 2);
+  const auto events = read_event_file(folder.path() / EventFile::kName);
+  ASSERT_EQ(events.size(), 3U);
+  const std::map<std::string, double> found(events[1].scalars.begin(), events[1].scalars.end());
+  EXPECT_EQ(found.at("train/loss_nats"), 2.5);
+  EXPECT_EQ(found.at("train/top_5/head_1"), 0.5);
+  EXPECT_EQ(found.at("train/backbone_loss_nats"), 0.5);
+  EXPECT_FALSE(found.contains("train/step"));
+  EXPECT_EQ(events[2].scalars[1], (std::pair<std::string, double>("validation/loss_nats", 2.5)));
+}
+
+TEST(MetricsLog, ARunFromTheStartBeginsANewLog) {
+  const fixtures::TempFolder folder;
+  const auto file = folder.path() / "metrics.jsonl";
+  MetricsLog(file, 0).add(at_step(0, "validation"));
+  MetricsLog(file, 0).add(at_step(0, "validation"));  // killed before its first checkpoint
+  EXPECT_EQ(lines_of(file).size(), 1U);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kHeadBytes = 65536;           // enough for the first line of metrics
+constexpr size_t kEventHead = 64;              // an event file's first record says its version
 constexpr uintmax_t kMostTextBytes = 1 << 26;  // YAML and JSON of ours are far smaller
 
 std::string read_head(const fs::path& file) {
@@ -89,6 +90,8 @@ std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
   const uintmax_t size = fs::file_size(file);
   const std::string head = read_head(file);
   if (head.starts_with("GGUF")) return ArtefactKind::Gguf;
+  if (head.substr(0, kEventHead).find("brain.Event:") != std::string::npos)
+    return ArtefactKind::Events;
   if (is_hdf5({reinterpret_cast<const uint8_t*>(head.data()), head.size()}))
     return ArtefactKind::Shard;
   if (is_safetensors(head, size))
@@ -148,6 +151,8 @@ std::string kind_name(ArtefactKind kind) {
       return "layers to skip";
     case ArtefactKind::Metrics:
       return "training metrics";
+    case ArtefactKind::Events:
+      return "training metrics for TensorBoard";
     case ArtefactKind::Comparison:
       return "comparison";
     case ArtefactKind::Bench:
@@ -171,6 +176,7 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
       "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, "
+      "an event file, "
       "compare.json, bench.json, bench.jsonl, profile.json, layers.json, a draft model, a GGUF or "
       "safetensors file, a Hugging Face model folder or a run folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));

@@ -20,6 +20,7 @@ enum class ArtefactKind {
   DraftModel,    // a model folder that make-draft wrote
   LayerChoice,   // layers that self-speculation skips, JSON
   Metrics,       // training reports, one JSON object per line
+  Events,        // the same for TensorBoard
   Comparison,    // of methods, JSON
   Bench,         // the tables of a bench, JSON
   BenchAnswers,  // every answer of a bench, one JSON object per line

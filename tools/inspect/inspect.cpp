@@ -75,6 +75,8 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_draft_model(path);
     case ArtefactKind::LayerChoice:
       return inspect_layer_choice(path);
+    case ArtefactKind::Events:
+      return inspect_events(path);
     case ArtefactKind::Metrics:
       return inspect_metrics(path);
     case ArtefactKind::Comparison:

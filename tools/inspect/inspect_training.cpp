@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/safetensors_file.h"
@@ -12,6 +14,7 @@
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
 #include "tools/report/training_curve.h"
+#include "train/event_file.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -173,6 +176,22 @@ Json inspect_metrics(const fs::path& file) {
                             {"kl_nats", point.kl},
                             {"perplexity", point.perplexity},
                             {"greedy_match", point.greedy_match}});
+  return out;
+}
+
+Json inspect_events(const fs::path& file) {
+  const std::vector<Event> events = read_event_file(file);
+  std::map<std::string, std::pair<int64_t, double>> last;  // of each curve: how many, the last one
+  for (const Event& event : events)
+    for (const auto& [tag, value] : event.scalars) last[tag] = {last[tag].first + 1, value};
+  Json out;
+  out["summary"] =
+      fmt::format("{} curves up to step {}", last.size(), events.empty() ? 0 : events.back().step);
+  out["records"] = events.size();
+  Json curves = Json::array();
+  for (const auto& [tag, found] : last)
+    curves.push_back({{"tag", tag}, {"points", found.first}, {"last", found.second}});
+  out["curves"] = std::move(curves);
   return out;
 }
 

@@ -18,6 +18,7 @@ nlohmann::ordered_json inspect_shard(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_heads(const std::filesystem::path& folder);
 nlohmann::ordered_json inspect_checkpoint(const std::filesystem::path& folder);
 nlohmann::ordered_json inspect_metrics(const std::filesystem::path& file);
+nlohmann::ordered_json inspect_events(const std::filesystem::path& file);
 
 // inspect_decoding.cpp
 nlohmann::ordered_json inspect_tree(const std::filesystem::path& file);

@@ -20,7 +20,8 @@ std::string machine_of(const ReportInputs& inputs) {
 std::string report_page(const ReportInputs& inputs) {
   return html_page("Medusa run: " + inputs.run, machine_of(inputs),
                    headline_section(inputs) + comparison_section(inputs) + tree_section(inputs) +
-                       training_section(inputs) + origin_section(inputs));
+                       training_section(inputs) + joint_section(inputs) + origin_section(inputs),
+                   inputs.reload_s);
 }
 
 void write_report(const ReportInputs& inputs, const std::filesystem::path& html) {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <utility>
 
 #include "base/error.h"
-#include "data/dataset_reader.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -26,12 +26,7 @@ ReportPart<T> read_part(const fs::path& path, const std::string& maker,
 }
 
 DatasetSummary summarise_dataset(const fs::path& folder) {
-  const DatasetReader dataset(folder);
-  return {.info = dataset.info(),
-          .fingerprint = dataset.fingerprint(),
-          .num_samples = dataset.size(),
-          .num_answer_tokens = dataset.num_answer_tokens(),
-          .complete = dataset.complete()};
+  return summarise(DatasetReader(folder));
 }
 
 std::string run_name(const fs::path& folder) {
@@ -42,15 +37,29 @@ std::string run_name(const fs::path& folder) {
 
 }  // namespace
 
-ReportInputs read_report_inputs(const fs::path& run_folder) {
+DatasetSummary summarise(const DatasetReader& dataset) {
+  return {.info = dataset.info(),
+          .fingerprint = dataset.fingerprint(),
+          .num_samples = dataset.size(),
+          .num_answer_tokens = dataset.num_answer_tokens(),
+          .complete = dataset.complete()};
+}
+
+ReportInputs read_report_inputs(const fs::path& run_folder, std::optional<DatasetSummary> dataset) {
   if (!fs::is_directory(run_folder))
     throw UserError(fmt::format("{}: no such folder, expected the folder of a run; check the path",
                                 run_folder.string()));
   ReportInputs inputs;
   inputs.run = run_name(run_folder);
-  inputs.dataset = read_part<DatasetSummary>(run_folder / "dataset", "distill", summarise_dataset);
+  inputs.dataset.value = std::move(dataset);
+  if (!inputs.dataset.value)
+    inputs.dataset =
+        read_part<DatasetSummary>(run_folder / "dataset", "distill", summarise_dataset);
   inputs.training = read_part<TrainingCurve>(run_folder / "train" / "metrics.jsonl", "train",
                                              read_training_curve);
+  inputs.joint = read_part<TrainingCurve>(run_folder / "joint" / "train" / "metrics.jsonl", "train",
+                                          read_training_curve)
+                     .value;
   inputs.heads = read_part<HeadsManifest>(run_folder / "heads", "train", read_heads_manifest);
   inputs.tree = read_part<ChoiceTree>(run_folder / "tree.yaml", "calibrate", read_choice_tree);
   inputs.comparison = read_part<ReportedComparison>(run_folder / "compare.json",

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "data/dataset_reader.h"
 #include "data/sample.h"
 #include "heads/choice_tree.h"
 #include "heads/heads_checkpoint.h"
@@ -33,15 +34,22 @@ struct ReportInputs {
   std::string run;  // name of the run, shown in the title
   ReportPart<DatasetSummary> dataset;
   ReportPart<TrainingCurve> training;
+  std::optional<TrainingCurve> joint;  // of the joint stage; most runs have none
   ReportPart<HeadsManifest> heads;
   ReportPart<ChoiceTree> tree;
   ReportPart<ReportedComparison> comparison;
   std::string settings;  // YAML text of the newest artefact that keeps it; empty: none does
+  int64_t reload_s = 0;  // the page loads itself again after so many seconds; 0: it does not
 };
 
-/// Reads dataset/, train/metrics.jsonl, heads/, tree.yaml and compare.json of a run folder. What is
-/// missing or damaged becomes a sentence: a report of the rest is worth having.
+DatasetSummary summarise(const DatasetReader& dataset);
+
+/// Reads dataset/, train/metrics.jsonl, joint/train/metrics.jsonl, heads/, tree.yaml and
+/// compare.json of a run folder. What is missing or damaged becomes a sentence: a report of the
+/// rest is worth having.
+/// @param dataset  of the run if it was read before: to read one again takes seconds.
 /// @throws UserError  there is no such folder.
-ReportInputs read_report_inputs(const std::filesystem::path& run_folder);
+ReportInputs read_report_inputs(const std::filesystem::path& run_folder,
+                                std::optional<DatasetSummary> dataset = {});
 
 }  // namespace medusa

@@ -1,6 +1,7 @@
 // The building blocks that pages and their sections share.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,7 +10,9 @@ namespace medusa {
 
 /// A whole page: inline CSS, no scripts, nothing loaded from elsewhere.
 /// @param title  text;  @param note  text below it, may be empty;  @param body  HTML.
-std::string html_page(std::string_view title, std::string_view note, const std::string& body);
+/// @param reload_s  the page loads itself again after so many seconds; 0: it does not.
+std::string html_page(std::string_view title, std::string_view note, const std::string& body,
+                      int64_t reload_s = 0);
 
 /// A card with a title. @param id  for links;  @param body  HTML.
 std::string section(std::string_view id, std::string_view title, const std::string& body);

@@ -13,6 +13,7 @@ std::string headline_section(const ReportInputs& inputs);
 std::string comparison_section(const ReportInputs& inputs);  // table, accepted lengths, step times
 std::string tree_section(const ReportInputs& inputs);        // picture, sizes, most frequent paths
 std::string training_section(const ReportInputs& inputs);    // curves, accuracies
+std::string joint_section(const ReportInputs& inputs);       // curves, the guard; empty without
 std::string origin_section(const ReportInputs& inputs);      // dataset, fingerprints, settings
 
 }  // namespace medusa

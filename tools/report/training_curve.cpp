@@ -25,11 +25,14 @@ TrainingCurve read_training_curve(const std::filesystem::path& file) {
       if (json.at("kind").get<std::string>() == "guard") {
         curve.guard.push_back({point.step, json.at("guard_kl_nats").get<double>(),
                                json.at("guard_perplexity").get<double>(),
+                               json.at("guard_original_perplexity").get<double>(),
                                json.at("guard_greedy_match").get<double>()});
         continue;
       }
       point.loss = json.at("loss_nats").get<double>();
       point.head_top_1 = json.at("top_1").get<std::vector<double>>();
+      if (json.contains("backbone_loss_nats"))
+        point.backbone_loss = json["backbone_loss_nats"].get<double>();
       const bool train = json.at("kind").get<std::string>() == "train";
       (train ? curve.train : curve.validation).push_back(std::move(point));
     } catch (const nlohmann::json::exception& error) {

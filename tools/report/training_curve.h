@@ -1,8 +1,10 @@
-// What metrics.jsonl says: how loss and accuracies went while the heads were trained.
+// What metrics.jsonl says: how losses and accuracies went while heads, or heads and backbone, were
+// trained.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 namespace medusa {
@@ -10,16 +12,18 @@ namespace medusa {
 /// One report of training or of a validation. Steps are optimiser steps since the start.
 struct CurvePoint {
   int64_t step = 0;
-  double loss = 0;                 // nats, weighted sum over heads
-  std::vector<double> head_top_1;  // [K] shares of positions, 0 to 1; empty: not reported
+  double loss = 0;                           // nats, weighted sum over heads
+  std::vector<double> head_top_1;            // [K] shares of positions, 0 to 1; empty: not reported
+  std::optional<double> backbone_loss = {};  // nats, if backbone and heads are trained
 };
 
 /// How far a joint run had led the backbone from what it was.
 struct GuardPoint {
   int64_t step = 0;
-  double kl = 0;            // nats
-  double perplexity = 0;    // of the watched answers
-  double greedy_match = 0;  // share of greedy answers that are the same
+  double kl = 0;                   // nats
+  double perplexity = 0;           // of the watched answers
+  double original_perplexity = 0;  // by the backbone as it was
+  double greedy_match = 0;         // share of greedy answers that are the same
 };
 
 struct TrainingCurve {

@@ -1,65 +1,12 @@
 // How the heads were trained and how well they guess.
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "tools/report/curve_figures.h"
 #include "tools/report/html.h"
 #include "tools/report/sections.h"
-#include "tools/report/svg_plot.h"
 
 namespace medusa {
 namespace {
-
-std::string loss_plot(const TrainingCurve& curve, double width, double height) {
-  Plot plot;
-  plot.description = "Loss against optimiser steps";
-  plot.x_label = "optimiser steps";
-  plot.x_from_zero = true;
-  plot.y_label = "loss (nats)";
-  PlotSeries series{.name = {}, .colour = 0, .line = {}, .dots = {}};
-  for (const CurvePoint& point : curve.train)
-    series.line.push_back({static_cast<double>(point.step), point.loss});
-  for (const CurvePoint& point : curve.validation)
-    series.dots.push_back({static_cast<double>(point.step), point.loss});
-  plot.series = {series};
-  return draw_plot(plot, width, height);
-}
-
-std::string accuracy_plot(const TrainingCurve& curve, double width, double height) {
-  Plot plot;
-  plot.description = "Share of positions whose token was a head's first guess, by head";
-  plot.x_label = "optimiser steps";
-  plot.x_from_zero = true;
-  plot.y_label = "first guess right (%)";
-  plot.y_is_share = true;
-  plot.y_from_zero = true;
-  const auto add = [&](const std::vector<CurvePoint>& points, auto PlotSeries::*where) {
-    for (const CurvePoint& point : points)
-      for (size_t k = 0; k < point.head_top_1.size(); ++k) {
-        while (plot.series.size() <= k) {
-          const int head = static_cast<int>(plot.series.size());
-          plot.series.push_back(
-              {.name = fmt::format("head {}", head), .colour = head, .line = {}, .dots = {}});
-        }
-        (plot.series[k].*where).push_back({static_cast<double>(point.step), point.head_top_1[k]});
-      }
-  };
-  add(curve.train, &PlotSeries::line);
-  add(curve.validation, &PlotSeries::dots);
-  return draw_plot(plot, width, height);
-}
-
-std::string curves(const TrainingCurve& curve) {
-  const std::string_view loss_caption =
-      "Line: training batches, against their labels (soft ones: the model's own distribution). "
-      "Circles: validation text, against its tokens.";
-  const std::string_view caption = "Line: training batches. Circles: validation text.";
-  return "<div class=\"pair\">\n" +
-         figure("Loss", loss_plot(curve, 490, 300), loss_plot(curve, 330, 250), loss_caption) +
-         figure("Accuracy of the first guess", accuracy_plot(curve, 490, 300),
-                accuracy_plot(curve, 330, 270), caption) +
-         "</div>\n";
-}
 
 std::string quality_table(const HeadsManifest& heads) {
   if (heads.quality.empty()) return paragraph("These heads were not validated.", "absent");
@@ -94,7 +41,7 @@ std::string description(const HeadsManifest& heads) {
 std::string training_section(const ReportInputs& inputs) {
   std::string body;
   if (inputs.heads.value) body += description(*inputs.heads.value);
-  body += inputs.training.value ? curves(*inputs.training.value)
+  body += inputs.training.value ? head_figures(*inputs.training.value)
                                 : paragraph(inputs.training.absence, "absent");
   body += inputs.heads.value ? quality_table(*inputs.heads.value)
                              : paragraph(inputs.heads.absence, "absent");
