@@ -40,12 +40,34 @@ DatasetWriter::DatasetWriter(fs::path folder, DatasetInfo info, int64_t num_samp
       num_samples_(num_samples),
       shard_size_(shard_size),
       max_answer_tokens_(max_answer_tokens) {
-  MEDUSA_ASSERT(num_samples > 0 && shard_size > 0 && max_answer_tokens >= 0, num_samples,
-                shard_size, max_answer_tokens);
+  MEDUSA_ASSERT(max_answer_tokens >= 0, max_answer_tokens);
+  open();
+}
+
+DatasetWriter::DatasetWriter(fs::path folder, DatasetInfo info, int64_t num_samples,
+                             int64_t shard_size, const DatasetPart& part)
+    : folder_(std::move(folder)),
+      info_(std::move(info)),
+      num_samples_(num_samples),
+      shard_size_(shard_size),
+      part_(part) {
+  MEDUSA_ASSERT(part.index >= 0 && part.index < part.count, part.index, part.count);
+  open();
+}
+
+void DatasetWriter::open() {
+  MEDUSA_ASSERT(num_samples_ > 0 && shard_size_ > 0, num_samples_, shard_size_);
   make_folder(folder_);
   remove_leftovers();
   open_sealed();
   seal_complete_shards();  // counts what is there
+}
+
+int64_t DatasetWriter::num_own_samples() const {
+  int64_t count = 0;
+  for (int64_t shard = part_.index; shard < num_shards(); shard += part_.count)
+    count += count_of(shard);
+  return count;
 }
 
 int64_t DatasetWriter::count_of(int64_t shard) const {
@@ -75,6 +97,10 @@ void DatasetWriter::open_sealed() {
           "{}: the dataset of this run has only {} shards; choose another output folder or remove "
           "this one",
           path.string(), num_shards()));
+    if (!owns(number))
+      throw UserError(fmt::format(
+          "{}: is not a shard of part {}/{}; choose another output folder or remove this one",
+          path.string(), part_.index, part_.count));
     check_same_run(shard, {info_, number * shard_size_, count_of(number), num_samples_, false});
     sealed_[number] = {shard.samples().size(), shard.samples().num_answer_tokens(),
                        shard.header().last};
@@ -83,7 +109,8 @@ void DatasetWriter::open_sealed() {
 
 bool DatasetWriter::has(int64_t i) const {
   MEDUSA_ASSERT(i >= 0 && i < num_samples_, i, num_samples_);
-  return complete_ || sealed_.count(i / shard_size_) > 0;
+  const int64_t shard = i / shard_size_;
+  return complete_ || !owns(shard) || sealed_.count(shard) > 0;
 }
 
 void DatasetWriter::add(int64_t i, Sample sample) {
@@ -100,7 +127,12 @@ void DatasetWriter::add(int64_t i, Sample sample) {
 }
 
 void DatasetWriter::seal_complete_shards() {
-  while (!complete_) {
+  for (; !complete_; ++next_) {
+    if (next_ == num_shards()) {  // of other parts were the last ones
+      complete_ = true;
+      break;
+    }
+    if (!owns(next_)) continue;
     auto sealed = sealed_.find(next_);
     if (sealed == sealed_.end()) {
       const auto open = open_.find(next_);
@@ -118,7 +150,6 @@ void DatasetWriter::seal_complete_shards() {
           "folder or remove this one",
           (folder_ / shard_name(next_)).string(), max_answer_tokens_));
     complete_ = shard.last;
-    ++next_;
   }
   open_.clear();  // behind the end
 }

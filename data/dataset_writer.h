@@ -10,6 +10,13 @@
 
 namespace medusa {
 
+/// The share of one of several processes: of every `count` shards one after the other, number
+/// `index`. The shards of all parts together are those of one process (dataset_merge.h).
+struct DatasetPart {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+
 /// Samples come in any order, each with its index; sample i belongs to shard i / shard_size. Shards
 /// are sealed (written beside, flushed and renamed into place) in their order, each as soon as all
 /// its samples and all shards before it are there. So a run that was killed continues with the
@@ -30,7 +37,13 @@ class DatasetWriter {
   DatasetWriter(std::filesystem::path folder, DatasetInfo info, int64_t num_samples,
                 int64_t shard_size, int64_t max_answer_tokens = 0);
 
-  /// True when sample i need not be generated: its shard is sealed, or lies behind the end.
+  /// One part of the dataset. It has no limit of answer tokens: where that ends the dataset, only
+  /// all parts together know.
+  DatasetWriter(std::filesystem::path folder, DatasetInfo info, int64_t num_samples,
+                int64_t shard_size, const DatasetPart& part);
+
+  /// True when sample i need not be generated: its shard is sealed, lies behind the end or is
+  /// another part's.
   bool has(int64_t i) const;
 
   /// Takes sample i, which has() denies and which was not added before; seals what is complete.
@@ -38,10 +51,11 @@ class DatasetWriter {
   /// @throws UserError  the disk is full; sealed shards stay, the others are lost.
   void add(int64_t i, Sample sample);
 
-  /// True when the last shard is sealed; then every has(i) is true.
+  /// True when the last shard, of the part, is sealed; then every has(i) is true.
   bool complete() const { return complete_; }
 
   int64_t num_samples() const { return num_samples_; }
+  int64_t num_own_samples() const;  // of the part
   int64_t max_answer_tokens() const { return max_answer_tokens_; }
 
   /// Of the shards sealed so far, up to the first that is missing.
@@ -55,6 +69,8 @@ class DatasetWriter {
     bool last = false;
   };
   int64_t num_shards() const { return (num_samples_ + shard_size_ - 1) / shard_size_; }
+  bool owns(int64_t shard) const { return shard % part_.count == part_.index; }
+  void open();
   int64_t count_of(int64_t shard) const;
   bool ends_at(int64_t shard, int64_t answer_tokens) const;
   void remove_leftovers() const;
@@ -66,7 +82,8 @@ class DatasetWriter {
   DatasetInfo info_;
   int64_t num_samples_;
   int64_t shard_size_;
-  int64_t max_answer_tokens_;
+  int64_t max_answer_tokens_ = 0;
+  DatasetPart part_;
   std::map<int64_t, Sealed> sealed_;
   std::map<int64_t, std::map<int64_t, Sample>> open_;  // shard -> its samples so far
   int64_t next_ = 0;  // every shard before this one is sealed and counted below

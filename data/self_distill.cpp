@@ -71,8 +71,8 @@ class DistillProgress {
  public:
   DistillProgress(const DatasetWriter& writer, int64_t num_requests)
       : by_tokens_(writer.max_answer_tokens() > 0),
-        limit_(by_tokens_ ? writer.max_answer_tokens() : writer.num_samples()),
-        start_(by_tokens_ ? writer.num_answer_tokens() : writer.num_samples() - num_requests),
+        limit_(by_tokens_ ? writer.max_answer_tokens() : writer.num_own_samples()),
+        start_(by_tokens_ ? writer.num_answer_tokens() : writer.num_own_samples() - num_requests),
         line_("distill", by_tokens_ ? "tokens" : "prompts", limit_) {
     line_.start_from(start_);
   }

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,7 @@
 #include "base/fingerprint.h"
 #include "data/answer_places.h"
 #include "data/conversations.h"
+#include "data/dataset_merge.h"
 #include "data/dataset_reader.h"
 #include "data/dataset_writer.h"
 #include "data/self_distill.h"
@@ -26,6 +28,7 @@ using nlohmann::json;
 
 struct DatasetOptions {
   std::string action, format = "jsonl", file;
+  std::vector<std::string> files;  // as given; `file` is the only one
 };
 
 /// Without the tokens that only control: a reader wants the words.
@@ -155,8 +158,57 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
                folder.string());
 }
 
-void run(const CommonOptions& common, const DatasetOptions& options) {
+/// The parts that medusa distill --shard left in the run's folder.
+std::vector<std::filesystem::path> parts_of_run(const RunConfig& config) {
+  std::vector<std::filesystem::path> parts;
+  if (std::filesystem::is_directory(config.run))
+    for (const auto& entry : std::filesystem::directory_iterator(config.run)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_directory() && name.starts_with("dataset-") &&
+          name.find("-of-") != std::string::npos)
+        parts.push_back(entry.path());
+    }
+  if (parts.empty())
+    throw UserError(fmt::format(
+        "{}: holds no dataset-i-of-n, expected the parts of a dataset; name their folders, or run "
+        "medusa distill --shard i/n first",
+        config.run));
+  std::sort(parts.begin(), parts.end());
+  return parts;
+}
+
+void merge_parts(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  const std::vector<std::filesystem::path> parts =
+      options.files.empty()
+          ? parts_of_run(config)
+          : std::vector<std::filesystem::path>(options.files.begin(), options.files.end());
+  const std::filesystem::path folder = config.dataset_folder();
+  const int64_t num_shards = merge_datasets(parts, folder);
+  const DatasetReader dataset(folder);
+  if (as_json)
+    fmt::print("{}\n", json{{"dataset", folder.string()},
+                            {"parts", parts.size()},
+                            {"shards", num_shards},
+                            {"answers", dataset.size()},
+                            {"answer_tokens", dataset.num_answer_tokens()}}
+                           .dump());
+  else
+    fmt::print(stderr, "{} parts, {} shards, {} answers, {} tokens\ndataset: {}\n", parts.size(),
+               num_shards, dataset.size(), dataset.num_answer_tokens(), folder.string());
+}
+
+void check_one_file(const DatasetOptions& options) {
+  if (options.files.size() == 1) return;
+  throw UserError(fmt::format("dataset {}: found {} files, expected one; name the file to {}",
+                              options.action, options.files.size(),
+                              options.action == "export" ? "write" : "read"));
+}
+
+void run(const CommonOptions& common, DatasetOptions options) {
   const RunConfig config = read_run_config(common);
+  if (options.action == "merge") return merge_parts(config, options, common.json);
+  check_one_file(options);
+  options.file = options.files[0];
   if (options.action == "export")
     export_dataset(config, options, common.json);
   else
@@ -166,21 +218,22 @@ void run(const CommonOptions& common, const DatasetOptions& options) {
 }  // namespace
 
 Command dataset_command() {
-  return {"dataset",
-          "write the training text for other programs, or take answers of another server",
-          {"backbone", "distill"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
-            const auto options = std::make_shared<DatasetOptions>();
-            app.add_option("ACTION", options->action, "export | import")
-                ->required()
-                ->check(CLI::IsMember({"export", "import"}));
-            app.add_option("FILE", options->file,
-                           "to write, or to read: ShareGPT or messages (.jsonl, .json)")
-                ->required();
-            app.add_option("--to", options->format, "export: jsonl | sharegpt")
-                ->check(CLI::IsMember({"jsonl", "sharegpt"}));
-            return [options, &common] { run(common, *options); };
-          }};
+  return {
+      "dataset",
+      "write the training text for other programs, take answers of another server, or join parts",
+      {"backbone", "distill"},
+      [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+        const auto options = std::make_shared<DatasetOptions>();
+        app.add_option("ACTION", options->action, "export | import | merge")
+            ->required()
+            ->check(CLI::IsMember({"export", "import", "merge"}));
+        app.add_option("FILE", options->files,
+                       "to write, or to read: ShareGPT or messages (.jsonl, .json); merge: the "
+                       "parts' folders, without any those in the run's");
+        app.add_option("--to", options->format, "export: jsonl | sharegpt")
+            ->check(CLI::IsMember({"jsonl", "sharegpt"}));
+        return [options, &common] { run(common, *options); };
+      }};
 }
 
 }  // namespace medusa

@@ -3,7 +3,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -68,9 +71,46 @@ void report(const DistillReport& result, const std::filesystem::path& folder, bo
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
 }
 
-void run(const CommonOptions& options) {
+/// "2/8": the third of eight parts.
+DatasetPart parse_part(const std::string& text) {
+  DatasetPart part;
+  const size_t slash = text.find('/');
+  const auto number = [](std::string_view digits, int64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  const bool read = slash != std::string::npos &&
+                    number(std::string_view(text).substr(0, slash), part.index) &&
+                    number(std::string_view(text).substr(slash + 1), part.count);
+  if (!read || part.index < 0 || part.index >= part.count)
+    throw UserError(
+        fmt::format("--shard is '{}', expected index/count with an index from 0 to count - 1; "
+                    "write 0/{} for the "
+                    "first of {} parts",
+                    text, read ? std::max<int64_t>(part.count, 1) : 4,
+                    read ? std::max<int64_t>(part.count, 1) : 4));
+  return part;
+}
+
+DatasetWriter open_dataset_writer(const RunConfig& config, const std::filesystem::path& folder,
+                                  const DatasetInfo& info, int64_t num_prompts,
+                                  const std::optional<DatasetPart>& part) {
+  const int64_t shard_size = config.distill.shard_samples;
+  return part ? DatasetWriter(folder, info, num_prompts, shard_size, *part)
+              : DatasetWriter(folder, info, num_prompts, shard_size,
+                              config.distill.max_answer_tokens);
+}
+
+void run(const CommonOptions& options, const std::optional<DatasetPart>& part) {
   const RunConfig config = read_run_config(options);
   const DistillSection& settings = config.distill;
+  if (part && settings.max_answer_tokens > 0)
+    throw UserError(fmt::format(
+        "distill.max_answer_tokens is {} with --shard, found a limit that no part can count alone, "
+        "expected 0; bound the prompts instead (distill.self_prompts, or the prompt files)",
+        settings.max_answer_tokens));
+  const std::filesystem::path folder =
+      part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
   const Session session = open_session(config.backbone);
   const ModelConfig& model = session.llama->config();
   const int64_t rows = std::min<int64_t>(session.context, model.context);
@@ -86,13 +126,13 @@ void run(const CommonOptions& options) {
   info.seed = config.seed;
   info.vocab_size = model.vocab_size;
   info.hidden_size = settings.record_hidden ? model.hidden_size : 0;
-  DatasetWriter writer(config.dataset_folder(), info, static_cast<int64_t>(prompts.size()),
-                       settings.shard_samples);
+  DatasetWriter writer =
+      open_dataset_writer(config, folder, info, static_cast<int64_t>(prompts.size()), part);
   const GenerateFunction generate =
       make_generate_function(target, settings.sampling, session.eos, info.hidden_size);
   const DistillLimits limits{.max_new_tokens = settings.max_new_tokens, .max_sequence = rows};
-  report(self_distill(prompts, generate, limits, Random(config.seed), writer),
-         config.dataset_folder(), options.json);
+  report(self_distill(prompts, generate, limits, Random(config.seed), writer), folder,
+         options.json);
 }
 
 }  // namespace
@@ -101,7 +141,16 @@ Command distill_command() {
   return {"distill",
           "let the model write the training text",
           {"backbone", "distill"},
-          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+          [](CLI::App& app, const CommonOptions& options) -> std::function<void()> {
+            const auto shard = std::make_shared<std::string>();
+            app.add_option(
+                "--shard", *shard,
+                "i/n: only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa "
+                "dataset merge joins them");
+            return [shard, &options] {
+              run(options, shard->empty() ? std::nullopt : std::optional(parse_part(*shard)));
+            };
+          }};
 }
 
 }  // namespace medusa

@@ -24,6 +24,10 @@ void TrainSection::validate() const {
   config.validate();
 }
 
+std::filesystem::path RunConfig::dataset_part_folder(int64_t index, int64_t count) const {
+  return std::filesystem::path(run) / fmt::format("dataset-{}-of-{}", index, count);
+}
+
 std::filesystem::path RunConfig::heads_folder() const {
   return generate.heads ? std::filesystem::path(*generate.heads)
                         : std::filesystem::path(run) / "heads";

@@ -187,6 +187,8 @@ struct RunConfig {
     return std::filesystem::path(run) / "questions.jsonl";
   }
   std::filesystem::path dataset_folder() const { return std::filesystem::path(run) / "dataset"; }
+  /// Of one of several processes that distil together.
+  std::filesystem::path dataset_part_folder(int64_t index, int64_t count) const;
   std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
   std::filesystem::path joint_folder() const { return std::filesystem::path(run) / "joint"; }
   std::filesystem::path heads_folder() const;

@@ -118,7 +118,8 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   make_folder(folder / "empty");
   const std::string known =
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
-      "a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, compare.json, "
+      "a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, an event file, "
+      "compare.json, "
       "bench.json, bench.jsonl, profile.json, layers.json, a draft model, a GGUF or safetensors "
       "file, a Hugging "
       "Face model folder or a run folder; pass one of these";

@@ -1,0 +1,96 @@
+#include "data/dataset_merge.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "data/shard_file.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+using Shards = std::map<int64_t, fs::path>;
+
+Shards collect_shards(const std::vector<fs::path>& parts) {
+  Shards all;
+  for (const fs::path& part : parts) {
+    if (!fs::is_directory(part))
+      throw UserError(fmt::format(
+          "{}: no such folder, expected a part of a dataset; check the path, or make it "
+          "with medusa distill --shard",
+          part.string()));
+    for (const auto& [number, path] : find_shards(part)) {
+      const auto [known, added] = all.emplace(number, path);
+      if (!added)
+        throw UserError(fmt::format(
+            "{}: {} holds this shard as well, expected each in one part; leave one of them out",
+            path.string(), known->second.parent_path().string()));
+    }
+  }
+  return all;
+}
+
+/// Each shard is read whole and checked, and is as far behind the first as its number says.
+void check_shards(const Shards& shards, const fs::path& target) {
+  if (shards.empty())
+    throw UserError(
+        fmt::format("{}: the parts hold no shard, expected some; run medusa distill --shard first",
+                    target.string()));
+  const ShardFile first(shards.begin()->second);
+  int64_t expected = 0, prompts = 0;
+  bool ended = false;
+  for (const auto& [number, path] : shards) {
+    if (number != expected) break;
+    const ShardFile shard(path);
+    if (const auto difference = find_difference(shard.header().info, first.header().info))
+      throw UserError(fmt::format(
+          "{}: made with {}, {} with {}, expected parts of one run; distil it again with the other "
+          "parts' settings",
+          path.string(), difference->left, first.path().string(), difference->right));
+    if (shard.header().first != prompts || shard.header().total != first.header().total)
+      throw UserError(fmt::format(
+          "{}: begins with prompt {} of {}, expected prompt {} of {}; distil it again with the "
+          "other parts' settings",
+          path.string(), shard.header().first, shard.header().total, prompts,
+          first.header().total));
+    prompts += shard.header().count;
+    ended = shard.header().last;
+    ++expected;
+  }
+  if (ended && expected == std::ssize(shards)) return;
+  throw UserError(fmt::format(
+      "{}: {} is in none of the parts, expected all up to the last one; name the part that it "
+      "belongs to, or let medusa distill --shard finish it",
+      target.string(), shard_name(expected)));
+}
+
+}  // namespace
+
+int64_t merge_datasets(const std::vector<fs::path>& parts, const fs::path& target) {
+  MEDUSA_ASSERT(!parts.empty());
+  if (fs::exists(target))
+    throw UserError(fmt::format(
+        "{}: there is a dataset already, expected a new folder; remove it or set another run",
+        target.string()));
+  const Shards shards = collect_shards(parts);
+  check_shards(shards, target);
+  const fs::path fresh = target.string() + ".merging";
+  std::error_code ignored;
+  fs::remove_all(fresh, ignored);  // of an earlier crash
+  make_folder(fresh);
+  try {
+    for (const auto& [number, path] : shards)
+      write_file(fresh / shard_name(number), read_file(path));
+    fs::rename(fresh, target);
+  } catch (...) {
+    fs::remove_all(fresh, ignored);
+    throw;
+  }
+  return std::ssize(shards);
+}
+
+}  // namespace medusa

@@ -1,0 +1,83 @@
+// medusa distill --shard and medusa dataset merge through the executable.
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    files[entry.path().filename().string()] = slurp(entry.path());
+  return files;
+}
+
+TEST(Shard, PartsJoinToTheBytesOfOneProcess) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const auto succeed = [&](const std::string& arguments) {
+    const Ran ran = place.run(arguments + " --config run.yaml");
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return ran.out;
+  };
+  succeed("distill");
+  const auto whole = files_of(place / "runs/tiny/dataset");
+  ASSERT_EQ(whole.size(), 3U);
+  for (const char* part : {"1/2", "0/2"})
+    succeed(std::string("distill --set run=runs/parts --shard ") + part);
+  EXPECT_EQ(files_of(place / "runs/parts/dataset-0-of-2").size(), 2U);
+  EXPECT_EQ(files_of(place / "runs/parts/dataset-1-of-2").size(), 1U);
+  const auto merged = nlohmann::json::parse(succeed("dataset merge --json --set run=runs/parts"));
+  EXPECT_EQ(merged.at("parts"), 2);
+  EXPECT_EQ(merged.at("shards"), 3);
+  EXPECT_EQ(merged.at("answers"), 12);
+  EXPECT_EQ(files_of(place / "runs/parts/dataset"), whole);
+
+  // Named in any order, into another run.
+  succeed("dataset merge runs/parts/dataset-1-of-2 runs/parts/dataset-0-of-2 --set run=runs/other");
+  EXPECT_EQ(files_of(place / "runs/other/dataset"), whole);
+}
+
+TEST(Shard, WhatCannotWorkIsTheUsersError) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const auto error = [&](const std::string& arguments) {
+    const Ran ran = place.run(arguments + " --config run.yaml");
+    EXPECT_EQ(ran.status, 2) << arguments;
+    return ran.err.substr(ran.err.rfind("medusa: "));
+  };
+  EXPECT_EQ(error("distill --shard 2/2"),
+            "medusa: --shard is '2/2', expected index/count with an index from 0 to count - 1; "
+            "write 0/2 for the first of 2 parts\n");
+  EXPECT_EQ(error("distill --shard first"),
+            "medusa: --shard is 'first', expected index/count with an index from 0 to count - 1; "
+            "write 0/4 for the first of 4 parts\n");
+  EXPECT_EQ(error("distill --shard 0/2 --set distill.max_answer_tokens=100"),
+            "medusa: distill.max_answer_tokens is 100 with --shard, found a limit that no part can "
+            "count alone, expected 0; bound the prompts instead (distill.self_prompts, or the "
+            "prompt files)\n");
+  EXPECT_EQ(error("dataset merge"),
+            "medusa: runs/tiny: holds no dataset-i-of-n, expected the parts of a dataset; name "
+            "their folders, or run medusa distill --shard i/n first\n");
+  EXPECT_EQ(error("dataset export"),
+            "medusa: dataset export: found 0 files, expected one; name the file to write\n");
+}
+
+// The key was read and written to the dataset's settings, and then nobody asked for it.
+TEST(Shard, TheLimitOfAnswerTokensEndsTheDatasetWithTheShardThatReachesIt) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const Ran ran = place.run("distill --config run.yaml --json --set distill.max_answer_tokens=100");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto report = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(report.at("complete"), true);
+  EXPECT_EQ(report.at("samples"), 8) << "4 answers of at most 24 tokens do not reach it";
+  EXPECT_EQ(files_of(place / "runs/tiny/dataset").size(), 2U);
+}
+
+}  // namespace
+}  // namespace medusa::cli
