@@ -24,6 +24,7 @@ struct Description {
   std::string format = kFormat;
   int64_t version = kVersion;
   int64_t step = 0;
+  double tokens_per_step = 0;
   RunIdentity run;
 
   template <typename Fields>
@@ -31,6 +32,7 @@ struct Description {
     f("format", format, "");
     f("version", version, "");
     f("step", step, "optimiser steps done", at_least<int64_t>(0));
+    f("tokens_per_step", tokens_per_step, "expected of it; 0: not measured", at_least(0.0));
     f("run", run, "what decides the trained heads");
   }
   void validate() const {}
@@ -72,12 +74,14 @@ RunIdentity dataset_identity(const DatasetReader& dataset) {
 }
 
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                     const NamedTensors& parameters, const AdamW& optimizer) {
+                     const NamedTensors& parameters, const AdamW& optimizer,
+                     double tokens_per_step) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, tensor] : parameters) tensors[name] = tensor.detach();
   for (const auto& [name, tensor] : optimizer.moments()) tensors[name] = tensor;
   Description description;
   description.step = optimizer.num_steps();
+  description.tokens_per_step = tokens_per_step;
   description.run = identity;
   replace_folder(folder, [&](const std::filesystem::path& fresh) {
     write_tensors(fresh / kState, tensors, {});
@@ -85,21 +89,45 @@ void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& ide
   });
 }
 
-int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                        const NamedTensors& parameters, AdamW& optimizer) {
-  if (!folder_is_done(folder)) return 0;
-  const auto description = read_config<Description>(YamlFile(folder / kDescription));
+namespace {
+
+Description read_description(const std::filesystem::path& folder, const RunIdentity& identity) {
+  auto description = read_config<Description>(YamlFile(folder / kDescription));
   if (description.format != kFormat || description.version != kVersion)
     throw UserError(fmt::format(
         "{}: format '{}' version {}, expected '{}' version {}; remove the folder to train anew",
         (folder / kDescription).string(), description.format, description.version, kFormat,
         kVersion));
   check_identity(folder, description.run, identity);
+  return description;
+}
 
+void fill_parameters(const SafetensorsFile& file, const NamedTensors& parameters) {
   const c10::NoGradGuard no_grad;
-  const SafetensorsFile file(folder / kState);
   for (const auto& [name, tensor] : parameters)
     at::Tensor(tensor).copy_(read_tensor(file, name, at::kFloat, tensor.sizes()));
+}
+
+}  // namespace
+
+std::optional<double> checkpoint_score(const std::filesystem::path& folder) {
+  if (!folder_is_done(folder)) return std::nullopt;
+  return read_config<Description>(YamlFile(folder / kDescription)).tokens_per_step;
+}
+
+int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& identity,
+                        const NamedTensors& parameters) {
+  const Description description = read_description(folder, identity);
+  fill_parameters(SafetensorsFile(folder / kState), parameters);
+  return description.step;
+}
+
+int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
+                        const NamedTensors& parameters, AdamW& optimizer) {
+  if (!folder_is_done(folder)) return 0;
+  const Description description = read_description(folder, identity);
+  const SafetensorsFile file(folder / kState);
+  fill_parameters(file, parameters);
   std::vector<at::Tensor> moments;
   for (const auto& [name, tensor] : optimizer.moments())
     moments.push_back(read_tensor(file, name, at::kFloat, tensor.sizes()));

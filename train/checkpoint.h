@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,15 @@ using RunIdentity = std::vector<std::string>;
 RunIdentity dataset_identity(const DatasetReader& dataset);
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.
-/// @param parameters  all that is trained, the optimiser's own; names are the file's.
+/// @param parameters       all that is trained, the optimiser's own; names are the file's.
+/// @param tokens_per_step  expected of what is trained; 0: not measured.
 /// @throws UserError  the folder cannot be written or the disk is full.
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                     const NamedTensors& parameters, const AdamW& optimizer);
+                     const NamedTensors& parameters, const AdamW& optimizer,
+                     double tokens_per_step = 0);
+
+/// The tokens per step that a checkpoint was saved with; nothing if there is no checkpoint.
+std::optional<double> checkpoint_score(const std::filesystem::path& folder);
 
 /// Fills parameters and optimiser from the folder, if there is a checkpoint.
 /// @returns  optimiser steps done; 0 if there is none.
@@ -30,5 +36,11 @@ void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& ide
 ///                    another version.
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                         const NamedTensors& parameters, AdamW& optimizer);
+
+/// Fills the parameters alone from a checkpoint that is there.
+/// @returns  its optimiser steps.
+/// @throws UserError  as load_checkpoint() does.
+int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& identity,
+                        const NamedTensors& parameters);
 
 }  // namespace medusa

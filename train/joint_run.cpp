@@ -7,8 +7,7 @@
 
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "base/replace_folder.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_store.h"
 #include "train/finite_check.h"
 #include "train/joint_plan.h"
 #include "train/joint_trainer.h"
@@ -69,16 +68,17 @@ class JointRun {
         joint_(joint),
         inputs_(inputs),
         plan_(plan_joint(config, joint, inputs.dataset)),
-        identity_(identity_of(config, joint, inputs)),
         heads_(copy_of(inputs.heads)),
         llama_(inputs.backbone, joint, config.seed),
         trainer_(config, joint, inputs.dataset, heads_, llama_),
         guard_(joint.guard, inputs.dataset, plan_.probe, llama_, joint.chunk_positions),
-        start_(load()),
+        store_(inputs.work_folder, identity_of(config, joint, inputs), trainer_.parameters(),
+               trainer_.optimizer(), config.keep_checkpoints),
+        start_(store_.load()),
         log_(inputs.work_folder / "metrics.jsonl", start_, inputs.reported) {}
 
   JointResult train() {
-    if (!folder_is_done(checkpoint_folder())) save();  // so that there is a good one to go back to
+    if (!store_.has_one()) store_.save();  // so that there is a good one to go back to
     if (start_ == 0) validate(0);
     Progress progress("train jointly", "steps", plan_.num_steps);
     progress.start_from(start_);
@@ -103,15 +103,6 @@ class JointRun {
   }
 
  private:
-  std::filesystem::path checkpoint_folder() const { return inputs_.work_folder / "checkpoint"; }
-  int64_t load() {
-    return load_checkpoint(checkpoint_folder(), identity_, trainer_.parameters(),
-                           trainer_.optimizer());
-  }
-  void save() {
-    save_checkpoint(checkpoint_folder(), identity_, trainer_.parameters(), trainer_.optimizer());
-  }
-
   void take_step(int64_t step) {
     const auto batches = plan_.batches_of(step);
     JointStep told;
@@ -121,7 +112,7 @@ class JointRun {
         learning_rate({joint_.learning_rate, joint_.warmup_steps}, step, plan_.num_steps);
     last_ = trainer_.step(batches, told);
     told_ = told;
-    StepPlace place{step, {}, "train.joint.learning_rate", checkpoint_folder().string()};
+    StepPlace place{step, {}, "train.joint.learning_rate", store_.last().string()};
     for (const SampleBatch& batch : batches) {
       place.samples.insert(place.samples.end(), batch.samples.begin(), batch.samples.end());
       result_.positions += batch.positions;
@@ -176,7 +167,7 @@ class JointRun {
   /// @returns  the step of what is held then.
   int64_t keep_or_go_back(int64_t step) {
     if (!guard_.watches()) {
-      save();
+      store_.save();
       return step;
     }
     const Drift drift = guard_.measure(llama_);
@@ -185,12 +176,12 @@ class JointRun {
     log_.add(metrics);
     result_.stopped = guard_.exceeded(drift);
     if (result_.stopped) {
-      const int64_t good = load();
+      const int64_t good = store_.load();
       result_.drift = guard_.measure(llama_);
       return good;
     }
     result_.drift = drift;
-    save();
+    store_.save();
     return step;
   }
 
@@ -217,11 +208,11 @@ class JointRun {
   const JointInputs& inputs_;
   Clock::time_point began_ = Clock::now();
   JointPlan plan_;
-  RunIdentity identity_;
   MedusaHeads heads_;
   TunedLlama llama_;
   JointTrainer trainer_;
   DriftGuard guard_;
+  CheckpointStore store_;
   int64_t start_;  // steps that were done before
   MetricsLog log_;
   JointStep told_;

@@ -65,6 +65,8 @@ struct TrainConfig {
   int64_t validation_positions = 20000;  // at most, of one validation
   int64_t report_every = 20;             // steps
   int64_t checkpoint_every = 200;        // steps
+  int64_t keep_checkpoints = 1;          // the last ones
+  bool keep_best = false;                // the heads of the best validation are the result
   uint64_t seed =
       1;  // of sample order, split and the heads' start; the run's own, so not a key here
   HiddenFrom hidden = HiddenFrom::Auto;
@@ -96,6 +98,10 @@ struct TrainConfig {
     f("report_every", report_every, "optimiser steps between two reports", at_least<int64_t>(1));
     f("checkpoint_every", checkpoint_every, "optimiser steps between two checkpoints",
       at_least<int64_t>(1));
+    f("keep_checkpoints", keep_checkpoints, "checkpoints that stay, the last ones, in either stage",
+      at_least<int64_t>(1));
+    f("keep_best", keep_best,
+      "count the tokens per step of each validation; the heads of the best one are the result");
     f("hidden", hidden, "where the backbone's states come from");
   }
   void validate() const {}

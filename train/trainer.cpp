@@ -9,9 +9,9 @@
 
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "base/replace_folder.h"
 #include "data/dataset_mix.h"
-#include "train/checkpoint.h"
+#include "train/checkpoint_store.h"
+#include "train/expected_tokens.h"
 #include "train/finite_check.h"
 #include "train/first_heads.h"
 #include "train/head_trainer.h"
@@ -29,17 +29,26 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Says something only if it is not the default: runs from before there was such a key go on.
+bool says_nothing(const FieldHelp& line, const TrainConfig& config, const HeadsConfig& heads) {
+  return line.key == "train.keep_checkpoints" ||
+         (line.key == "train.keep_best" && !config.keep_best) ||
+         (line.key == "train.heads.output_rank" && !is_low_rank(heads.output));
+}
+
 /// Everything that decides the trained heads.
 RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs& inputs) {
   config.report_every = TrainConfig().report_every;  // these two change nothing
   config.checkpoint_every = TrainConfig().checkpoint_every;
+  config.keep_checkpoints = TrainConfig().keep_checkpoints;
   RunIdentity identity{"seed=" + std::to_string(config.seed)};
   for (const std::string& dataset : dataset_identity(inputs.dataset)) identity.push_back(dataset);
   identity.push_back("the backbone=" + inputs.backbone.fingerprint);
   FieldLister lister("train");
   config.fields(lister);
   lister.section("heads", heads, "");
-  for (const FieldHelp& line : lister.lines()) identity.push_back(line.key + "=" + line.value);
+  for (const FieldHelp& line : lister.lines())
+    if (!says_nothing(line, config, heads)) identity.push_back(line.key + "=" + line.value);
   return identity;
 }
 
@@ -57,13 +66,13 @@ class Run {
         inputs_(inputs),
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
-        identity_(identity_of(config, heads, inputs)),
         heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone)),
         label_rows_(rows_of_tokens(heads_)),
         recipe_(batch_recipe(config, heads_, inputs.backbone, label_rows_)),
         trainer_(config, heads_, inputs.backbone),
-        start_(load_checkpoint(checkpoint_folder(), identity_, named_parameters(heads_),
-                               trainer_.optimizer())),
+        store_(inputs.work_folder, identity_of(config, heads, inputs), named_parameters(heads_),
+               trainer_.optimizer(), config.keep_checkpoints),
+        start_(store_.load()),
         log_(inputs.work_folder / "metrics.jsonl", start_, inputs.reported) {}
 
   TrainResult train() {
@@ -77,9 +86,7 @@ class Run {
       const bool last = step == plan_.num_steps();
       if (step % config_.report_every == 0 || last) report(step);
       if (!last && step % plan_.steps_per_epoch == 0 && !interrupted()) validate(step);
-      if (step % config_.checkpoint_every == 0 || last || interrupted())
-        save_checkpoint(checkpoint_folder(), identity_, named_parameters(heads_),
-                        trainer_.optimizer());
+      if (step % config_.checkpoint_every == 0 || last || interrupted()) store_.save();
     }
     progress.finish();
     result_.steps = step;
@@ -90,7 +97,6 @@ class Run {
   }
 
  private:
-  std::filesystem::path checkpoint_folder() const { return inputs_.work_folder / "checkpoint"; }
   int64_t positions_before(int64_t step) const {
     const int64_t batch =
         std::min(plan_.first_batch(step), static_cast<int64_t>(plan_.batches.size()));
@@ -128,7 +134,7 @@ class Run {
     for (const auto& [name, tensor] : named_parameters(heads_)) all.emplace_back(name, tensor);
     check_finite(last_.loss, last_.gradient_norm,
                  {step, plan_.pools[pool], "train.learning_rate",
-                  folder_is_done(checkpoint_folder()) ? checkpoint_folder().string() : ""},
+                  store_.has_one() ? store_.last().string() : ""},
                  all);
   }
 
@@ -157,6 +163,20 @@ class Run {
   }
 
   std::vector<HeadLoss> validate(int64_t step) {
+    const std::vector<HeadLoss> heads = judge();
+    if (heads.empty()) return heads;
+    Metrics metrics = metrics_at("validation", step, heads);
+    if (config_.keep_best) {
+      const double expected = expected_tokens_per_step(
+          heads_, inputs_.backbone, {inputs_.dataset, plan_.validation, hidden_});
+      metrics.more = {{"expected_tokens_per_step", expected}};
+      store_.offer(expected);
+    }
+    log_.add(metrics);
+    return heads;
+  }
+
+  std::vector<HeadLoss> judge() {
     std::vector<HeadLoss> heads;
     if (plan_.validation.empty()) return heads;
     BatchRecipe recipe = recipe_;
@@ -171,12 +191,22 @@ class Run {
       progress.update(++done);
     }
     progress.finish(note_of(weighted_loss(config_, heads), heads));
-    log_.add(metrics_at("validation", step, heads));
     return heads;
   }
 
+  /// Takes the heads of the best validation, if they are asked for.
+  /// @returns  their step.
+  int64_t take_best(int64_t step, std::vector<HeadLoss>& heads) {
+    if (!config_.keep_best) return step;
+    const int64_t best = store_.load_best().value_or(step);
+    if (best != step) heads = judge();
+    return best;
+  }
+
   void finish(int64_t step) {
-    const std::vector<HeadLoss> heads = validate(step);
+    std::vector<HeadLoss> heads = validate(step);
+    step = take_best(step, heads);
+    result_.steps = step;
     result_.validation = qualities(heads);
     HeadsManifest manifest;
     manifest.backbone = inputs_.backbone.fingerprint;
@@ -195,7 +225,6 @@ class Run {
   Clock::time_point began_ = Clock::now();
   TrainPlan plan_;
   HiddenSource hidden_;
-  RunIdentity identity_;
   MedusaHeads heads_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;
@@ -203,6 +232,7 @@ class Run {
   std::vector<int64_t> order_;          // of its positions
   int64_t loaded_pool_ = -1;
   HeadTrainer trainer_;
+  CheckpointStore store_;
   int64_t start_;  // steps that were done before
   MetricsLog log_;
   double rate_ = 0;

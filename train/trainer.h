@@ -11,7 +11,8 @@ namespace medusa {
 
 struct TrainResult {
   bool complete = false;  // false: interrupted; the checkpoint holds everything so far
-  int64_t steps = 0;      // optimiser steps behind the heads, those of earlier runs included
+  int64_t steps = 0;      // optimiser steps behind the heads, those of earlier runs included; with
+                          // keep_best fewer than were done if later ones made them worse
   double loss = 0;        // weighted, of the last step
   std::vector<HeadQuality> validation;  // [K]; empty without validation samples or if interrupted
   int64_t positions = 0;                // trained on in this run

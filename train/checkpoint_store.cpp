@@ -1,0 +1,94 @@
+#include "train/checkpoint_store.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/replace_folder.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNumbered = "checkpoint-";
+
+/// The second name of a file, or a copy where the file system has none.
+void link_or_copy(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::create_hard_link(from, to, failed);
+  if (failed) fs::copy_file(from, to);
+}
+
+/// Steps of the checkpoint-<step> folders.
+std::map<int64_t, fs::path> numbered_in(const fs::path& folder) {
+  std::map<int64_t, fs::path> out;
+  if (!fs::is_directory(folder)) return out;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const std::string digits = name.starts_with(kNumbered) ? name.substr(11) : "";
+    if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos)
+      out[std::stoll(digits)] = entry.path();
+  }
+  return out;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(fs::path folder, RunIdentity identity, NamedTensors parameters,
+                                 AdamW& optimizer, int64_t keep)
+    : folder_(std::move(folder)),
+      identity_(std::move(identity)),
+      parameters_(std::move(parameters)),
+      optimizer_(optimizer),
+      keep_(keep) {
+  MEDUSA_ASSERT(keep >= 1, keep);
+}
+
+fs::path CheckpointStore::numbered(int64_t step) const {
+  return folder_ / fmt::format("{}{:08}", kNumbered, step);
+}
+
+bool CheckpointStore::has_one() const { return folder_is_done(last()); }
+
+int64_t CheckpointStore::load() {
+  const int64_t step = load_checkpoint(last(), identity_, parameters_, optimizer_);
+  std::error_code ignored;
+  if (step == 0) fs::remove_all(best(), ignored);
+  return step;
+}
+
+void CheckpointStore::save() {
+  save_checkpoint(last(), identity_, parameters_, optimizer_);
+  keep_last_ones();
+}
+
+void CheckpointStore::keep_last_ones() const {
+  if (keep_ > 1)
+    replace_folder(numbered(optimizer_.num_steps()), [&](const fs::path& fresh) {
+      for (const auto& entry : fs::directory_iterator(last()))
+        if (entry.path().filename() != "DONE")
+          link_or_copy(entry.path(), fresh / entry.path().filename());
+    });
+  auto all = numbered_in(folder_);
+  std::error_code ignored;
+  // Of a run that went back and takes these steps again.
+  all.erase(all.upper_bound(optimizer_.num_steps()), all.end());
+  for (; std::ssize(all) > (keep_ > 1 ? keep_ : 0); all.erase(all.begin()))
+    fs::remove_all(all.begin()->second, ignored);
+}
+
+void CheckpointStore::offer(double tokens_per_step) {
+  if (const auto before = checkpoint_score(best()); before && *before >= tokens_per_step) return;
+  save_checkpoint(best(), identity_, parameters_, optimizer_, tokens_per_step);
+}
+
+std::optional<int64_t> CheckpointStore::load_best() {
+  if (!folder_is_done(best())) return std::nullopt;
+  return load_parameters(best(), identity_, parameters_);
+}
+
+}  // namespace medusa
