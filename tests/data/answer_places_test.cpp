@@ -50,6 +50,21 @@ TEST_F(AnswerPlaces, EveryAnswerBecomesASampleBehindAllThatStandsBeforeIt) {
   EXPECT_EQ(refusals_.total(), 0);
 }
 
+// The reference trainer looked for an answer's text from the front and so marked its first
+// occurrence, also where that stood in a question.
+TEST_F(AnswerPlaces, AnAnswerThatOccursTwiceIsTakenWhereItStands) {
+  const auto found = samples({{"user", "Say Yes. Will you?"},
+                              {"assistant", "Yes."},
+                              {"user", "Again?"},
+                              {"assistant", "Yes."}});
+  ASSERT_EQ(found.size(), 2U);
+  for (const Sample& sample : found) {
+    EXPECT_EQ(answer(sample), "Yes.");
+    EXPECT_TRUE(prompt(sample).ends_with("<|im_start|>assistant\n")) << prompt(sample);
+  }
+  EXPECT_NE(prompt(found[1]).find("Again?"), std::string::npos);
+}
+
 TEST_F(AnswerPlaces, WhatCannotBeLocatedExactlyIsRefusedAndCounted) {
   EXPECT_TRUE(samples({{"user", "a"}, {"assistant", " \n"}}).empty());
   EXPECT_EQ(refusals_.empty, 1);

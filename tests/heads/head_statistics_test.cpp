@@ -40,6 +40,23 @@ TEST(HeadStatistics, AnswersWithoutACompletePositionAreNotCounted) {
   EXPECT_EQ(statistics.answer(0), (std::pair<int64_t, int64_t>{0, 1}));
 }
 
+// The reference divided the hits of every head by one fixed number of positions, of which deep
+// heads have fewer: heads that are always right were found to be right less and less often.
+TEST(HeadStatistics, DeepHeadsAreNotUnderEstimatedByAnswersThatEnd) {
+  HeadStatistics statistics(3, 1);
+  for (const TokenId length : {2, 4, 5, 9}) {
+    std::vector<TokenId> answer, guesses;
+    for (TokenId i = 0; i < length; ++i) answer.push_back(10 + i);
+    for (TokenId i = 0; i < length; ++i)
+      for (TokenId head = 0; head < 3; ++head) guesses.push_back(10 + i + 1 + head);
+    statistics.add_answer(guesses, answer);
+  }
+  EXPECT_GT(statistics.num_positions(), 0);
+  for (const auto& counts : statistics.head_counts())
+    EXPECT_EQ(counts[0], statistics.num_positions());
+  EXPECT_EQ(statistics.path_count({0, 0, 0}), statistics.num_positions());
+}
+
 TEST(HeadStatistics, NoPathIsRarerThanItsExtension) {
   const HeadStatistics statistics = random_statistics(3, 3, 10, 40, 5);
   for (int32_t a = 0; a < 3; ++a)

@@ -47,6 +47,34 @@ TEST(PositionPool, LabelsAreShiftedPerHeadAndTokensReadAreTheTrueOnes) {
   EXPECT_EQ(batch.size(), position);
 }
 
+// The reference trainer padded with the end token and masked the padding, and with it the answers'
+// own ends: its heads never learnt that a text ends.
+TEST(PositionPool, TheEndTokenIsALabelLikeAnyOther) {
+  const TinyRun run;
+  constexpr TokenId kEnd = 2;
+  Sample sample = tiny_sample(0);
+  sample.tokens.back() = kEnd;
+  DatasetInfo info;
+  info.backbone = run.backbone.fingerprint;
+  info.vocab_size = run.backbone.config.vocab_size;
+  DatasetWriter(run.folder.path() / "ends", info, 1, 1).add(0, sample);
+  const DatasetReader dataset(run.folder.path() / "ends");
+  std::vector<int32_t> rows(130);
+  std::iota(rows.begin(), rows.end(), 0);
+  const BatchRecipe recipe = tiny_recipe(run.backbone, 3, rows);
+  const HiddenSource states = [&](int64_t i) {
+    return at::zeros({std::ssize(dataset.answer(i)), run.backbone.config.hidden_size},
+                     at::kBFloat16);
+  };
+  const std::vector<int64_t> samples{0};
+  const PositionPool pool(dataset, samples, states, recipe);
+  const Batch batch = pool.batch(all_positions(pool));
+  for (int64_t head = 0; head < 3; ++head) {
+    const auto last = static_cast<size_t>(pool.size() - 1 - head);  // the end is k + 1 behind it
+    EXPECT_EQ(batch.labels_of(head).hard[last], kEnd) << head;
+  }
+}
+
 TEST(PositionPool, RecordedAndComputedStatesAreEqual) {
   const TinyRun run;
   const DatasetReader dataset(run.folder.path() / "dataset");

@@ -4,9 +4,11 @@
 
 #include <cmath>
 
+#include "data/dataset_mix.h"
 #include "tests/base/error_text.h"
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_run.h"
+#include "train/expected_tokens.h"
 
 namespace medusa {
 namespace {
@@ -126,6 +128,65 @@ TEST(Trainer, ARunOnSeveralDatasetsThatWasKilledEndsWithTheSameHeads) {
                 dataset.sources()[1].fingerprint + " weight 2.5, this run has dataset 2 " +
                 dataset.sources()[1].fingerprint +
                 " weight 2; set it back to continue, or remove the folder to train anew");
+}
+
+TEST(Trainer, TheBestValidationsHeadsAreTheResult) {
+  TinyRun run;
+  run.config.keep_best = true;
+  run.config.epochs = 6;
+  run.config.learning_rate = 0.08;  // too large: the last epochs are not the best ones
+  const TrainResult result = run.train("best");
+  double most = 0;
+  int64_t step = 0;
+  for (const auto& report : reports(run, "best", "validation"))
+    if (report.at("expected_tokens_per_step") > most) {
+      most = report.at("expected_tokens_per_step");
+      step = report.at("step");
+    }
+  EXPECT_GT(most, 1);
+  EXPECT_EQ(result.steps, step);
+  EXPECT_LT(step, std::ssize(losses(run, "best"))) << "this test wants an earlier one";
+  EXPECT_EQ(read_heads_manifest(run.folder.path() / "best/heads").step, step);
+  run.config.keep_best = false;
+  run.train("last");
+  EXPECT_NE(heads_bytes(run, "best"), heads_bytes(run, "last"));
+  EXPECT_EQ(losses(run, "best"), losses(run, "last"));
+}
+
+TEST(Trainer, TheBestOfARunThatWasKilledIsThatOfTheUnbrokenOne) {
+  TinyRun run;
+  run.config.keep_best = true;
+  run.config.keep_checkpoints = 2;
+  run.config.epochs = 8;
+  run.config.learning_rate = 0.05;
+  run.config.checkpoint_every = 5;
+  const TrainResult whole = run.train("whole");
+  for (const size_t after : {2U, 9U, 17U}) {
+    const std::string name = "killed" + std::to_string(after);
+    ASSERT_TRUE(WIFSIGNALED(signal_run(run, name, after, SIGKILL)));
+    EXPECT_EQ(run.train(name).steps, whole.steps);
+    EXPECT_EQ(heads_bytes(run, name), heads_bytes(run, "whole"));
+  }
+}
+
+/// Counted by hand: a chain of first guesses that are all right or all wrong.
+TEST(ExpectedTokens, AreThoseOfATreeOnTheText) {
+  TinyRun run;
+  run.config.labels = LabelKind::Hard;
+  run.config.epochs = 20;
+  run.train("a");
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  const HiddenSource hidden = cached_hidden(dataset);
+  const auto all = split_dataset(Random(run.config.seed), dataset, 0.3).validation;
+  const auto expected = [&](const MedusaHeads& heads) {
+    return expected_tokens_per_step(heads, run.backbone, {dataset, all, hidden});
+  };
+  const MedusaHeads trained = load_heads(run.folder.path() / "a/heads", run.backbone).heads;
+  const MedusaHeads fresh = make_heads(trained.config, run.backbone, trained.kept_tokens, 1);
+  EXPECT_GT(expected(trained), expected(fresh) + 0.1);
+  EXPECT_GE(expected(fresh), 1);
+  EXPECT_LE(expected(trained), 4);  // three heads
+  EXPECT_EQ(expected_tokens_per_step(trained, run.backbone, {dataset, {}, hidden}), 0);
 }
 
 TEST(Trainer, AnInterruptedRunSavesAndContinues) {

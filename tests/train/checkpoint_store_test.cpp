@@ -1,0 +1,109 @@
+#include "train/checkpoint_store.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/base/error_text.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// One parameter that a step moves by about 0.1.
+struct Trained {
+  explicit Trained(const fs::path& folder, int64_t keep = 1, RunIdentity identity = {"seed=1"})
+      : optimizer({{"weight", weight}}),
+        store(folder, std::move(identity), {{"weight", weight}}, optimizer, keep) {}
+  void step() {
+    weight.mutable_grad() = at::ones_like(weight);
+    optimizer.step(0.1, 0, 1e9);
+  }
+  float value() const { return weight[0].item<float>(); }
+
+  at::Tensor weight = at::zeros({4});
+  AdamW optimizer;
+  CheckpointStore store;
+};
+
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+TEST(CheckpointStore, KeepsTheLastOnes) {
+  const fixtures::TempFolder folder;
+  Trained run(folder.path(), 3);
+  EXPECT_FALSE(run.store.has_one());
+  std::vector<float> values;
+  for (int i = 0; i < 5; ++i) {
+    run.step();
+    values.push_back(run.value());
+    run.store.save();
+  }
+  EXPECT_EQ(names_in(folder.path()),
+            (std::set<std::string>{"checkpoint", "checkpoint-00000003", "checkpoint-00000004",
+                                   "checkpoint-00000005"}));
+  // Each is whole: put in the last one's place, a run goes on from it.
+  fs::remove_all(folder / "checkpoint");
+  fs::rename(folder / "checkpoint-00000004", folder / "checkpoint");
+  Trained again(folder.path(), 3);
+  EXPECT_EQ(again.store.load(), 4);
+  EXPECT_EQ(again.value(), values[3]);
+  again.step();
+  EXPECT_EQ(again.value(), values[4]);
+}
+
+TEST(CheckpointStore, OneAloneHasNoOthersBesideIt) {
+  const fixtures::TempFolder folder;
+  {
+    Trained run(folder.path(), 2);
+    for (int i = 0; i < 3; ++i) {
+      run.step();
+      run.store.save();
+    }
+  }
+  Trained run(folder.path());
+  EXPECT_EQ(run.store.load(), 3);
+  run.step();
+  run.store.save();
+  EXPECT_EQ(names_in(folder.path()), std::set<std::string>{"checkpoint"});
+}
+
+TEST(CheckpointStore, TheBestIsTheFirstOfTheHighestScore) {
+  const fixtures::TempFolder folder;
+  Trained run(folder.path());
+  EXPECT_FALSE(run.store.load_best());
+  std::vector<float> values;
+  for (const double score : {1.5, 2.0, 1.75, 2.0}) {
+    run.step();
+    values.push_back(run.value());
+    run.store.offer(score);
+    run.store.save();
+  }
+  EXPECT_EQ(run.store.load_best(), 2);
+  EXPECT_EQ(run.value(), values[1]);
+  Trained other(folder.path(), 1, {"seed=2"});
+  EXPECT_EQ(fixtures::error_text(folder, [&] { other.store.load_best(); }),
+            "<>/checkpoint-best: the checkpoint was made with seed 1, this run has seed 2; set it "
+            "back to continue, or remove the folder to train anew");
+}
+
+TEST(CheckpointStore, ARunFromTheStartForgetsTheBestOfAnother) {
+  const fixtures::TempFolder folder;
+  {
+    Trained run(folder.path());
+    run.step();
+    run.store.offer(9);
+  }
+  Trained run(folder.path());
+  EXPECT_EQ(run.store.load(), 0);
+  EXPECT_FALSE(run.store.load_best());
+}
+
+}  // namespace
+}  // namespace medusa
