@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/interrupt.h"
+#include "base/memory_use.h"
 #include "base/progress.h"
 #include "train/checkpoint_store.h"
 #include "train/finite_check.h"
@@ -132,7 +133,9 @@ class JointRun {
     std::string text =
         fmt::format("loss {:.3f}  backbone {:.4f}  top-1", last_.loss, last_.backbone_loss);
     for (const HeadLoss& head : last_.heads) text += fmt::format(" {:.3f}", head.quality().top_1);
-    return text;
+    return text + fmt::format("  {:.0f} tokens/s  {}",
+                              static_cast<double>(result_.positions) / seconds_since(began_),
+                              memory_text(memory_in_use()));
   }
 
   Metrics metrics_at(const char* kind, int64_t step) const {
@@ -155,6 +158,7 @@ class JointRun {
     metrics.heads = qualities(since_report_.heads);
     metrics.learning_rate = told_.learning_rate;
     metrics.gradient_norm = last_.gradient_norm;
+    metrics.memory_bytes = memory_in_use();
     metrics.positions_per_s = static_cast<double>(result_.positions) / metrics.elapsed_s;
     metrics.more = {{"backbone_loss_nats", since_report_.backbone_loss / n},
                     {"heads_weight", told_.heads_weight}};

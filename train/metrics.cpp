@@ -85,6 +85,7 @@ void MetricsLog::add(const Metrics& metrics) {
     json["learning_rate"] = metrics.learning_rate;
     json["gradient_norm"] = metrics.gradient_norm;
     json["positions_per_s"] = metrics.positions_per_s;
+    json["memory_bytes"] = metrics.memory_bytes;
   }
   for (const auto& [name, value] : metrics.more) json[name] = value;
   write_all(descriptor_, json.dump() + "\n", file_);

@@ -27,6 +27,7 @@ struct Metrics {
   int64_t positions = 0;           // trained on so far
   double positions_per_s = 0;      // 0 in validation reports
   double elapsed_s = 0;            // of this run of the program
+  int64_t memory_bytes = 0;        // held now; 0 in validation reports
   std::vector<std::pair<std::string, double>> more;  // further numbers, names with units
 };
 

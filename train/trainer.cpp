@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/interrupt.h"
+#include "base/memory_use.h"
 #include "base/progress.h"
 #include "data/dataset_mix.h"
 #include "train/checkpoint_store.h"
@@ -58,6 +59,8 @@ std::string note_of(double loss, const std::vector<HeadLoss>& heads) {
   return note;
 }
 
+std::string memory_note() { return "  " + memory_text(memory_in_use()); }
+
 /// The loop and what it reports.
 class Run {
  public:
@@ -82,7 +85,7 @@ class Run {
     int64_t step = start_;
     while (step < plan_.num_steps() && !interrupted()) {
       take_step(step++);
-      progress.update(positions_before(step), note_of(result_.loss, last_.heads));
+      progress.update(positions_before(step), note_of(result_.loss, last_.heads) + memory_note());
       const bool last = step == plan_.num_steps();
       if (step % config_.report_every == 0 || last) report(step);
       if (!last && step % plan_.steps_per_epoch == 0 && !interrupted()) validate(step);
@@ -156,6 +159,7 @@ class Run {
     Metrics metrics = metrics_at("train", step, since_report_);
     metrics.learning_rate = rate_;
     metrics.gradient_norm = last_.gradient_norm;
+    metrics.memory_bytes = memory_in_use();
     metrics.positions_per_s =
         static_cast<double>(positions_before(step) - positions_before(start_)) / metrics.elapsed_s;
     log_.add(metrics);

@@ -1,0 +1,15 @@
+// How much main memory the process holds now.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace medusa {
+
+/// Bytes, files that are mapped and were touched included; 0: not known.
+int64_t memory_in_use();
+
+/// "1.2 GB", or "-" where it is not known.
+std::string memory_text(int64_t bytes);
+
+}  // namespace medusa

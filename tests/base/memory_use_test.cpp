@@ -1,0 +1,26 @@
+#include "base/memory_use.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace medusa {
+namespace {
+
+TEST(MemoryUse, GrowsByWhatIsTouched) {
+  const int64_t before = memory_in_use();
+  ASSERT_GT(before, 0);
+  std::vector<char> block(64 << 20, 1);
+  const int64_t grown = memory_in_use() - before;
+  EXPECT_GT(grown, 60 << 20);
+  EXPECT_LT(grown, 80 << 20);
+  EXPECT_EQ(block[1000], 1);
+}
+
+TEST(MemoryUse, IsWrittenInGigabytes) {
+  EXPECT_EQ(memory_text(1234567890), "1.2 GB");
+  EXPECT_EQ(memory_text(0), "-");
+}
+
+}  // namespace
+}  // namespace medusa
