@@ -22,12 +22,14 @@ Value Heap::sequence(Sequence::Kind kind, std::vector<Value> items) {
 Value Heap::dict(const std::vector<std::pair<Value, Value>>& entries) {
   take(sizeof(Dict) + entries.size() * 2 * sizeof(Value));
   Dict dict;
-  for (const auto& [key, value] : entries) {
+  for (const auto& entry : entries) {
+    const auto& [key, value] = entry;
     if (!is_hashable(key))
       throw Error(fmt::format("{} is the key of a dict", describe(key)), "a text or a number");
     step(1 + static_cast<int64_t>(dict.entries.size()) / 16);
-    const auto present = std::find_if(dict.entries.begin(), dict.entries.end(),
-                                      [&](const auto& e) { return equal_scalars(e.first, key); });
+    const auto present = std::find_if(dict.entries.begin(), dict.entries.end(), [&](const auto& e) {
+      return equal_scalars(e.first, entry.first);
+    });
     if (present != dict.entries.end())
       present->second = value;
     else

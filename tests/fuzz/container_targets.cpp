@@ -10,13 +10,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Reads every byte, so that a span that leaves the file is seen.
-void touch(std::span<const uint8_t> bytes) {
-  uint8_t all = 0;
-  for (const uint8_t byte : bytes) all |= byte;
-  [[maybe_unused]] volatile const uint8_t used = all;
-}
-
 std::string safetensors_seed() {
   const fixtures::TempFolder folder;
   const std::vector<uint8_t> data(24);
@@ -32,8 +25,8 @@ void run_safetensors(const std::string& path) {
   for (const auto& entry : file.entries()) touch(entry.bytes);
 }
 
-fixtures::GgufBuilder llama_gguf() {
-  fixtures::GgufBuilder builder;
+fixtures::GgufBuilder llama_gguf(uint32_t version) {
+  fixtures::GgufBuilder builder(version);
   builder.text("general.architecture", "llama")
       .u32("llama.block_count", 1)
       .u32("llama.embedding_length", 8)
@@ -102,7 +95,7 @@ std::vector<FuzzTarget> container_targets() {
   return {{"safetensors", "m.safetensors", {safetensors_seed()}, safetensors, run_safetensors},
           {"gguf",
            "m.gguf",
-           {llama_gguf().bytes(), fixtures::GgufBuilder(2).u32("a", 1).bytes()},
+           {llama_gguf(3).bytes(), llama_gguf(2).bytes()},
            {"general.alignment", "llama.rope.scaling.type", "yarn", "qwen2", "phi3", "smollm3",
             "rope_factors_short.weight", "split.count", "split.no", std::string(8, '\0'),
             std::string(4, '\xFF')},

@@ -1,7 +1,10 @@
 // A reader of foreign files, as the fuzzer sees it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,9 +18,19 @@ struct FuzzTarget {
   std::vector<std::string> tokens;  // words of the format, to be put anywhere
   /// Reads the file and uses what came out. Ends in a UserError or in nothing.
   std::function<void(const std::string& path)> run;
+  /// Memory that one input may take at once, besides twice its own size.
+  size_t spare_bytes = size_t{64} << 20;
 };
 
+/// Reads every byte, so that a span that leaves the file is seen.
+inline void touch(std::span<const uint8_t> bytes) {
+  uint8_t all = 0;
+  for (const uint8_t byte : bytes) all |= byte;
+  [[maybe_unused]] volatile const uint8_t used = all;
+}
+
 std::vector<FuzzTarget> container_targets();  // safetensors, GGUF, config.json
+std::vector<FuzzTarget> torch_targets();      // files of torch.save and the pickles in them
 std::vector<FuzzTarget> text_targets();       // tokenizer.json, tokenizer.model, chat templates
 
 }  // namespace medusa::fuzz

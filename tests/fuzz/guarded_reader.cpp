@@ -1,0 +1,119 @@
+#include "tests/fuzz/guarded_reader.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+
+#include "base/error.h"
+#include "tests/base/allocation_peak.h"
+
+// Inputs have at most 64 KiB, so twice the file adds nothing to speak of.
+extern "C" const char* __asan_default_options();
+extern "C" const char* __asan_default_options() {
+  return "max_allocation_size_mb=64:allocator_may_return_null=0:detect_leaks=1";
+}
+
+namespace medusa::fuzz {
+namespace {
+
+constexpr double kSlow = 1.0;  // CPU seconds for one input
+constexpr const char* kRead = "read";
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// A refusal without what differs between files: numbers and quoted names.
+std::string shape_of(const std::string& message) {
+  std::string shape;
+  bool quoted = false;
+  for (const char c : message) {
+    if (c == '\'' || c == '"') quoted = !quoted;
+    if (!quoted && (c < '0' || c > '9')) shape += c;
+  }
+  return shape.substr(0, 200);
+}
+
+}  // namespace
+
+GuardedReader::GuardedReader(const FuzzTarget& target)
+    : target_(target),
+      folder_(std::filesystem::temp_directory_path() /
+              fmt::format("medusa-fuzz-{}-{}", target.name, ::getpid())) {
+  std::filesystem::create_directories(folder_);
+  path_ = (folder_ / target.file).string();
+}
+
+GuardedReader::~GuardedReader() {
+  std::error_code ignored;
+  if (sound_) std::filesystem::remove_all(folder_, ignored);
+}
+
+/// Plainly: nothing needs to be safe on a disk here, and there are thousands a second.
+void GuardedReader::write(std::string_view bytes) const {
+  std::FILE* file = std::fopen(path_.c_str(), "wb");
+  if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() ||
+      std::fclose(file) != 0)
+    throw UserError(
+        fmt::format("{}: cannot be written, expected a disk with space; make room", path_));
+}
+
+std::string GuardedReader::outcome(std::string_view bytes) {
+  write(bytes);
+  sound_ = false;
+  const double begin = cpu_seconds();
+  const size_t before = fixtures::allocated_bytes();
+  fixtures::reset_peak();
+  std::string result = kRead;
+  try {
+    target_.run(path_);
+  } catch (const UserError& error) {
+    result = error.what();
+    if (result.find("; ") == std::string::npos)
+      throw Finding{fmt::format("a refusal without its remedy: {}", result)};
+  } catch (const std::exception& error) {
+    throw Finding{fmt::format("an exception that is no UserError: {}", error.what())};
+  }
+  if (const double spent = cpu_seconds() - begin; spent > kSlow)
+    throw Finding{fmt::format("{:.1f} seconds", spent)};
+  const size_t taken = fixtures::peak_bytes() - before;
+  if (taken > 2 * bytes.size() + target_.spare_bytes)
+    throw Finding{fmt::format("{:.1f} MB of memory at once", static_cast<double>(taken) / 1e6)};
+  sound_ = true;
+  return result;
+}
+
+bool GuardedReader::read(std::string_view bytes) {
+  return shapes_.insert(shape_of(outcome(bytes))).second;
+}
+
+void GuardedReader::read_seed(std::string_view bytes) {
+  const std::string result = outcome(bytes);
+  sound_ = result == kRead;
+  if (!sound_) throw Finding{fmt::format("a valid file is refused: {}", result)};
+  shapes_.insert(shape_of(result));
+}
+
+const std::vector<FuzzTarget>& all_targets() {
+  static const std::vector<FuzzTarget> targets = [] {
+    auto all = container_targets();
+    for (auto more : {torch_targets(), text_targets()})
+      for (auto& target : more) all.push_back(std::move(target));
+    return all;
+  }();
+  return targets;
+}
+
+const FuzzTarget* find_target(std::string_view name) {
+  for (const FuzzTarget& target : all_targets())
+    if (target.name == name) return &target;
+  return nullptr;
+}
+
+std::string target_names() {
+  std::string names;
+  for (const FuzzTarget& target : all_targets()) names += (names.empty() ? "" : " ") + target.name;
+  return names;
+}
+
+}  // namespace medusa::fuzz
