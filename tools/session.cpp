@@ -63,7 +63,9 @@ Placement place(const BackboneSection& config) {
 
 at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
   const bool chosen = config.dtype == DtypeKind::Float32 || config.dtype == DtypeKind::Bfloat16;
-  return chosen || placement.device.is_cuda() || has_amx_bf16() ? placement.dtype : at::kFloat;
+  const bool multiplies_bf16_fast = has_amx_bf16() || dot_products_are_fast();
+  return chosen || placement.device.is_cuda() || multiplies_bf16_fast ? placement.dtype
+                                                                      : at::kFloat;
 }
 
 std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) const {
