@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -14,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kNumbered = "checkpoint-";
+constexpr std::string_view kNumbered = "checkpoint-";
+constexpr size_t kMostDigits = 18;  // fits 64 bits
 
 /// The second name of a file, or a copy where the file system has none.
 void link_or_copy(const fs::path& from, const fs::path& to) {
@@ -29,8 +31,9 @@ std::map<int64_t, fs::path> numbered_in(const fs::path& folder) {
   if (!fs::is_directory(folder)) return out;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    const std::string digits = name.starts_with(kNumbered) ? name.substr(11) : "";
-    if (!digits.empty() && digits.find_first_not_of("0123456789") == std::string::npos)
+    const std::string digits = name.starts_with(kNumbered) ? name.substr(kNumbered.size()) : "";
+    if (!digits.empty() && digits.size() <= kMostDigits &&
+        digits.find_first_not_of("0123456789") == std::string::npos)
       out[std::stoll(digits)] = entry.path();
   }
   return out;
