@@ -49,6 +49,9 @@ AxisTicks y_ticks(const Plot& plot, const Bounds& bounds) {
   return ticks;
 }
 
+// Names are half bold, and bold where the font knows no halves: wider than text_width() thinks.
+constexpr double kBold = 1.25;
+
 /// Where the rectangle of the axes lies, and both scales.
 struct Frame {
   double left, right, top, bottom;
@@ -60,7 +63,8 @@ Frame make_frame(const Plot& plot, const AxisTicks& x, const AxisTicks& y, doubl
   double tick_width = 0, name_width = 0;
   for (const std::string& label : y.labels) tick_width = std::max(tick_width, text_width(label));
   for (const PlotSeries& series : plot.series)
-    name_width = std::max(name_width, series.name.empty() ? 0 : 10 + text_width(series.name));
+    name_width =
+        std::max(name_width, series.name.empty() ? 0 : 10 + kBold * text_width(series.name));
   Frame frame;
   frame.left = 26 + tick_width;
   frame.right = width - std::max(name_width, 12.0);
