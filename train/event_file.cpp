@@ -1,11 +1,8 @@
 #include "train/event_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 
@@ -116,41 +113,31 @@ std::vector<FoundEvent> find_events(const std::string& text, const std::filesyst
   return out;
 }
 
-/// The records up to this step; those of a file that is none of ours are given up, since curves can
-/// be had from metrics.jsonl.
+/// The records up to this step, at least the one of the version. Those of a file that is none of
+/// ours are given up, since curves can be had from metrics.jsonl.
 std::string records_up_to(const std::filesystem::path& file, int64_t step) {
+  const std::string first = record(event(0, bytes_field(3, kVersion)));
+  if (step <= 0 || !std::filesystem::exists(file)) return first;
   const std::string text = read_file(file);
   try {
     size_t end = 0;
-    if (step <= 0) return {};
     for (const FoundEvent& found : find_events(text, file)) {
       if (found.event.step > step) break;
       end = found.end;
     }
-    return text.substr(0, end);
+    return end > 0 ? text.substr(0, end) : first;
   } catch (const UserError&) {
-    return {};
+    return first;
   }
 }
 
 }  // namespace
 
-EventFile::EventFile(const std::filesystem::path& file, int64_t step) : file_(file) {
-  make_folder(file.parent_path());
-  std::string kept = std::filesystem::exists(file) ? records_up_to(file, step) : std::string();
-  if (kept.empty()) kept = record(event(0, bytes_field(3, kVersion)));
-  write_file(file, kept);
-  descriptor_ = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0)
-    throw UserError(fmt::format(
-        "{}: cannot be opened ({}), expected a file that can be appended to; check its rights",
-        file.string(), std::strerror(errno)));
-}
-
-EventFile::~EventFile() { close(descriptor_); }
+EventFile::EventFile(const std::filesystem::path& file, int64_t step)
+    : file_(file, records_up_to(file, step)) {}
 
 void EventFile::add(int64_t step, const Scalars& scalars) {
-  write_all(descriptor_, record(event(step, summary(scalars))), file_);
+  file_.add(record(event(step, summary(scalars))));
 }
 
 std::vector<Event> read_event_file(const std::filesystem::path& file) {

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "train/appended_file.h"
+
 namespace medusa {
 
 /// Tag and number: "train/loss_nats", 2.5. The part before the slash is TensorBoard's group.
@@ -24,17 +26,13 @@ class EventFile {
   /// step 0 on it begins anew.
   /// @throws UserError  the folder cannot be written.
   EventFile(const std::filesystem::path& file, int64_t step);
-  ~EventFile();
-  EventFile(const EventFile&) = delete;
-  EventFile& operator=(const EventFile&) = delete;
 
   /// @param scalars  kept in float32, as TensorBoard's.
   /// @throws UserError  the disk is full.
   void add(int64_t step, const Scalars& scalars);
 
  private:
-  std::filesystem::path file_;
-  int descriptor_ = -1;
+  AppendedFile file_;
 };
 
 /// A record that was read back.

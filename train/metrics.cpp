@@ -1,24 +1,20 @@
 #include "train/metrics.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/error.h"
 #include "base/file.h"
 
 namespace medusa {
 namespace {
 
 /// The whole lines of reports up to this step.
-std::string lines_up_to(const std::string& text, int64_t step) {
+std::string lines_up_to(const std::filesystem::path& file, int64_t step) {
   std::string kept;
-  if (step <= 0) return kept;
+  if (step <= 0 || !std::filesystem::exists(file)) return kept;
+  const std::string text = read_file(file);
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;  // cut off by a crash
@@ -54,21 +50,9 @@ Scalars scalars_of(const nlohmann::ordered_json& report) {
 }  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported)
-    : file_(file),
+    : lines_(file, lines_up_to(file, step)),
       events_(file.parent_path() / EventFile::kName, step),
-      reported_(std::move(reported)) {
-  make_folder(file.parent_path());
-  const std::string kept =
-      std::filesystem::exists(file) ? lines_up_to(read_file(file), step) : std::string();
-  write_file(file, kept);
-  descriptor_ = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor_ < 0)
-    throw UserError(fmt::format(
-        "{}: cannot be opened ({}), expected a file that can be appended to; check its rights",
-        file.string(), std::strerror(errno)));
-}
-
-MetricsLog::~MetricsLog() { close(descriptor_); }
+      reported_(std::move(reported)) {}
 
 void MetricsLog::add(const Metrics& metrics) {
   nlohmann::ordered_json json{{"kind", metrics.kind},
@@ -88,7 +72,7 @@ void MetricsLog::add(const Metrics& metrics) {
     json["memory_bytes"] = metrics.memory_bytes;
   }
   for (const auto& [name, value] : metrics.more) json[name] = value;
-  write_all(descriptor_, json.dump() + "\n", file_);
+  lines_.add(json.dump() + "\n");
   events_.add(metrics.step, scalars_of(json));
   if (reported_) reported_();
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heads/heads_checkpoint.h"
+#include "train/appended_file.h"
 #include "train/event_file.h"
 
 namespace medusa {
@@ -42,16 +43,12 @@ class MetricsLog {
   /// 0 on it begins anew.
   /// @throws UserError  the folder cannot be written.
   MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported = {});
-  ~MetricsLog();
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
 
   /// @throws UserError  the disk is full.
   void add(const Metrics& metrics);
 
  private:
-  std::filesystem::path file_;
-  int descriptor_ = -1;
+  AppendedFile lines_;
   EventFile events_;
   Reported reported_;
 };
