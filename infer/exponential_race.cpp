@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "infer/widest.h"
+#include "base/lanes.h"
 
 namespace medusa {
 namespace {
@@ -10,8 +10,8 @@ namespace {
 constexpr size_t kBlock = 256;  // tokens that are ruled out together
 
 /// Whether any of the tokens [first, first + n) may arrive before `time`.
-MEDUSA_WIDEST bool any_in_time(const float* weights, size_t first, size_t n, double time,
-                               const Random& random, RandomUse use, int64_t position) {
+MEDUSA_WIDE bool any_in_time(const float* weights, size_t first, size_t n, double time,
+                             const Random& random, RandomUse use, int64_t position) {
   uint64_t any = 0;
   for (size_t i = 0; i < n; ++i) {
     const double u = random.uniform(use, position, first + i);

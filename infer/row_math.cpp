@@ -5,12 +5,12 @@
 #include <cstddef>
 
 #include "base/check.h"
-#include "infer/widest.h"
+#include "base/lanes.h"
 
 namespace medusa {
 namespace {
 
-constexpr size_t kLanes = 16;  // independent accumulators, so that the compiler may use vectors
+constexpr size_t kSums = 16;  // independent accumulators, so that the compiler may use vectors
 
 constexpr float kLowest = -87.0F;  // exp of less is smaller than any normal float: taken as 0
 
@@ -30,21 +30,21 @@ inline float fast_exp(float exponent) {
   return exponent < kLowest ? 0.0F : result;
 }
 
-MEDUSA_WIDEST float max_of(const float* row, size_t n) {
-  float lanes[kLanes];
-  std::fill(lanes, lanes + kLanes, row[0]);
+MEDUSA_WIDE float max_of(const float* row, size_t n) {
+  float lanes[kSums];
+  std::fill(lanes, lanes + kSums, row[0]);
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (size_t j = 0; j < kLanes; ++j) lanes[j] = row[i + j] > lanes[j] ? row[i + j] : lanes[j];
+  for (; i + kSums <= n; i += kSums)
+    for (size_t j = 0; j < kSums; ++j) lanes[j] = row[i + j] > lanes[j] ? row[i + j] : lanes[j];
   for (; i < n; ++i) lanes[0] = std::max(lanes[0], row[i]);
-  return *std::max_element(lanes, lanes + kLanes);
+  return *std::max_element(lanes, lanes + kSums);
 }
 
-MEDUSA_WIDEST double exp_of(const float* row, size_t n, float max, float scale, float* out) {
-  double lanes[kLanes] = {};
+MEDUSA_WIDE double exp_of(const float* row, size_t n, float max, float scale, float* out) {
+  double lanes[kSums] = {};
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (size_t j = 0; j < kLanes; ++j) {
+  for (; i + kSums <= n; i += kSums)
+    for (size_t j = 0; j < kSums; ++j) {
       out[i + j] = fast_exp((row[i + j] - max) * scale);
       lanes[j] += static_cast<double>(out[i + j]);
     }
@@ -57,12 +57,12 @@ MEDUSA_WIDEST double exp_of(const float* row, size_t n, float max, float scale, 
   return sum;
 }
 
-MEDUSA_WIDEST void sums_of(const float* row, size_t n, float max, float scale, double* sum,
-                           double* weighted) {
-  double sums[kLanes] = {}, products[kLanes] = {};
+MEDUSA_WIDE void sums_of(const float* row, size_t n, float max, float scale, double* sum,
+                         double* weighted) {
+  double sums[kSums] = {}, products[kSums] = {};
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (size_t j = 0; j < kLanes; ++j) {
+  for (; i + kSums <= n; i += kSums)
+    for (size_t j = 0; j < kSums; ++j) {
       const float x = (row[i + j] - max) * scale;
       const float e = fast_exp(x);
       sums[j] += static_cast<double>(e);
@@ -74,7 +74,7 @@ MEDUSA_WIDEST void sums_of(const float* row, size_t n, float max, float scale, d
     sums[0] += static_cast<double>(e);
     products[0] += static_cast<double>(e * std::max(x, kLowest));
   }
-  for (size_t j = 0; j < kLanes; ++j) {
+  for (size_t j = 0; j < kSums; ++j) {
     *sum += sums[j];
     *weighted += products[j];
   }
