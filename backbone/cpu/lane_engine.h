@@ -25,9 +25,9 @@ struct LaneEngine {
   static void end() {}
 
   /// The products of few rows are bound by memory, and the hardware's own prefetcher does not keep
-  /// up. A single pass over a pair asks the second-level cache for what is read 8 KB later; several
-  /// passes share the work of asking for the whole next pair, or memory would idle in all but the
-  /// first. (Measured at 8 rows: 53 products a nanosecond, 23 without any of it.)
+  /// up. A single pass over a pair asks the second-level cache for what is read Terms::kAhead
+  /// later; several passes share the work of asking for the whole next pair, or memory would idle
+  /// in all but the first. (Measured at 8 rows: 53 products a nanosecond, 23 without any of it.)
   static void plan_prefetch(int64_t pass, int64_t num_passes, int64_t pair_size,
                             PairOperand& pair) {
     const int64_t next_pair = pair_size * 2;  // bytes
