@@ -41,8 +41,7 @@ size_t copy_folder(const fs::path& folder, const fs::path& model) {
     const bool is_text = path.extension() == ".json" || path.extension() == ".jinja" ||
                          path.extension() == ".txt" || path.extension() == ".model" ||
                          path.filename() == "tokenizer.gguf";
-    if (entry.is_regular_file() && is_text && path.extension() != ".safetensors" &&
-        path.filename() != "model.safetensors.index.json")
+    if (entry.is_regular_file() && is_text && path.filename() != "model.safetensors.index.json")
       fs::copy_file(path, folder / path.filename());
   }
   return count;
