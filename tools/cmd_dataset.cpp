@@ -27,8 +27,8 @@ namespace {
 using nlohmann::json;
 
 struct DatasetOptions {
-  std::string action, format = "jsonl", file;
-  std::vector<std::string> files;  // as given; `file` is the only one
+  std::string action, format = "jsonl";
+  std::vector<std::string> files;  // or folders
 };
 
 /// Without the tokens that only control: a reader wants the words.
@@ -78,13 +78,13 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
                                        {"tokens", std::vector<TokenId>(all.begin(), all.end())},
                                        {"answer_start", dataset.answer_start(i)}}));
   }
-  write_file(options.file, file_text(options.file, entries));
+  write_file(options.files[0], file_text(options.files[0], entries));
   if (as_json)
     fmt::print(
         "{}\n",
-        json{{"file", options.file}, {"answers", entries.size()}, {"refused", refused}}.dump());
+        json{{"file", options.files[0]}, {"answers", entries.size()}, {"refused", refused}}.dump());
   else
-    fmt::print(stderr, "{} answers: {}\n{}", entries.size(), options.file,
+    fmt::print(stderr, "{} answers: {}\n{}", entries.size(), options.files[0],
                refused > 0
                    ? fmt::format("{} left out: their prompt is more than one question\n", refused)
                    : "");
@@ -125,7 +125,7 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   const auto tokenizer = load_tokenizer(config.backbone.model);
   const ModelFiles model = open_model_files(config.backbone.model);
   const int64_t context = config.backbone.context.value_or(model.config.context);
-  Imported in = read_samples(config, options.file, *tokenizer, context);
+  Imported in = read_samples(config, options.files[0], *tokenizer, context);
   std::vector<DistillPrompt> prompts;
   for (const Sample& sample : in.samples)
     prompts.push_back(
@@ -134,7 +134,7 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   info.backbone = fingerprint_model(model);
   info.tokenizer = tokenizer->fingerprint();
   info.prompts = fingerprint_prompts(prompts);
-  info.sampling = fmt::format("imported: {}\n", fingerprint_file(options.file));
+  info.sampling = fmt::format("imported: {}\n", fingerprint_file(options.files[0]));
   info.seed = config.seed;
   info.vocab_size = model.config.vocab_size;
   const auto count = static_cast<int64_t>(in.samples.size());
@@ -204,11 +204,10 @@ void check_one_file(const DatasetOptions& options) {
                               options.action == "export" ? "write" : "read"));
 }
 
-void run(const CommonOptions& common, DatasetOptions options) {
+void run(const CommonOptions& common, const DatasetOptions& options) {
   const RunConfig config = read_run_config(common);
   if (options.action == "merge") return merge_parts(config, options, common.json);
   check_one_file(options);
-  options.file = options.files[0];
   if (options.action == "export")
     export_dataset(config, options, common.json);
   else
