@@ -6,14 +6,12 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/elapsed.h"
+
 namespace medusa {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 }  // namespace
 

@@ -28,7 +28,7 @@ std::vector<std::string_view> allowed_globals() {
   return all;
 }
 
-[[noreturn]] void fail(const fs::path& path, const std::string& found_and_expected) {
+[[noreturn]] void refuse_torch_file(const fs::path& path, const std::string& found_and_expected) {
   throw UserError(fmt::format(
       "{}: {}; save a dict of tensors with torch.save or as safetensors, or choose another file",
       path.string(), found_and_expected));
@@ -56,7 +56,8 @@ class TensorReader {
   const PickleValue* arguments(const PickleValue& value, std::string_view global,
                                size_t at_least) const;
   [[noreturn]] void unlike(const std::string& name) const {
-    fail(zip_.path(), fmt::format("'{}' is not described as a tensor, expected a dense one", name));
+    refuse_torch_file(zip_.path(),
+                      fmt::format("'{}' is not described as a tensor, expected a dense one", name));
   }
 
   const ZipFile& zip_;
@@ -140,11 +141,13 @@ SafetensorsEntry TensorReader::tensor(const std::string& name, const PickleValue
   if (offset.kind != Kind::Integer || offset.integer < 0 || strides.size() != out.shape.size())
     unlike(name);
   if (!bytes || !begin || *begin > stored.bytes.size() || *bytes > stored.bytes.size() - *begin)
-    fail(zip_.path(), fmt::format("tensor '{}' reaches past its {} stored bytes, expected them to "
+    refuse_torch_file(zip_.path(),
+                      fmt::format("tensor '{}' reaches past its {} stored bytes, expected them to "
                                   "hold it",
                                   name, stored.bytes.size()));
   if (*bytes > 0 && !lies_in_one_piece(out.shape, strides))
-    fail(zip_.path(), fmt::format("tensor '{}' does not lie in one piece, expected .contiguous() "
+    refuse_torch_file(zip_.path(),
+                      fmt::format("tensor '{}' does not lie in one piece, expected .contiguous() "
                                   "tensors",
                                   name));
   out.bytes = stored.bytes.subspan(static_cast<size_t>(*begin), static_cast<size_t>(*bytes));
@@ -154,16 +157,17 @@ SafetensorsEntry TensorReader::tensor(const std::string& name, const PickleValue
 std::vector<SafetensorsEntry> TensorReader::entries() {
   const PickleValue& root = pickle_.root();
   if (root.kind != Kind::Dict)
-    fail(zip_.path(), "holds something else, expected a dict of tensors");
+    refuse_torch_file(zip_.path(), "holds something else, expected a dict of tensors");
   std::map<std::string, SafetensorsEntry> sorted;
   for (size_t i = 0; i < root.items.size(); i += 2) {
     const PickleValue& key = pickle_.item(root, i);
     constexpr size_t kMostNameBytes = 1024;
     if (key.kind != Kind::Text || key.text.size() > kMostNameBytes)
-      fail(zip_.path(), "has a key that is no name, expected names of tensors");
+      refuse_torch_file(zip_.path(), "has a key that is no name, expected names of tensors");
     const std::string name(key.text);
     if (!sorted.emplace(name, tensor(name, pickle_.item(root, i + 1))).second)
-      fail(zip_.path(), fmt::format("has the name '{}' twice, expected each once", name));
+      refuse_torch_file(zip_.path(),
+                        fmt::format("has the name '{}' twice, expected each once", name));
   }
   std::vector<SafetensorsEntry> out;
   for (auto& [name, entry] : sorted) out.push_back(std::move(entry));
@@ -175,7 +179,7 @@ std::string prefix_of(const ZipFile& zip) {
   constexpr std::string_view kPickle = "/data.pkl";
   for (const auto& [name, member] : zip.members())
     if (name.ends_with(kPickle)) return name.substr(0, name.size() - kPickle.size() + 1);
-  fail(zip.path(), "is a zip archive without data.pkl, expected a file of torch.save");
+  refuse_torch_file(zip.path(), "is a zip archive without data.pkl, expected a file of torch.save");
 }
 
 }  // namespace
@@ -186,7 +190,8 @@ TorchFile::TorchFile(const fs::path& path) : zip_(path) {
   if (const std::string order = prefix + "byteorder"; zip_.members().contains(order))
     if (const auto bytes = zip_.read(order);
         !std::equal(bytes.begin(), bytes.end(), kLittle.begin(), kLittle.end()))
-      fail(path, "was written on a big-endian machine, expected little-endian numbers");
+      refuse_torch_file(path,
+                        "was written on a big-endian machine, expected little-endian numbers");
   const Pickle pickle(zip_.read(prefix + "data.pkl"), path.string(), allowed_globals());
   entries_ = TensorReader(zip_, prefix, pickle).entries();
 }

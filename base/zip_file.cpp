@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::span<const uint8_t>;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& found_and_expected) {
+[[noreturn]] void refuse_zip(const fs::path& path, const std::string& found_and_expected) {
   throw UserError(fmt::format("{}: {}; copy or download the file again, or choose another",
                               path.string(), found_and_expected));
 }
@@ -31,8 +31,8 @@ class ZipReader {
   }
   Bytes slice(uint64_t at, uint64_t size) const {
     if (at > bytes_.size() || size > bytes_.size() - at)
-      fail(path_, fmt::format("the zip archive points to bytes {} to {}, the file has {}", at,
-                              at + size, bytes_.size()));
+      refuse_zip(path_, fmt::format("the zip archive points to bytes {} to {}, the file has {}", at,
+                                    at + size, bytes_.size()));
     return bytes_.subspan(static_cast<size_t>(at), static_cast<size_t>(size));
   }
   size_t size() const { return bytes_.size(); }
@@ -55,9 +55,9 @@ uint64_t find_end(const ZipReader& in) {
     for (uint64_t back = 0; back <= std::min(last, kMostComment); ++back)
       if (in.number(last - back, 4) == zip::kEndOfDirectory) return last - back;
   }
-  fail(in.path(),
-       "has no list of members at its end, expected a zip archive: it is cut short or "
-       "something else");
+  refuse_zip(in.path(),
+             "has no list of members at its end, expected a zip archive: it is cut short or "
+             "something else");
 }
 
 Directory find_directory(const ZipReader& in) {
@@ -68,9 +68,10 @@ Directory find_directory(const ZipReader& in) {
   if (in.number(locator, 4) != zip::kWideEndLocator) return out;
   const uint64_t wide = in.number(locator + 8, 8);
   if (in.number(wide, 4) != zip::kWideEnd)
-    fail(in.path(), fmt::format("has no end record at byte {}, expected it there as the archive "
-                                "says",
-                                wide));
+    refuse_zip(in.path(),
+               fmt::format("has no end record at byte {}, expected it there as the archive "
+                           "says",
+                           wide));
   return {in.number(wide + 48, 8), in.number(wide + 40, 8), in.number(wide + 32, 8)};
 }
 
@@ -101,7 +102,8 @@ void read_wide_sizes(const ZipReader& in, uint64_t at, uint64_t bytes, Entry& en
 
 Entry read_entry(const ZipReader& in, uint64_t at) {
   if (in.number(at, 4) != zip::kDirectoryEntry)
-    fail(in.path(), fmt::format("has no list entry at byte {}, expected a zip archive's", at));
+    refuse_zip(in.path(),
+               fmt::format("has no list entry at byte {}, expected a zip archive's", at));
   const uint64_t flags = in.number(at + 8, 2), method = in.number(at + 10, 2);
   const uint64_t name_bytes = in.number(at + 28, 2), extra_bytes = in.number(at + 30, 2);
   const uint64_t name_at = at + zip::kDirectoryEntryBytes;
@@ -114,17 +116,19 @@ Entry read_entry(const ZipReader& in, uint64_t at) {
               name_at + name_bytes + extra_bytes + in.number(at + 32, 2)};
   read_wide_sizes(in, name_at + name_bytes, extra_bytes, entry);
   if (method != 0 || (flags & 1U) != 0 || entry.stored != entry.size)
-    fail(in.path(), fmt::format("member '{}' is compressed or encrypted, expected members stored "
-                                "as they are, as torch.save writes them",
-                                entry.name));
+    refuse_zip(in.path(),
+               fmt::format("member '{}' is compressed or encrypted, expected members stored "
+                           "as they are, as torch.save writes them",
+                           entry.name));
   return entry;
 }
 
 Bytes member_bytes(const ZipReader& in, const Entry& entry) {
   if (in.number(entry.header, 4) != zip::kLocalHeader)
-    fail(in.path(), fmt::format("member '{}' does not begin at byte {}, expected it there as the "
-                                "archive's list says",
-                                entry.name, entry.header));
+    refuse_zip(in.path(),
+               fmt::format("member '{}' does not begin at byte {}, expected it there as the "
+                           "archive's list says",
+                           entry.name, entry.header));
   const uint64_t names = in.number(entry.header + 26, 2) + in.number(entry.header + 28, 2);
   return in.slice(entry.header + zip::kLocalHeaderBytes + names, entry.size);
 }
@@ -137,12 +141,13 @@ ZipFile::ZipFile(const fs::path& path) : file_(path) {
   const Directory directory = find_directory(in);
   in.slice(directory.begin, directory.bytes);  // lies inside the file
   if (directory.count > kMostMembers)
-    fail(path, fmt::format("has {} members, expected at most {}", directory.count, kMostMembers));
+    refuse_zip(path,
+               fmt::format("has {} members, expected at most {}", directory.count, kMostMembers));
   uint64_t at = directory.begin;
   for (uint64_t i = 0; i < directory.count; ++i) {
     const Entry entry = read_entry(in, at);
     if (!members_.emplace(entry.name, Member{member_bytes(in, entry), entry.checksum}).second)
-      fail(path, fmt::format("member '{}' is listed twice, expected each once", entry.name));
+      refuse_zip(path, fmt::format("member '{}' is listed twice, expected each once", entry.name));
     at = entry.next;
   }
 }
@@ -150,12 +155,13 @@ ZipFile::ZipFile(const fs::path& path) : file_(path) {
 Bytes ZipFile::read(const std::string& name) const {
   const auto found = members_.find(name);
   if (found == members_.end())
-    fail(path(),
-         fmt::format("has no member '{}', expected it among its {}", name, members_.size()));
+    refuse_zip(path(),
+               fmt::format("has no member '{}', expected it among its {}", name, members_.size()));
   if (zip::checksum(found->second.bytes) != found->second.checksum)
-    fail(path(), fmt::format("member '{}' does not have its checksum, expected bytes as they were "
-                             "written",
-                             name));
+    refuse_zip(path(),
+               fmt::format("member '{}' does not have its checksum, expected bytes as they were "
+                           "written",
+                           name));
   return found->second.bytes;
 }
 

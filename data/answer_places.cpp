@@ -4,15 +4,13 @@
 
 #include <algorithm>
 
+#include "data/white_space.h"
+
 namespace medusa {
 namespace {
 
 bool begins_with(std::span<const TokenId> all, std::span<const TokenId> begin) {
   return all.size() >= begin.size() && std::equal(begin.begin(), begin.end(), all.begin());
-}
-
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
 /// How many ids from the front spell the text, the end of the turn with them; 0: none do exactly.

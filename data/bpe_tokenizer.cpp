@@ -3,18 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
-#include "base/error.h"
 #include "base/fingerprint.h"
 #include "data/byte_alphabet.h"
+#include "data/vocabulary_refusal.h"
 
 namespace medusa {
 namespace {
-
-[[noreturn]] void fail(const std::string& source, const std::string& found,
-                       const std::string& expected) {
-  throw UserError(fmt::format("{}: {}, expected {}; convert or download the tokenizer again",
-                              source, found, expected));
-}
 
 std::string fingerprint_of(const BpeParts& parts) {
   Fingerprint hash;
@@ -50,14 +44,15 @@ BpeTokenizer::BpeTokenizer(BpeParts parts)
       adds_bos_(parts.adds_bos),
       chat_template_(std::move(parts.chat_template)) {
   if (parts.tokens.empty() || parts.tokens.size() > (size_t{1} << 30))
-    fail(parts.source, fmt::format("the vocabulary has {} tokens", parts.tokens.size()),
-         "at least one");
+    refuse_vocabulary(parts.source,
+                      fmt::format("the vocabulary has {} tokens", parts.tokens.size()),
+                      "at least one");
   for (const auto& [name, id] : {std::pair{"bos", bos_}, std::pair{"eos", eos_}})
     if (id && (*id < 0 || *id >= static_cast<int64_t>(parts.tokens.size())))
-      fail(parts.source, fmt::format("the {} token is {}", name, *id),
-           fmt::format("an id below {}", parts.tokens.size()));
+      refuse_vocabulary(parts.source, fmt::format("the {} token is {}", name, *id),
+                        fmt::format("an id below {}", parts.tokens.size()));
   if (adds_bos_ && !bos_)
-    fail(parts.source, "a bos token is to be added, but none is named", "one");
+    refuse_vocabulary(parts.source, "a bos token is to be added, but none is named", "one");
   read_tokens(parts);
   read_merges(parts);
   fingerprint_ = fingerprint_of(parts);
@@ -75,8 +70,9 @@ void BpeTokenizer::read_tokens(const BpeParts& parts) {
   for (const auto& token : parts.added) {
     const auto id = static_cast<size_t>(token.id);
     if (token.id < 0 || id >= size || is_added[id] || token.text.empty())
-      fail(parts.source, fmt::format("the added token '{}' has the id {}", token.text, token.id),
-           fmt::format("a text and an id below {}, each once", size));
+      refuse_vocabulary(parts.source,
+                        fmt::format("the added token '{}' has the id {}", token.text, token.id),
+                        fmt::format("a text and an id below {}, each once", size));
     is_added[id] = true;
     special_[id] = token.special;
     bytes_[id] = token.text;
@@ -89,9 +85,10 @@ void BpeTokenizer::read_tokens(const BpeParts& parts) {
     bytes_[id] = bytes_of_token(parts.tokens[id]).value_or(parts.tokens[id]);
     const auto [there, fresh] = ids_.emplace(bytes_[id], static_cast<TokenId>(id));
     if (!fresh)
-      fail(parts.source,
-           fmt::format("the token '{}' has the ids {} and {}", parts.tokens[id], there->second, id),
-           "every token once");
+      refuse_vocabulary(
+          parts.source,
+          fmt::format("the token '{}' has the ids {} and {}", parts.tokens[id], there->second, id),
+          "every token once");
     if (bytes_[id].size() == 1)
       byte_ids_[static_cast<uint8_t>(bytes_[id][0])] = static_cast<TokenId>(id);
   }
@@ -112,11 +109,12 @@ void BpeTokenizer::read_merges(const BpeParts& parts) {
     const TokenId right_id = id_of(right);
     const TokenId merged = id_of(left + right);
     if (left_id < 0 || right_id < 0 || merged < 0)
-      fail(parts.source, fmt::format("the merge '{} {}' is not one of tokens", left, right),
-           "two tokens that make a third");
+      refuse_vocabulary(parts.source,
+                        fmt::format("the merge '{} {}' is not one of tokens", left, right),
+                        "two tokens that make a third");
     if (!merges_.add(left_id, right_id, static_cast<int32_t>(rank), merged))
-      fail(parts.source, fmt::format("the merge '{} {}' is there twice", left, right),
-           "every merge once");
+      refuse_vocabulary(parts.source, fmt::format("the merge '{} {}' is there twice", left, right),
+                        "every merge once");
   }
 }
 

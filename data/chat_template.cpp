@@ -5,18 +5,12 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "data/model_chat_template.h"
+#include "data/white_space.h"
 
 namespace medusa {
 namespace {
 
-constexpr const char* kNames = "chatml, llama-2, llama-3, zephyr, vicuna, mistral, plain";
-constexpr std::string_view kSpace = " \t\n\v\f\r";
-
-std::string trim(const std::string& text) {
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
+constexpr const char* kTemplateNames = "chatml, llama-2, llama-3, zephyr, vicuna, mistral, plain";
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -123,7 +117,7 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
     throw UserError(
         fmt::format("backbone.chat_template is '{}', expected one of {}; choose the one the model "
                     "was trained with, or plain",
-                    name, kNames));
+                    name, kTemplateNames));
   }
   return t;
 }
@@ -184,7 +178,7 @@ ChatTemplate ChatTemplate::of_model(const Tokenizer& tokenizer) {
     throw UserError(
         fmt::format("the model's files: there is no chat template in them, expected one; set "
                     "backbone.chat_template to one of {}",
-                    kNames));
+                    kTemplateNames));
   auto source = std::make_shared<const ModelChatTemplate>(jinja, tokenizer);
   if (auto built_in = recognise(jinja); built_in && built_in->writes_like(*source))
     return *std::move(built_in);
@@ -204,7 +198,9 @@ std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessag
   const auto add = [&](const std::string& text, bool from_template) {
     if (!text.empty()) out.push_back({text, from_template});
   };
-  const auto content = [&](const std::string& text) { return trims_ ? trim(text) : text; };
+  const auto content = [&](const std::string& text) {
+    return trims_ ? std::string(trim(text)) : text;
+  };
 
   const bool has_system = !messages.empty() && messages[0].role == "system";
   const std::string system = has_system ? content(messages[0].content) : default_system_;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/utf8.h"
+#include "data/white_space.h"
 
 namespace medusa {
 namespace {
@@ -35,14 +36,6 @@ size_t count(std::string_view text, std::string_view part) {
   for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1))
     ++found;
   return found;
-}
-
-/// Without white space at its ends.
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
-  const size_t first = text.find_first_not_of(kSpace);
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
 /// The text of the first special token in it; empty: there is none.

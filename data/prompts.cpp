@@ -4,30 +4,28 @@
 
 #include "data/json_lines.h"
 #include "data/json_value.h"
+#include "data/white_space.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
 namespace {
 
-[[noreturn]] void fail(const std::string& place, const std::string& found,
-                       const std::string& expected) {
+[[noreturn]] void refuse_prompt(const std::string& place, const std::string& found,
+                                const std::string& expected) {
   throw UserError(fmt::format("{}: {}, expected {}; correct or remove it", place, found, expected));
 }
 
-bool is_blank(const std::string& text) {
-  return text.find_first_not_of(" \t\r\n") == std::string::npos;
-}
-
 std::string need_text(const Json& value, const std::string& name, const std::string& place) {
-  if (!value.is_string()) fail(place, fmt::format("{} is {}", name, value.type_name()), "a text");
+  if (!value.is_string())
+    refuse_prompt(place, fmt::format("{} is {}", name, value.type_name()), "a text");
   auto text = value.get<std::string>();
-  if (is_blank(text)) fail(place, fmt::format("{} is empty", name), "a text");
+  if (is_blank(text)) refuse_prompt(place, fmt::format("{} is empty", name), "a text");
   return text;
 }
 
 void read_turns(const Json& turns, Prompt& prompt, const std::string& place) {
   if (!turns.is_array() || turns.empty())
-    fail(place, "'turns' holds no text", "a list of the user's messages");
+    refuse_prompt(place, "'turns' holds no text", "a list of the user's messages");
   for (size_t i = 0; i < turns.size(); ++i) {
     auto text = need_text(turns[i], fmt::format("turns[{}]", i), place);
     if (i == 0)
@@ -38,26 +36,27 @@ void read_turns(const Json& turns, Prompt& prompt, const std::string& place) {
 }
 
 void read_messages(const Json& messages, Prompt& prompt, const std::string& place) {
-  if (!messages.is_array()) fail(place, "'messages' is no list", "a list of role and content");
+  if (!messages.is_array())
+    refuse_prompt(place, "'messages' is no list", "a list of role and content");
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto source = fmt::format("{}: messages[{}]", place, i);
     const auto role = need_json<std::string>(messages[i], "role", source);
     const bool known =
         role == "user" || role == "assistant" || (role == "system" && prompt.messages.empty());
     if (!known)
-      fail(source, fmt::format("the role is '{}'", role),
-           "user, assistant, or system as the first");
+      refuse_prompt(source, fmt::format("the role is '{}'", role),
+                    "user, assistant, or system as the first");
     prompt.messages.push_back(
         {role, need_text(need_json<Json>(messages[i], "content", source), "the content", source)});
   }
   while (!prompt.messages.empty() && prompt.messages.back().role == "assistant")
     prompt.messages.pop_back();
   if (prompt.messages.empty() || prompt.messages.back().role != "user")
-    fail(place, "no user speaks in 'messages'", "a message of the user");
+    refuse_prompt(place, "no user speaks in 'messages'", "a message of the user");
 }
 
 /// Who speaks in a ShareGPT conversation; nullopt: we do not know.
-std::optional<std::string> role_of(const std::string& speaker) {
+std::optional<std::string> known_role(const std::string& speaker) {
   if (speaker == "human" || speaker == "user") return "user";
   if (speaker == "gpt" || speaker == "assistant" || speaker == "chatgpt") return "assistant";
   if (speaker == "system") return "system";
@@ -67,10 +66,10 @@ std::optional<std::string> role_of(const std::string& speaker) {
 /// False: the conversation is one to skip.
 bool read_conversation(const Json& conversation, Prompt& prompt, const std::string& place) {
   if (!conversation.is_array())
-    fail(place, "'conversations' is no list", "a list of from and value");
+    refuse_prompt(place, "'conversations' is no list", "a list of from and value");
   for (size_t i = 0; i < conversation.size(); ++i) {
     const auto source = fmt::format("{}: conversations[{}]", place, i);
-    const auto role = role_of(need_json<std::string>(conversation[i], "from", source));
+    const auto role = known_role(need_json<std::string>(conversation[i], "from", source));
     const auto text = need_json<std::string>(conversation[i], "value", source);
     if (!role) return false;
     if (*role == "system" && i == 0 && prompt.messages.empty() && !is_blank(text))
@@ -95,7 +94,8 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
     set.prompts.push_back(std::move(prompt));
     return;
   }
-  if (!entry.is_object()) fail(place, fmt::format("is {}", entry.type_name()), "a JSON object");
+  if (!entry.is_object())
+    refuse_prompt(place, fmt::format("is {}", entry.type_name()), "a JSON object");
   const auto id = find_json<Json>(entry, "id", place);
   prompt.id = !id ? fallback : id->is_string() ? id->get<std::string>() : id->dump();
   prompt.category = find_json<std::string>(entry, "category", place).value_or("");
@@ -113,7 +113,7 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
       return;
     }
   } else {
-    fail(place, "has no prompt", "one of 'turns', 'messages', 'text', 'conversations'");
+    refuse_prompt(place, "has no prompt", "one of 'turns', 'messages', 'text', 'conversations'");
   }
   set.prompts.push_back(std::move(prompt));
 }

@@ -8,21 +8,15 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/error.h"
 #include "base/fingerprint.h"
 #include "data/unigram_model.h"
+#include "data/vocabulary_refusal.h"
 
 namespace medusa {
 namespace {
 
 constexpr size_t kLongestPiece = 1024;  // bytes; published ones stay below 400
 constexpr double kUnknownPenalty = 10;  // SentencePiece's
-
-[[noreturn]] void fail(const std::string& source, const std::string& found,
-                       const std::string& expected) {
-  throw UserError(fmt::format("{}: {}, expected {}; convert or download the tokenizer again",
-                              source, found, expected));
-}
 
 std::string with_spaces(std::string_view piece) {
   std::string out;
@@ -94,14 +88,16 @@ SentencePieceTokenizer::SentencePieceTokenizer(SentencePieceParts parts)
 
 void SentencePieceTokenizer::check(const SentencePieceParts& parts) const {
   const size_t size = parts.pieces.size();
-  if (size == 0) fail(parts.source, "the vocabulary has 0 pieces", "at least one");
+  if (size == 0) refuse_vocabulary(parts.source, "the vocabulary has 0 pieces", "at least one");
   if (parts.rule != PieceRule::Merges && parts.scores.size() != size)
-    fail(parts.source,
-         fmt::format("the vocabulary has {} pieces and {} scores", size, parts.scores.size()),
-         "a score for each piece");
+    refuse_vocabulary(
+        parts.source,
+        fmt::format("the vocabulary has {} pieces and {} scores", size, parts.scores.size()),
+        "a score for each piece");
   const auto check_id = [&](TokenId id, const char* what) {
     if (id < 0 || static_cast<size_t>(id) >= size)
-      fail(parts.source, fmt::format("{} is {}", what, id), fmt::format("an id below {}", size));
+      refuse_vocabulary(parts.source, fmt::format("{} is {}", what, id),
+                        fmt::format("an id below {}", size));
   };
   for (const auto& id : {parts.unknown, parts.bos, parts.eos})
     if (id) check_id(*id, "a special token");
@@ -117,8 +113,9 @@ std::vector<SentencePieceTokenizer::Use> SentencePieceTokenizer::read_uses(
   for (const auto& token : parts.added) {
     const auto id = static_cast<size_t>(token.id);
     if (token.id < 0 || id >= size || token.text.empty() || uses[id] != Use::Normal)
-      fail(parts.source, fmt::format("the added token '{}' has the id {}", token.text, token.id),
-           fmt::format("a text and an id below {}, each once", size));
+      refuse_vocabulary(parts.source,
+                        fmt::format("the added token '{}' has the id {}", token.text, token.id),
+                        fmt::format("a text and an id below {}, each once", size));
     special_[id] = token.special;
     uses[id] = Use::Added;
   }
@@ -129,13 +126,14 @@ std::vector<SentencePieceTokenizer::Use> SentencePieceTokenizer::read_uses(
     const auto& piece = parts.pieces[static_cast<size_t>(id)];
     const int byte = byte_of_piece(piece);
     if (byte < 0 || unknown_.byte_ids[static_cast<size_t>(byte)] >= 0)
-      fail(parts.source, fmt::format("the byte piece '{}' has the id {}", piece, id),
-           "<0x00> to <0xFF>, each once");
+      refuse_vocabulary(parts.source, fmt::format("the byte piece '{}' has the id {}", piece, id),
+                        "<0x00> to <0xFF>, each once");
     unknown_.byte_ids[static_cast<size_t>(byte)] = id;
     uses[static_cast<size_t>(id)] = Use::Byte;
   }
   if (!unknown_.token && std::count(unknown_.byte_ids.begin(), unknown_.byte_ids.end(), -1) > 0)
-    fail(parts.source, "neither all 256 byte pieces nor an unknown token are there", "one of them");
+    refuse_vocabulary(parts.source, "neither all 256 byte pieces nor an unknown token are there",
+                      "one of them");
   for (const TokenId id : parts.unused) uses[static_cast<size_t>(id)] = Use::Unused;
   if (parts.unknown && uses[static_cast<size_t>(*parts.unknown)] == Use::Normal) {
     uses[static_cast<size_t>(*parts.unknown)] = Use::Unused;  // control, though not listed as such
@@ -157,16 +155,19 @@ void SentencePieceTokenizer::read_pieces(const SentencePieceParts& parts,
     bytes_[id] = special_[id] ? piece : with_spaces(piece);
     if (uses[id] != Use::Normal) continue;
     if (piece.size() > kLongestPiece)
-      fail(parts.source, fmt::format("the piece with the id {} has {} bytes", id, piece.size()),
-           fmt::format("at most {}", kLongestPiece));
+      refuse_vocabulary(parts.source,
+                        fmt::format("the piece with the id {} has {} bytes", id, piece.size()),
+                        fmt::format("at most {}", kLongestPiece));
     if (parts.rule != PieceRule::Merges && !std::isfinite(parts.scores[id]))
-      fail(parts.source, fmt::format("the score of '{}' is {}", piece, parts.scores[id]),
-           "a number");
+      refuse_vocabulary(parts.source,
+                        fmt::format("the score of '{}' is {}", piece, parts.scores[id]),
+                        "a number");
     const auto [there, fresh] = ids_.emplace(piece, static_cast<TokenId>(id));
     if (!fresh)
-      fail(parts.source,
-           fmt::format("the piece '{}' has the ids {} and {}", piece, there->second, id),
-           "every piece once");
+      refuse_vocabulary(
+          parts.source,
+          fmt::format("the piece '{}' has the ids {} and {}", piece, there->second, id),
+          "every piece once");
   }
   // An ordinary added token may be the result of merges too; a control token never is.
   for (const auto& token : parts.added)

@@ -115,7 +115,7 @@ constexpr auto kReaders = std::to_array<std::string_view>(
 constexpr auto kMaths = std::to_array<std::string_view>(
     {"{} has", "{} buys", "{} is twice as old as", "{} earns", "{} drives", "{} reads", "{} bakes",
      "{} saves", "{} and two friends share", "{} needs", "Every day {}", "If {} walks"});
-constexpr auto kNames = std::to_array<std::string_view>(
+constexpr auto kPeople = std::to_array<std::string_view>(
     {"Maria",  "Tom",   "A farmer", "Aisha", "A school",  "Kenji",    "Sofia",          "A shop",
      "Daniel", "Priya", "A train",  "Lucas", "A factory", "Mr. Chen", "Olivia",         "A baker",
      "Omar",   "Grace", "A class",  "Elena", "A library", "Ben",      "A truck driver", "Noah"});
@@ -260,7 +260,7 @@ constexpr auto kSubjects = std::to_array<std::string_view>({"the French Revoluti
                                                             "Isaac Newton"});
 
 constexpr std::array kKinds = {
-    Kind{kExplain, kThings},     Kind{kStory, kCharacters},    Kind{kMaths, kNames},
+    Kind{kExplain, kThings},     Kind{kStory, kCharacters},    Kind{kMaths, kPeople},
     Kind{kCode, kPrograms},      Kind{kHowTo, kTasks},         Kind{kText, kBeginnings},
     Kind{kKnowledge, kSubjects}, Kind{kTranslate, kSentences}, Kind{kLetter, kReaders},
     Kind{kCompare, kChoices},    Kind{kReason, kPremises},     Kind{kRole, kRoles},

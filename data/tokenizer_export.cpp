@@ -9,7 +9,7 @@
 
 namespace medusa {
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 template <typename T>
@@ -43,8 +43,8 @@ std::string gguf_of(const std::vector<const GgufEntry*>& entries, uint32_t versi
 }
 
 /// Cuts where the patterns match and writes what is left in the byte alphabet.
-Json pre_tokenizer_json(const BpeParts& parts) {
-  Json steps = Json::array();
+OrderedJson pre_tokenizer_json(const BpeParts& parts) {
+  OrderedJson steps = OrderedJson::array();
   for (const std::string& pattern :
        PreTokenizer::patterns_of(parts.pre_tokenizer_text, parts.source))
     steps.push_back({{"type", "Split"},
@@ -59,24 +59,26 @@ Json pre_tokenizer_json(const BpeParts& parts) {
 }
 
 /// Puts bos before every text, where the tokenizer does.
-Json post_processor_json(const BpeParts& parts) {
+OrderedJson post_processor_json(const BpeParts& parts) {
   if (!parts.adds_bos || !parts.bos) return nullptr;
   const std::string& text = parts.tokens[static_cast<size_t>(*parts.bos)];
-  const Json bos = {{"SpecialToken", {{"id", text}, {"type_id", 0}}}};
+  const OrderedJson bos = {{"SpecialToken", {{"id", text}, {"type_id", 0}}}};
   const auto sequence = [](const char* id, int type) {
-    return Json{{"Sequence", {{"id", id}, {"type_id", type}}}};
+    return OrderedJson{{"Sequence", {{"id", id}, {"type_id", type}}}};
   };
-  return {
-      {"type", "TemplateProcessing"},
-      {"single", Json::array({bos, sequence("A", 0)})},
-      {"pair", Json::array({bos, sequence("A", 0), bos, sequence("B", 1)})},
-      {"special_tokens",
-       {{text,
-         {{"id", text}, {"ids", Json::array({*parts.bos})}, {"tokens", Json::array({text})}}}}}};
+  return {{"type", "TemplateProcessing"},
+          {"single", OrderedJson::array({bos, sequence("A", 0)})},
+          {"pair", OrderedJson::array({bos, sequence("A", 0), bos, sequence("B", 1)})},
+          {"special_tokens",
+           {{text,
+             {{"id", text},
+              {"ids", OrderedJson::array({*parts.bos})},
+              {"tokens", OrderedJson::array({text})}}}}}};
 }
 
-Json tokenizer_json(const BpeParts& parts) {
-  Json vocab = Json::object(), merges = Json::array(), added = Json::array();
+OrderedJson tokenizer_json(const BpeParts& parts) {
+  OrderedJson vocab = OrderedJson::object(), merges = OrderedJson::array(),
+              added = OrderedJson::array();
   for (size_t id = 0; id < parts.tokens.size(); ++id) vocab[parts.tokens[id]] = id;
   for (const auto& [left, right] : parts.merges) merges.push_back(left + " " + right);
   for (const AddedToken& token : parts.added)
@@ -87,10 +89,10 @@ Json tokenizer_json(const BpeParts& parts) {
                      {"rstrip", token.rstrip},
                      {"normalized", false},
                      {"special", token.special}});
-  const Json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", true},
-                           {"trim_offsets", true},
-                           {"use_regex", true}};
+  const OrderedJson byte_level = {{"type", "ByteLevel"},
+                                  {"add_prefix_space", true},
+                                  {"trim_offsets", true},
+                                  {"use_regex", true}};
   return {{"version", "1.0"},
           {"truncation", nullptr},
           {"padding", nullptr},
@@ -112,10 +114,10 @@ Json tokenizer_json(const BpeParts& parts) {
             {"merges", std::move(merges)}}}};
 }
 
-Json config_json(const BpeParts& parts) {
-  Json out{{"tokenizer_class", "PreTrainedTokenizerFast"},
-           {"clean_up_tokenization_spaces", false},
-           {"add_bos_token", parts.adds_bos}};
+OrderedJson config_json(const BpeParts& parts) {
+  OrderedJson out{{"tokenizer_class", "PreTrainedTokenizerFast"},
+                  {"clean_up_tokenization_spaces", false},
+                  {"add_bos_token", parts.adds_bos}};
   if (parts.bos) out["bos_token"] = parts.tokens[static_cast<size_t>(*parts.bos)];
   if (parts.eos) out["eos_token"] = parts.tokens[static_cast<size_t>(*parts.eos)];
   if (!parts.chat_template.empty()) out["chat_template"] = parts.chat_template;

@@ -12,8 +12,8 @@
 namespace medusa {
 namespace {
 
-constexpr const char* kFormat = "medusa-choice-tree";
-constexpr int64_t kVersion = 1;
+constexpr const char* kTreeFormat = "medusa-choice-tree";
+constexpr int64_t kTreeVersion = 1;
 
 /// The calibration section as the file has it: lists side by side.
 struct CalibrationFields {
@@ -84,19 +84,19 @@ struct TreeFields {
 TreeFields read_fields(const YamlFile& yaml, const std::filesystem::path& file) {
   const YAML::Node& root = yaml.root();
   const YAML::Node format = root.IsMap() ? root["format"] : YAML::Node();
-  if (!format || !format.IsScalar() || format.Scalar() != kFormat)
+  if (!format || !format.IsScalar() || format.Scalar() != kTreeFormat)
     throw UserError(fmt::format(
         "{}:1: this is not a choice tree, expected 'format: {}'; pass a tree that 'medusa "
         "calibrate' wrote or one of configs/trees",
-        file.string(), kFormat));
+        file.string(), kTreeFormat));
   TreeFields fields;
   FieldReader reader(yaml, root, "");
   fields.fields(reader);
   reader.reject_unknown();
-  if (fields.version != kVersion)
+  if (fields.version != kTreeVersion)
     throw UserError(fmt::format("{}: version {} of the format, expected {}; calibrate again",
                                 yaml.place("version", root["version"] ? root["version"] : root),
-                                fields.version, kVersion));
+                                fields.version, kTreeVersion));
   if (fields.top_k == 0)
     throw UserError(
         fmt::format("{}: 'top_k' is missing, expected the number of guesses kept per head; add it",
@@ -209,7 +209,7 @@ void write_choice_tree(const std::filesystem::path& file, const ChoiceTree& tree
     text += "# " + comment.substr(begin, end - begin) + "\n";
     begin = end + 1;
   }
-  text += fmt::format("format: {}\nversion: {}\n", kFormat, kVersion);
+  text += fmt::format("format: {}\nversion: {}\n", kTreeFormat, kTreeVersion);
   YAML::Emitter source;
   source << YAML::DoubleQuoted << tree.source;
   if (!tree.source.empty()) text += fmt::format("source: {}\n", source.c_str());

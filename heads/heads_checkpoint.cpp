@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFormat = "medusa-heads";
-constexpr int64_t kVersion = 1;
+constexpr const char* kHeadsFormat = "medusa-heads";
+constexpr int64_t kHeadsVersion = 1;
 constexpr const char* kTensors = "heads.safetensors";
 constexpr const char* kManifest = "manifest.yaml";
 constexpr const char* kSettings = "settings.yaml";
@@ -27,8 +27,8 @@ constexpr const char* kKeptTokens = "kept_tokens";
 
 /// manifest.yaml, key by key.
 struct ManifestFields {
-  std::string format = kFormat;
-  int64_t version = kVersion;
+  std::string format = kHeadsFormat;
+  int64_t version = kHeadsVersion;
   HeadsManifest manifest;
   std::vector<double> loss, top_1, top_5, top_10;  // [K] or empty
 
@@ -182,10 +182,10 @@ HeadsManifest read_heads_manifest(const fs::path& folder) {
   check_folder(folder);
   const YamlFile yaml(folder / kManifest);
   auto fields = read_config<ManifestFields>(yaml);
-  if (fields.format != kFormat || fields.version != kVersion)
+  if (fields.format != kHeadsFormat || fields.version != kHeadsVersion)
     throw UserError(fmt::format(
         "{}: format '{}' version {}, expected '{}' version {}; train the heads again",
-        (folder / kManifest).string(), fields.format, fields.version, kFormat, kVersion));
+        (folder / kManifest).string(), fields.format, fields.version, kHeadsFormat, kHeadsVersion));
   const auto num_heads = static_cast<size_t>(fields.manifest.config.num_heads);
   for (const auto* list : {&fields.top_1, &fields.top_5, &fields.top_10, &fields.loss})
     if (!fields.loss.empty() && list->size() != num_heads)

@@ -48,7 +48,7 @@ BenchPlan make_plan(const RunConfig& config, const BenchOptions& options) {
   return plan;
 }
 
-void run(const CommonOptions& common, const BenchOptions& options) {
+void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const RunConfig config = read_run_config(common);
   const BenchPlan plan = make_plan(config, options);
   const Session session = open_session(config.backbone);
@@ -112,7 +112,7 @@ Command bench_command() {
                 ->check(CLI::PositiveNumber);
             app.add_option("--out", options->out,
                            "folder of bench.json, bench.jsonl and bench.html; default: the run's");
-            return [options, &common] { run(common, *options); };
+            return [options, &common] { run_bench(common, *options); };
           }};
 }
 

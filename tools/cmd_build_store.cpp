@@ -23,7 +23,7 @@ std::vector<int64_t> chosen_samples(const RunConfig& config, const DatasetReader
   return split_dataset(Random(config.seed), dataset, fraction).train;
 }
 
-void run(const CommonOptions& common, bool all) {
+void run_build_store(const CommonOptions& common, bool all) {
   const RunConfig config = read_run_config(common);
   const DatasetReader dataset = open_dataset(config);
   check_dataset_tokenizer(dataset, config);
@@ -55,7 +55,7 @@ Command build_store_command() {
           [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
             const auto all = std::make_shared<bool>(false);
             app.add_flag("--all", *all, "also the texts kept for validation");
-            return [all, &common] { run(common, *all); };
+            return [all, &common] { run_build_store(common, *all); };
           }};
 }
 

@@ -156,12 +156,12 @@ ChoiceTree calibrate(const RunConfig& config) {
   return tree;
 }
 
-void report(const ChoiceTree& tree, const RunConfig& config, bool json) {
+void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   const auto& sizes = tree.calibration->sizes;
   const TreeSizePoint& plain = sizes.front();
   const TreeSizePoint& chosen = sizes[static_cast<size_t>(tree.num_nodes()) - 1];
   const Estimate& expected = *tree.expected_tokens_per_step;
-  if (json) {
+  if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"tree", config.tree_file().string()},
                                       {"nodes", tree.num_nodes()},
                                       {"depth", tree.depth()},
@@ -183,7 +183,7 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool json) {
   fmt::print(stderr, "tree: {}\n", config.tree_file().string());
 }
 
-void run(const CommonOptions& options) {
+void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const ChoiceTree tree = calibrate(config);
   if (interrupted()) return;
@@ -270,7 +270,7 @@ Command calibrate_command() {
               else if (!questions->empty())
                 compare_prediction(common, *questions);
               else
-                run(common);
+                run_calibrate(common);
             };
           }};
 }

@@ -204,7 +204,7 @@ void check_one_file(const DatasetOptions& options) {
                               options.action == "export" ? "write" : "read"));
 }
 
-void run(const CommonOptions& common, const DatasetOptions& options) {
+void run_dataset(const CommonOptions& common, const DatasetOptions& options) {
   const RunConfig config = read_run_config(common);
   if (options.action == "merge") return merge_parts(config, options, common.json);
   check_one_file(options);
@@ -231,7 +231,7 @@ Command dataset_command() {
                        "parts' folders, without any those in the run's");
         app.add_option("--to", options->format, "export: jsonl | sharegpt")
             ->check(CLI::IsMember({"jsonl", "sharegpt"}));
-        return [options, &common] { run(common, *options); };
+        return [options, &common] { run_dataset(common, *options); };
       }};
 }
 

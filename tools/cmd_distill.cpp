@@ -48,8 +48,8 @@ std::string sampling_text(const RunConfig& config) {
   return write_config(settings);
 }
 
-void report(const DistillReport& result, const std::filesystem::path& folder, bool json) {
-  if (json) {
+void report(const DistillReport& result, const std::filesystem::path& folder, bool as_json) {
+  if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"dataset", folder.string()},
                                       {"samples", result.answered},
                                       {"answer_tokens", result.answer_tokens},
@@ -101,7 +101,7 @@ DatasetWriter open_dataset_writer(const RunConfig& config, const std::filesystem
                               config.distill.max_answer_tokens);
 }
 
-void run(const CommonOptions& options, const std::optional<DatasetPart>& part) {
+void run_distill(const CommonOptions& options, const std::optional<DatasetPart>& part) {
   const RunConfig config = read_run_config(options);
   const DistillSection& settings = config.distill;
   if (part && settings.max_answer_tokens > 0)
@@ -138,19 +138,19 @@ void run(const CommonOptions& options, const std::optional<DatasetPart>& part) {
 }  // namespace
 
 Command distill_command() {
-  return {"distill",
-          "let the model write the training text",
-          {"backbone", "distill"},
-          [](CLI::App& app, const CommonOptions& options) -> std::function<void()> {
-            const auto shard = std::make_shared<std::string>();
-            app.add_option(
-                "--shard", *shard,
-                "i/n: only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa "
-                "dataset merge joins them");
-            return [shard, &options] {
-              run(options, shard->empty() ? std::nullopt : std::optional(parse_part(*shard)));
-            };
-          }};
+  return {
+      "distill",
+      "let the model write the training text",
+      {"backbone", "distill"},
+      [](CLI::App& app, const CommonOptions& options) -> std::function<void()> {
+        const auto shard = std::make_shared<std::string>();
+        app.add_option("--shard", *shard,
+                       "i/n: only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa "
+                       "dataset merge joins them");
+        return [shard, &options] {
+          run_distill(options, shard->empty() ? std::nullopt : std::optional(parse_part(*shard)));
+        };
+      }};
 }
 
 }  // namespace medusa

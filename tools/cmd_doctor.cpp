@@ -156,7 +156,7 @@ void print_report(const Report& report, bool works) {
                            : "these heads do not work everywhere: see the failures above");
 }
 
-void run(const CommonOptions& common, const DoctorOptions& options) {
+void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
   BackboneSection section;
   section.model = options.backbone;
   section.device = DeviceKind::Cpu;  // where heads are read to
@@ -205,7 +205,7 @@ Command doctor_command() {
           [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<DoctorOptions>();
             add_options(app, *options);
-            return [options, &common] { run(common, *options); };
+            return [options, &common] { run_doctor(common, *options); };
           }};
 }
 

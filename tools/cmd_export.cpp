@@ -59,8 +59,8 @@ std::optional<ChoiceTree> tree_of(const RunConfig& config, const LoadedHeads& lo
   return tree;
 }
 
-void report(const ExportedHeads& exported, const ExportCommandOptions& options, bool json) {
-  if (json) {
+void report(const ExportedHeads& exported, const ExportCommandOptions& options, bool as_json) {
+  if (as_json) {
     nlohmann::json names = nlohmann::json::array();
     for (const auto& [name, tensor] : exported.tensors) names.push_back(name);
     fmt::print("{}\n", nlohmann::json{{"folder", options.output},
@@ -78,7 +78,7 @@ void report(const ExportedHeads& exported, const ExportCommandOptions& options, 
              options.check ? ", opened again and as meant" : "", options.output);
 }
 
-void run(const CommonOptions& common, const ExportCommandOptions& options) {
+void run_export(const CommonOptions& common, const ExportCommandOptions& options) {
   const ExportFormat format = format_of(options.format);
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = config.heads_folder();
@@ -132,7 +132,7 @@ Command export_command() {
           [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ExportCommandOptions>();
             add_options(app, *options);
-            return [options, &common] { run(common, *options); };
+            return [options, &common] { run_export(common, *options); };
           }};
 }
 

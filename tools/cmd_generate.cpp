@@ -98,7 +98,7 @@ void print_summary(const Answer& answer, bool lossless) {
 }
 
 void generate_answers(const RunConfig& config, const GenerateOptions& options,
-                      const Session& session, bool json) {
+                      const Session& session, bool as_json) {
   const std::vector<Question> questions = read_questions(options, session);
   const InferConfig& infer = config.generate.infer;
   BackboneTarget target(*session.llama, 1, session.context);
@@ -110,7 +110,7 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
                      .logprobs = options.logprobs,
                      .seed = config.seed,
                      .show = {}};
-  if (!json)
+  if (!as_json)
     each.show = [](std::string_view piece) {
       std::fwrite(piece.data(), 1, piece.size(), stdout);
       std::fflush(stdout);
@@ -118,15 +118,15 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
   nlohmann::json all = nlohmann::json::array();
   for (const Question& question : questions) {
     if (interrupted()) break;
-    if (!json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
+    if (!as_json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
     const Answer result = answer(session, {target, *rule, make_drafter}, question.tokens, each);
-    if (json)
+    if (as_json)
       all.push_back(answer_json(question, result));
     else
       fmt::print("\n");
     print_summary(result, rule->lossless());
   }
-  if (json)
+  if (as_json)
     fmt::print("{}\n", nlohmann::json{{"answers", all},
                                       {"lossless", rule->lossless()},
                                       {"heads", drafting.heads},
@@ -135,7 +135,7 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
 }
 
 void compare_methods(const RunConfig& config, const GenerateOptions& options,
-                     const Session& session, bool json) {
+                     const Session& session, bool as_json) {
   std::vector<std::vector<TokenId>> prompts;
   for (Question& question : read_questions(options, session))
     prompts.push_back(std::move(question.tokens));
@@ -148,14 +148,14 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
   make_folder(config.run);
   write_file(config.compare_file(), out.dump(1) + "\n");
   write_run_report(config.run, config.report_file());
-  if (json)
+  if (as_json)
     fmt::print("{}\n", out.dump());
   else
     fmt::print("{}report: {}        numbers: {}\n", comparison_table(comparison),
                config.report_file().string(), config.compare_file().string());
 }
 
-void run(const CommonOptions& common, const GenerateOptions& options) {
+void run_generate(const CommonOptions& common, const GenerateOptions& options) {
   CommonOptions settings = common;
   if (!options.drafter.empty()) settings.sets.push_back("generate.drafter=" + options.drafter);
   const RunConfig config = read_run_config(settings);
@@ -188,7 +188,7 @@ Command generate_command() {
             app.add_flag("--compare", options->compare,
                          "decode every prompt plainly and with Medusa, alternately; print a table "
                          "and write the report");
-            return [options, &common] { run(common, *options); };
+            return [options, &common] { run_generate(common, *options); };
           }};
 }
 

@@ -29,9 +29,9 @@ void check_free(const std::filesystem::path& folder) {
 }
 
 void report(const ForeignHeads& from, const ImportedHeads& imported, const HeadsManifest& manifest,
-            const std::filesystem::path& folder, bool json) {
+            const std::filesystem::path& folder, bool as_json) {
   const HeadsConfig& config = imported.heads.config;
-  if (json) {
+  if (as_json) {
     fmt::print("{}\n", nlohmann::json{{"heads", folder.string()},
                                       {"fingerprint", manifest.fingerprint},
                                       {"layout", enum_name(from.layout)},
@@ -53,7 +53,7 @@ void report(const ForeignHeads& from, const ImportedHeads& imported, const Heads
       folder.string(), folder.string());
 }
 
-void run(const CommonOptions& common, const ImportOptions& options) {
+void run_import(const CommonOptions& common, const ImportOptions& options) {
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = config.heads_folder();
   check_free(folder);
@@ -85,7 +85,7 @@ Command import_command() {
             app.add_option("--heads", options->num_heads,
                            "keep the first N; also settles a config.json that says another number")
                 ->check(CLI::PositiveNumber);
-            return [options, &common] { run(common, *options); };
+            return [options, &common] { run_import(common, *options); };
           }};
 }
 

@@ -19,8 +19,8 @@ namespace medusa {
 namespace {
 
 void report(const DraftManifest& manifest, const std::filesystem::path& folder, double seconds,
-            bool json) {
-  if (json) {
+            bool as_json) {
+  if (as_json) {
     nlohmann::ordered_json out{{"draft", folder.string()}, {"seconds", seconds}};
     out.update(draft_json(manifest));
     fmt::print("{}\n", out.dump());
@@ -34,7 +34,7 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
   fmt::print(stderr, "draft model: {}\n", folder.string());
 }
 
-void run(const CommonOptions& options) {
+void run_make_draft(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
   const Placement placement = place(config.backbone);
@@ -81,7 +81,9 @@ Command make_draft_command() {
   return {"make-draft",
           "cut a small model out of the backbone and train it to draft",
           {"backbone", "draft"},
-          [](CLI::App&, const CommonOptions& options) { return [&options] { run(options); }; }};
+          [](CLI::App&, const CommonOptions& options) {
+            return [&options] { run_make_draft(options); };
+          }};
 }
 
 }  // namespace medusa

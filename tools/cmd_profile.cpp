@@ -22,7 +22,7 @@
 namespace medusa {
 namespace {
 
-constexpr int64_t kDefaultContext = 512;  // tokens before a step
+constexpr int64_t kProfileContext = 512;  // tokens before a step
 constexpr int64_t kTopK = 10;             // guesses of a head that trees are made of
 
 struct ProfileOptions {
@@ -43,7 +43,7 @@ std::vector<T> ascending(std::vector<T> values) {
 ProfilePlan make_plan(const ProfileOptions& options, const Session& session) {
   ProfilePlan plan{ascending(options.rows), ascending(options.contexts), options.repeats};
   const int64_t room = session.context - plan.rows.back();
-  if (plan.contexts.empty()) plan.contexts = {std::min(kDefaultContext, room)};
+  if (plan.contexts.empty()) plan.contexts = {std::min(kProfileContext, room)};
   if (plan.contexts.back() > room || room < 1)
     throw UserError(fmt::format(
         "--contexts: a step of {} rows behind {} tokens, expected at most the {} tokens of the "
@@ -67,7 +67,7 @@ Roof session_roof(const Llama& llama) {
   return measure_roof(llama.device(), llama.dtype(), threads, device_wait(llama.device()));
 }
 
-void run(const CommonOptions& common, const ProfileOptions& options) {
+void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const RunConfig config = read_run_config(common);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
@@ -111,7 +111,7 @@ Command profile_command() {
                 ->capture_default_str();
             app.add_option("--out", options->out,
                            "folder of profile.json and profile.html; default: the run's");
-            return [options, &common] { run(common, *options); };
+            return [options, &common] { run_profile(common, *options); };
           }};
 }
 

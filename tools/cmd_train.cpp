@@ -38,7 +38,7 @@ void report(const TrainResult& result, const std::filesystem::path& heads) {
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
 }
 
-void run(const CommonOptions& options, bool dry) {
+void run_train(const CommonOptions& options, bool dry) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
   const DatasetReader dataset = open_dataset(config);
@@ -76,7 +76,7 @@ Command train_command() {
             const auto dry = std::make_shared<bool>(false);
             app.add_flag("--dry-run", *dry,
                          "say what the run will take and learn from, and stop before it");
-            return [&options, dry] { run(options, *dry); };
+            return [&options, dry] { run_train(options, *dry); };
           }};
 }
 

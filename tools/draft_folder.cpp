@@ -10,8 +10,8 @@
 namespace medusa {
 namespace {
 
-constexpr const char* kFormat = "medusa-draft";
-constexpr int kVersion = 1;
+constexpr const char* kDraftFormat = "medusa-draft";
+constexpr int kDraftVersion = 1;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ nlohmann::ordered_json draft_json(const DraftManifest& manifest) {
 }
 
 void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest) {
-  nlohmann::ordered_json out{{"format", kFormat}, {"version", kVersion}};
+  nlohmann::ordered_json out{{"format", kDraftFormat}, {"version", kDraftVersion}};
   out.update(draft_json(manifest));
   write_file(folder / kDraftManifest, out.dump(2) + "\n");
 }
@@ -38,12 +38,13 @@ std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& fo
   if (!std::filesystem::exists(file)) return std::nullopt;
   try {
     const nlohmann::json in = nlohmann::json::parse(read_file(file));
-    if (in.at("format") != kFormat || in.at("version") != kVersion)
+    if (in.at("format") != kDraftFormat || in.at("version") != kDraftVersion)
       throw UserError(fmt::format(
           "{}: format {} version {}, expected {} version {}; make the draft model again with "
           "medusa "
           "make-draft",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kFormat, kVersion));
+          file.string(), in.at("format").dump(), in.at("version").dump(), kDraftFormat,
+          kDraftVersion));
     DraftManifest out;
     in.at("backbone").get_to(out.backbone);
     in.at("tokenizer").get_to(out.tokenizer);

@@ -142,20 +142,20 @@ void print_sources(const DatasetReader& dataset) {
 
 }  // namespace
 
-void dry_run(const RunConfig& config, const DatasetReader& dataset, bool json) {
+void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json) {
   Json out = Json::object();
-  if (!json) print_sources(dataset);
-  if (!json && dataset.size() > 0) print_mask(config, dataset);
+  if (!as_json) print_sources(dataset);
+  if (!as_json && dataset.size() > 0) print_mask(config, dataset);
   for (const TrainStage stage : config.train.stages) {
     const Preflight flight = stage == TrainStage::Heads ? look_ahead_heads(config, dataset)
                                                         : look_ahead_joint(config, dataset);
     const std::string name = enum_name(stage);
-    if (json)
+    if (as_json)
       out[name] = flight_json(flight, config);
     else
       print_flight(name, flight, config);
   }
-  if (json) fmt::print("{}\n", out.dump());
+  if (as_json) fmt::print("{}\n", out.dump());
 }
 
 }  // namespace medusa

@@ -11,6 +11,6 @@ namespace medusa {
 /// backbone itself and of knowing nothing. Writes no file.
 /// @param json  one object on stdout instead.
 /// @throws UserError  what would stop the run would stop this, too.
-void dry_run(const RunConfig& config, const DatasetReader& dataset, bool json);
+void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json);
 
 }  // namespace medusa

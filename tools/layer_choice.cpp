@@ -11,7 +11,7 @@
 namespace medusa {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kLayersVersion = 1;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ nlohmann::ordered_json layer_choice_json(const LayerChoice& choice) {
 }
 
 void write_layer_choice(const std::filesystem::path& file, const LayerChoice& choice) {
-  nlohmann::ordered_json out{{"format", kLayersFormat}, {"version", kVersion}};
+  nlohmann::ordered_json out{{"format", kLayersFormat}, {"version", kLayersVersion}};
   out.update(layer_choice_json(choice));
   write_file(file, out.dump(2) + "\n");
 }
@@ -36,10 +36,11 @@ LayerChoice read_layer_choice(const std::filesystem::path& file) {
   LayerChoice choice;
   try {
     const nlohmann::json in = nlohmann::json::parse(read_file(file));
-    if (in.at("format") != kLayersFormat || in.at("version") != kVersion)
+    if (in.at("format") != kLayersFormat || in.at("version") != kLayersVersion)
       throw UserError(fmt::format(
           "{}: format {} version {}, expected {} version {}; run medusa calibrate --layers again",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kLayersFormat, kVersion));
+          file.string(), in.at("format").dump(), in.at("version").dump(), kLayersFormat,
+          kLayersVersion));
     in.at("backbone").get_to(choice.backbone);
     in.at("skip").get_to(choice.skip);
     in.at("agreement").get_to(choice.agreement);

@@ -15,7 +15,7 @@ namespace medusa {
 namespace {
 
 constexpr int64_t kContext = 256;  // tokens before the timed steps
-constexpr int kRepeats = 6;
+constexpr int kRowRepeats = 6;
 
 /// A chain of arbitrary tokens: which ones they are does not change what they cost.
 CandidateTree chain(int32_t rows) {
@@ -41,7 +41,7 @@ std::vector<double> time_rows(Llama& llama) {
   const auto step = [&](size_t i) {
     return time_step(target, slot, [&] { return chain(times.sizes[i]); }).total();
   };
-  take_turns(times.sizes.size(), kRepeats, step, [&](size_t i, double ms) {
+  take_turns(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     return true;
   });

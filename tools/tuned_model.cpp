@@ -10,8 +10,8 @@
 namespace medusa {
 namespace {
 
-constexpr const char* kFormat = "medusa-tuned-model";
-constexpr int kVersion = 1;
+constexpr const char* kTunedFormat = "medusa-tuned-model";
+constexpr int kTunedVersion = 1;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ nlohmann::ordered_json tuned_json(const TunedManifest& manifest) {
 }
 
 void write_tuned_manifest(const std::filesystem::path& folder, const TunedManifest& manifest) {
-  nlohmann::ordered_json out{{"format", kFormat}, {"version", kVersion}};
+  nlohmann::ordered_json out{{"format", kTunedFormat}, {"version", kTunedVersion}};
   out.update(tuned_json(manifest));
   write_file(folder / kTunedManifest, out.dump(2) + "\n");
 }
@@ -39,11 +39,12 @@ std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& mo
   if (!std::filesystem::is_directory(model) || !std::filesystem::exists(file)) return std::nullopt;
   try {
     const auto in = nlohmann::ordered_json::parse(read_file(file));
-    if (in.at("format") != kFormat || in.at("version") != kVersion)
+    if (in.at("format") != kTunedFormat || in.at("version") != kTunedVersion)
       throw UserError(fmt::format(
           "{}: format {} version {}, expected {} version {}; tune the model again with medusa "
           "train",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kFormat, kVersion));
+          file.string(), in.at("format").dump(), in.at("version").dump(), kTunedFormat,
+          kTunedVersion));
     TunedManifest out;
     in.at("backbone").get_to(out.backbone);
     in.at("dataset").get_to(out.dataset);

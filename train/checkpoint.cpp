@@ -14,15 +14,15 @@
 namespace medusa {
 namespace {
 
-constexpr const char* kFormat = "medusa-train-checkpoint";
-constexpr int64_t kVersion = 1;
+constexpr const char* kCheckpointFormat = "medusa-train-checkpoint";
+constexpr int64_t kCheckpointVersion = 1;
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kDescription = "checkpoint.yaml";
 
 /// checkpoint.yaml, key by key.
 struct Description {
-  std::string format = kFormat;
-  int64_t version = kVersion;
+  std::string format = kCheckpointFormat;
+  int64_t version = kCheckpointVersion;
   int64_t step = 0;
   double tokens_per_step = 0;
   RunIdentity run;
@@ -93,11 +93,11 @@ namespace {
 
 Description read_description(const std::filesystem::path& folder, const RunIdentity& identity) {
   auto description = read_config<Description>(YamlFile(folder / kDescription));
-  if (description.format != kFormat || description.version != kVersion)
+  if (description.format != kCheckpointFormat || description.version != kCheckpointVersion)
     throw UserError(fmt::format(
         "{}: format '{}' version {}, expected '{}' version {}; remove the folder to train anew",
-        (folder / kDescription).string(), description.format, description.version, kFormat,
-        kVersion));
+        (folder / kDescription).string(), description.format, description.version,
+        kCheckpointFormat, kCheckpointVersion));
   check_identity(folder, description.run, identity);
   return description;
 }

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr const char* kVersion = "brain.Event:2";
+constexpr const char* kEventVersion = "brain.Event:2";
 
 template <typename T>
 std::string raw(T value) {
@@ -116,7 +116,7 @@ std::vector<FoundEvent> find_events(const std::string& text, const std::filesyst
 /// The records up to this step, at least the one of the version. Those of a file that is none of
 /// ours are given up, since curves can be had from metrics.jsonl.
 std::string records_up_to(const std::filesystem::path& file, int64_t step) {
-  const std::string first = record(event(0, bytes_field(3, kVersion)));
+  const std::string first = record(event(0, bytes_field(3, kEventVersion)));
   if (step <= 0 || !std::filesystem::exists(file)) return first;
   const std::string text = read_file(file);
   try {

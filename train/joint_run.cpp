@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/elapsed.h"
 #include "base/interrupt.h"
 #include "base/memory_use.h"
 #include "base/progress.h"
@@ -20,10 +21,6 @@ namespace medusa {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Everything that decides what is trained.
 RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const JointInputs& inputs) {

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/elapsed.h"
 #include "train/finite_check.h"
 #include "train/first_heads.h"
 #include "train/head_trainer.h"
@@ -85,7 +86,7 @@ FirstStep try_heads(const TrainConfig& config, MedusaHeads& heads, const TrainIn
   std::iota(positions.begin(), positions.end(), 0);
   const std::vector<Batch> batches{pool.batch(positions)};
   const StepReport report = trainer.step(batches, /*learning_rate=*/0);
-  first.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  first.seconds = seconds_since(began);
   first.heads = report.heads;
 
   NamedTensors all{{"the dataset's states", batches[0].hidden}};
@@ -212,7 +213,7 @@ Preflight look_ahead(const TrainConfig& config, const JointConfig& joint,
   const auto batches = plan.batches_of(0);
   const auto began = Clock::now();
   const JointReport report = trainer.step(batches, {0, joint.heads_weight, /*learning_rate=*/0});
-  out.first.seconds = std::chrono::duration<double>(Clock::now() - began).count();
+  out.first.seconds = seconds_since(began);
   out.first.heads = report.heads;
   for (const SampleBatch& batch : batches) {
     out.first.samples.insert(out.first.samples.end(), batch.samples.begin(), batch.samples.end());

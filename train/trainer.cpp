@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 
+#include "base/elapsed.h"
 #include "base/interrupt.h"
 #include "base/memory_use.h"
 #include "base/progress.h"
@@ -25,10 +26,6 @@ namespace medusa {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Says something only if it is not the default: runs from before there was such a key go on.
 bool says_nothing(const FieldHelp& line, const TrainConfig& config, const HeadsConfig& heads) {

@@ -9,7 +9,7 @@ namespace {
 
 // Bounds on the recursion of whoever walks the tree. Published templates stay below 100 and 20.
 constexpr int kMaxNodes = 2000;
-constexpr int kMaxDepth = 100;
+constexpr int kMaxExpressionDepth = 100;
 
 using Kind = Lexeme::Kind;
 
@@ -30,8 +30,8 @@ ExprPtr ExpressionParser::make(int line, Node node) {
 /// Where an expression begins, at the top or within another one's brackets.
 ExprPtr ExpressionParser::root(Rule rule) {
   if (depth_ == 0) nodes_ = 0;
-  if (depth_ == kMaxDepth)
-    throw Error(fmt::format("an expression nested deeper than {} levels", kMaxDepth),
+  if (depth_ == kMaxExpressionDepth)
+    throw Error(fmt::format("an expression nested deeper than {} levels", kMaxExpressionDepth),
                 "fewer brackets", in_.line());
   ++depth_;
   ExprPtr out = (this->*rule)();

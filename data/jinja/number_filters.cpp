@@ -13,7 +13,7 @@
 namespace medusa::jinja {
 namespace {
 
-void require_defined(const Value& input, std::string_view filter) {
+void require_input(const Value& input, std::string_view filter) {
   if (is_undefined(input))
     throw Error(describe(input), fmt::format("a value for the filter '{}'", filter));
 }
@@ -35,7 +35,7 @@ Value truncate(double number) {
 
 Value int_filter(const Value& input, const Arguments& arguments, Heap&) {
   const Parameters given("int", arguments, {"default", "base"});
-  require_defined(input, "int");
+  require_input(input, "int");
   if (given.integer(1, 10) != 10) throw Error("another base of the filter 'int'", "10");
   if (const auto number = as_int(input)) return *number;
   if (const auto* number = std::get_if<double>(&input); number && !std::isnan(*number))
@@ -50,7 +50,7 @@ Value int_filter(const Value& input, const Arguments& arguments, Heap&) {
 
 Value float_filter(const Value& input, const Arguments& arguments, Heap&) {
   const Parameters given("float", arguments, {"default"});
-  require_defined(input, "float");
+  require_input(input, "float");
   if (const auto number = as_number(input)) return *number;
   if (const Text* text = as_text(input))
     if (const auto number = parse_float(text->utf8)) return *number;

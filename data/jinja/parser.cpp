@@ -9,7 +9,8 @@
 namespace medusa::jinja {
 namespace {
 
-constexpr int kMaxDepth = 60;  // of statements in each other; published templates stay below 10
+constexpr int kMaxStatementDepth =
+    60;  // of statements in each other; published templates stay below 10
 constexpr const char* kStatements =
     "one of for, if, set, macro, filter, generation, raw, break, continue";
 
@@ -26,8 +27,8 @@ class Parser {
   /// Statements up to a tag with one of these names, whose '{%' is then read, or up to the end of
   /// the source if there are none.
   Body body(Names ends) {
-    if (++depth_ > kMaxDepth)
-      throw Error(fmt::format("statements nested deeper than {} levels", kMaxDepth),
+    if (++depth_ > kMaxStatementDepth)
+      throw Error(fmt::format("statements nested deeper than {} levels", kMaxStatementDepth),
                   "fewer of them", in_.line());
     Body out;
     while (!in_.at(Kind::End)) {
@@ -123,7 +124,7 @@ class Parser {
 
   Target one_target(bool with_attribute) {
     if (in_.at_operator("(")) {
-      if (++depth_ > kMaxDepth) in_.fail("fewer brackets");
+      if (++depth_ > kMaxStatementDepth) in_.fail("fewer brackets");
       in_.take();
       Target inside = target(with_attribute);
       in_.expect_operator(")");

@@ -13,7 +13,7 @@ namespace medusa {
 namespace {
 
 /// A node of the trie that is not in the tree yet.
-struct Branch {
+struct TrieBranch {
   int32_t parent = 0;  // node of the tree
   int32_t order = 0;   // when it was found
   TextStore::Next next;
@@ -23,7 +23,7 @@ struct Branch {
 /// Puts the heaviest branch on top of the heap; of equal ones the one that was found first, which
 /// is also the nearer to the root.
 struct Lighter {
-  bool operator()(const Branch& a, const Branch& b) const {
+  bool operator()(const TrieBranch& a, const TrieBranch& b) const {
     const int64_t x = a.next.places.count(), y = b.next.places.count();
     return x != y ? x < y : a.order > b.order;
   }
@@ -59,7 +59,7 @@ TextStore::Places RetrievalDrafter::longest_match(std::span<const TokenId> token
 
 CandidateTree RetrievalDrafter::propose(const DraftContext& context, const Random& /*random*/) {
   TreeBuilder tree(context);
-  std::priority_queue<Branch, std::vector<Branch>, Lighter> open;
+  std::priority_queue<TrieBranch, std::vector<TrieBranch>, Lighter> open;
   int32_t found = 0;
   const auto open_children = [&](int32_t node, const TextStore::Places& places) {
     const std::vector<TextStore::Next> all = store_.continuations(places);
@@ -71,7 +71,7 @@ CandidateTree RetrievalDrafter::propose(const DraftContext& context, const Rando
   };
   open_children(0, longest_match(context.tokens));
   while (!open.empty() && !tree.full() && tree.size() < config_.nodes) {
-    const Branch branch = open.top();
+    const TrieBranch branch = open.top();
     open.pop();
     const int32_t node = tree.child(branch.parent, branch.next.token);
     if (node < 0) continue;  // too deep

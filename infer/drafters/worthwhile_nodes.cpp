@@ -6,8 +6,8 @@
 namespace medusa {
 namespace {
 
-constexpr double kFading = 0.98;   // of the pace from one step to the next
-constexpr double kPriorSteps = 8;  // plain steps that stand before the first one
+constexpr double kPaceFading = 0.98;  // of the pace from one step to the next
+constexpr double kPriorSteps = 8;     // plain steps that stand before the first one
 
 }  // namespace
 
@@ -16,8 +16,8 @@ double Pace::tokens_per_cost() const {
 }
 
 void Pace::count(double tokens, double cost) {
-  tokens_ = kFading * tokens_ + tokens;
-  cost_ = kFading * cost_ + cost;
+  tokens_ = kPaceFading * tokens_ + tokens;
+  cost_ = kPaceFading * cost_ + cost;
 }
 
 std::vector<size_t> worthwhile_nodes(std::span<const double> chances, const StepCost& cost,

@@ -5,14 +5,13 @@
 #include <numeric>
 
 #include "backbone/attention.h"
+#include "tests/backbone/normal_tensor.h"
 #include "tests/backbone/tiny_model.h"
 
 namespace medusa {
 namespace {
 
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
-}
+using fixtures::normal;
 
 void commit_first(KvCache& cache, int32_t slot, int32_t count) {
   std::vector<int32_t> rows(static_cast<size_t>(count));

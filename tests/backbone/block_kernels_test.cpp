@@ -1,6 +1,5 @@
 // Products with block weights against their slow twin: Linear of the same blocks.
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include "backbone/cpu/block_layout.h"
@@ -9,13 +8,12 @@
 #include "backbone/cpu/tile_weight.h"
 #include "backbone/linear.h"
 #include "tests/backbone/block_weights.h"
+#include "tests/backbone/normal_tensor.h"
 
 namespace medusa {
 namespace {
 
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
-}
+using fixtures::normal;
 
 class BlockKernels : public testing::Test {
  protected:

@@ -1,7 +1,6 @@
 #include "backbone/block_matrix.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,13 +10,12 @@
 #include "backbone/dequantise.h"
 #include "backbone/stored_numbers.h"
 #include "tests/backbone/block_weights.h"
+#include "tests/backbone/normal_tensor.h"
 
 namespace medusa {
 namespace {
 
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
-}
+using fixtures::normal;
 
 constexpr GgmlType kBlockTypes[] = {GgmlType::Q4_0, GgmlType::Q4_1,   GgmlType::Q5_0,
                                     GgmlType::Q5_1, GgmlType::Q8_0,   GgmlType::Q2_K,

@@ -1,19 +1,17 @@
 #include "backbone/cpu/cpu_kernels.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include "backbone/cpu/fused_buffers.h"
 #include "backbone/cpu/tile_weight.h"
 #include "tests/backbone/cpu_engines.h"
+#include "tests/backbone/normal_tensor.h"
 
 namespace medusa {
 namespace {
 
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
-}
+using fixtures::normal;
 const uint16_t* bits(const at::Tensor& x) {
   return static_cast<const uint16_t*>(x.const_data_ptr());
 }

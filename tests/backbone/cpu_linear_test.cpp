@@ -1,16 +1,14 @@
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/linear.h"
+#include "tests/backbone/normal_tensor.h"
 
 namespace medusa {
 namespace {
 
-at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
-  return at::randn(sizes, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
-}
+using fixtures::normal;
 
 TEST(Linear, EveryKindGivesTheProductInFloat32) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})

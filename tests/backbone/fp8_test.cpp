@@ -31,21 +31,21 @@ TEST(Fp8, EveryCodeIsLibTorchsNumber) {
 }
 
 /// Sizes that are no multiples of a block.
-const json kConfig = {{"architectures", {"LlamaForCausalLM"}},
-                      {"model_type", "llama"},
-                      {"hidden_size", 160},
-                      {"intermediate_size", 300},
-                      {"num_hidden_layers", 1},
-                      {"num_attention_heads", 5},
-                      {"vocab_size", 40},
-                      {"max_position_embeddings", 64},
-                      {"rms_norm_eps", 1e-5},
-                      {"tie_word_embeddings", true},
-                      {"hidden_act", "silu"}};
+const json kFp8Config = {{"architectures", {"LlamaForCausalLM"}},
+                         {"model_type", "llama"},
+                         {"hidden_size", 160},
+                         {"intermediate_size", 300},
+                         {"num_hidden_layers", 1},
+                         {"num_attention_heads", 5},
+                         {"vocab_size", 40},
+                         {"max_position_embeddings", 64},
+                         {"rms_norm_eps", 1e-5},
+                         {"tie_word_embeddings", true},
+                         {"hidden_act", "silu"}};
 
 class Fp8Model : public testing::Test {
  protected:
-  Fp8Model() { write_file(folder_ / "config.json", kConfig.dump()); }
+  Fp8Model() { write_file(folder_ / "config.json", kFp8Config.dump()); }
 
   Weights load(const Tensors& tensors) const {
     write_tensors(folder_ / "model.safetensors", tensors, {});
@@ -107,7 +107,7 @@ TEST_F(Fp8Model, OtherBlocksAndOtherQuantisationsAreRefused) {
             "of shape [160, 1], expected plain scales of shape [2, 3] for blocks of 128 x 128; use "
             "a model saved with such blocks");
   const auto with = [&](const json& settings) {
-    json config = kConfig;
+    json config = kFp8Config;
     config["quantization_config"] = settings;
     write_file(folder_ / "config.json", config.dump());
     return fixtures::error_text(folder_, [&] { read_hf_config(folder_.path()); });

@@ -18,9 +18,9 @@ namespace medusa {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr double kTolerance = 1e-3;
+constexpr double kLogitTolerance = 1e-3;
 
-struct Golden {
+struct GoldenNumbers {
   std::string model, model_sha256;
   std::vector<TokenId> tokens;
   std::vector<int64_t> argmax;
@@ -29,23 +29,23 @@ struct Golden {
   std::vector<std::vector<double>> largest_logits;
 };
 
-Golden read_golden(const std::string& name) {
-  const auto json = nlohmann::json::parse(
+GoldenNumbers read_golden_logits(const std::string& name) {
+  const auto file = nlohmann::json::parse(
       read_file(fs::path(MEDUSA_SOURCE_DIR) / "tests/golden" / (name + "_logits.json")));
-  return {json.at("model"),       json.at("model_sha256"),  json.at("tokens"),
-          json.at("argmax"),      json.at("top2_gap"),      json.at("logsumexp"),
-          json.at("largest_ids"), json.at("largest_logits")};
+  return {file.at("model"),       file.at("model_sha256"),  file.at("tokens"),
+          file.at("argmax"),      file.at("top2_gap"),      file.at("logsumexp"),
+          file.at("largest_ids"), file.at("largest_logits")};
 }
 
 /// Expects every position's logits to agree with the golden ones.
 /// @param logits  [T, V] float32.
-void expect_golden(const Golden& golden, const at::Tensor& logits) {
+void expect_golden(const GoldenNumbers& golden, const at::Tensor& logits) {
   const auto argmax = logits.argmax(-1);                          // [T]
   const auto logsumexp = logits.to(at::kDouble).logsumexp({-1});  // [T]
   double largest_error = 0;
   for (size_t i = 0; i < golden.tokens.size(); ++i) {
     const auto row = logits[static_cast<int64_t>(i)];
-    if (golden.top2_gap[i] >= kTolerance) {
+    if (golden.top2_gap[i] >= kLogitTolerance) {
       EXPECT_EQ(argmax[static_cast<int64_t>(i)].item<int64_t>(), golden.argmax[i])
           << "position " << i;
     }
@@ -53,16 +53,18 @@ void expect_golden(const Golden& golden, const at::Tensor& logits) {
       const double error =
           std::abs(row[golden.largest_ids[i][j]].item<double>() - golden.largest_logits[i][j]);
       largest_error = std::max(largest_error, error);
-      EXPECT_LT(error, kTolerance) << "position " << i << ", token " << golden.largest_ids[i][j];
+      EXPECT_LT(error, kLogitTolerance)
+          << "position " << i << ", token " << golden.largest_ids[i][j];
     }
-    EXPECT_NEAR(logsumexp[static_cast<int64_t>(i)].item<double>(), golden.logsumexp[i], kTolerance)
+    EXPECT_NEAR(logsumexp[static_cast<int64_t>(i)].item<double>(), golden.logsumexp[i],
+                kLogitTolerance)
         << "position " << i;
   }
   testing::Test::RecordProperty("largest_error", std::to_string(largest_error));
 }
 
 /// [T, V]
-at::Tensor run_golden(const Golden& golden, Llama& model) {
+at::Tensor run_golden(const GoldenNumbers& golden, Llama& model) {
   const auto num_tokens = static_cast<int64_t>(golden.tokens.size());
   KvCache cache = model.make_cache(1, num_tokens);
   const Segment text{cache.open(), golden.tokens, {}};
@@ -72,7 +74,7 @@ at::Tensor run_golden(const Golden& golden, Llama& model) {
 
 /// The file's own blocks, with rows rounded to 8 bits: the same text but for close calls.
 TEST(BlockLogits, StoredBlocksStayCloseToTransformers) {
-  const Golden golden = read_golden("smollm2");
+  const GoldenNumbers golden = read_golden_logits("smollm2");
   const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
   if (!fs::exists(path)) GTEST_SKIP() << "no " << path << "; tools/get_demo_model.sh downloads it";
   ASSERT_TRUE(stores_blocks(path));
@@ -97,7 +99,7 @@ TEST(BlockLogits, StoredBlocksStayCloseToTransformers) {
 class GoldenLogits : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenLogits, Float32AgreesWithTransformersAtEveryPosition) {
-  const Golden golden = read_golden(GetParam());
+  const GoldenNumbers golden = read_golden_logits(GetParam());
   const fs::path path = fs::path(MEDUSA_SOURCE_DIR) / ".deps" / "models" / golden.model;
   if (!fs::exists(path)) GTEST_SKIP() << "no " << path << "; tools/get_demo_model.sh downloads it";
   Llama model(load_weights(path, at::kFloat, at::kCPU));

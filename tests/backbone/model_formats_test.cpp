@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Tensors = std::map<std::string, at::Tensor>;
 
-constexpr double kTolerance = 1e-4;       // float32 logits
+constexpr double kFloatTolerance = 1e-4;  // float32 logits
 constexpr double kBlockTolerance = 0.05;  // of the logits' norm, where rows are rounded to 8 bits
 constexpr size_t kParts = 3;              // of a model in several files
 
@@ -178,7 +178,7 @@ Cell compare(const json& settings, const Format& format, const std::vector<Token
   const at::Tensor expected = logits_of(load_weights(model.plain(), at::kFloat, at::kCPU), tokens);
   const at::Tensor found = logits_of(load_weights(model.model(), at::kFloat, at::kCPU), tokens);
   Cell cell;
-  cell.agrees = (found - expected).abs().max().item<double>() <= kTolerance;
+  cell.agrees = (found - expected).abs().max().item<double>() <= kFloatTolerance;
   if (format.container == Container::Gguf && block_format(ggml_type(format.numbers))) {
     const at::Tensor rounded =
         logits_of(load_weights(model.model(), at::kFloat, at::kCPU, BlockKind::Stored), tokens);

@@ -31,7 +31,7 @@ GgufBuilder small_file() {
 }
 
 /// The error of a file of these bytes, without its path.
-std::string error_of(const std::string& bytes) {
+std::string gguf_error(const std::string& bytes) {
   const TempFolder folder;
   write_file(folder / "m.gguf", bytes);
   const auto text = error_text([&] { GgufFile(folder / "m.gguf"); });
@@ -39,9 +39,9 @@ std::string error_of(const std::string& bytes) {
   return text.starts_with(start) ? text.substr(start.size()) : text;
 }
 
-std::string error_of(const GgufBuilder& builder) { return error_of(builder.bytes()); }
+std::string gguf_error(const GgufBuilder& builder) { return gguf_error(builder.bytes()); }
 
-constexpr const char* kAgain =
+constexpr const char* kGgufRemedy =
     "; expected a whole, consistent GGUF file: copy, convert or download it again";
 
 TEST(GgufFile, ReadsBackWhatWasWritten) {
@@ -92,8 +92,9 @@ TEST(GgufFile, HonoursTheAlignmentThatTheFileStates) {
   EXPECT_EQ(value, 2.0F);
   EXPECT_EQ(file.required_tensor("b").offset % 64, 0);
 
-  EXPECT_EQ(error_of(GgufBuilder().u32("general.alignment", 24)),
-            std::string("general.alignment is 24, not a power of two from 8 to 65536") + kAgain);
+  EXPECT_EQ(
+      gguf_error(GgufBuilder().u32("general.alignment", 24)),
+      std::string("general.alignment is 24, not a power of two from 8 to 65536") + kGgufRemedy);
 }
 
 TEST(GgufFile, DescribesValuesForPeople) {
@@ -141,36 +142,36 @@ TEST(GgufFile, NamesTheFileAndTheKeyThatIsMissingOrMistyped) {
 TEST(GgufFile, SaysWhatAForeignFileIs) {
   const std::string rest = ", expected a GGUF file; give the model's .gguf file";
   using namespace std::string_literals;
-  EXPECT_EQ(error_of("\x02\0\0\0\0\0\0\0{} and data"s), "is a safetensors file" + rest);
-  EXPECT_EQ(error_of("backbone:\n  model: x\n"s), "is a text file" + rest);
-  EXPECT_EQ(error_of("PK\x03\x04____"s), "is a zip archive or a PyTorch checkpoint" + rest);
-  EXPECT_EQ(error_of("\x89HDF\r\n\x1a\n"s), "is an HDF5 file" + rest);
-  EXPECT_EQ(error_of("version https://git-lfs.github.com/spec/v1\n"s),
+  EXPECT_EQ(gguf_error("\x02\0\0\0\0\0\0\0{} and data"s), "is a safetensors file" + rest);
+  EXPECT_EQ(gguf_error("backbone:\n  model: x\n"s), "is a text file" + rest);
+  EXPECT_EQ(gguf_error("PK\x03\x04____"s), "is a zip archive or a PyTorch checkpoint" + rest);
+  EXPECT_EQ(gguf_error("\x89HDF\r\n\x1a\n"s), "is an HDF5 file" + rest);
+  EXPECT_EQ(gguf_error("version https://git-lfs.github.com/spec/v1\n"s),
             "is a Git LFS pointer to the real file" + rest);
-  EXPECT_EQ(error_of("\xFF\xFE\0\0"s), "does not start with the letters GGUF" + rest);
-  EXPECT_EQ(error_of("GG"s), "is a text file" + rest);
+  EXPECT_EQ(gguf_error("\xFF\xFE\0\0"s), "does not start with the letters GGUF" + rest);
+  EXPECT_EQ(gguf_error("GG"s), "is a text file" + rest);
 }
 
 TEST(GgufFile, RefusesAMissingAnEmptyAndAnOldFile) {
   const TempFolder folder;
   EXPECT_EQ(error_text([&] { GgufFile(folder / "none.gguf"); }),
             (folder / "none.gguf").string() + ": no such file; check the path");
-  EXPECT_EQ(error_of(""), "the file is empty; copy or download it again");
-  EXPECT_EQ(error_of(GgufBuilder(1)),
+  EXPECT_EQ(gguf_error(""), "the file is empty; copy or download it again");
+  EXPECT_EQ(gguf_error(GgufBuilder(1)),
             "is a GGUF file of version 1, expected 2 or 3 (little endian); convert it again");
 }
 
 TEST(GgufFile, RefusesEveryTruncation) {
   const TempFolder folder;
   const auto bytes = small_file().bytes();
-  EXPECT_EQ(error_of(bytes), "(no error)");
+  EXPECT_EQ(gguf_error(bytes), "(no error)");
   for (size_t size = 5; size < bytes.size(); ++size)
-    EXPECT_NE(error_of(bytes.substr(0, size)), "(no error)") << size;
-  EXPECT_EQ(error_of(bytes.substr(0, bytes.size() - 1)),
+    EXPECT_NE(gguf_error(bytes.substr(0, size)), "(no error)") << size;
+  EXPECT_EQ(gguf_error(bytes.substr(0, bytes.size() - 1)),
             "ends inside the tensor 'embed.weight' (the file has " +
-                std::to_string(bytes.size() - 1) + " bytes)" + kAgain);
-  EXPECT_EQ(error_of(bytes.substr(0, 6)),
-            std::string("ends inside the header (the file has 6 bytes)") + kAgain);
+                std::to_string(bytes.size() - 1) + " bytes)" + kGgufRemedy);
+  EXPECT_EQ(gguf_error(bytes.substr(0, 6)),
+            std::string("ends inside the header (the file has 6 bytes)") + kGgufRemedy);
 }
 
 TEST(GgufFile, RefusesCountsThatTheFileCannotHold) {
@@ -179,9 +180,9 @@ TEST(GgufFile, RefusesCountsThatTheFileCannotHold) {
   std::string many_tensors = header;
   GgufBuilder::number(many_tensors, uint64_t{1} << 60);
   GgufBuilder::number(many_tensors, uint64_t{0});
-  EXPECT_EQ(error_of(many_tensors),
+  EXPECT_EQ(gguf_error(many_tensors),
             std::string("says that it has 1152921504606846976 tensors, but only 8 bytes follow") +
-                kAgain);
+                kGgufRemedy);
 
   std::string huge_array = header;
   GgufBuilder::number(huge_array, uint64_t{0});
@@ -190,56 +191,58 @@ TEST(GgufFile, RefusesCountsThatTheFileCannotHold) {
   GgufBuilder::number(huge_array, static_cast<uint32_t>(GgufValueType::Array));
   GgufBuilder::number(huge_array, static_cast<uint32_t>(GgufValueType::F64));
   GgufBuilder::number(huge_array, uint64_t{1} << 61);  // times 8 bytes wraps to zero
-  EXPECT_EQ(error_of(huge_array),
+  EXPECT_EQ(gguf_error(huge_array),
             std::string("says that it has 2305843009213693952 elements in the value of the "
                         "metadata key 'k', but only 0 bytes follow") +
-                kAgain);
+                kGgufRemedy);
 }
 
 TEST(GgufFile, RefusesTypesItDoesNotKnow) {
   auto nested = GgufBuilder().strings("k", {"x"}).bytes();
   nested[4 + 4 + 16 + 9 + 4] = 9;  // the type of the elements
-  EXPECT_EQ(error_of(nested),
+  EXPECT_EQ(gguf_error(nested),
             std::string("the value of the metadata key 'k' is of type array of array, which GGUF "
                         "files do not hold") +
-                kAgain);
+                kGgufRemedy);
   auto unknown = GgufBuilder().u32("k", 1).bytes();
   unknown[4 + 4 + 16 + 9] = 13;
-  EXPECT_EQ(error_of(unknown),
+  EXPECT_EQ(gguf_error(unknown),
             std::string("the value of the metadata key 'k' is of type 13, which GGUF files do not "
                         "hold") +
-                kAgain);
-  EXPECT_EQ(error_of(GgufBuilder().tensor("t", {4}, static_cast<GgmlType>(77), "")),
-            std::string("the tensor 't' is of type 77, which this program does not know") + kAgain);
+                kGgufRemedy);
+  EXPECT_EQ(
+      gguf_error(GgufBuilder().tensor("t", {4}, static_cast<GgmlType>(77), "")),
+      std::string("the tensor 't' is of type 77, which this program does not know") + kGgufRemedy);
 }
 
 TEST(GgufFile, RefusesTensorsThatDoNotFit) {
-  EXPECT_EQ(error_of(GgufBuilder().tensor("t", {33, 2}, GgmlType::Q8_0, std::string(68, 'x'))),
-            std::string("the tensor 't' has 33 columns, Q8_0 needs a multiple of 32") + kAgain);
-  EXPECT_EQ(error_of(GgufBuilder().tensor("t", {4, 0}, GgmlType::F32, "")),
-            std::string("the tensor 't' has the dimension 0") + kAgain);
   EXPECT_EQ(
-      error_of(GgufBuilder().tensor("t", {int64_t{1} << 40, int64_t{1} << 40}, GgmlType::F32, "")),
-      std::string("the tensor 't' has the dimension 1099511627776") + kAgain);
-  EXPECT_EQ(error_of(GgufBuilder().tensor("t", {1, 1, 1, 1, 1}, {1.0F})),
-            std::string("the tensor 't' has 5 dimensions") + kAgain);
-  EXPECT_EQ(error_of(GgufBuilder()
-                         .tensor("a", {16}, GgmlType::F32, std::string(8, 'x'))
-                         .tensor("b", {24}, GgmlType::F32, std::string(96, 'x'))),
-            std::string("the tensors 'a' and 'b' overlap") + kAgain);
+      gguf_error(GgufBuilder().tensor("t", {33, 2}, GgmlType::Q8_0, std::string(68, 'x'))),
+      std::string("the tensor 't' has 33 columns, Q8_0 needs a multiple of 32") + kGgufRemedy);
+  EXPECT_EQ(gguf_error(GgufBuilder().tensor("t", {4, 0}, GgmlType::F32, "")),
+            std::string("the tensor 't' has the dimension 0") + kGgufRemedy);
+  EXPECT_EQ(gguf_error(
+                GgufBuilder().tensor("t", {int64_t{1} << 40, int64_t{1} << 40}, GgmlType::F32, "")),
+            std::string("the tensor 't' has the dimension 1099511627776") + kGgufRemedy);
+  EXPECT_EQ(gguf_error(GgufBuilder().tensor("t", {1, 1, 1, 1, 1}, {1.0F})),
+            std::string("the tensor 't' has 5 dimensions") + kGgufRemedy);
+  EXPECT_EQ(gguf_error(GgufBuilder()
+                           .tensor("a", {16}, GgmlType::F32, std::string(8, 'x'))
+                           .tensor("b", {24}, GgmlType::F32, std::string(96, 'x'))),
+            std::string("the tensors 'a' and 'b' overlap") + kGgufRemedy);
 
   auto shifted = GgufBuilder().tensor("t", {1}, {1.0F}).bytes();
   const size_t offset = 4 + 4 + 16 + (8 + 1) + 4 + 8 + 4;
   shifted[offset] = 8;
-  EXPECT_EQ(error_of(shifted),
-            std::string("the tensor 't' is at offset 8, not a multiple of 32") + kAgain);
+  EXPECT_EQ(gguf_error(shifted),
+            std::string("the tensor 't' is at offset 8, not a multiple of 32") + kGgufRemedy);
 }
 
 TEST(GgufFile, RefusesRepeatedNames) {
-  EXPECT_EQ(error_of(GgufBuilder().u32("k", 1).u32("k", 2)),
+  EXPECT_EQ(gguf_error(GgufBuilder().u32("k", 1).u32("k", 2)),
             "the metadata key 'k' is there twice, expected once; the file is damaged, convert or "
             "download it again");
-  EXPECT_EQ(error_of(GgufBuilder().tensor("t", {1}, {1.0F}).tensor("t", {1}, {1.0F})),
+  EXPECT_EQ(gguf_error(GgufBuilder().tensor("t", {1}, {1.0F}).tensor("t", {1}, {1.0F})),
             "the tensor 't' is there twice, expected once; the file is damaged, convert or "
             "download it again");
 }
@@ -247,7 +250,7 @@ TEST(GgufFile, RefusesRepeatedNames) {
 TEST(GgufFile, QuotesANameWithAZeroByteWhole) {
   const std::string zero("a\0b", 3);
   EXPECT_EQ(
-      error_of(GgufBuilder().u32(zero, 1).u32(zero, 2)),
+      gguf_error(GgufBuilder().u32(zero, 1).u32(zero, 2)),
       "the metadata key 'a\\x00b' is there twice, expected once; the file is damaged, convert "
       "or download it again");
 }

@@ -14,7 +14,7 @@ namespace medusa {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr const char* kRemedy = "; copy or download the file again, or choose another";
+constexpr const char* kSafetensorsRemedy = "; copy or download the file again, or choose another";
 
 class SafetensorsFileTest : public testing::Test {
  protected:
@@ -42,8 +42,9 @@ class SafetensorsFileTest : public testing::Test {
       const std::string text = caught.what();
       const std::string where = path_.string() + ": ";
       EXPECT_TRUE(text.starts_with(where)) << text;
-      EXPECT_TRUE(text.ends_with(kRemedy)) << text;
-      return text.substr(where.size(), text.size() - where.size() - std::strlen(kRemedy));
+      EXPECT_TRUE(text.ends_with(kSafetensorsRemedy)) << text;
+      return text.substr(where.size(),
+                         text.size() - where.size() - std::strlen(kSafetensorsRemedy));
     }
     return "no error";
   }

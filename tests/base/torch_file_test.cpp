@@ -124,7 +124,7 @@ class TorchFileErrors : public testing::Test {
   std::filesystem::path path_ = folder_ / "a.pt";
 };
 
-constexpr const char* kRemedy =
+constexpr const char* kTorchRemedy =
     "; save a dict of tensors with torch.save or as safetensors, or choose another file";
 
 TEST_F(TorchFileErrors, ReadsTheExampleThatTheErrorsAreMadeFrom) {
@@ -137,7 +137,7 @@ TEST_F(TorchFileErrors, RefusesTensorsThatAreNotInTheirStorage) {
   const std::string past = std::string(
                                "<>: tensor 'w' reaches past its 8 stored bytes, expected them to "
                                "hold it") +
-                           kRemedy;
+                           kTorchRemedy;
   EXPECT_EQ(error(one_tensor("FloatStorage", "K\0"s, "K\x03", "K\x01")), past);
   EXPECT_EQ(error(one_tensor("FloatStorage", "K\x01", "K\x02", "K\x01")), past);
   EXPECT_EQ(error(one_tensor("DoubleStorage", "K\0"s, "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f",
@@ -146,20 +146,21 @@ TEST_F(TorchFileErrors, RefusesTensorsThatAreNotInTheirStorage) {
   EXPECT_EQ(error(one_tensor("FloatStorage", "K\0"s, "K\x02", "K\x02")),
             std::string("<>: tensor 'w' does not lie in one piece, expected .contiguous() "
                         "tensors") +
-                kRemedy);
-  EXPECT_EQ(error(one_tensor("FloatStorage", "K\0"s, "K\x02K\x01", "K\x01")),
-            std::string("<>: 'w' is not described as a tensor, expected a dense one") + kRemedy);
+                kTorchRemedy);
+  EXPECT_EQ(
+      error(one_tensor("FloatStorage", "K\0"s, "K\x02K\x01", "K\x01")),
+      std::string("<>: 'w' is not described as a tensor, expected a dense one") + kTorchRemedy);
 }
 
 TEST_F(TorchFileErrors, RefusesOtherContents) {
   EXPECT_EQ(error("\x80\x02]."),
-            std::string("<>: holds something else, expected a dict of tensors") + kRemedy);
+            std::string("<>: holds something else, expected a dict of tensors") + kTorchRemedy);
   EXPECT_EQ(error("\x80\x02}K\x01K\x02s."),
-            std::string("<>: has a key that is no name, expected names of tensors") + kRemedy);
+            std::string("<>: has a key that is no name, expected names of tensors") + kTorchRemedy);
   EXPECT_EQ(error("\x80\x02}.", "big"),
             std::string("<>: was written on a big-endian machine, expected little-endian "
                         "numbers") +
-                kRemedy);
+                kTorchRemedy);
 }
 
 TEST_F(TorchFileErrors, RefusesFilesThatAreNoArchiveOrWereAltered) {
@@ -172,7 +173,7 @@ TEST_F(TorchFileErrors, RefusesFilesThatAreNoArchiveOrWereAltered) {
   write_zip(path_, std::vector<ZipMember>{{"x/data", {"1"}}});
   EXPECT_EQ(cleaned(error_text([&] { TorchFile file(path_); })),
             std::string("<>: is a zip archive without data.pkl, expected a file of torch.save") +
-                kRemedy);
+                kTorchRemedy);
   std::string bytes = read_file(kGolden + "torch_save.pt");
   bytes[bytes.find("ctorch") + 1] ^= 1;
   write_file(path_, bytes);

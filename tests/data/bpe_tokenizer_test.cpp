@@ -19,7 +19,7 @@ using fixtures::error_text;
 using Ids = std::vector<TokenId>;
 
 /// a b c d e, space; ab, abc, de, and the added tokens <end> (special) and <tab> (not).
-BpeParts small_parts() {
+BpeParts small_merges() {
   BpeParts parts;
   parts.source = "small";
   parts.tokens = {"a", "b", "c", "d", "e", "Ġ", "ab", "abc", "de", "<end>", "<tab>"};
@@ -35,7 +35,7 @@ std::string refused(BpeParts parts) {
 }
 
 TEST(BpeTokenizer, MergesInTheOrderOfTheList) {
-  const BpeTokenizer tokenizer(small_parts());
+  const BpeTokenizer tokenizer(small_merges());
   EXPECT_EQ(tokenizer.encode("abcde", false), (Ids{7, 8}));
   EXPECT_EQ(tokenizer.encode("abab", false), (Ids{6, 6}));
   EXPECT_EQ(tokenizer.encode("ba ab", false), (Ids{1, 0, 5, 6}));
@@ -44,7 +44,7 @@ TEST(BpeTokenizer, MergesInTheOrderOfTheList) {
 }
 
 TEST(BpeTokenizer, ReadsSpecialTokensOnlyWhenAsked) {
-  const BpeTokenizer tokenizer(small_parts());
+  const BpeTokenizer tokenizer(small_merges());
   EXPECT_EQ(tokenizer.encode("ab<end>c", true), (Ids{6, 9, 2}));
   EXPECT_EQ(tokenizer.encode("ab<end>c", false), (Ids{6, 4, 3, 2}));  // < n > are not in V
   EXPECT_EQ(tokenizer.encode("a<tab>", false), (Ids{0, 10}));         // ordinary, always found
@@ -58,7 +58,7 @@ TEST(BpeTokenizer, ReadsSpecialTokensOnlyWhenAsked) {
 }
 
 TEST(BpeTokenizer, TakesWholeWordsFirstWhereTheVocabularySaysSo) {
-  auto parts = small_parts();
+  auto parts = small_merges();
   parts.tokens.push_back("cde");  // no merge makes it
   EXPECT_EQ(BpeTokenizer(parts).encode("cde", false), (Ids{2, 8}));
   parts.whole_words_first = true;
@@ -67,29 +67,29 @@ TEST(BpeTokenizer, TakesWholeWordsFirstWhereTheVocabularySaysSo) {
 
 TEST(BpeTokenizer, RefusesAVocabularyThatDoesNotFitTogether) {
   const std::string again = "; convert or download the tokenizer again";
-  auto parts = small_parts();
+  auto parts = small_merges();
   parts.tokens[3] = "a";
   EXPECT_EQ(refused(parts),
             "small: the token 'a' has the ids 0 and 3, expected every token once" + again);
-  parts = small_parts();
+  parts = small_merges();
   parts.merges.push_back({"a", "c"});
   EXPECT_EQ(
       refused(parts),
       "small: the merge 'a c' is not one of tokens, expected two tokens that make a third" + again);
-  parts = small_parts();
+  parts = small_merges();
   parts.merges.push_back({"a", "b"});
   EXPECT_EQ(refused(parts),
             "small: the merge 'a b' is there twice, expected every merge once" + again);
-  parts = small_parts();
+  parts = small_merges();
   parts.eos = 11;
   EXPECT_EQ(refused(parts), "small: the eos token is 11, expected an id below 11" + again);
-  parts = small_parts();
+  parts = small_merges();
   parts.added[0].id = 40;
   EXPECT_EQ(refused(parts),
             "small: the added token '<end>' has the id 40, expected a text and an id below 11, "
             "each once" +
                 again);
-  parts = small_parts();
+  parts = small_merges();
   parts.adds_bos = true;
   EXPECT_EQ(refused(parts),
             "small: a bos token is to be added, but none is named, expected one" + again);
@@ -98,22 +98,22 @@ TEST(BpeTokenizer, RefusesAVocabularyThatDoesNotFitTogether) {
 
 TEST(BpeTokenizer, FingerprintChangesWithEveryPart) {
   const auto print = [](BpeParts parts) { return BpeTokenizer(std::move(parts)).fingerprint(); };
-  const auto base = print(small_parts());
-  EXPECT_EQ(print(small_parts()), base);
-  auto parts = small_parts();
+  const auto base = print(small_merges());
+  EXPECT_EQ(print(small_merges()), base);
+  auto parts = small_merges();
   parts.tokens[7] = "abd";
   parts.merges[2] = {"ab", "d"};
   EXPECT_NE(print(parts), base);
-  parts = small_parts();
+  parts = small_merges();
   std::swap(parts.merges[0], parts.merges[1]);
   EXPECT_NE(print(parts), base);
-  parts = small_parts();
+  parts = small_merges();
   parts.added[1].special = true;
   EXPECT_NE(print(parts), base);
-  parts = small_parts();
+  parts = small_merges();
   parts.pre_tokenizer_text = "qwen2";
   EXPECT_NE(print(parts), base);
-  parts = small_parts();
+  parts = small_merges();
   parts.normalization = Normalization::Nfc;
   EXPECT_NE(print(parts), base);
 }

@@ -81,8 +81,8 @@ TEST(Regex, GivesUpOnAPatternThatIsTooCostly) {
       "can be matched, split the text into shorter ones");
 }
 
-std::string split(const std::vector<AddedToken>& tokens, std::string_view text,
-                  bool special = true) {
+std::string pieces(const std::vector<AddedToken>& tokens, std::string_view text,
+                   bool special = true) {
   std::string out;
   AddedTokens(tokens).split(
       text, special, [&](std::string_view gap) { out += fmt::format("({})", gap); },
@@ -91,22 +91,22 @@ std::string split(const std::vector<AddedToken>& tokens, std::string_view text,
 }
 
 TEST(AddedTokens, TakesTheLeftmostAndOfThoseTheLongest) {
-  EXPECT_EQ(split({{1, "ab", false}, {2, "abc", false}, {3, "bc", false}}, "xabcbcab"), "(x)231");
-  EXPECT_EQ(split({{1, "<s>", true}, {2, "<", false}}, "<s>"), "1");
-  EXPECT_EQ(split({{1, "<s>", true}, {2, "<", false}}, "<s>", false), "2(s>)");
-  EXPECT_EQ(split({}, "abc"), "(abc)");
+  EXPECT_EQ(pieces({{1, "ab", false}, {2, "abc", false}, {3, "bc", false}}, "xabcbcab"), "(x)231");
+  EXPECT_EQ(pieces({{1, "<s>", true}, {2, "<", false}}, "<s>"), "1");
+  EXPECT_EQ(pieces({{1, "<s>", true}, {2, "<", false}}, "<s>", false), "2(s>)");
+  EXPECT_EQ(pieces({}, "abc"), "(abc)");
 }
 
 TEST(AddedTokens, HonoursStrippingAndWholeWords) {
   AddedToken token{1, "[M]", true};
   token.lstrip = true;
-  EXPECT_EQ(split({token}, "a \u3000[M] b [M]"), "(a)1( b)1");
+  EXPECT_EQ(pieces({token}, "a \u3000[M] b [M]"), "(a)1( b)1");
   token.lstrip = false;
   token.rstrip = true;
-  EXPECT_EQ(split({token}, "a [M] \n[M]b"), "(a )11(b)");
+  EXPECT_EQ(pieces({token}, "a [M] \n[M]b"), "(a )11(b)");
   AddedToken word{2, "art", false};
   word.single_word = true;
-  EXPECT_EQ(split({word}, "art party éart art"), "2( party éart )2");
+  EXPECT_EQ(pieces({word}, "art party éart art"), "2( party éart )2");
 }
 
 }  // namespace

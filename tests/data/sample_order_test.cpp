@@ -9,7 +9,7 @@
 namespace medusa {
 namespace {
 
-std::vector<int64_t> count_up(int64_t n) {
+std::vector<int64_t> first_numbers(int64_t n) {
   std::vector<int64_t> samples(static_cast<size_t>(n));
   std::iota(samples.begin(), samples.end(), 0);
   return samples;
@@ -22,30 +22,31 @@ std::vector<int64_t> take(SampleOrder& order, int64_t n) {
 }
 
 TEST(SampleOrder, EachEpochHasEverySampleOnceInAnotherOrder) {
-  SampleOrder order(count_up(20), Random(1));
+  SampleOrder order(first_numbers(20), Random(1));
   const auto first = take(order, 20), second = take(order, 20);
   EXPECT_NE(first, second);
   for (auto epoch : {first, second}) {
-    EXPECT_NE(epoch, count_up(20));
+    EXPECT_NE(epoch, first_numbers(20));
     std::sort(epoch.begin(), epoch.end());
-    EXPECT_EQ(epoch, count_up(20));
+    EXPECT_EQ(epoch, first_numbers(20));
   }
 }
 
 TEST(SampleOrder, TheSeedDecides) {
-  SampleOrder a(count_up(20), Random(1)), b(count_up(20), Random(1)), c(count_up(20), Random(2));
+  SampleOrder a(first_numbers(20), Random(1)), b(first_numbers(20), Random(1)),
+      c(first_numbers(20), Random(2));
   const auto first = take(a, 40);
   EXPECT_EQ(take(b, 40), first);
   EXPECT_NE(take(c, 40), first);
 }
 
 TEST(SampleOrder, ContinuesExactlyFromAnySavedState) {
-  SampleOrder unbroken(count_up(7), Random(3));
+  SampleOrder unbroken(first_numbers(7), Random(3));
   const auto expected = take(unbroken, 30);
   for (int64_t stop = 0; stop < 30; ++stop) {
-    SampleOrder before(count_up(7), Random(3));
+    SampleOrder before(first_numbers(7), Random(3));
     take(before, stop);
-    SampleOrder after(count_up(7), Random(3));
+    SampleOrder after(first_numbers(7), Random(3));
     after.continue_from(before.state());
     EXPECT_EQ(after.state(), before.state());
     EXPECT_EQ(take(after, 30 - stop), std::vector<int64_t>(expected.begin() + stop, expected.end()))
@@ -61,7 +62,7 @@ TEST(SampleOrder, OneSampleComesAgainAndAgain) {
 
 TEST(SampleOrder, AllOrdersAreEquallyFrequent) {
   std::map<std::vector<int64_t>, int> times;
-  SampleOrder order(count_up(4), Random(5));
+  SampleOrder order(first_numbers(4), Random(5));
   constexpr int kEpochs = 24000;
   for (int epoch = 0; epoch < kEpochs; ++epoch) ++times[take(order, 4)];
   ASSERT_EQ(times.size(), 24u);
@@ -77,7 +78,7 @@ TEST(SampleSplit, HasEverySampleOnceAndAboutTheFraction) {
   std::vector<int64_t> all = split.train;
   all.insert(all.end(), split.validation.begin(), split.validation.end());
   std::sort(all.begin(), all.end());
-  EXPECT_EQ(all, count_up(10000));
+  EXPECT_EQ(all, first_numbers(10000));
 }
 
 TEST(SampleSplit, ASampleStaysWhereItIsWhenTheDatasetGrows) {

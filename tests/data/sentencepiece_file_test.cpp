@@ -80,7 +80,7 @@ TEST(SentencePieceFile, SaysTheSameAsGguf) {
   }
 }
 
-std::string error_of(const std::string& name, const std::string& bytes) {
+std::string load_error(const std::string& name, const std::string& bytes) {
   const TempFolder folder;
   write_file(folder / name, bytes);
   const auto error = error_text([&] { load_tokenizer(folder.path()); });
@@ -96,16 +96,16 @@ std::string small_model(const std::string& trainer, char type = 1) {
 
 TEST(SentencePieceFile, RefusesWhatItCannotRun) {
   const std::string use = "; use the tokenizer.json or GGUF file of the model";
-  EXPECT_EQ(error_of("tokenizer.model", small_model("\x18\x03")),
+  EXPECT_EQ(load_error("tokenizer.model", small_model("\x18\x03")),
             "the model is of type 3, expected 1 (unigram) or 2 (BPE)" + use);
-  EXPECT_EQ(error_of("tokenizer.model", small_model(std::string("\xC0\x01\x01", 3))),
+  EXPECT_EQ(load_error("tokenizer.model", small_model(std::string("\xC0\x01\x01", 3))),
             "spaces belong to the word before them, expected behind them" + use);
-  EXPECT_EQ(error_of("tokenizer.model", small_model("", 7)),
+  EXPECT_EQ(load_error("tokenizer.model", small_model("", 7)),
             "the piece 'a' is of type 7, expected 1 to 6" + use);
-  EXPECT_EQ(error_of("tokenizer.model", small_model("\x18")),
+  EXPECT_EQ(load_error("tokenizer.model", small_model("\x18")),
             "its fields cannot be read (0 bytes before the end), expected a SentencePiece model; "
             "copy or download it again");
-  EXPECT_EQ(error_of("tokenizer.model", small_model("")),
+  EXPECT_EQ(load_error("tokenizer.model", small_model("")),
             "neither all 256 byte pieces nor an unknown token are there, expected one of them; "
             "convert or download the tokenizer again");
 }
@@ -118,7 +118,7 @@ constexpr const char* kUnigram =
  "model": {"type": "Unigram", "unk_id": 0,
   "vocab": [["<unk>", 0], ["▁", -2], ["a", -3], ["▁ab", -4.5], ["b", -1]]}})";
 
-std::string changed(const std::string& from, const std::string& to) {
+std::string json_with(const std::string& from, const std::string& to) {
   std::string text = kUnigram;
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -142,7 +142,7 @@ TEST(SentencePieceJson, RefusesWhatItCannotRun) {
   const std::string use =
       "; use a model with a byte-level BPE or SentencePiece tokenizer, or its GGUF file";
   const auto refused = [&](const std::string& from, const std::string& to) {
-    return error_of("tokenizer.json", changed(from, to));
+    return load_error("tokenizer.json", json_with(from, to));
   };
   EXPECT_EQ(refused("Unigram", "WordPiece"),
             "the model is 'WordPiece', expected BPE or Unigram" + use);
@@ -166,7 +166,7 @@ TEST(SentencePieceJson, RefusesWhatItCannotRun) {
   EXPECT_EQ(refused("-4.5", "-1e999"),
             "has a number beyond all bounds, expected one that fits into 64 bits; copy or download "
             "it again");
-  EXPECT_EQ(error_of("tokenizer.json", std::string(101, '[')),
+  EXPECT_EQ(load_error("tokenizer.json", std::string(101, '[')),
             "nests lists or objects more than 100 deep, expected at most that; copy or "
             "download it again");
 }

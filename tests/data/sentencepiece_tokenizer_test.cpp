@@ -16,7 +16,7 @@ namespace {
 using fixtures::error_text;
 using Ids = std::vector<TokenId>;
 
-SentencePieceParts small_parts() {
+SentencePieceParts small_pieces() {
   SentencePieceParts parts;
   parts.source = "small";
   parts.pieces = {"<unk>", "</s>", "▁", "a", "b", "ab", "▁a", "ba"};
@@ -32,7 +32,7 @@ std::string refused(SentencePieceParts parts) {
 }
 
 TEST(SentencePieceTokenizer, MergesTheHighestScoreFirst) {
-  const SentencePieceTokenizer tokenizer(small_parts());
+  const SentencePieceTokenizer tokenizer(small_pieces());
   EXPECT_EQ(tokenizer.encode("ab", false), (Ids{6, 4}));  // ▁a before ab
   EXPECT_EQ(tokenizer.encode("bab", false), (Ids{2, 4, 5}));
   EXPECT_EQ(tokenizer.encode("a?", false), (Ids{6, 0}));
@@ -40,13 +40,13 @@ TEST(SentencePieceTokenizer, MergesTheHighestScoreFirst) {
   EXPECT_EQ(tokenizer.encode("", false), Ids{});
   EXPECT_EQ(tokenizer.decode(Ids{6, 4, 1}), " ab</s>");
   EXPECT_FALSE(tokenizer.adds_bos());  // there is none
-  auto parts = small_parts();
+  auto parts = small_pieces();
   parts.normalizer = llama_normalizer(false);
   EXPECT_EQ(SentencePieceTokenizer(std::move(parts)).encode("ab", false), Ids{5});
 }
 
 TEST(SentencePieceTokenizer, MergesInTheOrderOfAListWhereThereIsOne) {
-  auto parts = small_parts();
+  auto parts = small_pieces();
   parts.rule = PieceRule::Merges;
   parts.merges = {{"a", "b"}, {"▁", "a"}};
   EXPECT_EQ(SentencePieceTokenizer(parts).encode("ab", false), (Ids{2, 5}));
@@ -56,7 +56,7 @@ TEST(SentencePieceTokenizer, MergesInTheOrderOfAListWhereThereIsOne) {
 }
 
 TEST(SentencePieceTokenizer, CharactersMayBePartOfAPieceAndNoneThemselves) {
-  auto parts = small_parts();
+  auto parts = small_pieces();
   parts.pieces.insert(parts.pieces.end(), {"ac", "cé"});
   parts.scores.insert(parts.scores.end(), {-1.5, -1.7});
   const SentencePieceTokenizer tokenizer(std::move(parts));
@@ -67,34 +67,34 @@ TEST(SentencePieceTokenizer, CharactersMayBePartOfAPieceAndNoneThemselves) {
 
 TEST(SentencePieceTokenizer, RefusesAVocabularyThatDoesNotFitTogether) {
   const std::string again = "; convert or download the tokenizer again";
-  auto parts = small_parts();
+  auto parts = small_pieces();
   parts.scores.pop_back();
   EXPECT_EQ(
       refused(parts),
       "small: the vocabulary has 8 pieces and 7 scores, expected a score for each piece" + again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.pieces[4] = "a";
   EXPECT_EQ(refused(parts),
             "small: the piece 'a' has the ids 3 and 4, expected every piece once" + again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.byte_pieces = {7};
   EXPECT_EQ(
       refused(parts),
       "small: the byte piece 'ba' has the id 7, expected <0x00> to <0xFF>, each once" + again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.unknown.reset();
   EXPECT_EQ(
       refused(parts),
       "small: neither all 256 byte pieces nor an unknown token are there, expected one of them" +
           again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.scores[3] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(refused(parts), "small: the score of 'a' is nan, expected a number" + again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.pieces[5] = std::string(1025, 'a');
   EXPECT_EQ(refused(parts),
             "small: the piece with the id 5 has 1025 bytes, expected at most 1024" + again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.rule = PieceRule::Merges;
   parts.merges = {{"a", "c"}};
   EXPECT_EQ(
@@ -103,7 +103,7 @@ TEST(SentencePieceTokenizer, RefusesAVocabularyThatDoesNotFitTogether) {
   parts.merges = {{"a", "b"}, {"a", "b"}};
   EXPECT_EQ(refused(parts),
             "small: the merge 'a b' is there twice, expected every merge once" + again);
-  parts = small_parts();
+  parts = small_pieces();
   parts.eos = 8;
   EXPECT_EQ(refused(parts), "small: a special token is 8, expected an id below 8" + again);
 }

@@ -30,7 +30,7 @@ ShardSamples small_samples() {
 }
 
 /// The error of opening a file with these bytes, without the file's path in front.
-std::string open_error(const std::string& bytes) {
+std::string shard_error(const std::string& bytes) {
   const TempFolder folder;
   const auto path = folder / "shard-00001.h5";
   overwrite(path, bytes);
@@ -45,7 +45,7 @@ std::string sealed_error(const Change& change) {
   ShardHeader header = small_header();
   ShardSamples samples = small_samples();
   change(header, samples);
-  return open_error(encode_shard(header, samples));
+  return shard_error(encode_shard(header, samples));
 }
 
 TEST(ShardFile, GivesBackWhatWasEncoded) {
@@ -93,28 +93,28 @@ TEST(ShardFile, EveryAlteredByteIsFound) {
 TEST(ShardFile, SaysWhichChecksumsDiffer) {
   std::string bytes = encode_shard(small_header(), small_samples());
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
-  const std::string text = open_error(bytes);
+  const std::string text = shard_error(bytes);
   EXPECT_EQ(text.substr(0, 36), "altered, its bytes have SHA-256 " + text.substr(32, 4));
   EXPECT_EQ(text.substr(44), "…, expected " + text.substr(58, 12) + "…" + kAgain);
 }
 
 TEST(ShardFile, RefusesAFileCutShortAnywhere) {
   const std::string bytes = encode_shard(small_header(), small_samples());
-  EXPECT_EQ(open_error(bytes.substr(0, 1000)),
+  EXPECT_EQ(shard_error(bytes.substr(0, 1000)),
             "cut short, it has 1000 of " + std::to_string(bytes.size()) + " bytes" + kAgain);
-  EXPECT_EQ(open_error(bytes.substr(0, 5)),
+  EXPECT_EQ(shard_error(bytes.substr(0, 5)),
             std::string("not an HDF5 file, expected a shard of a dataset") + kAgain);
-  EXPECT_EQ(open_error(""), "the file is empty; copy or download it again");
+  EXPECT_EQ(shard_error(""), "the file is empty; copy or download it again");
   for (size_t size = 0; size < bytes.size(); size += 97)
-    EXPECT_NE(open_error(bytes.substr(0, size)), "(no error)") << size;
+    EXPECT_NE(shard_error(bytes.substr(0, size)), "(no error)") << size;
 }
 
 TEST(ShardFile, RefusesForeignFiles) {
-  EXPECT_EQ(open_error("PK\x03\x04 a zip archive of some size"),
+  EXPECT_EQ(shard_error("PK\x03\x04 a zip archive of some size"),
             std::string("not an HDF5 file, expected a shard of a dataset") + kAgain);
   Hdf5Builder foreign;
   foreign.text("title", "measurements");
-  EXPECT_EQ(open_error(foreign.bytes()),
+  EXPECT_EQ(shard_error(foreign.bytes()),
             std::string("an HDF5 file of another program, expected a shard of a dataset") + kAgain);
 }
 
@@ -130,7 +130,7 @@ std::string with_word(std::string bytes, const std::string& word, const std::str
 
 TEST(ShardFile, RefusesAnotherFormatAndVersion) {
   const std::string bytes = encode_shard(small_header(), small_samples());
-  EXPECT_EQ(open_error(with_word(bytes, "medusa-dataset", "medusa-samples")),
+  EXPECT_EQ(shard_error(with_word(bytes, "medusa-dataset", "medusa-samples")),
             "holds 'medusa-samples', expected 'medusa-dataset'; check the path");
   // In the file an attribute is its name, padded to 8 bytes, its type (16), its shape (8), its
   // value.
@@ -138,14 +138,14 @@ TEST(ShardFile, RefusesAnotherFormatAndVersion) {
   ASSERT_EQ(bytes.substr(value, 8), std::string("\1\0\0\0\0\0\0\0", 8));
   std::string newer = bytes;
   newer[value] = 2;
-  EXPECT_EQ(open_error(with_word(newer, "version", "version")),
+  EXPECT_EQ(shard_error(with_word(newer, "version", "version")),
             "format version 2, this program reads version 1; use the program that wrote it or "
             "distill again");
 }
 
 TEST(ShardFile, RefusesAMissingDataset) {
   const std::string bytes = encode_shard(small_header(), small_samples());
-  EXPECT_EQ(open_error(with_word(bytes, "tokens\0", "tekons\0")),
+  EXPECT_EQ(shard_error(with_word(bytes, "tokens\0", "tekons\0")),
             "'/tokens' is missing or is not a list of int32, as data/FORMAT.md says; distill the "
             "dataset again");
 }

@@ -10,7 +10,7 @@
 namespace medusa {
 namespace {
 
-const SamplingConfig kWarm{.temperature = 0.8};
+using fixtures::kWarm;
 
 /// Requests of different prompts, lengths and seeds.
 struct Batch {

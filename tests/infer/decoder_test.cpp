@@ -14,9 +14,9 @@ namespace {
 using fixtures::decode_toy;
 using fixtures::Decoded;
 
-const std::vector<TokenId> kPrompt{1, 2, 3};
-const SamplingConfig kGreedy;
-const SamplingConfig kWarm{.temperature = 0.8};
+using fixtures::kGreedy;
+using fixtures::kPrompt;
+using fixtures::kWarm;
 
 fixtures::Continuation continuation(const SamplingConfig& sampling, uint64_t seed) {
   return [=](std::span<const TokenId> context) {
@@ -139,12 +139,12 @@ TEST(Decoder, MaxNewTokensCutsInsideARun) {
 }
 
 TEST(Decoder, TextEndsWhenTheCacheIsExactlyFull) {
-  constexpr int64_t kRows = 17;
+  constexpr int64_t kCacheRows = 17;
   const auto plain = fixtures::plain_text(kPrompt, 60, kGreedy, Random(1));
   for (const auto& [name, drafter] : fixtures::toy_drafters(continuation(kGreedy, 1))) {
-    const Decoded run = decode_toy(GreedyRule(), drafter, kPrompt, {60, 12, {}}, 1, kRows);
+    const Decoded run = decode_toy(GreedyRule(), drafter, kPrompt, {60, 12, {}}, 1, kCacheRows);
     EXPECT_EQ(run.stats.finish, FinishReason::Context) << name;
-    EXPECT_EQ(run.cached.size(), static_cast<size_t>(kRows)) << name;
+    EXPECT_EQ(run.cached.size(), static_cast<size_t>(kCacheRows)) << name;
     EXPECT_EQ(run.text, std::vector<TokenId>(plain.begin(), plain.begin() + 15)) << name;
   }
 }

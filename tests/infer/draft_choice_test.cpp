@@ -14,7 +14,7 @@ namespace medusa {
 namespace {
 
 const std::vector<TokenId> kContext{1, 2, 3};
-const SamplingConfig kWarm{.temperature = 0.9};
+using fixtures::kWarm;
 
 std::vector<TokenId> ids(const std::vector<DraftedToken>& tokens) {
   std::vector<TokenId> out;

@@ -34,7 +34,7 @@ Model& model() {
   return loaded;
 }
 
-struct Text {
+struct ModelText {
   std::vector<TokenId> tokens;
   DecodeStats stats;
 };
@@ -43,10 +43,10 @@ const TextStore& stories();
 
 const DrafterCase kPlain = fixtures::case_of(DrafterKind::None);
 
-Text decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
-                 const std::vector<TokenId>& prompt, uint64_t seed, int64_t max_rows = 256) {
+ModelText decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
+                      const std::vector<TokenId>& prompt, uint64_t seed, int64_t max_rows = 256) {
   BackboneTarget target(model().llama, 1, max_rows);
-  Text out;
+  ModelText out;
   DecodeRequest request{prompt, {96, 64, {}}, Random(seed), {}};
   request.emit = [&](const EmittedToken& token) {
     out.tokens.push_back(token.id);
@@ -91,8 +91,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafterOnAModel, testing::ValuesIn(fixtures
 TEST_P(EveryDrafterOnAModel, GivesThePlainGreedyText) {
   int64_t proposed = 0, accepted = 0;
   for (const std::vector<TokenId>& prompt : prompts()) {
-    const Text plain = decode_text(kPlain, GreedyRule(), prompt, 1);
-    const Text text = decode_text(GetParam(), GreedyRule(), prompt, 1);
+    const ModelText plain = decode_text(kPlain, GreedyRule(), prompt, 1);
+    const ModelText text = decode_text(GetParam(), GreedyRule(), prompt, 1);
     EXPECT_EQ(text.tokens, plain.tokens) << prompt.size() << " tokens";
     proposed += text.stats.proposed;
     accepted += text.stats.accepted;
@@ -116,8 +116,8 @@ TEST_P(EveryDrafterOnAModel, GivesThePlainSampledTextOfEachSeed) {
 TEST_P(EveryDrafterOnAModel, FillsTheContextToItsLastRow) {
   const std::vector<TokenId> prompt = prompts().at(2);
   const auto rows = static_cast<int64_t>(prompt.size()) + 21;
-  const Text plain = decode_text(kPlain, GreedyRule(), prompt, 1, rows);
-  const Text text = decode_text(GetParam(), GreedyRule(), prompt, 1, rows);
+  const ModelText plain = decode_text(kPlain, GreedyRule(), prompt, 1, rows);
+  const ModelText text = decode_text(GetParam(), GreedyRule(), prompt, 1, rows);
   EXPECT_EQ(text.tokens, plain.tokens);
   EXPECT_EQ(text.tokens.size(), 22U);
   EXPECT_EQ(text.stats.finish, FinishReason::Context);

@@ -15,11 +15,11 @@ namespace {
 using fixtures::decode_toy;
 using fixtures::Decoded;
 
-const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2, 3, 4, 1, 2};
-const SamplingConfig kGreedy;
-const SamplingConfig kWarm{.temperature = 0.7};
+const std::vector<TokenId> kRepetitive{1, 2, 3, 1, 2, 3, 4, 1, 2};
+using fixtures::kGreedy;
+using fixtures::kWarm;
 
-std::vector<TokenId> all_but_last(std::vector<TokenId> prompt, const std::vector<TokenId>& text) {
+std::vector<TokenId> without_last(std::vector<TokenId> prompt, const std::vector<TokenId>& text) {
   prompt.insert(prompt.end(), text.begin(), text.end());
   prompt.pop_back();
   return prompt;
@@ -36,42 +36,42 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafter, testing::ValuesIn(fixtures::drafte
                          [](const auto& each) { return each.param.name; });
 
 TEST_P(EveryDrafter, GivesThePlainGreedyText) {
-  for (const std::vector<TokenId>& prompt : {kPrompt, {4}, {6, 6, 6, 6}}) {
+  for (const std::vector<TokenId>& prompt : {kRepetitive, {4}, {6, 6, 6, 6}}) {
     const auto plain = fixtures::plain_text(prompt, 80, kGreedy, Random(1));
     for (const int32_t max_nodes : {1, 2, 3, 5, 16, 64}) {
       const Decoded run = decode_toy(GreedyRule(), drafter(), prompt, {80, max_nodes, {}});
       EXPECT_EQ(run.text, plain) << max_nodes;
-      EXPECT_EQ(run.cached, all_but_last(prompt, plain)) << max_nodes;
+      EXPECT_EQ(run.cached, without_last(prompt, plain)) << max_nodes;
     }
   }
 }
 
 TEST_P(EveryDrafter, GivesThePlainSampledTextOfEachSeed) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
-    const auto plain = fixtures::plain_text(kPrompt, 80, kWarm, Random(seed));
-    const Decoded run = decode_toy(MatchRule(kWarm), drafter(), kPrompt, {80, 64, {}}, seed);
+    const auto plain = fixtures::plain_text(kRepetitive, 80, kWarm, Random(seed));
+    const Decoded run = decode_toy(MatchRule(kWarm), drafter(), kRepetitive, {80, 64, {}}, seed);
     EXPECT_EQ(run.text, plain) << seed;
-    EXPECT_EQ(run.cached, all_but_last(kPrompt, plain)) << seed;
+    EXPECT_EQ(run.cached, without_last(kRepetitive, plain)) << seed;
   }
 }
 
 TEST_P(EveryDrafter, EndsTheTextAtAnEndTokenInsideARun) {
-  const auto plain = fixtures::plain_text(kPrompt, 60, kGreedy, Random(1));
+  const auto plain = fixtures::plain_text(kRepetitive, 60, kGreedy, Random(1));
   for (TokenId eos = 0; eos < fixtures::kToyVocab; ++eos) {
     const auto end = std::find(plain.begin(), plain.end(), eos);
     const std::vector<TokenId> expected(plain.begin(), end == plain.end() ? end : end + 1);
-    const Decoded run = decode_toy(GreedyRule(), drafter(), kPrompt, {60, 64, {eos}});
+    const Decoded run = decode_toy(GreedyRule(), drafter(), kRepetitive, {60, 64, {eos}});
     EXPECT_EQ(run.text, expected) << eos;
-    EXPECT_EQ(run.cached, all_but_last(kPrompt, expected)) << eos;
+    EXPECT_EQ(run.cached, without_last(kRepetitive, expected)) << eos;
   }
 }
 
 TEST_P(EveryDrafter, EndsTheTextWhereItsReaderStops) {
-  const auto plain = fixtures::plain_text(kPrompt, 60, kGreedy, Random(1));
+  const auto plain = fixtures::plain_text(kRepetitive, 60, kGreedy, Random(1));
   for (size_t wanted = 30; wanted < 44; ++wanted) {
     fixtures::ToyTarget target;
     std::vector<TokenId> text;
-    DecodeRequest request = fixtures::toy_request(kPrompt, {60, 64, {}}, 1, text);
+    DecodeRequest request = fixtures::toy_request(kRepetitive, {60, 64, {}}, 1, text);
     request.emit = [&, check = request.emit](const EmittedToken& token) {
       return check(token) && text.size() < wanted;
     };
@@ -79,23 +79,23 @@ TEST_P(EveryDrafter, EndsTheTextWhereItsReaderStops) {
     const std::vector<TokenId> expected(plain.begin(),
                                         plain.begin() + static_cast<std::ptrdiff_t>(wanted));
     EXPECT_EQ(text, expected);
-    EXPECT_EQ(target.closed.at(0), all_but_last(kPrompt, expected));
+    EXPECT_EQ(target.closed.at(0), without_last(kRepetitive, expected));
   }
 }
 
 TEST_P(EveryDrafter, ProposesNoMoreThanMayStillBeEmitted) {
   for (int32_t count = 1; count <= 40; ++count) {
-    const Decoded run = decode_toy(GreedyRule(), drafter(), kPrompt, {count, 64, {}});
+    const Decoded run = decode_toy(GreedyRule(), drafter(), kRepetitive, {count, 64, {}});
     EXPECT_EQ(run.text,
-              fixtures::plain_text(kPrompt, static_cast<size_t>(count), kGreedy, Random(1)));
-    EXPECT_EQ(run.cached, all_but_last(kPrompt, run.text));
+              fixtures::plain_text(kRepetitive, static_cast<size_t>(count), kGreedy, Random(1)));
+    EXPECT_EQ(run.cached, without_last(kRepetitive, run.text));
   }
 }
 
 TEST_P(EveryDrafter, FillsTheContextToItsLastRow) {
-  const auto plain = fixtures::plain_text(kPrompt, 100, kGreedy, Random(1));
+  const auto plain = fixtures::plain_text(kRepetitive, 100, kGreedy, Random(1));
   for (int64_t rows = 9; rows < 60; rows += 3) {
-    const Decoded run = decode_toy(GreedyRule(), drafter(), kPrompt, {100, 64, {}}, 1, rows);
+    const Decoded run = decode_toy(GreedyRule(), drafter(), kRepetitive, {100, 64, {}}, 1, rows);
     EXPECT_EQ(run.stats.finish, FinishReason::Context);
     EXPECT_EQ(run.text, std::vector<TokenId>(plain.begin(), plain.begin() + (rows - 8)));
     EXPECT_EQ(run.cached.size(), static_cast<size_t>(rows));
@@ -150,8 +150,8 @@ class Watched : public Drafter {
 TEST_P(EveryDrafter, KeepsToDepthAndNodesAndHasNoTwins) {
   const auto watched = [&] { return std::make_unique<Watched>(drafter()()); };
   for (const int32_t max_nodes : {1, 2, 7, 30, 64}) {
-    decode_toy(MatchRule(kWarm), watched, kPrompt, {70, max_nodes, {}}, 3, 60);
-    decode_toy(MatchRule(kWarm), watched, kPrompt, {40, max_nodes, {}}, 3);
+    decode_toy(MatchRule(kWarm), watched, kRepetitive, {70, max_nodes, {}}, 3, 60);
+    decode_toy(MatchRule(kWarm), watched, kRepetitive, {40, max_nodes, {}}, 3);
   }
 }
 

@@ -63,18 +63,18 @@ TEST(Sampling, LargestTokensComeBestFirstAndByIdAmongEquals) {
 }
 
 TEST(Sampling, DistributionAgreesWithSortingInDouble) {
-  struct Row {
+  struct NamedRow {
     std::vector<float> logits;
     const char* name;
   };
-  const std::vector<Row> rows{{{0.5F}, "one token"},
-                              {random_logits(7, 1), "seven"},
-                              {random_logits(100, 2), "hundred"},
-                              {tied_logits(100, 3), "hundred with ties"},
-                              {std::vector<float>(20, 1), "all equal"},
-                              {random_logits(50000, 4), "fifty thousand"}};
+  const std::vector<NamedRow> rows{{{0.5F}, "one token"},
+                                   {random_logits(7, 1), "seven"},
+                                   {random_logits(100, 2), "hundred"},
+                                   {tied_logits(100, 3), "hundred with ties"},
+                                   {std::vector<float>(20, 1), "all equal"},
+                                   {random_logits(50000, 4), "fifty thousand"}};
   int64_t compared = 0;
-  for (const Row& row : rows)
+  for (const NamedRow& row : rows)
     for (const double temperature : {0.3, 0.7, 1.0, 2.0})
       for (const int64_t top_k : {0, 1, 5, 40, 1000})
         for (const double top_p : {1.0, 0.95, 0.5, 0.1, 1e-9}) {

@@ -16,6 +16,10 @@ namespace medusa::fixtures {
 
 constexpr int64_t kToyVocab = 7;
 
+inline const std::vector<TokenId> kPrompt{1, 2, 3};
+inline const SamplingConfig kGreedy;
+inline const SamplingConfig kWarm{.temperature = 0.9};
+
 /// [V] logits in (-2, 2) after a context.
 inline std::vector<float> toy_logits(std::span<const TokenId> context) {
   int64_t state = 0;

@@ -7,6 +7,7 @@
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/tools/bench_samples.h"
+#include "tests/tools/expect_parts.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/result_page.h"
 #include "tools/bench/result_table.h"
@@ -50,10 +51,7 @@ BenchResult example_result() {
           .settings = "run: runs/demo\n"};
 }
 
-void expect_parts(const std::string& whole, std::initializer_list<const char*> parts) {
-  for (const char* part : parts)
-    EXPECT_NE(whole.find(part), std::string::npos) << part << "\n" << whole;
-}
+using fixtures::expect_parts;
 
 TEST(BenchTable, ShowsEveryNumberOfARow) {
   const std::string text = bench_table(example_result());

@@ -9,6 +9,7 @@
 
 #include "tests/backbone/tiny_model.h"
 #include "tests/heads/random_heads.h"
+#include "tests/tools/expect_parts.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
 #include "tools/profile/roof.h"
@@ -37,10 +38,7 @@ Profile example_profile() {
   return profile;
 }
 
-void expect_parts(const std::string& whole, std::initializer_list<const char*> parts) {
-  for (const char* part : parts)
-    EXPECT_NE(whole.find(part), std::string::npos) << part << "\n" << whole;
-}
+using fixtures::expect_parts;
 
 TEST(StepWork, CountsWeightsCacheAndProductsOnce) {
   const ModelConfig config = tiny_config();  // H 64, A 4, G 2, D 32, I 96, V 130, two layers

@@ -17,13 +17,13 @@ std::vector<float> some_logits(double spread) {
   return out;
 }
 
-struct Target {
+struct TeacherTarget {
   std::vector<int32_t> rows{3, 17, 8, 0};
   std::vector<float> probs{0.5F, 0.3F, 0.15F, 0.05F};
   RowTarget get() const { return {17, rows, probs}; }
 };
 
-double reference(const std::vector<float>& logits, const Target& target) {
+double reference(const std::vector<float>& logits, const TeacherTarget& target) {
   double total = 0, alpha = 0;
   for (const float z : logits) total += std::exp(static_cast<double>(z));
   for (size_t i = 0; i < target.rows.size(); ++i)
@@ -34,7 +34,7 @@ double reference(const std::vector<float>& logits, const Target& target) {
 }
 
 TEST(AcceptanceLoss, IsMinusTheLogOfTheAcceptance) {
-  const Target target;
+  const TeacherTarget target;
   for (const double spread : {0.1, 4.0, 20.0}) {
     std::vector<float> logits = some_logits(spread);
     const RowLoss found = acceptance_loss(logits, target.get(), 0);
@@ -44,7 +44,7 @@ TEST(AcceptanceLoss, IsMinusTheLogOfTheAcceptance) {
 }
 
 TEST(AcceptanceLoss, TheGradientIsTheNumericOne) {
-  const Target target;
+  const TeacherTarget target;
   for (const double spread : {0.1, 4.0, 12.0}) {
     const std::vector<float> logits = some_logits(spread);
     std::vector<float> gradient = logits;

@@ -13,8 +13,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// One parameter that a step moves by about 0.1.
-struct Trained {
-  explicit Trained(const fs::path& folder, int64_t keep = 1, RunIdentity identity = {"seed=1"})
+struct StoredRun {
+  explicit StoredRun(const fs::path& folder, int64_t keep = 1, RunIdentity identity = {"seed=1"})
       : optimizer({{"weight", weight}}),
         store(folder, std::move(identity), {{"weight", weight}}, optimizer, keep) {}
   void step() {
@@ -37,7 +37,7 @@ std::set<std::string> names_in(const fs::path& folder) {
 
 TEST(CheckpointStore, KeepsTheLastOnes) {
   const fixtures::TempFolder folder;
-  Trained run(folder.path(), 3);
+  StoredRun run(folder.path(), 3);
   EXPECT_FALSE(run.store.has_one());
   std::vector<float> values;
   for (int i = 0; i < 5; ++i) {
@@ -51,7 +51,7 @@ TEST(CheckpointStore, KeepsTheLastOnes) {
   // Each is whole: put in the last one's place, a run goes on from it.
   fs::remove_all(folder / "checkpoint");
   fs::rename(folder / "checkpoint-00000004", folder / "checkpoint");
-  Trained again(folder.path(), 3);
+  StoredRun again(folder.path(), 3);
   EXPECT_EQ(again.store.load(), 4);
   EXPECT_EQ(again.value(), values[3]);
   again.step();
@@ -61,13 +61,13 @@ TEST(CheckpointStore, KeepsTheLastOnes) {
 TEST(CheckpointStore, OneAloneHasNoOthersBesideIt) {
   const fixtures::TempFolder folder;
   {
-    Trained run(folder.path(), 2);
+    StoredRun run(folder.path(), 2);
     for (int i = 0; i < 3; ++i) {
       run.step();
       run.store.save();
     }
   }
-  Trained run(folder.path());
+  StoredRun run(folder.path());
   EXPECT_EQ(run.store.load(), 3);
   run.step();
   run.store.save();
@@ -76,7 +76,7 @@ TEST(CheckpointStore, OneAloneHasNoOthersBesideIt) {
 
 TEST(CheckpointStore, TheBestIsTheFirstOfTheHighestScore) {
   const fixtures::TempFolder folder;
-  Trained run(folder.path());
+  StoredRun run(folder.path());
   EXPECT_FALSE(run.store.load_best());
   std::vector<float> values;
   for (const double score : {1.5, 2.0, 1.75, 2.0}) {
@@ -87,7 +87,7 @@ TEST(CheckpointStore, TheBestIsTheFirstOfTheHighestScore) {
   }
   EXPECT_EQ(run.store.load_best(), 2);
   EXPECT_EQ(run.value(), values[1]);
-  Trained other(folder.path(), 1, {"seed=2"});
+  StoredRun other(folder.path(), 1, {"seed=2"});
   EXPECT_EQ(fixtures::error_text(folder, [&] { other.store.load_best(); }),
             "<>/checkpoint-best: the checkpoint was made with seed 1, this run has seed 2; set it "
             "back to continue, or remove the folder to train anew");
@@ -96,11 +96,11 @@ TEST(CheckpointStore, TheBestIsTheFirstOfTheHighestScore) {
 TEST(CheckpointStore, ARunFromTheStartForgetsTheBestOfAnother) {
   const fixtures::TempFolder folder;
   {
-    Trained run(folder.path());
+    StoredRun run(folder.path());
     run.step();
     run.store.offer(9);
   }
-  Trained run(folder.path());
+  StoredRun run(folder.path());
   EXPECT_EQ(run.store.load(), 0);
   EXPECT_FALSE(run.store.load_best());
 }

@@ -7,17 +7,17 @@
 namespace medusa {
 namespace {
 
-struct Trained {
+struct TrainedOnce {
   MedusaHeads heads;
   StepReport report;
 };
 
 /// One step over samples 0 to 3, in batches of so many samples.
-Trained train_once(const TinyRun& run, HeadOutput output, size_t samples_per_batch) {
+TrainedOnce train_once(const TinyRun& run, HeadOutput output, size_t samples_per_batch) {
   const DatasetReader dataset(run.folder.path() / "dataset");
   HeadsConfig config = run.heads;
   config.output = output;
-  Trained trained{make_heads(config, run.backbone, {}, 3), {}};
+  TrainedOnce trained{make_heads(config, run.backbone, {}, 3), {}};
   const auto rows = rows_of_tokens(trained.heads);
   std::vector<Batch> batches;
   const std::vector<int64_t> samples{0, 1, 2, 3};
@@ -36,7 +36,7 @@ Trained train_once(const TinyRun& run, HeadOutput output, size_t samples_per_bat
 TEST(HeadTrainer, AccumulatedBatchesMakeTheStepOfOneLargeBatch) {
   const TinyRun run;
   for (const HeadOutput output : {HeadOutput::Shared, HeadOutput::Own}) {
-    const Trained whole = train_once(run, output, 4), parts = train_once(run, output, 1);
+    const TrainedOnce whole = train_once(run, output, 4), parts = train_once(run, output, 1);
     EXPECT_NEAR(whole.report.loss, parts.report.loss, 1e-4);
     EXPECT_NEAR(whole.report.gradient_norm, parts.report.gradient_norm, 1e-4);
     for (size_t k = 0; k < 3; ++k)
@@ -59,7 +59,7 @@ TEST(HeadTrainer, TheBackboneStaysAsItWas) {
   const TinyRun run;
   const at::Tensor before = run.backbone.lm_head.clone();
   for (const HeadOutput output : {HeadOutput::Shared, HeadOutput::Own}) {
-    const Trained trained = train_once(run, output, 2);
+    const TrainedOnce trained = train_once(run, output, 2);
     EXPECT_TRUE(at::equal(run.backbone.lm_head, before));
     if (output == HeadOutput::Own) {
       EXPECT_FALSE(at::equal(trained.heads.outputs[0], before));

@@ -14,11 +14,7 @@
 namespace medusa {
 namespace {
 
-constexpr double kWide = 490, kNarrow = 330;  // CSS pixels of a picture
-
 using Rows = std::vector<const BenchRow*>;
-
-std::string times(double ratio) { return fmt::format("{:.2f}\u00A0×", ratio); }
 
 std::string with_interval(const BenchRow& row) {
   if (!row.speedup_95) return times(row.speedup);
@@ -95,7 +91,8 @@ std::string speedup_figure(const Rows& rows) {
     if (!row->yardstick())
       chart.rows.push_back(
           {row_name(*row), {{row_name(*row), colour++, row->speedup, pair_of(row->speedup_95)}}});
-  return figure("Speed-up", draw_interval_chart(chart, kWide), draw_interval_chart(chart, kNarrow),
+  return figure("Speed-up", draw_interval_chart(chart, kWidePicture),
+                draw_interval_chart(chart, kNarrowPicture),
                 "Dot: all questions together. Line: 95 % interval, how the figure would change "
                 "with other questions of the same kind.");
 }
@@ -120,8 +117,8 @@ std::string lengths_figure(const Rows& rows) {
     histogram.series.push_back(std::move(series));
   }
   for (size_t n = 1; n <= longest; ++n) histogram.categories.push_back(std::to_string(n));
-  return figure("Tokens emitted by a step", draw_histogram(histogram, kWide, 300),
-                draw_histogram(histogram, kNarrow, 260),
+  return figure("Tokens emitted by a step", draw_histogram(histogram, kWidePicture, 300),
+                draw_histogram(histogram, kNarrowPicture, 260),
                 "A step always emits one token; the others are guesses that stood.",
                 colour_legend(legend));
 }
@@ -135,8 +132,8 @@ std::string parts_figure(const Rows& rows) {
           {kStepParts[part], static_cast<int>(bar.parts.size()), row->step_ms[part]});
     chart.bars.push_back(std::move(bar));
   }
-  return figure("Where a step's time goes", draw_stacked_bars(chart, kWide),
-                draw_stacked_bars(chart, kNarrow),
+  return figure("Where a step's time goes", draw_stacked_bars(chart, kWidePicture),
+                draw_stacked_bars(chart, kNarrowPicture),
                 "Mean of all steps, in ms. Verify: the backbone's pass; propose: the drafter; "
                 "accept: the rule; commit: the cache and the drafter's memory.");
 }
@@ -191,8 +188,8 @@ std::string category_part(const Rows& rows) {
   std::erase_if(chart.rows, [](const auto& row) { return row.marks.empty(); });
   std::vector<std::pair<std::string, int>> legend;
   for (size_t i = 0; i < methods.size(); ++i) legend.emplace_back(methods[i], static_cast<int>(i));
-  return figure("Speed-up by category", draw_interval_chart(chart, 2 * kWide),
-                draw_interval_chart(chart, kNarrow), "Lines: 95 % intervals.",
+  return figure("Speed-up by category", draw_interval_chart(chart, 2 * kWidePicture),
+                draw_interval_chart(chart, kNarrowPicture), "Lines: 95 % intervals.",
                 colour_legend(legend)) +
          details_block("Speed-up by category in numbers (95 % interval)", table(cells));
 }

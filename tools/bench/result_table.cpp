@@ -69,7 +69,7 @@ std::string lengths_table(const Rows& rows) {
   return text;
 }
 
-std::string parts_table(const Rows& rows) {
+std::string parts_text(const Rows& rows) {
   std::string text = fmt::format("{:<24}{:>9}", "time of a step (ms)", "step");
   for (const char* part : kStepParts) text += fmt::format("{:>18}", part);
   text += "\n";
@@ -103,7 +103,7 @@ std::string bench_table(const BenchResult& result) {
     text +=
         fmt::format("temperature {}\n{}\n", temperature, speed_table(rows, result.num_questions));
     if (overall.size() > 1) text += lengths_table(overall) + "\n";
-    text += parts_table(overall) + "\n";
+    text += parts_text(overall) + "\n";
   }
   text += "prefill: ms per prompt; peak: MB of main memory, all methods loaded\n";
   for (const FailedMethod& each : result.failed)

@@ -23,7 +23,7 @@ namespace medusa {
 namespace {
 
 /// Milliseconds of one step: its own parts and those of the pass.
-struct Sample {
+struct StepSample {
   StepParts step;
   std::array<double, kNumPassParts> pass{};
 };
@@ -54,14 +54,15 @@ TreeShape low_rank_shape(const HeadGuesser& guesser, int32_t nodes) {
 }
 
 /// The half in the middle, by the time of the step.
-Sample typical(std::vector<Sample> samples) {
-  std::sort(samples.begin(), samples.end(),
-            [](const Sample& a, const Sample& b) { return a.step.total() < b.step.total(); });
+StepSample typical(std::vector<StepSample> samples) {
+  std::sort(samples.begin(), samples.end(), [](const StepSample& a, const StepSample& b) {
+    return a.step.total() < b.step.total();
+  });
   const size_t quarter = samples.size() / 4;
-  const std::span<const Sample> kept(samples.data() + quarter, samples.size() - 2 * quarter);
-  Sample mean;
+  const std::span<const StepSample> kept(samples.data() + quarter, samples.size() - 2 * quarter);
+  StepSample mean;
   const double weight = 1 / static_cast<double>(kept.size());
-  for (const Sample& each : kept) {
+  for (const StepSample& each : kept) {
     mean.step.propose += weight * each.step.propose;
     mean.step.verify += weight * each.step.verify;
     mean.step.accept += weight * each.step.accept;
@@ -131,9 +132,9 @@ class ContextProfiler {
   ContextProfiler(const ContextProfiler&) = delete;
   ContextProfiler& operator=(const ContextProfiler&) = delete;
 
-  Sample step(int32_t rows) {
+  StepSample step(int32_t rows) {
     clock_.reset();
-    Sample sample;
+    StepSample sample;
     sample.step = time_step(target_, slot_, [&] { return propose(rows); });
     std::transform(clock_.seconds().begin(), clock_.seconds().end(), sample.pass.begin(),
                    [](double seconds) { return 1000 * seconds; });
@@ -162,7 +163,7 @@ class ContextProfiler {
 };
 
 ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bool drafted,
-                           const Sample& sample) {
+                           const StepSample& sample) {
   ProfiledStep out{context, rows, {}};
   if (drafted) out.parts.push_back({"drafting", sample.step.propose, {}});
   const auto number_bytes = static_cast<double>(c10::elementSize(llama.dtype()));
@@ -215,8 +216,8 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
   for (const int64_t context : plan.contexts) {
     if (done > 0 && interrupted()) break;
     ContextProfiler profiler(llama, context, plan.rows, guesser);
-    std::vector<std::vector<Sample>> samples(plan.rows.size());
-    const auto keep = [&](size_t i, const Sample& sample) {
+    std::vector<std::vector<StepSample>> samples(plan.rows.size());
+    const auto keep = [&](size_t i, const StepSample& sample) {
       samples[i].push_back(sample);
       progress.update(++done);
       const bool all_have_one = !samples.back().empty();

@@ -14,9 +14,6 @@
 namespace medusa {
 namespace {
 
-constexpr double kWide = 490, kNarrow = 330;  // CSS pixels of a picture
-constexpr double kGiga = 1e9;
-
 using Steps = std::vector<const ProfiledStep*>;  // of one context
 
 /// What a bar shows: few enough for their names to stand side by side. The last one is what is
@@ -59,7 +56,7 @@ std::string bars(const Steps& steps, bool narrow) {
     }
     chart.bars.push_back(std::move(bar));
   }
-  return draw_stacked_bars(chart, narrow ? kNarrow : kWide);
+  return draw_stacked_bars(chart, narrow ? kNarrowPicture : kWidePicture);
 }
 
 /// One line per part that has counted work and takes a hundredth of some step: its nearer roof.
@@ -117,8 +114,8 @@ std::string context_section(const Profile& profile, const Steps& steps) {
       "<div class=\"pair\">\n" +
           figure("Where a step's time goes", bars(steps, false), bars(steps, true),
                  "In ms. Rest: norms, embedding, drafting, acceptance, commit and the host.") +
-          figure("How near to the roof", roof_plot(steps, profile.roof, kWide, 380),
-                 roof_plot(steps, profile.roof, kNarrow, 320),
+          figure("How near to the roof", roof_plot(steps, profile.roof, kWidePicture, 380),
+                 roof_plot(steps, profile.roof, kNarrowPicture, 320),
                  "The nearer of two roofs: bytes that must come from memory against its measured "
                  "bandwidth, multiplications and additions against the fastest large product.") +
           "</div>\n" + parts_table(steps, profile.roof));

@@ -11,6 +11,7 @@
 namespace medusa {
 
 inline constexpr const char* kProfileFormat = "medusa-profile";
+inline constexpr double kGiga = 1e9;
 
 /// What this machine can do at most. Best of several repetitions.
 struct Roof {

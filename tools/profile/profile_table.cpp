@@ -7,8 +7,6 @@
 namespace medusa {
 namespace {
 
-constexpr double kGiga = 1e9;
-
 using Steps = std::vector<const ProfiledStep*>;  // of one context
 
 std::string line(const std::string& name, const Steps& steps,

@@ -15,12 +15,12 @@ namespace {
 
 constexpr int64_t kNumbers = 64 << 20;               // float32: 256 MB, many times the last cache
 constexpr int64_t kCpuSize = 2048, kGpuSize = 8192;  // of a product's three sides
-constexpr int kRepeats = 5;
+constexpr int kRoofRepeats = 5;
 
 /// Seconds of the fastest repetition; the first one warms up.
 double fastest(const std::function<void()>& work, const std::function<void()>& wait) {
   double best = 0;
-  for (int i = -1; i < kRepeats; ++i) {
+  for (int i = -1; i < kRoofRepeats; ++i) {
     const auto began = std::chrono::steady_clock::now();
     work();
     if (wait) wait();

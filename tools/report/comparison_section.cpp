@@ -6,12 +6,11 @@
 
 #include "tools/report/bar_chart.h"
 #include "tools/report/html.h"
+#include "tools/report/section_parts.h"
 #include "tools/report/sections.h"
 
 namespace medusa {
 namespace {
-
-std::string times(double ratio) { return fmt::format("{:.2f}\u00A0×", ratio); }
 
 std::string method_table(const ReportedComparison& comparison) {
   HtmlTable out;

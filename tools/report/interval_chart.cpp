@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMarkHeight = 13;  // pixels from one mark of a row to the next
 constexpr double kRowGap = 15;
-constexpr double kTop = 6, kBottom = 44;
+constexpr double kChartTop = 6, kChartBottom = 44;
 constexpr double kValueWidth = 42;  // room for a value beside the axes
 
 double row_height(const IntervalChart::Row& row) {
@@ -53,26 +53,26 @@ void draw_mark(Svg& svg, const IntervalChart::Mark& mark, const Scale& x, double
 
 std::string draw_interval_chart(const IntervalChart& chart, double width) {
   if (chart.rows.empty()) return {};
-  double name_width = 0, height = kTop + kBottom;
+  double name_width = 0, height = kChartTop + kChartBottom;
   for (const auto& row : chart.rows) {
     name_width = std::max(name_width, 1.1 * text_width(row.name));
     height += row_height(row);
   }
-  const double left = name_width + 14, bottom = height - kBottom;
+  const double left = name_width + 14, bottom = height - kChartBottom;
   const double right = width - (has_values(chart) ? kValueWidth : 12);
   const AxisTicks ticks = ticks_of(chart, right - left);
   const Scale x{ticks.values.front(), ticks.values.back(), left, right};
 
   Svg svg(width, height, chart.description);
   for (size_t i = 0; i < ticks.values.size(); ++i) {
-    svg.line(x(ticks.values[i]), kTop, x(ticks.values[i]), bottom, "grid");
+    svg.line(x(ticks.values[i]), kChartTop, x(ticks.values[i]), bottom, "grid");
     svg.text(x(ticks.values[i]), bottom + 18, "tick middle", ticks.labels[i]);
   }
   svg.line(left, bottom, right, bottom, "axis");
-  svg.line(x(chart.reference), kTop, x(chart.reference), bottom, "guide");
-  double top = kTop;
+  svg.line(x(chart.reference), kChartTop, x(chart.reference), bottom, "guide");
+  double top = kChartTop;
   for (const auto& row : chart.rows) {
-    if (top > kTop && row.marks.size() > 1) svg.line(0, top, right, top, "grid");
+    if (top > kChartTop && row.marks.size() > 1) svg.line(0, top, right, top, "grid");
     const double middle = top + row_height(row) / 2;
     svg.text(left - 12, middle + 4, "name end", row.name);
     double y = top + kRowGap / 2 + kMarkHeight / 2;

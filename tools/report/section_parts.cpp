@@ -78,4 +78,6 @@ std::string tiles_html(const std::vector<Tile>& tiles) {
   return html + "</div>\n";
 }
 
+std::string times(double ratio) { return fmt::format("{:.2f}\u00A0×", ratio); }
+
 }  // namespace medusa

@@ -25,6 +25,11 @@ std::string paragraph(std::string_view text, std::string_view css_class = {});
 std::string figure(std::string_view title, const std::string& wide, const std::string& narrow,
                    std::string_view caption, const std::string& extra = {});
 
+inline constexpr double kWidePicture = 490, kNarrowPicture = 330;  // CSS pixels
+
+/// "1.53 ×", the two kept on one line.
+std::string times(double ratio);
+
 /// Rows of a table; the first cell of a row is its heading. All texts are escaped here.
 struct HtmlTable {
   std::vector<std::string> header;

@@ -16,8 +16,8 @@ using fixtures::decode_toy;
 using fixtures::Decoded;
 using fixtures::ToyDraft;
 
-const std::vector<TokenId> kPrompt{1, 2, 3, 1, 2};
-const SamplingConfig kWarm{.temperature = 0.9};
+const std::vector<TokenId> kTwice{1, 2, 3, 1, 2};
+using fixtures::kWarm;
 
 /// A drafter of this kind under this rule; the same draft model stands in for all that is asked.
 class Drafting {
@@ -45,7 +45,7 @@ class Drafting {
 
 TEST(DraftModelDrafter, ADraftThatIsTheTargetIsAlwaysRight) {
   Drafting drafting(DrafterKind::DraftModel, RuleKind::Greedy, 0);
-  const Decoded run = decode_toy(GreedyRule(), drafting.factory(), kPrompt, {50, 64, {}});
+  const Decoded run = decode_toy(GreedyRule(), drafting.factory(), kTwice, {50, 64, {}});
   EXPECT_EQ(run.stats.steps, 10);
   EXPECT_EQ(run.stats.accepted, 40);
 }
@@ -56,9 +56,9 @@ TEST(DraftModelDrafter, UnderTheMatchRuleItSeesTheTargetsNoise) {
   int64_t coupled_steps = 0, best_steps = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Decoded with =
-        decode_toy(MatchRule(kWarm), coupled.factory(), kPrompt, {50, 64, {}}, seed);
+        decode_toy(MatchRule(kWarm), coupled.factory(), kTwice, {50, 64, {}}, seed);
     const Decoded without =
-        decode_toy(MatchRule(kWarm), best.factory(), kPrompt, {50, 64, {}}, seed);
+        decode_toy(MatchRule(kWarm), best.factory(), kTwice, {50, 64, {}}, seed);
     EXPECT_EQ(with.text, without.text);
     coupled_steps += with.stats.steps;
     best_steps += without.stats.steps;
@@ -69,8 +69,8 @@ TEST(DraftModelDrafter, UnderTheMatchRuleItSeesTheTargetsNoise) {
 
 TEST(DraftModelDrafter, AFullDraftCacheMeansNoDraft) {
   Drafting drafting(DrafterKind::DraftModel, RuleKind::Greedy, 0, {}, /*max_rows=*/20);
-  const Decoded run = decode_toy(GreedyRule(), drafting.factory(), kPrompt, {50, 64, {}});
-  EXPECT_EQ(run.text, fixtures::plain_text(kPrompt, 50, {}, Random(1)));
+  const Decoded run = decode_toy(GreedyRule(), drafting.factory(), kTwice, {50, 64, {}});
+  EXPECT_EQ(run.text, fixtures::plain_text(kTwice, 50, {}, Random(1)));
   EXPECT_GT(run.stats.steps, 30);
 }
 
@@ -79,8 +79,8 @@ TEST(DraftModelDrafter, HeuristicLearnsFromTextToTextTheOthersDoNot) {
     Drafting drafting(DrafterKind::DraftModel, RuleKind::Greedy, 0);
     drafting.config.draft_model.schedule = {kind, 2, 0.4};
     const DrafterFactory make = drafting.factory();
-    decode_toy(GreedyRule(), make, kPrompt, {60, 64, {}});
-    return decode_toy(GreedyRule(), make, kPrompt, {3, 64, {}}).stats.steps;
+    decode_toy(GreedyRule(), make, kTwice, {60, 64, {}});
+    return decode_toy(GreedyRule(), make, kTwice, {3, 64, {}}).stats.steps;
   };
   EXPECT_EQ(proposed_in_second_text(DraftScheduleKind::HeuristicTransient), 1);
   EXPECT_EQ(proposed_in_second_text(DraftScheduleKind::Heuristic), 1);
@@ -88,8 +88,8 @@ TEST(DraftModelDrafter, HeuristicLearnsFromTextToTextTheOthersDoNot) {
     Drafting drafting(DrafterKind::DraftModel, RuleKind::Greedy, 0);
     drafting.config.draft_model.schedule = {kind, 1, 0.4};
     const DrafterFactory make = drafting.factory();
-    decode_toy(GreedyRule(), make, kPrompt, {60, 64, {}});
-    return decode_toy(GreedyRule(), make, kPrompt, {16, 64, {}}).stats.steps;
+    decode_toy(GreedyRule(), make, kTwice, {60, 64, {}});
+    return decode_toy(GreedyRule(), make, kTwice, {16, 64, {}}).stats.steps;
   };
   EXPECT_EQ(steps_of_a_long_second_text(DraftScheduleKind::Heuristic), 1);
   EXPECT_EQ(steps_of_a_long_second_text(DraftScheduleKind::HeuristicTransient), 4);  // 2, 4, 6, 4
@@ -105,8 +105,8 @@ TEST_P(DrawnDrafts, TextHasTheTargetsDistributionUnderRejection) {
   for (const SamplingConfig& sampling : {kWarm, SamplingConfig{.temperature = 1.2, .top_p = 0.8}}) {
     Drafting drafting(GetParam(), RuleKind::Rejection, 1.5, sampling);
     drafting.config.specinfer.expansion = {2, 3};
-    const fixtures::PairTest result =
-        fixtures::test_pairs(RejectionRule(sampling), drafting.factory(), kPrompt, sampling, 6000);
+    const fixtures::PairTest result = fixtures::test_pairs(
+        RejectionRule(sampling), drafting.factory(), kTwice, sampling, 6000);
     EXPECT_GT(result.p, 0.01);
     EXPECT_GT(result.accepted, 1000);
   }
@@ -135,7 +135,7 @@ TEST_P(DrawnDrafts, TheTestTellsAWrongDraftDistribution) {
   Drafting drafting(GetParam(), RuleKind::Rejection, 1.5, kWarm);
   const DrafterFactory inner = drafting.factory();
   const auto wrong = [&] { return std::make_unique<WithoutRows>(inner()); };
-  EXPECT_LT(fixtures::test_pairs(RejectionRule(kWarm), wrong, kPrompt, kWarm, 6000).p, 1e-6);
+  EXPECT_LT(fixtures::test_pairs(RejectionRule(kWarm), wrong, kTwice, kWarm, 6000).p, 1e-6);
 }
 
 TEST(SpecinferDrafter, ExpandsEachDepthAndAddsWhatOthersPropose) {
@@ -143,14 +143,14 @@ TEST(SpecinferDrafter, ExpandsEachDepthAndAddsWhatOthersPropose) {
   drafting.config.specinfer.expansion = {2, 1, 3};
   drafting.config.specinfer.drafters = {};
   const auto drafter = drafting.factory()();
-  drafter->begin(kPrompt);
-  const CandidateTree tree = drafter->propose({kPrompt, {}, 10, 64, 0}, Random(1));
+  drafter->begin(kTwice);
+  const CandidateTree tree = drafter->propose({kTwice, {}, 10, 64, 0}, Random(1));
   EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 0, 1, 2, 3, 3, 3, 4, 4, 4}));
 
   drafting.config.specinfer.drafters = {DrafterKind::PromptLookup};
   const auto both = drafting.factory()();
-  both->begin(kPrompt);
-  const CandidateTree more = both->propose({kPrompt, {}, 10, 64, 0}, Random(1));
+  both->begin(kTwice);
+  const CandidateTree more = both->propose({kTwice, {}, 10, 64, 0}, Random(1));
   EXPECT_GE(path_along(more, std::vector<TokenId>{3, 1, 2}).size(), 3U)
       << "the prompt says 1 2 3 1 2";
 }
@@ -160,10 +160,10 @@ TEST(SequoiaDrafter, FollowsTheShapeThatItLearnt) {
                     0);  // the first sibling is always right
   drafting.config.sequoia.nodes = 6;
   const DrafterFactory make = drafting.factory();
-  for (int i = 0; i < 30; ++i) decode_toy(GreedyRule(), make, kPrompt, {60, 64, {}});
+  for (int i = 0; i < 30; ++i) decode_toy(GreedyRule(), make, kTwice, {60, 64, {}});
   const auto drafter = make();
-  drafter->begin(kPrompt);
-  const CandidateTree tree = drafter->propose({kPrompt, {}, 10, 64, 0}, Random(1));
+  drafter->begin(kTwice);
+  const CandidateTree tree = drafter->propose({kTwice, {}, 10, 64, 0}, Random(1));
   EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 1, 2, 3, 4})) << "a chain";
 }
 

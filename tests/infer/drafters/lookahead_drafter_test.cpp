@@ -26,13 +26,13 @@ std::set<int32_t> seen_by(const CandidateTree& tree, int32_t node) {
 }
 
 TEST(LookaheadDrafter, AWindowsTokenSeesTheFirstRowUpToItsColumnAndItsOwnColumn) {
-  constexpr int32_t kWindow = 4, kRows = 3;
-  LookaheadDrafter drafter({.window = kWindow, .level = kRows + 1, .guesses = 1});
+  constexpr int32_t kWindow = 4, kLookaheadRows = 3;
+  LookaheadDrafter drafter({.window = kWindow, .level = kLookaheadRows + 1, .guesses = 1});
   const CandidateTree tree = propose(drafter, {1, 2, 3});
   EXPECT_EQ(tree.num_verify, 1) << "no n-gram yet";
-  ASSERT_EQ(tree.size(), kRows * kWindow);
+  ASSERT_EQ(tree.size(), kLookaheadRows * kWindow);
   const auto node = [](int32_t row, int32_t column) { return row * kWindow + column; };
-  for (int32_t row = 0; row < kRows; ++row)
+  for (int32_t row = 0; row < kLookaheadRows; ++row)
     for (int32_t column = 0; column < kWindow; ++column) {
       std::set<int32_t> expected;
       for (int32_t i = 0; i <= column; ++i) expected.insert(node(0, i));
@@ -57,15 +57,15 @@ TEST(LookaheadDrafter, NgramsOfPromptAndAnswerAreGuesses) {
 
 /// Runs the drafter against the toy and follows, beside it, the paper's window by its definition.
 TEST(LookaheadDrafter, TheWindowIsTheTrajectoriesOfThePaper) {
-  constexpr int32_t kWindow = 5, kRows = 3;
-  LookaheadDrafter drafter({.window = kWindow, .level = kRows + 1, .guesses = 10});
+  constexpr int32_t kWindow = 5, kLookaheadRows = 3;
+  LookaheadDrafter drafter({.window = kWindow, .level = kLookaheadRows + 1, .guesses = 10});
   Text text{1, 2, 3};
-  std::vector<Text> window;  // [kRows][kWindow]
+  std::vector<Text> window;  // [kLookaheadRows][kWindow]
   for (int step = 0; step < 12; ++step) {
     const CandidateTree tree = propose(drafter, text);
-    ASSERT_EQ(tree.size() - tree.num_verify, kRows * kWindow - 1);
-    std::vector<Text> shown(kRows, Text(kWindow));
-    for (int32_t i = 0; i < kRows * kWindow; ++i)
+    ASSERT_EQ(tree.size() - tree.num_verify, kLookaheadRows * kWindow - 1);
+    std::vector<Text> shown(kLookaheadRows, Text(kWindow));
+    for (int32_t i = 0; i < kLookaheadRows * kWindow; ++i)
       shown[static_cast<size_t>(i / kWindow)][static_cast<size_t>(i % kWindow)] =
           i == 0 ? tree.tokens[0] : tree.tokens[static_cast<size_t>(tree.num_verify - 1 + i)];
     if (step > 0) {
@@ -89,7 +89,7 @@ TEST(LookaheadDrafter, TheWindowIsTheTrajectoriesOfThePaper) {
       Text context(text.begin(), text.end() - 1);
       context.insert(context.end(), window[0].begin(),
                      window[0].begin() + static_cast<std::ptrdiff_t>(column) + 1);
-      for (size_t row = 1; row < kRows; ++row) context.push_back(window[row][column]);
+      for (size_t row = 1; row < kLookaheadRows; ++row) context.push_back(window[row][column]);
       fresh.push_back(argmax(fixtures::toy_logits(context)));
       ngrams.push_back({window[1][column], window[2][column], fresh.back()});
     }

@@ -5,8 +5,8 @@
 namespace medusa {
 namespace {
 
-CandidateTree tree_of(const std::vector<TokenId>& tokens, const std::vector<int32_t>& parents,
-                      const std::vector<float>& beliefs = {}) {
+CandidateTree proposed_tree(const std::vector<TokenId>& tokens, const std::vector<int32_t>& parents,
+                            const std::vector<float>& beliefs = {}) {
   return {tokens, parents, static_cast<int32_t>(tokens.size()), {}, beliefs};
 }
 
@@ -23,18 +23,19 @@ TEST(HitRates, StartFromABeliefAndFollowWhatHappens) {
 
 TEST(ProposalRecord, AChanceIsTheProductAlongThePath) {
   const ProposalRecord record;
-  const CandidateTree tree = tree_of({9, 1, 2, 3}, {-1, 0, 1, 0}, {1, 0.5F, 0.25F, 0.125F});
+  const CandidateTree tree = proposed_tree({9, 1, 2, 3}, {-1, 0, 1, 0}, {1, 0.5F, 0.25F, 0.125F});
   EXPECT_EQ(record.chances(tree), (std::vector<double>{1, 0.5, 0.125, 0.125}));
 }
 
 TEST(ProposalRecord, WithoutBeliefsTheFirstSiblingIsBelievedInMost) {
-  const std::vector<double> chances = ProposalRecord().chances(tree_of({9, 1, 2}, {-1, 0, 0}));
+  const std::vector<double> chances =
+      ProposalRecord().chances(proposed_tree({9, 1, 2}, {-1, 0, 0}));
   EXPECT_EQ(chances[1], 0.5);
   EXPECT_LT(chances[2], chances[1]);
 }
 
 TEST(ProposalRecord, AProposalIsJudgedToItsLastDepthByTheTextThatFollows) {
-  const CandidateTree tree = tree_of({9, 1, 2, 3}, {-1, 0, 1, 2});
+  const CandidateTree tree = proposed_tree({9, 1, 2, 3}, {-1, 0, 1, 2});
   ProposalRecord record;
   for (int i = 0; i < 200; ++i) {  // the first two tokens are right, the third never is
     record.remember(tree);
@@ -47,7 +48,7 @@ TEST(ProposalRecord, AProposalIsJudgedToItsLastDepthByTheTextThatFollows) {
 }
 
 TEST(ProposalRecord, AWrongTokenSaysNothingAboutWhatStoodBehindIt) {
-  const CandidateTree tree = tree_of({9, 1, 2}, {-1, 0, 1});
+  const CandidateTree tree = proposed_tree({9, 1, 2}, {-1, 0, 1});
   ProposalRecord record;
   for (int i = 0; i < 200; ++i) {
     record.remember(tree);
@@ -60,7 +61,7 @@ TEST(ProposalRecord, AWrongTokenSaysNothingAboutWhatStoodBehindIt) {
 
 TEST(ProposalRecord, ProposalsOfSeveralStepsAreJudgedSideBySide) {
   ProposalRecord record;
-  const CandidateTree long_chain = tree_of({9, 1, 2, 3, 4}, {-1, 0, 1, 2, 3});
+  const CandidateTree long_chain = proposed_tree({9, 1, 2, 3, 4}, {-1, 0, 1, 2, 3});
   for (int i = 0; i < 100; ++i)
     for (const TokenId token : {1, 2, 3, 4}) {  // a new proposal at each token, right at the first
       record.remember(long_chain);
@@ -75,11 +76,11 @@ TEST(ProposalRecord, ProposalsOfSeveralStepsAreJudgedSideBySide) {
 TEST(ProposalRecord, NodesOfOneBeliefShareWhatIsLearnt) {
   ProposalRecord record;
   for (int i = 0; i < 200; ++i) {
-    record.remember(tree_of({9, 1}, {-1, 0}, {1, 0.6F}));
+    record.remember(proposed_tree({9, 1}, {-1, 0}, {1, 0.6F}));
     record.follow(4);
   }
-  EXPECT_LT(record.chances(tree_of({9, 7, 8}, {-1, 0, 1}, {1, 0.6F, 0.6F}))[2], 0.02);
-  EXPECT_NEAR(record.chances(tree_of({9, 7}, {-1, 0}, {1, 0.2F}))[1], 0.2, 1e-6);
+  EXPECT_LT(record.chances(proposed_tree({9, 7, 8}, {-1, 0, 1}, {1, 0.6F, 0.6F}))[2], 0.02);
+  EXPECT_NEAR(record.chances(proposed_tree({9, 7}, {-1, 0}, {1, 0.2F}))[1], 0.2, 1e-6);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ std::map<Text, int64_t> continuations(const std::vector<Text>& store, const Text
   return out;
 }
 
-Text path_to(const CandidateTree& tree, int32_t node) {
+Text text_to(const CandidateTree& tree, int32_t node) {
   Text path;
   for (; node > 0; node = tree.parents[static_cast<size_t>(node)])
     path.insert(path.begin(), tree.tokens[static_cast<size_t>(node)]);
@@ -107,7 +107,7 @@ TEST(RetrievalDrafter, AgreesWithLookingEverywhere) {
     best.resize(std::min<size_t>(best.size(), static_cast<size_t>(config.nodes) - 1));
     std::vector<int64_t> counts;
     for (int32_t node = 1; node < tree.size(); ++node) {
-      const auto found = all.find(path_to(tree, node));
+      const auto found = all.find(text_to(tree, node));
       ASSERT_NE(found, all.end()) << seed;
       counts.push_back(found->second);
     }

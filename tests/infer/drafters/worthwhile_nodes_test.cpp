@@ -12,7 +12,7 @@ namespace {
 using Nodes = std::vector<size_t>;
 
 /// Each row beyond the first costs so much of a plain step.
-StepCost straight(double per_row) {
+StepCost straight_cost(double per_row) {
   StepCost cost;
   for (int n = 0; n < 64; ++n) cost.relative.push_back(1 + per_row * n);
   return cost;
@@ -31,15 +31,15 @@ TEST(StepCost, GoesOnBeyondItsEndAsItEnded) {
 
 TEST(WorthwhileNodes, AFlatCurveTakesEverythingAndASteepOneNothing) {
   EXPECT_EQ(worthwhile_nodes(kChances, {}, 3, 64), (Nodes{0, 1, 2, 3, 4}));
-  EXPECT_EQ(worthwhile_nodes(kChances, straight(0), 3, 64), (Nodes{0, 1, 2, 3, 4}));
-  EXPECT_EQ(worthwhile_nodes(kChances, straight(1), 1, 64), (Nodes{0}));
+  EXPECT_EQ(worthwhile_nodes(kChances, straight_cost(0), 3, 64), (Nodes{0, 1, 2, 3, 4}));
+  EXPECT_EQ(worthwhile_nodes(kChances, straight_cost(1), 1, 64), (Nodes{0}));
 }
 
 TEST(WorthwhileNodes, ANodeIsTakenWhereItGainsMoreThanItsRowCosts) {
-  EXPECT_EQ(worthwhile_nodes(kChances, straight(0.1), 1, 64), (Nodes{0, 1, 2, 4}));
-  EXPECT_EQ(worthwhile_nodes(kChances, straight(0.25), 1, 64), (Nodes{0, 1, 2}));
+  EXPECT_EQ(worthwhile_nodes(kChances, straight_cost(0.1), 1, 64), (Nodes{0, 1, 2, 4}));
+  EXPECT_EQ(worthwhile_nodes(kChances, straight_cost(0.25), 1, 64), (Nodes{0, 1, 2}));
   // Twice as fast as plain decoding, time is worth twice as much.
-  EXPECT_EQ(worthwhile_nodes(kChances, straight(0.11), 2, 64), (Nodes{0, 1, 2}));
+  EXPECT_EQ(worthwhile_nodes(kChances, straight_cost(0.11), 2, 64), (Nodes{0, 1, 2}));
 }
 
 TEST(WorthwhileNodes, AStepInTheCurveIsCrossedWhenEnoughLiesBehindIt) {

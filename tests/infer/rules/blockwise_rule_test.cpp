@@ -19,7 +19,7 @@ Acceptance accept(const BlockwiseRuleConfig& config, const CandidateTree& tree) 
   return BlockwiseRule(config).accept(tree, rows(tree.size()), 5, Random(1));
 }
 
-CandidateTree chain(const std::vector<TokenId>& tokens) {
+CandidateTree chain_of(const std::vector<TokenId>& tokens) {
   CandidateTree tree = root_only(9);
   for (const TokenId token : tokens) {
     tree.tokens.push_back(token);
@@ -33,7 +33,7 @@ TEST(BlockwiseRule, ItsDefaultsAreTheGreedyRule) {
   EXPECT_TRUE(BlockwiseRule({}).lossless());
   for (const std::vector<TokenId>& block :
        {std::vector<TokenId>{}, {2}, {2, 2, 2}, {2, 0, 2}, {1, 2}}) {
-    const CandidateTree tree = chain(block);
+    const CandidateTree tree = chain_of(block);
     const Acceptance greedy = GreedyRule().accept(tree, rows(tree.size()), 5, Random(1));
     EXPECT_EQ(accept({}, tree).path, greedy.path);
     EXPECT_EQ(accept({}, tree).next, greedy.next);
@@ -41,7 +41,7 @@ TEST(BlockwiseRule, ItsDefaultsAreTheGreedyRule) {
 }
 
 TEST(BlockwiseRule, AGuessStandsAmongTheTargetsBestFew) {
-  const CandidateTree tree = chain({2, 0, 0, 3, 1});
+  const CandidateTree tree = chain_of({2, 0, 0, 3, 1});
   EXPECT_EQ(accept({.top_k = 1}, tree).path, (Path{1}));
   EXPECT_EQ(accept({.top_k = 2}, tree).path, (Path{1, 2, 3}));
   EXPECT_EQ(accept({.top_k = 3}, tree).path, (Path{1, 2, 3, 4}));
@@ -51,18 +51,19 @@ TEST(BlockwiseRule, AGuessStandsAmongTheTargetsBestFew) {
 }
 
 TEST(BlockwiseRule, OfEqualLogitsTheLowerIdIsBetter) {
-  const CandidateTree tree = chain({1});
+  const CandidateTree tree = chain_of({1});
   const at::Tensor equal = at::zeros({2, 4});
   EXPECT_TRUE(BlockwiseRule({.top_k = 1}).accept(tree, equal, 5, Random(1)).path.empty());
   EXPECT_EQ(BlockwiseRule({.top_k = 2}).accept(tree, equal, 5, Random(1)).path, (Path{1}));
 }
 
 TEST(BlockwiseRule, AStepEmitsAtLeastTheMinimumBlock) {
-  EXPECT_EQ(accept({.min_block = 1}, chain({1, 1, 1})).path, Path{});
-  EXPECT_EQ(accept({.min_block = 2}, chain({1, 1, 1})).path, (Path{1}));
-  EXPECT_EQ(accept({.min_block = 3}, chain({1, 1, 1})).path, (Path{1, 2}));
-  EXPECT_EQ(accept({.min_block = 3}, chain({1, 1, 2, 2, 1})).path, (Path{1, 2, 3, 4}));
-  EXPECT_EQ(accept({.min_block = 9}, chain({1, 1})).path, (Path{1, 2})) << "no more than guessed";
+  EXPECT_EQ(accept({.min_block = 1}, chain_of({1, 1, 1})).path, Path{});
+  EXPECT_EQ(accept({.min_block = 2}, chain_of({1, 1, 1})).path, (Path{1}));
+  EXPECT_EQ(accept({.min_block = 3}, chain_of({1, 1, 1})).path, (Path{1, 2}));
+  EXPECT_EQ(accept({.min_block = 3}, chain_of({1, 1, 2, 2, 1})).path, (Path{1, 2, 3, 4}));
+  EXPECT_EQ(accept({.min_block = 9}, chain_of({1, 1})).path, (Path{1, 2}))
+      << "no more than guessed";
   EXPECT_FALSE(BlockwiseRule({.min_block = 2}).lossless());
 }
 

@@ -8,8 +8,8 @@
 namespace medusa {
 namespace {
 
-const std::vector<TokenId> kPrompt{1, 2, 3};
-const SamplingConfig kWarm{.temperature = 0.9};
+using fixtures::kPrompt;
+using fixtures::kWarm;
 
 /// Three siblings under the root, two children under each: most draws find a candidate.
 DrafterFactory tree_drafter() {

@@ -12,8 +12,8 @@ namespace {
 using fixtures::test_pairs;
 
 constexpr uint64_t kSeeds = 6000;
-const std::vector<TokenId> kPrompt{1, 2, 3};
-const SamplingConfig kWarm{.temperature = 0.9};
+using fixtures::kPrompt;
+using fixtures::kWarm;
 const SamplingConfig kNucleus{.temperature = 1.2, .top_p = 0.8};
 
 using Build = fixtures::ToyDrafter::Build;
@@ -85,12 +85,12 @@ DrafterFactory drawn_siblings(int32_t num_siblings, bool with_replacement) {
   });
 }
 
-struct Case {
+struct Siblings {
   const char* name;
   DrafterFactory drafter;
 };
 
-std::vector<Case> cases() {
+std::vector<Siblings> cases() {
   return {{"chosen siblings", chosen_siblings()},
           {"chosen twins", chosen_twins()},
           {"drawn chain", drawn_siblings(1, true)},
@@ -101,7 +101,7 @@ std::vector<Case> cases() {
 
 TEST(RejectionRule, TextHasTheTargetsDistribution) {
   for (const SamplingConfig& sampling : {kWarm, kNucleus})
-    for (const Case& each : cases()) {
+    for (const Siblings& each : cases()) {
       const auto test =
           test_pairs(RejectionRule(sampling), each.drafter, kPrompt, sampling, kSeeds);
       EXPECT_GT(test.p, 0.01) << each.name << ", top_p " << sampling.top_p;
@@ -126,7 +126,7 @@ class WithoutResidual : public AcceptanceRule {
 };
 
 TEST(RejectionRule, TheTestTellsAWrongResidual) {
-  for (const Case& each : cases())
+  for (const Siblings& each : cases())
     EXPECT_LT(test_pairs(WithoutResidual(), each.drafter, kPrompt, kWarm, kSeeds).p, 0.01)
         << each.name;
 }
