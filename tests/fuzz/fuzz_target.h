@@ -18,6 +18,8 @@ struct FuzzTarget {
   std::vector<std::string> tokens;  // words of the format, to be put anywhere
   /// Reads the file and uses what came out. Ends in a UserError or in nothing.
   std::function<void(const std::string& path)> run;
+  /// The file that an input stands for; null: the input itself.
+  std::function<std::string(std::string_view input)> file_of = nullptr;
   /// Memory that one input may take at once, besides twice its own size.
   size_t spare_bytes = size_t{64} << 20;
 };

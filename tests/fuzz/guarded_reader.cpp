@@ -1,18 +1,22 @@
 #include "tests/fuzz/guarded_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <ctime>
 
 #include "base/error.h"
 #include "tests/base/allocation_peak.h"
 
-// Inputs have at most 64 KiB, so twice the file adds nothing to speak of.
+// Inputs have at most 64 KiB, so twice the file adds nothing to speak of. For speed: blocks that
+// were freed are kept from being used again for 8 MB, not 256, which stay in the CPU's cache; where
+// a block was taken is not noted (ASAN_OPTIONS=malloc_context_size=30 while a finding is looked
+// at).
 extern "C" const char* __asan_default_options();
 extern "C" const char* __asan_default_options() {
-  return "max_allocation_size_mb=64:allocator_may_return_null=0:detect_leaks=1";
+  return "max_allocation_size_mb=64:allocator_may_return_null=0:detect_leaks=1:"
+         "quarantine_size_mb=8:malloc_context_size=0:max_malloc_fill_size=0";
 }
 
 namespace medusa::fuzz {
@@ -42,24 +46,25 @@ GuardedReader::GuardedReader(const FuzzTarget& target)
               fmt::format("medusa-fuzz-{}-{}", target.name, ::getpid())) {
   std::filesystem::create_directories(folder_);
   path_ = (folder_ / target.file).string();
+  file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 }
 
 GuardedReader::~GuardedReader() {
+  ::close(file_);
   std::error_code ignored;
   if (sound_) std::filesystem::remove_all(folder_, ignored);
 }
 
-/// Plainly: nothing needs to be safe on a disk here, and there are thousands a second.
+/// Over what is there: nothing needs to be safe on a disk here, and there are thousands a second.
 void GuardedReader::write(std::string_view bytes) const {
-  std::FILE* file = std::fopen(path_.c_str(), "wb");
-  if (file == nullptr || std::fwrite(bytes.data(), 1, bytes.size(), file) != bytes.size() ||
-      std::fclose(file) != 0)
+  const auto size = static_cast<ssize_t>(bytes.size());
+  if (::pwrite(file_, bytes.data(), bytes.size(), 0) != size || ::ftruncate(file_, size) != 0)
     throw UserError(
         fmt::format("{}: cannot be written, expected a disk with space; make room", path_));
 }
 
 std::string GuardedReader::outcome(std::string_view bytes) {
-  write(bytes);
+  write(target_.file_of ? std::string_view(target_.file_of(bytes)) : bytes);
   sound_ = false;
   const double begin = cpu_seconds();
   const size_t before = fixtures::allocated_bytes();

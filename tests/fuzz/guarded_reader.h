@@ -33,6 +33,9 @@ class GuardedReader {
   ///                  target may spare. A single allocation above 64 MiB ends the program at once.
   bool read(std::string_view bytes);
 
+  /// The same without a memory of what earlier inputs did.
+  void check(std::string_view bytes) { (void)outcome(bytes); }
+
   /// Reads a valid file.
   /// @throws Finding  as above, and if it is refused.
   void read_seed(std::string_view bytes);
@@ -49,6 +52,7 @@ class GuardedReader {
   const FuzzTarget& target_;
   std::filesystem::path folder_;
   std::string path_;
+  int file_ = -1;  // path_, kept open
   std::set<std::string> shapes_;
   bool sound_ = true;
 };

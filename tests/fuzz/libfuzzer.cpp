@@ -39,8 +39,8 @@ std::unique_ptr<GuardedReader>& reader() {
 /// The flags come first, so that those of the command line replace them; the seeds' folder comes
 /// last, so that new inputs go to a corpus that was named.
 std::vector<std::string> arguments(const std::vector<std::string>& given, bool one_file) {
-  std::vector<std::string> out{given[0], "-max_len=65536", "-malloc_limit_mb=64", "-timeout=10",
-                               "-rss_limit_mb=4096"};
+  std::vector<std::string> out{given[0],      "-max_len=4096",      "-malloc_limit_mb=64",
+                               "-timeout=10", "-rss_limit_mb=4096", "-entropic=0"};
   out.insert(out.end(), given.begin() + 2, given.end());
   if (one_file) return out;
   const auto seeds = reader()->folder() / "seeds";
@@ -94,7 +94,7 @@ int LLVMFuzzerInitialize(int* argc, char*** argv) {
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    medusa::fuzz::reader()->read({reinterpret_cast<const char*>(data), size});
+    medusa::fuzz::reader()->check({reinterpret_cast<const char*>(data), size});
   } catch (const medusa::fuzz::Finding& finding) {
     medusa::fuzz::stop_at(finding);
   }

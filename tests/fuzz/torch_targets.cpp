@@ -31,20 +31,16 @@ std::string member(const std::string& archive, const std::string& name) {
 
 /// An input is a whole archive, or else the pickle of one whose checksums are right: they would
 /// otherwise keep the damage out of the pickle's reader.
+std::string archive_of(std::string_view input) {
+  if (input.starts_with("PK")) return std::string(input);
+  static const std::string storage(64, '\x3f');  // enough for each of the seeds' tensors
+  std::vector<ZipMember> members{{kPickle, {input}}};
+  for (int i = 0; i < 10; ++i) members.push_back({"archive/data/" + std::to_string(i), {storage}});
+  return zip_bytes(members);
+}
+
 void run_torch(const std::string& path) {
-  std::string file = path;
-  if (const std::string bytes = read_file(path); !bytes.starts_with("PK")) {
-    static const std::string storage(1024, '\x3f');  // enough for each of the seeds' tensors
-    std::vector<ZipMember> members{{kPickle, {bytes}}};
-    for (int i = 0; i < 16; ++i)
-      members.push_back({"archive/data/" + std::to_string(i), {storage}});
-    file += ".zip";
-    std::FILE* out = std::fopen(file.c_str(), "wb");
-    const std::string archive = zip_bytes(members);
-    std::fwrite(archive.data(), 1, archive.size(), out);
-    std::fclose(out);
-  }
-  for (const TorchFile torch(file); const SafetensorsEntry& entry : torch.entries())
+  for (const TorchFile torch(path); const SafetensorsEntry& entry : torch.entries())
     touch(entry.bytes);
 }
 
@@ -85,7 +81,8 @@ std::vector<FuzzTarget> torch_targets() {
             ")",
             "Q",
             "N"},
-           run_torch}};
+           run_torch,
+           archive_of}};
 }
 
 }  // namespace medusa::fuzz
