@@ -8,14 +8,16 @@ namespace {
 
 constexpr std::array kArchitectures = {
     Architecture{.name = "llama", .class_name = "LlamaForCausalLM", .gguf_turns_neighbours = true},
-    // GGUF files call it a Llama.
+    // GGUF files call it a Llama; one with a window is taken for it.
     Architecture{.name = "mistral",
                  .class_name = "MistralForCausalLM",
                  .in_gguf = false,
+                 .gguf_turns_neighbours = true,
                  .windows = WindowRule::Always},
     Architecture{.name = "phi3",
                  .class_name = "Phi3ForCausalLM",
                  .fused_matrices = true,
+                 .partial_rotary = true,
                  .windows = WindowRule::Always},
     Architecture{.name = "qwen2",
                  .class_name = "Qwen2ForCausalLM",

@@ -14,6 +14,8 @@
 namespace medusa {
 namespace {
 
+constexpr const char* kWindowedLlama = "mistral";
+
 template <typename Fail>
 const Architecture& read_architecture(const GgufFile& file, ModelConfig& config, const Fail& fail) {
   const auto name = file.required<std::string>("general.architecture");
@@ -37,8 +39,8 @@ std::vector<double> read_factors(const GgufFile& file, const char* name, const M
                                  const Fail& fail) {
   const GgufTensor* tensor = file.find_tensor(name);
   if (tensor == nullptr) return {};
-  const auto half = static_cast<size_t>(config.head_size / 2);
-  if (tensor->type != GgmlType::F32 || tensor->dims != std::vector<int64_t>{config.head_size / 2})
+  const auto half = static_cast<size_t>(config.turned() / 2);
+  if (tensor->type != GgmlType::F32 || tensor->dims != std::vector<int64_t>{config.turned() / 2})
     fail(fmt::format("tensor '{}' is not {} numbers of type F32, expected a factor for each pair",
                      name, half));
   std::vector<float> factors(half);
@@ -54,7 +56,7 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
     return file.find<double>(prefix + key).value_or(otherwise);
   };
   const auto type = file.find<std::string>(prefix + "type").value_or("none");
-  const auto half = static_cast<size_t>(config.head_size / 2);
+  const auto half = static_cast<size_t>(config.turned() / 2);
   const auto context = static_cast<double>(config.context);
   const double first_context = number("original_context_length", context);
   if (!(first_context > 1 && first_context <= static_cast<double>(kMaxSize)))
@@ -73,7 +75,7 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
                                         .first_context = first_context,
                                         .beta_fast = number("yarn_beta_fast", 32),
                                         .beta_slow = number("yarn_beta_slow", 1)},
-                                       config.head_size, config.rope_base);
+                                       config.turned(), config.rope_base);
     config.rope_attention =
         number("yarn_attn_factor", yarn_attention(factor)) * number("attn_factor", 1.0);
     config.context = stretched_context(config.context, factor * first_context);
@@ -88,16 +90,49 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
   }
 }
 
-/// Of the architectures that have a window in every layer: for others no key says which layers
-/// have.
-/// @returns  empty where the window is not shorter than the context.
-std::vector<int64_t> read_windows(const GgufFile& file, const Architecture& architecture,
-                                  const ModelConfig& config) {
-  if (architecture.windows != WindowRule::Always) return {};
+/// Which layers see only the last tokens: one word for each, or a number n where every n-th layer
+/// sees all, or nothing.
+/// @returns  [L], or empty for nothing.
+template <typename Fail>
+std::vector<bool> read_window_pattern(const GgufFile& file, const ModelConfig& config,
+                                      const Fail& fail) {
+  const std::string key = config.architecture + ".attention.sliding_window_pattern";
+  const auto entry = std::find_if(file.entries().begin(), file.entries().end(),
+                                  [&](const GgufEntry& each) { return each.key == key; });
+  if (entry == file.entries().end()) return {};
+  const auto count = static_cast<size_t>(config.num_layers);
+  if (entry->is_array) {
+    auto layers = *file.find<std::vector<bool>>(key);
+    if (layers.size() != count)
+      fail(fmt::format("'{}' is a list of {}, expected true or false for each of {} layers", key,
+                       layers.size(), count));
+    return layers;
+  }
+  const auto every = *file.find<int64_t>(key);
+  if (every < 0) fail(fmt::format("'{}' is {}, expected 0 or more", key, every));
+  std::vector<bool> layers(count, true);
+  for (size_t layer = 0; every > 0 && layer < count; ++layer)
+    layers[layer] = static_cast<int64_t>(layer) % every < every - 1;
+  return layers;
+}
+
+/// Layers that see only the last tokens. Where no key says which, all do, unless the architecture
+/// has other layers as well: then texts end where the window does, within which all are the same.
+/// A Llama with a window is what GGUF files call a Mistral.
+template <typename Fail>
+void read_windows(const GgufFile& file, const Architecture& architecture, ModelConfig& config,
+                  const Fail& fail) {
   const auto window =
       file.find<int64_t>(config.architecture + ".attention.sliding_window").value_or(0);
-  if (window < 1 || window >= config.context) return {};  // 0: none
-  return std::vector<int64_t>(static_cast<size_t>(config.num_layers), window);
+  if (window < 1 || window >= config.context) return;  // 0: none
+  std::vector<bool> layers = read_window_pattern(file, config, fail);
+  if (layers.empty() && architecture.windows == WindowRule::Switched) {
+    config.context = window;
+    return;
+  }
+  layers.resize(static_cast<size_t>(config.num_layers), true);
+  for (const bool slides : layers) config.windows.push_back(slides ? window : 0);
+  if (architecture.windows == WindowRule::Never) config.architecture = kWindowedLlama;
 }
 
 /// Rows of the embedding; the length of the token list in a file without tensors.
@@ -129,9 +164,13 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   const auto head_size = file.find<int64_t>(key("attention.key_length"));
   config.head_size = head_size ? *head_size : even_share(config, fail);
   const auto turned = file.find<int64_t>(key("rope.dimension_count")).value_or(config.head_size);
-  if (turned != config.head_size)
-    fail(fmt::format("'{}' is {}, expected the head size {}", key("rope.dimension_count"), turned,
-                     config.head_size));
+  if (turned != config.head_size) {
+    if (!architecture.partial_rotary)
+      fail(fmt::format("'{}' is {}, expected the head size {}", key("rope.dimension_count"), turned,
+                       config.head_size));
+    config.rotary_size = turned;
+    check_rotary_size(config, fail);
+  }
   const auto value_size =
       file.find<int64_t>(key("attention.value_length")).value_or(config.head_size);
   if (value_size != config.head_size)
@@ -157,7 +196,7 @@ ModelConfig read_gguf_config(const GgufFile& file) {
   check_rope(config, fail);
   if (architecture.no_rope_interval > 0)  // no key says so
     config.no_rope = no_rope_layers(config.num_layers, architecture.no_rope_interval);
-  config.windows = read_windows(file, architecture, config);
+  read_windows(file, architecture, config, fail);
   return config;
 }
 

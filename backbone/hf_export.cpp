@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backbone/architecture.h"
+#include "backbone/rotary_rows.h"
 #include "backbone/safetensors.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -66,6 +67,9 @@ json config_json(const ModelConfig& c, const fs::path& source, at::ScalarType dt
            {"rope_theta", c.rope_base},
            {"tie_word_embeddings", c.tied_output},
            {"torch_dtype", dtype == at::kFloat ? "float32" : "bfloat16"}};
+  if (c.rotary_size > 0)
+    out["partial_rotary_factor"] =
+        static_cast<double>(c.rotary_size) / static_cast<double>(c.head_size);
   if (!c.eos.empty()) out["eos_token_id"] = c.eos;
   if (const json scaling = rope_scaling(c, source); !scaling.is_null())
     out["rope_scaling"] = scaling;
@@ -84,6 +88,14 @@ json patched_config(const fs::path& file, const ModelConfig& c, at::ScalarType d
   return out;
 }
 
+/// Queries and keys in the order of a file whose heads turn in part.
+at::Tensor in_file_order(const at::Tensor& qkv, const ModelConfig& c) {
+  std::vector<int64_t> rows = rotary_rows(c, c.num_heads + c.num_kv_heads, false);
+  if (rows.empty()) return qkv;
+  while (std::ssize(rows) < qkv.size(0)) rows.push_back(std::ssize(rows));
+  return qkv.index_select(0, at::tensor(rows).to(qkv.device()));
+}
+
 void add_layer(const LayerWeights& layer, const ModelConfig& c, int64_t index,
                std::map<std::string, at::Tensor>& out) {
   const std::string prefix = fmt::format("model.layers.{}.", index);
@@ -97,7 +109,7 @@ void add_layer(const LayerWeights& layer, const ModelConfig& c, int64_t index,
   };
   const bool fused = find_architecture(c.architecture)->fused_matrices;
   if (fused)
-    out[prefix + "self_attn.qkv_proj.weight"] = layer.qkv;
+    out[prefix + "self_attn.qkv_proj.weight"] = in_file_order(layer.qkv, c);
   else
     split(layer.qkv, "weight");
   if (layer.qkv_bias.defined()) split(layer.qkv_bias, "bias");

@@ -12,6 +12,7 @@
 #include "backbone/dequantise.h"
 #include "backbone/model_ends.h"
 #include "backbone/model_files.h"
+#include "backbone/rotary_rows.h"
 #include "backbone/tensor_check.h"
 #include "backbone/weights.h"
 #include "backbone/weights_reader.h"
@@ -53,18 +54,10 @@ constexpr Name kGate{"model.layers.{}.mlp.gate_proj.weight", "blk.{}.ffn_gate.we
 constexpr Name kUp{"model.layers.{}.mlp.up_proj.weight", "blk.{}.ffn_up.weight"};
 constexpr Name kDown{"model.layers.{}.mlp.down_proj.weight", "blk.{}.ffn_down.weight"};
 
-/// In a Llama's GGUF dimensions 2i and 2i + 1 of a head turn together, in Hugging Face's files i
-/// and i + D/2; the files differ in the order of a head's rows, so that both mean the same.
-/// @returns  the Hugging Face row of a GGUF row.
-int64_t unpermuted_row(int64_t row, int64_t head_size) {
-  const int64_t head = row / head_size, inside = row % head_size;
-  return head * head_size + inside % 2 * (head_size / 2) + inside / 2;
-}
-
 /// Converts a stored matrix row by row, so that no second copy of it exists in float32.
-/// @param out        [rows, columns] float32 or bfloat16 on the CPU, contiguous rows.
-/// @param head_size  > 0: the rows are GGUF's Q or K and are put in Hugging Face's order.
-void convert_rows(const StoredTensor& stored, at::Tensor out, int64_t head_size) {
+/// @param out    [rows, columns] float32 or bfloat16 on the CPU, contiguous rows.
+/// @param order  the row of out that each stored row becomes; empty: its own.
+void convert_rows(const StoredTensor& stored, at::Tensor out, const std::vector<int64_t>& order) {
   const int64_t rows = out.size(0), columns = out.size(1);
   const auto row_bytes = stored.bytes.size() / static_cast<size_t>(rows);
   const bool is_float = out.scalar_type() == at::kFloat;
@@ -78,7 +71,7 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, int64_t head_size)
         decode_fp8_row(*stored.fp8, i, bytes, row);
       else
         dequantise(stored.type, bytes, row);
-      const int64_t target = (head_size > 0 ? unpermuted_row(i, head_size) : i) * columns;
+      const int64_t target = (order.empty() ? i : order[static_cast<size_t>(i)]) * columns;
       for (int64_t j = 0; j < columns; ++j) {
         const float value = row[static_cast<size_t>(j)];
         if (is_float)
@@ -112,9 +105,10 @@ class Loader {
   const StoredTensor& take(const std::string& name, at::IntArrayRef shape);
   at::Tensor vector(const Name& name, int64_t layer, int64_t size);
   at::Tensor matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns);
-  void fill(const Name& name, int64_t layer, at::Tensor out, bool rotary);
-  bool is_permuted() const;
-  BlockMatrix blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns, bool rotary);
+  void fill(const Name& name, int64_t layer, at::Tensor out, int64_t heads = 0);
+  std::vector<int64_t> order_of(int64_t rows, int64_t heads) const;
+  BlockMatrix blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
+                     int64_t heads = 0);
   void load_matrices(int64_t index, LayerWeights& weights);
   void load_blocks(int64_t index, LayerBlocks& weights);
   at::Tensor lm_head(const at::Tensor& embedding);
@@ -154,41 +148,44 @@ const StoredTensor& Loader::take(const std::string& name, at::IntArrayRef shape)
 at::Tensor Loader::vector(const Name& name, int64_t layer, int64_t size) {
   const StoredTensor& stored = take(name_of(name, layer), {size});
   at::Tensor out = at::empty({1, size}, at::kFloat);
-  convert_rows(stored, out, 0);
+  convert_rows(stored, out, {});
   return out.view({size}).to(device_);
 }
 
-void Loader::fill(const Name& name, int64_t layer, at::Tensor out, bool rotary) {
+/// @param heads  of queries and keys that the matrix begins with.
+void Loader::fill(const Name& name, int64_t layer, at::Tensor out, int64_t heads) {
   const StoredTensor& stored = take(name_of(name, layer), out.sizes());
-  convert_rows(stored, out, rotary && is_permuted() ? files_.config.head_size : 0);
+  convert_rows(stored, out, order_of(out.size(0), heads));
 }
 
-/// Whether the files keep the rows of Q and K in GGUF's order.
-bool Loader::is_permuted() const {
-  return files_.layout == ModelLayout::Gguf && architecture_.gguf_turns_neighbours;
+/// Our row of each of the file's; empty where they are the same.
+std::vector<int64_t> Loader::order_of(int64_t rows, int64_t heads) const {
+  std::vector<int64_t> order =
+      rotary_rows(files_.config, heads,
+                  files_.layout == ModelLayout::Gguf && architecture_.gguf_turns_neighbours);
+  if (!order.empty())
+    while (std::ssize(order) < rows) order.push_back(std::ssize(order));
+  return order;
 }
 
 /// A matrix in blocks, as fill() would write its rows.
 BlockMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
-                           bool rotary) {
+                           int64_t heads) {
   const StoredTensor& stored = take(name_of(name, layer), {rows, columns});
+  const std::vector<int64_t> order = order_of(rows, heads);
   if (kind_ == BlockKind::Int8 || !block_format(stored.type)) {
     at::Tensor numbers = at::empty({rows, columns}, at::kFloat);
-    convert_rows(stored, numbers, rotary && is_permuted() ? files_.config.head_size : 0);
+    convert_rows(stored, numbers, order);
     return quantise_blocks(numbers);
   }
   const BlockMatrix matrix = read_blocks(stored.type, stored.bytes, rows, columns);
   forget_pages(stored.bytes);
-  if (!rotary || !is_permuted()) return matrix;
-  std::vector<int64_t> order(static_cast<size_t>(rows));
-  for (int64_t i = 0; i < rows; ++i)
-    order[static_cast<size_t>(unpermuted_row(i, files_.config.head_size))] = i;
-  return select_outputs(matrix, order);
+  return order.empty() ? matrix : select_outputs(matrix, inverse_rows(order));
 }
 
 at::Tensor Loader::matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns) {
   at::Tensor out = at::empty({rows, columns}, dtype_);
-  fill(name, layer, out, false);
+  fill(name, layer, out);
   return out.to(device_);
 }
 
@@ -200,18 +197,20 @@ void Loader::load_matrices(int64_t index, LayerWeights& weights) {
   weights.output = matrix(kOutput, index, hidden, queries);
   weights.down = matrix(kDown, index, hidden, mlp);
   if (architecture_.fused_matrices) {
-    weights.qkv = matrix(kQkv, index, queries + 2 * keys, hidden);
+    at::Tensor qkv = at::empty({queries + 2 * keys, hidden}, dtype_);
+    fill(kQkv, index, qkv, config.num_heads + config.num_kv_heads);
+    weights.qkv = qkv.to(device_);
     weights.gate_up = matrix(kGateUp, index, 2 * mlp, hidden);
     return;
   }
   at::Tensor qkv = at::empty({queries + 2 * keys, hidden}, dtype_);
-  fill(kQuery, index, qkv.narrow(0, 0, queries), true);
-  fill(kKey, index, qkv.narrow(0, queries, keys), true);
-  fill(kValue, index, qkv.narrow(0, queries + keys, keys), false);
+  fill(kQuery, index, qkv.narrow(0, 0, queries), config.num_heads);
+  fill(kKey, index, qkv.narrow(0, queries, keys), config.num_kv_heads);
+  fill(kValue, index, qkv.narrow(0, queries + keys, keys));
   weights.qkv = qkv.to(device_);
   at::Tensor gate_up = at::empty({2 * mlp, hidden}, dtype_);
-  fill(kGate, index, gate_up.narrow(0, 0, mlp), false);
-  fill(kUp, index, gate_up.narrow(0, mlp, mlp), false);
+  fill(kGate, index, gate_up.narrow(0, 0, mlp));
+  fill(kUp, index, gate_up.narrow(0, mlp, mlp));
   weights.gate_up = gate_up.to(device_);
 }
 
@@ -220,18 +219,19 @@ void Loader::load_blocks(int64_t index, LayerBlocks& weights) {
   const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
   const int64_t queries = config.num_heads * config.head_size;
   const int64_t keys = config.num_kv_heads * config.head_size;
-  weights.output = blocks(kOutput, index, hidden, queries, false);
-  weights.down = blocks(kDown, index, hidden, mlp, false);
+  weights.output = blocks(kOutput, index, hidden, queries);
+  weights.down = blocks(kDown, index, hidden, mlp);
   if (architecture_.fused_matrices) {
-    weights.qkv = blocks(kQkv, index, queries + 2 * keys, hidden, false);
-    weights.gate_up = blocks(kGateUp, index, 2 * mlp, hidden, false);
+    weights.qkv =
+        blocks(kQkv, index, queries + 2 * keys, hidden, config.num_heads + config.num_kv_heads);
+    weights.gate_up = blocks(kGateUp, index, 2 * mlp, hidden);
     return;
   }
-  weights.qkv = stack_blocks({blocks(kQuery, index, queries, hidden, true),
-                              blocks(kKey, index, keys, hidden, true),
-                              blocks(kValue, index, keys, hidden, false)});
-  weights.gate_up = stack_blocks(
-      {blocks(kGate, index, mlp, hidden, false), blocks(kUp, index, mlp, hidden, false)});
+  weights.qkv = stack_blocks({blocks(kQuery, index, queries, hidden, config.num_heads),
+                              blocks(kKey, index, keys, hidden, config.num_kv_heads),
+                              blocks(kValue, index, keys, hidden)});
+  weights.gate_up =
+      stack_blocks({blocks(kGate, index, mlp, hidden), blocks(kUp, index, mlp, hidden)});
 }
 
 LayerWeights Loader::layer(int64_t index) {
@@ -304,8 +304,8 @@ Weights Loader::ends() {
   weights.lm_head = lm_head(weights.embedding);
   weights.kind = kind_;
   if (kind_ != BlockKind::None)
-    weights.lm_head_blocks = blocks(config.tied_output ? kEmbedding : kLmHead, 0, config.vocab_size,
-                                    config.hidden_size, false);
+    weights.lm_head_blocks =
+        blocks(config.tied_output ? kEmbedding : kLmHead, 0, config.vocab_size, config.hidden_size);
   return weights;
 }
 

@@ -20,12 +20,13 @@ struct ModelConfig {
   int64_t num_heads = 0;             // A
   int64_t num_kv_heads = 0;          // G, divides A
   int64_t head_size = 0;             // D
+  int64_t rotary_size = 0;           // R, dimensions of a head that turn; 0: all
   int64_t mlp_size = 0;              // inner width of the feed-forward part
   int64_t vocab_size = 0;            // V
   int64_t context = 0;               // most tokens of one sequence, as the model was trained
   double norm_epsilon = 0;           // of RMSNorm
   double rope_base = 0;              // theta of the rotary embedding
-  std::vector<double> rope_factors;  // [D / 2] each frequency is divided by; empty: none is
+  std::vector<double> rope_factors;  // [R / 2] each frequency is divided by; empty: none is
   double rope_attention = 1;         // cosines and sines are multiplied by it
   std::vector<bool> no_rope;         // [L] whose queries and keys do not turn; empty: all turn
   std::vector<int64_t> windows;      // [L] last tokens that a layer sees, 0: all; empty: all do
@@ -34,6 +35,7 @@ struct ModelConfig {
   bool tied_output = false;          // the LM head is the embedding
   std::vector<TokenId> eos;          // tokens that end a text, as the model's files say
 
+  int64_t turned() const { return rotary_size > 0 ? rotary_size : head_size; }
   bool turns(int64_t layer) const {
     return no_rope.empty() || !no_rope[static_cast<size_t>(layer)];
   }

@@ -8,7 +8,8 @@
 
 namespace medusa {
 
-/// Cosines and sines of position · base^(-2i/D) / factor i, times the model's rope_attention.
+/// Cosines and sines of position · base^(-2i/R) / factor i, times the model's rope_attention. Where
+/// heads turn in part (R < D) pairs from R/2 on stay as they are: cosine 1, sine 0.
 struct RopeTable {
   at::Tensor cos, sin;  // [positions, D / 2] float32
 };

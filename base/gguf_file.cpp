@@ -132,6 +132,7 @@ template std::optional<bool> GgufFile::find(std::string_view) const;
 template std::optional<std::string> GgufFile::find(std::string_view) const;
 template std::optional<std::vector<int64_t>> GgufFile::find(std::string_view) const;
 template std::optional<std::vector<double>> GgufFile::find(std::string_view) const;
+template std::optional<std::vector<bool>> GgufFile::find(std::string_view) const;
 template std::optional<std::vector<std::string>> GgufFile::find(std::string_view) const;
 template int64_t GgufFile::required(std::string_view) const;
 template double GgufFile::required(std::string_view) const;

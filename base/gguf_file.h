@@ -80,7 +80,7 @@ class GgufFile {
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
 
   /// The value of a key as T: int64_t (any integer type), double (any number), bool, std::string,
-  /// or std::vector of int64_t, double or std::string.
+  /// or std::vector of int64_t, double, bool or std::string.
   /// @throws UserError  it is there with another type, or does not fit.
   template <typename T>
   std::optional<T> find(std::string_view key) const;

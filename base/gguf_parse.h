@@ -30,6 +30,7 @@ const char* read_gguf_value(const GgufEntry& entry, bool& value);
 const char* read_gguf_value(const GgufEntry& entry, std::string& value);
 const char* read_gguf_value(const GgufEntry& entry, std::vector<int64_t>& value);
 const char* read_gguf_value(const GgufEntry& entry, std::vector<double>& value);
+const char* read_gguf_value(const GgufEntry& entry, std::vector<bool>& value);
 const char* read_gguf_value(const GgufEntry& entry, std::vector<std::string>& value);
 
 }  // namespace medusa

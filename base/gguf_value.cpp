@@ -124,6 +124,14 @@ const char* read_gguf_value(const GgufEntry& entry, std::vector<double>& value) 
   return read_array(entry, value, "an array of numbers");
 }
 
+const char* read_gguf_value(const GgufEntry& entry, std::vector<bool>& value) {
+  if (!entry.is_array || entry.type != GgufValueType::Bool) return "an array of true and false";
+  std::vector<bool> flags;
+  for (int64_t i = 0; i < entry.count; ++i) flags.push_back(load<uint8_t>(entry.raw, i) != 0);
+  value = std::move(flags);
+  return nullptr;
+}
+
 const char* read_gguf_value(const GgufEntry& entry, std::vector<std::string>& value) {
   if (!entry.is_array || entry.type != GgufValueType::String) return "an array of strings";
   std::vector<std::string> strings;

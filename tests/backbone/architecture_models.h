@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -141,8 +142,15 @@ inline fixtures::GgufBuilder gguf_metadata(const ModelConfig& config,
   set("attention.value_length", config.head_size);
   set("feed_forward_length", config.mlp_size);
   set("context_length", settings.at("max_position_embeddings"));
-  if (architecture == "phi3")
-    set("attention.sliding_window", config.windows.empty() ? 0 : config.window(0));
+  if (config.rotary_size > 0) set("rope.dimension_count", config.rotary_size);
+  if (architecture == "phi3" || !config.windows.empty())
+    set("attention.sliding_window",
+        config.windows.empty() ? 0 : *std::ranges::max_element(config.windows));
+  if (find_architecture(architecture)->windows == WindowRule::Switched && !config.windows.empty()) {
+    std::vector<bool> slides;
+    for (const int64_t window : config.windows) slides.push_back(window > 0);
+    builder.booleans(prefix + "attention.sliding_window_pattern", slides);
+  }
   builder.set(prefix + "attention.layer_norm_rms_epsilon", static_cast<float>(config.norm_epsilon));
   builder.set(prefix + "rope.freq_base", static_cast<float>(config.rope_base));
   builder.set("tokenizer.ggml.eos_token_id", 1u);

@@ -58,7 +58,6 @@ TEST(Architecture, GgufFilesGiveTheSameLogits) {
     SCOPED_TRACE(name);
     const fs::path model = write_folder(folder.path() / name, entry.at("config"));
     const ModelConfig config = read_hf_config(model);
-    if (!find_architecture(config.architecture)->in_gguf) continue;
     const fs::path gguf = folder.path() / "a.gguf";
     gguf_model(config, entry.at("config")).write(gguf);
     const Weights weights = load_weights(gguf, at::kFloat, at::kCPU);
@@ -67,8 +66,23 @@ TEST(Architecture, GgufFilesGiveTheSameLogits) {
     EXPECT_EQ(weights.config.context, config.context);
     EXPECT_EQ(weights.config.no_rope, config.no_rope);
     EXPECT_EQ(weights.config.windows, config.windows);
+    EXPECT_EQ(weights.config.rotary_size, config.rotary_size);
     expect_golden(entry, logits_of(weights, tokens));
   }
+}
+
+TEST(Architecture, TextsEndWhereNoKeySaysWhichLayersHaveAWindow) {
+  const fixtures::TempFolder folder;
+  const json golden = read_golden();
+  const json& settings = golden.at("qwen2").at("config");
+  const fs::path model = write_folder(folder.path() / "qwen2", settings);
+  const ModelConfig whole = read_hf_config(model);
+  fixtures::GgufBuilder gguf = gguf_model(whole, settings);
+  gguf.set("qwen2.attention.sliding_window", 12u).write(folder.path() / "a.gguf");
+  const ModelConfig config = read_gguf_config(GgufFile(folder.path() / "a.gguf"));
+  EXPECT_EQ(whole.context, 64);
+  EXPECT_EQ(config.context, 12);
+  EXPECT_TRUE(config.windows.empty());
 }
 
 TEST(Architecture, BlocksOfEightBitsAgreeWithinTheirRounding) {

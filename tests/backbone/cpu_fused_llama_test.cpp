@@ -31,8 +31,17 @@ ModelConfig biased_config() {
   return config;
 }
 
+/// Heads that turn in part.
+ModelConfig partial_config() {
+  ModelConfig config = straddling_config();
+  config.rotary_size = 48;
+  config.rope_factors = std::vector<double>(24, 2.0);
+  return config;
+}
+
 std::vector<ModelConfig> every_config() {
-  return {tiny_config(), straddling_config(), biased_config(), uneven_config(straddling_config())};
+  return {tiny_config(), straddling_config(), biased_config(), partial_config(),
+          uneven_config(straddling_config())};
 }
 
 struct Tree {

@@ -174,7 +174,7 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
   expect("rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 2, 3}}},
          "the rotary embedding's 'short_factor' is [1,2,3], expected a list of 4 numbers");
   expect("partial_rotary_factor", 0.75,
-         "'partial_rotary_factor' is 0.75, expected 1: medusa turns whole heads");
+         "'partial_rotary_factor' is 0.75, expected 1: heads of a llama model turn whole");
   expect("attention_bias", true,
          "'attention_bias' is true, expected false: medusa runs such layers without bias");
   expect("mlp_bias", true,
@@ -222,6 +222,56 @@ TEST_F(ModelConfigTest, ReadsWhichLayersSeeTheLastTokensOnly) {
   json llama = kConfig;  // transformers has no window for it
   llama["sliding_window"] = 128;
   EXPECT_EQ(read(llama).windows, Windows{});
+}
+
+TEST_F(ModelConfigTest, ReadsWhichLayersOfAGgufSeeTheLastTokensOnly) {
+  using Windows = std::vector<int64_t>;
+  const auto config_of = [&](const fixtures::GgufBuilder& builder) {
+    builder.write(folder_.path() / "a.gguf");
+    return read_gguf_config(GgufFile(folder_.path() / "a.gguf"));
+  };
+  const char* kWindow = "llama.attention.sliding_window";
+  const char* kPattern = "llama.attention.sliding_window_pattern";
+  fixtures::GgufBuilder gguf = tiny_gguf();  // 2 layers, 256 tokens
+  EXPECT_EQ(config_of(gguf.set(kWindow, 256u)).windows, Windows{});
+  EXPECT_EQ(config_of(gguf).architecture, "llama");
+  EXPECT_EQ(config_of(gguf.set(kWindow, 128u)).windows, (Windows{128, 128}));
+  EXPECT_EQ(config_of(gguf).architecture, "mistral") << "as it was before it became a file";
+  EXPECT_EQ(config_of(gguf.set(kPattern, 2u)).windows, (Windows{128, 0}));
+  EXPECT_EQ(config_of(gguf.set(kPattern, 1u)).windows, (Windows{0, 0}));
+  EXPECT_EQ(config_of(gguf.set(kPattern, 0u)).windows, (Windows{128, 128}));
+  gguf.drop(kPattern).booleans(kPattern, {false, true});
+  EXPECT_EQ(config_of(gguf).windows, (Windows{0, 128}));
+  gguf.drop(kPattern).booleans(kPattern, {false});
+  EXPECT_EQ(error(gguf),
+            "<>/a.gguf: 'llama.attention.sliding_window_pattern' is a list of 1, expected true or "
+            "false for each of 2 layers; use another model");
+  gguf.drop(kPattern).i32s(kPattern, {0, 1});
+  EXPECT_EQ(error(gguf),
+            "<>/a.gguf: the metadata key 'llama.attention.sliding_window_pattern' is [2 x i32], "
+            "expected an array of true and false; convert or download the model again");
+}
+
+TEST_F(ModelConfigTest, ReadsHowMuchOfAHeadTurns) {
+  json phi = config_as("phi3", "Phi3ForCausalLM");
+  EXPECT_EQ(read(phi).turned(), 8);
+  phi["partial_rotary_factor"] = 0.75;
+  EXPECT_EQ(read(phi).turned(), 6);
+  phi.erase("partial_rotary_factor");
+  phi["rope_parameters"] = {
+      {"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}};
+  EXPECT_EQ(read(phi).turned(), 4);
+  EXPECT_EQ(read(phi).rope_factors, std::vector<double>(2, 2.0));
+  const auto refusal = [&](double part) {
+    phi["rope_parameters"]["partial_rotary_factor"] = part;
+    return fixtures::error_text(folder_, [&] { read(phi); });
+  };
+  const std::string where = "<>/config.json: ";
+  EXPECT_EQ(refusal(0.4),
+            where + "3 of a head's 8 dimensions turn, expected an even number of them" + kHfRemedy);
+  EXPECT_EQ(refusal(0.1),
+            where + "0 of a head's 8 dimensions turn, expected an even number of them" + kHfRemedy);
+  EXPECT_EQ(refusal(1.5), where + "'partial_rotary_factor' is 1.5, expected 0 to 1" + kHfRemedy);
 }
 
 TEST_F(ModelConfigTest, ReadsWhichLayersDoNotTurn) {

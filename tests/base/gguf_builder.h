@@ -61,6 +61,11 @@ class GgufBuilder {
     for (const auto& item : v) string(bytes, item);
     return *this;
   }
+  GgufBuilder& booleans(std::string_view key, const std::vector<bool>& v) {
+    std::string& bytes = array(key, GgufValueType::Bool, v.size());
+    for (const bool item : v) number(bytes, static_cast<uint8_t>(item));
+    return *this;
+  }
   GgufBuilder& i32s(std::string_view key, const std::vector<int32_t>& v) {
     std::string& bytes = array(key, GgufValueType::I32, v.size());
     for (const auto item : v) number(bytes, item);

@@ -52,6 +52,12 @@ MODELS = {
         "original_max_position_embeddings": 64, "rope_scaling": {
             "type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0],
             "long_factor": [2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 20.0]}},
+    "phi3, turns in part": {**PHI3, "partial_rotary_factor": 0.75},
+    "phi3, turns in part, longrope": {
+        **PHI3, "partial_rotary_factor": 0.75, "max_position_embeddings": 256,
+        "original_max_position_embeddings": 64, "rope_scaling": {
+            "type": "longrope", "short_factor": [1.0, 1.1, 1.3, 1.6, 2.0, 2.5],
+            "long_factor": [2.0, 3.0, 4.0, 6.0, 8.0, 12.0]}},
     "qwen2": QWEN2,
     "qwen2, window": {**QWEN2, "use_sliding_window": True, "sliding_window": 12,
                       "max_window_layers": 1},
@@ -61,8 +67,7 @@ MODELS = {
     "smollm3, layers listed": {**SMOLLM3, "no_rope_layers": [0, 1]},
 }
 # GGUF's metadata have no words for these.
-ONLY_FOLDERS = {"llama, yarn with its own numbers", "mistral, window", "qwen2, window",
-                "smollm3, layers listed"}
+ONLY_FOLDERS = {"llama, yarn with its own numbers", "smollm3, layers listed"}
 
 
 def mix(x: int) -> int:
