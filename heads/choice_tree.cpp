@@ -81,8 +81,23 @@ int32_t ChoiceTree::depth() const {
   return paths.empty() ? 0 : static_cast<int32_t>(paths.back().size());  // node order: deepest last
 }
 
+/// [N] or empty: a path was not counted, or the tree is not calibrated.
+std::vector<double> chances_of(const ChoiceTree& tree) {
+  if (!tree.calibration || tree.calibration->num_positions == 0) return {};
+  std::map<RankPath, int64_t> counts;
+  for (const PathCount& each : tree.calibration->path_counts) counts[each.path] = each.count;
+  std::vector<double> chances{1};
+  for (const RankPath& path : tree.paths) {
+    const auto found = counts.find(path);
+    if (found == counts.end()) return {};
+    chances.push_back(static_cast<double>(found->second) /
+                      static_cast<double>(tree.calibration->num_positions));
+  }
+  return chances;
+}
+
 TreeShape ChoiceTree::shape() const {
-  TreeShape shape{{0}, {-1}, {-1}, {{0}}, {}, temperatures};
+  TreeShape shape{{0}, {-1}, {-1}, {{0}}, {}, temperatures, chances_of(*this)};
   std::map<RankPath, int32_t> nodes{{RankPath{}, 0}};
   std::vector<bool> has_child(paths.size() + 1, false);
   for (const RankPath& path : paths) {

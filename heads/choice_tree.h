@@ -25,6 +25,7 @@ struct TreeShape {
   std::vector<std::vector<int32_t>> ancestors;  // [N] nodes each one sees: root first, itself last
   std::vector<std::vector<int32_t>> leaves;  // nodes of each path that ends at a leaf, root first
   std::vector<double> temperatures;          // as ChoiceTree's
+  std::vector<double> chances;  // [N] how often calibration found the path right; empty: unknown
 };
 
 /// One tree size that calibration looked at.

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "heads/head_guesser.h"
+#include "infer/drafters/adaptive_medusa_drafter.h"
 #include "infer/drafters/dynamic_medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
@@ -154,6 +155,7 @@ DraftNeeds& DraftNeeds::operator|=(const DraftNeeds& more) {
   tree |= more.tree;
   store |= more.store;
   cost |= more.cost;
+  drafting_cost |= more.drafting_cost;
   draft |= more.draft;
   skipping |= more.skipping;
   return *this;
@@ -164,6 +166,7 @@ DraftNeeds needs_of(const InferConfig& config) {
   switch (config.drafter) {
     case DrafterKind::Medusa:
       needs.heads = needs.tree = true;
+      needs.cost = needs.drafting_cost = config.medusa.adaptive;
       break;
     case DrafterKind::Blockwise:
       needs.heads = true;
@@ -197,7 +200,8 @@ DraftNeeds needs_of(const InferConfig& config) {
   }
   for (const InferConfig& each : inner_configs(config)) {
     DraftNeeds inner = needs_of(each);
-    inner.cost = false;  // they propose all that they find; whoever holds them weighs it
+    // They propose all that they find; whoever holds them weighs it.
+    inner.cost = inner.drafting_cost = false;
     needs |= inner;
   }
   return needs;
@@ -205,6 +209,10 @@ DraftNeeds needs_of(const InferConfig& config) {
 
 DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts& parts) {
   const DrafterFactory plain = plain_factory(config, parts);
+  if (config.drafter == DrafterKind::Medusa && config.medusa.adaptive)
+    return [plain, shape = parts.shape, cost = step_cost(parts)] {
+      return std::make_unique<AdaptiveMedusaDrafter>(plain(), *shape, cost);
+    };
   if (config.drafter != DrafterKind::PromptLookup && config.drafter != DrafterKind::Retrieval)
     return plain;
   // What is looked up costs nothing, its rows do, and some texts never repeat anything.

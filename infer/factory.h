@@ -17,13 +17,14 @@ struct TreeShape;
 
 /// Which parts a drafter is made from.
 struct DraftNeeds {
-  bool heads = false;     // a guesser
-  int64_t guesses = 1;    // of each head, at least
-  bool tree = false;      // a choice tree
-  bool store = false;     // texts to look up
-  bool cost = false;      // what rows cost; without it they cost nothing
-  bool draft = false;     // a second model
-  bool skipping = false;  // the target without some of its layers
+  bool heads = false;          // a guesser
+  int64_t guesses = 1;         // of each head, at least
+  bool tree = false;           // a choice tree
+  bool store = false;          // texts to look up
+  bool cost = false;           // what rows cost; without it they cost nothing
+  bool drafting_cost = false;  // and what the heads' guessing costs
+  bool draft = false;          // a second model
+  bool skipping = false;       // the target without some of its layers
 
   auto operator<=>(const DraftNeeds&) const = default;
   DraftNeeds& operator|=(const DraftNeeds& more);

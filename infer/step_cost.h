@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace medusa {
@@ -11,6 +12,8 @@ namespace medusa {
 struct StepCost {
   /// Entry N - 1: seconds of a step of N rows / of one row; ascending. Empty: rows cost nothing.
   std::vector<double> relative;
+  /// Seconds of the heads' guessing / of a step of one row; nothing: unknown.
+  std::optional<double> drafting{};
 
   /// Beyond the last entry each row costs what the last one did.
   double operator()(int32_t rows) const {

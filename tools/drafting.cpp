@@ -82,6 +82,8 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
   LoadedDrafting out;
   const DraftNeeds needs = needs_of(infer);
   const Llama& llama = *session.llama;
+  std::optional<ChoiceTree> tree;
+  if (needs.tree) tree = read_choice_tree(config.tree_file());
   if (needs.store) out.store = load_store(config, *session.tokenizer);
   if (needs.draft) add_draft(config, session, out);
   if (needs.skipping)
@@ -89,8 +91,11 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
   if (needs.cost)
     out.cost =
         cost ? std::move(cost) : std::make_shared<StepCost>(measured_step_cost(config, session));
-  std::optional<ChoiceTree> tree;
-  if (needs.tree) tree = read_choice_tree(config.tree_file());
+  if (needs.drafting_cost && !out.cost->drafting)
+    throw UserError(fmt::format(
+        "{}: holds no times of steps of {}, expected some for a tree that adapts; run medusa "
+        "calibrate, or set generate.medusa.adaptive to false",
+        config.tree_file().string(), machine_text(llama)));
   if (!needs.heads) return out;
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   out.heads = loaded.manifest.fingerprint;

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "heads/choice_tree.h"
 #include "infer/backbone_target.h"
 #include "tools/bench/statistics.h"
 #include "tools/step_timer.h"
@@ -60,15 +59,24 @@ StepCost relative_cost(std::span<const double> rows_ms) {
   return cost;
 }
 
+StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes) {
+  StepCost cost = relative_cost(calibration.rows_ms);
+  const auto row = static_cast<size_t>(num_nodes) - 1;
+  for (const TreeSizePoint& size : calibration.sizes)
+    if (size.num_nodes == num_nodes && row < calibration.rows_ms.size())
+      cost.drafting =
+          std::max(0.0, size.step_ms - calibration.rows_ms[row]) / calibration.rows_ms.front();
+  return cost;
+}
+
 StepCost measured_step_cost(const RunConfig& config, const Session& session) {
-  std::vector<double> rows_ms;
   if (std::filesystem::exists(config.tree_file())) {
     const ChoiceTree tree = read_choice_tree(config.tree_file());
-    if (tree.calibration && tree.calibration->machine == machine_text(*session.llama))
-      rows_ms = tree.calibration->rows_ms;
+    if (tree.calibration && tree.calibration->machine == machine_text(*session.llama) &&
+        !tree.calibration->rows_ms.empty())
+      return calibrated_cost(*tree.calibration, tree.num_nodes());
   }
-  if (rows_ms.empty()) rows_ms = time_rows(*session.llama);
-  return relative_cost(rows_ms);
+  return relative_cost(time_rows(*session.llama));
 }
 
 }  // namespace medusa

@@ -16,6 +16,10 @@ void MedusaConfig::validate() const {
         "medusa: nodes is {} and dynamic is false, expected nodes only for dynamic trees; set "
         "dynamic: true, or calibrate a tree of that size with calibrate.nodes",
         *nodes));
+  if (adaptive && dynamic)
+    throw UserError(
+        "medusa: adaptive and dynamic are both true, expected one of them: parts of the choice "
+        "tree, or trees of its steps' own; set one to false");
 }
 
 /// Fills nodes [begin, end), all of one depth, from their parents' guesses.

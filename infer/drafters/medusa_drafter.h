@@ -17,18 +17,22 @@ namespace medusa {
 class PathGuesses;
 
 struct MedusaConfig {
+  bool adaptive = false;
   bool dynamic = false;
   std::optional<int32_t> nodes;
 
   template <typename Fields>
   void fields(Fields& f) {
+    f("adaptive", adaptive,
+      "use the part of the choice tree that pays on the text so far, down to plain decoding (true) "
+      "or always all of it (false)");
     f("dynamic", dynamic,
       "propose the most probable paths of each step (true) or those of the choice tree (false)");
     f("nodes", nodes,
       "size of a dynamic tree, the root included; null: as many as the choice tree has",
       between(2, 64));
   }
-  /// @throws UserError  nodes without a dynamic tree.
+  /// @throws UserError  nodes without a dynamic tree; a tree that is both.
   void validate() const;
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace medusa {
 namespace {
 
@@ -10,15 +12,17 @@ constexpr double kFading = 0.99;  // of a kind's count from one trial to the nex
 constexpr int32_t kLevels = 8;    // of belief, from 0 to 1
 constexpr int32_t kMostSiblings = 1024;
 
-struct NodeKind {
-  int32_t kind = 0;
-  double belief = 1;  // before anything was counted
-};
+}  // namespace
 
 /// [N] of all nodes; the root's means nothing.
-std::vector<NodeKind> kinds_of(const CandidateTree& tree) {
+std::vector<ProposalRecord::NodeKind> ProposalRecord::kinds_of(const CandidateTree& tree) const {
   const auto n = static_cast<size_t>(tree.size());
   std::vector<NodeKind> kinds(n);
+  if (!place_rates_.empty()) {
+    MEDUSA_ASSERT(n <= place_rates_.size(), n, place_rates_.size());
+    for (size_t i = 1; i < n; ++i) kinds[i] = {static_cast<int32_t>(i), place_rates_[i]};
+    return kinds;
+  }
   std::vector<int32_t> depths(n, 0), children(n, 0);
   for (size_t i = 1; i < n; ++i) {
     const auto parent = static_cast<size_t>(tree.parents[i]);
@@ -35,8 +39,6 @@ std::vector<NodeKind> kinds_of(const CandidateTree& tree) {
   return kinds;
 }
 
-}  // namespace
-
 double HitRates::rate(int32_t kind, double belief) const {
   const auto found = counts_.find(kind);
   if (found == counts_.end()) return belief;
@@ -45,7 +47,7 @@ double HitRates::rate(int32_t kind, double belief) const {
 }
 
 void HitRates::count(int32_t kind, bool right) {
-  Count& count = counts_[kind];
+  Count& count = counts_.try_emplace(kind, Count{0, 0, belief_trials_}).first->second;
   count.hits = kFading * count.hits + (right ? 1 : 0);
   count.trials = kFading * count.trials + 1;
   count.belief_trials *= kFading;

@@ -29,9 +29,14 @@ inline std::vector<DrafterCase> drafter_cases() {
   std::vector<DrafterCase> out;
   for (const auto& [name, kind] : EnumNames<DrafterKind>::values) out.push_back(case_of(kind));
   DrafterCase dynamic = case_of(DrafterKind::Medusa);
-  dynamic.config.medusa = {.dynamic = true, .nodes = 12};
+  dynamic.config.medusa.dynamic = true;
+  dynamic.config.medusa.nodes = 12;
   dynamic.name = "medusa_dynamic";
   out.push_back(dynamic);
+  DrafterCase adaptive = case_of(DrafterKind::Medusa);
+  adaptive.config.medusa.adaptive = true;
+  adaptive.name = "medusa_adaptive";
+  out.push_back(adaptive);
   for (DrafterCase each :
        {case_of(DrafterKind::Medusa), dynamic, case_of(DrafterKind::Blockwise)}) {
     each.heads = HeadInput::Sequential;

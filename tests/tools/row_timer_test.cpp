@@ -13,6 +13,19 @@ TEST(RowTimer, CostsAreInStepsOfOneRow) {
   EXPECT_EQ(cost(2), 1.25);
 }
 
+TEST(RowTimer, DraftingIsWhatIsLeftOfAStepWithoutItsRows) {
+  TreeCalibration calibration;
+  calibration.rows_ms = {4, 5, 10};
+  calibration.sizes = {{1, 1.0, 4.0}, {2, 1.5, 5.8}, {3, 1.7, 9.9}, {8, 2.0, 30}};
+  const StepCost cost = calibrated_cost(calibration, 2);
+  EXPECT_EQ(cost.relative, (std::vector<double>{1, 1.25, 2.5}));
+  ASSERT_TRUE(cost.drafting);
+  EXPECT_NEAR(*cost.drafting, 0.2, 1e-12);
+  EXPECT_EQ(calibrated_cost(calibration, 3).drafting, 0) << "noise is no gain";
+  EXPECT_FALSE(calibrated_cost(calibration, 4).drafting) << "not timed with a tree";
+  EXPECT_FALSE(calibrated_cost(calibration, 8).drafting) << "its rows were not timed";
+}
+
 TEST(RowTimer, TimesAscendWithTheRows) {
   const std::filesystem::path model =
       std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";

@@ -1,0 +1,90 @@
+#include "infer/drafters/adaptive_medusa_drafter.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "base/check.h"
+
+namespace medusa {
+namespace {
+
+// Few, so that a text on which guesses fail costs little: a dozen misses in a row make it plain.
+constexpr double kBeliefTrials = 4;
+
+/// [N] how often a node was right when its parent was. Where nobody counted: one in two, the
+/// fewer the later it stands among its siblings.
+std::vector<double> rates_of(const TreeShape& shape) {
+  std::vector<double> rates(shape.parents.size(), 1);
+  for (size_t i = 1; i < rates.size(); ++i) {
+    const double place = 1.0 + shape.ranks[i];
+    rates[i] = 0.5 / (place * place);
+    if (shape.chances.empty()) continue;
+    const double parent = shape.chances[static_cast<size_t>(shape.parents[i])];
+    rates[i] = parent > 0 ? shape.chances[i] / parent : 0;
+  }
+  return rates;
+}
+
+StepCost with_drafting(StepCost cost) {
+  for (size_t i = 1; i < cost.relative.size(); ++i) cost.relative[i] += cost.drafting.value_or(0);
+  return cost;
+}
+
+/// The nodes of a tree that are listed, ascending and each with its parent.
+CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& nodes) {
+  CandidateTree part;
+  std::vector<int32_t> places(tree.tokens.size(), -1);
+  for (const size_t node : nodes) {
+    const int32_t parent = tree.parents[node];
+    places[node] = part.size();
+    part.tokens.push_back(tree.tokens[node]);
+    part.parents.push_back(parent < 0 ? -1 : places[static_cast<size_t>(parent)]);
+    part.beliefs.push_back(tree.beliefs[node]);
+  }
+  part.num_verify = part.size();
+  return part;
+}
+
+}  // namespace
+
+AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
+                                             const StepCost& cost)
+    : whole_(std::move(whole)),
+      cost_(with_drafting(cost)),
+      drafting_(cost.drafting.value_or(0)),
+      record_(rates_of(shape), kBeliefTrials) {
+  places_.tokens.resize(shape.parents.size());
+  places_.parents = shape.parents;
+}
+
+CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const Random& random) {
+  const TokenId root = context.tokens.back();
+  step_cost_ = 1;
+  if (!context.hidden.defined()) return root_only(root);
+  const std::vector<double> chances = record_.chances(places_);
+  std::vector<size_t> nodes =
+      worthwhile_nodes(chances, cost_, pace_.tokens_per_cost(), context.max_nodes);
+  const bool drafts = nodes.size() > 1;
+  if (!drafts && ++since_asked_ < kAskEvery) return root_only(root);
+
+  since_asked_ = 0;
+  const CandidateTree all = whole_->propose(context, random);
+  record_.remember(all);
+  std::erase_if(nodes, [&](size_t node) { return node >= all.tokens.size(); });  // near a limit
+  if (nodes.size() < 2) {
+    step_cost_ = 1 + drafting_;
+    return root_only(root);
+  }
+  step_cost_ = cost_(static_cast<int32_t>(nodes.size()));
+  return part_of(all, nodes);
+}
+
+void AdaptiveMedusaDrafter::observe(const CandidateTree& tree, const TargetOutput& /*output*/,
+                                    const Acceptance& accepted) {
+  const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
+  for (const TokenId token : emitted) record_.follow(token);
+  pace_.count(static_cast<double>(emitted.size()), step_cost_);
+}
+
+}  // namespace medusa

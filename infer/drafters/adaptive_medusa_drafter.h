@@ -1,0 +1,47 @@
+// A choice tree that adapts: in each step the part of it that pays on this text and this machine,
+// down to plain decoding.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "heads/choice_tree.h"
+#include "infer/drafter.h"
+#include "infer/drafters/proposal_record.h"
+#include "infer/drafters/worthwhile_nodes.h"
+#include "infer/step_cost.h"
+
+namespace medusa {
+
+/// Each node's chance begins at what calibration counted and follows what became of the proposals
+/// of this text, also of nodes that were left out. Before a step the nodes are chosen that gain
+/// more than their rows and the guessing cost; if none does, the heads are not asked, but for every
+/// kAskEvery-th step, which only judges what they would have guessed.
+class AdaptiveMedusaDrafter : public Drafter {
+ public:
+  static constexpr int32_t kAskEvery = 8;  // plain steps; asking costs a twentieth of one
+
+  /// @param whole  proposes the whole tree, or the first nodes of it near a limit.
+  /// @param shape  of that tree.
+  /// @param cost   of rows and of guessing.
+  AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
+                        const StepCost& cost);
+
+  void begin(std::span<const TokenId> prompt) override { whole_->begin(prompt); }
+  CandidateTree propose(const DraftContext& context, const Random& random) override;
+  void observe(const CandidateTree& tree, const TargetOutput& output,
+               const Acceptance& accepted) override;
+
+ private:
+  std::unique_ptr<Drafter> whole_;
+  CandidateTree places_;  // the tree without tokens: what chances are asked of
+  StepCost cost_;         // of a whole step: guessing is part of each but the plain one
+  double drafting_;       // of the guessing alone
+  ProposalRecord record_;
+  Pace pace_;
+  int32_t since_asked_ = 0;  // steps
+  double step_cost_ = 1;     // of the last proposal
+};
+
+}  // namespace medusa

@@ -1,0 +1,116 @@
+#include "infer/drafters/adaptive_medusa_drafter.h"
+
+#include <gtest/gtest.h>
+
+#include "infer/drafters/medusa_drafter.h"
+#include "tests/base/error_text.h"
+
+namespace medusa {
+namespace {
+
+constexpr TokenId kRight = 1, kWrong = 2;
+
+/// Proposes the whole tree; its first path down is right or wrong, as is said, the others wrong.
+class SaidDrafter : public Drafter {
+ public:
+  SaidDrafter(const TreeShape& shape, const bool& right, int& asked)
+      : shape_(shape), right_(right), asked_(asked) {}
+
+  CandidateTree propose(const DraftContext& context, const Random& /*random*/) override {
+    ++asked_;
+    CandidateTree tree;
+    for (size_t i = 0; i < shape_.parents.size(); ++i) {
+      if (shape_.depths[i] > context.max_depth) break;
+      const bool first = shape_.ranks[i] == 0;
+      tree.tokens.push_back(first && right_ ? kRight : kWrong + shape_.ranks[i]);
+      tree.parents.push_back(shape_.parents[i]);
+      tree.beliefs.push_back(0.5F);
+    }
+    tree.num_verify = tree.size();
+    return tree;
+  }
+
+ private:
+  const TreeShape& shape_;
+  const bool& right_;
+  int& asked_;
+};
+
+class AdaptiveMedusa : public testing::Test {
+ protected:
+  AdaptiveMedusa() { shape_.chances = {1, 0.4, 0.1, 0.2}; }
+
+  /// One step of a text of nothing but kRight. @returns  the nodes that were proposed.
+  int32_t step(AdaptiveMedusaDrafter& drafter, int32_t max_depth = 10) {
+    const CandidateTree tree = drafter.propose({text_, hidden_, max_depth, 64}, Random(1));
+    Acceptance accepted;
+    accepted.next = kRight;
+    accepted.path = path_along(tree, std::vector<TokenId>(3, kRight));
+    drafter.observe(tree, {}, accepted);
+    return tree.size();
+  }
+
+  AdaptiveMedusaDrafter make(const StepCost& cost) {
+    return {std::make_unique<SaidDrafter>(shape_, right_, asked_), shape_, cost};
+  }
+
+  TreeShape shape_ = make_choice_tree({{0}, {1}, {0, 0}}, 2, "test").shape();
+  bool right_ = true;
+  int asked_ = 0;
+  std::vector<TokenId> text_{kRight};
+  at::Tensor hidden_ = at::zeros({4});
+};
+
+TEST_F(AdaptiveMedusa, ProposesEverythingWhereRowsCostNothing) {
+  AdaptiveMedusaDrafter drafter = make({});
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(step(drafter), 4) << i;
+}
+
+TEST_F(AdaptiveMedusa, BeginsWithTheNodesThatCalibrationFoundWorthTheirRows) {
+  AdaptiveMedusaDrafter cheap = make({{1, 1.05, 1.1, 1.15}, 0.02});
+  EXPECT_EQ(step(cheap), 4);
+  AdaptiveMedusaDrafter dearer = make({{1, 1.15, 1.3, 1.45}, 0.02});
+  EXPECT_EQ(step(dearer), 3) << "the second guess of head 0 is right in one of ten places";
+  AdaptiveMedusaDrafter dear = make({{1, 1.3, 1.6, 1.9}, 0.02});
+  EXPECT_EQ(step(dear), 2);
+  AdaptiveMedusaDrafter too_dear = make({{1, 1.3, 1.6, 1.9}, 0.2});
+  EXPECT_EQ(step(too_dear), 1) << "guessing costs, too";
+}
+
+TEST_F(AdaptiveMedusa, LearnsThatAGuessIsOftenRightHere) {
+  AdaptiveMedusaDrafter drafter = make({{1, 1.3, 1.6, 1.9}, 0.02});
+  EXPECT_EQ(step(drafter), 2);
+  for (int i = 0; i < 30; ++i) step(drafter);
+  EXPECT_EQ(step(drafter), 3) << "the guess below it is always right, though it was left out";
+}
+
+TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
+  AdaptiveMedusaDrafter drafter = make({{1, 1.05, 1.1, 1.15}, 0.05});
+  right_ = false;
+  int drafted = 0;
+  for (int i = 0; i < 40; ++i) drafted += step(drafter) > 1 ? 1 : 0;
+  EXPECT_LT(drafted, 20);
+  asked_ = 0;
+  for (int i = 0; i < 10 * AdaptiveMedusaDrafter::kAskEvery; ++i) EXPECT_EQ(step(drafter), 1) << i;
+  EXPECT_EQ(asked_, 10);
+  right_ = true;
+  int steps = 0;
+  while (steps < 1000 && step(drafter) == 1) ++steps;
+  EXPECT_LT(steps, 40 * AdaptiveMedusaDrafter::kAskEvery) << "what it asks for is judged";
+}
+
+TEST_F(AdaptiveMedusa, KeepsToTheEndOfTheText) {
+  AdaptiveMedusaDrafter drafter = make({});
+  EXPECT_EQ(step(drafter, 1), 3);
+  EXPECT_EQ(step(drafter, 0), 1);
+}
+
+TEST(MedusaSettings, ATreeIsAdaptiveOrDynamic) {
+  EXPECT_EQ(fixtures::error_text(
+                [] { MedusaConfig{.adaptive = true, .dynamic = true, .nodes = {}}.validate(); }),
+            "medusa: adaptive and dynamic are both true, expected one of them: parts of the choice "
+            "tree, or trees of its steps' own; set one to false");
+}
+
+}  // namespace
+}  // namespace medusa
