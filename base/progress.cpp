@@ -22,10 +22,11 @@ std::string format_duration(double seconds) {
   return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
 }
 
-Progress::Progress(std::string stage, std::string unit, int64_t total)
+Progress::Progress(std::string stage, std::string unit, int64_t total, bool quiet)
     : stage_(std::move(stage)),
       unit_(std::move(unit)),
       total_(total),
+      quiet_(quiet),
       terminal_(::isatty(STDERR_FILENO) == 1),
       started_(Clock::now()),
       shown_(started_ - std::chrono::hours(1)) {}
@@ -51,6 +52,7 @@ std::string Progress::line(const std::string& note) const {
 }
 
 void Progress::show(const std::string& text, bool last) {
+  if (quiet_) return;
   if (terminal_) {
     std::fprintf(stderr, "\r\033[K%s%s", text.c_str(), last ? "\n" : "");
   } else {

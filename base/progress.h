@@ -18,7 +18,8 @@ std::string format_duration(double seconds);
 class Progress {
  public:
   /// @param total  in units; 0: not known, then neither share nor ETA is shown.
-  Progress(std::string stage, std::string unit, int64_t total);
+  /// @param quiet  nothing is shown: another process tells the same.
+  Progress(std::string stage, std::string unit, int64_t total, bool quiet = false);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -41,6 +42,7 @@ class Progress {
   int64_t total_;
   int64_t done_ = 0;
   int64_t from_ = 0;
+  bool quiet_;
   bool terminal_;
   bool open_ = false;  // a rewritten line stands on the terminal
   bool finished_ = false;

@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/error.h"
+#include "base/process_place.h"
 #include "data/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
@@ -14,6 +17,7 @@
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "tools/live_report.h"
+#include "train/peer_sums.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -38,11 +42,54 @@ void report(const TrainResult& result, const std::filesystem::path& heads) {
     fmt::print(stderr, "interrupted; run the same command again to continue\n");
 }
 
+constexpr const char* kSeveralProcesses =
+    "\n\nSeveral processes train the heads together, each on batch_positions of every step; "
+    "process 0 "
+    "writes. Start them with one of\n"
+    "  torchrun --no-python --nproc-per-node 2 medusa train --config my.yaml\n"
+    "  mpirun -n 2 medusa train --config my.yaml\n"
+    "  srun -n 2 medusa train --config my.yaml\n"
+    "Other machines need the run's folder and the model under the same paths, and MASTER_ADDR "
+    "where "
+    "the launcher does not set it.";
+
+/// What several processes cannot do together.
+void check_together(const RunConfig& config, const ProcessPlace& place, bool dry) {
+  if (place.count == 1) return;
+  if (dry)
+    throw UserError(fmt::format(
+        "train: --dry-run was given to {} processes, expected one; start it without torchrun, "
+        "mpirun or srun, it tells what each process takes",
+        place.count));
+  for (const TrainStage stage : config.train.stages)
+    if (stage == TrainStage::Joint)
+      throw UserError(fmt::format(
+          "train.stages: found the joint stage in {} processes, expected one: only the stage heads "
+          "is split among several so far; train the heads with train.stages=[heads] in all of "
+          "them, then the joint stage in one, with train.joint.heads",
+          place.count));
+}
+
+/// The processes of one machine share its cores.
+void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
+  if (place.local_count == 1 || backbone.threads) return;
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  backbone.threads = std::max<int64_t>(1, cores / place.local_count);
+}
+
 void run_train(const CommonOptions& options, bool dry) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
+  const ProcessPlace place = process_place();
+  check_together(config, place, dry);
+  share_cores(place, config.backbone);
+  const auto peers = join_peers(place, config.train.config.peer_timeout_s);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
+  if (!is_first(peers.get())) {
+    run_heads_stage(config, dataset, {}, peers.get());
+    return;
+  }
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };
   nlohmann::ordered_json out;
@@ -50,7 +97,7 @@ void run_train(const CommonOptions& options, bool dry) {
   for (const TrainStage stage : config.train.stages) {
     if (!complete) break;
     if (stage == TrainStage::Heads) {
-      const TrainResult result = run_heads_stage(config, dataset, reported);
+      const TrainResult result = run_heads_stage(config, dataset, reported, peers.get());
       complete = result.complete;
       out = heads_json(result, config.heads_folder());
       report(result, config.heads_folder());
@@ -74,6 +121,7 @@ Command train_command() {
           {"backbone", "train"},
           [](CLI::App& app, const CommonOptions& options) {
             const auto dry = std::make_shared<bool>(false);
+            app.description(app.get_description() + kSeveralProcesses);
             app.add_flag("--dry-run", *dry,
                          "say what the run will take and learn from, and stop before it");
             return [&options, dry] { run_train(options, *dry); };

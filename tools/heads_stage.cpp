@@ -1,5 +1,7 @@
 #include "tools/heads_stage.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 
@@ -12,8 +14,9 @@ namespace {
 
 /// Loads what the stage needs, hands it over, and lets go of it.
 template <typename Use>
-auto with_inputs(const RunConfig& config, const DatasetReader& dataset, const Use& use) {
-  const Placement placement = place(config.backbone);
+auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* peers,
+                 const Use& use) {
+  const Placement placement = place(config.backbone, peers == nullptr ? 0 : peers->local_rank());
   const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
@@ -27,22 +30,31 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, const Us
   ends.layers.clear();
   if (!cached) llama = std::make_unique<Llama>(std::move(weights));
   weights.layers.clear();
-  return use(TrainInputs{dataset, ends, llama.get(), config.heads_folder(), config.train_folder(),
-                         write_config(config)});
+  std::string settings = write_config(config);
+  if (peers != nullptr)
+    settings += fmt::format("# {} processes, each with train.batch_positions\n", peers->count());
+  return use(TrainInputs{dataset,
+                         ends,
+                         llama.get(),
+                         config.heads_folder(),
+                         config.train_folder(),
+                         settings,
+                         {},
+                         peers});
 }
 
 }  // namespace
 
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported) {
-  return with_inputs(config, dataset, [&](TrainInputs inputs) {
+                            const Reported& reported, Peers* peers) {
+  return with_inputs(config, dataset, peers, [&](TrainInputs inputs) {
     inputs.reported = reported;
     return train_heads(config.train.config, config.train.heads, inputs);
   });
 }
 
 Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset) {
-  return with_inputs(config, dataset, [&](const TrainInputs& inputs) {
+  return with_inputs(config, dataset, nullptr, [&](const TrainInputs& inputs) {
     return look_ahead(config.train.config, config.train.heads, inputs);
   });
 }

@@ -32,7 +32,7 @@ std::string cpu_name() {
 
 }  // namespace
 
-Placement place(const BackboneSection& config) {
+Placement place(const BackboneSection& config, int64_t local_rank) {
   const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
   at::set_num_threads(static_cast<int>(std::min(config.threads.value_or(cores), int64_t{1024})));
   if (config.device == DeviceKind::Cuda && !has_cuda())
@@ -41,7 +41,10 @@ Placement place(const BackboneSection& config) {
         "--device cpu or install LibTorch's CUDA libraries");
   const bool cuda =
       config.device == DeviceKind::Cuda || (config.device == DeviceKind::Auto && has_cuda());
-  const at::Device device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  const at::Device device =
+      cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(
+                                       local_rank % at::detail::getCUDAHooks().deviceCount()))
+           : at::Device(at::kCPU);
   switch (config.dtype) {
     case DtypeKind::Float32:
       return {device, at::kFloat};

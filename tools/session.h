@@ -19,8 +19,9 @@ struct Placement {
   BlockKind blocks = BlockKind::None;
 };
 
+/// @param local_rank  of several processes on this machine: they take the GPUs in turns.
 /// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU.
-Placement place(const BackboneSection& config);
+Placement place(const BackboneSection& config, int64_t local_rank = 0);
 
 /// What training computes in. Its products have a thousand rows: without AMX, float32 ones are
 /// faster than bfloat16 ones (130 against 76 GFLOP/s a core, measured with LibTorch 2.11).

@@ -4,7 +4,9 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <map>
+#include <string_view>
 
 #include "backbone/safetensors.h"
 #include "base/fields.h"
@@ -45,21 +47,47 @@ std::string spoken(const std::string& entry) {
   return text;
 }
 
-void check_identity(const std::filesystem::path& folder, const RunIdentity& saved,
-                    const RunIdentity& now) {
+constexpr std::string_view kProcessesKey = "processes=";
+constexpr std::string_view kBatchKey = "train.batch_positions=";
+
+/// Takes the entry out.
+int64_t take_processes(RunIdentity& identity) {
+  if (identity.empty() || !identity.back().starts_with(kProcessesKey)) return 1;
+  const int64_t count = std::atoll(identity.back().c_str() + kProcessesKey.size());
+  identity.pop_back();
+  return count;
+}
+
+/// The batch of several processes is not what their settings say: say how it comes about.
+std::string batch_of_processes(const std::string& entry, int64_t processes) {
+  return fmt::format("steps of {} positions ({} {})", entry.substr(kBatchKey.size()), processes,
+                     processes == 1 ? "process" : "processes together");
+}
+
+void check_identity(const std::filesystem::path& folder, RunIdentity saved, RunIdentity now) {
+  const int64_t were = take_processes(saved), are = take_processes(now);
   for (size_t i = 0; i < std::max(saved.size(), now.size()); ++i) {
     const std::string was = i < saved.size() ? saved[i] : "nothing";
     const std::string is = i < now.size() ? now[i] : "nothing";
-    if (was != is)
-      throw UserError(
-          fmt::format("{}: the checkpoint was made with {}, this run has {}; set it back to "
-                      "continue, or remove "
-                      "the folder to train anew",
-                      folder.string(), spoken(was), spoken(is)));
+    if (was == is) continue;
+    if (were + are > 2 && was.starts_with(kBatchKey) && is.starts_with(kBatchKey))
+      throw UserError(fmt::format(
+          "{}: the checkpoint was made with {}, this run has {}, expected the same, as other steps "
+          "are another training; set train.batch_positions so that it times the processes is {}, "
+          "or remove the folder to train anew",
+          folder.string(), batch_of_processes(was, were), batch_of_processes(is, are),
+          was.substr(kBatchKey.size())));
+    throw UserError(
+        fmt::format("{}: the checkpoint was made with {}, this run has {}; set it back to "
+                    "continue, or remove "
+                    "the folder to train anew",
+                    folder.string(), spoken(was), spoken(is)));
   }
 }
 
 }  // namespace
+
+std::string processes_entry(int64_t count) { return fmt::format("{}{}", kProcessesKey, count); }
 
 RunIdentity dataset_identity(const DatasetReader& dataset) {
   RunIdentity out;

@@ -16,6 +16,10 @@ namespace medusa {
 /// "key=value" for everything that decides what is trained: settings and fingerprints.
 using RunIdentity = std::vector<std::string>;
 
+/// How many processes train together. Not compared as such: what they train on is that of one
+/// process with a batch of all their positions, which train.batch_positions then says here.
+std::string processes_entry(int64_t count);
+
 /// What a run is trained on, for its identity: fingerprints and weights, not places.
 RunIdentity dataset_identity(const DatasetReader& dataset);
 

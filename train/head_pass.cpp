@@ -20,14 +20,20 @@ double weighted_loss(const TrainConfig& config, const std::vector<HeadLoss>& hea
   return sum;
 }
 
-std::vector<double> head_scales(const TrainConfig& config, std::span<const Batch> batches) {
+std::vector<int64_t> label_counts(std::span<const Batch> batches) {
   MEDUSA_ASSERT(!batches.empty());
+  std::vector<int64_t> counts(static_cast<size_t>(batches[0].num_heads));
+  for (const Batch& batch : batches)
+    for (int64_t head = 0; head < batch.num_heads; ++head)
+      counts[static_cast<size_t>(head)] += batch.labels_of(head).num_with_loss();
+  return counts;
+}
+
+std::vector<double> head_scales(const TrainConfig& config, std::span<const int64_t> num_labels) {
   std::vector<double> scales;
-  for (int64_t head = 0; head < batches[0].num_heads; ++head) {
-    int64_t num_labels = 0;
-    for (const Batch& batch : batches) num_labels += batch.labels_of(head).num_with_loss();
-    scales.push_back(num_labels == 0 ? 0
-                                     : head_lambda(config, head) / static_cast<double>(num_labels));
+  for (const int64_t count : num_labels) {
+    const double weight = head_lambda(config, std::ssize(scales));
+    scales.push_back(count == 0 ? 0 : weight / static_cast<double>(count));
   }
   return scales;
 }

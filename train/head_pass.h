@@ -48,9 +48,14 @@ class HeadPass {
   MedusaHeads& heads_;
 };
 
+/// Positions of some batches that have a loss.
+/// @returns  [K]
+std::vector<int64_t> label_counts(std::span<const Batch> batches);
+
 /// What one position's loss weighs so that the step's loss is the weighted sum of the heads' means
 /// over all labels of its batches. A head without a label weighs nothing.
-/// @returns  [K]
-std::vector<double> head_scales(const TrainConfig& config, std::span<const Batch> batches);
+/// @param num_labels  [K] of the whole step.
+/// @returns           [K]
+std::vector<double> head_scales(const TrainConfig& config, std::span<const int64_t> num_labels);
 
 }  // namespace medusa

@@ -2,17 +2,30 @@
 
 #include <ATen/ATen.h>
 
+#include "train/peer_sums.h"
+
 namespace medusa {
 
-HeadTrainer::HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone)
-    : config_(config), pass_(config, heads), optimizer_(named_parameters(heads)) {
+HeadTrainer::HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone,
+                         Peers* peers)
+    : config_(config),
+      peers_(peers),
+      parameters_(named_parameters(heads)),
+      pass_(config, heads),
+      optimizer_(parameters_) {
   if (heads.outputs.empty()) output_.weight = shared_output(heads, backbone);
 }
 
 StepReport HeadTrainer::step(std::span<const Batch> batches, double learning_rate) {
   StepReport report;
-  const std::vector<double> scales = head_scales(config_, batches);
-  for (const Batch& batch : batches) pass_.accumulate(batch, output_, scales, report.heads);
+  std::vector<int64_t> num_labels = label_counts(batches);
+  sum_counts(peers_, num_labels);
+  const std::vector<double> scales = head_scales(config_, num_labels);
+  report.heads.resize(scales.size());
+  for (const Batch& batch : batches)
+    if (batch.size() > 0) pass_.accumulate(batch, output_, scales, report.heads);
+  sum_gradients(peers_, parameters_);
+  sum_losses(peers_, report.heads);
   report.loss = weighted_loss(config_, report.heads);
   report.gradient_norm = optimizer_.step(learning_rate, config_.weight_decay, config_.clip_norm);
   return report;

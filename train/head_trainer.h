@@ -9,6 +9,7 @@
 #include "train/batch.h"
 #include "train/head_pass.h"
 #include "train/loss.h"
+#include "train/peers.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -25,10 +26,13 @@ class HeadTrainer {
  public:
   /// @param heads     float32 masters, trained in place; must outlive the trainer.
   /// @param backbone  its dtype is what is computed in.
-  HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone);
+  /// @param peers     those that make each step together with this one; null: none.
+  HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone,
+              Peers* peers = nullptr);
 
   /// Gradients of all batches together, then one update. The loss of head k is the mean over all
-  /// labels of the step, so that batches accumulated make the same step as one large batch.
+  /// labels of the step, so that batches accumulated make the same step as one large batch, and so
+  /// do those of all peers. A peer's batch may be empty.
   StepReport step(std::span<const Batch> batches, double learning_rate);
 
   /// Adds the losses of a batch without training on it.
@@ -40,6 +44,8 @@ class HeadTrainer {
 
  private:
   const TrainConfig& config_;
+  Peers* peers_;
+  NamedTensors parameters_;
   HeadOutputWeight output_;  // frozen; undefined if each head has its own
   HeadPass pass_;
   AdamW optimizer_;

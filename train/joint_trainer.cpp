@@ -143,7 +143,7 @@ JointReport JointTrainer::step(std::span<const SampleBatch> batches, const Joint
     head_batches.push_back(prepared.back().batch);
     num_positions += batch.positions;
   }
-  std::vector<double> scales = head_scales(config_, head_batches);
+  std::vector<double> scales = head_scales(config_, label_counts(head_batches));
   for (double& scale : scales) scale *= step.heads_weight;
   const Output output = open_output();
   for (const Prepared& each : prepared)

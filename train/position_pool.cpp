@@ -43,7 +43,9 @@ PositionPool::PositionPool(const DatasetReader& dataset, std::span<const int64_t
     states.push_back(hidden(sample));
     MEDUSA_ASSERT(states.back().size(0) == length, sample, length);
   }
-  hidden_ = at::cat(states);
+  // One of several processes may have none.
+  hidden_ = states.empty() ? at::empty({0, recipe.backbone.config.hidden_size}, at::kBFloat16)
+                           : at::cat(states);
   if (recipe.soft_output.defined())
     soft_ = make_soft_labels(hidden_, recipe.soft_output, recipe.soft_size, recipe.chunk);
 }

@@ -67,6 +67,7 @@ struct TrainConfig {
   int64_t checkpoint_every = 200;        // steps
   int64_t keep_checkpoints = 1;          // the last ones
   bool keep_best = false;                // the heads of the best validation are the result
+  double peer_timeout_s = 300;           // for which one of several processes may be silent
   uint64_t seed =
       1;  // of sample order, split and the heads' start; the run's own, so not a key here
   HiddenFrom hidden = HiddenFrom::Auto;
@@ -74,7 +75,8 @@ struct TrainConfig {
   template <typename Fields>
   void fields(Fields& f) {
     f("epochs", epochs, "passes over the training samples", at_least<int64_t>(1));
-    f("batch_positions", batch_positions, "positions of a batch", at_least<int64_t>(1));
+    f("batch_positions", batch_positions, "positions of a batch; of several processes, of each",
+      at_least<int64_t>(1));
     f("shuffle_positions", shuffle_positions,
       "positions of different answers that are mixed before they are cut into batches, about",
       at_least<int64_t>(1));
@@ -102,6 +104,8 @@ struct TrainConfig {
       at_least<int64_t>(1));
     f("keep_best", keep_best,
       "count the tokens per step of each validation; the heads of the best one are the result");
+    f("peer_timeout_s", peer_timeout_s,
+      "seconds for which one of several processes may keep the others waiting", greater_than(0.0));
     f("hidden", hidden, "where the backbone's states come from");
   }
   void validate() const {}

@@ -9,6 +9,7 @@
 #include "heads/heads_config.h"
 #include "train/hidden_source.h"
 #include "train/metrics.h"
+#include "train/peers.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -22,6 +23,7 @@ struct TrainInputs {
   std::filesystem::path work_folder;   // checkpoint/ and metrics.jsonl; a run found here is resumed
   std::string settings;                // resolved settings of the whole run, kept in the manifest
   Reported reported = {};              // told after each report
+  Peers* peers = nullptr;              // processes that train with this one; null: it is alone
 };
 
 /// @throws UserError  another backbone than the one given wrote the dataset.

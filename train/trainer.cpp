@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "base/elapsed.h"
 #include "base/interrupt.h"
@@ -19,6 +20,8 @@
 #include "train/head_trainer.h"
 #include "train/lr_schedule.h"
 #include "train/metrics.h"
+#include "train/own_share.h"
+#include "train/peer_sums.h"
 #include "train/position_pool.h"
 #include "train/train_plan.h"
 
@@ -29,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Says something only if it is not the default: runs from before there was such a key go on.
 bool says_nothing(const FieldHelp& line, const TrainConfig& config, const HeadsConfig& heads) {
-  return line.key == "train.keep_checkpoints" ||
+  return line.key == "train.keep_checkpoints" || line.key == "train.peer_timeout_s" ||
          (line.key == "train.keep_best" && !config.keep_best) ||
          (line.key == "train.heads.output_rank" && !is_low_rank(heads.output));
 }
@@ -47,7 +50,21 @@ RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs
   lister.section("heads", heads, "");
   for (const FieldHelp& line : lister.lines())
     if (!says_nothing(line, config, heads)) identity.push_back(line.key + "=" + line.value);
+  if (inputs.peers != nullptr) identity.push_back(processes_entry(inputs.peers->count()));
   return identity;
+}
+
+/// Steps of the checkpoint that process 0 finds; the others take over what it holds.
+int64_t load_start(CheckpointStore& store, const RunIdentity& identity,
+                   const NamedTensors& parameters, AdamW& optimizer, Peers* peers) {
+  if (peers == nullptr) return store.load();
+  std::string all;
+  for (const std::string& entry : identity) all += entry + "\n";
+  peers->check_same(all, "has other settings or another dataset",
+                    "give all of them the same command, files and version");
+  if (is_first(peers)) store.load();
+  take_state_of_first(peers, parameters, optimizer);
+  return optimizer.num_steps();
 }
 
 std::string note_of(double loss, const std::vector<HeadLoss>& heads) {
@@ -64,39 +81,54 @@ class Run {
   Run(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs)
       : config_(config),
         inputs_(inputs),
+        peers_(inputs.peers),
+        identity_(identity_of(config, heads, inputs)),
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
         heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone)),
         label_rows_(rows_of_tokens(heads_)),
         recipe_(batch_recipe(config, heads_, inputs.backbone, label_rows_)),
-        trainer_(config, heads_, inputs.backbone),
-        store_(inputs.work_folder, identity_of(config, heads, inputs), named_parameters(heads_),
-               trainer_.optimizer(), config.keep_checkpoints),
-        start_(store_.load()),
-        log_(inputs.work_folder / "metrics.jsonl", start_, inputs.reported) {}
+        trainer_(config, heads_, inputs.backbone, inputs.peers),
+        store_(inputs.work_folder, identity_, named_parameters(heads_), trainer_.optimizer(),
+               config.keep_checkpoints),
+        start_(load_start(store_, identity_, named_parameters(heads_), trainer_.optimizer(),
+                          inputs.peers)) {
+    if (is_first(peers_))
+      log_.emplace(inputs.work_folder / "metrics.jsonl", start_, inputs.reported);
+  }
 
   TrainResult train() {
-    Progress progress("train", "positions", plan_.positions_before.back());
+    Progress progress("train", "positions", plan_.positions_before.back(), !is_first(peers_));
     progress.start_from(positions_before(start_));
     progress.update(positions_before(start_));
     int64_t step = start_;
-    while (step < plan_.num_steps() && !interrupted()) {
+    stops_ = is_true_in_any(peers_, interrupted());
+    while (step < plan_.num_steps() && !stops()) {
       take_step(step++);
       progress.update(positions_before(step), note_of(result_.loss, last_.heads) + memory_note());
       const bool last = step == plan_.num_steps();
       if (step % config_.report_every == 0 || last) report(step);
-      if (!last && step % plan_.steps_per_epoch == 0 && !interrupted()) validate(step);
-      if (step % config_.checkpoint_every == 0 || last || interrupted()) store_.save();
+      if (!last && step % plan_.steps_per_epoch == 0 && !stops()) validate(step);
+      if (step % config_.checkpoint_every == 0 || last || stops()) save(step);
     }
     progress.finish();
     result_.steps = step;
     result_.positions = positions_before(step) - positions_before(start_);
     result_.seconds = seconds_since(began_);
     if (step == plan_.num_steps()) finish(step);
+    if (peers_ != nullptr) peers_->wait_for_all();  // so that all end well or none
     return result_;
   }
 
  private:
+  /// Ctrl-C, of which several processes learn together, after the same step.
+  bool stops() const { return peers_ == nullptr ? interrupted() : stops_; }
+
+  void save(int64_t step) {
+    check_same_parameters(peers_, named_parameters(heads_), step);
+    if (is_first(peers_)) store_.save();
+  }
+
   int64_t positions_before(int64_t step) const {
     const int64_t batch =
         std::min(plan_.first_batch(step), static_cast<int64_t>(plan_.batches.size()));
@@ -105,13 +137,14 @@ class Run {
   Batch batch_of(const PlannedBatch& planned) {
     if (planned.pool != loaded_pool_) {
       pool_.reset();  // before the next one takes as much
-      pool_ = std::make_unique<PositionPool>(
-          inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)], hidden_, recipe_);
-      order_ = shuffled_positions(Random(config_.seed), planned.pool, pool_->size());
+      share_ = own_share(inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)],
+                         peer_rank(peers_), peer_count(peers_));
+      pool_ = std::make_unique<PositionPool>(inputs_.dataset, share_.samples, hidden_, recipe_);
+      order_ = shuffled_positions(Random(config_.seed), planned.pool, std::ssize(share_.positions));
       loaded_pool_ = planned.pool;
     }
-    return pool_->batch(std::span(order_).subspan(
-        static_cast<size_t>(planned.begin), static_cast<size_t>(planned.end - planned.begin)));
+    return pool_->batch(share_.own_of(std::span(order_).subspan(
+        static_cast<size_t>(planned.begin), static_cast<size_t>(planned.end - planned.begin))));
   }
 
   void take_step(int64_t step) {
@@ -120,6 +153,7 @@ class Run {
       batches.push_back(batch_of(plan_.batches[static_cast<size_t>(i)]));
     rate_ = learning_rate({config_.learning_rate, config_.warmup_steps}, step, plan_.num_steps());
     last_ = trainer_.step(batches, rate_);
+    if (peers_ != nullptr) stops_ = is_true_in_any(peers_, interrupted());
     check_step(step, batches);
     result_.loss = last_.loss;
     since_report_.resize(last_.heads.size());
@@ -159,7 +193,7 @@ class Run {
     metrics.memory_bytes = memory_in_use();
     metrics.positions_per_s =
         static_cast<double>(positions_before(step) - positions_before(start_)) / metrics.elapsed_s;
-    log_.add(metrics);
+    if (log_) log_->add(metrics);
     since_report_.clear();
   }
 
@@ -167,13 +201,13 @@ class Run {
     const std::vector<HeadLoss> heads = judge();
     if (heads.empty()) return heads;
     Metrics metrics = metrics_at("validation", step, heads);
-    if (config_.keep_best) {
+    if (config_.keep_best && is_first(peers_)) {
       const double expected = expected_tokens_per_step(
           heads_, inputs_.backbone, {inputs_.dataset, plan_.validation, hidden_});
       metrics.more = {{"expected_tokens_per_step", expected}};
       store_.offer(expected);
     }
-    log_.add(metrics);
+    if (log_) log_->add(metrics);
     return heads;
   }
 
@@ -182,15 +216,17 @@ class Run {
     if (plan_.validation.empty()) return heads;
     BatchRecipe recipe = recipe_;
     recipe.soft_output = at::Tensor();  // the text judges
-    Progress progress("validate", "samples", static_cast<int64_t>(plan_.validation.size()));
-    int64_t done = 0;
-    for (const int64_t sample : plan_.validation) {
+    Progress progress("validate", "samples", std::ssize(plan_.validation), !is_first(peers_));
+    heads.resize(static_cast<size_t>(heads_.config.num_heads));
+    for (int64_t i = peer_rank(peers_); i < std::ssize(plan_.validation); i += peer_count(peers_)) {
+      const int64_t sample = plan_.validation[static_cast<size_t>(i)];
       const PositionPool pool(inputs_.dataset, {&sample, 1}, hidden_, recipe);
       std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
       std::iota(positions.begin(), positions.end(), 0);
       trainer_.measure(pool.batch(positions), heads);
-      progress.update(++done);
+      progress.update(i + 1);
     }
+    sum_losses(peers_, heads);
     progress.finish(note_of(weighted_loss(config_, heads), heads));
     return heads;
   }
@@ -199,8 +235,11 @@ class Run {
   /// @returns  their step.
   int64_t take_best(int64_t step, std::vector<HeadLoss>& heads) {
     if (!config_.keep_best) return step;
-    const int64_t best = store_.load_best().value_or(step);
-    if (best != step) heads = judge();
+    int64_t best = is_first(peers_) ? store_.load_best().value_or(step) : step;
+    best = value_of_first(peers_, best);
+    if (best == step) return step;
+    take_parameters_of_first(peers_, named_parameters(heads_));
+    heads = judge();
     return best;
   }
 
@@ -209,6 +248,8 @@ class Run {
     step = take_best(step, heads);
     result_.steps = step;
     result_.validation = qualities(heads);
+    result_.complete = true;
+    if (!is_first(peers_)) return;
     HeadsManifest manifest;
     manifest.backbone = inputs_.backbone.fingerprint;
     manifest.dataset = inputs_.dataset.fingerprint();
@@ -218,24 +259,27 @@ class Run {
     manifest.quality = result_.validation;
     manifest.settings = inputs_.settings;
     save_heads(inputs_.heads_folder, heads_, inputs_.backbone.lm_head.scalar_type(), manifest);
-    result_.complete = true;
   }
 
   const TrainConfig& config_;
   const TrainInputs& inputs_;
+  Peers* peers_;
+  RunIdentity identity_;
   Clock::time_point began_ = Clock::now();
   TrainPlan plan_;
   HiddenSource hidden_;
   MedusaHeads heads_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;
-  std::unique_ptr<PositionPool> pool_;  // the one that is trained on
-  std::vector<int64_t> order_;          // of its positions
+  OwnShare share_;                      // of the pool that is trained on
+  std::unique_ptr<PositionPool> pool_;  // of that share
+  std::vector<int64_t> order_;          // of the whole pool's positions
   int64_t loaded_pool_ = -1;
   HeadTrainer trainer_;
   CheckpointStore store_;
-  int64_t start_;  // steps that were done before
-  MetricsLog log_;
+  int64_t start_;                  // steps that were done before
+  std::optional<MetricsLog> log_;  // of the first process
+  bool stops_ = false;             // of several processes: one of them was interrupted
   double rate_ = 0;
   StepReport last_;
   std::vector<HeadLoss> since_report_;
@@ -247,7 +291,9 @@ class Run {
 TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
                         const TrainInputs& inputs) {
   check_inputs(config, heads, inputs);
-  return Run(config, heads, inputs).train();
+  TrainConfig whole = config;  // the step of all processes
+  whole.batch_positions *= peer_count(inputs.peers);
+  return Run(whole, heads, inputs).train();
 }
 
 }  // namespace medusa

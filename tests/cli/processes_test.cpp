@@ -1,0 +1,94 @@
+// medusa train in two processes, as mpirun and torchrun start them, on this machine's loopback.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+struct BothRan {
+  Ran first, second;
+};
+
+/// Both at once.
+BothRan run_both(const Workplace& place, const std::string& arguments) {
+  const int port = free_port();
+  const auto run = [&](int rank) {
+    return place.run_as(
+        "OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=" +
+            std::to_string(rank) + " MASTER_PORT=" + std::to_string(port) + " ",
+        arguments, std::to_string(rank));
+  };
+  auto second = std::async(std::launch::async, [&] { return run(1); });
+  Ran first = run(0);
+  return {std::move(first), second.get()};
+}
+
+class Processes : public DistilledRun {};
+
+TEST_F(Processes, TrainTheHeadsOfOneWithTwiceTheBatch) {
+  const auto [first, second] = run_both(
+      place_, "train --config run.yaml --json --dtype float32 --set train.batch_positions=32");
+  ASSERT_EQ(first.status, 0) << first.err;
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(second.out, "");
+  for (const char* word : {"train", "validate", "report", "heads"})
+    EXPECT_EQ(second.err.find(word), std::string::npos) << second.err;
+  const auto together = nlohmann::json::parse(first.out);
+  EXPECT_EQ(together.at("complete"), true);
+
+  const Ran ran = place_.run(
+      "train --config run.yaml --json --dtype float32 --set run=runs/alone --set "
+      "train.data='[runs/tiny/dataset]'");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto alone = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(together.at("steps"), alone.at("steps"));
+  EXPECT_EQ(together.at("positions"), alone.at("positions"));
+  const double loss = alone.at("loss");
+  EXPECT_NEAR(together.at("loss"), loss, 1e-6 * loss);
+
+  const Ran inspected = place_.run("inspect runs/tiny/heads");
+  EXPECT_NE(inspected.out.find("# 2 processes, each with train.batch_positions"), std::string::npos)
+      << inspected.out;
+}
+
+TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
+  const auto error = [&](const std::string& arguments) {
+    const Ran ran = place_.run_as("RANK=0 WORLD_SIZE=2 ", "train --config run.yaml " + arguments);
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    return ran.err;
+  };
+  EXPECT_EQ(error("--dry-run"),
+            "medusa: train: --dry-run was given to 2 processes, expected one; start it without "
+            "torchrun, mpirun or srun, it tells what each process takes\n");
+  EXPECT_EQ(error("--set train.stages='[heads, joint]'"),
+            "medusa: train.stages: found the joint stage in 2 processes, expected one: only the "
+            "stage heads is split among several so far; train the heads with "
+            "train.stages=[heads] in all of them, then the joint stage in one, with "
+            "train.joint.heads\n");
+  EXPECT_EQ(error("--set train.peer_timeout_s=0.3"),
+            "medusa: train: 1 of 2 processes came within 0.3 s, expected all of them; look at what "
+            "the others printed, and start them all again (train.peer_timeout_s is how long to "
+            "wait)\n");
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,188 @@
+#include "train/peers.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "tests/base/error_text.h"
+#include "tests/train/free_port.h"
+#include "tests/train/tiny_run.h"
+#include "train/own_share.h"
+#include "train/peer_sums.h"
+
+namespace medusa {
+namespace {
+
+/// Runs it for each of several peers, in threads. @returns what each threw as a UserError.
+std::vector<std::string> with_peers(int64_t count, double timeout,
+                                    const std::function<void(Peers&)>& run) {
+  const int64_t port = free_port();
+  std::vector<std::string> errors(static_cast<size_t>(count));
+  std::vector<std::thread> threads;
+  for (int64_t rank = 0; rank < count; ++rank)
+    threads.emplace_back([&, rank] {
+      errors[static_cast<size_t>(rank)] = fixtures::error_text([&] {
+        Peers peers(local_place(rank, count, port), timeout);
+        run(peers);
+      });
+    });
+  for (std::thread& thread : threads) thread.join();
+  return errors;
+}
+
+const std::vector<std::string> kNoErrors(3, "(no error)");
+
+TEST(Peers, SumInTheOrderOfTheRanks) {
+  // In float32 the order decides: (1e8 + 1) - 1e8 is 0, (1e8 - 1e8) + 1 is 1.
+  const std::vector<float> numbers{1e8F, 1, -1e8F};
+  std::vector<float> sums(3);
+  std::vector<int64_t> counts(3);
+  EXPECT_EQ(with_peers(3, 20,
+                       [&](Peers& peers) {
+                         const auto rank = static_cast<size_t>(peers.rank());
+                         at::Tensor values = at::full({1000}, numbers[rank], at::kFloat);
+                         for (int i = 0; i < 20; ++i) {
+                           values.fill_(numbers[rank]);
+                           peers.sum(values);
+                         }
+                         EXPECT_TRUE(values.eq(values[0]).all().item<bool>());
+                         sums[rank] = values[0].item<float>();
+                         std::vector<int64_t> mine{peers.rank() + 5};
+                         sum_counts(&peers, mine);
+                         counts[rank] = mine[0];
+                       }),
+            kNoErrors);
+  EXPECT_EQ(sums, std::vector<float>(3, (1e8F + 1) - 1e8F));
+  EXPECT_EQ(counts, std::vector<int64_t>(3, 18));
+}
+
+TEST(Peers, TakeWhatTheFirstOneHas) {
+  EXPECT_EQ(with_peers(3, 20,
+                       [](Peers& peers) {
+                         EXPECT_EQ(value_of_first(&peers, 70 + peers.rank()), 70);
+                         EXPECT_EQ(is_true_in_any(&peers, peers.rank() == 2), true);
+                         EXPECT_EQ(is_true_in_any(&peers, false), false);
+                         at::Tensor weight = at::full({3, 2}, peers.rank(), at::kFloat);
+                         weight.set_requires_grad(true);
+                         AdamW optimizer({{"weight", weight}});
+                         if (peers.rank() == 0) {
+                           weight.mutable_grad() = at::ones_like(weight);
+                           optimizer.step(0.5, 0, 100);
+                         }
+                         take_state_of_first(&peers, {{"weight", weight}}, optimizer);
+                         EXPECT_NEAR(weight[2][1].item<float>(), -0.5, 1e-6);
+                         EXPECT_EQ(optimizer.num_steps(), 1);
+                         EXPECT_GT(optimizer.moments()[1].second[0][0].item<float>(), 0);
+                       }),
+            kNoErrors);
+}
+
+TEST(Peers, AddUpLossesAndGradients) {
+  EXPECT_EQ(with_peers(3, 20,
+                       [](Peers& peers) {
+                         const auto rank = peers.rank();
+                         std::vector<HeadLoss> heads(2);
+                         heads[1] = {0.25 * static_cast<double>(rank), rank, 10, 1, 2, 3};
+                         sum_losses(&peers, heads);
+                         EXPECT_EQ(heads[0].num_scored, 0);
+                         EXPECT_EQ(heads[1].loss, 0.75);
+                         EXPECT_EQ(heads[1].num_labels, 3);
+                         EXPECT_EQ(heads[1].num_scored, 30);
+                         EXPECT_EQ(heads[1].top_1, 3);
+                         EXPECT_EQ(heads[1].top_5, 6);
+                         EXPECT_EQ(heads[1].top_10, 9);
+                         at::Tensor a = at::zeros({2, 2}), b = at::zeros({3});
+                         if (rank != 1) a.mutable_grad() = at::full({2, 2}, 1.0);
+                         b.mutable_grad() = at::full({3}, static_cast<double>(rank));
+                         sum_gradients(&peers, {{"a", a}, {"b", b}});
+                         EXPECT_TRUE(a.grad().equal(at::full({2, 2}, 2.0)));
+                         EXPECT_TRUE(b.grad().equal(at::full({3}, 3.0)));
+                       }),
+            kNoErrors);
+}
+
+TEST(Peers, SayWhichOneHasSomethingElse) {
+  const auto errors = with_peers(3, 20, [](Peers& peers) {
+    at::Tensor weight = at::zeros({5});
+    check_same_parameters(&peers, {{"weight", weight}}, 7);
+    if (peers.rank() == 2) weight[3] = 1e-30F;
+    check_same_parameters(&peers, {{"weight", weight}}, 8);
+  });
+  EXPECT_EQ(errors,
+            std::vector<std::string>(
+                3,
+                "train: process 2 of 3 holds other weights after step 8 than process 0, expected "
+                "the same everywhere; run all of them on machines of one kind with as many "
+                "threads"));
+}
+
+TEST(Peers, SayWhichOneIsGone) {
+  const auto errors = with_peers(3, 20, [](Peers& peers) {
+    if (peers.rank() == 2) return;
+    peers.wait_for_all();
+  });
+  const std::string text =
+      "train: process {} of 3 ended, or its connection broke, expected it to go on with process "
+      "{}; look at what it printed and start all of them again, which continues from the last "
+      "checkpoint";
+  EXPECT_EQ(errors[0], fmt::format(fmt::runtime(text), 2, 0));
+  EXPECT_EQ(errors[1], fmt::format(fmt::runtime(text), 0, 1));
+}
+
+TEST(Peers, WaitNoLongerThanTheTimeout) {
+  const auto began = std::chrono::steady_clock::now();
+  const auto errors = with_peers(2, 1, [](Peers& peers) {
+    if (peers.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+    peers.wait_for_all();
+  });
+  EXPECT_EQ(errors[0],
+            "train: process 1 of 2 did not answer for 1 s, expected it to go on with process 0; "
+            "look at what it printed and start all of them again, which continues from the last "
+            "checkpoint");
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(10));
+}
+
+TEST(Peers, AllHaveToCome) {
+  const int64_t port = free_port();
+  EXPECT_EQ(fixtures::error_text([&] { Peers(local_place(0, 2, port), 0.5); }),
+            "train: 1 of 2 processes came within 0.5 s, expected all of them; look at what the "
+            "others printed, and start them all again (train.peer_timeout_s is how long to wait)");
+  EXPECT_EQ(fixtures::error_text([&] { Peers(local_place(1, 2, port), 0.5); }),
+            fmt::format("train: process 1 of 2 asked for the others at 127.0.0.1:{} and found none "
+                        "within 0.5 s (nobody answered), expected process 0 there; start all "
+                        "processes, and set MASTER_ADDR and MASTER_PORT to where process 0 runs "
+                        "and a port that is free",
+                        port));
+  EXPECT_EQ(join_peers({}, 1), nullptr);
+}
+
+TEST(OwnShare, DealsOutEveryPositionOnce) {
+  const TinyRun run;
+  const DatasetReader dataset = run.open_data();
+  std::vector<int64_t> samples{9, 3, 4, 30, 31, 7, 12};
+  std::vector<int64_t> pool(200), taken(200), sizes;
+  std::iota(pool.begin(), pool.end(), 0);
+  int64_t size = 0;
+  for (const int64_t sample : samples) size += num_positions(dataset, sample);
+  pool.resize(static_cast<size_t>(size));
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    const OwnShare share = own_share(dataset, samples, rank, 3);
+    ASSERT_EQ(std::ssize(share.positions), size);
+    const auto own = share.own_of(pool);
+    int64_t expected = 0;  // positions of the own samples, from the first to the last
+    for (const int64_t sample : share.samples) expected += num_positions(dataset, sample);
+    ASSERT_EQ(std::ssize(own), expected);
+    for (int64_t i = 0; i < expected; ++i) EXPECT_EQ(own[static_cast<size_t>(i)], i);
+    for (size_t i = 0; i < pool.size(); ++i) taken[i] += share.positions[i] >= 0 ? 1 : 0;
+    sizes.push_back(expected);
+  }
+  for (int64_t i = 0; i < size; ++i) EXPECT_EQ(taken[static_cast<size_t>(i)], 1) << i;
+  EXPECT_LT(*std::max_element(sizes.begin(), sizes.end()), 2 * size / 3);
+  EXPECT_EQ(own_share(dataset, samples, 0, 1).samples, samples);
+}
+
+}  // namespace
+}  // namespace medusa
