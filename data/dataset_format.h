@@ -7,7 +7,10 @@
 namespace medusa::dataset_format {
 
 inline constexpr std::string_view kFormat = "medusa-dataset";
+// A dataset has the first version that can hold it: the second one knows states of some answers
+// alone and states in 8 bits.
 inline constexpr int64_t kVersion = 1;
+inline constexpr int64_t kVersionWithStates = 2;
 
 // Attributes of the root group: fixed-length UTF-8 text, int64, or (seed) uint64.
 inline constexpr char kChecksumAttribute[] = "checksum";
@@ -20,6 +23,8 @@ inline constexpr char kSamplingAttribute[] = "sampling";
 inline constexpr char kSeedAttribute[] = "seed";
 inline constexpr char kVocabSizeAttribute[] = "vocab_size";
 inline constexpr char kHiddenSizeAttribute[] = "hidden_size";
+inline constexpr char kStatesAttribute[] = "states";               // version 2
+inline constexpr char kStatesBudgetAttribute[] = "states_budget";  // version 2
 inline constexpr char kFirstAttribute[] = "first";
 inline constexpr char kCountAttribute[] = "count";
 inline constexpr char kTotalAttribute[] = "total";
@@ -30,7 +35,8 @@ inline constexpr char kTokens[] = "/tokens";                 // int32  [tokens]
 inline constexpr char kOffsets[] = "/offsets";               // int64  [samples + 1]
 inline constexpr char kAnswerStart[] = "/answer_start";      // int64  [samples]
 inline constexpr char kPromptId[] = "/prompt_id";            // UTF-8  [samples]
-inline constexpr char kHidden[] = "/hidden";                 // uint16 [answer tokens, H]
+inline constexpr char kHidden[] = "/hidden";                 // uint16 or int8 [rows, H]
+inline constexpr char kHiddenScale[] = "/hidden_scale";      // float32 [rows], of int8 states
 inline constexpr char kHiddenOffsets[] = "/hidden_offsets";  // int64  [samples + 1]
 
 // The checksum attribute: this word and 64 hexadecimal digits, the SHA-256 of the file's bytes with

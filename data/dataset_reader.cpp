@@ -54,7 +54,7 @@ DatasetReader::DatasetReader(const fs::path& folder) {
   for (const int64_t each : answer_starts_) num_answer_tokens_ -= each;
   complete_ = shards_.back().header().last;
   fingerprint_ = compute_fingerprint();
-  sources_.push_back({folder, 1, fingerprint_, has_hidden(), 0, size()});
+  sources_.push_back({folder, 1, fingerprint_, num_hidden_, 0, size()});
 }
 
 DatasetReader::DatasetReader(std::span<const WeightedFolder> folders)
@@ -107,14 +107,14 @@ void DatasetReader::append(DatasetReader&& other) {
   answer_starts_.insert(answer_starts_.end(), other.answer_starts_.begin(),
                         other.answer_starts_.end());
   std::move(other.prompt_ids_.begin(), other.prompt_ids_.end(), std::back_inserter(prompt_ids_));
-  hidden_rows_.resize(static_cast<size_t>(source.first));  // also where there are none
   for (const HiddenRows& rows : other.hidden_rows_)
     hidden_rows_.push_back({first_shard + rows.shard, rows.first});
   std::move(other.shards_.begin(), other.shards_.end(), std::back_inserter(shards_));
   num_answer_tokens_ += other.num_answer_tokens_;
   num_prompts_ += other.num_prompts_;
   complete_ = complete_ && other.complete_;
-  if (!source.has_hidden) info_.hidden_size = 0;
+  num_hidden_ += other.num_hidden_;
+  if (info_.hidden_size == 0) info_.hidden_size = other.info_.hidden_size;
   sources_.push_back(std::move(source));
 }
 
@@ -150,7 +150,10 @@ void DatasetReader::take(ShardFile& shard, size_t number) {
   const int64_t begin = offsets_.back();
   for (size_t i = 0; i < samples.answer_start.size(); ++i) {
     offsets_.push_back(begin + samples.offsets[i + 1]);
-    if (has_hidden()) hidden_rows_.push_back({number, samples.hidden_offsets[i]});
+    const bool recorded =
+        info_.hidden_size > 0 && samples.hidden_offsets[i + 1] > samples.hidden_offsets[i];
+    hidden_rows_.push_back({number, recorded ? samples.hidden_offsets[i] : -1});
+    num_hidden_ += recorded ? 1 : 0;
   }
   tokens_.insert(tokens_.end(), samples.tokens.begin(), samples.tokens.end());
   answer_starts_.insert(answer_starts_.end(), samples.answer_start.begin(),
@@ -176,8 +179,15 @@ std::span<const TokenId> DatasetReader::tokens(int64_t i) const {
   return std::span(tokens_).subspan(begin, end - begin);
 }
 
+int64_t DatasetReader::num_hidden_tokens() const {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < size(); ++i)
+    if (has_hidden(i)) sum += std::ssize(answer(i));
+  return sum;
+}
+
 void DatasetReader::read_hidden(int64_t i, std::span<uint16_t> out) const {
-  MEDUSA_ASSERT(has_hidden());
+  MEDUSA_ASSERT(i >= 0 && i < size() && has_hidden(i), i, size());
   const auto expected = answer(i).size() * static_cast<size_t>(info_.hidden_size);
   MEDUSA_ASSERT(out.size() == expected, i, out.size(), expected);
   const HiddenRows& rows = hidden_rows_[static_cast<size_t>(i)];

@@ -24,7 +24,7 @@ struct DatasetSource {
   std::filesystem::path folder;
   double weight = 1;
   std::string fingerprint;  // of its samples
-  bool has_hidden = false;
+  int64_t num_hidden = 0;   // samples whose states are recorded
   int64_t first = 0;
   int64_t count = 0;
 };
@@ -46,8 +46,8 @@ class DatasetReader {
   /// @throws UserError  as above; two of different models; the same samples twice.
   explicit DatasetReader(std::span<const WeightedFolder> folders);
 
-  /// Of several datasets what they have in common: prompts, sampling and seed are the first one's,
-  /// and hidden_size is 0 unless all of them hold states.
+  /// Of several datasets prompts, sampling, seed and how states are kept are the first one's;
+  /// hidden_size is 0 if none of them holds states.
   const DatasetInfo& info() const { return info_; }
 
   /// At least one.
@@ -68,10 +68,15 @@ class DatasetReader {
   int64_t answer_start(int64_t i) const { return answer_starts_[static_cast<size_t>(i)]; }
   const std::string& prompt_id(int64_t i) const { return prompt_ids_[static_cast<size_t>(i)]; }
 
-  /// Copies sample i's hidden rows, bfloat16 bits [tokens - answer_start, H], to out.
+  /// Copies the hidden rows of a sample that has some, bfloat16 bits [tokens - answer_start, H], to
+  /// out.
   /// @param out  exactly that many elements.
   void read_hidden(int64_t i, std::span<uint16_t> out) const;
-  bool has_hidden() const { return info_.hidden_size > 0; }
+  /// Whether sample i's are recorded, and whether all are.
+  bool has_hidden(int64_t i) const { return hidden_rows_[static_cast<size_t>(i)].first >= 0; }
+  bool has_hidden() const { return num_hidden_ == size() && size() > 0; }
+  int64_t num_hidden() const { return num_hidden_; }  // samples that have some
+  int64_t num_hidden_tokens() const;                  // their answer tokens
 
   /// Of the samples themselves (not of the hidden states): two datasets with the same text are
   /// equal. Of several datasets, of their fingerprints and weights.
@@ -81,7 +86,7 @@ class DatasetReader {
   /// Where a sample's hidden rows lie.
   struct HiddenRows {
     size_t shard = 0;
-    int64_t first = 0;  // row
+    int64_t first = -1;  // row; -1: not recorded
   };
   void check_follows(const ShardFile& shard, int64_t first) const;
   void take(ShardFile& shard, size_t number);
@@ -99,6 +104,7 @@ class DatasetReader {
   std::vector<std::string> prompt_ids_;
   std::vector<HiddenRows> hidden_rows_;
   int64_t num_answer_tokens_ = 0;
+  int64_t num_hidden_ = 0;
   int64_t num_prompts_ = 0;
   std::vector<ShardFile> shards_;
 };

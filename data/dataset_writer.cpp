@@ -103,7 +103,7 @@ void DatasetWriter::open_sealed() {
           path.string(), part_.index, part_.count));
     check_same_run(shard, {info_, number * shard_size_, count_of(number), num_samples_, false});
     sealed_[number] = {shard.samples().size(), shard.samples().num_answer_tokens(),
-                       shard.header().last};
+                       shard.hidden_rows(), shard.header().last};
   }
 }
 
@@ -119,6 +119,7 @@ void DatasetWriter::add(int64_t i, Sample sample) {
   const auto hidden = static_cast<int64_t>(sample.hidden.size());
   MEDUSA_ASSERT(answer_tokens == 0 || sample.answer_start >= 1, i, sample.answer_start);
   MEDUSA_ASSERT(hidden == answer_tokens * info_.hidden_size, i, hidden, answer_tokens);
+  if (states_are_used_up()) sample.hidden = {};  // their memory, now
   for (const TokenId token : sample.tokens)
     MEDUSA_ASSERT(token >= 0 && token < info_.vocab_size, i, token, info_.vocab_size);
   const bool added = open_[i / shard_size_].emplace(i, std::move(sample)).second;
@@ -144,6 +145,7 @@ void DatasetWriter::seal_complete_shards() {
     const Sealed& shard = sealed->second;
     num_stored_ += shard.samples;
     num_answer_tokens_ += shard.answer_tokens;
+    num_state_rows_ += shard.state_rows;
     if (shard.last != ends_at(next_, num_answer_tokens_))
       throw UserError(fmt::format(
           "{}: made with another limit of answer tokens than this run's {}; choose another output "
@@ -154,9 +156,18 @@ void DatasetWriter::seal_complete_shards() {
   open_.clear();  // behind the end
 }
 
+bool DatasetWriter::fits_budget(int64_t state_rows) const {
+  return info_.states_budget == 0 ||
+         state_rows * state_row_bytes(info_.states, info_.hidden_size) <= info_.states_budget;
+}
+
 DatasetWriter::Sealed DatasetWriter::seal(int64_t shard) {
   ShardSamples samples;
+  bool recorded = info_.hidden_size > 0 && !states_are_used_up();
   for (auto& [i, sample] : open_[shard]) {
+    const int64_t rows = samples.hidden_offsets.back() + sample.answer_length();
+    recorded = recorded && fits_budget(num_state_rows_ + rows);
+    if (!recorded) sample.hidden = {};
     if (sample.answer_length() > 0) samples.append(sample);
     sample = {};  // its memory, before the file is built in memory
   }
@@ -164,7 +175,7 @@ DatasetWriter::Sealed DatasetWriter::seal(int64_t shard) {
   const bool last = ends_at(shard, num_answer_tokens_ + answer_tokens);
   const ShardHeader header{info_, shard * shard_size_, count_of(shard), num_samples_, last};
   write_file(folder_ / shard_name(shard), encode_shard(header, samples));
-  return {samples.size(), answer_tokens, last};
+  return {samples.size(), answer_tokens, samples.hidden_offsets.back(), last};
 }
 
 }  // namespace medusa

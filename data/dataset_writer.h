@@ -23,6 +23,9 @@ struct DatasetPart {
 /// shards that are missing and ends with the same bytes as an unbroken one, and a dataset that ends
 /// after so many tokens ends at the same shard whatever was finished first.
 ///
+/// States are recorded answer by answer in the order of the samples, until one does not fit into
+/// info.states_budget; the answers from there on have none, whatever was finished first.
+///
 /// Memory: the samples of the shards that are not sealed yet. Thread safety: none; one writer per
 /// folder.
 class DatasetWriter {
@@ -61,11 +64,13 @@ class DatasetWriter {
   /// Of the shards sealed so far, up to the first that is missing.
   int64_t num_stored() const { return num_stored_; }                // samples with an answer
   int64_t num_answer_tokens() const { return num_answer_tokens_; }  // tokens
+  int64_t num_state_rows() const { return num_state_rows_; }        // of them have states
 
  private:
   struct Sealed {
     int64_t samples = 0;
     int64_t answer_tokens = 0;
+    int64_t state_rows = 0;
     bool last = false;
   };
   int64_t num_shards() const { return (num_samples_ + shard_size_ - 1) / shard_size_; }
@@ -77,6 +82,8 @@ class DatasetWriter {
   void open_sealed();
   void seal_complete_shards();
   Sealed seal(int64_t shard);
+  bool states_are_used_up() const { return num_state_rows_ < num_answer_tokens_; }
+  bool fits_budget(int64_t state_rows) const;
 
   std::filesystem::path folder_;
   DatasetInfo info_;
@@ -90,6 +97,7 @@ class DatasetWriter {
   bool complete_ = false;
   int64_t num_stored_ = 0;
   int64_t num_answer_tokens_ = 0;
+  int64_t num_state_rows_ = 0;
 };
 
 }  // namespace medusa

@@ -98,6 +98,13 @@ struct Hdf5Builder::Impl {
     require(hid_t{handle}, name);
     if (shape[0] > 0) require(H5Dwrite(handle, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), name);
   }
+
+  template <typename T>
+  void matrix(const char* name, hid_t type, std::span<const T> values, int64_t columns) {
+    const auto width = static_cast<size_t>(columns);
+    MEDUSA_ASSERT(columns > 0 && values.size() % width == 0, name, values.size(), columns);
+    dataset(name, type, {{values.size() / width, width}}, values.data());
+  }
 };
 
 Hdf5Builder::Hdf5Builder() : impl_(new Impl{Handle(Impl::create(), H5Fclose)}) {
@@ -128,6 +135,10 @@ void Hdf5Builder::array(const char* name, std::span<const int64_t> values) {
   impl_->dataset(name, H5T_STD_I64LE, {{values.size()}}, values.data());
 }
 
+void Hdf5Builder::array(const char* name, std::span<const float> values) {
+  impl_->dataset(name, H5T_IEEE_F32LE, {{values.size()}}, values.data());
+}
+
 void Hdf5Builder::array(const char* name, std::span<const std::string> values) {
   size_t length = 1;
   for (const auto& each : values) length = std::max(length, each.size());
@@ -138,9 +149,11 @@ void Hdf5Builder::array(const char* name, std::span<const std::string> values) {
 }
 
 void Hdf5Builder::matrix(const char* name, std::span<const uint16_t> values, int64_t columns) {
-  const auto width = static_cast<size_t>(columns);
-  MEDUSA_ASSERT(columns > 0 && values.size() % width == 0, name, values.size(), columns);
-  impl_->dataset(name, H5T_STD_U16LE, {{values.size() / width, width}}, values.data());
+  impl_->matrix(name, H5T_STD_U16LE, values, columns);
+}
+
+void Hdf5Builder::matrix(const char* name, std::span<const int8_t> values, int64_t columns) {
+  impl_->matrix(name, H5T_STD_I8LE, values, columns);
 }
 
 std::string Hdf5Builder::bytes() {
@@ -204,6 +217,17 @@ struct Hdf5Reader::Impl {
     if (!values.empty()) read(handle, stored, values.data(), name, expected);
     return values;
   }
+
+  Block matrix(const char* name, hid_t stored, const char* expected) const {
+    const Handle handle(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
+    const auto shape = shape_of(handle, stored, 2, name, expected);
+    Block block{0, static_cast<int64_t>(shape[0]), static_cast<int64_t>(shape[1])};
+    if (block.rows == 0) return block;
+    const haddr_t offset = H5Dget_offset(handle);
+    if (offset == HADDR_UNDEF) fail(name, expected);
+    block.offset = static_cast<int64_t>(offset);
+    return block;
+  }
 };
 
 Hdf5Reader::Hdf5Reader(const std::filesystem::path& path)
@@ -243,6 +267,10 @@ std::vector<int64_t> Hdf5Reader::int64_array(const char* name) const {
   return impl_->array<int64_t>(name, H5T_STD_I64LE, "a list of int64");
 }
 
+std::vector<float> Hdf5Reader::float_array(const char* name) const {
+  return impl_->array<float>(name, H5T_IEEE_F32LE, "a list of float32");
+}
+
 std::vector<std::string> Hdf5Reader::text_array(const char* name) const {
   constexpr const char* kExpected = "a list of fixed-length texts";
   const Handle handle(H5Dopen2(impl_->file, name, H5P_DEFAULT), H5Dclose);
@@ -259,15 +287,11 @@ std::vector<std::string> Hdf5Reader::text_array(const char* name) const {
 }
 
 Hdf5Reader::Block Hdf5Reader::uint16_matrix(const char* name) const {
-  constexpr const char* kExpected = "a contiguous matrix of uint16";
-  const Handle handle(H5Dopen2(impl_->file, name, H5P_DEFAULT), H5Dclose);
-  const auto shape = impl_->shape_of(handle, H5T_STD_U16LE, 2, name, kExpected);
-  Block block{0, static_cast<int64_t>(shape[0]), static_cast<int64_t>(shape[1])};
-  if (block.rows == 0) return block;
-  const haddr_t offset = H5Dget_offset(handle);
-  if (offset == HADDR_UNDEF) impl_->fail(name, kExpected);
-  block.offset = static_cast<int64_t>(offset);
-  return block;
+  return impl_->matrix(name, H5T_STD_U16LE, "a contiguous matrix of uint16");
+}
+
+Hdf5Reader::Block Hdf5Reader::int8_matrix(const char* name) const {
+  return impl_->matrix(name, H5T_STD_I8LE, "a contiguous matrix of int8");
 }
 
 bool is_hdf5(std::span<const uint8_t> bytes) {

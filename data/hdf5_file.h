@@ -33,7 +33,9 @@ class Hdf5Builder {
   void array(const char* name, std::span<const int32_t> values);
   void array(const char* name, std::span<const int64_t> values);
   void array(const char* name, std::span<const std::string> values);  // as text(), equally long
+  void array(const char* name, std::span<const float> values);
   void matrix(const char* name, std::span<const uint16_t> values, int64_t columns);
+  void matrix(const char* name, std::span<const int8_t> values, int64_t columns);
 
   /// The file. Nothing may be added afterwards.
   std::string bytes();
@@ -58,9 +60,10 @@ class Hdf5Reader {
 
   std::vector<int32_t> int32_array(const char* name) const;
   std::vector<int64_t> int64_array(const char* name) const;
+  std::vector<float> float_array(const char* name) const;
   std::vector<std::string> text_array(const char* name) const;
 
-  /// Where the elements of a uint16 matrix lie in the file, row after row, so that they can be read
+  /// Where the elements of a matrix lie in the file, row after row, so that they can be read
   /// without HDF5.
   struct Block {
     int64_t offset = 0;  // bytes from the start of the file; 0 if there are no rows
@@ -68,6 +71,7 @@ class Hdf5Reader {
     int64_t columns = 0;
   };
   Block uint16_matrix(const char* name) const;
+  Block int8_matrix(const char* name) const;
 
  private:
   struct Impl;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/token.h"
+#include "data/state_rows.h"
 
 namespace medusa {
 
@@ -29,8 +30,10 @@ struct DatasetInfo {
   std::string prompts;    // fingerprint of all prompts, in order: see fingerprint_prompts()
   std::string sampling;   // resolved distill settings, YAML text
   uint64_t seed = 0;
-  int64_t vocab_size = 0;   // V
-  int64_t hidden_size = 0;  // H; 0: hidden states are not recorded
+  int64_t vocab_size = 0;                      // V
+  int64_t hidden_size = 0;                     // H; 0: hidden states are not recorded
+  StateFormat states = StateFormat::Bfloat16;  // how they are
+  int64_t states_budget = 0;  // bytes of states after which no more are recorded; 0: all are
 };
 
 }  // namespace medusa

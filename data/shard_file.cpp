@@ -43,7 +43,8 @@ void ShardSamples::append(const Sample& sample) {
   answer_start.push_back(sample.answer_start);
   prompt_id.push_back(sample.prompt_id);
   hidden.insert(hidden.end(), sample.hidden.begin(), sample.hidden.end());
-  hidden_offsets.push_back(hidden_offsets.back() + sample.answer_length());
+  const int64_t rows = sample.hidden.empty() ? 0 : sample.answer_length();
+  hidden_offsets.push_back(hidden_offsets.back() + rows);
 }
 
 int64_t ShardSamples::num_answer_tokens() const {
@@ -52,13 +53,19 @@ int64_t ShardSamples::num_answer_tokens() const {
   return static_cast<int64_t>(tokens.size()) - prompt_tokens;
 }
 
+int64_t format_version(const DatasetInfo& info) {
+  const bool plain = info.states == StateFormat::Bfloat16 && info.states_budget == 0;
+  return plain || info.hidden_size == 0 ? names::kVersion : names::kVersionWithStates;
+}
+
 std::string encode_shard(const ShardHeader& header, const ShardSamples& samples) {
   Hdf5Builder file;
   // The checksum comes first, so that its word is found before any text of the user's.
   const std::string zeros(names::kChecksumDigits, '0');
   file.text(names::kChecksumAttribute, std::string(names::kChecksumWord) + zeros);
   file.text(names::kFormatAttribute, names::kFormat);
-  file.number(names::kVersionAttribute, names::kVersion);
+  const bool with_states = format_version(header.info) == names::kVersionWithStates;
+  file.number(names::kVersionAttribute, format_version(header.info));
   file.text(names::kBackboneAttribute, header.info.backbone);
   file.text(names::kTokenizerAttribute, header.info.tokenizer);
   file.text(names::kPromptsAttribute, header.info.prompts);
@@ -66,6 +73,10 @@ std::string encode_shard(const ShardHeader& header, const ShardSamples& samples)
   file.number(names::kSeedAttribute, header.info.seed);
   file.number(names::kVocabSizeAttribute, header.info.vocab_size);
   file.number(names::kHiddenSizeAttribute, header.info.hidden_size);
+  if (with_states) {
+    file.text(names::kStatesAttribute, enum_name(header.info.states));
+    file.number(names::kStatesBudgetAttribute, header.info.states_budget);
+  }
   file.number(names::kFirstAttribute, header.first);
   file.number(names::kCountAttribute, header.count);
   file.number(names::kTotalAttribute, header.total);
@@ -75,7 +86,13 @@ std::string encode_shard(const ShardHeader& header, const ShardSamples& samples)
   file.array(names::kAnswerStart, samples.answer_start);
   file.array(names::kPromptId, samples.prompt_id);
   if (header.info.hidden_size > 0) {
-    file.matrix(names::kHidden, samples.hidden, header.info.hidden_size);
+    if (header.info.states == StateFormat::Int8) {
+      const Int8Rows rows = round_rows(samples.hidden, header.info.hidden_size);
+      file.matrix(names::kHidden, rows.levels, header.info.hidden_size);
+      file.array(names::kHiddenScale, rows.scales);
+    } else {
+      file.matrix(names::kHidden, samples.hidden, header.info.hidden_size);
+    }
     file.array(names::kHiddenOffsets, samples.hidden_offsets);
   }
   std::string bytes = file.bytes();
@@ -121,11 +138,12 @@ void ShardFile::read() {
   if (const std::string format = file.text(names::kFormatAttribute); format != names::kFormat)
     throw UserError(fmt::format("{}: holds '{}', expected '{}'; check the path", path().string(),
                                 format, names::kFormat));
-  if (const int64_t version = file.number(names::kVersionAttribute); version != names::kVersion)
+  const int64_t version = file.number(names::kVersionAttribute);
+  if (version != names::kVersion && version != names::kVersionWithStates)
     throw UserError(fmt::format(
-        "{}: format version {}, this program reads version {}; use the program that wrote it or "
-        "distill again",
-        path().string(), version, names::kVersion));
+        "{}: format version {}, this program reads versions {} and {}; use the program that wrote "
+        "it or distill again",
+        path().string(), version, names::kVersion, names::kVersionWithStates));
   header_.info.backbone = file.text(names::kBackboneAttribute);
   header_.info.tokenizer = file.text(names::kTokenizerAttribute);
   header_.info.prompts = file.text(names::kPromptsAttribute);
@@ -133,6 +151,10 @@ void ShardFile::read() {
   header_.info.seed = file.unsigned_number(names::kSeedAttribute);
   header_.info.vocab_size = file.number(names::kVocabSizeAttribute);
   header_.info.hidden_size = file.number(names::kHiddenSizeAttribute);
+  if (version == names::kVersionWithStates) {
+    header_.info.states = read_format(file.text(names::kStatesAttribute));
+    header_.info.states_budget = file.number(names::kStatesBudgetAttribute);
+  }
   header_.first = file.number(names::kFirstAttribute);
   header_.count = file.number(names::kCountAttribute);
   header_.total = file.number(names::kTotalAttribute);
@@ -143,11 +165,28 @@ void ShardFile::read() {
   samples_.prompt_id = file.text_array(names::kPromptId);
   if (header_.info.hidden_size == 0) return;
   samples_.hidden_offsets = file.int64_array(names::kHiddenOffsets);
-  const auto block = file.uint16_matrix(names::kHidden);
+  read_hidden_place(file);
+}
+
+StateFormat ShardFile::read_format(const std::string& text) const {
+  for (const auto& [name, format] : EnumNames<StateFormat>::values)
+    if (text == name) return format;
+  fail_inconsistent(fmt::format("its states are '{}', neither bfloat16 nor int8", text));
+}
+
+void ShardFile::read_hidden_place(const Hdf5Reader& file) {
+  const bool rounded = header_.info.states == StateFormat::Int8;
+  const auto block =
+      rounded ? file.int8_matrix(names::kHidden) : file.uint16_matrix(names::kHidden);
+  if (rounded) hidden_scales_ = file.float_array(names::kHiddenScale);
+  if (rounded && std::ssize(hidden_scales_) != block.rows)
+    fail_inconsistent(fmt::format("its {} rows of hidden states have {} scales", block.rows,
+                                  hidden_scales_.size()));
   if (block.columns != header_.info.hidden_size)
     fail_inconsistent(fmt::format("its hidden states have {} columns, hidden_size says {}",
                                   block.columns, header_.info.hidden_size));
-  const auto end = block.offset + block.rows * block.columns * int64_t{sizeof(uint16_t)};
+  const int64_t size = rounded ? 1 : sizeof(uint16_t);
+  const auto end = block.offset + block.rows * block.columns * size;
   if (end > static_cast<int64_t>(file_.bytes().size()))
     fail_inconsistent("its hidden states reach behind its end");
   hidden_offset_ = block.offset;
@@ -173,6 +212,9 @@ void ShardFile::check_samples() const {
     fail_inconsistent(fmt::format("its offsets run from {} to {}, its tokens from 0 to {}",
                                   offsets.front(), offsets.back(), num_tokens));
   const bool has_hidden = header_.info.hidden_size > 0;
+  const auto fits = [&](int64_t rows, int64_t answer_tokens) {
+    return rows == answer_tokens || (rows == 0 && header_.info.states_budget > 0);
+  };
   if (has_hidden && (hidden_offsets.size() != size + 1 || hidden_offsets.front() != 0 ||
                      hidden_offsets.back() != hidden_rows_))
     fail_inconsistent(
@@ -186,7 +228,7 @@ void ShardFile::check_samples() const {
     if (answer_start[i] < 1 || answer_start[i] >= length)
       fail_inconsistent(fmt::format("sample {} has {} tokens and its answer starts at {}", i,
                                     length, answer_start[i]));
-    if (has_hidden && hidden_offsets[i + 1] - hidden_offsets[i] != length - answer_start[i])
+    if (has_hidden && !fits(hidden_offsets[i + 1] - hidden_offsets[i], length - answer_start[i]))
       fail_inconsistent(fmt::format("sample {} has {} answer tokens and {} hidden rows", i,
                                     length - answer_start[i],
                                     hidden_offsets[i + 1] - hidden_offsets[i]));
@@ -203,6 +245,15 @@ void ShardFile::read_hidden(int64_t first, std::span<uint16_t> out) const {
   MEDUSA_ASSERT(width > 0 && first >= 0 && elements % width == 0, first, elements, width);
   MEDUSA_ASSERT(first + elements / width <= hidden_rows_, first, elements, hidden_rows_);
   if (out.empty()) return;
+  if (header_.info.states == StateFormat::Int8) {
+    const auto at = static_cast<size_t>(hidden_offset_ + first * width);
+    const auto* levels = reinterpret_cast<const int8_t*>(file_.bytes().subspan(at).data());
+    const auto scales =
+        std::span(hidden_scales_)
+            .subspan(static_cast<size_t>(first), static_cast<size_t>(elements / width));
+    unround_rows({levels, out.size()}, scales, out);
+    return;
+  }
   const auto at =
       static_cast<size_t>(hidden_offset_) + static_cast<size_t>(first * width) * sizeof(uint16_t);
   std::memcpy(out.data(), file_.bytes().subspan(at, out.size_bytes()).data(), out.size_bytes());
@@ -252,6 +303,11 @@ std::optional<InfoDifference> find_difference(const DatasetInfo& left, const Dat
   if (left.hidden_size != right.hidden_size)
     return differ("hidden_size", std::to_string(left.hidden_size),
                   std::to_string(right.hidden_size));
+  if (left.states != right.states)
+    return differ("states in", enum_name(left.states), enum_name(right.states));
+  if (left.states_budget != right.states_budget)
+    return differ("a budget for states of", std::to_string(left.states_budget),
+                  std::to_string(right.states_budget));
   return std::nullopt;
 }
 

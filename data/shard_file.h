@@ -15,6 +15,8 @@
 
 namespace medusa {
 
+class Hdf5Reader;
+
 /// What a shard says of itself.
 struct ShardHeader {
   DatasetInfo info;
@@ -30,13 +32,16 @@ struct ShardSamples {
   std::vector<int64_t> offsets{0};    // [samples + 1] into tokens
   std::vector<int64_t> answer_start;  // [samples]
   std::vector<std::string> prompt_id;
-  std::vector<uint16_t> hidden;  // bfloat16 bits [answer tokens, H]; empty when not recorded
+  std::vector<uint16_t> hidden;            // bfloat16 bits [rows, H]: of the answers that have them
   std::vector<int64_t> hidden_offsets{0};  // [samples + 1] rows of hidden; used only with hidden
 
   void append(const Sample& sample);
   int64_t size() const { return static_cast<int64_t>(answer_start.size()); }
   int64_t num_answer_tokens() const;
 };
+
+/// The format's version that can hold such a dataset.
+int64_t format_version(const DatasetInfo& info);
 
 /// The bytes of the shard's file, checksum included. The same arguments give the same bytes.
 std::string encode_shard(const ShardHeader& header, const ShardSamples& samples);
@@ -54,6 +59,9 @@ class ShardFile {
   const ShardSamples& samples() const { return samples_; }  // without hidden
   std::filesystem::path path() const { return file_.path(); }
 
+  /// Rows of hidden states, of all its samples.
+  int64_t hidden_rows() const { return hidden_rows_; }
+
   /// Rows [first, first + out.size() / H) of the hidden states, bfloat16 bits.
   void read_hidden(int64_t first, std::span<uint16_t> out) const;
 
@@ -63,6 +71,8 @@ class ShardFile {
  private:
   void check_bytes() const;
   void read();
+  StateFormat read_format(const std::string& text) const;
+  void read_hidden_place(const Hdf5Reader& file);
   void check_samples() const;
   [[noreturn]] void fail_inconsistent(const std::string& found) const;
 
@@ -71,6 +81,7 @@ class ShardFile {
   ShardSamples samples_;
   int64_t hidden_offset_ = 0;  // bytes into the file
   int64_t hidden_rows_ = 0;
+  std::vector<float> hidden_scales_;  // [rows] of int8 states
 };
 
 /// "shard-00007.h5".

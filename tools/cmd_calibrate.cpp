@@ -117,7 +117,7 @@ ChoiceTree calibrate(const RunConfig& config) {
   HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
 
   const HiddenSource hidden =
-      own_states && dataset.has_hidden() ? cached_hidden(dataset) : live_hidden(dataset, llama);
+      own_states ? recorded_hidden(dataset, &llama) : live_hidden(dataset, llama);
   const auto [statistics, temperatures] = collect(config, dataset, hidden, guesser);
   const int64_t most = settings.nodes.value_or(settings.max_nodes);
   const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);

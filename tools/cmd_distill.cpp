@@ -4,9 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -40,12 +42,19 @@ std::vector<DistillPrompt> collect_prompts(const RunConfig& config, const Sessio
   return out;
 }
 
+constexpr double kBytesOfMegabyte = 1e6;
+
 /// The settings that decide what the samples hold.
 std::string sampling_text(const RunConfig& config) {
   DistillSection settings = config.distill;
   settings.prompts.clear();  // prompts are told apart by their own fingerprint
   settings.batch = 0;        // does not change the text
-  return write_config(settings);
+  // How states are kept is told apart by itself, and datasets from before there was a choice go on.
+  std::istringstream all(write_config(settings));
+  std::string text;
+  for (std::string line; std::getline(all, line);)
+    if (!line.starts_with("states_")) text += line + "\n";
+  return text;
 }
 
 void report(const DistillReport& result, const std::filesystem::path& folder, bool as_json) {
@@ -109,6 +118,11 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
         "distill.max_answer_tokens is {} with --shard, found a limit that no part can count alone, "
         "expected 0; bound the prompts instead (distill.self_prompts, or the prompt files)",
         settings.max_answer_tokens));
+  if (part && settings.states_budget_mb)
+    throw UserError(fmt::format(
+        "distill.states_budget_mb is {} with --shard, found a limit that no part can count alone, "
+        "expected null; set record_hidden to false in all parts, or states_dtype to int8",
+        *settings.states_budget_mb));
   const std::filesystem::path folder =
       part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
   const Session session = open_session(config.backbone);
@@ -125,7 +139,12 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   info.sampling = sampling_text(config);
   info.seed = config.seed;
   info.vocab_size = model.vocab_size;
-  info.hidden_size = settings.record_hidden ? model.hidden_size : 0;
+  if (settings.record_hidden) {
+    info.hidden_size = model.hidden_size;
+    info.states = settings.states_dtype;
+    info.states_budget =
+        static_cast<int64_t>(std::ceil(kBytesOfMegabyte * settings.states_budget_mb.value_or(0)));
+  }
   DatasetWriter writer =
       open_dataset_writer(config, folder, info, static_cast<int64_t>(prompts.size()), part);
   const GenerateFunction generate =

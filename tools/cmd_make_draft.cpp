@@ -61,7 +61,8 @@ void run_make_draft(const CommonOptions& options) {
   std::unique_ptr<Llama> llama;
   if (!own_states || !dataset.has_hidden()) llama = std::make_unique<Llama>(std::move(weights));
   weights.layers.clear();
-  const HiddenSource hidden = llama ? live_hidden(dataset, *llama) : cached_hidden(dataset);
+  const HiddenSource hidden =
+      own_states ? recorded_hidden(dataset, llama.get()) : live_hidden(dataset, *llama);
   const DraftTrainResult result = train_draft(config.draft, dataset, hidden, config.seed, draft);
   manifest.steps = result.steps;
   manifest.complete = result.complete;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "data/state_rows.h"
 #include "heads/heads_config.h"
 #include "infer/infer_config.h"
 #include "train/draft_config.h"
@@ -73,6 +74,8 @@ struct DistillSection {
   int64_t batch = 32;
   int64_t shard_samples = 256;
   bool record_hidden = true;
+  StateFormat states_dtype = StateFormat::Bfloat16;
+  std::optional<double> states_budget_mb;
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -91,6 +94,10 @@ struct DistillSection {
     f("shard_samples", shard_samples, "samples of one HDF5 shard", at_least<int64_t>(1));
     f("record_hidden", record_hidden,
       "keep the backbone's states, so that training needs no backbone pass");
+    f("states_dtype", states_dtype, "how they are kept; int8 takes half the room");
+    f("states_budget_mb", states_budget_mb,
+      "most megabytes (10^6 bytes) of states; training computes the others again; null: no limit",
+      greater_than(0.0));
   }
   void validate() const {}
 };

@@ -6,6 +6,8 @@
 #include <memory>
 #include <numeric>
 
+#include "base/check.h"
+
 namespace medusa {
 namespace {
 
@@ -54,6 +56,16 @@ HiddenSource live_hidden(const DatasetReader& dataset, Llama& llama) {
     const at::Tensor all = run_tokens(dataset.tokens(sample), llama, *cache, slot);
     cache->close(slot);
     return all.slice(0, dataset.answer_start(sample) - 1);
+  };
+}
+
+HiddenSource recorded_hidden(const DatasetReader& dataset, Llama* llama) {
+  const HiddenSource cached = cached_hidden(dataset);
+  if (dataset.has_hidden()) return cached;
+  MEDUSA_ASSERT(llama != nullptr, dataset.num_hidden(), dataset.size());
+  const HiddenSource live = live_hidden(dataset, *llama);
+  return [&dataset, cached, live](int64_t sample) {
+    return dataset.has_hidden(sample) ? cached(sample) : live(sample);
   };
 }
 

@@ -15,12 +15,16 @@ namespace medusa {
 /// i, from which head k guesses token answer_start + i + 1 + k.
 using HiddenSource = std::function<at::Tensor(int64_t sample)>;
 
-/// The states as decoding recorded them.
+/// The states as decoding recorded them, of samples that have some.
 HiddenSource cached_hidden(const DatasetReader& dataset);
 
 /// The states of a pass over the sample's tokens, in chunks. They are rounded to bfloat16 in every
 /// dtype, as recorded ones are, so that both sources give the same losses.
 /// @param llama  must outlive the source.
 HiddenSource live_hidden(const DatasetReader& dataset, Llama& llama);
+
+/// Recorded states where a sample has some, else those of a pass.
+/// @param llama  must outlive the source; null: all samples have them.
+HiddenSource recorded_hidden(const DatasetReader& dataset, Llama* llama);
 
 }  // namespace medusa

@@ -12,7 +12,7 @@ namespace medusa {
 
 /// Where the backbone's states come from.
 enum class HiddenFrom {
-  Auto,    // the dataset if it holds them, else the backbone
+  Auto,    // the dataset where it holds them, else the backbone
   Cached,  // the dataset, as decoding computed them; no backbone pass
   Live,    // the backbone, run over each sample
 };

@@ -8,18 +8,17 @@
 namespace medusa {
 namespace {
 
-bool use_cached(const TrainConfig& config, const DatasetReader& dataset) {
-  return config.hidden == HiddenFrom::Cached ||
-         (config.hidden == HiddenFrom::Auto && dataset.has_hidden());
-}
-
-/// Which of several it is.
+/// Which of several it is, and what it holds.
 std::string dataset_without_hidden(const DatasetReader& dataset) {
-  const auto& sources = dataset.sources();
-  if (sources.size() > 1)
-    for (const DatasetSource& source : sources)
-      if (!source.has_hidden) return source.folder.string();
-  return "the dataset";
+  for (const DatasetSource& source : dataset.sources()) {
+    if (source.num_hidden == source.count) continue;
+    const std::string name = dataset.sources().size() > 1 ? source.folder.string() : "the dataset";
+    return source.num_hidden == 0
+               ? name + " holds no hidden states"
+               : fmt::format("{} holds the hidden states of {} of its {} samples", name,
+                             source.num_hidden, source.count);
+  }
+  return "the dataset holds no samples";
 }
 
 }  // namespace
@@ -37,8 +36,8 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
   check_backbone(inputs.dataset, inputs.backbone);
   if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
     throw UserError(
-        fmt::format("train: 'hidden' is cached, {} holds no hidden states, expected some; set it "
-                    "to live, or distil with record_hidden: true",
+        fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "
+                    "distil with record_hidden: true and no states_budget_mb",
                     dataset_without_hidden(inputs.dataset)));
   const int64_t v = inputs.backbone.config.vocab_size;
   if (is_truncated(heads.output) && heads.output_size > v)
@@ -55,12 +54,14 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
 }
 
 HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
-  if (use_cached(config, inputs.dataset)) return cached_hidden(inputs.dataset);
-  if (inputs.llama == nullptr)
+  const bool all_live = config.hidden == HiddenFrom::Live;
+  if (inputs.llama == nullptr && (all_live || !inputs.dataset.has_hidden()))
     throw UserError(
-        "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
-        "them; distil with record_hidden: true");
-  return live_hidden(inputs.dataset, *inputs.llama);
+        fmt::format("train: {} and no backbone is loaded, expected one of them; distil with "
+                    "record_hidden: true",
+                    all_live ? "'hidden' is live" : dataset_without_hidden(inputs.dataset)));
+  return all_live ? live_hidden(inputs.dataset, *inputs.llama)
+                  : recorded_hidden(inputs.dataset, inputs.llama);
 }
 
 }  // namespace medusa

@@ -67,6 +67,45 @@ TEST(Shard, WhatCannotWorkIsTheUsersError) {
             "medusa: dataset export: found 0 files, expected one; name the file to write\n");
 }
 
+TEST(Shard, StatesEndAtTheirBudgetAndTrainingComputesTheRest) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const auto succeed = [&](const std::string& arguments) {
+    const Ran ran = place.run(arguments);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return ran.out;
+  };
+  const auto inspected = [&](const std::string& run) {
+    return nlohmann::json::parse(succeed("inspect --json runs/" + run + "/dataset"));
+  };
+  succeed("distill --config run.yaml");
+  const auto whole = inspected("tiny");
+  const double bytes =
+      whole.at("answer_tokens").get<double>() * whole.at("hidden_size").get<double>();
+  const std::string half = std::to_string(bytes / 1e6);  // of bfloat16's two bytes
+  for (const std::string states : {"bfloat16", "int8"}) {
+    succeed("distill --config run.yaml --set run=runs/" + states +
+            " --set distill.states_dtype=" + states + " --set distill.states_budget_mb=" + half);
+    const auto part = inspected(states);
+    EXPECT_EQ(part.at("fingerprint"), whole.at("fingerprint"));
+    EXPECT_EQ(part.at("hidden_states"), states);
+    const double share =
+        part.at("answer_tokens_with_states").get<double>() / part.at("answer_tokens").get<double>();
+    EXPECT_GT(share, states == "int8" ? 0.8 : 0.3);
+    EXPECT_LE(share, states == "int8" ? 0.999 : 0.5);
+    succeed("train --config run.yaml --set run=runs/" + states);
+    succeed("calibrate --config run.yaml --set run=runs/" + states);
+  }
+  const Ran ran =
+      place.run("distill --config run.yaml --shard 0/2 --set distill.states_budget_mb=1");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("distill.states_budget_mb is 1 with --shard, found a limit that no part "
+                         "can count alone, expected null; set record_hidden to false in all parts, "
+                         "or states_dtype to int8"),
+            std::string::npos)
+      << ran.err;
+}
+
 // The key was read and written to the dataset's settings, and then nobody asked for it.
 TEST(Shard, TheLimitOfAnswerTokensEndsTheDatasetWithTheShardThatReachesIt) {
   MEDUSA_NEEDS_TINY_MODEL();

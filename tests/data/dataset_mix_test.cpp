@@ -74,14 +74,24 @@ TEST_F(DatasetMix, HoldsTheSamplesOfAllOneAfterTheOther) {
   }
 }
 
-TEST_F(DatasetMix, StatesAreThereOnlyIfAllHoldThem) {
+TEST_F(DatasetMix, StatesAreThereOfTheSamplesThatHaveThem) {
   write_part(place("bare"), 300, 10, fixtures::small_info(0));
   const std::vector<WeightedFolder> last{{place("a"), 1}, {place("bare"), 1}};
   const std::vector<WeightedFolder> first{{place("bare"), 1}, {place("a"), 1}};
   for (const auto& folders : {last, first}) {
     const DatasetReader dataset(folders);
     EXPECT_FALSE(dataset.has_hidden());
-    EXPECT_EQ(dataset.sources()[0].has_hidden, folders[0].folder == place("a"));
+    EXPECT_EQ(dataset.num_hidden(), 40);
+    EXPECT_EQ(dataset.info().hidden_size, 3);
+    const bool first_has = folders[0].folder == place("a");
+    EXPECT_EQ(dataset.sources()[0].num_hidden, first_has ? 40 : 0);
+    EXPECT_EQ(dataset.sources()[1].num_hidden, first_has ? 0 : 40);
+    EXPECT_EQ(dataset.has_hidden(0), first_has);
+    EXPECT_EQ(dataset.has_hidden(dataset.size() - 1), !first_has);
+    const int64_t i = first_has ? 3 : 13;
+    std::vector<uint16_t> hidden(fixtures::small_sample(3).hidden.size());
+    dataset.read_hidden(i, hidden);
+    EXPECT_EQ(hidden, fixtures::small_sample(3).hidden);
   }
 }
 

@@ -137,10 +137,10 @@ TEST(ShardFile, RefusesAnotherFormatAndVersion) {
   const size_t value = bytes.find(std::string("version\0", 8)) + 32;
   ASSERT_EQ(bytes.substr(value, 8), std::string("\1\0\0\0\0\0\0\0", 8));
   std::string newer = bytes;
-  newer[value] = 2;
+  newer[value] = 3;
   EXPECT_EQ(shard_error(with_word(newer, "version", "version")),
-            "format version 2, this program reads version 1; use the program that wrote it or "
-            "distill again");
+            "format version 3, this program reads versions 1 and 2; use the program that wrote it "
+            "or distill again");
 }
 
 TEST(ShardFile, RefusesAMissingDataset) {

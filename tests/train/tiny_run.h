@@ -38,12 +38,20 @@ inline Sample tiny_sample(int64_t i) {
 
 /// Writes a dataset in which states are recorded as a pass over each sample gives them.
 /// @param first  number of its first sample: datasets without a common one are different text.
+/// @param budget bytes of states; 0: all.
 inline void write_tiny_dataset(const std::filesystem::path& folder, const Weights& backbone,
-                               int64_t num_samples, bool with_hidden, int64_t first = 0) {
+                               int64_t num_samples, bool with_hidden, int64_t first = 0,
+                               int64_t budget = 0) {
   const int64_t hidden_size = backbone.config.hidden_size;
-  const DatasetInfo info{
-      backbone.fingerprint,         "sha256:70", "sha256:99", "", 1, backbone.config.vocab_size,
-      with_hidden ? hidden_size : 0};
+  const DatasetInfo info{backbone.fingerprint,
+                         "sha256:70",
+                         "sha256:99",
+                         "",
+                         1,
+                         backbone.config.vocab_size,
+                         with_hidden ? hidden_size : 0,
+                         StateFormat::Bfloat16,
+                         budget};
   DatasetWriter writer(folder, info, num_samples, 16);
   Llama llama(backbone);
   KvCache cache = llama.make_cache(1, 64);

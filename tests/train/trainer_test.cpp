@@ -1,5 +1,6 @@
 #include "train/trainer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -81,6 +82,37 @@ TEST(Trainer, CachedAndLiveStatesGiveTheSameLosses) {
   const auto cached = losses(run, "cached"), live = losses(run, "live");
   ASSERT_EQ(cached.size(), live.size());
   for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(cached[i], live[i], 1e-5 * cached[i]) << i;
+}
+
+TEST(Trainer, RecordedAndLiveStatesTogetherGiveTheSameLosses) {
+  TinyRun run;
+  run.train("cached");
+  std::filesystem::remove_all(run.folder / "dataset");
+  write_tiny_dataset(run.folder / "dataset", run.backbone, 48, /*with_hidden=*/true, 0, 60000);
+  const DatasetReader dataset = run.open_data();
+  ASSERT_GT(dataset.num_hidden(), 5);
+  ASSERT_LT(dataset.num_hidden(), 43);
+  Llama llama(run.backbone);
+  run.train("both", &llama);
+  const auto cached = losses(run, "cached"), both = losses(run, "both");
+  ASSERT_EQ(cached.size(), both.size());
+  for (size_t i = 0; i < both.size(); ++i) EXPECT_NEAR(cached[i], both[i], 1e-5 * cached[i]) << i;
+  // What is recorded is read, bit for bit; what is not is computed.
+  const HiddenSource hidden = recorded_hidden(dataset, &llama);
+  const int64_t n = dataset.num_hidden();
+  EXPECT_TRUE(hidden(n - 1).equal(cached_hidden(dataset)(n - 1)));
+  EXPECT_TRUE(hidden(n).equal(live_hidden(dataset, llama)(n)));
+
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            fmt::format("train: the dataset holds the hidden states of {} of its 48 samples and no "
+                        "backbone is loaded, expected one of them; distil with record_hidden: true",
+                        n));
+  run.config.hidden = HiddenFrom::Cached;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            fmt::format("train: 'hidden' is cached, the dataset holds the hidden states of {} of "
+                        "its 48 samples, expected those of all; set it to auto, or distil with "
+                        "record_hidden: true and no states_budget_mb",
+                        n));
 }
 
 int signal_run(const TinyRun& run, const std::string& name, size_t after, int signal) {
@@ -290,12 +322,12 @@ TEST(Trainer, RefusesStatesThatAreNotThere) {
   run.config.hidden = HiddenFrom::Cached;
   EXPECT_EQ(
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
-      "train: 'hidden' is cached, the dataset holds no hidden states, expected some; set it to "
-      "live, or distil with record_hidden: true");
+      "train: 'hidden' is cached, the dataset holds no hidden states, expected those of all; set "
+      "it to auto, or distil with record_hidden: true and no states_budget_mb");
   run.add_dataset("more", 5, 1);
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("b"); }),
-            "train: 'hidden' is cached, <>/dataset holds no hidden states, expected some; set it "
-            "to live, or distil with record_hidden: true");
+            "train: 'hidden' is cached, <>/dataset holds no hidden states, expected those of all; "
+            "set it to auto, or distil with record_hidden: true and no states_budget_mb");
 }
 
 TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {

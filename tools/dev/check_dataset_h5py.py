@@ -16,12 +16,24 @@ import h5py
 import numpy as np
 
 DATASETS = {"tokens": "<i4", "offsets": "<i8", "answer_start": "<i8"}
-HIDDEN = {"hidden": "<u2", "hidden_offsets": "<i8"}
+HIDDEN = {
+    "bfloat16": {"hidden": "<u2", "hidden_offsets": "<i8"},
+    "int8": {"hidden": "|i1", "hidden_scale": "<f4", "hidden_offsets": "<i8"},
+}
 TEXTS = ["checksum", "format", "backbone", "tokenizer", "prompts", "sampling"]
 NUMBERS = ["version", "vocab_size", "hidden_size", "first", "count", "total", "last"]
 
 
-def check_shard(path, first):
+def states_of(attributes):
+    """How states are kept, and the most bytes of them; 0: no limit."""
+    if attributes["version"] == 1:
+        return "bfloat16", 0
+    states = attributes["states"]
+    return states.decode() if isinstance(states, bytes) else str(states), int(attributes["states_budget"])
+
+
+def check_shard(path, first, used):
+    """used: bytes of states so far, and whether an answer was without."""
     raw = path.read_bytes()
     with h5py.File(path) as f:
         a = dict(f.attrs)
@@ -34,10 +46,11 @@ def check_shard(path, first):
         word, digits = text["checksum"].split(":")
         assert word == "medusa-sha256"
         assert hashlib.sha256(raw.replace(digits.encode(), b"0" * 64, 1)).hexdigest() == digits
-        assert text["format"] == "medusa-dataset" and a["version"] == 1
+        assert text["format"] == "medusa-dataset" and a["version"] in (1, 2)
+        states, budget = states_of(a)
         assert a["first"] == first and first + a["count"] <= a["total"]
 
-        expected = DATASETS | (HIDDEN if a["hidden_size"] else {})
+        expected = DATASETS | (HIDDEN[states] if a["hidden_size"] else {})
         assert set(f) == set(expected) | {"prompt_id"}, set(f)
         for name, dtype in expected.items():
             assert f[name].dtype == dtype and f[name].chunks is None, name
@@ -51,8 +64,20 @@ def check_shard(path, first):
         assert (start >= 1).all() and (start < lengths).all()
         assert ((f["tokens"][:] >= 0) & (f["tokens"][:] < a["vocab_size"])).all()
         if a["hidden_size"]:
-            assert f["hidden"].shape == ((lengths - start).sum(), a["hidden_size"])
-            assert (np.diff(f["hidden_offsets"][:]) == lengths - start).all()
+            rows, answers = np.diff(f["hidden_offsets"][:]), lengths - start
+            assert f["hidden"].shape == (rows.sum(), a["hidden_size"])
+            recorded = rows > 0
+            assert (rows[recorded] == answers[recorded]).all()
+            assert recorded.all() or budget
+            assert (np.diff(recorded.astype(int)) <= 0).all(), "none behind the first without states"
+            row_bytes = a["hidden_size"] + 4 if states == "int8" else 2 * a["hidden_size"]
+            used[0] += int(rows.sum() * row_bytes)
+            assert not budget or used[0] <= budget
+            assert not (used[1] and recorded.any()), "states behind an answer without"
+            used[1] = used[1] or not recorded.all()
+            if states == "int8" and rows.sum():
+                assert (np.abs(f["hidden"][:].astype(int)).max(axis=1) <= 127).all()
+                assert f["hidden_scale"].shape == (rows.sum(),)
         return first + a["count"], len(start), bool(a["last"])
 
 
@@ -76,7 +101,10 @@ def read_answers(path):
 
 def read_hidden(path):
     with h5py.File(path) as f:
-        if "hidden" in f:
+        if "hidden_scale" in f:
+            values = f["hidden"][:] * f["hidden_scale"][:][:, None]
+            print("hidden", values.shape, values[:1])
+        elif "hidden" in f:
             bits = f["hidden"][:].astype(np.uint32) << 16  # a bfloat16 is the upper half of a float32
             print("hidden", bits.view(np.float32).shape, bits.view(np.float32)[:1])
 
@@ -86,10 +114,10 @@ def main():
         sys.exit(__doc__)
     shards = sorted(pathlib.Path(sys.argv[1]).glob("shard-*.h5"))
     assert shards, "no shards"
-    first, samples, last = 0, 0, False
+    first, samples, last, used = 0, 0, False, [0, False]
     for path in shards:
         assert not last, f"{path}: behind the last shard"
-        first, count, last = check_shard(path, first)
+        first, count, last = check_shard(path, first, used)
         samples += count
     print(f"{len(shards)} shards, {samples} samples of {first} prompts, {'complete' if last else 'incomplete'}")
     show(shards[0])

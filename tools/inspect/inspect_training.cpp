@@ -25,7 +25,8 @@ using Json = nlohmann::ordered_json;
 void add_info(Json& out, const DatasetInfo& info) {
   out["vocab_size"] = info.vocab_size;
   out["hidden_size"] = info.hidden_size;
-  out["hidden_states"] = info.hidden_size > 0 ? "bfloat16" : "not recorded";
+  out["hidden_states"] = info.hidden_size > 0 ? enum_name(info.states) : "not recorded";
+  if (info.states_budget > 0) out["states_budget_bytes"] = info.states_budget;
   out["seed"] = info.seed;
   out["made_from"] = {
       {"backbone", info.backbone}, {"tokenizer", info.tokenizer}, {"prompts", info.prompts}};
@@ -66,6 +67,10 @@ Json inspect_dataset(const fs::path& folder) {
         static_cast<double>(dataset.num_answer_tokens()) / static_cast<double>(dataset.size());
   out["fingerprint"] = dataset.fingerprint();
   add_info(out, dataset.info());
+  if (dataset.num_hidden() > 0) {
+    out["answers_with_states"] = dataset.num_hidden();
+    out["answer_tokens_with_states"] = dataset.num_hidden_tokens();
+  }
   return out;
 }
 
@@ -83,6 +88,7 @@ Json inspect_shard(const fs::path& file) {
   out["num_answers"] = shard.samples().size();
   out["answer_tokens"] = shard.samples().num_answer_tokens();
   add_info(out, header.info);
+  if (header.info.hidden_size > 0) out["answer_tokens_with_states"] = shard.hidden_rows();
   return out;
 }
 

@@ -8,16 +8,22 @@
 namespace medusa {
 namespace {
 
+std::string states_text(const DatasetSummary& dataset) {
+  if (dataset.num_hidden == 0) return "its states are not recorded";
+  const std::string which = dataset.num_hidden == dataset.num_samples
+                                ? "its states"
+                                : fmt::format("the states of {}", grouped(dataset.num_hidden));
+  return fmt::format("{} of {} numbers are recorded in {}", which,
+                     grouped(dataset.info.hidden_size), enum_name(dataset.info.states));
+}
+
 std::string dataset_text(const DatasetSummary& dataset) {
   const double mean = dataset.num_samples == 0 ? 0
                                                : static_cast<double>(dataset.num_answer_tokens) /
                                                      static_cast<double>(dataset.num_samples);
   return fmt::format(
       "{} answers with {} tokens that the model wrote itself, {:.0f} tokens each on average; {}.{}",
-      grouped(dataset.num_samples), grouped(dataset.num_answer_tokens), mean,
-      dataset.info.hidden_size > 0
-          ? fmt::format("its states of {} numbers are recorded", grouped(dataset.info.hidden_size))
-          : "its states are not recorded",
+      grouped(dataset.num_samples), grouped(dataset.num_answer_tokens), mean, states_text(dataset),
       dataset.complete ? "" : " The dataset is not finished yet.");
 }
 

@@ -42,6 +42,7 @@ DatasetSummary summarise(const DatasetReader& dataset) {
           .fingerprint = dataset.fingerprint(),
           .num_samples = dataset.size(),
           .num_answer_tokens = dataset.num_answer_tokens(),
+          .num_hidden = dataset.num_hidden(),
           .complete = dataset.complete()};
 }
 

@@ -27,6 +27,7 @@ struct DatasetSummary {
   std::string fingerprint;
   int64_t num_samples = 0;
   int64_t num_answer_tokens = 0;
+  int64_t num_hidden = 0;  // samples whose states are recorded
   bool complete = true;
 };
 
