@@ -106,13 +106,16 @@ Transfer TcpLink::receive(std::span<uint8_t> bytes, Deadline deadline) {
   return Transfer::Done;
 }
 
-TcpListener::TcpListener(bool this_machine_only)
+TcpListener::TcpListener(bool this_machine_only, int64_t port)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(this_machine_only ? INADDR_LOOPBACK : INADDR_ANY);
   socklen_t size = sizeof address;
   auto* general = reinterpret_cast<sockaddr*>(&address);
+  const int on = 1;  // a run that has just ended leaves its port in TIME_WAIT
+  if (socket_ >= 0) ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   const bool listens = socket_ >= 0 && ::bind(socket_, general, size) == 0 &&
                        ::listen(socket_, SOMAXCONN) == 0 &&
                        ::getsockname(socket_, general, &size) == 0;
@@ -127,7 +130,9 @@ TcpListener::TcpListener(bool this_machine_only)
   port_ = ntohs(address.sin_port);
 }
 
-TcpListener::~TcpListener() { ::close(socket_); }
+TcpListener::~TcpListener() {
+  if (socket_ >= 0) ::close(socket_);
+}
 
 std::optional<TcpLink> TcpListener::accept(Deadline deadline) {
   while (!interrupted() && Clock::now() < deadline) {

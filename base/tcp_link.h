@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace medusa {
 
@@ -35,17 +36,21 @@ class TcpLink {
   int socket_;
 };
 
-/// Waits for connections on a free port.
+/// Waits for connections.
 class TcpListener {
  public:
   /// @param this_machine_only  connections from other machines are not possible.
-  /// @throws UserError  the system gives no port.
-  explicit TcpListener(bool this_machine_only);
+  /// @param port               0: any that is free.
+  /// @throws UserError  the system does not give the port.
+  explicit TcpListener(bool this_machine_only, int64_t port = 0);
   TcpListener(const TcpListener&) = delete;
   TcpListener& operator=(const TcpListener&) = delete;
   ~TcpListener();
 
   int64_t port() const { return port_; }
+
+  /// Hands the socket over; the listener is of no further use.
+  int release() { return std::exchange(socket_, -1); }
 
   /// The next connection; nothing if none came until the deadline or Ctrl-C was pressed.
   std::optional<TcpLink> accept(Deadline deadline);

@@ -66,6 +66,9 @@ class Meeting {
     // Asked here first: where nobody listens, c10d prints a page of its own.
     if (!options.isServer && !connect_to(place.address, place.port, seconds_from_now(timeout)))
       fail("nobody answered");
+    // c10d itself would listen to every machine.
+    if (options.isServer && is_this_machine(place.address))
+      options.masterListenFd = TcpListener(/*this_machine_only=*/true, place.port).release();
     try_to([&] { store_ = c10::make_intrusive<c10d::TCPStore>(place.address, options); });
   }
 

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <fstream>
 #include <functional>
+#include <sstream>
 #include <thread>
 
 #include "tests/base/error_text.h"
@@ -57,6 +60,37 @@ TEST(Peers, SumInTheOrderOfTheRanks) {
             kNoErrors);
   EXPECT_EQ(sums, std::vector<float>(3, (1e8F + 1) - 1e8F));
   EXPECT_EQ(counts, std::vector<int64_t>(3, 18));
+}
+
+/// The addresses, in hexadecimal, at which somebody on this machine listens to the port.
+std::vector<std::string> listening_at(int64_t port) {
+  std::vector<std::string> out;
+  std::ifstream table("/proc/net/tcp"), table6("/proc/net/tcp6");
+  for (std::ifstream* each : {&table, &table6})
+    for (std::string line; std::getline(*each, line);) {
+      std::istringstream words(line);
+      std::string number, local, remote, state;
+      words >> number >> local >> remote >> state;
+      const size_t colon = local.find(':');
+      if (state == "0A" && local.substr(colon + 1) == fmt::format("{:04X}", port))
+        out.push_back(local.substr(0, colon));
+    }
+  return out;
+}
+
+TEST(Peers, OfOneMachineCannotBeReachedFromOthers) {
+  // c10d's store listened at 0.0.0.0 whatever the address.
+  const int64_t port = free_port();
+  std::thread first([&] {
+    EXPECT_NE(fixtures::error_text([&] { Peers(local_place(0, 2, port), 3); }), "(no error)");
+  });
+  std::vector<std::string> found;
+  for (int i = 0; i < 100 && found.empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    found = listening_at(port);
+  }
+  first.join();
+  EXPECT_EQ(found, std::vector<std::string>{"0100007F"});
 }
 
 TEST(Peers, TakeWhatTheFirstOneHas) {
