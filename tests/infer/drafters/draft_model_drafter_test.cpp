@@ -105,8 +105,8 @@ TEST_P(DrawnDrafts, TextHasTheTargetsDistributionUnderRejection) {
   for (const SamplingConfig& sampling : {kWarm, SamplingConfig{.temperature = 1.2, .top_p = 0.8}}) {
     Drafting drafting(GetParam(), RuleKind::Rejection, 1.5, sampling);
     drafting.config.specinfer.expansion = {2, 3};
-    const fixtures::PairTest result = fixtures::test_pairs(
-        RejectionRule(sampling), drafting.factory(), kTwice, sampling, 6000);
+    const fixtures::PairTest result =
+        fixtures::test_pairs(RejectionRule(sampling), drafting.factory(), kTwice, sampling, 6000);
     EXPECT_GT(result.p, 0.01);
     EXPECT_GT(result.accepted, 1000);
   }
