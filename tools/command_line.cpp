@@ -17,7 +17,7 @@ namespace {
 std::string command_list() {
   std::string text;
   for (const Command& command : commands())
-    text += fmt::format("  {:<11}{}\n", command.name, command.summary);
+    text += fmt::format("  {:<13}{}\n", command.name, command.summary);
   return text;
 }
 

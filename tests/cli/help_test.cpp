@@ -11,7 +11,8 @@ TEST(Help, EverySubcommandExplainsItself) {
   for (const char* command :
        {"distill", "train", "calibrate", "build-store", "make-draft", "generate", "bench",
         "profile", "inspect", "import", "export", "doctor", "dataset", "report", "completion"}) {
-    EXPECT_NE(program.out.find(command), std::string::npos) << command;
+    EXPECT_NE(program.out.find(std::string("\n  ") + command + "  "), std::string::npos)
+        << command << ": a line of its own, apart from what it does";
     const Ran help = place.run(std::string(command) + " --help");
     EXPECT_EQ(help.status, 0) << command << help.err;
     EXPECT_NE(help.out.find(std::string("medusa ") + command), std::string::npos) << help.out;
