@@ -15,7 +15,8 @@ namespace medusa::jinja {
 /// steps.
 struct Limits {
   int64_t max_steps = 4'000'000;  // expressions evaluated, elements looked at, text by 16 bytes
-  int64_t max_bytes = int64_t{64} << 20;  // of all texts and lists made, the output among them
+  int64_t max_bytes = int64_t{16} << 20;  // of all texts and lists made, the output among them;
+                                          // one that grows takes up to three times as much
   int max_depth = 400;                    // of expressions, statements and macros in each other
 };
 

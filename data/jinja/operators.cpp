@@ -42,6 +42,7 @@ std::optional<Value> repeat(const Value& value, int64_t times, Heap& heap) {
   if (const Text* text = as_text(value)) {
     heap.check_room(count, text->utf8.size());
     std::string out;
+    out.reserve(count * text->utf8.size());
     for (size_t i = 0; i < count && !text->utf8.empty(); ++i) out += text->utf8;
     return heap.text(std::move(out), text->is_markup);
   }
@@ -49,6 +50,7 @@ std::optional<Value> repeat(const Value& value, int64_t times, Heap& heap) {
   if (!is_list_or_tuple(sequence)) return std::nullopt;
   heap.check_room(count, sequence->items.size() * sizeof(Value));
   std::vector<Value> items;
+  items.reserve(count * sequence->items.size());
   for (size_t i = 0; i < count && !sequence->items.empty(); ++i)
     items.insert(items.end(), sequence->items.begin(), sequence->items.end());
   return heap.sequence(sequence->kind, std::move(items));

@@ -92,7 +92,7 @@ TEST(JinjaTemplate, StopsAtItsLimits) {
   const std::string steps =
       "the template works for more than 4000000 steps, expected one that ends sooner";
   const std::string bytes =
-      "the template makes more than 67108864 bytes of text, expected one that makes less";
+      "the template makes more than 16777216 bytes of text, expected one that makes less";
   const std::string depth =
       "the template nests deeper than 400 levels, expected one that nests less";
   const std::string loop = "{% for a in range(9999) %}{% for b in range(9999) %}";
