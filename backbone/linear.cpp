@@ -10,7 +10,7 @@ namespace medusa {
 Linear::Linear(const at::Tensor& weight, Kernels kernels) {
   const CpuKernels* tiles =
       kernels == Kernels::Auto && weight.is_cpu() && weight.scalar_type() == at::kBFloat16
-          ? best_cpu_kernels()
+          ? kernels_for(CpuEngine::Auto, false)
           : nullptr;
   if (tiles != nullptr)
     packed_ = std::make_shared<const TileLinear>(weight, *tiles);

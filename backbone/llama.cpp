@@ -31,7 +31,8 @@ Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
   take_layers([&layer] { return std::exchange(*layer++, {}); }, kernels);
 }
 
-Llama::Llama(WeightsReader& reader, Kernels kernels) : weights_(reader.ends()) {
+Llama::Llama(WeightsReader& reader, Kernels kernels, CpuEngine engine) : weights_(reader.ends()) {
+  weights_.engine = engine;
   take_layers([&reader] { return reader.next_layer(); }, kernels);
 }
 

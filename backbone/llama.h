@@ -33,7 +33,9 @@ class Llama {
   /// Where weights are packed, each layer is as soon as it is read, and the plain copy let go: at
   /// no time are there two copies of the model.
   /// @param reader  of which nothing has been read yet.
-  explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto);
+  /// @param engine  as Weights::engine.
+  explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto,
+                 CpuEngine engine = CpuEngine::Auto);
   ~Llama();
 
   const ModelConfig& config() const { return weights_.config; }

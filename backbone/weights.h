@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backbone/block_matrix.h"
+#include "backbone/kernels.h"
 #include "backbone/model_config.h"
 
 namespace medusa {
@@ -69,6 +70,8 @@ struct Weights {
 
   BlockKind kind = BlockKind::None;
   BlockMatrix lm_head_blocks;  // where products are kept in blocks, besides lm_head
+
+  CpuEngine engine = CpuEngine::Auto;  // that our CPU kernels multiply them with, and heads theirs
 };
 
 /// Loads a model. Shows progress.

@@ -284,7 +284,7 @@ void FusedHeads::Impl::pick(int thread) {
 bool FusedHeads::supports(const Weights& backbone) {
   return backbone.embedding.is_cpu() && backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % kTileDepth == 0 &&
-         kernels_for(backbone.kind != BlockKind::None) != nullptr;
+         kernels_for(backbone.engine, backbone.kind != BlockKind::None) != nullptr;
 }
 
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
@@ -294,7 +294,8 @@ FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_
   MEDUSA_ASSERT((kernels.quantise != nullptr) == (backbone.kind != BlockKind::None), kernels.name);
 }
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k)
-    : FusedHeads(heads, backbone, top_k, *kernels_for(backbone.kind != BlockKind::None)) {}
+    : FusedHeads(heads, backbone, top_k,
+                 *kernels_for(backbone.engine, backbone.kind != BlockKind::None)) {}
 FusedHeads::~FusedHeads() = default;
 
 void FusedHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {

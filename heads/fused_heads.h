@@ -23,8 +23,8 @@ struct CpuKernels;
 /// Thread safety: none (scratch buffers).
 class FusedHeads {
  public:
-  /// Whether this machine, dtype and hidden size are the ones that it is written for: AVX-512 (with
-  /// VNNI beside a backbone in blocks), bfloat16 on the CPU, a multiple of 32.
+  /// Whether this dtype and hidden size are the ones that it is written for, bfloat16 on the CPU
+  /// and a multiple of 32, and this machine runs the backbone's engine.
   static bool supports(const Weights& backbone);
 
   /// Packs the products' weights; of the backbone it keeps the embedding (not a copy).

@@ -1,9 +1,9 @@
-// Products on AMX tile registers. For kernel files only (avx512.h).
+// Products on AMX tile registers. For kernel files only (lanes.h).
 #pragma once
 
 #if defined(__AVX512BW__) && defined(__AMX_BF16__)
 
-#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/lanes.h"
 #include "backbone/cpu/tile_layout.h"
 
 namespace medusa {

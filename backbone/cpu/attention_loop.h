@@ -1,5 +1,5 @@
 // Grouped-query attention over a cache in KvLayout::Tiles, in path order. For kernel files only
-// (avx512.h).
+// (lanes.h).
 //
 // A row is computed as if its path lay right behind the committed rows: the scores of the path are
 // moved together before the softmax, and the values are taken in that order. So every sum has the
@@ -8,10 +8,8 @@
 // 0; so stale rows of the cache do no harm as long as they are finite.
 #pragma once
 
-#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-
 #include "backbone/cpu/attention_types.h"
-#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/lanes.h"
 #include "backbone/cpu/path_order_loop.h"
 #include "backbone/cpu/tile_layout.h"
 
@@ -121,7 +119,7 @@ class TileAttention {
     // A copy: an engine may add to more rows than these, and those still need what they hold.
     float* sums = scratch_.sums + kTileRows * d_;
     for (int64_t i = 0; i < heads * d_; i += kLanes)
-      _mm512_storeu_ps(sums + i, _mm512_loadu_ps(scratch_.sums + query * d_ + i));
+      store_floats(sums + i, load_floats(scratch_.sums + query * d_ + i));
     mix<true>(values, begin, row.length, query, heads, sums);
     return sums;
   }
@@ -130,11 +128,11 @@ class TileAttention {
   void write_head(int64_t query, const float* sums) {
     const int64_t at = tile_.first_query + query, n = at / per_group_;
     const int64_t column = (tile_.group * per_group_ + at % per_group_) * d_;
-    const __m512 factor = _mm512_set1_ps(inverse_[query]);
+    const Floats factor = all_lanes(inverse_[query]);
     auto* out = static_cast<Number*>(layer_.mixed);
     for (int64_t dim = 0; dim < d_; dim += kLanes)
       Engine::store(out + tiled_index(n, column + dim, layer_.mixed_depth),
-                    _mm512_mul_ps(_mm512_loadu_ps(sums + dim), factor));
+                    load_floats(sums + dim) * factor);
   }
 
   const AttentionLayer& layer_;
@@ -154,5 +152,3 @@ void attend(const AttentionLayer& layer, const AttentionTile& tile,
 
 }  // namespace
 }  // namespace medusa
-
-#endif

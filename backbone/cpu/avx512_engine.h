@@ -1,4 +1,4 @@
-// Products with AVX-512's float32 multiply-add. For kernel files only (avx512.h).
+// Products with AVX-512's float32 multiply-add. For kernel files only (lanes.h).
 #pragma once
 
 #if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -13,16 +13,19 @@ struct WidenedTerms {
   using Number = float;
   static constexpr int64_t kAhead = 8192;  // bytes from what is read to what a single pass asks for
   static constexpr int kLeastRows = 1;
+  static constexpr int kPassRows = 8;  // 8 rows · 2 blocks: 16 of the 32 registers are sums
 
   /// A word holds the bfloat16 numbers of an even and the next odd k: lower and upper half.
   struct Word {
     __m512 low_even, high_even, low_odd, high_odd;
 
-    Word(__m512i low, __m512i high)
-        : low_even(even_numbers(low)),
-          high_even(even_numbers(high)),
-          low_odd(odd_numbers(low)),
-          high_odd(odd_numbers(high)) {}
+    Word(const uint16_t* low, const uint16_t* high) {
+      const __m512i low_words = _mm512_loadu_si512(low), high_words = _mm512_loadu_si512(high);
+      low_even = even_numbers(low_words);
+      high_even = even_numbers(high_words);
+      low_odd = odd_numbers(low_words);
+      high_odd = odd_numbers(high_words);
+    }
 
     template <int kRows>
     void add(const Number* x, int64_t row_stride, __m512 (&low)[kRows],

@@ -1,14 +1,11 @@
 // Products with block weights on AVX512-VNNI: bytes of four neighbouring k at once, summed as
-// integers inside a block and as floats from block to block. For kernel files only (avx512.h).
-//
-// Integer sums are exact, and each row's float sums run along k in one chain: a row's bits do not
-// depend on how many rows are computed together.
+// integers inside a block and as floats from block to block. For kernel files only (lanes.h).
 #pragma once
 
 #if defined(__AVX512VNNI__)
 
 #include "backbone/cpu/avx512_engine.h"
-#include "backbone/cpu/block_layout.h"
+#include "backbone/cpu/block_loop.h"
 
 namespace medusa {
 namespace {
@@ -77,32 +74,21 @@ inline void add_words(const __m512i* words, const int8_t* levels, __m512i (&sums
 /// One format's products.
 template <int kBits, int kBlock, bool kOffsets>
 struct BlockProduct {
-  static constexpr int kBlocks = 32 / kBlock;  // of a tile
-  static constexpr BlockFormat kFormat{kBits, kBlock, kOffsets};
-  static constexpr int64_t kTileBytes = block_tile_bytes(kFormat);
-  static constexpr int64_t kScaleBytes = block_scale_bytes(kFormat);
-  static constexpr int64_t kHeaderBytes = kScaleBytes * (kOffsets ? 2 : 1);
+  using Layout = BlockTile<kBits, kBlock, kOffsets>;
+  static constexpr int kBlocks = Layout::kBlocks;
 
   struct Tile {
     __m512i words[8];
     __m512 scales[kBlocks], offsets[kBlocks];
 
     explicit Tile(const uint8_t* from) {
-      load_words<kBits>(from + kHeaderBytes, words);
+      load_words<kBits>(from + Layout::kHeaderBytes, words);
       for (int b = 0; b < kBlocks; ++b) {
         scales[b] = load_halves(from + b * 32);
-        if (kOffsets) offsets[b] = load_halves(from + kScaleBytes + b * 32);
+        if (kOffsets) offsets[b] = load_halves(from + Layout::kScaleBytes + b * 32);
       }
     }
   };
-
-  static int32_t zero_of(const RowBlock& row, int block) {
-    if (kBits == 4) return row.zero4;
-    return kBlocks == 1 ? row.zero8 : row.zero8_halves[block];
-  }
-  static float offset_of(const RowBlock& row, int block) {
-    return kBlocks == 1 ? row.offset_sum : row.offset_halves[block];
-  }
 
   /// Adds a tile's part of kRows rows, at most four.
   template <int kRows>
@@ -111,7 +97,8 @@ struct BlockProduct {
     for (int block = 0; block < kBlocks; ++block) {
       __m512i levels[kRows];
       for (int r = 0; r < kRows; ++r)
-        levels[r] = kOffsets ? _mm512_setzero_si512() : _mm512_set1_epi32(zero_of(rows[r], block));
+        levels[r] =
+            kOffsets ? _mm512_setzero_si512() : _mm512_set1_epi32(Layout::zero_of(rows[r], block));
       const int first = block * (8 / kBlocks);
       add_words<kRows>(tile.words + first, rows->levels + first * 4, levels);
       if (kBlocks == 1) add_words<kRows>(tile.words + 4, rows->levels + 16, levels);
@@ -120,14 +107,12 @@ struct BlockProduct {
         const __m512 scale = _mm512_mul_ps(tile.scales[block], _mm512_set1_ps(rows[r].scale));
         sums[r] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(levels[r]), sums[r]);
         if (kOffsets)
-          sums[r] = _mm512_fmadd_ps(tile.offsets[block], _mm512_set1_ps(offset_of(rows[r], block)),
-                                    sums[r]);
+          sums[r] = _mm512_fmadd_ps(tile.offsets[block],
+                                    _mm512_set1_ps(Layout::offset_of(rows[r], block)), sums[r]);
       }
     }
   }
 
-  /// sums = [kRows][16]: 16 outputs over the whole depth.
-  /// @param ahead  bytes to what is prefetched; 0: nothing.
   template <int kRows>
   static void multiply(const uint8_t* half, const RowBlock* rows, int64_t depth, int64_t ahead,
                        float* sums) {
@@ -136,10 +121,8 @@ struct BlockProduct {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) chains[r] = _mm512_setzero_ps();
     for (int64_t d = 0; d < depth; ++d) {
-      const uint8_t* from = half + d * kTileBytes;
-      if (ahead != 0)
-        for (int64_t line = 0; line < kTileBytes; line += 64)
-          _mm_prefetch(reinterpret_cast<const char*>(from) + ahead + line, _MM_HINT_T0);
+      const uint8_t* from = half + d * Layout::kBytes;
+      Layout::prefetch(from, ahead);
       const Tile tile(from);
 #pragma GCC unroll 2
       for (int r = 0; r < kRows; r += kTogether)
@@ -149,7 +132,6 @@ struct BlockProduct {
     for (int r = 0; r < kRows; ++r) _mm512_store_ps(sums + r * kTileRows, chains[r]);
   }
 
-  /// Rows behind num_rows are computed too: their RowBlocks must be readable.
   static void run(const uint8_t* half, const RowBlock* rows, int64_t depth, int64_t ahead,
                   int64_t num_rows, float* sums) {
     if (num_rows == 1) return multiply<1>(half, rows, depth, ahead, sums);
@@ -161,61 +143,13 @@ struct BlockProduct {
   }
 };
 
-using BlockProductFunction = void (*)(const uint8_t* half, const RowBlock* rows, int64_t depth,
-                                      int64_t ahead, int64_t num_rows, float* sums);
-
-inline BlockProductFunction find_block_product(BlockFormat format) {
-  if (format.bits == 4)
-    return format.has_offsets ? BlockProduct<4, 32, true>::run : BlockProduct<4, 32, false>::run;
-  if (format.block == 32)
-    return format.has_offsets ? BlockProduct<8, 32, true>::run : BlockProduct<8, 32, false>::run;
-  return format.has_offsets ? BlockProduct<8, 16, true>::run : BlockProduct<8, 16, false>::run;
-}
-
-/// Attention and everything beside the products is Avx512Engine's.
-struct BlockEngine : Avx512Engine {
-  using BlockWeights = BlockFormat;  // products read RowBlocks and blocks
-  static constexpr const char* kName = "AVX-512 VNNI, block weights";
-
-  /// As for_each_pair of product_loop.h, which calls it. A single pass over a pair asks for what
-  /// is read some KB later; the first of several asks for the whole next pair.
-  template <typename Epilogue>
-  static void for_each_block_pair(const TileWeightView& weight, const void* row_blocks,
-                                  int64_t num_rows, Range pairs, const Epilogue& epilogue) {
-    const auto* rows = static_cast<const RowBlock*>(row_blocks);
-    alignas(64) float low[kPassRows][kTileRows], high[kPassRows][kTileRows];
-    const BlockProductFunction multiply = find_block_product(weight.format);
-    const int64_t half_bytes = weight.depth * block_tile_bytes(weight.format);
-    for (int64_t sweep = 0; sweep < num_rows; sweep += kSweepRows) {
-      const int64_t end = num_rows - sweep < kSweepRows ? num_rows : sweep + kSweepRows;
-      for (int64_t p = pairs.begin; p < pairs.end; ++p) {
-        const uint8_t* pair = static_cast<const uint8_t*>(weight.data) + p * 2 * half_bytes;
-        for (int64_t row = sweep; row < end; row += kPassRows) {
-          const int64_t count = end - row < kPassRows ? end - row : kPassRows;
-          const int64_t ahead = end - sweep <= kPassRows ? kAhead
-                                : row == sweep           ? 2 * half_bytes
-                                                         : 0;
-          const RowBlock* from = rows + row_block_index(row, 0, weight.depth);
-          multiply(pair, from, weight.depth, ahead, count, low[0]);
-          multiply(pair + half_bytes, from, weight.depth, ahead, count, high[0]);
-          for (int64_t r = 0; r < count; ++r)
-            epilogue(p, row + r, _mm512_load_ps(low[r]), _mm512_load_ps(high[r]));
-        }
-      }
-    }
-  }
-
- private:
-  static constexpr int64_t kAhead = 4096;  // bytes
-};
-
 /// Sixteen levels of numbers whose largest is 127 / factor.
 inline __m128i to_levels(__m512 numbers, __m512 factor) {
   return _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(numbers, factor)));
 }
 
 /// The RowBlocks [begin, end), counted row by row, of float32 rows in tile order.
-inline void quantise(const void* tiled, int64_t depth, Range blocks, void* out) {
+inline void quantise_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
   const __m512 sign = _mm512_set1_ps(-0.0F);
   for (int64_t i = blocks.begin; i < blocks.end; ++i) {
     const int64_t row = i / depth, tile = i % depth;
@@ -230,16 +164,22 @@ inline void quantise(const void* tiled, int64_t depth, Range blocks, void* out) 
     for (int half = 0; half < 2; ++half) {
       _mm_store_si128(reinterpret_cast<__m128i*>(to.levels) + half, levels[half]);
       sums[half] = _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(levels[half]));
-      to.zero8_halves[half] = -128 * sums[half];
     }
-    to.scale = largest / 127.0F;
-    for (int half = 0; half < 2; ++half)
-      to.offset_halves[half] = to.scale * static_cast<float>(sums[half]);
-    to.offset_sum = to.scale * static_cast<float>(sums[0] + sums[1]);
-    to.zero4 = -8 * (sums[0] + sums[1]);
-    to.zero8 = -128 * (sums[0] + sums[1]);
+    finish_row_block(largest, sums, to);
   }
 }
+
+/// Attention and everything beside the products is Avx512Engine's.
+struct BlockEngine : Avx512Engine {
+  static constexpr const char* kName = "AVX-512 VNNI, block weights";
+  static constexpr int64_t kBlockPassRows = kPassRows;
+
+  static constexpr auto quantise = quantise_rows;
+
+  static BlockProductFunction block_product(BlockFormat format) {
+    return find_block_product<BlockProduct>(format);
+  }
+};
 
 }  // namespace
 }  // namespace medusa

@@ -20,6 +20,11 @@ bool processor_has_amx_bf16() {
 
 }  // namespace
 
+bool has_avx2() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
 bool has_avx512() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -36,6 +41,12 @@ bool has_amx_bf16() {
   static const bool answer = has_avx512() && processor_has_amx_bf16() &&
                              syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return answer;
+}
+
+CpuFeatures cpu_features() {
+  return {
+      has_avx2(),    has_avx512(), has_avx512_vnni(), has_avx512_bf16(), dot_products_are_fast(),
+      has_amx_bf16()};
 }
 
 }  // namespace medusa

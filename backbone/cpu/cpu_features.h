@@ -3,6 +3,9 @@
 
 namespace medusa {
 
+/// AVX2 and fused multiply-add.
+bool has_avx2();
+
 /// The AVX-512 instructions (F, BW, VL, DQ) that our kernels use.
 bool has_avx512();
 
@@ -21,5 +24,12 @@ bool dot_products_are_fast();
 /// for this process to touch tile registers. Thread safety: yes. The first call asks for it;
 /// threads started later inherit the answer.
 bool has_amx_bf16();
+
+/// All of these answers.
+struct CpuFeatures {
+  bool avx2 = false, avx512 = false, avx512_vnni = false, avx512_bf16 = false;
+  bool dot_products_are_fast = false, amx_bf16 = false;
+};
+CpuFeatures cpu_features();
 
 }  // namespace medusa

@@ -1,9 +1,9 @@
-// The kernels of the CPU step, as one table per instruction set.
+// The kernels of the CPU step, as one table per engine.
 //
 // All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the engine:
-// bfloat16 for AMX and AVX512-BF16, float32 for AVX-512; pointers to them are void here. Products
-// with block weights read RowBlocks instead (block_layout.h), which quantise() makes of Numbers.
-// Several threads may compute different parts of the same product or pass at once.
+// bfloat16 for AMX and AVX512-BF16, float32 for the others; pointers to them are void here.
+// Products with block weights read RowBlocks instead (block_layout.h), which quantise() makes of
+// Numbers. Several threads may compute different parts of the same product or pass at once.
 //
 // A row's results are the same bits whatever the number of rows, its place among them, the thread
 // that computes it, and how its path lies in the cache.
@@ -12,7 +12,9 @@
 #include <cstdint>
 
 #include "backbone/cpu/attention_types.h"
+#include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/tile_layout.h"
+#include "backbone/kernels.h"
 
 namespace medusa {
 
@@ -75,19 +77,23 @@ struct CpuKernels {
   void (*quantise)(const void* rows, int64_t depth, Range blocks, void* row_blocks) = nullptr;
 };
 
-/// The fastest for bfloat16 weights that this machine can run; null if none.
-const CpuKernels* best_cpu_kernels();
+/// What CpuEngine::Auto stands for on a processor, for weights that are, or are not, in blocks.
+CpuEngine fastest_engine(const CpuFeatures& features, bool in_blocks);
 
-/// Each by itself, for tests; null where this machine cannot run it.
+/// Those of one engine; null where this machine cannot run them. Auto: never null.
+const CpuKernels* kernels_for(CpuEngine engine, bool in_blocks);
+
+/// Each by itself; null where this machine cannot run it.
 const CpuKernels* amx_kernels();
 const CpuKernels* dot_kernels();
 const CpuKernels* avx512_kernels();
+const CpuKernels* avx2_kernels();
+const CpuKernels* plain_kernels();
 
-/// For block weights; null where this machine cannot run them.
+/// For block weights.
 const CpuKernels* vnni_kernels();
-
-/// Those for weights that are, or are not, in blocks; null where this machine cannot run them.
-const CpuKernels* kernels_for(bool in_blocks);
+const CpuKernels* avx2_block_kernels();
+const CpuKernels* plain_block_kernels();
 
 /// begin() and end() of the calling thread.
 class KernelRegion {

@@ -1,5 +1,5 @@
 // Products with AVX512-BF16's dot product of two neighbouring numbers. For kernel files only
-// (avx512.h).
+// (lanes.h).
 #pragma once
 
 #if defined(__AVX512BF16__)
@@ -17,13 +17,14 @@ struct DotTerms {
   // One row leaves the core so little to do that it reads ahead of what was asked for, and memory
   // answers slower: a step of one row took 12.5 ms and of two 9.6 (Zen 4; three gave most).
   static constexpr int kLeastRows = 3;
+  static constexpr int kPassRows = 8;  // as WidenedTerms'
 
   struct Word {
     __m512bh low_words, high_words;
 
-    Word(__m512i low, __m512i high)
-        : low_words(reinterpret_cast<__m512bh>(low)),
-          high_words(reinterpret_cast<__m512bh>(high)) {}
+    Word(const uint16_t* low, const uint16_t* high)
+        : low_words(reinterpret_cast<__m512bh>(_mm512_loadu_si512(low))),
+          high_words(reinterpret_cast<__m512bh>(_mm512_loadu_si512(high))) {}
 
     template <int kRows>
     void add(const Number* x, int64_t row_stride, __m512 (&low)[kRows],

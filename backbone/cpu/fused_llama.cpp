@@ -339,7 +339,7 @@ bool FusedLlama::supports(const Weights& weights) {
   const ModelConfig& c = weights.config;
   return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         kernels_for(weights.kind != BlockKind::None) != nullptr;
+         kernels_for(weights.engine, weights.kind != BlockKind::None) != nullptr;
 }
 
 FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
@@ -347,7 +347,7 @@ FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
   MEDUSA_ASSERT(supports(weights));
 }
 FusedLlama::FusedLlama(const Weights& weights)
-    : FusedLlama(weights, *kernels_for(weights.kind != BlockKind::None)) {}
+    : FusedLlama(weights, *kernels_for(weights.engine, weights.kind != BlockKind::None)) {}
 FusedLlama::~FusedLlama() = default;
 
 void FusedLlama::add_layer(const LayerWeights& layer) { impl_->add_layer(layer); }

@@ -21,13 +21,13 @@ struct CpuKernels;
 /// The fast twin of Llama's plain path: the same numbers within rounding. Keys and values are
 /// bfloat16, weights too or in blocks; sums and the residual stream float32. A row's results are
 /// the same bits whatever rows run beside it, however its path is scattered over a tree, and for
-/// any number of threads; not the same on another kind of processor.
+/// any number of threads. AVX2 gives the bits of AVX-512, other engines the same within rounding.
 ///
 /// Thread safety: none (scratch buffers).
 class FusedLlama {
  public:
-  /// Whether this machine, dtype and these sizes are the ones that it is written for: AVX-512
-  /// (with VNNI for block weights), bfloat16 on the CPU, hidden and head size multiples of 32.
+  /// Whether this dtype and these sizes are the ones that it is written for, bfloat16 on the CPU,
+  /// hidden and head size multiples of 32, and this machine runs the weights' engine.
   static bool supports(const Weights& weights);
 
   /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.

@@ -1,7 +1,5 @@
-// The kernels of one engine as a table. For kernel files only (avx512.h).
+// The kernels of one engine as a table. For kernel files only (lanes.h).
 #pragma once
-
-#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 
 #include "backbone/cpu/attention_loop.h"
 #include "backbone/cpu/cpu_kernels.h"
@@ -30,7 +28,13 @@ constexpr CpuKernels kKernelTable = {
     .attend = attend<Engine>,
 };
 
+/// Of an engine for block weights.
+template <typename Engine>
+constexpr CpuKernels kBlockKernelTable = [] {
+  CpuKernels table = kKernelTable<Engine>;
+  table.quantise = Engine::quantise;
+  return table;
+}();
+
 }  // namespace
 }  // namespace medusa
-
-#endif

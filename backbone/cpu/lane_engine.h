@@ -1,10 +1,8 @@
-// The loop over k that the AVX-512 engines share: sixteen outputs are the lanes of a register. For
-// kernel files only (avx512.h).
+// The loop over k that all engines without tiles share: sixteen outputs are the lanes of a Floats.
+// For kernel files only (lanes.h).
 #pragma once
 
-#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-
-#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/lanes.h"
 #include "backbone/cpu/tile_layout.h"
 
 namespace medusa {
@@ -13,12 +11,13 @@ namespace {
 /// Products of rows with bfloat16 weights. Every sum is one chain along k, so a row's bits do not
 /// depend on the number of rows that are computed together.
 ///
-/// Terms has the type Number of a row's numbers, and Word, which makes of a word of both blocks'
-/// weights what add<kRows>() multiplies with two neighbouring numbers of each row.
+/// Terms has the type Number of a row's numbers, kPassRows, the most rows whose sums fit into the
+/// registers, and Word, which makes of a word of both blocks' weights what add<kRows>() multiplies
+/// with two neighbouring numbers of each row.
 template <typename Terms>
 struct LaneEngine {
   using Number = typename Terms::Number;
-  static constexpr int64_t kPassRows = 8;    // 8 rows · 2 blocks: 16 of the 32 registers are sums
+  static constexpr int64_t kPassRows = Terms::kPassRows;
   static constexpr int64_t kSweepRows = 64;  // rows that share one reading of the weights
 
   static void begin() {}
@@ -42,36 +41,38 @@ struct LaneEngine {
                        int64_t num_rows, const SumsTarget& sums) {
     switch (num_rows) {
       case 1:
-        return multiply_rows<kResume, at_least(1)>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(1)>(rows, pair, depth, sums);
       case 2:
-        return multiply_rows<kResume, at_least(2)>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(2)>(rows, pair, depth, sums);
       case 3:
-        return multiply_rows<kResume, 3>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(3)>(rows, pair, depth, sums);
       case 4:
-        return multiply_rows<kResume, 4>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(4)>(rows, pair, depth, sums);
       case 5:
-        return multiply_rows<kResume, 5>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(5)>(rows, pair, depth, sums);
       case 6:
-        return multiply_rows<kResume, 6>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(6)>(rows, pair, depth, sums);
       case 7:
-        return multiply_rows<kResume, 7>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(7)>(rows, pair, depth, sums);
       default:
-        return multiply_rows<kResume, 8>(rows, pair, depth, sums);
+        return multiply_rows<kResume, bounded(8)>(rows, pair, depth, sums);
     }
   }
 
  private:
-  static constexpr int at_least(int num_rows) {
-    return num_rows > Terms::kLeastRows ? num_rows : Terms::kLeastRows;
+  static constexpr int bounded(int num_rows) {
+    return num_rows < Terms::kLeastRows  ? Terms::kLeastRows
+           : num_rows > Terms::kPassRows ? Terms::kPassRows
+                                         : num_rows;
   }
 
   template <bool kResume, int kRows>
   static void multiply_rows(const RowsOperand<Number>& rows, const PairOperand& pair, int64_t depth,
                             const SumsTarget& sums) {
-    __m512 low[kRows], high[kRows];
+    Floats low[kRows], high[kRows];
     for (int r = 0; r < kRows; ++r) {
-      low[r] = kResume ? _mm512_loadu_ps(sums.low + r * sums.row_stride) : _mm512_setzero_ps();
-      high[r] = kResume ? _mm512_loadu_ps(sums.high + r * sums.row_stride) : _mm512_setzero_ps();
+      low[r] = kResume ? load_floats(sums.low + r * sums.row_stride) : all_lanes(0);
+      high[r] = kResume ? load_floats(sums.high + r * sums.row_stride) : all_lanes(0);
     }
     for (int64_t d = 0; d < depth; ++d) {
       const Number* x = rows.data + d * rows.tile_stride;
@@ -79,12 +80,11 @@ struct LaneEngine {
       const uint16_t* high_words = pair.high + d * pair.tile_stride;
 #pragma GCC unroll 1  // or g++ 12 moves the prefetches of all words to the front
       for (int64_t word = 0; word < kTileDepth / 2; ++word) {
-        prefetch<_MM_HINT_T1>(low_words, pair.low_ahead);
-        prefetch<_MM_HINT_T1>(high_words, pair.high_ahead);
-        prefetch<_MM_HINT_T0>(low_words, kNearPrefetch);
-        prefetch<_MM_HINT_T0>(high_words, kNearPrefetch);
-        const typename Terms::Word weights(_mm512_loadu_si512(low_words),
-                                           _mm512_loadu_si512(high_words));
+        prefetch<kFar>(low_words, pair.low_ahead);
+        prefetch<kFar>(high_words, pair.high_ahead);
+        prefetch<kNear>(low_words, kNearPrefetch);
+        prefetch<kNear>(high_words, kNearPrefetch);
+        const typename Terms::Word weights(low_words, high_words);
         weights.template add<kRows>(x, rows.row_stride, low, high);
         x += 2;
         low_words += pair.word_stride;
@@ -92,20 +92,20 @@ struct LaneEngine {
       }
     }
     for (int r = 0; r < kRows; ++r) {
-      _mm512_storeu_ps(sums.low + r * sums.row_stride, low[r]);
-      _mm512_storeu_ps(sums.high + r * sums.row_stride, high[r]);
+      store_floats(sums.low + r * sums.row_stride, low[r]);
+      store_floats(sums.high + r * sums.row_stride, high[r]);
     }
   }
 
   static constexpr int64_t kNearPrefetch = 1024;  // bytes: from the second-level cache to the first
 
-  template <_mm_hint kHint>
+  static constexpr int kFar = 2, kNear = 3;  // into the second-level cache, and into all of them
+
+  template <int kLocality>
   static void prefetch(const uint16_t* from, int64_t ahead) {
-    _mm_prefetch(reinterpret_cast<const char*>(from) + ahead, kHint);
+    __builtin_prefetch(reinterpret_cast<const char*>(from) + ahead, 0, kLocality);
   }
 };
 
 }  // namespace
 }  // namespace medusa
-
-#endif

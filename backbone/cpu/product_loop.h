@@ -1,10 +1,9 @@
 // Products with a packed weight, each with what follows it fused in. For kernel files only
-// (avx512.h).
+// (lanes.h).
 #pragma once
 
-#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-
-#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/block_loop.h"
+#include "backbone/cpu/lanes.h"
 #include "backbone/cpu/tile_layout.h"
 
 namespace medusa {
@@ -34,7 +33,7 @@ void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* ti
         Engine::template multiply<false>({tiled + tiled_index(tile + first, 0, weight.depth)}, pair,
                                          weight.depth, count, {low[0], high[0]});
         for (int64_t r = 0; r < count; ++r)
-          epilogue(p, tile + first + r, _mm512_load_ps(low[r]), _mm512_load_ps(high[r]));
+          epilogue(p, tile + first + r, load_floats(low[r]), load_floats(high[r]));
       }
     }
   }
@@ -45,8 +44,8 @@ void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* ti
 template <typename Engine, typename Epilogue>
 void for_each_pair(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                    const Epilogue& epilogue) {
-  if constexpr (requires { typename Engine::BlockWeights; }) {
-    Engine::for_each_block_pair(weight, rows, num_rows, pairs, epilogue);
+  if constexpr (requires { Engine::kBlockPassRows; }) {
+    for_each_block_pair<Engine>(weight, rows, num_rows, pairs, epilogue);
   } else {
     const auto* tiled = static_cast<const typename Engine::Number*>(rows);
     for (int64_t first = 0; first < num_rows; first += Engine::kSweepRows) {
@@ -61,12 +60,12 @@ template <typename Engine>
 void product(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
              float* y, int64_t stride) {
   for_each_pair<Engine>(weight, rows, num_rows, pairs,
-                        [&](int64_t pair, int64_t row, __m512 low, __m512 high) {
+                        [&](int64_t pair, int64_t row, Floats low, Floats high) {
                           // The last pair may be short.
                           const int64_t left = weight.n - pair * kPairOutputs;
                           float* to = y + row * stride + pair * kPairOutputs;
-                          _mm512_mask_storeu_ps(to, first_lanes(left), low);
-                          _mm512_mask_storeu_ps(to + kLanes, first_lanes(left - kLanes), high);
+                          store_first(to, low, left);
+                          store_first(to + kLanes, high, left - kLanes);
                         });
 }
 
@@ -74,14 +73,11 @@ template <typename Engine>
 void product_add(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                  float* y, int64_t stride) {
   for_each_pair<Engine>(
-      weight, rows, num_rows, pairs, [&](int64_t pair, int64_t row, __m512 low, __m512 high) {
+      weight, rows, num_rows, pairs, [&](int64_t pair, int64_t row, Floats low, Floats high) {
         const int64_t left = weight.n - pair * kPairOutputs;
-        const __mmask16 in_low = first_lanes(left), in_high = first_lanes(left - kLanes);
         float* to = y + row * stride + pair * kPairOutputs;
-        const __m512 a = _mm512_maskz_loadu_ps(in_low, to);
-        const __m512 b = _mm512_maskz_loadu_ps(in_high, to + kLanes);
-        _mm512_mask_storeu_ps(to, in_low, _mm512_add_ps(a, low));
-        _mm512_mask_storeu_ps(to + kLanes, in_high, _mm512_add_ps(b, high));
+        store_first(to, load_first(to, left) + low, left);
+        store_first(to + kLanes, load_first(to + kLanes, left - kLanes) + high, left - kLanes);
       });
 }
 
@@ -89,14 +85,11 @@ template <typename Engine>
 void product_swiglu(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                     void* out, int64_t out_depth) {
   auto* to = static_cast<typename Engine::Number*>(out);
-  for_each_pair<Engine>(weight, rows, num_rows, pairs,
-                        [&](int64_t pair, int64_t row, __m512 gate, __m512 up) {
-                          Engine::store(to + tiled_index(row, pair * kTileRows, out_depth),
-                                        _mm512_mul_ps(silu(gate), up));
-                        });
+  for_each_pair<Engine>(
+      weight, rows, num_rows, pairs, [&](int64_t pair, int64_t row, Floats gate, Floats up) {
+        Engine::store(to + tiled_index(row, pair * kTileRows, out_depth), silu(gate) * up);
+      });
 }
 
 }  // namespace
 }  // namespace medusa
-
-#endif

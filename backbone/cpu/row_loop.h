@@ -1,33 +1,30 @@
-// Small work on single rows of a pass. For kernel files only (avx512.h).
+// Small work on single rows of a pass. For kernel files only (lanes.h).
 #pragma once
 
-#if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-
-#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/lanes.h"
 #include "backbone/cpu/tile_layout.h"
 
 namespace medusa {
 namespace {
 
 inline void widen(const uint16_t* from, int64_t size, float* to) {
-  for (int64_t i = 0; i < size; i += kLanes) _mm512_storeu_ps(to + i, load_bf16(from + i));
+  for (int64_t i = 0; i < size; i += kLanes) store_floats(to + i, load_bf16(from + i));
 }
 
 /// Calls store(column, sixteen normalised numbers).
 template <typename Store>
 void normalise_with(const float* x, const float* weight, float epsilon, int64_t size,
                     const Store& store) {
-  __m512 a = _mm512_setzero_ps(), b = _mm512_setzero_ps();
+  Floats a = all_lanes(0), b = all_lanes(0);
   for (int64_t i = 0; i < size; i += 2 * kLanes) {
-    const __m512 low = _mm512_loadu_ps(x + i), high = _mm512_loadu_ps(x + i + kLanes);
-    a = _mm512_fmadd_ps(low, low, a);
-    b = _mm512_fmadd_ps(high, high, b);
+    const Floats low = load_floats(x + i), high = load_floats(x + i + kLanes);
+    a = multiply_add(low, low, a);
+    b = multiply_add(high, high, b);
   }
-  const float mean = _mm512_reduce_add_ps(_mm512_add_ps(a, b)) / static_cast<float>(size);
-  const __m512 factor = _mm512_set1_ps(1.0F / __builtin_sqrtf(mean + epsilon));
+  const float mean = sum_of(a + b) / static_cast<float>(size);
+  const Floats factor = all_lanes(1.0F / __builtin_sqrtf(mean + epsilon));
   for (int64_t i = 0; i < size; i += kLanes)
-    store(i, _mm512_mul_ps(_mm512_mul_ps(_mm512_loadu_ps(x + i), factor),
-                           _mm512_loadu_ps(weight + i)));
+    store(i, load_floats(x + i) * factor * load_floats(weight + i));
 }
 
 template <typename Engine>
@@ -35,7 +32,7 @@ void normalise(const float* x, const float* weight, float epsilon, int64_t size,
                void* rows) {
   auto* to = static_cast<typename Engine::Number*>(rows);
   const int64_t depth = size / kTileDepth;
-  normalise_with(x, weight, epsilon, size, [&](int64_t column, __m512 y) {
+  normalise_with(x, weight, epsilon, size, [&](int64_t column, Floats y) {
     Engine::store(to + tiled_index(row, column, depth), y);
   });
 }
@@ -43,7 +40,7 @@ void normalise(const float* x, const float* weight, float epsilon, int64_t size,
 inline void normalise_plain(const float* x, const float* weight, float epsilon, int64_t size,
                             uint16_t* to) {
   normalise_with(x, weight, epsilon, size,
-                 [&](int64_t column, __m512 y) { store_bf16(to + column, y); });
+                 [&](int64_t column, Floats y) { store_bf16(to + column, y); });
 }
 
 template <typename Engine>
@@ -58,5 +55,3 @@ void tile(const uint16_t* from, int64_t num_rows, int64_t k, void* rows) {
 
 }  // namespace
 }  // namespace medusa
-
-#endif

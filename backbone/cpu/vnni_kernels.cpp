@@ -5,12 +5,7 @@
 namespace medusa {
 
 const CpuKernels* vnni_kernels() {
-  static constexpr CpuKernels kTable = [] {
-    CpuKernels table = kKernelTable<BlockEngine>;
-    table.quantise = quantise;
-    return table;
-  }();
-  return has_avx512_vnni() ? &kTable : nullptr;
+  return has_avx512_vnni() ? &kBlockKernelTable<BlockEngine> : nullptr;
 }
 
 }  // namespace medusa

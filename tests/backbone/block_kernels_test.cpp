@@ -2,12 +2,15 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <string>
+
 #include "backbone/cpu/block_layout.h"
-#include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/fused_buffers.h"
 #include "backbone/cpu/tile_weight.h"
 #include "backbone/linear.h"
 #include "tests/backbone/block_weights.h"
+#include "tests/backbone/cpu_engines.h"
 #include "tests/backbone/normal_tensor.h"
 
 namespace medusa {
@@ -15,15 +18,22 @@ namespace {
 
 using fixtures::normal;
 
-class BlockKernels : public testing::Test {
+std::string kernels_name(const testing::TestParamInfo<const CpuKernels*>& each) {
+  std::string name;
+  for (const char* c = each.param->name; *c != '\0'; ++c)
+    if (std::isalnum(static_cast<unsigned char>(*c)) != 0) name += *c;
+  return name;
+}
+
+class BlockKernels : public testing::TestWithParam<const CpuKernels*> {
  protected:
-  void SetUp() override {
-    if (vnni_kernels() == nullptr) GTEST_SKIP() << "no AVX512-VNNI";
+  static at::Tensor multiply(const at::Tensor& x, const BlockMatrix& matrix) {
+    return multiply(*GetParam(), x, matrix);
   }
 
   /// @param x  [M, k] float32, bfloat16 numbers.
-  static at::Tensor multiply(const at::Tensor& x, const BlockMatrix& matrix) {
-    const CpuKernels& kernels = *vnni_kernels();
+  static at::Tensor multiply(const CpuKernels& kernels, const at::Tensor& x,
+                             const BlockMatrix& matrix) {
     const int64_t m = x.size(0), k = x.size(1), depth = ceil_div(k, kTileDepth);
     const at::Tensor bits = x.to(at::kBFloat16).contiguous();
     GrowingBuffer tiled, blocks;
@@ -43,7 +53,10 @@ class BlockKernels : public testing::Test {
   }
 };
 
-TEST_F(BlockKernels, ProductEqualsTheSlowTwinForAnyFormatAndSize) {
+INSTANTIATE_TEST_SUITE_P(Engines, BlockKernels, testing::ValuesIn(runnable_block_kernels()),
+                         kernels_name);
+
+TEST_P(BlockKernels, ProductEqualsTheSlowTwinForAnyFormatAndSize) {
   for (const BlockFormat format : kBlockFormats)
     for (const int64_t n : {1, 16, 33, 130})
       for (const int64_t k : {32, 100, 576}) {
@@ -59,7 +72,7 @@ TEST_F(BlockKernels, ProductEqualsTheSlowTwinForAnyFormatAndSize) {
       }
 }
 
-TEST_F(BlockKernels, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
+TEST_P(BlockKernels, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
   for (const BlockFormat format : kBlockFormats) {
     const BlockMatrix matrix = in_format(normal({70, 200}, 3), format);
     const at::Tensor x = rows(150, 200, 4);
@@ -71,7 +84,7 @@ TEST_F(BlockKernels, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
   }
 }
 
-TEST_F(BlockKernels, RowsOfZerosAndOfOneLargeNumberAreExact) {
+TEST_P(BlockKernels, RowsOfZerosAndOfOneLargeNumberAreExact) {
   const BlockMatrix matrix = quantise_blocks(normal({32, 64}, 5));
   at::Tensor x = at::zeros({2, 64}, at::kFloat);
   x[1][40] = 1024.0F;
@@ -79,6 +92,33 @@ TEST_F(BlockKernels, RowsOfZerosAndOfOneLargeNumberAreExact) {
   EXPECT_TRUE(at::equal(y[0], at::zeros({32})));
   const at::Tensor expected = 1024 * dequantise_blocks(matrix).select(1, 40);
   EXPECT_TRUE(at::allclose(y[1], expected, 1e-5, 1e-4));
+}
+
+TEST_P(BlockKernels, TheLargestLevelsDoNotOverflow) {
+  for (const BlockFormat format : kBlockFormats) {
+    BlockMatrix matrix = in_format(normal({32, 64}, 6), format);
+    for (const int64_t level :
+         {int64_t{0}, int64_t{1} << (format.bits - 1), (int64_t{1} << format.bits) - 1}) {
+      matrix.levels.fill_(level);
+      at::Tensor x = at::ones({3, 64});  // levels of 127, -127 and both by turns
+      x[1].fill_(-1);
+      x[2].view({-1, 2}).select(1, 0).fill_(-1);
+      const at::Tensor expected = Linear(matrix)(x);
+      EXPECT_TRUE(at::allclose(multiply(x, matrix), expected, 1e-5, 1e-3))
+          << format.bits << " " << format.block << " " << format.has_offsets << " " << level;
+    }
+  }
+}
+
+TEST_P(BlockKernels, OneEngineGivesTheNumbersOfAnother) {
+  for (const BlockFormat format : kBlockFormats) {
+    const BlockMatrix matrix = in_format(normal({48, 160}, 7), format);
+    const at::Tensor x = rows(11, 160, 8);
+    const at::Tensor plain = multiply(*plain_block_kernels(), x, matrix), y = multiply(x, matrix);
+    EXPECT_TRUE(at::allclose(y, plain, 1e-5, 1e-4));
+    if (GetParam() == plain_block_kernels() || avx2_block_kernels() == nullptr) continue;
+    EXPECT_TRUE(at::equal(y, multiply(*avx2_block_kernels(), x, matrix)));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <vector>
 
 #include "backbone/cpu/cpu_kernels.h"
@@ -12,20 +13,33 @@ namespace medusa {
 /// The AMX engine on emulated tile instructions (emulated_amx.cpp); null without AVX-512.
 const CpuKernels* emulated_amx_kernels();
 
-inline std::vector<const CpuKernels*> runnable_kernels() {
+inline std::vector<const CpuKernels*> those_here(std::initializer_list<const CpuKernels*> all) {
   std::vector<const CpuKernels*> tables;
-  for (const CpuKernels* table :
-       {avx512_kernels(), dot_kernels(), amx_kernels(), emulated_amx_kernels()})
+  for (const CpuKernels* table : all)
     if (table != nullptr) tables.push_back(table);
   return tables;
 }
 
-/// A test on every engine; skipped on a machine that has none.
-class CpuEngines : public testing::Test {
- protected:
-  void SetUp() override {
-    if (runnable_kernels().empty()) GTEST_SKIP() << "no AVX-512";
-  }
-};
+/// For bfloat16 weights; never empty, as plain C++ runs everywhere.
+inline std::vector<const CpuKernels*> runnable_kernels() {
+  return those_here({plain_kernels(), avx2_kernels(), avx512_kernels(), dot_kernels(),
+                     amx_kernels(), emulated_amx_kernels()});
+}
+
+/// For block weights.
+inline std::vector<const CpuKernels*> runnable_block_kernels() {
+  return those_here({plain_block_kernels(), avx2_block_kernels(), vnni_kernels()});
+}
+
+/// Every table that a whole pass runs on.
+inline std::vector<const CpuKernels*> pass_kernels() {
+  std::vector<const CpuKernels*> tables = runnable_kernels();
+  for (const CpuKernels* table : runnable_block_kernels()) tables.push_back(table);
+  return tables;
+}
+
+inline constexpr CpuEngine kCpuEngines[] = {CpuEngine::Amx,    CpuEngine::Avx512Bf16,
+                                            CpuEngine::Avx512, CpuEngine::Avx2,
+                                            CpuEngine::Plain,  CpuEngine::Auto};
 
 }  // namespace medusa

@@ -132,22 +132,13 @@ class Runner {
   KvCache cache_;
 };
 
-/// Every engine that a whole pass runs on: also the one for block weights.
-std::vector<const CpuKernels*> pass_kernels() {
-  std::vector<const CpuKernels*> tables = runnable_kernels();
-  if (vnni_kernels() != nullptr) tables.push_back(vnni_kernels());
-  return tables;
-}
-
 /// In the form that these kernels multiply.
 Weights weights_for(const CpuKernels& kernels, uint64_t seed, const ModelConfig& config) {
   Weights weights = tiny_weights(seed, config, at::kBFloat16);
   return kernels.quantise != nullptr ? in_blocks(std::move(weights)) : weights;
 }
 
-using FusedLlamaTest = CpuEngines;
-
-TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
+TEST(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
   for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       const Weights weights = weights_for(*kernels, 1, config);
@@ -169,12 +160,13 @@ TEST_F(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
       EXPECT_LT((output.hidden.to(at::kFloat) - hidden.to(at::kFloat)).abs().mean().item<float>(),
                 layers * (kernels->quantise != nullptr ? 0.01F : 0.005F))
           << kernels->name;
-      EXPECT_LT((output.logits - logits).abs().max().item<float>(), layers * 0.04F)
+      EXPECT_LT((output.logits - logits).abs().max().item<float>(),
+                layers * (kernels->quantise != nullptr ? 0.06F : 0.04F))
           << kernels->name;
     }
 }
 
-TEST_F(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
+TEST(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
   for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       Runner runner(weights_for(*kernels, 2, config), *kernels);
@@ -203,7 +195,40 @@ TEST_F(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
     }
 }
 
-TEST_F(FusedLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
+/// The logits of a tree behind a prompt, on every row.
+at::Tensor tree_logits(const CpuKernels& kernels, const ModelConfig& config) {
+  Runner runner(weights_for(kernels, 7, config), kernels);
+  runner.fill(0, 45, 14);
+  return runner.run(random_tree(33, 15).segment(0)).logits;
+}
+
+TEST(FusedLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
+  const std::vector<std::vector<const CpuKernels*>> kinds = {
+      {plain_kernels(), avx2_kernels(), avx512_kernels()},
+      {plain_block_kernels(), avx2_block_kernels(), vnni_kernels()}};
+  for (const ModelConfig& config : every_config())
+    for (const auto& tables : kinds) {
+      const at::Tensor plain = tree_logits(*tables[0], config);
+      at::Tensor first;
+      for (const CpuKernels* kernels : {tables[1], tables[2]}) {
+        if (kernels == nullptr) continue;
+        const at::Tensor logits = tree_logits(*kernels, config);
+        // Keys and values that fall to the other side when rounded to bfloat16; in blocks, levels.
+        const auto layers = static_cast<float>(config.num_layers);
+        const bool in_blocks = kernels->quantise != nullptr;
+        EXPECT_LT((logits - plain).abs().max().item<float>(), layers * (in_blocks ? 0.06F : 0.02F))
+            << kernels->name;
+        EXPECT_LT((logits - plain).abs().mean().item<float>(), layers * (in_blocks ? .01F : .001F))
+            << kernels->name;
+        if (first.defined()) {
+          EXPECT_TRUE(at::equal(logits, first)) << kernels->name;
+        }
+        first = logits;
+      }
+    }
+}
+
+TEST(FusedLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
   for (const CpuKernels* kernels : pass_kernels()) {
     Runner runner(weights_for(*kernels, 3, straddling_config()), *kernels, 5);
     std::vector<Tree> trees;
@@ -224,7 +249,7 @@ TEST_F(FusedLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
   }
 }
 
-TEST_F(FusedLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
+TEST(FusedLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
   for (const CpuKernels* kernels : pass_kernels()) {
     const Weights weights = weights_for(*kernels, 4, tiny_config());
     const Tree tree = random_tree(33, 9);
@@ -243,7 +268,7 @@ TEST_F(FusedLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
   }
 }
 
-TEST_F(FusedLlamaTest, CommittedNodesEqualAFreshPrompt) {
+TEST(FusedLlamaTest, CommittedNodesEqualAFreshPrompt) {
   for (const CpuKernels* kernels : pass_kernels()) {
     const Weights weights = weights_for(*kernels, 5, tiny_config());
     const Tree tree = random_tree(40, 11);
@@ -263,7 +288,7 @@ TEST_F(FusedLlamaTest, CommittedNodesEqualAFreshPrompt) {
   }
 }
 
-TEST_F(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
+TEST(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
   for (const CpuKernels* kernels : pass_kernels()) {
     const Weights weights = weights_for(*kernels, 6, straddling_config());
     Runner whole(weights, *kernels), pieces(weights, *kernels);
@@ -280,11 +305,17 @@ TEST_F(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
   }
 }
 
-TEST_F(FusedLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
+TEST(FusedLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
   EXPECT_TRUE(FusedLlama::supports(tiny_weights(1, tiny_config(), at::kBFloat16)));
   EXPECT_FALSE(FusedLlama::supports(tiny_weights(1)));  // float32
-  EXPECT_EQ(FusedLlama::supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16))),
-            vnni_kernels() != nullptr);
+  EXPECT_TRUE(FusedLlama::supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16))));
+  for (const CpuEngine engine : kCpuEngines) {
+    Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
+    weights.engine = engine;
+    EXPECT_EQ(FusedLlama::supports(weights), kernels_for(engine, false) != nullptr);
+    if (!FusedLlama::supports(weights)) continue;
+    EXPECT_STREQ(FusedLlama(weights).name(), kernels_for(engine, false)->name);
+  }
   ModelConfig config = tiny_config();
   config.head_size = 16;
   EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16)));

@@ -49,9 +49,7 @@ at::Tensor multiply(const CpuKernels& kernels, const at::Tensor& x, const TileWe
   return y;
 }
 
-using CpuKernelsTest = CpuEngines;
-
-TEST_F(CpuKernelsTest, ProductEqualsTheExactOneForAnySizes) {
+TEST(CpuKernelsTest, ProductEqualsTheExactOneForAnySizes) {
   for (const CpuKernels* kernels : runnable_kernels())
     for (const int64_t n : {1, 16, 33, 130})
       for (const int64_t k : {1, 31, 32, 100}) {
@@ -66,7 +64,7 @@ TEST_F(CpuKernelsTest, ProductEqualsTheExactOneForAnySizes) {
       }
 }
 
-TEST_F(CpuKernelsTest, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
+TEST(CpuKernelsTest, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     const TileWeight weight(normal({70, 200}, 3));
     const at::Tensor x = normal({600, 200}, 4).to(at::kBFloat16);
@@ -79,7 +77,7 @@ TEST_F(CpuKernelsTest, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
   }
 }
 
-TEST_F(CpuKernelsTest, ProductAddAddsInsideItsPairsOnly) {
+TEST(CpuKernelsTest, ProductAddAddsInsideItsPairsOnly) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     const TileWeight weight(normal({80, 64}, 5));
     const at::Tensor x = normal({5, 64}, 6).to(at::kBFloat16);
@@ -95,7 +93,7 @@ TEST_F(CpuKernelsTest, ProductAddAddsInsideItsPairsOnly) {
   }
 }
 
-TEST_F(CpuKernelsTest, SwigluMultipliesTheRightGateAndUp) {
+TEST(CpuKernelsTest, SwigluMultipliesTheRightGateAndUp) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     constexpr int64_t kMlp = 40;  // the last block of 16 is cut
     const at::Tensor gate_up = normal({2 * kMlp, 64}, 8).to(at::kBFloat16);
@@ -118,7 +116,7 @@ TEST_F(CpuKernelsTest, SwigluMultipliesTheRightGateAndUp) {
   }
 }
 
-TEST_F(CpuKernelsTest, NormEqualsItsFormula) {
+TEST(CpuKernelsTest, NormEqualsItsFormula) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     const at::Tensor x = 3 * normal({18, 96}, 10), weight = normal({96}, 11);
     const at::Tensor expected =
@@ -139,7 +137,7 @@ TEST_F(CpuKernelsTest, NormEqualsItsFormula) {
   }
 }
 
-TEST_F(CpuKernelsTest, RoundingAndWideningAreLibTorchs) {
+TEST(CpuKernelsTest, RoundingAndWideningAreLibTorchs) {
   // Ties in both directions, signs, a large and a very small number.
   const at::Tensor values =
       at::cat({at::tensor({1.00390625F, 1.01171875F, -1.00390625F, 1e17F, 1e-40F, -0.0F, 0.1F}),
@@ -155,6 +153,76 @@ TEST_F(CpuKernelsTest, RoundingAndWideningAreLibTorchs) {
     EXPECT_TRUE(at::equal(rounded, product.to(at::kBFloat16))) << kernels->name;
     kernels->widen(bits(rounded), 32, static_cast<float*>(wide.data_ptr()));
     EXPECT_TRUE(at::equal(wide, rounded.to(at::kFloat))) << kernels->name;
+  }
+}
+
+/// What a table's kernels make of random inputs, one after the other: products, norms, roundings,
+/// activations.
+std::vector<at::Tensor> some_results(const CpuKernels& kernels) {
+  const at::Tensor x = 2 * normal({21, 96}, 13), scale = normal({96}, 14);
+  const at::Tensor rounded = x.to(at::kBFloat16);
+  const TileWeight weight(normal({160, 96}, 15), gate_up_order(80));
+  at::Tensor plain = at::zeros({21, 96}, at::kBFloat16), activated = at::zeros({21, 80});
+  for (int64_t row = 0; row < 21; ++row)
+    kernels.normalise_plain(x[row].const_data_ptr<float>(), scale.const_data_ptr<float>(), 1e-5F,
+                            96, static_cast<uint16_t*>(plain[row].data_ptr()));
+  const TiledRows rows(kernels, rounded), out(kernels, 21, 80);
+  kernels.product_swiglu(weight.view(), rows.data(), 21, {0, weight.view().num_pairs()}, out.data(),
+                         3);
+  for (int64_t row = 0; row < 21; ++row)
+    for (int64_t column = 0; column < 80; ++column) activated[row][column] = out.at(row, column);
+  return {multiply(kernels, rounded, weight), plain.to(at::kFloat), activated};
+}
+
+TEST(CpuKernelsTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
+  const auto plain = some_results(*plain_kernels());
+  for (const CpuKernels* kernels : {avx2_kernels(), avx512_kernels()}) {
+    if (kernels == nullptr) continue;
+    const auto found = some_results(*kernels);
+    for (size_t i = 0; i < plain.size(); ++i)  // bfloat16 may fall to the other side
+      EXPECT_TRUE(at::allclose(found[i], plain[i], i == 1 ? 0.008 : 1e-5, 1e-5))
+          << kernels->name << " " << i;
+  }
+  if (avx2_kernels() == nullptr || avx512_kernels() == nullptr) GTEST_SKIP() << "no AVX-512";
+  const auto narrow = some_results(*avx2_kernels()), wide = some_results(*avx512_kernels());
+  for (size_t i = 0; i < wide.size(); ++i) EXPECT_TRUE(at::equal(narrow[i], wide[i])) << i;
+}
+
+TEST(CpuKernelsTest, AutoIsTheFastestThatAProcessorHas) {
+  CpuFeatures cpu;  // from an old one on, each with what comes next
+  const auto expect = [&cpu](CpuEngine plain, CpuEngine in_blocks) {
+    EXPECT_EQ(fastest_engine(cpu, false), plain);
+    EXPECT_EQ(fastest_engine(cpu, true), in_blocks);
+  };
+  expect(CpuEngine::Plain, CpuEngine::Plain);
+  cpu.avx2 = true;
+  expect(CpuEngine::Avx2, CpuEngine::Avx2);
+  cpu.avx512 = true;
+  expect(CpuEngine::Avx512, CpuEngine::Avx2);
+  cpu.avx512_vnni = true;
+  expect(CpuEngine::Avx512, CpuEngine::Avx512);
+  cpu.avx512_bf16 = true;  // Intel's: slower than multiply-adds
+  expect(CpuEngine::Avx512, CpuEngine::Avx512);
+  cpu.dot_products_are_fast = true;
+  expect(CpuEngine::Avx512Bf16, CpuEngine::Avx512);
+  cpu.amx_bf16 = true;
+  expect(CpuEngine::Amx, CpuEngine::Avx512);
+}
+
+TEST(CpuKernelsTest, AnEngineIsItsOwnTableOrNone) {
+  EXPECT_EQ(kernels_for(CpuEngine::Amx, false), amx_kernels());
+  EXPECT_EQ(kernels_for(CpuEngine::Avx512Bf16, false), dot_kernels());
+  EXPECT_EQ(kernels_for(CpuEngine::Avx512, false), avx512_kernels());
+  EXPECT_EQ(kernels_for(CpuEngine::Avx2, false), avx2_kernels());
+  EXPECT_EQ(kernels_for(CpuEngine::Plain, false), plain_kernels());
+  EXPECT_EQ(kernels_for(CpuEngine::Avx2, true), avx2_block_kernels());
+  EXPECT_EQ(kernels_for(CpuEngine::Plain, true), plain_block_kernels());
+  for (const CpuEngine engine : {CpuEngine::Amx, CpuEngine::Avx512Bf16, CpuEngine::Avx512})
+    EXPECT_EQ(kernels_for(engine, true),
+              kernels_for(engine, false) != nullptr ? vnni_kernels() : nullptr);
+  for (const bool in_blocks : {false, true}) {
+    ASSERT_NE(kernels_for(CpuEngine::Auto, in_blocks), nullptr);
+    EXPECT_EQ(kernels_for(CpuEngine::Auto, in_blocks)->quantise != nullptr, in_blocks);
   }
 }
 

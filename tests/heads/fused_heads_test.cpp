@@ -52,13 +52,13 @@ void expect_same(const HeadGuesses& a, int64_t m, const HeadGuesses& b, int64_t 
 
 /// Random heads of each kind over a bfloat16 backbone with H = 64: two pairs of outputs per head,
 /// so that threads share heads.
-class FusedHeadsTest : public CpuEngines {
+class FusedHeadsTest : public testing::Test {
  protected:
   /// Calls test(heads, backbone, kernels) for every kind of heads and every engine.
   template <typename Test>
   void for_each_kind(const Test& test) {
     for (const HeadsConfig& config : all_configs())
-      for (const CpuKernels* kernels : heads_kernels()) {
+      for (const CpuKernels* kernels : pass_kernels()) {
         SCOPED_TRACE(describe(config) + kernels->name);
         const Weights& backbone = kernels->quantise == nullptr ? plain_ : blocks_;
         test(random_heads(config, backbone), backbone, *kernels);
@@ -66,11 +66,6 @@ class FusedHeadsTest : public CpuEngines {
       }
   }
 
-  static std::vector<const CpuKernels*> heads_kernels() {
-    std::vector<const CpuKernels*> kernels = runnable_kernels();
-    if (vnni_kernels() != nullptr) kernels.push_back(vnni_kernels());
-    return kernels;
-  }
   const Weights plain_ = tiny_weights(1, tiny_config(), at::kBFloat16);
   const Weights blocks_ = [] {
     Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
@@ -236,7 +231,6 @@ TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
 TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
   for (const HeadsConfig& config : all_configs())
     for (const Weights* backbone : {&plain_, &blocks_}) {
-      if (!FusedHeads::supports(*backbone)) continue;
       SCOPED_TRACE(describe(config));
       const MedusaHeads heads = random_heads(config, *backbone);
       FusedHeads fused(heads, *backbone, 10);
@@ -246,14 +240,23 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
       EXPECT_EQ(found.tokens, expected.tokens);
       EXPECT_EQ(found.log_probs, expected.log_probs);
       const bool in_blocks = backbone->kind != BlockKind::None;
-      EXPECT_STREQ(guesser.kernels(), kernels_for(in_blocks)->name);
+      EXPECT_STREQ(guesser.kernels(), kernels_for(CpuEngine::Auto, in_blocks)->name);
       EXPECT_STREQ(HeadGuesser(heads, *backbone, 10, Kernels::Plain).kernels(), "LibTorch");
     }
 }
 
 TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
   EXPECT_TRUE(FusedHeads::supports(plain_));
-  EXPECT_EQ(FusedHeads::supports(blocks_), vnni_kernels() != nullptr);
+  EXPECT_TRUE(FusedHeads::supports(blocks_));
+  for (const CpuEngine engine : kCpuEngines)
+    for (Weights backbone : {plain_, blocks_}) {
+      backbone.engine = engine;
+      const CpuKernels* kernels = kernels_for(engine, backbone.kind != BlockKind::None);
+      EXPECT_EQ(FusedHeads::supports(backbone), kernels != nullptr);
+      if (kernels == nullptr) continue;
+      const MedusaHeads heads = random_heads(all_configs().front(), backbone);
+      EXPECT_STREQ(HeadGuesser(heads, backbone, 10).kernels(), kernels->name);
+    }
   EXPECT_FALSE(FusedHeads::supports(tiny_weights(1)));  // float32
   ModelConfig config = tiny_config();
   config.hidden_size = 72;
