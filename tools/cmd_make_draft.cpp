@@ -41,6 +41,7 @@ void run_make_draft(const CommonOptions& options) {
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
+  weights.engine = placement.engine;
   const bool own_states = check_dataset(dataset, config, weights.fingerprint);
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;

@@ -64,7 +64,7 @@ std::unique_ptr<Llama> load_draft(const RunConfig& config, const Session& sessio
   }
   const Llama& target = *session.llama;
   WeightsReader reader(folder, target.dtype(), target.device(), target.weights().kind);
-  return std::make_unique<Llama>(reader);
+  return std::make_unique<Llama>(reader, Kernels::Auto, target.weights().engine);
 }
 
 void add_draft(const RunConfig& config, const Session& session, LoadedDrafting& out) {

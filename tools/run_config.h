@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "backbone/kernels.h"
 #include "base/fields.h"
 #include "data/state_rows.h"
 #include "heads/heads_config.h"
@@ -38,10 +39,22 @@ struct EnumNames<DtypeKind> {
        {"stored", DtypeKind::Stored}}};
 };
 
+template <>
+struct EnumNames<CpuEngine> {
+  static constexpr std::array<std::pair<const char*, CpuEngine>, 6> values{
+      {{"auto", CpuEngine::Auto},
+       {"amx", CpuEngine::Amx},
+       {"avx512_bf16", CpuEngine::Avx512Bf16},
+       {"avx512", CpuEngine::Avx512},
+       {"avx2", CpuEngine::Avx2},
+       {"plain", CpuEngine::Plain}}};
+};
+
 struct BackboneSection {
   std::string model;
   DeviceKind device = DeviceKind::Auto;
   DtypeKind dtype = DtypeKind::Auto;
+  CpuEngine cpu = CpuEngine::Auto;
   std::optional<int64_t> threads;
   std::optional<int64_t> context;
   std::optional<std::string> chat_template;
@@ -52,8 +65,10 @@ struct BackboneSection {
     f("device", device, "where to compute; auto: the GPU if there is one");
     f("dtype", dtype,
       "of the weights. stored: the blocks of 4 to 8 bits of a GGUF file, where the CPU has "
-      "AVX512-VNNI much the fastest; int8: such blocks, made when loaded; auto: bfloat16 where the "
-      "machine multiplies it fast, else float32");
+      "AVX512-VNNI much the fastest; int8: such blocks, made when loaded; auto: bfloat16");
+    f("cpu", cpu,
+      "which instructions decode on a CPU, except in float32; plain: those of any; auto: the "
+      "fastest that it has");
     f("threads", threads, "CPU threads; null: all cores", at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));

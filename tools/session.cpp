@@ -3,12 +3,14 @@
 #include <ATen/Parallel.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <fstream>
 #include <thread>
 
 #include "backbone/cpu/cpu_features.h"
+#include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/thread_team.h"
 #include "backbone/weights_reader.h"
 #include "base/error.h"
@@ -30,6 +32,44 @@ std::string cpu_name() {
   return "CPU";
 }
 
+/// The engines that this CPU has, "auto | avx2 | plain".
+std::string engines_here(bool in_blocks) {
+  std::vector<std::string> names;
+  for (const auto& [name, engine] : EnumNames<CpuEngine>::values)
+    if (kernels_for(engine, in_blocks) != nullptr) names.emplace_back(name);
+  return fmt::format("{}", fmt::join(names, " | "));
+}
+
+void check_engine(const BackboneSection& config, const Placement& placement) {
+  if (config.cpu == CpuEngine::Auto) return;
+  const std::string name = enum_name(config.cpu);
+  if (placement.device.is_cuda())
+    throw UserError(fmt::format(
+        "backbone.cpu is '{}' and the device a GPU, expected a CPU for it; use --device "
+        "cpu, or leave backbone.cpu out",
+        name));
+  if (placement.dtype == at::kFloat)
+    throw UserError(fmt::format(
+        "backbone.cpu is '{}' and the dtype float32, which LibTorch multiplies, expected "
+        "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out",
+        name));
+  const bool in_blocks = placement.blocks != BlockKind::None;
+  if (kernels_for(config.cpu, in_blocks) == nullptr)
+    throw UserError(fmt::format(
+        "backbone.cpu is '{}', found a CPU without it ({}), expected {}{}; use --set "
+        "backbone.cpu=auto for the fastest of these",
+        name, cpu_name(), engines_here(in_blocks), in_blocks ? " for weights in blocks" : ""));
+}
+
+/// An engine that was asked for by name computes, or the user hears of it.
+void expect_engine(const BackboneSection& config, const Llama& llama) {
+  if (config.cpu == CpuEngine::Auto || llama.runs_fused()) return;
+  throw UserError(fmt::format(
+      "backbone.cpu is '{}', found a model with states of {} and heads of {} numbers, expected "
+      "multiples of 32, as only these run on our kernels; leave backbone.cpu out for LibTorch's",
+      enum_name(config.cpu), llama.config().hidden_size, llama.config().head_size));
+}
+
 }  // namespace
 
 Placement place(const BackboneSection& config, int64_t local_rank) {
@@ -45,23 +85,16 @@ Placement place(const BackboneSection& config, int64_t local_rank) {
       cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(
                                        local_rank % at::detail::getCUDAHooks().deviceCount()))
            : at::Device(at::kCPU);
-  switch (config.dtype) {
-    case DtypeKind::Float32:
-      return {device, at::kFloat};
-    case DtypeKind::Bfloat16:
-      return {device, at::kBFloat16};
-    case DtypeKind::Int8:
-    case DtypeKind::Stored:
-      if (cuda)
-        throw UserError(
-            "backbone.dtype is 'int8' or 'stored' and the device a GPU, expected a CPU for weights "
-            "in blocks; use --dtype bfloat16 or --device cpu");
-      return {device, at::kBFloat16,
-              config.dtype == DtypeKind::Int8 ? BlockKind::Int8 : BlockKind::Stored};
-    case DtypeKind::Auto:
-      break;
-  }
-  return {device, cuda || has_avx512() ? at::kBFloat16 : at::kFloat};
+  Placement placement{device, at::kBFloat16, BlockKind::None, config.cpu};
+  if (config.dtype == DtypeKind::Float32) placement.dtype = at::kFloat;
+  if (config.dtype == DtypeKind::Int8) placement.blocks = BlockKind::Int8;
+  if (config.dtype == DtypeKind::Stored) placement.blocks = BlockKind::Stored;
+  if (cuda && placement.blocks != BlockKind::None)
+    throw UserError(
+        "backbone.dtype is 'int8' or 'stored' and the device a GPU, expected a CPU for weights in "
+        "blocks; use --dtype bfloat16 or --device cpu");
+  check_engine(config, placement);
+  return placement;
 }
 
 at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
@@ -96,8 +129,9 @@ Session open_session(const BackboneSection& config) {
                config.model);
   {
     WeightsReader reader(config.model, placement.dtype, placement.device, placement.blocks);
-    session.llama = std::make_unique<Llama>(reader);
+    session.llama = std::make_unique<Llama>(reader, Kernels::Auto, placement.engine);
   }
+  expect_engine(config, *session.llama);
 
   leave_cores_to_our_team(*session.llama);
 

@@ -32,6 +32,9 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
       {"backbone.dtype=float16",
        "--set backbone.dtype=float16: 'dtype' is 'float16', must be one of auto | float32 | "
        "bfloat16 | int8 | stored"},
+      {"backbone.cpu=avx",
+       "--set backbone.cpu=avx: 'cpu' is 'avx', must be one of auto | amx | avx512_bf16 | avx512 | "
+       "avx2 | plain"},
       {"train.epochs", "--set train.epochs: expected section.key=value, like --set train.epochs=2"},
   };
   for (const Setting& each : wrong)
@@ -64,6 +67,20 @@ TEST(WrongInputs, CudaWithoutAGpu) {
   expect_refused(place.run("generate --config run.yaml --prompt x --device cuda"),
                  "backbone.device is 'cuda', found no usable GPU, expected one with its driver; "
                  "use --device cpu or install LibTorch's CUDA libraries");
+}
+
+TEST(WrongInputs, AnEngineOfTheCpuThatCannotComputeThisRun) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  const std::string generate = "generate --config run.yaml --prompt x --set backbone.cpu=plain ";
+  expect_refused(place.run(generate + "--dtype float32"),
+                 "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, "
+                 "expected bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu "
+                 "out");
+  expect_refused(place.run(generate),
+                 "backbone.cpu is 'plain', found a model with states of 64 and heads of 8 numbers, "
+                 "expected multiples of 32, as only these run on our kernels; leave backbone.cpu "
+                 "out for LibTorch's");
 }
 
 TEST(WrongInputs, ModelsThatAreNone) {

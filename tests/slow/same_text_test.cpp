@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "backbone/cpu/cpu_kernels.h"
 #include "infer/decoder.h"
 #include "infer/drafters/text_store.h"
 #include "tests/base/temp_folder.h"
@@ -45,14 +46,14 @@ struct Texts {
   int64_t accepted = 0;                      // candidates the rule let stand
 };
 
-/// The model in one dtype, and what plain decoding says.
+/// The model in one dtype on one engine, and what plain decoding says.
 class Bed {
  public:
-  explicit Bed(const std::string& dtype)
+  Bed(const std::string& dtype, CpuEngine engine)
       : config_(read_config<RunConfig>(
             YamlFile(kRoot / "configs/demo.yaml",
                      {"run=" + kRun.string(), "backbone.model=" + kModel.string(),
-                      "backbone.dtype=" + dtype}))),
+                      "backbone.dtype=" + dtype, "backbone.cpu=" + enum_name(engine)}))),
         session_(open_session(config_.backbone)),
         target_(*session_.llama, kSlots, session_.context),
         questions_(read_bench_questions(questions_file().string(), 0, session_)) {}
@@ -138,10 +139,10 @@ class Bed {
   fs::path store_;
 };
 
-Bed& bed(const std::string& dtype) {
-  static std::map<std::string, std::unique_ptr<Bed>> beds;
-  std::unique_ptr<Bed>& found = beds[dtype];
-  if (!found) found = std::make_unique<Bed>(dtype);
+Bed& bed(const std::string& dtype, CpuEngine engine) {
+  static std::map<std::pair<std::string, CpuEngine>, std::unique_ptr<Bed>> beds;
+  std::unique_ptr<Bed>& found = beds[{dtype, engine}];
+  if (!found) found = std::make_unique<Bed>(dtype, engine);
   return *found;
 }
 
@@ -151,8 +152,9 @@ class SameText : public testing::TestWithParam<DrafterKind> {
     if (!fs::exists(kModel)) GTEST_SKIP() << "no " << kModel << "; tools/get_demo_model.sh gets it";
   }
 
-  void expect_plain(const std::string& dtype, size_t num_questions, const Setting& setting) {
-    Bed& on = bed(dtype);
+  void expect_plain(const std::string& dtype, size_t num_questions, const Setting& setting,
+                    CpuEngine engine = CpuEngine::Auto) {
+    Bed& on = bed(dtype, engine);
     const std::optional<Method> method = on.method(GetParam(), setting.temperature);
     if (!method)
       GTEST_SKIP() << enum_name(GetParam()) << " needs heads and perhaps a tree in " << kRun
@@ -179,6 +181,15 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SameText, testing::ValuesIn(all_drafters()),
 TEST_P(SameText, GreedyInTheDefaultDtype) { expect_plain("auto", 40, {}); }
 
 TEST_P(SameText, GreedyInFloat32) { expect_plain("float32", 40, {}); }
+
+TEST_P(SameText, GreedyOnEveryEngine) {
+  for (const auto& [name, engine] : EnumNames<CpuEngine>::values)
+    for (const bool in_blocks : {false, true}) {
+      if (engine == CpuEngine::Auto || kernels_for(engine, in_blocks) == nullptr) continue;
+      SCOPED_TRACE(name);
+      expect_plain(in_blocks ? "stored" : "bfloat16", 4, {.max_new_tokens = 48}, engine);
+    }
+}
 
 TEST_P(SameText, SampledForFiveSeeds) {
   for (uint64_t seed = 1; seed <= 5; ++seed)

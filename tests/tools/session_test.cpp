@@ -1,0 +1,55 @@
+#include "tools/session.h"
+
+#include <gtest/gtest.h>
+
+#include "backbone/cpu/cpu_kernels.h"
+#include "base/error.h"
+
+namespace medusa {
+namespace {
+
+BackboneSection section(DtypeKind dtype, CpuEngine engine) {
+  BackboneSection config;
+  config.device = DeviceKind::Cpu;
+  config.dtype = dtype;
+  config.cpu = engine;
+  config.threads = 1;
+  return config;
+}
+
+std::string refusal(const BackboneSection& config) {
+  try {
+    place(config);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Place, AnEngineThatTheCpuLacksIsRefusedWithThoseItHas) {
+  for (const DtypeKind dtype : {DtypeKind::Auto, DtypeKind::Bfloat16, DtypeKind::Stored})
+    for (const auto& [name, engine] : EnumNames<CpuEngine>::values) {
+      const bool in_blocks = dtype == DtypeKind::Stored;
+      const std::string message = refusal(section(dtype, engine));
+      if (kernels_for(engine, in_blocks) != nullptr) {
+        EXPECT_EQ(message, "");
+        EXPECT_EQ(place(section(dtype, engine)).engine, engine);
+        EXPECT_EQ(place(section(dtype, engine)).dtype, at::kBFloat16);
+        continue;
+      }
+      EXPECT_EQ(message.find(std::string("backbone.cpu is '") + name + "', found "), 0U) << message;
+      EXPECT_NE(message.find(", expected auto | "), std::string::npos) << message;
+      EXPECT_NE(message.find("| plain"), std::string::npos) << message;
+      EXPECT_NE(message.find("; use --set backbone.cpu=auto "), std::string::npos) << message;
+    }
+}
+
+TEST(Place, AnEngineBesideFloat32WouldDoNothing) {
+  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuEngine::Plain)),
+            "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, expected "
+            "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out");
+  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuEngine::Auto)), "");
+}
+
+}  // namespace
+}  // namespace medusa
