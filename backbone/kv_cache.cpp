@@ -8,13 +8,22 @@
 #include "base/check.h"
 
 namespace medusa {
+namespace {
+
+constexpr int64_t kCapacityUnit = 32;  // rows: whole tiles in either layout
+
+int64_t whole_units(int64_t rows) {
+  return (rows + kCapacityUnit - 1) / kCapacityUnit * kCapacityUnit;
+}
+
+}  // namespace
 
 KvCache::KvCache(const ModelConfig& config, int32_t num_slots, int64_t capacity,
                  at::ScalarType dtype, at::Device device, KvLayout layout)
     : num_layers_(config.num_layers),
       num_kv_heads_(config.num_kv_heads),
       head_size_(config.head_size),
-      capacity_((capacity + 31) / 32 * 32),
+      capacity_(whole_units(capacity)),
       layout_(layout),
       lengths_(static_cast<size_t>(num_slots), 0),
       used_(static_cast<size_t>(num_slots), false) {
@@ -66,6 +75,20 @@ void KvCache::copy_prefix(int32_t from, int32_t to, int64_t rows) {
   for (at::Tensor* side : {&keys_, &values_})
     side->select(1, to).narrow(2, 0, whole).copy_(side->select(1, from).narrow(2, 0, whole));
   lengths_[static_cast<size_t>(to)] = rows;
+}
+
+void KvCache::reserve(int64_t capacity) {
+  if (capacity <= capacity_) return;
+  const int64_t grown = whole_units(std::max(capacity, capacity_ + capacity_ / 2));
+  for (at::Tensor* side : {&keys_, &values_}) {
+    std::vector<int64_t> sizes = side->sizes().vec();
+    sizes[3] = grown;
+    const at::Tensor wider = at::zeros(sizes, side->options());
+    // In both layouts the rows of a block are its first bytes.
+    wider.narrow(3, 0, capacity_).copy_(*side);
+    *side = wider;
+  }
+  capacity_ = grown;
 }
 
 void KvCache::rewind(int32_t slot, int64_t length) {

@@ -50,6 +50,9 @@ class KvCache {
   /// @param rows  committed in `from`.
   void copy_prefix(int32_t from, int32_t to, int64_t rows);
 
+  /// Makes room for longer sequences; what is committed stays. Grows by at least half again.
+  void reserve(int64_t capacity);
+
   /// Forgets committed rows from length on.
   void rewind(int32_t slot, int64_t length);
 

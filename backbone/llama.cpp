@@ -63,7 +63,8 @@ void Llama::make_products(Kernels kernels) {
       layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
                          Linear(layer.gate_up, kernels), Linear(layer.down, kernels)});
   }
-  lm_head_ = in_blocks ? Linear(weights_.lm_head_blocks) : Linear(weights_.lm_head, kernels);
+  if (weights_.lm_head.defined())
+    lm_head_ = in_blocks ? Linear(weights_.lm_head_blocks) : Linear(weights_.lm_head, kernels);
 }
 
 /// Of the rows that enter products: those of block weights are rounded there, not before.
@@ -93,35 +94,55 @@ KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
           dtype(),  device(),  fused_ ? KvLayout::Tiles : KvLayout::Rows};
 }
 
-at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
-                          std::span<const int32_t> layers) {
-  const c10::InferenceMode no_grad;
-  if (layers.empty()) layers = all_layers_;
-  const RowPlan plan = plan_rows(segments, cache);
+RowPlan Llama::checked_plan(std::span<const Segment> segments, const KvCache& cache) const {
+  RowPlan plan = plan_rows(segments, cache);
   for (const PlannedRow& row : plan.rows)
     MEDUSA_ASSERT(
         row.token >= 0 && row.token < config().vocab_size && row.position < config().context,
         row.token, row.position);
+  return plan;
+}
+
+at::Tensor Llama::run_layers(std::span<const Segment> segments, const at::Tensor& x,
+                             KvCache& cache) {
+  const c10::InferenceMode no_grad;
+  const RowPlan plan = checked_plan(segments, cache);
+  MEDUSA_ASSERT(x.size(0) == plan.size() && x.scalar_type() == at::kFloat, x.size(0), plan.size());
+  return fused_ ? fused_->run_layers(plan, x, cache) : plain_layers(plan, x, cache, all_layers_);
+}
+
+at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
+                          std::span<const int32_t> layers) {
+  const c10::InferenceMode no_grad;
+  if (layers.empty()) layers = all_layers_;
+  const RowPlan plan = checked_plan(segments, cache);
   if (clock_ != nullptr) clock_->begin();
   return fused_ ? fused_->forward(plan, cache, layers) : plain_forward(plan, cache, layers);
 }
 
 at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
                                 std::span<const int32_t> layers) {
-  const ModelConfig& c = config();
-  const int64_t n = plan.size(), query_size = c.num_heads * c.head_size,
-                kv_size = c.num_kv_heads * c.head_size;
-  std::vector<int64_t> tokens, positions;
-  for (const PlannedRow& row : plan.rows) {
-    tokens.push_back(row.token);
-    positions.push_back(row.position);
-  }
-  const at::Tensor at_position = to_device(positions, device());
-  // The residual stream is float32 in every dtype; products take rows in the weights' dtype.
-  const at::ScalarType rows = product_dtype();
+  std::vector<int64_t> tokens;
+  for (const PlannedRow& row : plan.rows) tokens.push_back(row.token);
   at::Tensor x =
       weights_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
   lap(PassPart::Embedding);
+  x = plain_layers(plan, x, cache, layers);
+  at::Tensor hidden = rms_norm(x, weights_.final_norm, config().norm_epsilon).to(dtype());
+  lap(PassPart::FinalNorm);
+  return hidden;
+}
+
+/// @param x  [N, H] float32: the residual stream, which is float32 in every dtype.
+at::Tensor Llama::plain_layers(const RowPlan& plan, at::Tensor x, KvCache& cache,
+                               std::span<const int32_t> layers) {
+  const ModelConfig& c = config();
+  const int64_t n = plan.size(), query_size = c.num_heads * c.head_size,
+                kv_size = c.num_kv_heads * c.head_size;
+  std::vector<int64_t> positions;
+  for (const PlannedRow& row : plan.rows) positions.push_back(row.position);
+  const at::Tensor at_position = to_device(positions, device());
+  const at::ScalarType rows = product_dtype();  // products take rows in the weights' dtype
 
   for (const int32_t l : layers) {
     const LayerWeights& layer = weights_.layers[static_cast<size_t>(l)];
@@ -160,9 +181,7 @@ at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
     x = x + product.down(input);
     lap(PassPart::Down);
   }
-  at::Tensor hidden = rms_norm(x, weights_.final_norm, c.norm_epsilon).to(dtype());
-  lap(PassPart::FinalNorm);
-  return hidden;
+  return x;
 }
 
 at::Tensor Llama::logits(const at::Tensor& hidden) {

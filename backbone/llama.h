@@ -29,6 +29,7 @@ class WeightsReader;
 /// Thread safety: none (scratch buffers).
 class Llama {
  public:
+  /// @param weights  without an lm_head logits() is not to be called.
   explicit Llama(Weights weights, Kernels kernels = Kernels::Auto);
   /// Where weights are packed, each layer is as soon as it is read, and the plain copy let go: at
   /// no time are there two copies of the model.
@@ -59,6 +60,12 @@ class Llama {
   at::Tensor forward(std::span<const Segment> segments, KvCache& cache,
                      std::span<const int32_t> layers = {});
 
+  /// The layers alone, without embedding and final norm: what stands between two states. The
+  /// segments say where the rows belong; their keys and values become tentative rows of the cache.
+  /// @param x  [N, H] float32 on device(), rows in segment order: the residual stream.
+  /// @returns  [N, H] float32 behind the last layer.
+  at::Tensor run_layers(std::span<const Segment> segments, const at::Tensor& x, KvCache& cache);
+
   /// @param hidden  [N, H] in dtype().
   /// @returns       [N, V] float32, valid until the next call.
   at::Tensor logits(const at::Tensor& hidden);
@@ -88,7 +95,10 @@ class Llama {
   void take_layers(const std::function<LayerWeights()>& next, Kernels kernels);
   void make_products(Kernels kernels);
   at::ScalarType product_dtype() const;
+  RowPlan checked_plan(std::span<const Segment> segments, const KvCache& cache) const;
   at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
+  at::Tensor plain_layers(const RowPlan& plan, at::Tensor x, KvCache& cache,
+                          std::span<const int32_t> layers);
 
   void lap(PassPart part) {
     if (clock_ != nullptr) clock_->lap(part);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "heads/fused_heads.h"
 #include "heads/plain_heads.h"
+#include "heads/prefix_model.h"
 
 namespace medusa {
 
@@ -28,6 +29,7 @@ HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int6
     fused_ = std::make_unique<FusedHeads>(heads, backbone, top_k);
   else
     plain_ = std::make_unique<PlainHeads>(heads, backbone, top_k, kernels);
+  if (heads.prefix) prefix_ = std::make_unique<PrefixModel>(*heads.prefix, backbone, kernels);
 }
 
 HeadGuesser::~HeadGuesser() = default;
@@ -66,6 +68,13 @@ const HeadGuesses& HeadGuesser::guess(const at::Tensor& hidden, std::span<const 
   query.num_positions = rows.size(0);
   query.num_heads = num_heads;
   return guess(query);
+}
+
+const HeadGuesses& HeadGuesser::guess_along(const at::Tensor& hidden,
+                                            std::span<const TokenId> answer) {
+  if (!prefix_) return guess(hidden, answer);
+  const auto count = static_cast<size_t>(hidden.size(0));
+  return guess(PrefixText(*prefix_).extend(hidden, answer.first(count)), answer);
 }
 
 }  // namespace medusa

@@ -16,6 +16,7 @@ namespace medusa {
 
 class FusedHeads;
 class PlainHeads;
+class PrefixModel;
 
 /// A position's guesses of one head depend neither on the positions beside it nor on which other
 /// heads are asked (in every dtype in which backbone/linear.h promises so).
@@ -37,7 +38,11 @@ class HeadGuesser {
   const char* kernels() const;  // which code computes, for people
 
   /// Whether guesses depend on the tokens between the root and the one guessed.
-  bool reads_paths() const { return input_ == HeadInput::Sequential; }
+  bool reads_paths() const { return medusa::reads_paths(input_); }
+
+  /// The layer that stands between the backbone's states and these heads; null: none does. Whoever
+  /// asks guess() gives states that it has run over.
+  PrefixModel* prefix() const { return prefix_.get(); }
 
   /// @returns  valid until the next call.
   const HeadGuesses& guess(const HeadQuery& query);
@@ -55,6 +60,12 @@ class HeadGuesser {
     return guess(hidden, text, num_heads_);
   }
 
+  /// All heads at the first M positions of an answer, as a decoder asks them there: the prefix
+  /// layer, if there is one, runs over the answer first.
+  /// @param hidden  [M, H] in the backbone's dtype: state at the token before each root.
+  /// @param answer  as guess()'s text, from the answer's first token on.
+  const HeadGuesses& guess_along(const at::Tensor& hidden, std::span<const TokenId> answer);
+
  private:
   void check(const HeadQuery& query) const;
 
@@ -62,6 +73,7 @@ class HeadGuesser {
   const int64_t num_heads_, hidden_size_, vocab_size_, top_k_;
   std::unique_ptr<FusedHeads> fused_;  // one of the two
   std::unique_ptr<PlainHeads> plain_;
+  std::unique_ptr<PrefixModel> prefix_;
   HeadGuesses guesses_;
 };
 

@@ -102,7 +102,8 @@ void check_folder(const fs::path& folder) {
 }
 
 /// Fills the tensors of heads, whose config and sizes are set.
-void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, at::Device device) {
+void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, const Weights& backbone) {
+  const at::Device device = backbone.lm_head.device();
   const auto read = [&](const std::string& name, at::IntArrayRef shape) {
     return read_tensor(file, name, at::kFloat, shape).to(device);
   };
@@ -121,6 +122,11 @@ void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, at::Device
       heads.outputs.push_back(
           read(fmt::format("{}.output", head), {heads.output_rows(), low_rank ? r : h}));
     if (low_rank) heads.downs.push_back(read(fmt::format("{}.output_down", head), {r, h}));
+  }
+  if (has_prefix(heads.config.input)) {
+    heads.prefix = empty_prefix_layer(backbone.config);
+    for (const PrefixPart& part : prefix_parts(*heads.prefix))
+      *part.tensor = read("prefix." + part.name, part.sizes);
   }
 }
 
@@ -211,7 +217,7 @@ LoadedHeads load_heads(const fs::path& folder, const Weights& backbone) {
   const SafetensorsFile file(folder / kTensors);
   if (is_truncated(heads.config.output)) read_kept_tokens(file, heads);
   loaded.dtype = stored_type(file, "0.layers.0.weight");
-  read_parameters(file, heads, backbone.lm_head.device());
+  read_parameters(file, heads, backbone);
   check_nothing_left(file, heads);
   if (const std::string found = fingerprint_of(heads.config, file); found != manifest.fingerprint)
     throw UserError(fmt::format(

@@ -14,12 +14,24 @@ enum class HeadInput {
   Hidden,      // the backbone's state, as in the paper (§2.1.1)
   Root,        // that state and the embedding of the root token, which is known when the heads run
   Sequential,  // and those of the tokens guessed between the root and its own: Hydra (2402.05109)
+  Prefix,      // as Root, with a prefix layer between the backbone's states and the heads
+  PrefixSequential,  // as Sequential, with that layer: Hydra++ (2402.05109)
 };
+
+/// Whether the heads read what a layer over the answer so far makes of the states
+/// (prefix_layer.h).
+inline bool has_prefix(HeadInput input) {
+  return input == HeadInput::Prefix || input == HeadInput::PrefixSequential;
+}
+/// Whether a head reads the tokens guessed between the root and its own.
+inline bool reads_paths(HeadInput input) {
+  return input == HeadInput::Sequential || input == HeadInput::PrefixSequential;
+}
 
 /// Tokens whose embeddings head k reads: the root, then the tokens after it.
 inline int64_t tokens_read(HeadInput input, int64_t head) {
-  if (input == HeadInput::Sequential) return head + 1;
-  return input == HeadInput::Root ? 1 : 0;
+  if (reads_paths(input)) return head + 1;
+  return input == HeadInput::Hidden ? 0 : 1;
 }
 
 /// What turns a head's state into logits.
@@ -34,10 +46,12 @@ enum class HeadOutput {
 
 template <>
 struct EnumNames<HeadInput> {
-  static constexpr std::array<std::pair<const char*, HeadInput>, 3> values{
+  static constexpr std::array<std::pair<const char*, HeadInput>, 5> values{
       {{"hidden", HeadInput::Hidden},
        {"root", HeadInput::Root},
-       {"sequential", HeadInput::Sequential}}};
+       {"sequential", HeadInput::Sequential},
+       {"prefix", HeadInput::Prefix},
+       {"prefix_sequential", HeadInput::PrefixSequential}}};
 };
 
 template <>
@@ -78,7 +92,7 @@ struct HeadsConfig {
     f("layers_per_head", layers_per_head, "residual layers of each head", between<int64_t>(1, 8));
     f("input", input,
       "what a head reads: the hidden state, also the root token, or also the tokens guessed "
-      "before");
+      "before; prefix: behind one more layer over the answer so far");
     f("output", output,
       "what gives the logits: the LM head, a trained copy or two trained factors, whole or "
       "truncated");

@@ -9,21 +9,10 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "heads/low_rank_output.h"
+#include "heads/small_random.h"
 
 namespace medusa {
 namespace {
-
-/// Uniform in ±1/sqrt(fan-in), each number addressed by its place.
-at::Tensor small_random(int64_t rows, int64_t columns, const Random& random, int64_t block) {
-  at::Tensor weight = at::empty({rows, columns}, at::kFloat);
-  float* values = weight.data_ptr<float>();
-  const double bound = 1.0 / std::sqrt(static_cast<double>(columns));
-  for (int64_t i = 0; i < rows * columns; ++i) {
-    const double unit = random.uniform(RandomUse::Init, block, static_cast<uint64_t>(i));
-    values[i] = static_cast<float>((2 * unit - 1) * bound);
-  }
-  return weight;
-}
 
 HeadBlock make_block(const HeadsConfig& config, int64_t hidden_size, int64_t block,
                      const Random& random, at::Device device) {
@@ -47,10 +36,13 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
                     std::move(kept_tokens),
                     {},
                     {},
+                    {},
                     {}};
   const int64_t num_blocks = config.num_heads * config.layers_per_head;
   for (int64_t block = 0; block < num_blocks; ++block)
     heads.blocks.push_back(make_block(config, heads.hidden_size, block, Random(seed), device));
+  if (has_prefix(config.input))
+    heads.prefix = make_prefix_layer(backbone.config, Random(seed), device);
   if (!is_own(config.output)) return heads;
   const at::Tensor rows = shared_output(heads, backbone);
   OutputFactors factors{{}, rows};
@@ -86,6 +78,9 @@ std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHea
       named.emplace_back(fmt::format("{}.output_down", head),
                          heads.downs[static_cast<size_t>(head)]);
   }
+  if (heads.prefix)
+    for (const auto& [name, tensor] : named_parameters(*heads.prefix))
+      named.emplace_back("prefix." + name, tensor);
   return named;
 }
 

@@ -14,6 +14,9 @@
 // layers share them. Low-rank outputs cannot equal the LM head: they begin near it
 // (low_rank_output.h).
 //
+// Heads of the kinds `prefix` and `prefix_sequential` are those of `root` and `sequential` behind
+// one more layer, which all heads share (prefix_layer.h): what it gives stands for h.
+//
 // Sequential heads are Hydra's (arXiv:2402.05109). Their first layer adds a learned map of all
 // that it reads and their further layers read the state alone; ours keep the `root` layer's form.
 #pragma once
@@ -21,6 +24,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +32,7 @@
 #include "backbone/weights.h"
 #include "base/token.h"
 #include "heads/heads_config.h"
+#include "heads/prefix_layer.h"
 
 namespace medusa {
 
@@ -48,6 +53,7 @@ struct MedusaHeads {
   std::vector<at::Tensor> outputs;   // own outputs: K of [V_t, H]; of low rank [V_t, r]; empty when
                                      // shared
   std::vector<at::Tensor> downs;  // K of [r, H], what low-rank outputs multiply first; else empty
+  std::optional<PrefixLayer> prefix;  // of inputs that have one
 
   int64_t output_rows() const {
     return kept_tokens.empty() ? vocab_size : static_cast<int64_t>(kept_tokens.size());
@@ -66,7 +72,8 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
 /// For each token its output row; -1: the output cannot guess it. [V]
 std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads);
 
-/// All trained tensors under their stable names ("0.layers.0.weight", "0.output"), which files use.
+/// All trained tensors under their stable names ("0.layers.0.weight", "0.output", "prefix.qkv"),
+/// which files use.
 /// The tensors share memory with heads.
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHeads& heads);
 int64_t num_parameters(const MedusaHeads& heads);
@@ -91,7 +98,8 @@ double embedding_gain(const Weights& backbone);
 at::Tensor token_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens);
 
 /// Head k's residual layers, in the dtype of hidden. Autograd flows to the masters.
-/// @param hidden      [n, H] backbone states after the final norm, in any floating dtype.
+/// @param hidden      [n, H] backbone states after the final norm, or what the prefix layer made of
+///                    them, in any floating dtype.
 /// @param embeddings  [n, E, H] token_embeddings() of the root and the tokens after it, the same
 ///                    dtype, of which the first tokens_read() are read; ignored if that is none.
 /// @returns           [n, H], or [n, r] behind a low-rank output's first factor: what the head's

@@ -34,19 +34,6 @@ inline int32_t find_child(const CandidateTree& tree, int32_t node, TokenId token
   return -1;
 }
 
-/// The nodes below the root whose tokens are these, from the top down, as far as there are such.
-template <typename Tokens>
-std::vector<int32_t> path_along(const CandidateTree& tree, const Tokens& tokens) {
-  std::vector<int32_t> path;
-  int32_t node = 0;
-  for (const TokenId token : tokens) {
-    node = find_child(tree, node, token);
-    if (node < 0) break;
-    path.push_back(node);
-  }
-  return path;
-}
-
 /// What a step emitted.
 inline std::vector<TokenId> emitted_tokens(const CandidateTree& tree,
                                            const std::vector<int32_t>& path, TokenId next) {

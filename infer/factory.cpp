@@ -8,6 +8,7 @@
 #include "infer/drafters/adaptive_medusa_drafter.h"
 #include "infer/drafters/dynamic_medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
+#include "infer/drafters/prefix_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "infer/rules/rejection_rule.h"
@@ -50,10 +51,12 @@ std::function<std::vector<std::unique_ptr<Drafter>>()> inner_factory(const Infer
 
 DrafterFactory medusa_factory(const MedusaConfig& config, HeadGuesser& guesser,
                               const TreeShape& shape) {
-  if (!config.dynamic) return [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+  if (!config.dynamic)
+    return [&] { return behind_prefix(std::make_unique<MedusaDrafter>(guesser, shape), guesser); };
   const int32_t nodes = config.nodes.value_or(static_cast<int32_t>(shape.depths.size()));
   return [&, nodes] {
-    return std::make_unique<DynamicMedusaDrafter>(guesser, shape.temperatures, nodes);
+    return behind_prefix(std::make_unique<DynamicMedusaDrafter>(guesser, shape.temperatures, nodes),
+                         guesser);
   };
 }
 
@@ -92,7 +95,8 @@ DrafterFactory sequoia_factory(const InferConfig& config, const DraftParts& part
   const auto acceptance = std::make_shared<PositionalAcceptance>(/*by_depth=*/medusa);
   if (medusa)
     return [sequoia = config.sequoia, acceptance, guesser = parts.guesser] {
-      return std::make_unique<SequoiaMedusaDrafter>(sequoia, acceptance, *guesser);
+      return behind_prefix(std::make_unique<SequoiaMedusaDrafter>(sequoia, acceptance, *guesser),
+                           *guesser);
     };
   return
       [sequoia = config.sequoia, acceptance, model = parts.draft, choice = draft_choice(config)] {
@@ -238,7 +242,10 @@ DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts)
       return medusa_factory(config.medusa, *parts.guesser, *parts.shape);
     case DrafterKind::Blockwise: {
       const int32_t block = block_of(config.blockwise.drafter, parts.guesser->num_heads());
-      return [=] { return std::make_unique<BlockwiseDrafter>(*parts.guesser, block); };
+      return [=] {
+        return behind_prefix(std::make_unique<BlockwiseDrafter>(*parts.guesser, block),
+                             *parts.guesser);
+      };
     }
     case DrafterKind::DraftModel:
       return chain_factory(*parts.draft, draft_choice(config), config.draft_model.schedule);

@@ -61,7 +61,7 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
     if (count <= 0) continue;
     // Sequential heads read the true tokens before their own. A path is right only where its prefix
     // is, so that is what they will have read wherever it counts.
-    const HeadGuesses& guesses = guesser.guess(hidden(sample).narrow(0, 0, count), answer);
+    const HeadGuesses& guesses = guesser.guess_along(hidden(sample).narrow(0, 0, count), answer);
     statistics.add_answer(guesses.tokens, answer);
     temperatures.add_answer(guesses, answer);
     progress.update(statistics.num_positions());

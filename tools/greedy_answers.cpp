@@ -28,7 +28,7 @@ void add_guesses(HeadStatistics& statistics, HeadGuesser& guesser, const GreedyA
   const auto count = static_cast<int64_t>(answer.tokens.size()) - guesser.num_heads();
   if (count <= 0) return;
   const at::Tensor hidden = at::stack(answer.hidden).narrow(0, 0, count);
-  statistics.add_answer(guesser.guess(hidden, answer.tokens).tokens, answer.tokens);
+  statistics.add_answer(guesser.guess_along(hidden, answer.tokens).tokens, answer.tokens);
 }
 
 }  // namespace medusa

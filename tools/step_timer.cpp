@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "base/check.h"
 #include "base/progress.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
+#include "infer/drafters/prefix_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "tools/bench/statistics.h"
 #include "tools/turns.h"
@@ -50,17 +52,20 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
     if (n > 1) tree = make_choice_tree({paths.begin(), paths.begin() + (n - 1)}, 0, "timed tree");
     shapes.push_back(tree.shape());
   }
+  std::vector<std::unique_ptr<Drafter>> drafters;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    drafters.push_back(
+        sizes[i] == 1
+            ? std::make_unique<NoneDrafter>()
+            : behind_prefix(std::make_unique<MedusaDrafter>(guesser, shapes[i]), guesser));
   const int32_t slot = target.open();
   const at::Tensor hidden = target.prefill(slot, context.first(context.size() - 1));
   std::vector<std::vector<double>> samples(sizes.size());
   Progress progress("time steps", "steps", repeats * static_cast<int64_t>(sizes.size()));
   int64_t done = 0;
   const auto step = [&](size_t i) {
-    NoneDrafter none;
-    MedusaDrafter medusa(guesser, shapes[i]);
-    Drafter& drafter = sizes[i] == 1 ? static_cast<Drafter&>(none) : medusa;
     const DraftContext draft{context, hidden, static_cast<int32_t>(guesser.num_heads()), sizes[i]};
-    return time_step(target, slot, [&] { return drafter.propose(draft, Random(0)); }).total();
+    return time_step(target, slot, [&] { return drafters[i]->propose(draft, Random(0)); }).total();
   };
   take_turns(sizes.size(), repeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);

@@ -28,7 +28,9 @@ struct StepParts {
 StepParts time_step(BackboneTarget& target, int32_t slot,
                     const std::function<CandidateTree()>& propose);
 
-/// Times steps behind `context` tokens, by turns (turns.h); medians are kept.
+/// Times steps behind `context` tokens, by turns (turns.h); medians are kept. Heads behind a prefix
+/// layer run it over one position with nothing before it; in a text they run it over those of the
+/// last step, with the answer before them.
 /// @param paths    best first; a tree of N nodes is the root and the first N - 1.
 /// @param context  tokens to stand before the step; at least 2.
 StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,

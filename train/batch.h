@@ -36,11 +36,21 @@ struct Labels {
   Labels part(int64_t first, int64_t count) const;
 };
 
+/// Whole answers, one after the other: what a prefix layer runs over. Row i of an answer has the
+/// state before its token i, which is the row's root.
+struct AnswerRows {
+  at::Tensor hidden;             // [m, H] compute dtype; undefined: the heads have no such layer
+  at::Tensor roots;              // [m, H] compute dtype: the roots' embeddings
+  std::vector<int64_t> lengths;  // of each answer, together m
+};
+
 /// Positions of some samples. Position i of an answer has root answer[i], the state before it, and
 /// head k's label is answer[i + 1 + k]. Sequential heads are given the true tokens in between
 /// (teacher forcing): they are trained and judged as after a right prefix.
 struct Batch {
   at::Tensor hidden;               // [n, H] compute dtype
+  AnswerRows answers{};            // of heads with a prefix layer, which reads these states
+  std::vector<int64_t> rows{};     // [n] of answers: the batch's positions
   at::Tensor embeddings;           // [n, E, H] compute dtype: of answer[i], …, answer[i + E - 1]
   int64_t num_heads = 0;           // K
   std::vector<int32_t> labels;     // [K, n] as Labels::hard

@@ -30,7 +30,7 @@ double expected_tokens_per_step(const MedusaHeads& heads, const Weights& backbon
     const at::Tensor states = text.hidden(sample)
                                   .narrow(0, 0, count)
                                   .to(backbone.lm_head.device(), backbone.lm_head.scalar_type());
-    statistics.add_answer(guesser.guess(states, answer).tokens, answer);
+    statistics.add_answer(guesser.guess_along(states, answer).tokens, answer);
   }
   if (statistics.num_positions() == 0) return 0;
   std::vector<RankPath> paths;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "train/prefix_pass.h"
 
 namespace medusa {
 
@@ -43,6 +44,15 @@ HeadPass::HeadPass(const TrainConfig& config, MedusaHeads& heads) : config_(conf
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second})
       if (tensor->defined()) tensor->set_requires_grad(true);
   for (at::Tensor& down : heads.downs) down.set_requires_grad(true);
+  if (!heads.prefix) return;
+  for (const PrefixPart& part : prefix_parts(*heads.prefix)) part.tensor->set_requires_grad(true);
+  rope_ = make_rope_table(heads.prefix->config, heads.prefix->token.device());
+}
+
+/// @returns [n, H] what the heads read in place of the backbone's states.
+at::Tensor HeadPass::states_of(const Batch& batch) const {
+  if (!heads_.prefix) return batch.hidden;
+  return prefix_states(*heads_.prefix, rope_, batch.answers, batch.rows);
 }
 
 HeadOutputWeight HeadPass::output_of(int64_t head, const HeadOutputWeight& shared,
@@ -54,18 +64,20 @@ HeadOutputWeight HeadPass::output_of(int64_t head, const HeadOutputWeight& share
 void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
                           std::span<const double> scales, std::vector<HeadLoss>& heads) const {
   heads.resize(scales.size());
+  const c10::AutoGradMode grad(true);
+  // The layer's graph is walked once, with the sum of what all heads ask for.
+  const at::Tensor read = states_of(batch);
+  const at::Tensor hidden = heads_.prefix ? read.detach().set_requires_grad(true) : read;
   for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
     const double scale = scales[static_cast<size_t>(head)];
     if (scale == 0) continue;
-    HeadOutputWeight weight = output_of(head, output, batch.hidden.scalar_type());
+    HeadOutputWeight weight = output_of(head, output, hidden.scalar_type());
     if (!heads_.outputs.empty()) {
       at::Tensor master = heads_.outputs[static_cast<size_t>(head)];
       if (!master.grad().defined()) master.mutable_grad() = at::zeros_like(master);
       weight.gradient = master.grad();
     }
-    const c10::AutoGradMode grad(true);
-    const at::Tensor states =
-        head_state(heads_, head, batch.hidden, batch.embeddings);  // [n, H or r]
+    const at::Tensor states = head_state(heads_, head, hidden, batch.embeddings);  // [n, H or r]
     const at::Tensor gradient = at::empty_like(states, states.options().requires_grad(false));
     {
       const c10::NoGradGuard no_grad;
@@ -74,17 +86,19 @@ void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
     }
     states.backward(gradient);
   }
+  if (heads_.prefix && hidden.grad().defined()) read.backward(hidden.grad());
 }
 
 void HeadPass::measure(const Batch& batch, const HeadOutputWeight& output,
                        std::vector<HeadLoss>& heads) const {
   const c10::NoGradGuard no_grad;
   heads.resize(static_cast<size_t>(heads_.config.num_heads));
+  const at::Tensor hidden = states_of(batch);
   for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
-    const at::Tensor states = head_state(heads_, head, batch.hidden, batch.embeddings);
+    const at::Tensor states = head_state(heads_, head, hidden, batch.embeddings);
     heads[static_cast<size_t>(head)].add(
-        head_loss(states, output_of(head, output, batch.hidden.scalar_type()),
-                  batch.labels_of(head), /*scale=*/0, config_.chunk_positions, {}));
+        head_loss(states, output_of(head, output, hidden.scalar_type()), batch.labels_of(head),
+                  /*scale=*/0, config_.chunk_positions, {}));
   }
 }
 

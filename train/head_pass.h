@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "backbone/rope.h"
 #include "heads/medusa_heads.h"
 #include "train/batch.h"
 #include "train/loss.h"
@@ -27,8 +28,9 @@ class HeadPass {
   ///               config.
   HeadPass(const TrainConfig& config, MedusaHeads& heads);
 
-  /// Adds a batch's gradients to those of the masters, and to batch.hidden's where that is a leaf
-  /// that takes one.
+  /// Adds a batch's gradients to those of the masters, and to those of the states that are read,
+  /// batch.hidden or with a prefix layer batch.answers.hidden, where they are a leaf that takes
+  /// one.
   /// @param output  [V_t, H] of heads without an own output, and where its gradient goes; ignored
   ///                otherwise.
   /// @param scales  [K] what one position's cross-entropy weighs in the loss of the step.
@@ -41,11 +43,13 @@ class HeadPass {
                std::vector<HeadLoss>& heads) const;
 
  private:
+  at::Tensor states_of(const Batch& batch) const;
   HeadOutputWeight output_of(int64_t head, const HeadOutputWeight& shared,
                              at::ScalarType dtype) const;
 
   const TrainConfig& config_;
   MedusaHeads& heads_;
+  RopeTable rope_;  // of the prefix layer, if there is one
 };
 
 /// Positions of some batches that have a loss.

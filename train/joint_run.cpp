@@ -55,6 +55,8 @@ MedusaHeads copy_of(const MedusaHeads& heads) {
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second}) copy(*tensor);
   for (auto* list : {&out.outputs, &out.downs})
     for (at::Tensor& tensor : *list) copy(tensor);
+  if (out.prefix)
+    for (const PrefixPart& part : prefix_parts(*out.prefix)) copy(*part.tensor);
   return out;
 }
 

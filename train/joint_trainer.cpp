@@ -120,9 +120,14 @@ double JointTrainer::accumulate(const Prepared& prepared, const Output& output,
   const double loss =
       backbone_loss(prepared, output, states, 1.0 / static_cast<double>(num_positions), gradient);
   Batch batch = prepared.batch;
-  batch.hidden = states.index_select(0, prepared.head_rows).set_requires_grad(true);
+  if (heads_.prefix)
+    batch.answers.hidden = states.detach().set_requires_grad(true);
+  else
+    batch.hidden = states.index_select(0, prepared.head_rows).set_requires_grad(true);
   pass_.accumulate(batch, output.heads, scales, report.heads);
-  if (batch.hidden.grad().defined())
+  if (heads_.prefix && batch.answers.hidden.grad().defined())
+    gradient.add_(batch.answers.hidden.grad());
+  else if (batch.hidden.grad().defined())
     gradient.index_add_(0, prepared.head_rows, batch.hidden.grad());
   at::Tensor by_token = at::zeros_like(all);  // prompts have no gradient
   by_token.index_copy_(0, prepared.answer_rows, gradient);
@@ -160,9 +165,10 @@ void JointTrainer::measure(const SampleBatch& batch, std::vector<HeadLoss>& head
   BatchRecipe recipe = recipe_;
   recipe.soft_output = at::Tensor();  // the text judges
   Prepared prepared = prepare(batch, recipe);
-  prepared.batch.hidden = llama_.forward(prepared.texts, std::nullopt)
-                              .index_select(0, prepared.answer_rows)
-                              .index_select(0, prepared.head_rows);
+  const at::Tensor states =
+      llama_.forward(prepared.texts, std::nullopt).index_select(0, prepared.answer_rows);
+  prepared.batch.hidden = states.index_select(0, prepared.head_rows);
+  if (heads_.prefix) prepared.batch.answers.hidden = states;
   pass_.measure(prepared.batch, open_output().heads, heads);
 }
 

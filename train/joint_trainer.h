@@ -62,7 +62,7 @@ class JointTrainer {
     at::Tensor answer_rows;       // [P] of texts: the states before answer tokens
     at::Tensor teacher;           // [P, H] these states by the backbone as it was
     std::vector<int32_t> tokens;  // [P] the answer tokens
-    Batch batch;                  // of n positions; hidden is to be filled in
+    Batch batch;                  // of n positions; its states are to be filled in
     at::Tensor head_rows;         // [n] of the P
     std::optional<Random> dropout;
   };

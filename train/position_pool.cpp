@@ -13,6 +13,7 @@ BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
   BatchRecipe recipe{.backbone = backbone,
                      .num_heads = heads.config.num_heads,
                      .num_tokens = tokens_read(heads.config.input, heads.config.num_heads - 1),
+                     .whole_answers = heads.prefix.has_value(),
                      .label_row = label_rows,
                      .embedding_gain = embedding_gain(backbone),
                      .soft_output = {},
@@ -42,12 +43,22 @@ PositionPool::PositionPool(const DatasetReader& dataset, std::span<const int64_t
     tokens_.insert(tokens_.end(), answer.begin(), answer.end());
     states.push_back(hidden(sample));
     MEDUSA_ASSERT(states.back().size(0) == length, sample, length);
+    answers_.lengths.push_back(length);
   }
   // One of several processes may have none.
   hidden_ = states.empty() ? at::empty({0, recipe.backbone.config.hidden_size}, at::kBFloat16)
                            : at::cat(states);
   if (recipe.soft_output.defined())
     soft_ = make_soft_labels(hidden_, recipe.soft_output, recipe.soft_size, recipe.chunk);
+  if (recipe.whole_answers) add_answers();
+}
+
+void PositionPool::add_answers() {
+  const at::Tensor& embedding = recipe_.backbone.embedding;
+  answers_.hidden = hidden_.to(embedding.device(), embedding.scalar_type());
+  const at::Tensor roots =
+      at::tensor(tokens_, at::kInt).view({std::ssize(tokens_), 1}).to(embedding.device());
+  answers_.roots = token_embeddings(recipe_.backbone, recipe_.embedding_gain, roots).squeeze(1);
 }
 
 void PositionPool::add_labels(int64_t head, const Position& position, Batch& batch) const {
@@ -94,6 +105,10 @@ Batch PositionPool::batch(std::span<const int64_t> positions) const {
   const at::Tensor& embedding = recipe_.backbone.embedding;
   batch.hidden = hidden_.index_select(0, at::tensor(rows, at::kLong))
                      .to(embedding.device(), embedding.scalar_type());
+  if (recipe_.whole_answers) {
+    batch.answers = answers_;
+    batch.rows = std::move(rows);
+  }
   batch.embeddings = token_embeddings(recipe_.backbone, recipe_.embedding_gain,
                                       read_tokens(positions).to(embedding.device()));
   return batch;

@@ -24,6 +24,7 @@ struct BatchRecipe {
   const Weights& backbone;             // its embedding's dtype and device are the batches'
   int64_t num_heads = 0;               // K
   int64_t num_tokens = 0;              // E, that the last head reads
+  bool whole_answers = false;          // batches hold AnswerRows
   std::span<const int32_t> label_row;  // as rows_of_tokens gives it
   double embedding_gain = 1;           // of medusa_heads.h
   at::Tensor soft_output;              // [V_t, H] for make_soft_labels; undefined: hard labels only
@@ -39,7 +40,8 @@ BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
 /// Positions of a sample that have a label for at least one head.
 int64_t num_positions(const DatasetReader& dataset, int64_t sample);
 
-/// All positions of some samples, in memory: 2 H + 8 M bytes for each.
+/// All positions of some samples, in memory: 2 H + 8 M bytes for each; with whole answers 2 H
+/// numbers of the compute dtype more, which all batches share.
 class PositionPool {
  public:
   PositionPool(const DatasetReader& dataset, std::span<const int64_t> samples,
@@ -56,6 +58,7 @@ class PositionPool {
     int64_t row = 0;
     int64_t behind = 0;
   };
+  void add_answers();
   void add_labels(int64_t head, const Position& position, Batch& batch) const;
   at::Tensor read_tokens(std::span<const int64_t> positions) const;
 
@@ -63,6 +66,7 @@ class PositionPool {
   std::vector<TokenId> tokens_;  // of all answers; token i was guessed from row i of hidden_
   at::Tensor hidden_;            // [tokens, H] bfloat16 on the CPU
   SoftLabels soft_;              // of the rows of hidden_
+  AnswerRows answers_;
   std::vector<Position> positions_;
 };
 

@@ -183,6 +183,17 @@ Preflight look_ahead(const TrainConfig& config, const HeadsConfig& heads,
        config.shuffle_positions * (2 * hidden_size + 8 * config.soft_top)},
       {fmt::format("logits of {} positions, twice", config.chunk_positions),
        8 * config.chunk_positions * trained.vocab_size}};
+  if (trained.prefix) {
+    const auto number = static_cast<int64_t>(inputs.backbone.embedding.element_size());
+    const ModelConfig& c = trained.prefix->config;
+    // States and roots; then in float32, each with its gradient: the residual stream, its norm,
+    // keys and values, the latter before and after they turn.
+    out.memory.push_back(
+        {fmt::format("the prefix layer over {} positions", config.shuffle_positions),
+         config.shuffle_positions *
+             (2 * number * hidden_size +
+              8 * (3 * hidden_size + 3 * 2 * c.num_kv_heads * c.head_size))});
+  }
   if (inputs.llama != nullptr)
     out.memory.push_back({"the backbone, to compute states that are not in the dataset",
                           bytes_of(named_weights(inputs.llama->weights()))});

@@ -59,6 +59,7 @@ class FusedLlama::Impl {
 
   void add_layer(const LayerWeights& layer);
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
+  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache);
   at::Tensor logits(const at::Tensor& hidden);
   void set_team(std::shared_ptr<ThreadTeam> team) { team_ = std::move(team); }
   void set_clock(PartClock* clock) { clock_ = clock; }
@@ -118,9 +119,10 @@ FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
       team_(shared_team()),
       embedding_(weights.embedding.contiguous()),
       final_norm_(weights.final_norm.contiguous()),
-      rope_(make_rope_table(config_, at::kCPU)),
-      lm_head_(weights.kind == BlockKind::None ? TileWeight(weights.lm_head)
-                                               : TileWeight(weights.lm_head_blocks)) {
+      rope_(make_rope_table(config_, at::kCPU)) {
+  if (weights.lm_head.defined())
+    lm_head_ = weights.kind == BlockKind::None ? TileWeight(weights.lm_head)
+                                               : TileWeight(weights.lm_head_blocks);
   for (const LayerWeights& layer : weights.layers) add_layer(layer);
 }
 
@@ -141,6 +143,9 @@ void FusedLlama::Impl::add_layer(const LayerWeights& layer) {
 }
 
 void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
+  MEDUSA_ASSERT(cache.layout() == KvLayout::Tiles && plan.size() > 0, plan.size());
+  MEDUSA_ASSERT(cache.keys().size(2) == config_.num_kv_heads &&
+                cache.keys().size(4) == config_.head_size);
   num_rows_ = plan.size();
   plan_.assign(plan, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads,
                team_->num_threads());
@@ -169,13 +174,23 @@ void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
 
 at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache,
                                      std::span<const int32_t> layers) {
-  MEDUSA_ASSERT(cache.layout() == KvLayout::Tiles && plan.size() > 0, plan.size());
-  MEDUSA_ASSERT(cache.keys().size(2) == config_.num_kv_heads &&
-                cache.keys().size(4) == config_.head_size);
   prepare(plan, cache);
   team_->run([&](int thread) { run_pass(plan, layers, thread); });
   lap(PassPart::FinalNorm, 0);
   return buffers_.hidden.narrow(0, 0, num_rows_);
+}
+
+at::Tensor FusedLlama::Impl::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+  check_shape(x, "x", {plan.size(), config_.hidden_size});
+  prepare(plan, cache);
+  at::Tensor residual =
+      at::from_blob(buffers_.residual.data(), {num_rows_, config_.hidden_size}, at::kFloat);
+  residual.copy_(x);
+  team_->run([&](int thread) {
+    const KernelRegion region(kernels_);
+    for (size_t layer = 0; layer < layers_.size(); ++layer) run_layer(layer, thread);
+  });
+  return residual.clone();
 }
 
 void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread) {
@@ -355,6 +370,9 @@ void FusedLlama::add_layer(const LayerWeights& layer) { impl_->add_layer(layer);
 at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,
                                std::span<const int32_t> layers) {
   return impl_->forward(plan, cache, layers);
+}
+at::Tensor FusedLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+  return impl_->run_layers(plan, x, cache);
 }
 at::Tensor FusedLlama::logits(const at::Tensor& hidden) { return impl_->logits(hidden); }
 void FusedLlama::set_threads(int num_threads) {

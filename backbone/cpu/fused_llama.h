@@ -45,6 +45,10 @@ class FusedLlama {
   /// @returns       [N, H] bfloat16 after the final norm; valid until the next call.
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
 
+  /// All layers alone, as Llama::run_layers().
+  /// @param x  [N, H] float32.
+  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache);
+
   /// @param hidden  [N, H] bfloat16.
   /// @returns       [N, V] float32; valid until the next call.
   at::Tensor logits(const at::Tensor& hidden);

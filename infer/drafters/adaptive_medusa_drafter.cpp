@@ -80,8 +80,9 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   return part_of(all, nodes);
 }
 
-void AdaptiveMedusaDrafter::observe(const CandidateTree& tree, const TargetOutput& /*output*/,
+void AdaptiveMedusaDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
                                     const Acceptance& accepted) {
+  whole_->observe(tree, output, accepted);
   const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
   for (const TokenId token : emitted) record_.follow(token);
   pace_.count(static_cast<double>(emitted.size()), step_cost_);

@@ -22,7 +22,8 @@ class AdaptiveMedusaDrafter : public Drafter {
  public:
   static constexpr int32_t kAskEvery = 8;  // plain steps; asking costs a twentieth of one
 
-  /// @param whole  proposes the whole tree, or the first nodes of it near a limit.
+  /// @param whole  proposes the whole tree, or the first nodes of it near a limit. Not asked in
+  ///               each step, but told of each.
   /// @param shape  of that tree.
   /// @param cost   of rows and of guessing.
   AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,

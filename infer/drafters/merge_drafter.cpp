@@ -75,11 +75,13 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   return std::move(chosen).take();
 }
 
-void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& /*output*/,
+void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
                            const Acceptance& accepted) {
   const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
-  for (Member& member : members_)
+  for (Member& member : members_) {
+    member.drafter->observe(tree, output, accepted);
     for (const TokenId token : emitted) member.record.follow(token);
+  }
   pace_.count(static_cast<double>(emitted.size()), cost_(tree.size()));
 }
 

@@ -43,11 +43,7 @@ CandidateTree SpecinferDrafter::propose(const DraftContext& context, const Rando
   CandidateTree drafted = grow_tree(*sequence_, choice_, context, random, children).tree;
   at::Tensor draft_probs = std::exchange(drafted.draft_probs, {});
   TreeBuilder tree(context, std::move(drafted));
-  trees_.clear();
-  for (const auto& other : others_) {
-    trees_.push_back(other->propose(context, random));
-    fold_in(trees_.back(), tree);
-  }
+  for (const auto& other : others_) fold_in(other->propose(context, random), tree);
   CandidateTree all = std::move(tree).take();
   if (draft_probs.defined()) all.draft_probs = with_point_masses(draft_probs, all.tokens);
   return all;
@@ -56,13 +52,7 @@ CandidateTree SpecinferDrafter::propose(const DraftContext& context, const Rando
 void SpecinferDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
                                const Acceptance& accepted) {
   sequence_->keep(accepted.path);
-  const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
-  for (size_t i = 0; i < others_.size(); ++i) {
-    Acceptance own{path_along(trees_[i], emitted), 0};
-    if (own.path.size() == emitted.size()) own.path.pop_back();  // the last one is the next root
-    own.next = emitted[own.path.size()];
-    others_[i]->observe(trees_[i], output, own);
-  }
+  for (const auto& other : others_) other->observe(tree, output, accepted);
 }
 
 }  // namespace medusa

@@ -50,7 +50,6 @@ class SpecinferDrafter : public Drafter {
   std::unique_ptr<DraftSequence> sequence_;
   DraftChoice choice_;
   std::vector<std::unique_ptr<Drafter>> others_;
-  std::vector<CandidateTree> trees_;  // what the others proposed last
 };
 
 }  // namespace medusa

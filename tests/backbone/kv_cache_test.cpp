@@ -100,6 +100,31 @@ TEST_P(KvCacheLayouts, RewindForgetsTheLastRows) {
   EXPECT_THROW(cache.rewind(slot, -1), std::logic_error);
 }
 
+TEST_P(KvCacheLayouts, GrowingKeepsWhatIsThereInItsPlace) {
+  KvCache cache = make_cache(GetParam());
+  const std::vector<int32_t> rows{0, 1, 2};
+  cache.open();
+  cache.commit(0, rows);
+  for (const at::Tensor& side : {cache.keys(), cache.values()}) {
+    at::Tensor numbers = at::arange(side.numel(), at::kLong).remainder(251);
+    side.copy_(numbers.view(side.sizes()));
+  }
+  const at::Tensor keys = cache.keys(), values = cache.values();
+  cache.reserve(kCapacity);
+  EXPECT_TRUE(cache.keys().is_same(keys));
+  cache.reserve(kCapacity + 1);
+  EXPECT_EQ(cache.capacity(), 96);  // half again
+  cache.reserve(300);
+  EXPECT_EQ(cache.capacity(), 320);
+  EXPECT_EQ(cache.length(0), 3);
+  // A block's rows are its first numbers in either layout.
+  const auto flat = [](const at::Tensor& side) { return side.flatten(3); };
+  const int64_t before = keys.size(3) * keys.size(4);
+  EXPECT_TRUE(at::equal(flat(cache.keys()).narrow(3, 0, before), flat(keys)));
+  EXPECT_TRUE(at::equal(flat(cache.values()).narrow(3, 0, before), flat(values)));
+  EXPECT_EQ(flat(cache.keys()).slice(3, before).abs().max().item<float>(), 0);
+}
+
 TEST_P(KvCacheLayouts, RowsThatDoNotAscendOrFitAreABug) {
   KvCache cache = make_cache(GetParam());
   const int32_t slot = cache.open();

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "backbone/rms_norm.h"
 #include "base/gguf_file.h"
 #include "tests/backbone/tiny_model.h"
 
@@ -83,6 +84,33 @@ TEST(Llama, SomeOfItsLayersAreTheModelThatHasOnlyThese) {
       };
       EXPECT_TRUE(at::equal(states_of(all, {0, 3}), states_of(some, {})));
       EXPECT_TRUE(at::equal(states_of(all, {0, 1, 2, 3}), states_of(all, {})));
+    }
+}
+
+TEST(Llama, LayersAloneAreThePassWithoutItsEnds) {
+  const std::vector<TokenId> tokens = random_tokens(1, 50);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+      const Weights weights = tiny_weights(1, uneven_config(), dtype);
+      Weights without_output = weights;
+      without_output.lm_head = at::Tensor();
+      Llama llama(weights, kernels), layers(without_output, kernels);
+      KvCache cache = llama.make_cache(2, 64);
+      const int32_t slot = cache.open(), other = cache.open();
+      const Segment whole{slot, tokens, {}};
+      const at::Tensor expected = llama.forward({&whole, 1}, cache).clone();
+      const at::Tensor keys = cache.keys().select(1, slot).clone();
+      const Segment again{other, tokens, {}};
+      const at::Tensor ids = at::tensor(tokens, at::kInt);
+      const at::Tensor x = layers.run_layers(
+          {&again, 1}, weights.embedding.index_select(0, ids).to(at::kFloat), cache);
+      EXPECT_EQ(x.scalar_type(), at::kFloat);
+      const at::Tensor states =
+          rms_norm(x, weights.final_norm, weights.config.norm_epsilon).to(dtype);
+      // The last norm is LibTorch's here.
+      const double tolerance = dtype == at::kFloat ? 1e-5 : 0.02;
+      EXPECT_TRUE(at::allclose(states, expected, tolerance, tolerance)) << llama.kernels();
+      EXPECT_TRUE(at::equal(cache.keys().select(1, other), keys));
     }
 }
 

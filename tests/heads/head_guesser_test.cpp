@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "heads/fused_heads.h"
+#include "heads/prefix_model.h"
 #include "tests/heads/random_heads.h"
 
 namespace medusa {
@@ -82,6 +83,29 @@ TEST(HeadGuesser, AHeadDoesNotDependOnHowManyAreAsked) {
             }
       }
     }
+}
+
+TEST(HeadGuesser, AlongAnAnswerHeadsReadWhatThePrefixLayerGives) {
+  const Weights backbone = tiny_weights(1);
+  const at::Tensor hidden = random_hidden(6, at::kFloat);
+  const auto text = some_text(8);
+  for (const HeadsConfig& config : all_configs()) {
+    SCOPED_TRACE(describe(config));
+    const MedusaHeads heads = random_heads(config, backbone);
+    HeadGuesser guesser(heads, backbone, 7);
+    ASSERT_EQ(guesser.prefix() != nullptr, has_prefix(config.input));
+    const HeadGuesses plain = guesser.guess(hidden, text);
+    const HeadGuesses along = guesser.guess_along(hidden, text);
+    EXPECT_EQ(along.size(), 6);
+    if (!has_prefix(config.input)) {
+      EXPECT_EQ(along.log_probs, plain.log_probs);
+      continue;
+    }
+    EXPECT_NE(along.log_probs, plain.log_probs);
+    PrefixText states(*guesser.prefix());
+    EXPECT_EQ(guesser.guess(states.extend(hidden, std::span(text).first(6)), text).log_probs,
+              along.log_probs);
+  }
 }
 
 TEST(HeadGuesser, RefusesMoreGuessesThanTokens) {

@@ -65,6 +65,20 @@ TEST_F(HeadsFolder, LoadingGivesWhatWasSaved) {
   }
 }
 
+TEST_F(HeadsFolder, APrefixLayerIsReadWholeOrNotAtAll) {
+  save(heads_config(HeadInput::Prefix, HeadOutput::TruncatedOwn));
+  rewrite([](auto& tensors) { tensors.erase("prefix.down"); });
+  EXPECT_NE(error_loading().find("'prefix.down'"), std::string::npos) << error_loading();
+  save(heads_config(HeadInput::Prefix, HeadOutput::TruncatedOwn));
+  rewrite([](auto& tensors) { tensors["prefix.qkv"] = tensors["prefix.qkv"].slice(0, 1).clone(); });
+  EXPECT_NE(error_loading().find("'prefix.qkv'"), std::string::npos) << error_loading();
+  save(heads_config(HeadInput::Root, HeadOutput::TruncatedOwn));
+  rewrite([](auto& tensors) { tensors["prefix.qkv"] = at::zeros({4}); });
+  EXPECT_NE(error_loading().find("'prefix.qkv' belongs to no part of these heads"),
+            std::string::npos)
+      << error_loading();
+}
+
 TEST_F(HeadsFolder, ARankThatNoOutputHasIsNoPartOfTheFingerprint) {
   HeadsConfig config = heads_config(HeadInput::Root, HeadOutput::TruncatedOwn);
   save(config);

@@ -53,6 +53,11 @@ TEST(MedusaHeads, EveryLayerHasParametersOfItsOwn) {
   // W1 of [h; e_0 … e_k], W2 and the bias.
   EXPECT_EQ(count(HeadInput::Sequential, HeadOutput::Shared),
             layers * ((3 + 4 + 5) * h * h + heads * h));
+  // The layer that all heads share: P, qkv, output, gate, up and down, and two norms.
+  const int64_t layer = h * h + (4 + 2 * 2) * 32 * h + h * 4 * 32 + 3 * 96 * h + 2 * h;
+  EXPECT_EQ(count(HeadInput::Prefix, HeadOutput::Shared), heads * layers * (3 * h * h + h) + layer);
+  EXPECT_EQ(count(HeadInput::PrefixSequential, HeadOutput::Shared),
+            layers * ((3 + 4 + 5) * h * h + heads * h) + layer);
   EXPECT_EQ(count(HeadInput::Hidden, HeadOutput::Own), heads * (layers * (h * h + h) + 130 * h));
   EXPECT_EQ(count(HeadInput::Root, HeadOutput::TruncatedOwn),
             heads * (layers * (3 * h * h + h) + 50 * h));

@@ -16,7 +16,8 @@ class PathGuessesTest : public ::testing::TestWithParam<HeadInput> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PathGuessesTest,
-                         testing::Values(HeadInput::Hidden, HeadInput::Root, HeadInput::Sequential),
+                         testing::Values(HeadInput::Hidden, HeadInput::Root, HeadInput::Sequential,
+                                         HeadInput::PrefixSequential),
                          [](const auto& each) { return enum_name(each.param); });
 
 TEST_P(PathGuessesTest, AreThoseOfATextThatGoesDownThePath) {
@@ -46,7 +47,7 @@ TEST_P(PathGuessesTest, AreThoseOfATextThatGoesDownThePath) {
 TEST_P(PathGuessesTest, DependOnThePathOnlyIfTheHeadsReadIt) {
   PathGuesses guesses(guesser_, state_, 9, 2);
   const NextGuesses next = guesses.after(std::vector<TokenId>{5, 90}, 1);
-  EXPECT_EQ(next.log_prob(0, 0) != next.log_prob(1, 0), GetParam() == HeadInput::Sequential);
+  EXPECT_EQ(next.log_prob(0, 0) != next.log_prob(1, 0), reads_paths(GetParam()));
 }
 
 }  // namespace

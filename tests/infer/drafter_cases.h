@@ -43,6 +43,19 @@ inline std::vector<DrafterCase> drafter_cases() {
     each.name += "_sequential";
     out.push_back(each);
   }
+  // Whoever asks heads asks them behind their prefix layer, if they have one.
+  DrafterCase sequoia = case_of(DrafterKind::Sequoia);
+  sequoia.config.sequoia.source = SequoiaSource::Medusa;
+  sequoia.name += "_medusa";
+  DrafterCase specinfer = case_of(DrafterKind::Specinfer);
+  specinfer.config.specinfer.drafters = {DrafterKind::Medusa};
+  specinfer.name += "_medusa";
+  for (DrafterCase each : {case_of(DrafterKind::Medusa), dynamic, adaptive, sequoia, specinfer,
+                           case_of(DrafterKind::Blockwise), case_of(DrafterKind::Merge)}) {
+    each.heads = HeadInput::PrefixSequential;
+    each.name += "_prefix";
+    out.push_back(each);
+  }
   return out;
 }
 

@@ -25,6 +25,12 @@ struct Model {
   Llama llama{load_weights(kStories, at::kFloat, at::kCPU)};
   fixtures::HeadParts heads{llama.weights()};
   fixtures::HeadParts sequential{llama.weights(), HeadInput::Sequential};
+  fixtures::HeadParts prefix{llama.weights(), HeadInput::PrefixSequential};
+
+  DraftParts parts(HeadInput input) {
+    if (has_prefix(input)) return prefix.parts();
+    return input == HeadInput::Sequential ? sequential.parts() : heads.parts();
+  }
   Llama second{load_weights(kStories, at::kFloat, at::kCPU)};  // a draft that is always right
   SecondModel draft{second, 1, 256, llama.config().vocab_size};
 };
@@ -53,8 +59,7 @@ ModelText decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
     return true;
   };
   SkippingModel skipping(target, {1});
-  const bool sequential = drafter.heads == HeadInput::Sequential;
-  DraftParts parts = (sequential ? model().sequential : model().heads).parts();
+  DraftParts parts = model().parts(drafter.heads);
   parts.draft = &model().draft;
   parts.skipping = &skipping;
   if (needs_of(drafter.config).store) parts.store = &stories();

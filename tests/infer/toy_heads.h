@@ -35,6 +35,12 @@ inline Weights toy_weights() {
   Weights weights;
   weights.config.hidden_size = 2;
   weights.config.vocab_size = kToyVocab;
+  weights.config.num_heads = weights.config.num_kv_heads = 1;
+  weights.config.head_size = 2;
+  weights.config.mlp_size = 4;
+  weights.config.context = 1024;
+  weights.config.norm_epsilon = 1e-5;
+  weights.config.rope_base = 10000;
   auto generator = at::make_generator<at::CPUGeneratorImpl>(3);
   weights.embedding = at::randn({kToyVocab, 2}, generator, at::kFloat);
   weights.lm_head = weights.embedding;

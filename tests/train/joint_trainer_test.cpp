@@ -76,6 +76,12 @@ TEST(JointTrainer, GradientsOfTheLastLayersAndOwnOutputsAreTheNumericOnes) {
   expect_numeric_gradients(run);
 }
 
+TEST(JointTrainer, GradientsThroughAPrefixLayerAreTheNumericOnes) {
+  Unclipped run(HeadOutput::TruncatedShared);
+  run.heads.input = HeadInput::PrefixSequential;
+  expect_numeric_gradients(run);
+}
+
 TEST(JointTrainer, GradientsOfLowRankOutputsAreTheNumericOnes) {
   Unclipped run(HeadOutput::TruncatedLowRank);
   run.heads.output_rank = 32;

@@ -133,6 +133,21 @@ TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
   EXPECT_EQ(losses(run, "killed"), losses(run, "whole"));
 }
 
+TEST(Trainer, ARunWithAPrefixLayerThatWasKilledEndsWithTheSameHeads) {
+  TinyRun run;
+  run.config.epochs = 8;
+  run.config.checkpoint_every = 3;
+  run.config.accumulate = 2;
+  run.config.keep_best = true;
+  run.heads.input = HeadInput::PrefixSequential;
+  run.train("whole");
+  ASSERT_TRUE(WIFSIGNALED(signal_run(run, "killed", 8, SIGKILL)));
+  ASSERT_FALSE(std::filesystem::exists(run.folder.path() / "killed/heads"));
+  EXPECT_TRUE(run.train("killed").complete);
+  EXPECT_EQ(heads_bytes(run, "killed"), heads_bytes(run, "whole"));
+  EXPECT_EQ(losses(run, "killed"), losses(run, "whole"));
+}
+
 TEST(Trainer, ARunOnSeveralDatasetsThatWasKilledEndsWithTheSameHeads) {
   TinyRun run;
   run.add_dataset("more", 30, 2.5);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <queue>
 #include <span>
@@ -15,6 +16,7 @@
 #include "base/progress.h"
 #include "infer/backbone_target.h"
 #include "infer/drafters/medusa_drafter.h"
+#include "infer/drafters/prefix_drafter.h"
 #include "tools/session.h"
 #include "tools/step_timer.h"
 #include "tools/turns.h"
@@ -124,7 +126,11 @@ class ContextProfiler {
         guesser_(guesser),
         clock_(device_wait(llama.device())) {
     if (guesser_ != nullptr)
-      for (const int32_t n : rows) shapes_.emplace(n, low_rank_shape(*guesser_, n));
+      for (const int32_t n : rows) {
+        const TreeShape& shape = shapes_.emplace(n, low_rank_shape(*guesser_, n)).first->second;
+        drafters_.emplace(
+            n, behind_prefix(std::make_unique<MedusaDrafter>(*guesser_, shape), *guesser_));
+      }
     hidden_ = target_.prefill(slot_, std::span(text_).first(static_cast<size_t>(context)));
     llama_.set_clock(&clock_);
   }
@@ -148,7 +154,7 @@ class ContextProfiler {
       return chain(std::span(text_).subspan(before, static_cast<size_t>(rows)));
     const DraftContext draft{std::span(text_).first(before + 1), hidden_,
                              static_cast<int32_t>(guesser_->num_heads()), rows, slot_};
-    return MedusaDrafter(*guesser_, shapes_.at(rows)).propose(draft, Random(0));
+    return drafters_.at(rows)->propose(draft, Random(0));
   }
 
   Llama& llama_;
@@ -160,6 +166,7 @@ class ContextProfiler {
   PartClock clock_;
   at::Tensor hidden_;
   std::map<int32_t, TreeShape> shapes_;  // by rows
+  std::map<int32_t, std::unique_ptr<Drafter>> drafters_;
 };
 
 ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bool drafted,

@@ -4,6 +4,7 @@
 
 #include "infer/drafters/medusa_drafter.h"
 #include "tests/base/error_text.h"
+#include "tests/infer/expect_tree.h"
 
 namespace medusa {
 namespace {
@@ -45,7 +46,7 @@ class AdaptiveMedusa : public testing::Test {
     const CandidateTree tree = drafter.propose({text_, hidden_, max_depth, 64}, Random(1));
     Acceptance accepted;
     accepted.next = kRight;
-    accepted.path = path_along(tree, std::vector<TokenId>(3, kRight));
+    accepted.path = fixtures::path_along(tree, std::vector<TokenId>(3, kRight));
     drafter.observe(tree, {}, accepted);
     return tree.size();
   }

@@ -5,6 +5,7 @@
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "infer/rules/rejection_rule.h"
+#include "tests/infer/expect_tree.h"
 #include "tests/infer/toy_draft.h"
 #include "tests/infer/toy_heads.h"
 #include "tests/infer/toy_pairs.h"
@@ -151,7 +152,7 @@ TEST(SpecinferDrafter, ExpandsEachDepthAndAddsWhatOthersPropose) {
   const auto both = drafting.factory()();
   both->begin(kTwice);
   const CandidateTree more = both->propose({kTwice, {}, 10, 64, 0}, Random(1));
-  EXPECT_GE(path_along(more, std::vector<TokenId>{3, 1, 2}).size(), 3U)
+  EXPECT_GE(fixtures::path_along(more, std::vector<TokenId>{3, 1, 2}).size(), 3U)
       << "the prompt says 1 2 3 1 2";
 }
 

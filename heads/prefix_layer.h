@@ -1,0 +1,51 @@
+// The prefix layer: one more transformer layer between the backbone's states and the heads, over
+// the answer so far. Hydra++ (arXiv:2402.05109 §4.2) has one over the states; here each state is
+// joined by the next token's embedding, as in EAGLE (arXiv:2401.15077).
+//
+// Position i of an answer has the state h_i at the token before its root and the root's embedding
+// e_i, scaled as heads read it (embedding_gain):
+//   x_i = h_i + P e_i
+//   y_i = x_i + attention over positions 0 … i of the answer, then + SwiGLU
+// and y_i stands for h_i in all heads. P and the last matrix of either part begin at zero, so that
+// an untrained layer changes nothing. Prompts have no positions: a dataset holds the states of
+// answers only, and so does the layer's cache when text is decoded.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backbone/weights.h"
+#include "base/random.h"
+
+namespace medusa {
+
+/// Parameters: float32 masters. The layer's heads, widths and rotary embedding are those of the
+/// backbone's layers; it has neither biases nor norms of heads nor a window.
+struct PrefixLayer {
+  ModelConfig config;  // of a model of this one layer
+  at::Tensor token;    // [H, H] P
+  LayerWeights layer;
+};
+
+/// A trained tensor of the layer.
+struct PrefixPart {
+  std::string name;  // "token", "qkv"
+  at::Tensor* tensor = nullptr;
+  std::vector<int64_t> sizes;  // that it has, or will have
+};
+std::vector<PrefixPart> prefix_parts(PrefixLayer& prefix);
+
+/// The layer's sizes; its tensors are undefined.
+/// @param backbone  whose states it reads.
+PrefixLayer empty_prefix_layer(const ModelConfig& backbone);
+
+/// An untrained layer.
+PrefixLayer make_prefix_layer(const ModelConfig& backbone, const Random& random, at::Device device);
+
+/// All trained tensors under their names.
+std::vector<std::pair<std::string, at::Tensor>> named_parameters(const PrefixLayer& prefix);
+
+}  // namespace medusa

@@ -1,0 +1,92 @@
+#include "heads/prefix_model.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kFirstRows = 128;  // of a text's cache, which grows
+constexpr int64_t kPassRows = 128;   // at most, as in the backbone's prefill
+
+/// The layer as a model. It has no LM head: nobody asks it for logits.
+Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
+  const at::ScalarType dtype = backbone.embedding.scalar_type();
+  const LayerWeights& masters = prefix.layer;
+  Weights out;
+  out.config = prefix.config;
+  out.embedding = backbone.embedding;
+  out.final_norm = backbone.final_norm;
+  out.kind = backbone.kind;
+  LayerWeights& layer = out.layers.emplace_back();
+  layer.attention_norm = masters.attention_norm.to(at::kFloat);
+  layer.mlp_norm = masters.mlp_norm.to(at::kFloat);
+  if (backbone.kind != BlockKind::None) {
+    layer.blocks = {quantise_blocks(masters.qkv), quantise_blocks(masters.output),
+                    quantise_blocks(masters.gate_up), quantise_blocks(masters.down)};
+    return out;
+  }
+  const auto copy = [dtype](const at::Tensor& matrix) { return matrix.to(dtype).contiguous(); };
+  layer.qkv = copy(masters.qkv);
+  layer.output = copy(masters.output);
+  layer.gate_up = copy(masters.gate_up);
+  layer.down = copy(masters.down);
+  return out;
+}
+
+}  // namespace
+
+PrefixModel::PrefixModel(const PrefixLayer& prefix, const Weights& backbone, Kernels kernels)
+    : llama_(model_of(prefix, backbone), kernels),
+      token_(prefix.token.to(backbone.embedding.scalar_type()).contiguous(), kernels),
+      gain_(embedding_gain(backbone)) {}
+
+/// @returns [n, H] float32: x of prefix_layer.h.
+at::Tensor PrefixModel::residual(const at::Tensor& hidden, std::span<const TokenId> roots) const {
+  const auto count = static_cast<int64_t>(roots.size());
+  const at::Tensor ids = at::tensor(at::ArrayRef<TokenId>(roots.data(), roots.size()), at::kInt)
+                             .to(llama_.device())
+                             .view({count, 1});
+  const at::Tensor embedded = token_embeddings(llama_.weights(), gain_, ids).squeeze(1);  // [n, H]
+  return hidden.to(llama_.dtype()).to(llama_.device(), at::kFloat) + token_(embedded);
+}
+
+PrefixText::PrefixText(PrefixModel& model)
+    : model_(model), cache_(model.llama_.make_cache(1, kFirstRows)), slot_(cache_.open()) {}
+
+at::Tensor PrefixText::extend(const at::Tensor& hidden, std::span<const TokenId> roots) {
+  const c10::InferenceMode no_grad;
+  const auto count = static_cast<int64_t>(roots.size());
+  MEDUSA_ASSERT(count > 0 && hidden.size(0) == count, hidden.size(0), count);
+  cache_.reserve(length() + count);
+  std::vector<at::Tensor> parts;
+  std::vector<int32_t> all;
+  for (int64_t begin = 0; begin < count; begin += kPassRows) {
+    const int64_t n = std::min(kPassRows, count - begin);
+    const auto part = roots.subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
+    const Segment segment{slot_, part, {}};
+    const at::Tensor x = model_.residual(hidden.narrow(0, begin, n), part);
+    parts.push_back(model_.llama_.run_layers({&segment, 1}, x, cache_).to(model_.llama_.dtype()));
+    all.resize(static_cast<size_t>(n));
+    std::iota(all.begin(), all.end(), 0);
+    cache_.commit(slot_, all);
+  }
+  return parts.size() == 1 ? parts[0] : at::cat(parts);
+}
+
+at::Tensor PrefixText::peek(const at::Tensor& hidden, std::span<const TokenId> roots) {
+  const int64_t before = length();
+  at::Tensor states = extend(hidden, roots);
+  cache_.rewind(slot_, before);
+  return states;
+}
+
+}  // namespace medusa
