@@ -93,7 +93,8 @@ void check_rope(const ModelConfig& config, const Fail& fail) {
 
 /// How far a text may reach: models are also published with the first context as theirs.
 inline int64_t stretched_context(int64_t context, double stretched) {
-  if (!(stretched <= static_cast<double>(kMaxSize))) return context;  // check_rope() tells of NaN
+  // check_rope() tells of what is no number or negative.
+  if (!(stretched >= 0 && stretched <= static_cast<double>(kMaxSize))) return context;
   return std::max(context, static_cast<int64_t>(stretched));
 }
 

@@ -169,6 +169,8 @@ TEST_F(ModelConfigTest, RejectsWhatIsNotRun) {
          "'original_max_position_embeddings' is 0, expected 2 to 2147483647");
   expect("rope_scaling", {{"type", "yarn"}, {"factor", 2.0}, {"attention_factor", -1}},
          "the rotary embedding's attention factor is -1, expected a positive number");
+  expect("rope_scaling", {{"type", "yarn"}, {"factor", -1e20}},  // a context of no int64_t
+         "a factor of the rotary embedding is -1e+20, expected a positive number");
   expect("rope_scaling", {{"type", "dynamic"}},
          "the rotary embedding's 'factor' is missing, expected a number");
   expect("rope_scaling", {{"type", "longrope"}, {"short_factor", {1, 2, 3}}},
