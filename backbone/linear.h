@@ -25,7 +25,9 @@ class Linear {
 
   /// @param weight  [n, k] float32 or bfloat16 on any device. In bfloat16 on a CPU that our kernels
   ///                run on (backbone/cpu/) a packed copy is made, and the weight itself not kept.
-  explicit Linear(const at::Tensor& weight, Kernels kernels = Kernels::Auto);
+  /// @param engine  that multiplies it there, one that this machine has.
+  explicit Linear(const at::Tensor& weight, Kernels kernels = Kernels::Auto,
+                  CpuEngine engine = CpuEngine::Auto);
 
   /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
   /// and scales stand for, rows rounded as the kernels round them.

@@ -26,6 +26,7 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
   out.embedding = backbone.embedding;
   out.final_norm = backbone.final_norm;
   out.kind = backbone.kind;
+  out.engine = backbone.engine;
   LayerWeights& layer = out.layers.emplace_back();
   layer.attention_norm = masters.attention_norm.to(at::kFloat);
   layer.mlp_norm = masters.mlp_norm.to(at::kFloat);
@@ -46,7 +47,8 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
 
 PrefixModel::PrefixModel(const PrefixLayer& prefix, const Weights& backbone, Kernels kernels)
     : llama_(model_of(prefix, backbone), kernels),
-      token_(prefix.token.to(backbone.embedding.scalar_type()).contiguous(), kernels),
+      token_(prefix.token.to(backbone.embedding.scalar_type()).contiguous(), kernels,
+             backbone.engine),
       gain_(embedding_gain(backbone)) {}
 
 /// @returns [n, H] float32: x of prefix_layer.h.

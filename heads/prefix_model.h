@@ -21,6 +21,8 @@ class PrefixModel {
   /// those of the layer are in blocks of 8 bits. Keeps the backbone's embedding (not a copy).
   PrefixModel(const PrefixLayer& prefix, const Weights& backbone, Kernels kernels = Kernels::Auto);
 
+  const char* kernels() const { return llama_.kernels(); }  // which code computes, for people
+
  private:
   friend class PrefixText;
   at::Tensor residual(const at::Tensor& hidden, std::span<const TokenId> roots) const;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "backbone/cpu/cpu_kernels.h"
 #include "backbone/rope.h"
 #include "tests/heads/random_heads.h"
 
@@ -107,6 +108,18 @@ TEST(PrefixModel, TheFastPathIsThePlainOneWithinRounding) {
     EXPECT_LT(distance(fast, plain), 0.01);
     EXPECT_LT(distance(fast, exact), 0.02);
   }
+}
+
+TEST(PrefixModel, RunsOnTheBackbonesEngine) {
+  for (const CpuEngine engine : {CpuEngine::Plain, CpuEngine::Avx2, CpuEngine::Avx512})
+    for (const BlockKind kind : {BlockKind::None, BlockKind::Int8}) {
+      const CpuKernels* expected = kernels_for(engine, kind != BlockKind::None);
+      if (expected == nullptr) continue;  // not on this machine
+      Weights backbone = Along::weights(at::kBFloat16, kind);
+      backbone.engine = engine;
+      const MedusaHeads heads = random_heads(kPrefix, backbone);
+      EXPECT_STREQ(PrefixModel(*heads.prefix, backbone).kernels(), expected->name);
+    }
 }
 
 TEST(PrefixModel, StepByStepIsTheSameAsAtOnce) {
