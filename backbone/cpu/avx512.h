@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "backbone/cpu/exp2_series.h"
+
 namespace medusa {
 namespace {
 
@@ -80,27 +82,14 @@ inline void store_words(uint16_t* to, Words low, Words high) {
   _mm512_storeu_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
 }
 
-/// 2^x for x <= 127, relative error below 3e-7; 0 far below -126. Taylor's series on [-0.5, 0.5].
+/// 2^x for x <= 127; 0 far below -126.
 inline __m512 exp2_of(__m512 x) {
   const __m512 whole = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m512 f = _mm512_sub_ps(x, whole);
-  __m512 p = _mm512_set1_ps(1.5403530e-4F);  // ln(2)^i / i! for i = 6, 5, …, 0
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.3333558e-3F));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(9.6181291e-3F));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(5.5504109e-2F));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(2.4022651e-1F));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(6.9314718e-1F));
-  p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0F));
+  __m512 p = _mm512_set1_ps(kExp2Series[0]);
+#pragma GCC unroll 8
+  for (int i = 1; i < kExp2Terms; ++i) p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(kExp2Series[i]));
   return _mm512_scalef_ps(p, whole);
-}
-
-constexpr float kLog2E = 1.44269504F;
-
-/// x / (1 + e^-x)
-inline __m512 silu(__m512 x) {
-  const __m512 bounded = _mm512_max_ps(x, _mm512_set1_ps(-80.0F));  // keeps e^-x finite
-  const __m512 e = exp2_of(_mm512_mul_ps(bounded, _mm512_set1_ps(-kLog2E)));
-  return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0F), e));
 }
 
 }  // namespace

@@ -143,38 +143,16 @@ struct BlockProduct {
   }
 };
 
-/// Sixteen levels of numbers whose largest is 127 / factor.
-inline __m128i to_levels(__m512 numbers, __m512 factor) {
-  return _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(numbers, factor)));
-}
-
-/// The RowBlocks [begin, end), counted row by row, of float32 rows in tile order.
-inline void quantise_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
-  const __m512 sign = _mm512_set1_ps(-0.0F);
-  for (int64_t i = blocks.begin; i < blocks.end; ++i) {
-    const int64_t row = i / depth, tile = i % depth;
-    const float* from = static_cast<const float*>(tiled) + tiled_index(row, tile * 32, depth);
-    RowBlock& to = static_cast<RowBlock*>(out)[row_block_index(row, tile, depth)];
-    const __m512 a = _mm512_loadu_ps(from), b = _mm512_loadu_ps(from + kLanes);
-    const float largest =
-        _mm512_reduce_max_ps(_mm512_max_ps(_mm512_andnot_ps(sign, a), _mm512_andnot_ps(sign, b)));
-    const __m512 factor = _mm512_set1_ps(largest > 0 ? 127.0F / largest : 0.0F);
-    const __m128i levels[2] = {to_levels(a, factor), to_levels(b, factor)};
-    int32_t sums[2];
-    for (int half = 0; half < 2; ++half) {
-      _mm_store_si128(reinterpret_cast<__m128i*>(to.levels) + half, levels[half]);
-      sums[half] = _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(levels[half]));
-    }
-    finish_row_block(largest, sums, to);
-  }
-}
-
 /// Attention and everything beside the products is Avx512Engine's.
 struct BlockEngine : Avx512Engine {
   static constexpr const char* kName = "AVX-512 VNNI, block weights";
   static constexpr int64_t kBlockPassRows = kPassRows;
 
-  static constexpr auto quantise = quantise_rows;
+  static int32_t store_levels(Floats scaled, int8_t* levels) {
+    const __m128i rounded = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(scaled));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(levels), rounded);
+    return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(rounded));
+  }
 
   static BlockProductFunction block_product(BlockFormat format) {
     return find_block_product<BlockProduct>(format);

@@ -63,6 +63,26 @@ inline void finish_row_block(float largest, const int32_t (&sums)[2], RowBlock& 
   to.zero8 = -128 * (sums[0] + sums[1]);
 }
 
+/// The RowBlocks [begin, end), counted row by row, of float32 rows in tile order.
+///
+/// @param Engine  store_levels(numbers, levels) rounds sixteen numbers of at most 127 to the
+/// nearest
+///                whole ones, ties to even, stores them and returns their sum.
+template <typename Engine>
+void quantise_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
+  for (int64_t i = blocks.begin; i < blocks.end; ++i) {
+    const int64_t row = i / depth, tile = i % depth;
+    const float* from = static_cast<const float*>(tiled) + tiled_index(row, tile * 32, depth);
+    RowBlock& to = static_cast<RowBlock*>(out)[row_block_index(row, tile, depth)];
+    const Floats zero = all_lanes(0), a = load_floats(from), b = load_floats(from + kLanes);
+    const float largest = largest_of(larger(larger(a, zero - a), larger(b, zero - b)));
+    const Floats factor = all_lanes(largest > 0 ? 127.0F / largest : 0.0F);
+    const int32_t sums[2] = {Engine::store_levels(a * factor, to.levels),
+                             Engine::store_levels(b * factor, to.levels + kLanes)};
+    finish_row_block(largest, sums, to);
+  }
+}
+
 /// As for_each_pair of product_loop.h, which calls it where the engine has block_product(). A
 /// single pass over a pair asks for what is read some KB later; the first of several asks for the
 /// whole next pair.

@@ -32,7 +32,7 @@ constexpr CpuKernels kKernelTable = {
 template <typename Engine>
 constexpr CpuKernels kBlockKernelTable = [] {
   CpuKernels table = kKernelTable<Engine>;
-  table.quantise = Engine::quantise;
+  table.quantise = quantise_rows<Engine>;
   return table;
 }();
 

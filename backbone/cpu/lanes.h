@@ -1,9 +1,8 @@
 // Sixteen floats at a time: for the kernel files only (*_kernels.cpp), each of which is compiled
 // for one kind of processor and runs behind a test for it (cpu_features.h). Everything here and in
-// the
-// *_loop.h and *_engine.h has internal linkage, so that no other file's code is ever replaced by a
-// copy compiled for those instructions; for the same reason they include no templates of the
-// standard library.
+// the loops and engines beside it has internal linkage, so that no other file's code is ever
+// replaced by a copy compiled for those instructions; for the same reason they include no templates
+// of the standard library.
 //
 // The loops are written once, over what avx512.h and part_lanes.h both have:
 //
@@ -21,7 +20,7 @@
 //                                       words further
 //   Words, widen_words, half_words,     sixteen 32-bit words: of 16-bit numbers, of the lower or
 //   store_words                         upper halves of words, and back to words of two halves
-//   exp2_of, silu                       2^x for x <= 127, and x / (1 + e^-x)
+//   exp2_of                             2^x for x <= 127
 //
 // Both round alike wherever there is a fused multiply-add, so AVX2 gives the bits of AVX-512.
 #pragma once
@@ -31,3 +30,16 @@
 #else
 #include "backbone/cpu/part_lanes.h"
 #endif
+
+namespace medusa {
+namespace {
+
+/// x / (1 + e^-x)
+inline Floats silu(const Floats& x) {
+  const Floats bounded = larger(x, all_lanes(-80.0F));  // keeps e^-x finite
+  const Floats e = exp2_of(bounded * all_lanes(-kLog2E));
+  return x / (all_lanes(1.0F) + e);
+}
+
+}  // namespace
+}  // namespace medusa

@@ -158,37 +158,23 @@ struct PartBlockProduct {
   }
 };
 
-/// The RowBlocks [begin, end), counted row by row, of float32 rows in tile order.
-inline void quantise_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
-  for (int64_t i = blocks.begin; i < blocks.end; ++i) {
-    const int64_t row = i / depth, tile = i % depth;
-    const float* from = static_cast<const float*>(tiled) + tiled_index(row, tile * 32, depth);
-    RowBlock& to = static_cast<RowBlock*>(out)[row_block_index(row, tile, depth)];
-    const Floats zero = all_lanes(0), a = load_floats(from), b = load_floats(from + kLanes);
-    const float largest = largest_of(larger(larger(a, zero - a), larger(b, zero - b)));
-    const Floats factor = all_lanes(largest > 0 ? 127.0F / largest : 0.0F);
-    int32_t sums[2] = {};
-    for (int half = 0; half < 2; ++half) {
-      float rounded[kLanes];
-      const Floats shift = all_lanes(kRounding);
-      store_floats(rounded, (half == 0 ? a : b) * factor + shift - shift);
-      for (int64_t lane = 0; lane < kLanes; ++lane) {
-        const auto level = static_cast<int8_t>(rounded[lane]);
-        to.levels[half * kLanes + lane] = level;
-        sums[half] += level;
-      }
-    }
-    finish_row_block(largest, sums, to);
-  }
-}
-
 /// Attention and everything beside the products is PartEngine's.
 struct PartBlockEngine : PartEngine {
   static constexpr const char* kName =
       kParts == 2 ? "AVX2, block weights" : "plain C++, block weights";
   static constexpr int64_t kBlockPassRows = kRowsTogether;
 
-  static constexpr auto quantise = quantise_rows;
+  static int32_t store_levels(const Floats& scaled, int8_t* levels) {
+    const Floats shift = all_lanes(kRounding);
+    float rounded[kLanes];
+    store_floats(rounded, scaled + shift - shift);
+    int32_t sum = 0;
+    for (int64_t lane = 0; lane < kLanes; ++lane) {
+      levels[lane] = static_cast<int8_t>(rounded[lane]);
+      sum += levels[lane];
+    }
+    return sum;
+  }
 
   static BlockProductFunction block_product(BlockFormat format) {
     return find_block_product<PartBlockProduct>(format);

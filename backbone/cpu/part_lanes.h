@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #endif
 
+#include "backbone/cpu/exp2_series.h"
+
 namespace medusa {
 namespace {
 
@@ -191,18 +193,14 @@ inline void store_words(uint16_t* to, const Words& low, const Words& high) {
 
 constexpr float kRounding = 12582912.0F;  // 1.5 * 2^23: adding it rounds to a whole number
 
-/// 2^x for x <= 127, relative error below 3e-7; 0 far below -126. The series of avx512.h.
+/// 2^x for x <= 127; 0 far below -126.
 inline Part exp2_of_part(Part x) {
   const Part least = all_of_part(-252.0F);  // less than half of the least number above 0
   x = x > least ? x : least;
   const Part shifted = x + kRounding, whole = shifted - kRounding, f = x - whole;
-  Part p = all_of_part(1.5403530e-4F);
-  p = multiply_add_part(p, f, all_of_part(1.3333558e-3F));
-  p = multiply_add_part(p, f, all_of_part(9.6181291e-3F));
-  p = multiply_add_part(p, f, all_of_part(5.5504109e-2F));
-  p = multiply_add_part(p, f, all_of_part(2.4022651e-1F));
-  p = multiply_add_part(p, f, all_of_part(6.9314718e-1F));
-  p = multiply_add_part(p, f, all_of_part(1.0F));
+  Part p = all_of_part(kExp2Series[0]);
+#pragma GCC unroll 8
+  for (int i = 1; i < kExp2Terms; ++i) p = multiply_add_part(p, f, all_of_part(kExp2Series[i]));
   // Two powers of two, of which each is a number above 2^-127: only the second product may round.
   const IntPart power = bits_as<IntPart>(shifted) - bits_as<int32_t>(kRounding);
   const IntPart first = power >> 1, second = power - first;
@@ -210,14 +208,6 @@ inline Part exp2_of_part(Part x) {
 }
 inline Floats exp2_of(const Floats& x) {
   return make_floats([&](int i) { return exp2_of_part(x.parts[i]); });
-}
-
-constexpr float kLog2E = 1.44269504F;
-
-inline Floats silu(const Floats& x) {
-  const Floats bounded = larger(x, all_lanes(-80.0F));  // keeps e^-x finite
-  const Floats e = exp2_of(bounded * all_lanes(-kLog2E));
-  return x / (all_lanes(1.0F) + e);
 }
 
 }  // namespace
