@@ -75,6 +75,13 @@ constexpr const char* kQwenConfig = R"({"architectures": ["Qwen2ForCausalLM"],
  "max_position_embeddings": 512, "rms_norm_eps": 1e-06, "use_sliding_window": false,
  "sliding_window": 512, "rope_scaling": {"type": "linear", "factor": 2}, "eos_token_id": 1})";
 
+/// A stretch that makes a context of no int64_t.
+std::string negative_stretch() {
+  std::string config = kSmolConfig;
+  const std::string factor = "\"factor\": 4";
+  return config.replace(config.find(factor), factor.size(), "\"factor\": -18446744073709551615");
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> container_targets() {
@@ -92,19 +99,21 @@ std::vector<FuzzTarget> container_targets() {
         "\"longrope\"", "\"short_factor\"", "\"truncate\"", "\"layer_types\"", "\"no_rope_layers\"",
         "\"quantization_config\"", "\"quant_method\""})
     config.emplace_back(word);
-  return {{"safetensors", "m.safetensors", {safetensors_seed()}, safetensors, run_safetensors},
-          {"gguf",
-           "m.gguf",
-           {llama_gguf(3).bytes(), llama_gguf(2).bytes()},
-           {"general.alignment", "llama.rope.scaling.type", "yarn", "qwen2", "phi3", "smollm3",
-            "rope_factors_short.weight", "split.count", "split.no", std::string(8, '\0'),
-            std::string(4, '\xFF')},
-           run_gguf},
-          {"config.json",
-           "config.json",
-           {kLlamaConfig, kQwenConfig, kSmolConfig},
-           config,
-           [](const std::string& path) { (void)read_hf_config(fs::path(path).parent_path()); }}};
+  return {
+      {"safetensors", "m.safetensors", {safetensors_seed()}, safetensors, run_safetensors},
+      {"gguf",
+       "m.gguf",
+       {llama_gguf(3).bytes(), llama_gguf(2).bytes()},
+       {"general.alignment", "llama.rope.scaling.type", "yarn", "qwen2", "phi3", "smollm3",
+        "rope_factors_short.weight", "split.count", "split.no", std::string(8, '\0'),
+        std::string(4, '\xFF')},
+       run_gguf},
+      {.name = "config.json",
+       .file = "config.json",
+       .seeds = {kLlamaConfig, kQwenConfig, kSmolConfig},
+       .tokens = config,
+       .run = [](const std::string& path) { (void)read_hf_config(fs::path(path).parent_path()); },
+       .past_findings = {negative_stretch()}}};
 }
 
 }  // namespace medusa::fuzz

@@ -22,6 +22,8 @@ struct FuzzTarget {
   std::function<std::string(std::string_view input)> file_of = nullptr;
   /// Memory that one input may take at once, besides twice its own size.
   size_t spare_bytes = size_t{64} << 20;
+  /// Files that were findings once: each must be refused.
+  std::vector<std::string> past_findings = {};
 };
 
 /// Reads every byte, so that a span that leaves the file is seen.

@@ -92,11 +92,18 @@ bool GuardedReader::read(std::string_view bytes) {
   return shapes_.insert(shape_of(outcome(bytes))).second;
 }
 
-void GuardedReader::read_seed(std::string_view bytes) {
+void GuardedReader::read_known(std::string_view bytes, bool valid) {
   const std::string result = outcome(bytes);
-  sound_ = result == kRead;
-  if (!sound_) throw Finding{fmt::format("a valid file is refused: {}", result)};
+  sound_ = (result == kRead) == valid;
+  if (!sound_)
+    throw Finding{valid ? fmt::format("a valid file is refused: {}", result)
+                        : std::string("a file that was a finding once is not refused")};
   shapes_.insert(shape_of(result));
+}
+
+void GuardedReader::read_known_files() {
+  for (const std::string& seed : target_.seeds) read_known(seed, /*valid=*/true);
+  for (const std::string& finding : target_.past_findings) read_known(finding, /*valid=*/false);
 }
 
 const std::vector<FuzzTarget>& all_targets() {

@@ -36,9 +36,9 @@ class GuardedReader {
   /// The same without a memory of what earlier inputs did.
   void check(std::string_view bytes) { (void)outcome(bytes); }
 
-  /// Reads a valid file.
-  /// @throws Finding  as above, and if it is refused.
-  void read_seed(std::string_view bytes);
+  /// Reads the target's seeds and past findings.
+  /// @throws Finding  as above, if a seed is refused, and if a past finding is not.
+  void read_known_files();
 
   const FuzzTarget& target() const { return target_; }
   const std::filesystem::path& folder() const { return folder_; }
@@ -47,6 +47,7 @@ class GuardedReader {
 
  private:
   std::string outcome(std::string_view bytes);
+  void read_known(std::string_view bytes, bool valid);
   void write(std::string_view bytes) const;
 
   const FuzzTarget& target_;

@@ -81,7 +81,7 @@ int LLVMFuzzerInitialize(int* argc, char*** argv) {
   static std::vector<char*> pointers;
   words = medusa::fuzz::start({*argv, *argv + *argc});
   try {
-    for (const std::string& seed : reader()->target().seeds) reader()->read_seed(seed);
+    reader()->read_known_files();
   } catch (const medusa::fuzz::Finding& finding) {
     medusa::fuzz::stop_at(finding);
   }

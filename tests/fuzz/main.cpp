@@ -27,7 +27,7 @@ struct Limits {
 void fuzz(const Limits& limits, GuardedReader& reader) {
   const FuzzTarget& target = reader.target();
   std::vector<std::string> pool = target.seeds;
-  for (const auto& seed : target.seeds) reader.read_seed(seed);
+  reader.read_known_files();
   Mutator mutator(limits.seed, target.tokens);
   const double end = static_cast<double>(std::time(nullptr)) + limits.seconds;
   size_t count = 0;
