@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
+#include "base/allowed_cpus.h"
 #include "base/error.h"
 #include "base/process_place.h"
 #include "data/dataset_reader.h"
@@ -73,7 +73,7 @@ void check_together(const RunConfig& config, const ProcessPlace& place, bool dry
 /// The processes of one machine share its cores.
 void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
   if (place.local_count == 1 || backbone.threads) return;
-  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  const auto cores = static_cast<int64_t>(allowed_cpus().size());
   backbone.threads = std::max<int64_t>(1, cores / place.local_count);
 }
 

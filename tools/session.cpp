@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <fstream>
-#include <thread>
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/thread_team.h"
 #include "backbone/weights_reader.h"
+#include "base/allowed_cpus.h"
 #include "base/error.h"
 #include "tools/chat_choice.h"
 
@@ -73,7 +73,7 @@ void expect_engine(const BackboneSection& config, const Llama& llama) {
 }  // namespace
 
 Placement place(const BackboneSection& config, int64_t local_rank) {
-  const auto cores = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto cores = static_cast<int64_t>(allowed_cpus().size());
   at::set_num_threads(static_cast<int>(std::min(config.threads.value_or(cores), int64_t{1024})));
   if (config.device == DeviceKind::Cuda && !has_cuda())
     throw UserError(

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/allowed_cpus.h"
 #include "base/check.h"
 
 namespace medusa {
@@ -33,12 +34,8 @@ void wait_until(const std::atomic<uint32_t>& word, int spins, Done done) {
 
 /// The process's CPUs if they are as many as the threads; else none.
 std::vector<int> cpus_for(int num_threads) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != num_threads)
-    return {};
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  std::vector<int> cpus = allowed_cpus();
+  if (cpus.size() != static_cast<size_t>(num_threads)) cpus.clear();
   return cpus;
 }
 
