@@ -42,6 +42,7 @@ Command make_draft_command();
 Command generate_command();
 Command bench_command();
 Command profile_command();
+Command quality_command();
 Command import_command();
 Command export_command();
 Command doctor_command();

@@ -69,7 +69,8 @@ struct BackboneSection {
     f("cpu", cpu,
       "which instructions decode on a CPU, except in float32; plain: those of any; auto: the "
       "fastest that it has");
-    f("threads", threads, "CPU threads; null: one for each CPU that the process may use", at_least<int64_t>(1));
+    f("threads", threads, "CPU threads; null: one for each CPU that the process may use",
+      at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));
     f("chat_template", chat_template,

@@ -8,9 +8,9 @@ TEST(Help, EverySubcommandExplainsItself) {
   const Workplace place;
   const Ran program = place.run("--help");
   EXPECT_EQ(program.status, 0);
-  for (const char* command :
-       {"distill", "train", "calibrate", "build-store", "make-draft", "generate", "bench",
-        "profile", "inspect", "import", "export", "doctor", "dataset", "report", "completion"}) {
+  for (const char* command : {"distill", "train", "calibrate", "build-store", "make-draft",
+                              "generate", "bench", "profile", "quality", "inspect", "import",
+                              "export", "doctor", "dataset", "report", "completion"}) {
     EXPECT_NE(program.out.find(std::string("\n  ") + command + "  "), std::string::npos)
         << command << ": a line of its own, apart from what it does";
     const Ran help = place.run(std::string(command) + " --help");
@@ -32,11 +32,12 @@ TEST(Help, UnknownSubcommandIsTheUsersError) {
   const Workplace place;
   const Ran ran = place.run("trian --config run.yaml");
   EXPECT_EQ(ran.status, 2);
-  EXPECT_EQ(ran.err,
-            "medusa: unknown subcommand 'trian' (did you mean 'train'?), expected one of distill, "
-            "train, calibrate, build-store, make-draft, generate, "
-            "bench, profile, inspect, import, export, doctor, dataset, report, completion; see "
-            "medusa --help\n");
+  EXPECT_EQ(
+      ran.err,
+      "medusa: unknown subcommand 'trian' (did you mean 'train'?), expected one of distill, "
+      "train, calibrate, build-store, make-draft, generate, "
+      "bench, profile, quality, inspect, import, export, doctor, dataset, report, completion; see "
+      "medusa --help\n");
 }
 
 TEST(Help, UnknownOptionIsTheUsersError) {
