@@ -78,14 +78,15 @@ void start(size_t index, DecodeRequest request, const DrafterFactory& make_draft
   s.drafter->begin(prompt);
 }
 
-CandidateTree propose(Sequence& s, const TargetModel& target) {
+CandidateTree propose(Sequence& s, const TargetModel& target, size_t num_sequences) {
   const DecodeLimits& limits = s.request.limits;
   const auto committed = static_cast<int64_t>(s.tokens.size()) - 1;
   const int64_t room = target.max_rows() - committed;  // cache rows for this pass, at least 1
   const auto nodes = static_cast<int32_t>(std::min<int64_t>(limits.max_nodes, room));
   const auto left = static_cast<int32_t>(limits.max_new_tokens - s.stats.emitted);
-  CandidateTree tree = s.drafter->propose(
-      {s.tokens, s.hidden, std::min(left, nodes) - 1, nodes, s.slot}, s.request.random);
+  CandidateTree tree = s.drafter->propose({s.tokens, s.hidden, std::min(left, nodes) - 1, nodes,
+                                           s.slot, static_cast<int32_t>(num_sequences)},
+                                          s.request.random);
   MEDUSA_ASSERT(tree.size() >= 1 && tree.size() <= nodes, tree.size(), nodes);
   MEDUSA_ASSERT(tree.num_verify >= 1 && tree.num_verify <= tree.size(), tree.num_verify);
   MEDUSA_ASSERT(tree.tokens[0] == s.tokens.back(), tree.tokens[0], s.tokens.back());
@@ -168,7 +169,7 @@ DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
 
     std::vector<SlotTree> trees;
     for (Sequence& s : open.list) {
-      s.tree = propose(s, target);  // propose
+      s.tree = propose(s, target, open.list.size());  // propose
       trees.push_back({s.slot, &s.tree});
     }
     watch.lap(times.propose_s);

@@ -11,10 +11,11 @@ namespace medusa {
 
 struct DraftContext {
   std::span<const TokenId> tokens;  // prompt and everything emitted; the last one is the root
-  at::Tensor hidden;      // [H] target's state at the token before the root; undefined if none
-  int32_t max_depth = 0;  // longest path below the root that can still be emitted
-  int32_t max_nodes = 0;  // N must not exceed this; at least 1
-  int32_t slot = -1;      // the sequence's slot in the target
+  at::Tensor hidden;          // [H] target's state at the token before the root; undefined if none
+  int32_t max_depth = 0;      // longest path below the root that can still be emitted
+  int32_t max_nodes = 0;      // N must not exceed this; at least 1
+  int32_t slot = -1;          // the sequence's slot in the target
+  int32_t num_sequences = 1;  // that share the pass, this one included
 };
 
 /// Proposes candidates for one sequence; a new sequence gets a drafter of its own.

@@ -24,6 +24,18 @@ struct StepCost {
     const double slope = relative.size() > 1 ? last - relative[relative.size() - 2] : 0;
     return last + slope * static_cast<double>(n - relative.size());
   }
+
+  /// The same for each of several sequences that run as many rows each in one pass and guess one
+  /// after the other, over a step of one row each.
+  StepCost together(int32_t num_sequences) const {
+    if (num_sequences == 1 || relative.empty()) return *this;
+    const double plain = (*this)(num_sequences);
+    StepCost shared;
+    for (std::size_t n = 1; n <= relative.size(); ++n)
+      shared.relative.push_back((*this)(static_cast<int32_t>(n) * num_sequences) / plain);
+    if (drafting) shared.drafting = *drafting * num_sequences / plain;
+    return shared;
+  }
 };
 
 }  // namespace medusa

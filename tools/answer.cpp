@@ -1,5 +1,8 @@
 #include "tools/answer.h"
 
+#include <algorithm>
+#include <deque>
+#include <optional>
 #include <utility>
 
 #include "base/interrupt.h"
@@ -18,36 +21,86 @@ TokenLogprobs logprobs_of(const EmittedToken& token, int64_t count) {
   return out;
 }
 
+/// An answer while it is decoded.
+class GrowingAnswer {
+ public:
+  GrowingAnswer(const Session& session, const AnswerOptions& options)
+      : session_(session), options_(options), stream_(*session.tokenizer), matcher_(options.stop) {}
+
+  /// The request refers to this.
+  DecodeRequest request(std::vector<TokenId> prompt, uint64_t seed) {
+    DecodeRequest request;
+    request.prompt = std::move(prompt);
+    request.limits = {.max_new_tokens = options_.max_new_tokens, .eos = session_.eos};
+    request.random = Random(seed);
+    request.emit = [this](const EmittedToken& token) {
+      answer_.tokens.push_back(token.id);
+      if (options_.logprobs > 0) answer_.logprobs.push_back(logprobs_of(token, options_.logprobs));
+      show(matcher_.add(stream_.add(token.id)));
+      return !matcher_.stopped() && !interrupted();
+    };
+    return request;
+  }
+
+  Answer finish(DecodeStats stats) {
+    if (!matcher_.stopped()) {
+      show(matcher_.add(stream_.finish()));
+      show(matcher_.finish());
+    }
+    answer_.stopped_by_text = matcher_.stopped();
+    answer_.stats = std::move(stats);
+    return std::move(answer_);
+  }
+
+ private:
+  void show(std::string_view piece) {
+    answer_.text += piece;
+    if (options_.show && !piece.empty()) options_.show(piece);
+  }
+
+  const Session& session_;
+  const AnswerOptions& options_;
+  Answer answer_;
+  TextStream stream_;
+  StopMatcher matcher_;
+};
+
+DecodeTimes share_of(const DecodeTimes& times, double share) {
+  return {times.prefill_s * share, times.propose_s * share, times.verify_s * share,
+          times.accept_s * share, times.commit_s * share};
+}
+
 }  // namespace
+
+std::vector<Answer> answer_together(
+    const Session& session, const Engine& engine,
+    const std::vector<std::pair<std::vector<TokenId>, uint64_t>>& prompts,
+    const AnswerOptions& options) {
+  std::deque<GrowingAnswer> growing;  // whose elements stay where they are
+  const auto next = [&]() -> std::optional<DecodeRequest> {
+    if (growing.size() == prompts.size() || interrupted()) return std::nullopt;
+    const auto& [prompt, seed] = prompts[growing.size()];
+    return growing.emplace_back(session, options).request(prompt, seed);
+  };
+  std::vector<Answer> answers(prompts.size());
+  double tokens = 0;
+  const auto finished = [&](size_t i, const DecodeStats& stats) {
+    answers[i] = growing[i].finish(stats);
+    tokens += static_cast<double>(stats.emitted);
+    return true;
+  };
+  const DecodeTimes times = decode(engine.target, engine.rule, engine.make_drafter, next, finished);
+  for (Answer& each : answers)
+    each.times = share_of(times, static_cast<double>(each.stats.emitted) / std::max(tokens, 1.0));
+  return answers;
+}
 
 Answer answer(const Session& session, const Engine& engine, std::vector<TokenId> prompt,
               const AnswerOptions& options) {
-  Answer out;
-  TextStream stream(*session.tokenizer);
-  StopMatcher matcher(options.stop);
-  const auto show = [&](std::string_view piece) {
-    out.text += piece;
-    if (options.show && !piece.empty()) options.show(piece);
-  };
-
-  DecodeRequest request;
-  request.prompt = std::move(prompt);
-  request.limits = {.max_new_tokens = options.max_new_tokens, .eos = session.eos};
-  request.random = Random(options.seed);
-  request.emit = [&](const EmittedToken& token) {
-    out.tokens.push_back(token.id);
-    if (options.logprobs > 0) out.logprobs.push_back(logprobs_of(token, options.logprobs));
-    show(matcher.add(stream.add(token.id)));
-    return !matcher.stopped() && !interrupted();
-  };
-  DecodeResult result =
-      decode_one(engine.target, engine.rule, engine.make_drafter, std::move(request));
-  if (!matcher.stopped()) {
-    show(matcher.add(stream.finish()));
-    show(matcher.finish());
-  }
-  out.stopped_by_text = matcher.stopped();
-  out.stats = std::move(result.stats);
+  GrowingAnswer growing(session, options);
+  DecodeResult result = decode_one(engine.target, engine.rule, engine.make_drafter,
+                                   growing.request(std::move(prompt), options.seed));
+  Answer out = growing.finish(std::move(result.stats));
   out.times = result.times;
   return out;
 }

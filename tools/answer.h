@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "infer/decoder.h"
@@ -40,6 +41,15 @@ struct Engine {
   const AcceptanceRule& rule;
   const DrafterFactory& make_drafter;
 };
+
+/// Several at once, as many as the target has free slots, each the one that would be given alone.
+/// The time of all is shared out by their tokens.
+/// @param prompts  with the seed of each; options.seed and options.show are not read.
+/// @throws UserError  a prompt does not fit into the cache.
+std::vector<Answer> answer_together(
+    const Session& session, const Engine& engine,
+    const std::vector<std::pair<std::vector<TokenId>, uint64_t>>& prompts,
+    const AnswerOptions& options);
 
 /// @throws UserError  the prompt does not fit into the cache.
 Answer answer(const Session& session, const Engine& engine, std::vector<TokenId> prompt,

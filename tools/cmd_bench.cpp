@@ -23,6 +23,7 @@ struct BenchOptions {
   std::string out;
   int64_t repeats = 1;
   int64_t limit = 0;
+  int32_t slots = 1;
 };
 
 RuleKind parse_rule(const std::string& name) {
@@ -39,7 +40,8 @@ BenchPlan make_plan(const RunConfig& config, const BenchOptions& options) {
   BenchPlan plan{.methods = parse_methods(methods),
                  .temperatures = options.temperatures,
                  .rule = parse_rule(options.rule),
-                 .repeats = options.repeats};
+                 .repeats = options.repeats,
+                 .slots = options.slots};
   if (plan.temperatures.empty()) plan.temperatures = {infer.sampling.temperature};
   std::sort(plan.temperatures.begin(), plan.temperatures.end());
   if (std::adjacent_find(plan.temperatures.begin(), plan.temperatures.end()) !=
@@ -54,7 +56,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const Session session = open_session(config.backbone);
   const std::vector<Prompt> questions =
       read_bench_questions(options.questions, options.limit, session);
-  const Conditions conditions = bench_conditions(config, session, questions);
+  const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
   const BenchFolder folder(options.out.empty() ? config.run : options.out, conditions);
 
   const auto save = [&](const Measurement& measured) {
@@ -110,6 +112,10 @@ Command bench_command() {
                 ->capture_default_str();
             app.add_option("--limit", options->limit, "only the first N questions")
                 ->check(CLI::PositiveNumber);
+            app.add_option("--slots", options->slots,
+                           "decode so many questions at the same time; they count as one")
+                ->check(CLI::Range(1, 64))
+                ->capture_default_str();
             app.add_option("--out", options->out,
                            "folder of bench.json, bench.jsonl and bench.html; default: the run's");
             return [options, &common] { run_bench(common, *options); };

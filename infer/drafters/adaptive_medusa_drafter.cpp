@@ -26,6 +26,7 @@ std::vector<double> rates_of(const TreeShape& shape) {
   return rates;
 }
 
+/// Of a whole step: guessing is part of each but the plain one.
 StepCost with_drafting(StepCost cost) {
   for (size_t i = 1; i < cost.relative.size(); ++i) cost.relative[i] += cost.drafting.value_or(0);
   return cost;
@@ -50,10 +51,7 @@ CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& node
 
 AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
                                              const StepCost& cost)
-    : whole_(std::move(whole)),
-      cost_(with_drafting(cost)),
-      drafting_(cost.drafting.value_or(0)),
-      record_(rates_of(shape), kBeliefTrials) {
+    : whole_(std::move(whole)), cost_(cost), record_(rates_of(shape), kBeliefTrials) {
   places_.tokens.resize(shape.parents.size());
   places_.parents = shape.parents;
 }
@@ -63,8 +61,9 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   step_cost_ = 1;
   if (!context.hidden.defined()) return root_only(root);
   const std::vector<double> chances = record_.chances(places_);
+  const StepCost cost = with_drafting(cost_.together(context.num_sequences));
   std::vector<size_t> nodes =
-      worthwhile_nodes(chances, cost_, pace_.tokens_per_cost(), context.max_nodes);
+      worthwhile_nodes(chances, cost, pace_.tokens_per_cost(), context.max_nodes);
   const bool drafts = nodes.size() > 1;
   if (!drafts && ++since_asked_ < kAskEvery) return root_only(root);
 
@@ -73,10 +72,10 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   record_.remember(all);
   std::erase_if(nodes, [&](size_t node) { return node >= all.tokens.size(); });  // near a limit
   if (nodes.size() < 2) {
-    step_cost_ = 1 + drafting_;
+    step_cost_ = 1 + cost.drafting.value_or(0);
     return root_only(root);
   }
-  step_cost_ = cost_(static_cast<int32_t>(nodes.size()));
+  step_cost_ = cost(static_cast<int32_t>(nodes.size()));
   return part_of(all, nodes);
 }
 

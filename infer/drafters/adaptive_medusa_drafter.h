@@ -37,8 +37,7 @@ class AdaptiveMedusaDrafter : public Drafter {
  private:
   std::unique_ptr<Drafter> whole_;
   CandidateTree places_;  // the tree without tokens: what chances are asked of
-  StepCost cost_;         // of a whole step: guessing is part of each but the plain one
-  double drafting_;       // of the guessing alone
+  StepCost cost_;         // of a sequence alone
   ProposalRecord record_;
   Pace pace_;
   int32_t since_asked_ = 0;  // steps

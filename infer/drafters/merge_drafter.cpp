@@ -68,7 +68,8 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   TreeBuilder chosen(context);
   std::vector<int32_t> places(all.chances.size(), 0);
   const int32_t most = std::min(budget_, context.max_nodes);
-  for (const size_t node : worthwhile_nodes(all.chances, cost_, pace_.tokens_per_cost(), most))
+  cost_now_ = cost_.together(context.num_sequences);
+  for (const size_t node : worthwhile_nodes(all.chances, cost_now_, pace_.tokens_per_cost(), most))
     if (node > 0)
       places[node] =
           chosen.child(places[static_cast<size_t>(all.tree.parents[node])], all.tree.tokens[node]);
@@ -82,7 +83,7 @@ void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output
     member.drafter->observe(tree, output, accepted);
     for (const TokenId token : emitted) member.record.follow(token);
   }
-  pace_.count(static_cast<double>(emitted.size()), cost_(tree.size()));
+  pace_.count(static_cast<double>(emitted.size()), cost_now_(tree.size()));
 }
 
 }  // namespace medusa

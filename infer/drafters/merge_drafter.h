@@ -61,7 +61,8 @@ class MergeDrafter : public Drafter {
 
   std::vector<Member> members_;
   int32_t budget_;
-  StepCost cost_;
+  StepCost cost_;      // of a sequence alone
+  StepCost cost_now_;  // beside those that share the last step
   Pace pace_;
 };
 

@@ -60,6 +60,37 @@ TEST_F(Bench, MeasuresMethodsAgainstPlainDecodingAndKeepsEveryAnswer) {
   EXPECT_NE(slurp(place_ / "runs/tiny/bench.html").find("<svg"), std::string::npos);
 }
 
+TEST_F(Bench, QuestionsDecodedAtTheSameTimeHaveTheirOwnTexts) {
+  spill(place_ / "talk.jsonl",
+        R"({"id": "a", "turns": ["Once upon a time", "And then?"], "category": "x"}
+{"id": "b", "turns": ["The big dog"], "category": "y"}
+{"id": "c", "turns": ["Mom said", "Why?"], "category": "y"}
+)");
+  const std::string bench =
+      "bench --config run.yaml --questions talk.jsonl --methods medusa --temperature 0.7 "
+      "--dtype float32 ";
+  ASSERT_EQ(place_.run(bench + "--out alone").status, 0);
+  const Ran ran = place_.run(bench + "--out both --slots 2");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto tokens_of = [&](const std::string& folder) {
+    std::map<std::string, std::vector<json>> found;
+    for (const json& line : answers(folder))
+      for (const json& answer : line.at("answers"))
+        found[line.at("method")].push_back(answer.at("tokens"));
+    return found;
+  };
+  EXPECT_EQ(tokens_of("both"), tokens_of("alone"));
+  const std::vector<json> lines = answers("both");
+  ASSERT_EQ(lines.size(), 4U) << "two methods, a pair and a question by itself";
+  EXPECT_EQ(lines[0].at("id"), "a+b");
+  EXPECT_EQ(lines[0].at("category"), "mixed");
+  EXPECT_EQ(summary("both").at("rows").back().at("num_questions"), 2);
+  const Ran other = place_.run(bench + "--out both --slots 3");
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("measured with slots 2, this run has 3"), std::string::npos)
+      << other.err;
+}
+
 TEST_F(Bench, LaterTurnsAreAskedAfterTheModelsOwnAnswers) {
   spill(place_ / "talk.jsonl", R"({"turns": ["Once upon a time", "And then?"], "category": "a"})"
                                "\n");

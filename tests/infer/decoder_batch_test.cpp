@@ -137,6 +137,28 @@ TEST(DecoderBatch, FinishedReturningFalseClosesAllSlots) {
   EXPECT_EQ(target.num_free_slots(), 3);
 }
 
+TEST(DecoderBatch, DraftersAreToldHowManyShareThePass) {
+  fixtures::ToyTarget target(3);
+  Batch batch(4);
+  std::vector<int32_t> seen;
+  const DrafterFactory drafter = [&seen] {
+    return std::make_unique<fixtures::ToyDrafter>(
+        [&seen](const DraftContext& c, const Random&, CandidateTree&) {
+          seen.push_back(c.num_sequences);
+        });
+  };
+  size_t taken = 0;
+  decode(
+      target, GreedyRule(), drafter,
+      [&]() -> std::optional<DecodeRequest> {
+        if (taken == 4) return std::nullopt;
+        batch.limits[taken] = {.max_new_tokens = taken == 3 ? 3 : 1, .eos = {}};
+        return batch.request(taken++);
+      },
+      [](size_t, const DecodeStats&) { return true; });
+  EXPECT_EQ(seen, (std::vector<int32_t>{3, 3, 3, 1, 1, 1}));
+}
+
 TEST(DecoderBatch, AnExceptionLeavesAllSlotsClosed) {
   const auto decode_three = [](fixtures::ToyTarget& target, const DrafterFactory& drafter,
                                bool fail_second_prefill) {

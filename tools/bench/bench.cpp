@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "backbone/cpu/thread_team.h"
@@ -90,15 +92,37 @@ AnswerRecord record(const Answer& answer) {
           .parts_s = {times.propose_s, times.verify_s, times.accept_s, times.commit_s}};
 }
 
-BenchSample make_sample(const Contender& contender, const Prompt& question, const Round& round,
+/// Questions that are decoded at the same time.
+using Group = std::span<const Prompt>;
+
+std::vector<Group> groups_of(const std::vector<Prompt>& questions, size_t slots) {
+  std::vector<Group> groups;
+  for (size_t i = 0; i < questions.size(); i += slots)
+    groups.push_back(Group(questions).subspan(i, std::min(slots, questions.size() - i)));
+  return groups;
+}
+
+std::string id_of(Group group) {
+  std::string id = group.front().id;
+  for (const Prompt& question : group.subspan(1)) id += "+" + question.id;
+  return id;
+}
+
+std::string category_of(Group group) {
+  for (const Prompt& question : group)
+    if (question.category != group.front().category) return "mixed";
+  return group.front().category;
+}
+
+BenchSample make_sample(const Contender& contender, Group group, const Round& round,
                         const std::vector<Answer>& answers) {
   BenchSample sample{.method = contender.method->drafter(),
                      .rule = contender.method->rule_name(),
                      .temperature = contender.temperature,
                      .same_text = contender.method->same_text(),
                      .question = static_cast<int64_t>(round.question),
-                     .id = question.id,
-                     .category = question.category,
+                     .id = id_of(group),
+                     .category = category_of(group),
                      .repeat = round.repeat,
                      .answers = {}};
   for (const Answer& answer : answers) sample.answers.push_back(record(answer));
@@ -162,7 +186,7 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
 }
 
 Conditions bench_conditions(const RunConfig& config, const Session& session,
-                            const std::vector<Prompt>& questions) {
+                            const std::vector<Prompt>& questions, int32_t slots) {
   const Llama& llama = *session.llama;
   const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
   const InferConfig& infer = config.generate.infer;
@@ -176,6 +200,7 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
       {"model", llama.weights().fingerprint},
       {"dtype", llama.number_format()},
       {"threads", std::to_string(threads)},
+      {"slots", std::to_string(slots)},
       {"machine", machine_text(llama)},
       {"context", std::to_string(session.context)},
       {"max_new_tokens", std::to_string(infer.max_new_tokens)},
@@ -190,22 +215,29 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
 Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far) {
-  BackboneTarget target(*session.llama, 1, session.context);
+  const std::vector<Group> groups = groups_of(questions, static_cast<size_t>(plan.slots));
+  BackboneTarget target(*session.llama, plan.slots, session.context);
   Contenders contenders(config, plan, session, target);
   std::vector<Contender>& list = contenders.list();
   std::vector<int64_t> peaks(list.size());
 
-  const auto play = [&](size_t i, size_t question) -> std::vector<Answer> {
+  const auto play = [&](size_t i, size_t group) -> std::vector<Answer> {
     Contender& contender = list[i];
     if (!contender.problem.empty()) return {};
     const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
                                 .stop = config.generate.stop,
-                                .seed = Random(config.seed).child(question).seed(),
                                 .show = {}};
+    std::vector<Conversation> conversations;
+    for (const Prompt& question : groups[group]) {
+      const auto place = static_cast<uint64_t>(&question - questions.data());
+      conversations.push_back({&question, Random(config.seed).child(place).seed()});
+    }
     reset_peak_memory();
     try {
-      auto answers = play_conversation(session, contender.method->engine(target),
-                                       questions[question], options);
+      std::vector<Answer> answers;
+      for (std::vector<Answer>& turns :
+           play_conversations(session, contender.method->engine(target), conversations, options))
+        std::move(turns.begin(), turns.end(), std::back_inserter(answers));
       peaks[i] = peak_memory();
       return answers;
     } catch (const UserError& error) {
@@ -218,7 +250,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   const auto finished = [&](const Round& round) {
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].problem.empty()) continue;
-      BenchSample sample = make_sample(list[i], questions[round.question], round, round.answers[i]);
+      BenchSample sample = make_sample(list[i], groups[round.question], round, round.answers[i]);
       sample.run = run;
       sample.peak_bytes = peaks[i];
       list[i].samples.push_back(std::move(sample));
@@ -230,7 +262,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
     saved = Clock::now();
   };
   const bool complete =
-      play_rounds({"bench", list.size(), questions.size(), plan.repeats}, play, finished);
+      play_rounds({"bench", list.size(), groups.size(), plan.repeats}, play, finished);
   Measurement result = collect(list);
   result.complete = complete;
   return result;

@@ -17,6 +17,7 @@ struct BenchPlan {
   std::vector<double> temperatures;  // each once
   RuleKind rule = RuleKind::Auto;    // of all methods but the yardstick
   int64_t repeats = 1;
+  int32_t slots = 1;  // questions that are decoded at the same time and count as one
 };
 
 /// What one run of the bench measured.
@@ -37,7 +38,7 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
                                          const Session& session);
 
 Conditions bench_conditions(const RunConfig& config, const Session& session,
-                            const std::vector<Prompt>& questions);
+                            const std::vector<Prompt>& questions, int32_t slots);
 
 /// @param run      number of this run, for BenchSample::run.
 /// @param so_far   gets what is measured, not complete, about once a minute between two rounds.

@@ -1,22 +1,37 @@
 #include "tools/bench/conversation.h"
 
+#include <utility>
+
 #include "base/interrupt.h"
 
 namespace medusa {
 
-std::vector<Answer> play_conversation(const Session& session, const Engine& engine,
-                                      const Prompt& prompt, const AnswerOptions& options) {
-  std::vector<ChatMessage> messages = prompt.messages;
-  std::vector<Answer> answers;
-  answers.push_back(answer(session, engine, session.encode(messages), options));
-  for (const std::string& turn : prompt.later_turns) {
-    messages.push_back({"assistant", answers.back().text});
-    messages.push_back({"user", turn});
-    std::vector<TokenId> tokens = session.encode(messages);
-    if (static_cast<int64_t>(tokens.size()) >= session.context || interrupted()) break;
-    answers.push_back(answer(session, engine, std::move(tokens), options));
+std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
+                                                    const std::vector<Conversation>& conversations,
+                                                    const AnswerOptions& options) {
+  std::vector<std::vector<Answer>> answers(conversations.size());
+  std::vector<std::vector<ChatMessage>> messages;
+  for (const Conversation& each : conversations) messages.push_back(each.prompt->messages);
+  for (size_t turn = 0;; ++turn) {
+    std::vector<size_t> asked;
+    std::vector<std::pair<std::vector<TokenId>, uint64_t>> prompts;
+    for (size_t i = 0; i < conversations.size(); ++i) {
+      if (answers[i].size() < turn) continue;  // it has ended
+      if (turn > 0) {
+        const std::vector<std::string>& later = conversations[i].prompt->later_turns;
+        if (turn > later.size()) continue;
+        messages[i].push_back({"assistant", answers[i].back().text});
+        messages[i].push_back({"user", later[turn - 1]});
+      }
+      std::vector<TokenId> tokens = session.encode(messages[i]);
+      if (turn > 0 && static_cast<int64_t>(tokens.size()) >= session.context) continue;
+      asked.push_back(i);
+      prompts.emplace_back(std::move(tokens), conversations[i].seed);
+    }
+    if (asked.empty() || (turn > 0 && interrupted())) return answers;
+    std::vector<Answer> given = answer_together(session, engine, prompts, options);
+    for (size_t k = 0; k < asked.size(); ++k) answers[asked[k]].push_back(std::move(given[k]));
   }
-  return answers;
 }
 
 }  // namespace medusa

@@ -1,7 +1,8 @@
-// A question with all its turns, answered by one method: the model's own answers go into the next
-// prompt.
+// Questions with all their turns, answered by one method: the model's own answers go into the next
+// prompts.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "data/prompts.h"
@@ -9,11 +10,19 @@
 
 namespace medusa {
 
-/// Answers the prompt and then each later turn, through the chat template. It ends early where a
-/// prompt no longer fits into the context, and when interrupted.
-/// @returns  one answer per turn; at least one.
-/// @throws UserError  the first prompt does not fit.
-std::vector<Answer> play_conversation(const Session& session, const Engine& engine,
-                                      const Prompt& prompt, const AnswerOptions& options);
+struct Conversation {
+  const Prompt* prompt = nullptr;  // not owned
+  uint64_t seed = 1;
+};
+
+/// Answers the first turns of all at the same time, then the second ones, and so on, through the
+/// chat template. A conversation ends early where a prompt no longer fits into the context, and all
+/// when interrupted.
+/// @param options  its seed is not read.
+/// @returns  [conversations][turns], at least one turn each.
+/// @throws UserError  a first prompt does not fit.
+std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
+                                                    const std::vector<Conversation>& conversations,
+                                                    const AnswerOptions& options);
 
 }  // namespace medusa

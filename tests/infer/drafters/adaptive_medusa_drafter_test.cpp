@@ -42,8 +42,9 @@ class AdaptiveMedusa : public testing::Test {
   AdaptiveMedusa() { shape_.chances = {1, 0.4, 0.1, 0.2}; }
 
   /// One step of a text of nothing but kRight. @returns  the nodes that were proposed.
-  int32_t step(AdaptiveMedusaDrafter& drafter, int32_t max_depth = 10) {
-    const CandidateTree tree = drafter.propose({text_, hidden_, max_depth, 64}, Random(1));
+  int32_t step(AdaptiveMedusaDrafter& drafter, int32_t max_depth = 10, int32_t sequences = 1) {
+    const CandidateTree tree =
+        drafter.propose({text_, hidden_, max_depth, 64, 0, sequences}, Random(1));
     Acceptance accepted;
     accepted.next = kRight;
     accepted.path = fixtures::path_along(tree, std::vector<TokenId>(3, kRight));
@@ -98,6 +99,15 @@ TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
   int steps = 0;
   while (steps < 1000 && step(drafter) == 1) ++steps;
   EXPECT_LT(steps, 40 * AdaptiveMedusaDrafter::kAskEvery) << "what it asks for is judged";
+}
+
+TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {
+  // Rows are free up to eight, beyond them each costs an eighth of a pass.
+  const StepCost cost{{1, 1, 1, 1, 1, 1, 1, 1, 1.125}};
+  for (const auto& [sequences, nodes] : {std::pair{1, 4}, {2, 4}, {8, 1}}) {
+    AdaptiveMedusaDrafter drafter = make(cost);
+    EXPECT_EQ(step(drafter, 10, sequences), nodes) << sequences;
+  }
 }
 
 TEST_F(AdaptiveMedusa, KeepsToTheEndOfTheText) {

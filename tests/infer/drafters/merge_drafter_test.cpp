@@ -42,8 +42,8 @@ MergeDrafter merge(int32_t budget, const std::vector<CandidateTree>& trees, Step
 /// Each row beyond the first costs so much of a plain step.
 StepCost straight(double per_row) { return {{1, 1 + per_row}}; }
 
-CandidateTree propose(MergeDrafter& drafter, int32_t max_nodes = 64) {
-  return drafter.propose({kText, {}, 63, max_nodes}, Random(1));
+CandidateTree propose(MergeDrafter& drafter, int32_t max_nodes = 64, int32_t sequences = 1) {
+  return drafter.propose({kText, {}, 63, max_nodes, 0, sequences}, Random(1));
 }
 
 constexpr int32_t kAll = 64;  // nodes
@@ -100,6 +100,16 @@ TEST(MergeDrafter, NodesThatAreTooSeldomRightForTheirRowsAreLeftOut) {
   EXPECT_EQ(propose(drafter).size(), 1);
   count(drafter, 4, 100);
   EXPECT_GE(propose(drafter).size(), 2);
+}
+
+TEST(MergeDrafter, ProposesLessWhereOthersFillThePass) {
+  const std::vector<CandidateTree> alone{tree_of({3, 4, 5}, {-1, 0, 1})};
+  const StepCost cost{{1, 1, 1, 1, 1, 1, 1, 1, 1.125}};  // rows are free up to eight
+  MergeDrafter few = merge(kAll, alone, cost), many = merge(kAll, alone, cost);
+  count(few, 9, 300);
+  EXPECT_EQ(propose(few, 64, 2).size(), 3) << "seldom right, but for nothing";
+  count(many, 9, 300);
+  EXPECT_EQ(propose(many, 64, 8).size(), 1);
 }
 
 TEST(MergeDrafter, AFlatCurveAlwaysProposesAndASteepOneNever) {

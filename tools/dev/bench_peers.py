@@ -1,0 +1,172 @@
+"""medusa beside transformers and llama.cpp: greedy answers to the same questions by the same model,
+timed in turns.
+
+Development only. Needs: pip install torch==2.11.0 transformers==5.23.0 accelerate gguf llama-cpp-python
+Run:   tools/demo.sh, then
+       python tools/dev/bench_peers.py build/release/medusa configs/demo.yaml MODEL.gguf QUESTIONS.jsonl [--limit N]
+
+One round is one question, answered by every side; the sides take turns in going first. Prefill is
+counted, loading and the first, warming round are not. llama.cpp reads the file as it is and two
+copies of its weights, in BF16 and Q8_0, made here. medusa's heads and its tree for bfloat16 are the
+run's, the tree for the file's own blocks is calibrated first. Prints a table on stderr and one JSON
+object: medians, and of each pair that is compared the median of the rounds' ratios with quartiles.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import gguf
+import llama_cpp
+import torch
+import transformers
+from bench_transformers import Transformers
+
+# What is compared: ours, theirs.
+PAIRS = [("plain, bfloat16", "transformers, bfloat16"),
+         ("plain, bfloat16", "llama.cpp, BF16"),
+         ("plain, int8", "llama.cpp, Q8_0"),
+         ("plain, stored", "llama.cpp, as it is"),
+         ("Medusa, bfloat16", "transformers, bfloat16"),
+         ("Medusa, bfloat16", "llama.cpp, as it is"),
+         ("Medusa, stored", "llama.cpp, as it is"),
+         ("merge, bfloat16", "llama.cpp, as it is"),
+         ("merge, stored", "llama.cpp, as it is")]
+
+
+def read_settings() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("medusa", type=pathlib.Path)
+    parser.add_argument("config", type=pathlib.Path)
+    parser.add_argument("model", type=pathlib.Path)
+    parser.add_argument("questions", type=pathlib.Path)
+    parser.add_argument("--limit", type=int, help="only the first N questions")
+    parser.add_argument("--max-new-tokens", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    settings = parser.parse_args()
+    settings.batch, settings.seed = 1, 1  # for Transformers
+    return settings
+
+
+def write_copy(source: pathlib.Path, matrices: gguf.GGMLQuantizationType,
+               target: pathlib.Path) -> None:
+    """The same model with its matrices stored otherwise; vectors stay as they are."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, reader.get_field("general.architecture").contents())
+    for field in reader.fields.values():
+        kind = field.types[0]
+        if field.name == "general.architecture" or field.name.startswith("GGUF."):
+            continue
+        inner = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(field.name, field.contents(), kind, inner)
+    for tensor in reader.tensors:
+        numbers = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        kind = matrices if numbers.ndim > 1 else gguf.GGMLQuantizationType.F32
+        writer.add_tensor(tensor.name, gguf.quants.quantize(numbers, kind), raw_dtype=kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+class LlamaCpp:
+    def __init__(self, settings: argparse.Namespace, file: pathlib.Path):
+        self.settings = settings
+        self.model = llama_cpp.Llama(str(file), n_ctx=2048, n_threads=settings.threads,
+                                     n_threads_batch=settings.threads, verbose=False)
+
+    def answer(self, questions: list[str]) -> tuple[int, float]:
+        self.model.reset()  # nothing is kept of the last prompt
+        started = time.perf_counter()
+        result = self.model.create_chat_completion(
+            [{"role": "user", "content": questions[0]}], temperature=0.0,
+            max_tokens=self.settings.max_new_tokens)
+        return result["usage"]["completion_tokens"], time.perf_counter() - started
+
+
+class Medusa:
+    """Our program, started anew for every answer; it times itself."""
+
+    def __init__(self, settings: argparse.Namespace, folder: pathlib.Path, *changes: str):
+        self.settings = settings
+        self.prompts = folder / "question.jsonl"
+        self.changes = [f"backbone.model={settings.model}", f"backbone.threads={settings.threads}",
+                        f"generate.max_new_tokens={settings.max_new_tokens}", *changes]
+
+    def run(self, command: str, *words: str) -> str:
+        sets = [word for change in self.changes for word in ("--set", change)]
+        done = subprocess.run([self.settings.medusa, command, "--config", self.settings.config,
+                               *sets, *words], check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL)
+        return done.stdout
+
+    def answer(self, questions: list[str]) -> tuple[int, float]:
+        self.prompts.write_text(json.dumps({"text": questions[0]}) + "\n", encoding="utf-8")
+        out = json.loads(self.run("generate", "--questions", str(self.prompts), "--json"))
+        stats = out["answers"][0]["stats"]
+        return stats["emitted"], stats["prefill_s"] + stats["decode_s"]
+
+
+def open_sides(settings: argparse.Namespace, folder: pathlib.Path) -> dict:
+    sides = {"transformers, bfloat16": Transformers(settings),
+             "llama.cpp, as it is": LlamaCpp(settings, settings.model)}
+    for name in ("BF16", "Q8_0"):
+        copy = folder / f"{name}.gguf"
+        write_copy(settings.model, gguf.GGMLQuantizationType[name], copy)
+        sides[f"llama.cpp, {name}"] = LlamaCpp(settings, copy)
+    for dtype in ("bfloat16", "int8", "stored"):
+        sides[f"plain, {dtype}"] = Medusa(settings, folder, f"backbone.dtype={dtype}",
+                                          "generate.drafter=none")
+    stored = ("backbone.dtype=stored", f"generate.tree={folder}/tree.yaml")
+    Medusa(settings, folder, *stored).run("calibrate")
+    for name, drafter in (("Medusa", "medusa"), ("merge", "merge")):
+        change = f"generate.drafter={drafter}"
+        sides[f"{name}, bfloat16"] = Medusa(settings, folder, "backbone.dtype=bfloat16", change)
+        sides[f"{name}, stored"] = Medusa(settings, folder, *stored, change)
+    return sides
+
+
+def quartiles(values: list[float]) -> list[float]:
+    """Lower, median, upper."""
+    return statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+
+
+def main() -> None:
+    settings = read_settings()
+    questions = []
+    for line in settings.questions.read_text(encoding="utf-8").splitlines()[:settings.limit]:
+        question = json.loads(line)
+        questions.append(question["turns"][0] if "turns" in question else question["text"])
+    with tempfile.TemporaryDirectory() as folder:
+        sides = open_sides(settings, pathlib.Path(folder))
+        rates = {name: [] for name in sides}
+        names = list(sides)
+        for number, question in enumerate([questions[0], *questions]):  # the first one warms up
+            first = number % len(names)
+            for name in names[first:] + names[:first]:
+                tokens, seconds = sides[name].answer([question])
+                if number > 0:
+                    rates[name].append(tokens / seconds)
+            print(f"round {number} of {len(questions)}", file=sys.stderr)
+    ratios = {}
+    for ours, theirs in PAIRS:
+        rounds = [a / b for a, b in zip(rates[ours], rates[theirs])]
+        ratios[f"{ours} ÷ {theirs}"] = [round(value, 2) for value in quartiles(rounds)]
+    medians = {name: round(statistics.median(values), 1) for name, values in rates.items()}
+    for name, value in medians.items():
+        print(f"{name:<26}{value:>8.1f} tokens/s", file=sys.stderr)
+    for name, (low, middle, high) in ratios.items():
+        print(f"{name:<50}{middle:>6.2f}  ({low:.2f} to {high:.2f})", file=sys.stderr)
+    print(json.dumps({"transformers": transformers.__version__, "torch": torch.__version__,
+                      "llama_cpp_python": llama_cpp.__version__, "model": settings.model.name,
+                      "threads": settings.threads, "rounds": len(questions),
+                      "tokens_per_s": medians, "ratios_quartiles": ratios}))
+
+
+if __name__ == "__main__":
+    main()
