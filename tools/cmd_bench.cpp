@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +58,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const std::vector<Prompt> questions =
       read_bench_questions(options.questions, options.limit, session);
   const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
+  const int64_t num_rounds = (std::ssize(questions) + plan.slots - 1) / plan.slots;
   const BenchFolder folder(options.out.empty() ? config.run : options.out, conditions);
 
   const auto save = [&](const Measurement& measured) {
@@ -65,7 +67,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
                        .rows = summarise(samples, config.seed),
                        .failed = measured.failed,
                        .complete = measured.complete,
-                       .num_questions = static_cast<int64_t>(questions.size()),
+                       .num_questions = num_rounds,
                        .repeats = plan.repeats,
                        .machine = machine_text(*session.llama),
                        .settings = write_config(config)};

@@ -32,6 +32,12 @@ StepCost with_drafting(StepCost cost) {
   return cost;
 }
 
+/// Plain steps between two questions to heads at rest.
+double ask_every(const StepCost& cost) {
+  return std::max<double>(AdaptiveMedusaDrafter::kAskEvery,
+                          cost.drafting.value_or(0) / AdaptiveMedusaDrafter::kAskShare);
+}
+
 /// The nodes of a tree that are listed, ascending and each with its parent.
 CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& nodes) {
   CandidateTree part;
@@ -65,7 +71,7 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   std::vector<size_t> nodes =
       worthwhile_nodes(chances, cost, pace_.tokens_per_cost(), context.max_nodes);
   const bool drafts = nodes.size() > 1;
-  if (!drafts && ++since_asked_ < kAskEvery) return root_only(root);
+  if (!drafts && ++since_asked_ < ask_every(cost)) return root_only(root);
 
   since_asked_ = 0;
   const CandidateTree all = whole_->propose(context, random);

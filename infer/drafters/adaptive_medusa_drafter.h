@@ -17,10 +17,12 @@ namespace medusa {
 /// Each node's chance begins at what calibration counted and follows what became of the proposals
 /// of this text, also of nodes that were left out. Before a step the nodes are chosen that gain
 /// more than their rows and the guessing cost; if none does, the heads are not asked, but for every
-/// kAskEvery-th step, which only judges what they would have guessed.
+/// kAskEvery-th step, which only judges what they would have guessed. Where guessing is dear, as in
+/// a pass of many sequences, they are asked so seldom that it costs kAskShare of the time.
 class AdaptiveMedusaDrafter : public Drafter {
  public:
-  static constexpr int32_t kAskEvery = 8;  // plain steps; asking costs a twentieth of one
+  static constexpr int32_t kAskEvery = 8;  // plain steps
+  static constexpr double kAskShare = 0.01;
 
   /// @param whole  proposes the whole tree, or the first nodes of it near a limit. Not asked in
   ///               each step, but told of each.

@@ -85,6 +85,7 @@ TEST_F(Bench, QuestionsDecodedAtTheSameTimeHaveTheirOwnTexts) {
   EXPECT_EQ(lines[0].at("id"), "a+b");
   EXPECT_EQ(lines[0].at("category"), "mixed");
   EXPECT_EQ(summary("both").at("rows").back().at("num_questions"), 2);
+  EXPECT_EQ(ran.out.find("partial"), std::string::npos) << ran.out;
   const Ran other = place_.run(bench + "--out both --slots 3");
   EXPECT_EQ(other.status, 2);
   EXPECT_NE(other.err.find("measured with slots 2, this run has 3"), std::string::npos)

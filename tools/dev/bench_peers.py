@@ -6,8 +6,9 @@ Run:   tools/demo.sh, then
        python tools/dev/bench_peers.py build/release/medusa configs/demo.yaml MODEL.gguf QUESTIONS.jsonl [--limit N]
 
 One round is one question, answered by every side; the sides take turns in going first. Prefill is
-counted, loading and the first, warming round are not. llama.cpp reads the file as it is and two
-copies of its weights, in BF16 and Q8_0, made here. medusa's heads and its tree for bfloat16 are the
+counted, loading and the first, warming round are not; of llama.cpp its passes alone, since the
+Python around them costs as much again. llama.cpp reads the file as it is and two
+copies of its weights, in BF16 and Q8_0, made here; transformers the first of these. medusa's heads and its tree for bfloat16 are the
 run's, the tree for the file's own blocks is calibrated first. Prints a table on stderr and one JSON
 object: medians, and of each pair that is compared the median of the rounds' ratios with quartiles.
 """
@@ -19,13 +20,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-import gguf
 import llama_cpp
 import torch
 import transformers
 from bench_transformers import Transformers
+from gguf_copy import write_copy
 
 # What is compared: ours, theirs.
 PAIRS = [("plain, bfloat16", "transformers, bfloat16"),
@@ -53,27 +53,6 @@ def read_settings() -> argparse.Namespace:
     return settings
 
 
-def write_copy(source: pathlib.Path, matrices: gguf.GGMLQuantizationType,
-               target: pathlib.Path) -> None:
-    """The same model with its matrices stored otherwise; vectors stay as they are."""
-    reader = gguf.GGUFReader(source)
-    writer = gguf.GGUFWriter(target, reader.get_field("general.architecture").contents())
-    for field in reader.fields.values():
-        kind = field.types[0]
-        if field.name == "general.architecture" or field.name.startswith("GGUF."):
-            continue
-        inner = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(field.name, field.contents(), kind, inner)
-    for tensor in reader.tensors:
-        numbers = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        kind = matrices if numbers.ndim > 1 else gguf.GGMLQuantizationType.F32
-        writer.add_tensor(tensor.name, gguf.quants.quantize(numbers, kind), raw_dtype=kind)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
 class LlamaCpp:
     def __init__(self, settings: argparse.Namespace, file: pathlib.Path):
         self.settings = settings
@@ -81,12 +60,14 @@ class LlamaCpp:
                                      n_threads_batch=settings.threads, verbose=False)
 
     def answer(self, questions: list[str]) -> tuple[int, float]:
+        """Seconds of llama.cpp's passes alone: Python's share of sampling is not its fault."""
         self.model.reset()  # nothing is kept of the last prompt
-        started = time.perf_counter()
+        llama_cpp.llama_perf_context_reset(self.model.ctx)
         result = self.model.create_chat_completion(
             [{"role": "user", "content": questions[0]}], temperature=0.0,
             max_tokens=self.settings.max_new_tokens)
-        return result["usage"]["completion_tokens"], time.perf_counter() - started
+        times = llama_cpp.llama_perf_context(self.model.ctx)
+        return (result["usage"]["completion_tokens"], (times.t_p_eval_ms + times.t_eval_ms) / 1000)
 
 
 class Medusa:
@@ -113,12 +94,11 @@ class Medusa:
 
 
 def open_sides(settings: argparse.Namespace, folder: pathlib.Path) -> dict:
-    sides = {"transformers, bfloat16": Transformers(settings),
-             "llama.cpp, as it is": LlamaCpp(settings, settings.model)}
+    sides = {"llama.cpp, as it is": LlamaCpp(settings, settings.model)}
     for name in ("BF16", "Q8_0"):
-        copy = folder / f"{name}.gguf"
-        write_copy(settings.model, gguf.GGMLQuantizationType[name], copy)
-        sides[f"llama.cpp, {name}"] = LlamaCpp(settings, copy)
+        write_copy(settings.model, name, folder / f"{name}.gguf")
+        sides[f"llama.cpp, {name}"] = LlamaCpp(settings, folder / f"{name}.gguf")
+    sides["transformers, bfloat16"] = Transformers(settings, folder / "BF16.gguf")
     for dtype in ("bfloat16", "int8", "stored"):
         sides[f"plain, {dtype}"] = Medusa(settings, folder, f"backbone.dtype={dtype}",
                                           "generate.drafter=none")

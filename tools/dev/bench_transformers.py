@@ -21,6 +21,7 @@ import time
 
 import torch
 import transformers
+from gguf_copy import write_copy
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
@@ -42,11 +43,12 @@ def read_settings() -> argparse.Namespace:
 class Transformers:
     """The other side."""
 
-    def __init__(self, settings: argparse.Namespace):
+    def __init__(self, settings: argparse.Namespace, model: pathlib.Path):
+        """Of a GGUF model in BF16: from blocks transformers would compute slowly in float32."""
         torch.set_num_threads(settings.threads)
         torch.manual_seed(settings.seed)
-        source = {"gguf_file": settings.model.name}
-        folder = settings.model.resolve().parent
+        source = {"gguf_file": model.name}
+        folder = model.resolve().parent
         self.tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left", **source)
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16,
                                                           **source).eval()
@@ -127,7 +129,9 @@ def main() -> None:
               for i in range(0, len(questions) - settings.batch + 1, settings.batch)]
     theirs, ours, ratios = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        sides = {"theirs": Transformers(settings), "ours": Medusa(settings, pathlib.Path(folder))}
+        copy = pathlib.Path(folder) / "BF16.gguf"
+        write_copy(settings.model, "BF16", copy)
+        sides = {"theirs": Transformers(settings, copy), "ours": Medusa(settings, pathlib.Path(folder))}
         for number, batch in enumerate([rounds[0], *rounds]):  # the first one warms up
             rates = {}
             for side in sorted(sides, reverse=number % 2 == 0):

@@ -110,6 +110,16 @@ TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {
   }
 }
 
+TEST_F(AdaptiveMedusa, AsksSeldomerWhereGuessingIsDear) {
+  AdaptiveMedusaDrafter drafter = make({{1, 2, 3, 4}, 0.2});
+  for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter, 10, 4), 1);
+  EXPECT_EQ(asked_, 400 / 20) << "four guess, in a pass that is four times as long";
+  asked_ = 0;
+  AdaptiveMedusaDrafter dear = make({{1, 1, 1, 1, 2, 3, 4, 5}, 0.1});
+  for (int i = 0; i < 400; ++i) EXPECT_EQ(step(dear, 10, 4), 1);
+  EXPECT_EQ(asked_, 400 / 40) << "their passes cost no more than one's";
+}
+
 TEST_F(AdaptiveMedusa, KeepsToTheEndOfTheText) {
   AdaptiveMedusaDrafter drafter = make({});
   EXPECT_EQ(step(drafter, 1), 3);
