@@ -6,11 +6,11 @@ Run:   tools/demo.sh, then
        python tools/dev/bench_peers.py build/release/medusa configs/demo.yaml MODEL.gguf QUESTIONS.jsonl [--limit N]
 
 One round is one question, answered by every side; the sides take turns in going first. Prefill is
-counted, loading and the first, warming round are not; of llama.cpp its passes alone, since the
-Python around them costs as much again. llama.cpp reads the file as it is and two
-copies of its weights, in BF16 and Q8_0, made here; transformers the first of these. medusa's heads and its tree for bfloat16 are the
-run's, the tree for the file's own blocks is calibrated first. Prints a table on stderr and one JSON
-object: medians, and of each pair that is compared the median of the rounds' ratios with quartiles.
+counted, loading and the first, warming round are not; of llama.cpp its passes alone. llama.cpp
+reads the file as it is and two copies of its weights, in BF16 and Q8_0, made here; transformers the
+first of these. medusa's heads and its tree for bfloat16 are the run's, the tree for the file's own
+blocks is calibrated first. Prints a table on stderr and one JSON object: medians, and of each pair
+that is compared the median of the rounds' ratios with quartiles.
 """
 
 import argparse
