@@ -67,10 +67,12 @@ std::unique_ptr<Llama> load_draft(const RunConfig& config, const Session& sessio
   return std::make_unique<Llama>(reader, Kernels::Auto, target.weights().engine);
 }
 
-void add_draft(const RunConfig& config, const Session& session, LoadedDrafting& out) {
+/// @param num_slots  sequences that are drafted for at the same time.
+void add_draft(const RunConfig& config, const Session& session, int32_t num_slots,
+               LoadedDrafting& out) {
   out.draft_llama = load_draft(config, session);
   const int64_t context = std::min(session.context, out.draft_llama->config().context);
-  out.draft = std::make_unique<SecondModel>(*out.draft_llama, /*num_slots=*/1, context,
+  out.draft = std::make_unique<SecondModel>(*out.draft_llama, num_slots, context,
                                             session.llama->config().vocab_size);
 }
 
@@ -85,7 +87,7 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
   std::optional<ChoiceTree> tree;
   if (needs.tree) tree = read_choice_tree(config.tree_file());
   if (needs.store) out.store = load_store(config, *session.tokenizer);
-  if (needs.draft) add_draft(config, session, out);
+  if (needs.draft) add_draft(config, session, target.num_free_slots(), out);
   if (needs.skipping)
     out.skipping = std::make_unique<SkippingModel>(target, skipped_layers(config, llama));
   if (needs.cost)

@@ -37,7 +37,8 @@ struct LoadedDrafting {
 };
 
 /// @param infer   names the drafter; config says where its parts lie.
-/// @param target  that will decode; a drafter may draft on it. Must outlive the result.
+/// @param target  that will decode; a drafter may draft on it, and a draft model drafts for as many
+///                sequences as it has free slots. Must outlive the result.
 /// @param cost    what rows cost, measured before; null: measured now, if it is needed.
 /// @throws UserError  a part is missing, damaged, or does not fit the model or the others.
 LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,

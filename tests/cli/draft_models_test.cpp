@@ -58,6 +58,14 @@ TEST_F(DraftModels, AnotherModelThatWritesTheSameTokensDrafts) {
       Workplace::model();
   const json stats = answered(itself).at("stats");
   EXPECT_EQ(stats.at("accepted"), stats.at("proposed")) << "the draft is the target";
+  const Ran together = place_.run(
+      "bench --config run.yaml --questions prompts.jsonl --limit 4 --slots 4 --dtype float32 "
+      "--methods draft_model --json --set generate.draft_model.model=" +
+      Workplace::model());
+  ASSERT_EQ(together.status, 0) << together.err;
+  const json rows = json::parse(together.out).at("rows");
+  ASSERT_EQ(rows.size(), 2);
+  EXPECT_EQ(rows[1].at("same_text"), 1) << "it drafts for all four";
 }
 
 TEST_F(DraftModels, LayersThatMayBeSkippedAreFoundAndSkipped) {

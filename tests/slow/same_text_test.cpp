@@ -72,10 +72,8 @@ class Bed {
     if (needs.draft) named.draft_model.model = kModel.string();  // the target drafts for itself
     if (needs.skipping) named.layer_skip.skip = {9, 14, 19};
     if (needs.store) named.retrieval.store = store_file().string();
-    drafting_ = load_drafting(config_, infer, session_, target_);
-    if (needs.draft)
-      drafting_.draft = std::make_unique<SecondModel>(
-          *drafting_.draft_llama, kSlots, session_.context, session_.llama->config().vocab_size);
+    // Rows cost nothing here, so that lookups propose on engines where they do not pay, too.
+    drafting_ = load_drafting(config_, infer, session_, target_, std::make_shared<StepCost>());
     return make_method(infer, drafting_.parts());
   }
 

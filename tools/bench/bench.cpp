@@ -227,7 +227,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
     const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
                                 .stop = config.generate.stop,
                                 .show = {}};
-    std::vector<Conversation> conversations;
+    std::vector<SeededPrompt> conversations;
     for (const Prompt& question : groups[group]) {
       const auto place = static_cast<uint64_t>(&question - questions.data());
       conversations.push_back({&question, Random(config.seed).child(place).seed()});

@@ -7,11 +7,11 @@
 namespace medusa {
 
 std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
-                                                    const std::vector<Conversation>& conversations,
+                                                    const std::vector<SeededPrompt>& conversations,
                                                     const AnswerOptions& options) {
   std::vector<std::vector<Answer>> answers(conversations.size());
   std::vector<std::vector<ChatMessage>> messages;
-  for (const Conversation& each : conversations) messages.push_back(each.prompt->messages);
+  for (const SeededPrompt& each : conversations) messages.push_back(each.prompt->messages);
   for (size_t turn = 0;; ++turn) {
     std::vector<size_t> asked;
     std::vector<std::pair<std::vector<TokenId>, uint64_t>> prompts;

@@ -10,7 +10,7 @@
 
 namespace medusa {
 
-struct Conversation {
+struct SeededPrompt {
   const Prompt* prompt = nullptr;  // not owned
   uint64_t seed = 1;
 };
@@ -22,7 +22,7 @@ struct Conversation {
 /// @returns  [conversations][turns], at least one turn each.
 /// @throws UserError  a first prompt does not fit.
 std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
-                                                    const std::vector<Conversation>& conversations,
+                                                    const std::vector<SeededPrompt>& conversations,
                                                     const AnswerOptions& options);
 
 }  // namespace medusa
