@@ -29,11 +29,11 @@ void run_quality(const CommonOptions& common, const QualityOptions& options) {
   std::vector<DtypeKind> dtypes;
   for (const std::string& name : options.dtypes) dtypes.push_back(parse_dtype(name));
   const RunConfig config = read_run_config(common);
-  const auto rows = compare_dtypes(config, dtypes, options.questions, options.limit);
+  const DtypeComparison found = compare_dtypes(config, dtypes, options.questions, options.limit);
   if (common.json)
-    fmt::print("{}\n", dtype_quality_json(rows).dump());
+    fmt::print("{}\n", dtype_quality_json(found).dump());
   else
-    fmt::print("{}", dtype_quality_text(rows));
+    fmt::print("{}", dtype_quality_text(found));
 }
 
 }  // namespace
@@ -48,7 +48,8 @@ Command quality_command() {
                            "prompts, .jsonl; of several turns the first")
                 ->required();
             app.add_option("--dtypes", options->dtypes,
-                           "with commas between them; default: bfloat16,int8,stored")
+                           "with commas between them, some of " + enum_choices<DtypeKind>() +
+                               "; default: bfloat16,int8,stored")
                 ->delimiter(',');
             app.add_option("--limit", options->limit, "only the first so many questions")
                 ->check(CLI::PositiveNumber);

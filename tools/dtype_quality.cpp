@@ -76,6 +76,7 @@ std::vector<WrittenAnswer> write_answers(const RunConfig& config, const Session&
     if (interrupted()) break;
     std::vector<TokenId> prompt = session.encode(question.messages);
     GreedyAnswer answer = decode_greedy(target, plain, prompt, limits, /*keep_hidden=*/false);
+    if (interrupted()) break;  // it was cut off
     written.push_back({std::move(prompt), std::move(answer.tokens)});
     progress.update(static_cast<int64_t>(written.size()));
   }
@@ -155,26 +156,31 @@ std::vector<double> LogitDistance::gaps() const {
   return sorted;
 }
 
-std::vector<DtypeQuality> compare_dtypes(const RunConfig& config,
-                                         const std::vector<DtypeKind>& dtypes,
-                                         const std::string& questions, int64_t limit) {
+DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeKind>& dtypes,
+                               const std::string& questions, int64_t limit) {
   BackboneSection reference = config.backbone;
   reference.dtype = DtypeKind::Float32;
   reference.cpu = CpuEngine::Auto;  // an engine computes in the other dtypes only
   const Session session = open_session(reference);
   BackboneTarget target(*session.llama, 1, session.context);
   const auto texts = write_answers(config, session, target, questions, limit);
-  std::vector<DtypeQuality> rows;
+  DtypeComparison out;
   for (const DtypeKind dtype : dtypes)
-    if (!interrupted()) rows.push_back(compare_dtype(config.backbone, dtype, texts, target));
-  return rows;
+    if (!interrupted()) out.rows.push_back(compare_dtype(config.backbone, dtype, texts, target));
+  out.complete = !interrupted();
+  const auto has_answers = [](const DtypeQuality& row) { return row.distance.answers() > 0; };
+  if (!out.complete && std::none_of(out.rows.begin(), out.rows.end(), has_answers))
+    throw UserError(
+        "quality: interrupted before any dtype had followed an answer, expected at least one; run "
+        "it again");
+  return out;
 }
 
-std::string dtype_quality_text(const std::vector<DtypeQuality>& rows) {
+std::string dtype_quality_text(const DtypeComparison& comparison) {
   std::string text =
       fmt::format("{:<10}{:>12}{:>11}{:>12}{:>12}{:>16}{:>24}\n", "", "same token", "KL, nats",
                   "perplexity", "(float32)", "same text", "gap where texts part");
-  for (const DtypeQuality& row : rows) {
+  for (const DtypeQuality& row : comparison.rows) {
     if (!row.cannot_run.empty()) {
       text += fmt::format("{:<10}  cannot run: {}\n", row.dtype, row.cannot_run);
       continue;
@@ -189,14 +195,16 @@ std::string dtype_quality_text(const std::vector<DtypeQuality>& rows) {
                     gaps.empty() ? "–" : fmt::format("{:.3f} to {:.3f}", median(gaps), gaps.back()),
                     row.kernels);
   }
-  return text +
-         "Along float32's greedy answers. Gap: how far float32's logit of its own token is "
-         "above that\nof the other's, median and largest.\n";
+  text +=
+      "Along float32's greedy answers. Gap: how far float32's logit of its own token is above "
+      "that\nof the other's, median and largest.\n";
+  if (!comparison.complete) text += "interrupted: only the answers and dtypes so far\n";
+  return text;
 }
 
-nlohmann::ordered_json dtype_quality_json(const std::vector<DtypeQuality>& rows) {
+nlohmann::ordered_json dtype_quality_json(const DtypeComparison& comparison) {
   auto out = nlohmann::ordered_json::array();
-  for (const DtypeQuality& row : rows) {
+  for (const DtypeQuality& row : comparison.rows) {
     nlohmann::ordered_json each{{"dtype", row.dtype}};
     const LogitDistance& d = row.distance;
     if (!row.cannot_run.empty()) each["cannot_run"] = row.cannot_run;
@@ -213,7 +221,7 @@ nlohmann::ordered_json dtype_quality_json(const std::vector<DtypeQuality>& rows)
     }
     out.push_back(std::move(each));
   }
-  return {{"dtypes", std::move(out)}};
+  return {{"dtypes", std::move(out)}, {"complete", comparison.complete}};
 }
 
 }  // namespace medusa

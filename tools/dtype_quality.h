@@ -57,18 +57,23 @@ struct DtypeQuality {
   LogitDistance distance;
 };
 
+struct DtypeComparison {
+  std::vector<DtypeQuality> rows;
+  bool complete = true;  // false: interrupted, only the answers so far
+};
+
 /// Answers the questions greedily in float32 and has each dtype predict these texts. Holds two
-/// models at a time. Ctrl-C ends it early, with what was compared so far.
+/// models at a time. Ctrl-C ends it early, with the answers that were whole.
 /// @param limit  only the first so many questions; 0: all.
-/// @throws UserError  the file is not readable or no question fits; float32 cannot run.
-std::vector<DtypeQuality> compare_dtypes(const RunConfig& config,
-                                         const std::vector<DtypeKind>& dtypes,
-                                         const std::string& questions, int64_t limit);
+/// @throws UserError  the file is not readable or no question fits; float32 cannot run;
+///                    interrupted before anything was compared.
+DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeKind>& dtypes,
+                               const std::string& questions, int64_t limit);
 
 /// A table for people.
-std::string dtype_quality_text(const std::vector<DtypeQuality>& rows);
+std::string dtype_quality_text(const DtypeComparison& comparison);
 
-/// {"dtypes": [{"dtype", …}]}; no figure of a dtype without answers.
-nlohmann::ordered_json dtype_quality_json(const std::vector<DtypeQuality>& rows);
+/// {"dtypes": [{"dtype", …}], "complete"}; no figure of a dtype without answers.
+nlohmann::ordered_json dtype_quality_json(const DtypeComparison& comparison);
 
 }  // namespace medusa

@@ -57,10 +57,19 @@ TEST(DtypeQuality, TellsWhyADtypeCannotRun) {
   DtypeQuality row;
   row.dtype = "stored";
   row.cannot_run = "no blocks";
-  EXPECT_NE(dtype_quality_text({row}).find("stored      cannot run: no blocks\n"),
+  const DtypeComparison comparison{.rows = {row}};
+  const std::string text = dtype_quality_text(comparison);
+  EXPECT_NE(text.find("stored      cannot run: no blocks\n"), std::string::npos);
+  EXPECT_EQ(text.find("interrupted"), std::string::npos);
+  EXPECT_EQ(dtype_quality_json(comparison).dump(),
+            R"({"dtypes":[{"dtype":"stored","cannot_run":"no blocks"}],"complete":true})");
+}
+
+TEST(DtypeQuality, SaysWhenItWasCutShort) {
+  const DtypeComparison comparison{.rows = {}, .complete = false};
+  EXPECT_NE(dtype_quality_text(comparison).find("interrupted: only the answers and dtypes so far"),
             std::string::npos);
-  const auto json = dtype_quality_json({row});
-  EXPECT_EQ(json.dump(), R"({"dtypes":[{"dtype":"stored","cannot_run":"no blocks"}]})");
+  EXPECT_EQ(dtype_quality_json(comparison).at("complete"), false);
 }
 
 }  // namespace
