@@ -28,11 +28,11 @@ class GrowingAnswer {
       : session_(session), options_(options), stream_(*session.tokenizer), matcher_(options.stop) {}
 
   /// The request refers to this.
-  DecodeRequest request(std::vector<TokenId> prompt, uint64_t seed) {
+  DecodeRequest request(const AnswerRequest& asked) {
     DecodeRequest request;
-    request.prompt = std::move(prompt);
+    request.prompt = asked.prompt;
     request.limits = {.max_new_tokens = options_.max_new_tokens, .eos = session_.eos};
-    request.random = Random(seed);
+    request.random = Random(asked.seed);
     request.emit = [this](const EmittedToken& token) {
       answer_.tokens.push_back(token.id);
       if (options_.logprobs > 0) answer_.logprobs.push_back(logprobs_of(token, options_.logprobs));
@@ -72,17 +72,16 @@ DecodeTimes share_of(const DecodeTimes& times, double share) {
 
 }  // namespace
 
-std::vector<Answer> answer_together(
-    const Session& session, const Engine& engine,
-    const std::vector<std::pair<std::vector<TokenId>, uint64_t>>& prompts,
-    const AnswerOptions& options) {
+std::vector<Answer> answer_together(const Session& session, const Engine& engine,
+                                    const std::vector<AnswerRequest>& requests,
+                                    const AnswerOptions& options) {
   std::deque<GrowingAnswer> growing;  // whose elements stay where they are
   const auto next = [&]() -> std::optional<DecodeRequest> {
-    if (growing.size() == prompts.size() || interrupted()) return std::nullopt;
-    const auto& [prompt, seed] = prompts[growing.size()];
-    return growing.emplace_back(session, options).request(prompt, seed);
+    if (growing.size() == requests.size()) return std::nullopt;
+    const AnswerRequest& asked = requests[growing.size()];
+    return growing.emplace_back(session, options).request(asked);
   };
-  std::vector<Answer> answers(prompts.size());
+  std::vector<Answer> answers(requests.size());
   double tokens = 0;
   const auto finished = [&](size_t i, const DecodeStats& stats) {
     answers[i] = growing[i].finish(stats);
@@ -95,14 +94,9 @@ std::vector<Answer> answer_together(
   return answers;
 }
 
-Answer answer(const Session& session, const Engine& engine, std::vector<TokenId> prompt,
+Answer answer(const Session& session, const Engine& engine, AnswerRequest request,
               const AnswerOptions& options) {
-  GrowingAnswer growing(session, options);
-  DecodeResult result = decode_one(engine.target, engine.rule, engine.make_drafter,
-                                   growing.request(std::move(prompt), options.seed));
-  Answer out = growing.finish(std::move(result.stats));
-  out.times = result.times;
-  return out;
+  return std::move(answer_together(session, engine, {std::move(request)}, options).front());
 }
 
 const char* finish_name(const Answer& answer) {

@@ -26,13 +26,18 @@ struct Answer {
   bool stopped_by_text = false;  // a stop string ended it
 };
 
+struct AnswerRequest {
+  std::vector<TokenId> prompt;
+  uint64_t seed = 1;
+};
+
 struct AnswerOptions {
   int32_t max_new_tokens = 256;
   std::vector<std::string> stop;
   int64_t logprobs =
       0;  // how many of the most probable tokens to keep; 0: none, not even the chosen
-  uint64_t seed = 1;
-  std::function<void(std::string_view)> show;  // gets the text piece by piece; may be empty
+  std::function<void(std::string_view)> show;  // gets a text piece by piece, as it arises, also
+                                               // when several grow; may be empty
 };
 
 /// Everything that decodes: target, rule and drafter, kept by reference.
@@ -43,16 +48,14 @@ struct Engine {
 };
 
 /// Several at once, as many as the target has free slots, each the one that would be given alone.
-/// The time of all is shared out by their tokens.
-/// @param prompts  with the seed of each; options.seed and options.show are not read.
+/// The time of all is shared out by their tokens. When interrupted, each holds what it has.
 /// @throws UserError  a prompt does not fit into the cache.
-std::vector<Answer> answer_together(
-    const Session& session, const Engine& engine,
-    const std::vector<std::pair<std::vector<TokenId>, uint64_t>>& prompts,
-    const AnswerOptions& options);
+std::vector<Answer> answer_together(const Session& session, const Engine& engine,
+                                    const std::vector<AnswerRequest>& requests,
+                                    const AnswerOptions& options);
 
-/// @throws UserError  the prompt does not fit into the cache.
-Answer answer(const Session& session, const Engine& engine, std::vector<TokenId> prompt,
+/// answer_together() of one.
+Answer answer(const Session& session, const Engine& engine, AnswerRequest request,
               const AnswerOptions& options);
 
 /// "eos", "length", "context", "stop" or "interrupted".

@@ -108,7 +108,6 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
   AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
                      .stop = config.generate.stop,
                      .logprobs = options.logprobs,
-                     .seed = config.seed,
                      .show = {}};
   if (!as_json)
     each.show = [](std::string_view piece) {
@@ -119,7 +118,8 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
   for (const Question& question : questions) {
     if (interrupted()) break;
     if (!as_json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
-    const Answer result = answer(session, {target, *rule, make_drafter}, question.tokens, each);
+    const Answer result =
+        answer(session, {target, *rule, make_drafter}, {question.tokens, config.seed}, each);
     if (as_json)
       all.push_back(answer_json(question, result));
     else

@@ -92,10 +92,10 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
         "--compare: no prompt fits into the context, expected at least one; give other prompts");
   const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
                               .stop = config.generate.stop,
-                              .seed = config.seed,
                               .show = {}};
   const auto play = [&](size_t i, size_t prompt) -> std::vector<Answer> {
-    return {answer(session, runners[i].method.engine(target), prompts[prompt], options)};
+    return {
+        answer(session, runners[i].method.engine(target), {prompts[prompt], config.seed}, options)};
   };
 
   Comparison out;

@@ -14,7 +14,7 @@ std::vector<std::vector<Answer>> play_conversations(const Session& session, cons
   for (const SeededPrompt& each : conversations) messages.push_back(each.prompt->messages);
   for (size_t turn = 0;; ++turn) {
     std::vector<size_t> asked;
-    std::vector<std::pair<std::vector<TokenId>, uint64_t>> prompts;
+    std::vector<AnswerRequest> requests;
     for (size_t i = 0; i < conversations.size(); ++i) {
       if (answers[i].size() < turn) continue;  // it has ended
       if (turn > 0) {
@@ -26,10 +26,10 @@ std::vector<std::vector<Answer>> play_conversations(const Session& session, cons
       std::vector<TokenId> tokens = session.encode(messages[i]);
       if (turn > 0 && static_cast<int64_t>(tokens.size()) >= session.context) continue;
       asked.push_back(i);
-      prompts.emplace_back(std::move(tokens), conversations[i].seed);
+      requests.push_back({std::move(tokens), conversations[i].seed});
     }
     if (asked.empty() || (turn > 0 && interrupted())) return answers;
-    std::vector<Answer> given = answer_together(session, engine, prompts, options);
+    std::vector<Answer> given = answer_together(session, engine, requests, options);
     for (size_t k = 0; k < asked.size(); ++k) answers[asked[k]].push_back(std::move(given[k]));
   }
 }

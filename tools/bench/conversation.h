@@ -18,7 +18,6 @@ struct SeededPrompt {
 /// Answers the first turns of all at the same time, then the second ones, and so on, through the
 /// chat template. A conversation ends early where a prompt no longer fits into the context, and all
 /// when interrupted.
-/// @param options  its seed is not read.
 /// @returns  [conversations][turns], at least one turn each.
 /// @throws UserError  a first prompt does not fit.
 std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
