@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -58,7 +57,6 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const std::vector<Prompt> questions =
       read_bench_questions(options.questions, options.limit, session);
   const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
-  const int64_t num_rounds = (std::ssize(questions) + plan.slots - 1) / plan.slots;
   const BenchFolder folder(options.out.empty() ? config.run : options.out, conditions);
 
   const auto save = [&](const Measurement& measured) {
@@ -67,7 +65,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
                        .rows = summarise(samples, config.seed),
                        .failed = measured.failed,
                        .complete = measured.complete,
-                       .num_questions = num_rounds,
+                       .num_questions = measured.num_questions,
                        .repeats = plan.repeats,
                        .machine = machine_text(*session.llama),
                        .settings = write_config(config)};

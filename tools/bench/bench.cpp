@@ -129,8 +129,9 @@ BenchSample make_sample(const Contender& contender, Group group, const Round& ro
   return sample;
 }
 
-Measurement collect(const std::vector<Contender>& contenders) {
+Measurement collect(const std::vector<Contender>& contenders, size_t num_groups) {
   Measurement out;
+  out.num_questions = static_cast<int64_t>(num_groups);
   for (const Contender& each : contenders) {
     if (each.problem.empty())
       out.samples.insert(out.samples.end(), each.samples.begin(), each.samples.end());
@@ -215,7 +216,8 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
 Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far) {
-  const std::vector<Group> groups = groups_of(questions, static_cast<size_t>(plan.slots));
+  const auto slots = static_cast<size_t>(plan.slots);
+  const std::vector<Group> groups = groups_of(questions, slots);
   BackboneTarget target(*session.llama, plan.slots, session.context);
   Contenders contenders(config, plan, session, target);
   std::vector<Contender>& list = contenders.list();
@@ -229,7 +231,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
                                 .show = {}};
     std::vector<SeededPrompt> conversations;
     for (const Prompt& question : groups[group]) {
-      const auto place = static_cast<uint64_t>(&question - questions.data());
+      const size_t place = group * slots + conversations.size();
       conversations.push_back({&question, Random(config.seed).child(place).seed()});
     }
     reset_peak_memory();
@@ -256,14 +258,14 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
       list[i].samples.push_back(std::move(sample));
     }
     if (Clock::now() - saved < kSaveEvery) return;
-    Measurement measured = collect(list);
+    Measurement measured = collect(list, groups.size());
     measured.complete = false;
     so_far(measured);
     saved = Clock::now();
   };
   const bool complete =
       play_rounds({"bench", list.size(), groups.size(), plan.repeats}, play, finished);
-  Measurement result = collect(list);
+  Measurement result = collect(list, groups.size());
   result.complete = complete;
   return result;
 }

@@ -24,7 +24,8 @@ struct BenchPlan {
 struct Measurement {
   std::vector<BenchSample> samples;
   std::vector<FailedMethod> failed;
-  bool complete = true;  // false: interrupted, only the rounds so far
+  int64_t num_questions = 0;  // groups of them, where several are decoded at the same time
+  bool complete = true;       // false: interrupted, only the rounds so far
 };
 
 /// Names as `generate.drafter` takes them. The yardstick is put first, asked for or not.

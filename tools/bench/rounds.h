@@ -20,12 +20,12 @@ struct RoundPlan {
 
 /// Every method's answers to one question, once.
 struct Round {
-  size_t question = 0;
+  size_t question = 0;  // or a group of them that is decoded at the same time
   int64_t repeat = 0;
-  std::vector<std::vector<Answer>> answers;  // [methods][turns of the conversation]
+  std::vector<std::vector<Answer>> answers;  // [methods][turns of every conversation]
 };
 
-/// Lets one method answer one question.
+/// Lets one method answer one question, or one group.
 using PlayFunction = std::function<std::vector<Answer>(size_t method, size_t question)>;
 
 /// Who goes first moves on by one with every question and every repeat: no method always answers

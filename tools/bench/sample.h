@@ -37,9 +37,9 @@ struct BenchSample {
   std::string rule;
   double temperature = 0;
   bool same_text = false;  // this rule promises the yardstick's text
-  int64_t question = 0;    // its place in the file, from 0
-  std::string id;
-  std::string category;
+  int64_t question = 0;    // its place in the file, from 0; of a group, the group's among groups
+  std::string id;          // a group's: all of them, "+" between
+  std::string category;    // "mixed": a group's questions differ
   int64_t repeat = 0;
   int64_t peak_bytes = 0;  // most memory of the process while it answered; 0: not known
   std::vector<AnswerRecord> answers;
