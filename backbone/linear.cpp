@@ -26,4 +26,6 @@ at::Tensor Linear::operator()(const at::Tensor& x) const {
   return packed_ ? (*packed_)(x) : at::linear(x, weight_).to(at::kFloat);
 }
 
+const char* Linear::kernels() const { return packed_ ? packed_->kernels() : "LibTorch"; }
+
 }  // namespace medusa

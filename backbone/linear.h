@@ -26,8 +26,7 @@ class Linear {
   /// @param weight  [n, k] float32 or bfloat16 on any device. In bfloat16 on a CPU that our kernels
   ///                run on (backbone/cpu/) a packed copy is made, and the weight itself not kept.
   /// @param engine  that multiplies it there, one that this machine has.
-  explicit Linear(const at::Tensor& weight, Kernels kernels = Kernels::Auto,
-                  CpuEngine engine = CpuEngine::Auto);
+  Linear(const at::Tensor& weight, Kernels kernels, CpuEngine engine);
 
   /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
   /// and scales stand for, rows rounded as the kernels round them.
@@ -36,6 +35,8 @@ class Linear {
   /// @param x  [M, k] in the weight's dtype, on its device; float32 or bfloat16 for a block weight.
   /// @returns  [M, n] float32. Kernels::Plain rounds to bfloat16 on the way where x is.
   at::Tensor operator()(const at::Tensor& x) const;
+
+  const char* kernels() const;  // that multiply, such as "AVX-512" or "LibTorch"
 
  private:
   at::Tensor weight_;                         // as given, or undefined:

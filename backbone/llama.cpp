@@ -54,17 +54,20 @@ void Llama::take_layers(const std::function<LayerWeights()>& next, Kernels kerne
 
 void Llama::make_products(Kernels kernels) {
   const bool in_blocks = weights_.kind != BlockKind::None;
+  const auto product = [&](const at::Tensor& weight) {
+    return Linear(weight, kernels, weights_.engine);
+  };
   for (const LayerWeights& layer : weights_.layers) {
     const LayerBlocks& blocks = layer.blocks;
     if (in_blocks)
       layers_.push_back(
           {Linear(blocks.qkv), Linear(blocks.output), Linear(blocks.gate_up), Linear(blocks.down)});
     else
-      layers_.push_back({Linear(layer.qkv, kernels), Linear(layer.output, kernels),
-                         Linear(layer.gate_up, kernels), Linear(layer.down, kernels)});
+      layers_.push_back(
+          {product(layer.qkv), product(layer.output), product(layer.gate_up), product(layer.down)});
   }
   if (weights_.lm_head.defined())
-    lm_head_ = in_blocks ? Linear(weights_.lm_head_blocks) : Linear(weights_.lm_head, kernels);
+    lm_head_ = in_blocks ? Linear(weights_.lm_head_blocks) : product(weights_.lm_head);
 }
 
 /// Of the rows that enter products: those of block weights are rounded there, not before.

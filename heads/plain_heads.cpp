@@ -14,7 +14,8 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
   const bool in_blocks = backbone.kind != BlockKind::None;
   const auto product = [&](const at::Tensor& weight) {
     return in_blocks ? Linear(quantise_blocks(weight))
-                     : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels);
+                     : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels,
+                              backbone.engine);
   };
   if (config_.input != HeadInput::Hidden) {
     ends_.embedding = backbone.embedding;

@@ -65,9 +65,8 @@ inline void finish_row_block(float largest, const int32_t (&sums)[2], RowBlock& 
 
 /// The RowBlocks [begin, end), counted row by row, of float32 rows in tile order.
 ///
-/// @param Engine  store_levels(numbers, levels) rounds sixteen numbers of at most 127 to the
-/// nearest
-///                whole ones, ties to even, stores them and returns their sum.
+/// @param Engine  store_levels(numbers, levels) rounds sixteen numbers of at most 127 to whole
+///                ones, ties to even, stores them and returns their sum.
 template <typename Engine>
 void quantise_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
   for (int64_t i = blocks.begin; i < blocks.end; ++i) {

@@ -3,11 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/tile_weight.h"
 
 namespace medusa {
-
-struct CpuKernels;
 
 /// y = x · weightᵀ on the process's shared team of threads. A row's bits do not depend on the rows
 /// beside it.
@@ -22,6 +21,8 @@ class TileLinear {
   /// @param x  [M, k] bfloat16.
   /// @returns  [M, n] float32.
   at::Tensor operator()(const at::Tensor& x) const;
+
+  const char* kernels() const { return kernels_->name; }
 
  private:
   const CpuKernels* kernels_;

@@ -68,7 +68,7 @@ Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
       roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);
     }
   }
-  const Linear own(rows);
+  const Linear own(rows, Kernels::Auto, CpuEngine::Auto);
   at::Tensor product;
   const double seconds = fastest([&] { product = own(rows); }, wait);
   roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);
