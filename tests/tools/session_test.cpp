@@ -1,8 +1,13 @@
 #include "tools/session.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <thread>
 
 #include "backbone/cpu/cpu_kernels.h"
+#include "base/allowed_cpus.h"
 #include "base/error.h"
 
 namespace medusa {
@@ -49,6 +54,23 @@ TEST(Place, AnEngineBesideFloat32WouldDoNothing) {
             "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, expected "
             "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out");
   EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuEngine::Auto)), "");
+}
+
+TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {
+  int threads = 0;
+  std::thread([&] {  // whose number of threads is its own
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(allowed_cpus().front(), &first);
+    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    at::set_num_threads(3);
+    BackboneSection config = section(DtypeKind::Auto, CpuEngine::Auto);
+    config.threads.reset();
+    place(config);
+    threads = at::get_num_threads();
+  })
+      .join();
+  EXPECT_EQ(threads, 1);
 }
 
 }  // namespace
