@@ -63,9 +63,10 @@ class Workplace {
   /// @param arguments  as typed in a shell.
   Ran run(const std::string& arguments) const { return run_with("", arguments); }
 
-  /// Sends the signal after so many seconds, if the program still runs.
+  /// Sends the signal after so many seconds, once, if the program still runs.
   Ran run_until(const std::string& signal, double seconds, const std::string& arguments) const {
-    return run_with("timeout --preserve-status -s " + signal + " " + std::to_string(seconds) + " ",
+    // In the foreground: else timeout signals the whole group, too, and a second Ctrl-C is another.
+    return run_with("timeout --foreground --preserve-status -s " + signal + " " + std::to_string(seconds) + " ",
                     arguments);
   }
 
