@@ -26,7 +26,7 @@ import time
 import llama_cpp
 import torch
 import transformers
-from bench_transformers import Transformers
+from bench_transformers import Transformers, quartiles, read_questions
 from gguf_copy import write_copy
 
 # What is compared: ours, theirs.
@@ -111,17 +111,9 @@ def open_sides(settings: argparse.Namespace, folder: pathlib.Path) -> dict:
     return sides
 
 
-def quartiles(values: list[float]) -> list[float]:
-    """Lower, median, upper."""
-    return statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
-
-
 def main() -> None:
     settings = read_settings()
-    questions = []
-    for line in settings.questions.read_text(encoding="utf-8").splitlines()[:settings.limit]:
-        question = json.loads(line)
-        questions.append(question["turns"][0] if "turns" in question else question["text"])
+    questions = read_questions(settings)
     with tempfile.TemporaryDirectory() as folder:
         sides = open_sides(settings, pathlib.Path(folder))
         rates = {name: [] for name in sides}

@@ -1,5 +1,6 @@
 """medusa's plain decoding, or its distillation, against transformers' generate: tokens per second,
-both in bfloat16 on the same machine, timed in turns.
+both in bfloat16 on the same machine, timed in turns. transformers reads a BF16 copy of the file,
+made here: from blocks it would compute in float32.
 
 Development only. Needs: pip install torch==2.11.0 transformers==5.23.0 accelerate gguf
 Run:   python tools/dev/bench_transformers.py build/release/medusa MODEL.gguf QUESTIONS.jsonl [--limit N] [--batch 32]
@@ -7,8 +8,8 @@ Run:   python tools/dev/bench_transformers.py build/release/medusa MODEL.gguf QU
 Without --batch the questions are answered one by one, greedy: one round is one question. With it,
 so many are answered at once, sampled: one round is one full batch, ours written as a dataset. The
 sides take turns in going first. Prefill is counted on both, loading and the first, warming round
-are not. Prints one JSON object with the
-medians and the median of the rounds' ratios with its quartiles.
+are not. Prints one JSON object with the medians and the median of the rounds' ratios with its
+quartiles.
 """
 
 import argparse
@@ -38,6 +39,20 @@ def read_settings() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     return parser.parse_args()
+
+
+def read_questions(settings: argparse.Namespace) -> list[str]:
+    """The first turn of each."""
+    questions = []
+    for line in settings.questions.read_text(encoding="utf-8").splitlines()[:settings.limit]:
+        question = json.loads(line)
+        questions.append(question["turns"][0] if "turns" in question else question["text"])
+    return questions
+
+
+def quartiles(values: list[float]) -> list[float]:
+    """Lower, median, upper."""
+    return statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
 
 
 class Transformers:
@@ -120,18 +135,15 @@ class Medusa:
 
 def main() -> None:
     settings = read_settings()
-    lines = settings.questions.read_text(encoding="utf-8").splitlines()
-    questions = []
-    for line in lines[:settings.limit]:
-        question = json.loads(line)
-        questions.append(question["turns"][0] if "turns" in question else question["text"])
+    questions = read_questions(settings)
     rounds = [questions[i:i + settings.batch]
               for i in range(0, len(questions) - settings.batch + 1, settings.batch)]
     theirs, ours, ratios = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder) / "BF16.gguf"
         write_copy(settings.model, "BF16", copy)
-        sides = {"theirs": Transformers(settings, copy), "ours": Medusa(settings, pathlib.Path(folder))}
+        sides = {"theirs": Transformers(settings, copy),
+                 "ours": Medusa(settings, pathlib.Path(folder))}
         for number, batch in enumerate([rounds[0], *rounds]):  # the first one warms up
             rates = {}
             for side in sorted(sides, reverse=number % 2 == 0):
@@ -141,7 +153,7 @@ def main() -> None:
                 theirs.append(rates["theirs"])
                 ours.append(rates["ours"])
                 ratios.append(rates["ours"] / rates["theirs"])
-    quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else [ratios[0]] * 3
+    low, middle, high = quartiles(ratios)
     print(json.dumps({
         "engine": f"transformers {transformers.__version__}, torch {torch.__version__}",
         "model": settings.model.name,
@@ -152,8 +164,8 @@ def main() -> None:
         "rounds": len(ratios),
         "transformers_tokens_per_s": round(statistics.median(theirs), 1),
         "medusa_tokens_per_s": round(statistics.median(ours), 1),
-        "ratio": round(statistics.median(ratios), 2),
-        "ratio_quartiles": [round(quartiles[0], 2), round(quartiles[2], 2)],
+        "ratio": round(middle, 2),
+        "ratio_quartiles": [round(low, 2), round(high, 2)],
     }))
 
 
