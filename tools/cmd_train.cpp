@@ -43,9 +43,8 @@ void report(const TrainResult& result, const std::filesystem::path& heads) {
 }
 
 constexpr const char* kSeveralProcesses =
-    "\n\nSeveral processes train the heads together, each on batch_positions of every step; "
-    "process 0 "
-    "writes. Start them with one of\n"
+    "\n\nSeveral processes train together, each on train.batch_positions of every step, in the "
+    "joint stage on train.joint.accumulate batches; process 0 writes. Start them with one of\n"
     "  torchrun --no-python --nproc-per-node 2 medusa train --config my.yaml\n"
     "  mpirun -n 2 medusa train --config my.yaml\n"
     "  srun -n 2 medusa train --config my.yaml\n"
@@ -54,20 +53,12 @@ constexpr const char* kSeveralProcesses =
     "the launcher does not set it.";
 
 /// What several processes cannot do together.
-void check_together(const RunConfig& config, const ProcessPlace& place, bool dry) {
-  if (place.count == 1) return;
-  if (dry)
+void check_together(const ProcessPlace& place, bool dry) {
+  if (place.count > 1 && dry)
     throw UserError(fmt::format(
         "train: --dry-run was given to {} processes, expected one; start it without torchrun, "
         "mpirun or srun, it tells what each process takes",
         place.count));
-  for (const TrainStage stage : config.train.stages)
-    if (stage == TrainStage::Joint)
-      throw UserError(fmt::format(
-          "train.stages: found the joint stage in {} processes, expected one: only the stage heads "
-          "is split among several so far; train the heads with train.stages=[heads] in all of "
-          "them, then the joint stage in one, with train.joint.heads",
-          place.count));
 }
 
 /// The processes of one machine share its cores.
@@ -77,19 +68,26 @@ void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
   backbone.threads = std::max<int64_t>(1, cores / place.local_count);
 }
 
+/// As one of several processes that is not the first: writes and says nothing.
+void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* peers) {
+  for (const TrainStage stage : config.train.stages) {
+    const bool complete = stage == TrainStage::Heads
+                              ? run_heads_stage(config, dataset, {}, peers).complete
+                              : run_joint_stage(config, dataset, {}, peers).complete;
+    if (!complete) return;
+  }
+}
+
 void run_train(const CommonOptions& options, bool dry) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
   const ProcessPlace place = process_place();
-  check_together(config, place, dry);
+  check_together(place, dry);
   share_cores(place, config.backbone);
   const auto peers = join_peers(place, config.train.config.peer_timeout_s);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
-  if (!is_first(peers.get())) {
-    run_heads_stage(config, dataset, {}, peers.get());
-    return;
-  }
+  if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };
   nlohmann::ordered_json out;
@@ -102,7 +100,7 @@ void run_train(const CommonOptions& options, bool dry) {
       out = heads_json(result, config.heads_folder());
       report(result, config.heads_folder());
     } else {
-      const JointResult result = run_joint_stage(config, dataset, reported);
+      const JointResult result = run_joint_stage(config, dataset, reported, peers.get());
       complete = result.complete;
       out["joint"] = joint_json(config, result);
       report_joint(config, result);

@@ -17,6 +17,7 @@
 #include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/first_heads.h"
+#include "train/peer_sums.h"
 
 namespace medusa {
 namespace {
@@ -25,6 +26,8 @@ namespace fs = std::filesystem;
 
 fs::path model_folder(const RunConfig& config) { return config.joint_folder() / "model"; }
 fs::path tuned_heads_folder(const RunConfig& config) { return config.joint_folder() / "heads"; }
+
+constexpr const char* kUntrained = "untrained";
 
 struct FirstHeads {
   MedusaHeads heads;
@@ -41,12 +44,11 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
         load_heads(config.train.joint.heads.value_or(config.heads_folder().string()), weights);
     return {std::move(loaded.heads), loaded.manifest.fingerprint};
   }
-  fmt::print(stderr, "the heads begin untrained; train.stages: [heads, joint] trains them first\n");
-  return {untrained_heads(config.train.config, config.train.heads, dataset, weights), "untrained"};
+  return {untrained_heads(config.train.config, config.train.heads, dataset, weights), kUntrained};
 }
 
-Weights load_backbone(const RunConfig& config, const DatasetReader& dataset) {
-  const Placement placement = place(config.backbone);
+Weights load_backbone(const RunConfig& config, const DatasetReader& dataset, const Peers* peers) {
+  const Placement placement = place(config.backbone, peers == nullptr ? 0 : peers->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
   check_dataset(dataset, config, weights.fingerprint);
@@ -89,7 +91,7 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
 }  // namespace
 
 Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset) {
-  const Weights weights = load_backbone(config, dataset);
+  const Weights weights = load_backbone(config, dataset, nullptr);
   const bool there = config.train.joint.heads || folder_is_done(config.heads_folder());
   const MedusaHeads heads =
       there ? first_heads(config, dataset, weights).heads
@@ -99,17 +101,24 @@ Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset
 }
 
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported) {
-  const Weights weights = load_backbone(config, dataset);
+                            const Reported& reported, Peers* peers) {
+  const Weights weights = load_backbone(config, dataset, peers);
   const FirstHeads first = first_heads(config, dataset, weights);
+  if (first.fingerprint == kUntrained && is_first(peers))
+    fmt::print(stderr,
+               "the heads begin untrained; train.stages: [heads, joint] trains them first\n");
   JointResult result = train_joint(config.train.config, config.train.joint,
                                    {dataset, weights, first.heads, first.fingerprint,
-                                    config.joint_folder() / "train", reported});
-  if (result.complete) {
+                                    config.joint_folder() / "train", reported, peers});
+  if (result.complete && is_first(peers)) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;
+    if (peers != nullptr)
+      manifest.settings +=
+          fmt::format("# {} processes, each with train.joint.accumulate\n", peers->count());
     write_result(config, manifest, result);
   }
+  if (peers != nullptr) peers->wait_for_all();  // so that all end well or none
   return result;
 }
 

@@ -48,7 +48,25 @@ std::string spoken(const std::string& entry) {
 }
 
 constexpr std::string_view kProcessesKey = "processes=";
-constexpr std::string_view kBatchKey = "train.batch_positions=";
+
+/// Settings that say how large a step of one process is; in the identity, of all of them.
+struct StepSize {
+  std::string_view key;  // "train.batch_positions"
+  std::string_view unit;
+
+  bool is_in(const std::string& entry) const { return entry.starts_with(std::string(key) + "="); }
+  std::string_view size_in(const std::string& entry) const {
+    return std::string_view(entry).substr(key.size() + 1);
+  }
+  /// Several processes' is not what their settings say: says how it comes about.
+  std::string spoken(const std::string& entry, int64_t processes) const {
+    return fmt::format("steps of {} {} ({} {})", size_in(entry), unit, processes,
+                       processes == 1 ? "process" : "processes together");
+  }
+};
+
+constexpr StepSize kStepSizes[] = {{"train.batch_positions", "positions"},
+                                   {"train.joint.accumulate", "batches"}};
 
 /// Takes the entry out.
 int64_t take_processes(RunIdentity& identity) {
@@ -58,25 +76,20 @@ int64_t take_processes(RunIdentity& identity) {
   return count;
 }
 
-/// The batch of several processes is not what their settings say: say how it comes about.
-std::string batch_of_processes(const std::string& entry, int64_t processes) {
-  return fmt::format("steps of {} positions ({} {})", entry.substr(kBatchKey.size()), processes,
-                     processes == 1 ? "process" : "processes together");
-}
-
 void check_identity(const std::filesystem::path& folder, RunIdentity saved, RunIdentity now) {
   const int64_t were = take_processes(saved), are = take_processes(now);
   for (size_t i = 0; i < std::max(saved.size(), now.size()); ++i) {
     const std::string was = i < saved.size() ? saved[i] : "nothing";
     const std::string is = i < now.size() ? now[i] : "nothing";
     if (was == is) continue;
-    if (were + are > 2 && was.starts_with(kBatchKey) && is.starts_with(kBatchKey))
-      throw UserError(fmt::format(
-          "{}: the checkpoint was made with {}, this run has {}, expected the same, as other steps "
-          "are another training; set train.batch_positions so that it times the processes is {}, "
-          "or remove the folder to train anew",
-          folder.string(), batch_of_processes(was, were), batch_of_processes(is, are),
-          was.substr(kBatchKey.size())));
+    for (const StepSize& size : kStepSizes)
+      if (were + are > 2 && size.is_in(was) && size.is_in(is))
+        throw UserError(fmt::format(
+            "{}: the checkpoint was made with {}, this run has {}, expected the same, as other "
+            "steps are another training; set {} so that it times the processes is {}, or remove "
+            "the folder to train anew",
+            folder.string(), size.spoken(was, were), size.spoken(is, are), size.key,
+            size.size_in(was)));
     throw UserError(
         fmt::format("{}: the checkpoint was made with {}, this run has {}; set it back to "
                     "continue, or remove "

@@ -1,6 +1,7 @@
 #include "train/checkpoint_store.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/replace_folder.h"
+#include "train/peer_sums.h"
 
 namespace medusa {
 namespace {
@@ -42,12 +44,13 @@ std::map<int64_t, fs::path> numbered_in(const fs::path& folder) {
 }  // namespace
 
 CheckpointStore::CheckpointStore(fs::path folder, RunIdentity identity, NamedTensors parameters,
-                                 AdamW& optimizer, int64_t keep)
+                                 AdamW& optimizer, int64_t keep, Peers* peers)
     : folder_(std::move(folder)),
       identity_(std::move(identity)),
       parameters_(std::move(parameters)),
       optimizer_(optimizer),
-      keep_(keep) {
+      keep_(keep),
+      peers_(peers) {
   MEDUSA_ASSERT(keep >= 1, keep);
 }
 
@@ -58,13 +61,21 @@ fs::path CheckpointStore::numbered(int64_t step) const {
 bool CheckpointStore::has_one() const { return folder_is_done(last()); }
 
 int64_t CheckpointStore::load() {
-  const int64_t step = load_checkpoint(last(), identity_, parameters_, optimizer_);
-  std::error_code ignored;
-  if (step == 0) fs::remove_all(best(), ignored);
-  return step;
+  if (peers_ != nullptr)
+    peers_->check_same(fmt::format("{}", fmt::join(identity_, "\n")),
+                       "has other settings or another dataset",
+                       "give all of them the same command, files and version");
+  if (is_first(peers_) && load_checkpoint(last(), identity_, parameters_, optimizer_) == 0) {
+    std::error_code ignored;
+    fs::remove_all(best(), ignored);
+  }
+  take_state_of_first(peers_, parameters_, optimizer_);
+  return optimizer_.num_steps();
 }
 
 void CheckpointStore::save() {
+  check_same_parameters(peers_, parameters_, optimizer_.num_steps());
+  if (!is_first(peers_)) return;
   save_checkpoint(last(), identity_, parameters_, optimizer_);
   keep_last_ones();
 }
@@ -85,13 +96,20 @@ void CheckpointStore::keep_last_ones() const {
 }
 
 void CheckpointStore::offer(double tokens_per_step) {
+  if (!is_first(peers_)) return;
   if (const auto before = checkpoint_score(best()); before && *before >= tokens_per_step) return;
   save_checkpoint(best(), identity_, parameters_, optimizer_, tokens_per_step);
 }
 
 std::optional<int64_t> CheckpointStore::load_best() {
-  if (!folder_is_done(best())) return std::nullopt;
-  return load_parameters(best(), identity_, parameters_);
+  constexpr int64_t kNone = -1;
+  int64_t step = kNone;
+  if (is_first(peers_) && folder_is_done(best()))
+    step = load_parameters(best(), identity_, parameters_);
+  step = value_of_first(peers_, step);
+  if (step == kNone) return std::nullopt;
+  take_parameters_of_first(peers_, parameters_);
+  return step;
 }
 
 }  // namespace medusa

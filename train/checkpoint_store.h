@@ -1,5 +1,6 @@
 // The checkpoints in a run's folder: the last, which a killed run continues; the ones before it, as
-// many as are asked for; the best.
+// many as are asked for; the best. Of several processes the first reads and writes them, and the
+// others take over what it holds.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +8,12 @@
 #include <optional>
 
 #include "train/checkpoint.h"
+#include "train/peers.h"
 
 namespace medusa {
 
+/// Of several processes all call the same functions, but for last() and has_one().
+///
 /// Thread safety: none.
 class CheckpointStore {
  public:
@@ -17,15 +21,17 @@ class CheckpointStore {
   /// @param keep       how many checkpoints stay, at least 1. With more than one, each is also
   ///                   checkpoint-<step>, whose files take no room of their own while it is the
   ///                   last.
+  /// @param peers      those that train together; null: none.
   CheckpointStore(std::filesystem::path folder, RunIdentity identity, NamedTensors parameters,
-                  AdamW& optimizer, int64_t keep);
+                  AdamW& optimizer, int64_t keep, Peers* peers = nullptr);
 
   /// Fills parameters and optimiser from the last checkpoint, if there is one.
   /// @returns  optimiser steps done; 0 if there is none: then a best one is of no use and removed.
-  /// @throws UserError  as load_checkpoint() does.
+  /// @throws UserError  as load_checkpoint() does; a process has another identity.
   int64_t load();
 
   /// Saves the last checkpoint and removes those that are too old.
+  /// @throws UserError  a process holds other parameters.
   void save();
 
   /// Saves the best one if no earlier one was as good.
@@ -49,6 +55,7 @@ class CheckpointStore {
   NamedTensors parameters_;
   AdamW& optimizer_;
   int64_t keep_;
+  Peers* peers_;
 };
 
 }  // namespace medusa

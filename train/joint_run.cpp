@@ -15,6 +15,7 @@
 #include "train/joint_trainer.h"
 #include "train/lr_schedule.h"
 #include "train/metrics.h"
+#include "train/peer_sums.h"
 #include "train/train_inputs.h"
 
 namespace medusa {
@@ -43,6 +44,7 @@ RunIdentity identity_of(const TrainConfig& config, JointConfig joint, const Join
   joint.fields(of_joint);
   for (const FieldLister* lister : {&of_heads, &of_joint})
     for (const FieldHelp& line : lister->lines()) identity.push_back(line.key + "=" + line.value);
+  if (inputs.peers != nullptr) identity.push_back(processes_entry(inputs.peers->count()));
   return identity;
 }
 
@@ -67,29 +69,37 @@ class JointRun {
       : config_(config),
         joint_(joint),
         inputs_(inputs),
+        peers_(inputs.peers),
         plan_(plan_joint(config, joint, inputs.dataset)),
         heads_(copy_of(inputs.heads)),
         llama_(inputs.backbone, joint, config.seed),
-        trainer_(config, joint, inputs.dataset, heads_, llama_),
-        guard_(joint.guard, inputs.dataset, plan_.probe, llama_, joint.chunk_positions),
+        trainer_(config, joint, inputs.dataset, heads_, llama_, inputs.peers),
+        guard_(joint.guard, inputs.dataset,
+               is_first(inputs.peers) ? plan_.probe : std::vector<int64_t>(), llama_,
+               joint.chunk_positions),
         store_(inputs.work_folder, identity_of(config, joint, inputs), trainer_.parameters(),
-               trainer_.optimizer(), config.keep_checkpoints),
-        start_(store_.load()),
-        log_(inputs.work_folder / "metrics.jsonl", start_, inputs.reported) {}
+               trainer_.optimizer(), config.keep_checkpoints, inputs.peers),
+        start_(store_.load()) {
+    if (is_first(peers_))
+      log_.emplace(inputs.work_folder / "metrics.jsonl", start_, inputs.reported);
+  }
 
   JointResult train() {
-    if (!store_.has_one()) store_.save();  // so that there is a good one to go back to
-    if (start_ == 0) validate(0);
-    Progress progress("train jointly", "steps", plan_.num_steps);
+    if (start_ == 0) {
+      store_.save();  // so that there is a good one to go back to
+      validate(0);
+    }
+    Progress progress("train jointly", "steps", plan_.num_steps, !is_first(peers_));
     progress.start_from(start_);
     int64_t step = start_;
-    while (step < plan_.num_steps && !interrupted() && !result_.stopped) {
+    ends_ = is_true_in_any(peers_, interrupted());
+    while (step < plan_.num_steps && !ends_) {
       take_step(step++);
+      ends_ = is_true_in_any(peers_, interrupted());  // all after the same step
       progress.update(step, note());
       const bool last = step == plan_.num_steps;
       if (step % joint_.report_every == 0 || last) report(step);
-      if (step % joint_.checkpoint_every == 0 || last || interrupted())
-        step = keep_or_go_back(step);
+      if (step % joint_.checkpoint_every == 0 || last || ends_) step = keep_or_go_back(step);
     }
     progress.finish();
     result_.steps = step;
@@ -161,7 +171,7 @@ class JointRun {
     metrics.positions_per_s = static_cast<double>(result_.positions) / metrics.elapsed_s;
     metrics.more = {{"backbone_loss_nats", since_report_.backbone_loss / n},
                     {"heads_weight", told_.heads_weight}};
-    log_.add(metrics);
+    if (log_) log_->add(metrics);
     since_report_ = {};
     steps_since_report_ = 0;
   }
@@ -169,39 +179,43 @@ class JointRun {
   /// Asks the guard; saves what it lets pass, else takes back what the last checkpoint holds.
   /// @returns  the step of what is held then.
   int64_t keep_or_go_back(int64_t step) {
-    if (!guard_.watches()) {
+    const std::string exceeded = text_of_first(peers_, ask_guard(step));
+    if (exceeded.empty()) {
       store_.save();
       return step;
     }
-    const Drift drift = guard_.measure(llama_);
-    Metrics metrics = metrics_at("guard", step);
-    metrics.more = drift.numbers();
-    log_.add(metrics);
-    result_.stopped = guard_.exceeded(drift);
-    if (result_.stopped) {
-      const int64_t good = store_.load();
-      result_.drift = guard_.measure(llama_);
-      return good;
-    }
-    result_.drift = drift;
-    store_.save();
+    result_.stopped = exceeded;
+    ends_ = true;
+    step = store_.load();
+    if (guard_.watches()) result_.drift = guard_.measure(llama_);
     return step;
+  }
+
+  /// @returns  what exceeds the guard's limits; empty: nothing, or this process does not watch.
+  std::string ask_guard(int64_t step) {
+    if (!guard_.watches()) return "";
+    result_.drift = guard_.measure(llama_);
+    Metrics metrics = metrics_at("guard", step);
+    metrics.more = result_.drift->numbers();
+    if (log_) log_->add(metrics);
+    return guard_.exceeded(*result_.drift).value_or("");
   }
 
   std::vector<HeadLoss> validate(int64_t step) {
     std::vector<HeadLoss> heads;
     if (plan_.validation.empty()) return heads;
-    Progress progress("validate", "samples", std::ssize(plan_.validation));
-    int64_t done = 0;
-    for (const SampleBatch& sample : plan_.validation) {
-      trainer_.measure(sample, heads);
-      progress.update(++done);
+    Progress progress("validate", "samples", std::ssize(plan_.validation), !is_first(peers_));
+    heads.resize(static_cast<size_t>(heads_.config.num_heads));
+    for (int64_t i = peer_rank(peers_); i < std::ssize(plan_.validation); i += peer_count(peers_)) {
+      trainer_.measure(plan_.validation[static_cast<size_t>(i)], heads);
+      progress.update(i + 1);
     }
+    sum_losses(peers_, heads);
     progress.finish();
     Metrics metrics = metrics_at("validation", step);
     metrics.loss = weighted_loss(config_, heads);
     metrics.heads = qualities(heads);
-    log_.add(metrics);
+    if (log_) log_->add(metrics);
     result_.num_validation = heads[0].num_scored;
     return heads;
   }
@@ -209,6 +223,7 @@ class JointRun {
   const TrainConfig& config_;
   const JointConfig& joint_;
   const JointInputs& inputs_;
+  Peers* peers_;
   Clock::time_point began_ = Clock::now();
   JointPlan plan_;
   MedusaHeads heads_;
@@ -216,8 +231,9 @@ class JointRun {
   JointTrainer trainer_;
   DriftGuard guard_;
   CheckpointStore store_;
-  int64_t start_;  // steps that were done before
-  MetricsLog log_;
+  int64_t start_;                  // steps that were done before
+  std::optional<MetricsLog> log_;  // of the first process
+  bool ends_ = false;              // interrupted, in any process, or stopped by the guard
   JointStep told_;
   JointReport last_, since_report_;  // the latter a sum
   int64_t steps_since_report_ = 0;
@@ -229,7 +245,9 @@ class JointRun {
 JointResult train_joint(const TrainConfig& config, const JointConfig& joint,
                         const JointInputs& inputs) {
   check_backbone(inputs.dataset, inputs.backbone);
-  return JointRun(config, joint, inputs).train();
+  JointConfig whole = joint;  // the step of all processes
+  whole.accumulate *= peer_count(inputs.peers);
+  return JointRun(config, whole, inputs).train();
 }
 
 }  // namespace medusa

@@ -13,6 +13,7 @@
 #include "train/drift_guard.h"
 #include "train/joint_config.h"
 #include "train/metrics.h"
+#include "train/peers.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -24,8 +25,10 @@ struct JointInputs {
   std::string heads_fingerprint;      // of these, for the run's identity
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
   Reported reported = {};             // told after each report
+  Peers* peers = nullptr;             // the processes that train together; null: this one alone
 };
 
+/// In several processes all have the same, but for `drift`, which the first measures.
 struct JointResult {
   bool complete = false;               // false: interrupted; the checkpoint holds everything so far
   std::optional<std::string> stopped;  // what the guard found; then the result is the last good
@@ -46,8 +49,13 @@ struct JointResult {
 /// bit that of an unbroken run (same machine, same number of threads). A checkpoint is only written
 /// of what the guard lets pass, so that it is also what a run that drifted is rolled back to.
 ///
+/// Several processes make each step together, of `accumulate` batches each; so P of them train what
+/// one does that accumulates P times as many, but for the order of sums. The first one guards,
+/// writes and reports.
+///
 /// @throws UserError  dataset of another backbone; nothing to train on; a checkpoint of other
-///                    settings; a loss that is no number; a folder that cannot be written.
+///                    settings; a loss that is no number; a folder that cannot be written; a
+///                    process that ended or holds other weights.
 JointResult train_joint(const TrainConfig& config, const JointConfig& joint,
                         const JointInputs& inputs);
 

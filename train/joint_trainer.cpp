@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "train/backbone_loss.h"
+#include "train/peer_sums.h"
 
 namespace medusa {
 namespace {
@@ -27,12 +28,14 @@ std::vector<ParameterGroup> groups_of(const JointConfig& config, const MedusaHea
 }  // namespace
 
 JointTrainer::JointTrainer(const TrainConfig& config, const JointConfig& joint,
-                           const DatasetReader& dataset, MedusaHeads& heads, TunedLlama& llama)
+                           const DatasetReader& dataset, MedusaHeads& heads, TunedLlama& llama,
+                           Peers* peers)
     : config_(config),
       joint_(joint),
       dataset_(dataset),
       heads_(heads),
       llama_(llama),
+      peers_(peers),
       label_rows_(rows_of_tokens(heads)),
       recipe_(batch_recipe(config, heads, llama.original(), label_rows_)),
       pass_(config, heads),
@@ -140,21 +143,29 @@ JointReport JointTrainer::step(std::span<const SampleBatch> batches, const Joint
   std::vector<Prepared> prepared;
   std::vector<Batch> head_batches;
   int64_t num_positions = 0;
-  for (const SampleBatch& batch : batches) {
-    prepared.push_back(prepare(batch, recipe_));
-    prepared.back().dropout = Random(config_.seed)
-                                  .child(static_cast<uint64_t>(step.index))
-                                  .child(static_cast<uint64_t>(prepared.size()));
+  const auto first = static_cast<size_t>(peer_rank(peers_)),
+             stride = static_cast<size_t>(peer_count(peers_));
+  for (size_t i = first; i < batches.size(); i += stride) {
+    prepared.push_back(prepare(batches[i], recipe_));
+    prepared.back().dropout =
+        Random(config_.seed).child(static_cast<uint64_t>(step.index)).child(i + 1);
     head_batches.push_back(prepared.back().batch);
-    num_positions += batch.positions;
   }
-  std::vector<double> scales = head_scales(config_, label_counts(head_batches));
+  for (const SampleBatch& batch : batches) num_positions += batch.positions;
+  std::vector<int64_t> num_labels(static_cast<size_t>(heads_.config.num_heads));
+  if (!head_batches.empty()) num_labels = label_counts(head_batches);
+  sum_counts(peers_, num_labels);
+  std::vector<double> scales = head_scales(config_, num_labels);
   for (double& scale : scales) scale *= step.heads_weight;
+  report.heads.resize(scales.size());
   const Output output = open_output();
   for (const Prepared& each : prepared)
     report.backbone_loss += accumulate(each, output, num_positions, scales, report) /
                             static_cast<double>(num_positions);
   close_output(output);
+  sum_gradients(peers_, parameters());
+  sum_losses(peers_, report.heads);
+  sum_value(peers_, report.backbone_loss);
   report.loss = report.backbone_loss + step.heads_weight * weighted_loss(config_, report.heads);
   report.gradient_norm = optimizer_.step(step.learning_rate, joint_.weight_decay, joint_.clip_norm);
   return report;

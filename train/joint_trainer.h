@@ -18,6 +18,7 @@
 #include "train/batch.h"
 #include "train/head_pass.h"
 #include "train/joint_config.h"
+#include "train/peers.h"
 #include "train/position_pool.h"
 #include "train/sample_batches.h"
 #include "train/tuned_llama.h"
@@ -42,11 +43,13 @@ struct JointReport {
 class JointTrainer {
  public:
   /// All must outlive the trainer; heads and llama are trained in place.
+  /// @param peers  those that make each step together with this one; null: none.
   JointTrainer(const TrainConfig& config, const JointConfig& joint, const DatasetReader& dataset,
-               MedusaHeads& heads, TunedLlama& llama);
+               MedusaHeads& heads, TunedLlama& llama, Peers* peers = nullptr);
 
   /// Gradients of all batches together, then one update, whose means are over the labels of all of
-  /// them. If the gradient is not finite, nothing is updated.
+  /// them. If the gradient is not finite, nothing is updated. Of several processes each takes every
+  /// so-manieth of the batches, which all are given.
   JointReport step(std::span<const SampleBatch> batches, const JointStep& step);
 
   /// Adds the heads' losses against the text, without training.
@@ -86,6 +89,7 @@ class JointTrainer {
   const DatasetReader& dataset_;
   MedusaHeads& heads_;
   TunedLlama& llama_;
+  Peers* peers_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;  // of the backbone as it was: its distribution is the heads' soft label
   at::Tensor kept_;     // [V_t] int64, rows of the LM head that the heads can guess; undefined: all

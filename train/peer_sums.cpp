@@ -55,6 +55,10 @@ void sum_counts(Peers* peers, std::vector<int64_t>& counts) {
   peers->sum(at::from_blob(counts.data(), {std::ssize(counts)}, at::kLong));
 }
 
+void sum_value(Peers* peers, double& value) {
+  if (peers != nullptr) peers->sum(at::from_blob(&value, {1}, at::kDouble));
+}
+
 bool is_true_in_any(Peers* peers, bool mine) {
   if (peers == nullptr) return mine;
   std::vector<int64_t> count{mine ? 1 : 0};
@@ -67,6 +71,14 @@ int64_t value_of_first(Peers* peers, int64_t mine) {
   const at::Tensor value = at::full({1}, mine, at::kLong);
   peers->broadcast(value);
   return value.item<int64_t>();
+}
+
+std::string text_of_first(Peers* peers, const std::string& mine) {
+  if (peers == nullptr) return mine;
+  std::string text = mine;
+  text.resize(static_cast<size_t>(value_of_first(peers, std::ssize(mine))));
+  if (!text.empty()) peers->broadcast(at::from_blob(text.data(), {std::ssize(text)}, at::kChar));
+  return text;
 }
 
 void take_parameters_of_first(Peers* peers, const NamedTensors& parameters) {

@@ -18,12 +18,14 @@ void sum_gradients(Peers* peers, const NamedTensors& parameters);
 
 void sum_losses(Peers* peers, std::vector<HeadLoss>& heads);
 void sum_counts(Peers* peers, std::vector<int64_t>& counts);
+void sum_value(Peers* peers, double& value);
 
 /// Whether it is true in any process.
 bool is_true_in_any(Peers* peers, bool mine);
 
 /// Process 0's value.
 int64_t value_of_first(Peers* peers, int64_t mine);
+std::string text_of_first(Peers* peers, const std::string& mine);
 
 /// Process 0's parameters.
 void take_parameters_of_first(Peers* peers, const NamedTensors& parameters);

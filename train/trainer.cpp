@@ -54,19 +54,6 @@ RunIdentity identity_of(TrainConfig config, HeadsConfig heads, const TrainInputs
   return identity;
 }
 
-/// Steps of the checkpoint that process 0 finds; the others take over what it holds.
-int64_t load_start(CheckpointStore& store, const RunIdentity& identity,
-                   const NamedTensors& parameters, AdamW& optimizer, Peers* peers) {
-  if (peers == nullptr) return store.load();
-  std::string all;
-  for (const std::string& entry : identity) all += entry + "\n";
-  peers->check_same(all, "has other settings or another dataset",
-                    "give all of them the same command, files and version");
-  if (is_first(peers)) store.load();
-  take_state_of_first(peers, parameters, optimizer);
-  return optimizer.num_steps();
-}
-
 std::string note_of(double loss, const std::vector<HeadLoss>& heads) {
   std::string note = fmt::format("loss {:.3f}  top-1", loss);
   for (const HeadLoss& head : heads) note += fmt::format(" {:.3f}", head.quality().top_1);
@@ -82,17 +69,15 @@ class Run {
       : config_(config),
         inputs_(inputs),
         peers_(inputs.peers),
-        identity_(identity_of(config, heads, inputs)),
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
         heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone)),
         label_rows_(rows_of_tokens(heads_)),
         recipe_(batch_recipe(config, heads_, inputs.backbone, label_rows_)),
         trainer_(config, heads_, inputs.backbone, inputs.peers),
-        store_(inputs.work_folder, identity_, named_parameters(heads_), trainer_.optimizer(),
-               config.keep_checkpoints),
-        start_(load_start(store_, identity_, named_parameters(heads_), trainer_.optimizer(),
-                          inputs.peers)) {
+        store_(inputs.work_folder, identity_of(config, heads, inputs), named_parameters(heads_),
+               trainer_.optimizer(), config.keep_checkpoints, inputs.peers),
+        start_(store_.load()) {
     if (is_first(peers_))
       log_.emplace(inputs.work_folder / "metrics.jsonl", start_, inputs.reported);
   }
@@ -109,7 +94,7 @@ class Run {
       const bool last = step == plan_.num_steps();
       if (step % config_.report_every == 0 || last) report(step);
       if (!last && step % plan_.steps_per_epoch == 0 && !stops()) validate(step);
-      if (step % config_.checkpoint_every == 0 || last || stops()) save(step);
+      if (step % config_.checkpoint_every == 0 || last || stops()) store_.save();
     }
     progress.finish();
     result_.steps = step;
@@ -124,11 +109,6 @@ class Run {
   /// Ctrl-C, of which several processes learn together, after the same step.
   bool stops() const { return peers_ == nullptr ? interrupted() : stops_; }
 
-  void save(int64_t step) {
-    check_same_parameters(peers_, named_parameters(heads_), step);
-    if (is_first(peers_)) store_.save();
-  }
-
   int64_t positions_before(int64_t step) const {
     const int64_t batch =
         std::min(plan_.first_batch(step), static_cast<int64_t>(plan_.batches.size()));
@@ -139,7 +119,8 @@ class Run {
       pool_.reset();  // before the next one takes as much
       share_ = own_share(inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)],
                          peer_rank(peers_), peer_count(peers_));
-      pool_ = std::make_unique<PositionPool>(inputs_.dataset, share_.samples, hidden_, recipe_);
+      pool_ =
+          std::make_unique<PositionPool>(inputs_.dataset, share_.samples, hidden_, recipe_);
       order_ = shuffled_positions(Random(config_.seed), planned.pool, std::ssize(share_.positions));
       loaded_pool_ = planned.pool;
     }
@@ -235,10 +216,8 @@ class Run {
   /// @returns  their step.
   int64_t take_best(int64_t step, std::vector<HeadLoss>& heads) {
     if (!config_.keep_best) return step;
-    int64_t best = is_first(peers_) ? store_.load_best().value_or(step) : step;
-    best = value_of_first(peers_, best);
+    const int64_t best = store_.load_best().value_or(step);
     if (best == step) return step;
-    take_parameters_of_first(peers_, named_parameters(heads_));
     heads = judge();
     return best;
   }
@@ -264,7 +243,6 @@ class Run {
   const TrainConfig& config_;
   const TrainInputs& inputs_;
   Peers* peers_;
-  RunIdentity identity_;
   Clock::time_point began_ = Clock::now();
   TrainPlan plan_;
   HiddenSource hidden_;

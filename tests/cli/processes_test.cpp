@@ -70,6 +70,35 @@ TEST_F(Processes, TrainTheHeadsOfOneWithTwiceTheBatch) {
       << inspected.out;
 }
 
+TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
+  const std::string joint =
+      "train --config run.yaml --json --dtype float32 --set train.stages='[heads, joint]' --set "
+      "train.joint.batch_tokens=100 --set train.joint.guard.samples=2 --set "
+      "train.joint.guard.greedy_tokens=8 --set train.joint.lora.rank=4 ";
+  const auto [first, second] = run_both(place_, joint + "--set train.batch_positions=32");
+  ASSERT_EQ(first.status, 0) << first.err;
+  ASSERT_EQ(second.status, 0) << second.err;
+  EXPECT_EQ(second.out, "");
+  for (const char* word : {"train", "validate", "report", "joint", "model"})
+    EXPECT_EQ(second.err.find(word), std::string::npos) << second.err;
+  const auto together = nlohmann::json::parse(first.out).at("joint");
+  EXPECT_EQ(together.at("complete"), true);
+
+  const Ran ran = place_.run(joint +
+                             "--set train.joint.accumulate=2 --set run=runs/alone --set "
+                             "train.data='[runs/tiny/dataset]'");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto alone = nlohmann::json::parse(ran.out).at("joint");
+  for (const char* same : {"steps", "positions"}) EXPECT_EQ(together.at(same), alone.at(same));
+  const double loss = alone.at("loss"), drift = alone.at("guard_kl_nats");
+  EXPECT_NEAR(together.at("loss"), loss, 1e-6 * loss);
+  EXPECT_NEAR(together.at("guard_kl_nats"), drift, 1e-3 * drift) << "itself near nothing";
+  const Ran inspected = place_.run("inspect runs/tiny/joint/heads");
+  EXPECT_NE(inspected.out.find("# 2 processes, each with train.joint.accumulate"),
+            std::string::npos)
+      << inspected.out;
+}
+
 TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
   const auto error = [&](const std::string& arguments) {
     const Ran ran = place_.run_as("RANK=0 WORLD_SIZE=2 ", "train --config run.yaml " + arguments);
@@ -79,11 +108,6 @@ TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
   EXPECT_EQ(error("--dry-run"),
             "medusa: train: --dry-run was given to 2 processes, expected one; start it without "
             "torchrun, mpirun or srun, it tells what each process takes\n");
-  EXPECT_EQ(error("--set train.stages='[heads, joint]'"),
-            "medusa: train.stages: found the joint stage in 2 processes, expected one: only the "
-            "stage heads is split among several so far; train the heads with "
-            "train.stages=[heads] in all of them, then the joint stage in one, with "
-            "train.joint.heads\n");
   EXPECT_EQ(error("--set train.peer_timeout_s=0.3"),
             "medusa: train: 1 of 2 processes came within 0.3 s, expected all of them; look at what "
             "the others printed, and start them all again (train.peer_timeout_s is how long to "

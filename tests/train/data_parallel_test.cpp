@@ -4,9 +4,7 @@
 
 #include <functional>
 
-#include "tests/base/error_text.h"
-#include "tests/train/child_run.h"
-#include "tests/train/free_port.h"
+#include "tests/train/processes.h"
 #include "tests/train/tiny_run.h"
 
 namespace medusa {
@@ -27,55 +25,37 @@ struct TogetherRun : TinyRun {
     return folder.path() / (rank == 0 ? name : name + "-" + std::to_string(rank));
   }
 
+  ProcessPart part(const std::string& name) const {
+    return [this, name](int64_t rank, Peers* peers) {
+      const DatasetReader dataset = open_data();
+      return train_heads(config, heads,
+                         {dataset,
+                          backbone,
+                          nullptr,
+                          place(name, rank) / "heads",
+                          place(name, rank) / "train",
+                          "settings\n",
+                          {},
+                          peers})
+          .complete;
+    };
+  }
+
   /// @returns its process.
   pid_t start(const std::string& name, int64_t rank, int64_t count, int64_t port) const {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    install_interrupt_handler();
-    const std::string text = fixtures::error_text(folder, [&] {
-      const auto peers = join_peers(local_place(rank, count, port), config.peer_timeout_s);
-      const DatasetReader dataset = open_data();
-      const bool complete = train_heads(config, heads,
-                                        {dataset,
-                                         backbone,
-                                         nullptr,
-                                         place(name, rank) / "heads",
-                                         place(name, rank) / "train",
-                                         "settings\n",
-                                         {},
-                                         peers.get()})
-                                .complete;
-      write_file(folder / (name + (complete ? ".complete-" : ".stopped-") + std::to_string(rank)),
-                 "");
-    });
-    write_file(folder / (name + ".said-" + std::to_string(rank)), text);
-    _exit(0);
+    return start_process(folder, name, local_place(rank, count, port), config.peer_timeout_s,
+                         part(name));
   }
 
   /// All at once. @returns what each of them threw.
   std::vector<std::string> train_together(
       const std::string& name, int64_t count,
       const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) const {
-    const int64_t port = free_port();
-    std::vector<pid_t> processes;
-    for (int64_t rank = 0; rank < count; ++rank)
-      processes.push_back(start(name, rank, count, port));
-    if (meanwhile) meanwhile(processes);
-    std::vector<std::string> said;
-    for (int64_t rank = 0; rank < count; ++rank) {
-      int status = 0;
-      waitpid(processes[static_cast<size_t>(rank)], &status, 0);
-      const auto file = folder / (name + ".said-" + std::to_string(rank));
-      said.push_back(std::filesystem::exists(file) ? read_file(file) : "(killed)");
-      std::filesystem::remove(file);
-    }
-    return said;
+    return run_processes(folder, name, count, config.peer_timeout_s, part(name), meanwhile);
   }
 
-  /// Returns once process 0 has reported so many steps.
   void wait_for_reports(const std::string& name, size_t count) const {
-    for (int i = 0; i < 60000 && reports_in(metrics(name), "train").size() < count; ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    medusa::wait_for_reports(metrics(name), count);
   }
 
   std::vector<double> losses(const std::string& name, const std::string& kind = "train") const {
@@ -89,8 +69,6 @@ struct TogetherRun : TinyRun {
     return read_file(folder.path() / name / "heads/heads.safetensors");
   }
 };
-
-const std::vector<std::string> kBothWell(2, "(no error)");
 
 void expect_same_losses(const std::vector<double>& a, const std::vector<double>& b,
                         double tolerance = 1e-6) {

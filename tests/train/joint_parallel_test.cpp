@@ -1,0 +1,169 @@
+// The joint stage in several processes: forked ones, which meet on this machine's loopback.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/processes.h"
+#include "tests/train/tiny_joint.h"
+
+namespace medusa {
+namespace {
+
+/// The tiny joint run, as one of several processes trains it. What a process must not write goes to
+/// a folder of its own.
+struct JointTogether : TinyJoint {
+  JointTogether() {
+    config.peer_timeout_s = 30;
+    joint.lora.targets = all_targets();
+    joint.lora.dropout = 0.1;
+    joint.batch_tokens = 60;
+    joint.epochs = 2;
+  }
+
+  ProcessPart part(const std::string& name) const {
+    return [this, name](int64_t rank, Peers* peers) {
+      const DatasetReader dataset = open_data();
+      const MedusaHeads first = first_heads();
+      const std::string own = rank == 0 ? name : fmt::format("{}-{}", name, rank);
+      return train_joint(
+                 config, joint,
+                 {dataset, backbone, first, "sha256:5", folder.path() / own / "train", {}, peers})
+          .complete;
+    };
+  }
+
+  /// All at once. @returns what each of them threw.
+  std::vector<std::string> train_together(
+      const std::string& name, int64_t count,
+      const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) const {
+    return run_processes(folder, name, count, config.peer_timeout_s, part(name), meanwhile);
+  }
+
+  std::vector<double> values(const std::string& name, const std::string& kind,
+                             const std::string& key) const {
+    std::vector<double> out;
+    for (const auto& report : reports_in(metrics(name), kind)) out.push_back(report[key]);
+    return out;
+  }
+
+  void expect_same(const std::string& a, const std::string& b) const {
+    for (const auto& [kind, key] : {std::pair{"train", "loss_nats"},
+                                    {"train", "backbone_loss_nats"},
+                                    {"validation", "loss_nats"},
+                                    {"guard", "guard_kl_nats"}}) {
+      const std::vector<double> left = values(a, kind, key), right = values(b, kind, key);
+      ASSERT_EQ(left.size(), right.size()) << kind;
+      ASSERT_FALSE(left.empty()) << kind;
+      for (size_t i = 0; i < left.size(); ++i)
+        EXPECT_NEAR(left[i], right[i], 1e-5 * std::max(left[i], 0.01)) << key << " " << i;
+    }
+  }
+
+  std::string state_bytes(const std::string& name) const {
+    return read_file(folder.path() / name / "train/checkpoint/state.safetensors");
+  }
+};
+
+TEST(JointParallel, ProcessesTrainWhatOneDoesThatAccumulatesAsManyTimesAsMuch) {
+  for (const HeadInput input : {HeadInput::Root, HeadInput::Prefix}) {
+    for (const int64_t count : {2, 3}) {
+      SCOPED_TRACE(fmt::format("{} {}", enum_name(input), count));
+      JointTogether run;
+      run.heads.input = input;
+      run.joint.accumulate = 2;
+      EXPECT_EQ(run.train_together("together", count),
+                std::vector<std::string>(static_cast<size_t>(count), "(no error)"));
+      run.joint.accumulate = 2 * count;
+      EXPECT_TRUE(run.train_jointly("alone").complete);
+      run.expect_same("together", "alone");
+    }
+  }
+}
+
+TEST(JointParallel, WholeLayersToo) {
+  JointTogether run;
+  run.joint.part = TrainedPart::LastLayers;
+  run.joint.last_layers = 1;
+  EXPECT_EQ(run.train_together("together", 2), kBothWell);
+  run.joint.accumulate = 2;
+  EXPECT_TRUE(run.train_jointly("alone").complete);
+  run.expect_same("together", "alone");
+}
+
+TEST(JointParallel, MoreProcessesThanBatches) {
+  JointTogether run;
+  run.joint.epochs = 1;
+  run.joint.batch_tokens = 100000;  // one batch
+  EXPECT_EQ(run.train_together("many", 3), std::vector<std::string>(3, "(no error)"));
+  EXPECT_TRUE(run.train_jointly("alone").complete);
+  run.expect_same("many", "alone");
+}
+
+TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
+  JointTogether run;
+  run.joint.epochs = 6;
+  EXPECT_EQ(run.train_together("whole", 2), kBothWell);
+  for (const size_t killed : {0U, 1U}) {
+    const std::string name = "killed" + std::to_string(killed);
+    const auto said = run.train_together(name, 2, [&](const std::vector<pid_t>& processes) {
+      wait_for_reports(run.metrics(name), 5);
+      kill(processes[killed], SIGKILL);
+    });
+    EXPECT_EQ(said[killed], "(killed)");
+    EXPECT_NE(said[1 - killed].find(fmt::format("process {} of 2 ended", killed)),
+              std::string::npos)
+        << said[1 - killed];
+    EXPECT_EQ(run.train_together(name, 2), kBothWell);
+    EXPECT_EQ(run.state_bytes(name), run.state_bytes("whole"));
+    EXPECT_EQ(run.values(name, "train", "loss_nats"), run.values("whole", "train", "loss_nats"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(run.folder / "whole-1")) << "the first one alone writes";
+}
+
+TEST(JointParallel, AllGoBackWhenTheGuardOfTheFirstSaysSo) {
+  JointTogether run;
+  run.joint.guard.max_kl = 1e-9;
+  EXPECT_EQ(run.train_together("drifts", 2), kBothWell);
+  for (const char* rank : {"0", "1"})
+    EXPECT_TRUE(std::filesystem::exists(run.folder / (std::string("drifts.complete-") + rank)));
+  EXPECT_EQ(run.values("drifts", "guard", "guard_kl_nats").size(), 1);
+  EXPECT_EQ(run.values("drifts", "train", "loss_nats").size(), 3) << "to the first checkpoint";
+  const auto last = reports_in(run.metrics("drifts"), "validation").back();
+  EXPECT_EQ(last["loss_nats"], reports_in(run.metrics("drifts"), "validation").front()["loss_nats"])
+      << "what is left is where it began";
+}
+
+TEST(JointParallel, AllStopWhenOneIsInterrupted) {
+  JointTogether run;
+  run.joint.epochs = 20;
+  run.joint.checkpoint_every = 100000;
+  EXPECT_EQ(run.train_together("whole", 2), kBothWell);
+  const auto said = run.train_together("stopped", 2, [&](const std::vector<pid_t>& processes) {
+    wait_for_reports(run.metrics("stopped"), 4);
+    kill(processes[1], SIGINT);
+  });
+  EXPECT_EQ(said, kBothWell);
+  for (const char* rank : {"0", "1"})
+    EXPECT_TRUE(std::filesystem::exists(run.folder / (std::string("stopped.stopped-") + rank)));
+  EXPECT_EQ(run.train_together("stopped", 2), kBothWell);
+  EXPECT_EQ(run.state_bytes("stopped"), run.state_bytes("whole"));
+}
+
+TEST(JointParallel, AnotherNumberOfProcessesMustMakeTheSameSteps) {
+  JointTogether run;
+  run.joint.epochs = 6;
+  run.joint.accumulate = 2;
+  run.train_together("a", 2, [&](const std::vector<pid_t>& processes) {
+    wait_for_reports(run.metrics("a"), 5);
+    kill(processes[1], SIGKILL);
+  });
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
+            "<>/a/train/checkpoint: the checkpoint was made with steps of 4 batches (2 processes "
+            "together), this run has steps of 2 batches (1 process), expected the same, as other "
+            "steps are another training; set train.joint.accumulate so that it times the processes "
+            "is 4, or remove the folder to train anew");
+  run.joint.accumulate = 4;
+  EXPECT_TRUE(run.train_jointly("a").complete);
+}
+
+}  // namespace
+}  // namespace medusa
