@@ -183,6 +183,9 @@ Preflight look_ahead(const TrainConfig& config, const HeadsConfig& heads,
        config.shuffle_positions * (2 * hidden_size + 8 * config.soft_top)},
       {fmt::format("logits of {} positions, twice", config.chunk_positions),
        8 * config.chunk_positions * trained.vocab_size}};
+  if (config.hidden != HiddenFrom::Live && inputs.dataset.num_hidden() > 0)
+    out.memory.push_back(
+        {"as many states, read ahead", config.shuffle_positions * 2 * hidden_size});
   if (trained.prefix) {
     const auto number = static_cast<int64_t>(inputs.backbone.embedding.element_size());
     const ModelConfig& c = trained.prefix->config;

@@ -23,6 +23,7 @@
 #include "train/own_share.h"
 #include "train/peer_sums.h"
 #include "train/position_pool.h"
+#include "train/read_ahead.h"
 #include "train/train_plan.h"
 
 namespace medusa {
@@ -87,6 +88,7 @@ class Run {
     progress.start_from(positions_before(start_));
     progress.update(positions_before(start_));
     int64_t step = start_;
+    read_pools_ahead();
     stops_ = is_true_in_any(peers_, interrupted());
     while (step < plan_.num_steps() && !stops()) {
       take_step(step++);
@@ -106,6 +108,21 @@ class Run {
   }
 
  private:
+  /// From the first pool that this run trains on.
+  void read_pools_ahead() {
+    pool_hidden_ = hidden_;
+    if (config_.hidden == HiddenFrom::Live || start_ == plan_.num_steps()) return;
+    const auto first = plan_.batches[static_cast<size_t>(plan_.first_batch(start_))].pool;
+    std::vector<int64_t> order;
+    for (auto pool = static_cast<size_t>(first); pool < plan_.pools.size(); ++pool)
+      for (const int64_t sample :
+           own_share(inputs_.dataset, plan_.pools[pool], peer_rank(peers_), peer_count(peers_))
+               .samples)
+        if (inputs_.dataset.has_hidden(sample)) order.push_back(sample);
+    pool_hidden_ =
+        read_ahead(inputs_.dataset, std::move(order), hidden_, config_.shuffle_positions);
+  }
+
   /// Ctrl-C, of which several processes learn together, after the same step.
   bool stops() const { return peers_ == nullptr ? interrupted() : stops_; }
 
@@ -120,7 +137,7 @@ class Run {
       share_ = own_share(inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)],
                          peer_rank(peers_), peer_count(peers_));
       pool_ =
-          std::make_unique<PositionPool>(inputs_.dataset, share_.samples, hidden_, recipe_);
+          std::make_unique<PositionPool>(inputs_.dataset, share_.samples, pool_hidden_, recipe_);
       order_ = shuffled_positions(Random(config_.seed), planned.pool, std::ssize(share_.positions));
       loaded_pool_ = planned.pool;
     }
@@ -245,7 +262,8 @@ class Run {
   Peers* peers_;
   Clock::time_point began_ = Clock::now();
   TrainPlan plan_;
-  HiddenSource hidden_;
+  HiddenSource hidden_;       // of any sample
+  HiddenSource pool_hidden_;  // of the pools', in their order
   MedusaHeads heads_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;
