@@ -22,6 +22,8 @@ constexpr int32_t kMostNodes = 64;  // of what a lone drafter looks up
 /// config.drafter, its proposals not weighed against the cost of their rows.
 DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts);
 
+StepCost step_cost(const DraftParts& parts) { return parts.cost ? *parts.cost : StepCost{}; }
+
 /// The drafters inside the one that config names.
 std::vector<DrafterKind> inner_drafters(const InferConfig& config) {
   if (config.drafter == DrafterKind::Merge) return config.merge.drafters;
@@ -36,16 +38,21 @@ std::vector<InferConfig> inner_configs(const InferConfig& config) {
   return out;
 }
 
-/// Makes a set of the inner drafters.
-std::function<std::vector<std::unique_ptr<Drafter>>()> inner_factory(const InferConfig& config,
-                                                                     const DraftParts& parts) {
+std::vector<DrafterFactory> inner_factories(const InferConfig& config, const DraftParts& parts) {
   std::vector<DrafterFactory> factories;
   for (const InferConfig& inner : inner_configs(config))
     factories.push_back(plain_factory(inner, parts));
-  return [factories] {
-    std::vector<std::unique_ptr<Drafter>> drafters;
-    for (const DrafterFactory& make : factories) drafters.push_back(make());
-    return drafters;
+  return factories;
+}
+
+DrafterFactory merge_factory(const InferConfig& config, const DraftParts& parts) {
+  std::vector<bool> ask_heads;
+  for (const InferConfig& inner : inner_configs(config)) ask_heads.push_back(needs_of(inner).heads);
+  return [budget = config.merge.budget, make = inner_factories(config, parts), ask_heads,
+          cost = step_cost(parts)] {
+    std::vector<Proposer> proposers;
+    for (size_t i = 0; i < make.size(); ++i) proposers.push_back({make[i](), ask_heads[i]});
+    return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost);
   };
 }
 
@@ -59,8 +66,6 @@ DrafterFactory medusa_factory(const MedusaConfig& config, HeadGuesser& guesser,
                          guesser);
   };
 }
-
-StepCost step_cost(const DraftParts& parts) { return parts.cost ? *parts.cost : StepCost{}; }
 
 /// How a draft model's tokens are chosen so that the rule is exact.
 DraftChoice draft_choice(const InferConfig& config) {
@@ -221,8 +226,8 @@ DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts&
     return plain;
   // What is looked up costs nothing, its rows do, and some texts never repeat anything.
   return [plain, cost = step_cost(parts)] {
-    std::vector<std::unique_ptr<Drafter>> alone;
-    alone.push_back(plain());
+    std::vector<Proposer> alone;
+    alone.push_back({plain()});
     return std::make_unique<MergeDrafter>(std::move(alone), kMostNodes, cost);
   };
 }
@@ -253,8 +258,11 @@ DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts)
       return chain_factory(*parts.skipping, draft_choice(config), config.layer_skip.schedule());
     case DrafterKind::Specinfer:
       return [specinfer = config.specinfer, model = parts.draft, choice = draft_choice(config),
-              inner = inner_factory(config, parts)] {
-        return std::make_unique<SpecinferDrafter>(specinfer, model->open(), choice, inner());
+              inner = inner_factories(config, parts)] {
+        std::vector<std::unique_ptr<Drafter>> drafters;
+        for (const DrafterFactory& make : inner) drafters.push_back(make());
+        return std::make_unique<SpecinferDrafter>(specinfer, model->open(), choice,
+                                                  std::move(drafters));
       };
     case DrafterKind::Sequoia:
       return sequoia_factory(config, parts);
@@ -267,10 +275,7 @@ DrafterFactory plain_factory(const InferConfig& config, const DraftParts& parts)
     case DrafterKind::Retrieval:
       return [=] { return std::make_unique<RetrievalDrafter>(*parts.store, config.retrieval); };
     case DrafterKind::Merge:
-      return [budget = config.merge.budget, inner = inner_factory(config, parts),
-              cost = step_cost(parts)] {
-        return std::make_unique<MergeDrafter>(inner(), budget, cost);
-      };
+      return merge_factory(config, parts);
   }
   return [] { return std::make_unique<NoneDrafter>(); };
 }

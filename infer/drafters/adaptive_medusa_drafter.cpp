@@ -32,12 +32,6 @@ StepCost with_drafting(StepCost cost) {
   return cost;
 }
 
-/// Plain steps between two questions to heads at rest.
-double ask_every(const StepCost& cost) {
-  return std::max<double>(AdaptiveMedusaDrafter::kAskEvery,
-                          cost.drafting.value_or(0) / AdaptiveMedusaDrafter::kAskShare);
-}
-
 /// The nodes of a tree that are listed, ascending and each with its parent.
 CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& nodes) {
   CandidateTree part;
@@ -70,10 +64,8 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   const StepCost cost = with_drafting(cost_.together(context.num_sequences));
   std::vector<size_t> nodes =
       worthwhile_nodes(chances, cost, pace_.tokens_per_cost(), context.max_nodes);
-  const bool drafts = nodes.size() > 1;
-  if (!drafts && ++since_asked_ < ask_every(cost)) return root_only(root);
+  if (!rest_.ask(/*pay=*/nodes.size() > 1, cost.drafting.value_or(0))) return root_only(root);
 
-  since_asked_ = 0;
   const CandidateTree all = whole_->propose(context, random);
   record_.remember(all);
   std::erase_if(nodes, [&](size_t node) { return node >= all.tokens.size(); });  // near a limit

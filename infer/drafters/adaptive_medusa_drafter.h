@@ -8,6 +8,7 @@
 
 #include "heads/choice_tree.h"
 #include "infer/drafter.h"
+#include "infer/drafters/heads_rest.h"
 #include "infer/drafters/proposal_record.h"
 #include "infer/drafters/worthwhile_nodes.h"
 #include "infer/step_cost.h"
@@ -16,14 +17,10 @@ namespace medusa {
 
 /// Each node's chance begins at what calibration counted and follows what became of the proposals
 /// of this text, also of nodes that were left out. Before a step the nodes are chosen that gain
-/// more than their rows and the guessing cost; if none does, the heads are not asked, but for every
-/// kAskEvery-th step, which only judges what they would have guessed. Where guessing is dear, as in
-/// a pass of many sequences, they are asked so seldom that it costs kAskShare of the time.
+/// more than their rows and the guessing cost; if none does, the heads rest (heads_rest.h): where
+/// they are asked nevertheless, it only judges what they would have guessed.
 class AdaptiveMedusaDrafter : public Drafter {
  public:
-  static constexpr int32_t kAskEvery = 8;  // plain steps
-  static constexpr double kAskShare = 0.01;
-
   /// @param whole  proposes the whole tree, or the first nodes of it near a limit. Not asked in
   ///               each step, but told of each.
   /// @param shape  of that tree.
@@ -42,8 +39,8 @@ class AdaptiveMedusaDrafter : public Drafter {
   StepCost cost_;         // of a sequence alone
   ProposalRecord record_;
   Pace pace_;
-  int32_t since_asked_ = 0;  // steps
-  double step_cost_ = 1;     // of the last proposal
+  HeadsRest rest_;
+  double step_cost_ = 1;  // of the last proposal
 };
 
 }  // namespace medusa

@@ -29,24 +29,28 @@ void MergeConfig::validate() const {
           enum_name(drafters[i])));
 }
 
-MergeDrafter::MergeDrafter(std::vector<std::unique_ptr<Drafter>> drafters, int32_t budget,
-                           StepCost cost)
+MergeDrafter::MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost)
     : budget_(budget), cost_(std::move(cost)) {
-  MEDUSA_ASSERT(!drafters.empty());
-  for (auto& drafter : drafters) members_.push_back({std::move(drafter), {}});
+  MEDUSA_ASSERT(!proposers.empty());
+  for (Proposer& each : proposers) {
+    num_asking_ += each.asks_heads ? 1 : 0;
+    members_.push_back({std::move(each), {}});
+  }
 }
 
 void MergeDrafter::begin(std::span<const TokenId> prompt) {
-  for (Member& member : members_) member.drafter->begin(prompt);
+  for (Member& member : members_) member.proposer.drafter->begin(prompt);
 }
 
-MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Random& random) {
+MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Random& random,
+                                        bool ask_heads) {
   DraftContext all = context;
   all.max_nodes = 1 + static_cast<int32_t>(members_.size()) * context.max_nodes;
   TreeBuilder folded(all);
-  std::vector<double> chances{1};
+  std::vector<double> chances{1}, without_heads{1};
   for (Member& member : members_) {
-    const CandidateTree tree = member.drafter->propose(context, random);
+    if (member.proposer.asks_heads && !ask_heads) continue;
+    const CandidateTree tree = member.proposer.drafter->propose(context, random);
     MEDUSA_ASSERT(tree.num_verify == tree.size() && !tree.draft_probs.defined());
     MEDUSA_ASSERT(tree.beliefs.empty() || tree.beliefs.size() == tree.tokens.size());
     const std::vector<double> own = member.record.chances(tree);
@@ -55,35 +59,51 @@ MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Rando
     for (size_t i = 1; i < own.size(); ++i) {
       nodes.push_back(folded.child(nodes[static_cast<size_t>(tree.parents[i])], tree.tokens[i]));
       MEDUSA_ASSERT(nodes.back() > 0, i);  // else the member does not keep to depth or nodes
-      chances.resize(static_cast<size_t>(folded.size()), 0);
-      double& chance = chances[static_cast<size_t>(nodes.back())];
-      chance = std::max(chance, own[i]);
+      const auto node = static_cast<size_t>(nodes.back());
+      for (std::vector<double>* list : {&chances, &without_heads})
+        list->resize(static_cast<size_t>(folded.size()), 0);
+      chances[node] = std::max(chances[node], own[i]);
+      if (!member.proposer.asks_heads) without_heads[node] = std::max(without_heads[node], own[i]);
     }
   }
-  return {std::move(folded).take(), std::move(chances)};
+  return {std::move(folded).take(), std::move(chances), std::move(without_heads)};
+}
+
+bool MergeDrafter::heads_pay(double price) const {
+  return heads_worth_.count() < kTrialAsks || heads_worth_.mean() > price * pace_.tokens_per_cost();
 }
 
 CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& random) {
-  const Folded all = fold(context, random);
+  const StepCost cost = cost_.together(context.num_sequences);
+  const double price = num_asking_ * cost.drafting.value_or(0), pace = pace_.tokens_per_cost();
+  const bool ask_heads = price == 0 || rest_.ask(heads_pay(price), price);
+  const Folded all = fold(context, random, ask_heads);
+  const int32_t most = std::min(budget_, context.max_nodes);
+  const std::vector<size_t> nodes = worthwhile_nodes(all.chances, cost, pace, most);
+  if (ask_heads && price > 0) {
+    const std::vector<size_t> rest = worthwhile_nodes(all.without_heads, cost, pace, most);
+    heads_worth_.count(worth_of(nodes, all.chances, cost, pace) -
+                       worth_of(rest, all.without_heads, cost, pace));
+  }
   TreeBuilder chosen(context);
   std::vector<int32_t> places(all.chances.size(), 0);
-  const int32_t most = std::min(budget_, context.max_nodes);
-  cost_now_ = cost_.together(context.num_sequences);
-  for (const size_t node : worthwhile_nodes(all.chances, cost_now_, pace_.tokens_per_cost(), most))
+  for (const size_t node : nodes)
     if (node > 0)
       places[node] =
           chosen.child(places[static_cast<size_t>(all.tree.parents[node])], all.tree.tokens[node]);
-  return std::move(chosen).take();
+  CandidateTree tree = std::move(chosen).take();
+  step_cost_ = cost(tree.size()) + (ask_heads ? price : 0);
+  return tree;
 }
 
 void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
                            const Acceptance& accepted) {
   const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
   for (Member& member : members_) {
-    member.drafter->observe(tree, output, accepted);
+    member.proposer.drafter->observe(tree, output, accepted);
     for (const TokenId token : emitted) member.record.follow(token);
   }
-  pace_.count(static_cast<double>(emitted.size()), cost_now_(tree.size()));
+  pace_.count(static_cast<double>(emitted.size()), step_cost_);
 }
 
 }  // namespace medusa

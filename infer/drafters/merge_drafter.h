@@ -9,6 +9,7 @@
 #include "base/fields.h"
 #include "infer/drafter.h"
 #include "infer/drafter_kind.h"
+#include "infer/drafters/heads_rest.h"
 #include "infer/drafters/proposal_record.h"
 #include "infer/drafters/worthwhile_nodes.h"
 #include "infer/step_cost.h"
@@ -32,14 +33,25 @@ struct MergeConfig {
   void validate() const;
 };
 
+/// One whose proposals are merged.
+struct Proposer {
+  std::unique_ptr<Drafter> drafter;
+  bool asks_heads = false;  // whose guessing costs StepCost::drafting
+};
+
 /// A node's chance to be right is what its drafter's record says; where several drafters propose
 /// it, the largest. Of all nodes those are proposed that gain more than their rows cost: few or
 /// none where nobody has been right or rows are dear. A drafter alone is weighed in the same way.
+/// Heads rest (heads_rest.h) where what they add to the others' nodes is lately worth less than
+/// asking them costs.
 class MergeDrafter : public Drafter {
  public:
-  /// @param drafters  at least one.
-  /// @param budget    most nodes of a tree, the root included.
-  MergeDrafter(std::vector<std::unique_ptr<Drafter>> drafters, int32_t budget, StepCost cost);
+  static constexpr int32_t kTrialAsks = 4;  // of a text, before heads may rest
+
+  /// @param proposers  at least one.
+  /// @param budget     most nodes of a tree, the root included.
+  /// @param cost       of rows and, if it is known, of guessing; else heads never rest.
+  MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost);
 
   void begin(std::span<const TokenId> prompt) override;
   CandidateTree propose(const DraftContext& context, const Random& random) override;
@@ -48,22 +60,27 @@ class MergeDrafter : public Drafter {
 
  private:
   struct Member {
-    std::unique_ptr<Drafter> drafter;
+    Proposer proposer;
     ProposalRecord record;
   };
 
   /// Everything that anyone proposes, duplicates folded.
   struct Folded {
     CandidateTree tree;
-    std::vector<double> chances;  // [N]
+    std::vector<double> chances;        // [N]
+    std::vector<double> without_heads;  // [N] by those who ask no heads; 0: none of them has it
   };
-  Folded fold(const DraftContext& context, const Random& random);
+  Folded fold(const DraftContext& context, const Random& random, bool ask_heads);
+  bool heads_pay(double price) const;
 
   std::vector<Member> members_;
   int32_t budget_;
-  StepCost cost_;      // of a sequence alone
-  StepCost cost_now_;  // beside those that share the last step
+  int32_t num_asking_ = 0;  // members that ask heads
+  StepCost cost_;           // of a sequence alone
+  double step_cost_ = 1;    // of the last proposal
   Pace pace_;
+  HeadsRest rest_;
+  FadingMean heads_worth_;  // what asking gained, in tokens
 };
 
 }  // namespace medusa

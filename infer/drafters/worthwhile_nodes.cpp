@@ -42,4 +42,11 @@ std::vector<size_t> worthwhile_nodes(std::span<const double> chances, const Step
   return order;
 }
 
+double worth_of(std::span<const size_t> nodes, std::span<const double> chances,
+                const StepCost& cost, double tokens_per_cost) {
+  double tokens = 0;
+  for (const size_t node : nodes) tokens += chances[node];
+  return tokens - tokens_per_cost * cost(static_cast<int32_t>(nodes.size()));
+}
+
 }  // namespace medusa

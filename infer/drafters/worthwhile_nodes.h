@@ -32,4 +32,8 @@ class Pace {
 std::vector<size_t> worthwhile_nodes(std::span<const double> chances, const StepCost& cost,
                                      double tokens_per_cost, int32_t most);
 
+/// E(N) - pace · cost(N) of such nodes, in tokens.
+double worth_of(std::span<const size_t> nodes, std::span<const double> chances,
+                const StepCost& cost, double tokens_per_cost);
+
 }  // namespace medusa

@@ -93,12 +93,12 @@ TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
   for (int i = 0; i < 40; ++i) drafted += step(drafter) > 1 ? 1 : 0;
   EXPECT_LT(drafted, 20);
   asked_ = 0;
-  for (int i = 0; i < 10 * AdaptiveMedusaDrafter::kAskEvery; ++i) EXPECT_EQ(step(drafter), 1) << i;
+  for (int i = 0; i < 10 * HeadsRest::kAskEvery; ++i) EXPECT_EQ(step(drafter), 1) << i;
   EXPECT_EQ(asked_, 10);
   right_ = true;
   int steps = 0;
   while (steps < 1000 && step(drafter) == 1) ++steps;
-  EXPECT_LT(steps, 40 * AdaptiveMedusaDrafter::kAskEvery) << "what it asks for is judged";
+  EXPECT_LT(steps, 40 * HeadsRest::kAskEvery) << "what it asks for is judged";
 }
 
 TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {

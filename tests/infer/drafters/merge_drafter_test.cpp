@@ -34,9 +34,9 @@ CandidateTree tree_of(const Text& tokens, const Parents& parents) {
 }
 
 MergeDrafter merge(int32_t budget, const std::vector<CandidateTree>& trees, StepCost cost = {}) {
-  std::vector<std::unique_ptr<Drafter>> drafters;
-  for (const CandidateTree& tree : trees) drafters.push_back(std::make_unique<Fixed>(tree));
-  return {std::move(drafters), budget, std::move(cost)};
+  std::vector<Proposer> proposers;
+  for (const CandidateTree& tree : trees) proposers.push_back({std::make_unique<Fixed>(tree)});
+  return {std::move(proposers), budget, std::move(cost)};
 }
 
 /// Each row beyond the first costs so much of a plain step.
@@ -131,6 +131,82 @@ TEST(MergeDrafter, AnAcceptedRunIsCountedAtEveryDepth) {
     drafter.observe(tree, {}, {{1}, 6});  // 4 is accepted, 6 follows
   }
   EXPECT_EQ(propose(drafter).tokens, (Text{3, 4, 6}));
+}
+
+/// Proposes one token and counts how often it is asked.
+class Counted : public Drafter {
+ public:
+  Counted(const TokenId& token, int& asked) : token_(token), asked_(asked) {}
+  CandidateTree propose(const DraftContext& context, const Random&) override {
+    ++asked_;
+    return tree_of({context.tokens.back(), token_}, {-1, 0});
+  }
+
+ private:
+  const TokenId& token_;
+  int& asked_;
+};
+
+class RestingHeads : public testing::Test {
+ protected:
+  /// Heads that guess `guess_`, beside a drafter that proposes 4.
+  MergeDrafter make(StepCost cost) {
+    std::vector<Proposer> proposers;
+    proposers.push_back({std::make_unique<Counted>(guess_, asked_), /*asks_heads=*/true});
+    proposers.push_back({std::make_unique<Fixed>(tree_of({3, 4}, {-1, 0}))});
+    return {std::move(proposers), 64, std::move(cost)};
+  }
+
+  /// Steps that are followed by `next`. @returns how often the heads were asked.
+  int asked_in(MergeDrafter& drafter, TokenId next, int steps, int32_t sequences = 1) {
+    asked_ = 0;
+    for (int i = 0; i < steps; ++i) {
+      const CandidateTree tree = propose(drafter, 64, sequences);
+      std::vector<int32_t> path;
+      for (int32_t node = 1; node < tree.size(); ++node)
+        if (tree.tokens[static_cast<size_t>(node)] == next) path = {node};
+      if (path.empty())
+        drafter.observe(tree, {}, {{}, next});
+      else
+        drafter.observe(tree, {}, {path, 9});
+    }
+    return asked_;
+  }
+
+  TokenId guess_ = 6;
+  int asked_ = 0;
+};
+
+TEST_F(RestingHeads, AreAskedWhileTheyAreRightAndOthersAreNot) {
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.05});
+  EXPECT_EQ(asked_in(drafter, 6, 50), 50);
+}
+
+TEST_F(RestingHeads, RestWhereOthersGuessTheSame) {
+  guess_ = 4;
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.05});
+  EXPECT_LE(asked_in(drafter, 4, 40), 12) << "they add nothing";
+  EXPECT_EQ(asked_in(drafter, 4, 10 * HeadsRest::kAskEvery), 10) << "now and then";
+}
+
+TEST_F(RestingHeads, RestWhereTheyAreWrongAndAreAskedAgainOnceTheyAreRight) {
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.05});
+  asked_in(drafter, 5, 100);
+  EXPECT_EQ(asked_in(drafter, 5, 10 * HeadsRest::kAskEvery), 10);
+  asked_in(drafter, 6, 60 * HeadsRest::kAskEvery);
+  EXPECT_EQ(asked_in(drafter, 6, 20), 20);
+}
+
+TEST_F(RestingHeads, AreAskedTheLessTheDearerAskingIs) {
+  // A pass of sixteen rows costs 4, so that sixteen questions to heads cost .4 of it.
+  MergeDrafter drafter = make({{1, 1.2}, 0.1});
+  asked_in(drafter, 5, 200, 16);
+  EXPECT_EQ(asked_in(drafter, 5, 200, 16), 5) << "every 40th step: a hundredth of the time";
+}
+
+TEST_F(RestingHeads, AreAlwaysAskedWhereNobodyKnowsWhatItCosts) {
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, {}});
+  EXPECT_EQ(asked_in(drafter, 5, 100), 100);
 }
 
 TEST(MergeDrafter, KeepsToTheStepsNodes) {

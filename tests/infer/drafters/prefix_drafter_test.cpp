@@ -131,10 +131,10 @@ TEST_F(PrefixDrafterTest, SeesTheStatesOfAMergedTreeWhoeverProposedThem) {
   const fixtures::Decoded run = fixtures::decode_toy(
       GreedyRule(),
       [&] {
-        std::vector<std::unique_ptr<Drafter>> members;
-        members.push_back(std::make_unique<Recorder>(others, 3));  // its nodes come first
+        std::vector<Proposer> members;
+        members.push_back({std::make_unique<Recorder>(others, 3)});  // its nodes come first
         members.push_back(
-            std::make_unique<PrefixDrafter>(std::make_unique<Recorder>(shown, 1), model_));
+            {std::make_unique<PrefixDrafter>(std::make_unique<Recorder>(shown, 1), model_)});
         return std::make_unique<MergeDrafter>(std::move(members), 64, StepCost{});
       },
       {1, 2, 3}, {60, 64, {}});

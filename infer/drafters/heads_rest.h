@@ -1,0 +1,47 @@
+// Heads that are not asked while what they guess is not worth their time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace medusa {
+
+/// Heads that pay are asked in every step, others now and then, so that it is seen when they pay
+/// again: every kAskEvery-th step, and where asking is dear, as in a pass of many sequences, so
+/// seldom that it costs kAskShare of the time.
+class HeadsRest {
+ public:
+  static constexpr int32_t kAskEvery = 8;  // steps
+  static constexpr double kAskShare = 0.01;
+
+  /// Whether to ask in this step.
+  /// @param pay    they would gain more than asking costs.
+  /// @param price  of asking, in steps of one row.
+  bool ask(bool pay, double price) {
+    if (!pay && ++since_asked_ < std::max<double>(kAskEvery, price / kAskShare)) return false;
+    since_asked_ = 0;
+    return true;
+  }
+
+ private:
+  int32_t since_asked_ = 0;  // steps
+};
+
+/// A mean of numbers that forgets the old ones.
+class FadingMean {
+ public:
+  int64_t count() const { return count_; }
+  double mean() const { return weights_ > 0 ? sum_ / weights_ : 0; }
+  void count(double number) {
+    constexpr double kFading = 0.8;
+    sum_ = kFading * sum_ + number;
+    weights_ = kFading * weights_ + 1;
+    ++count_;
+  }
+
+ private:
+  double sum_ = 0, weights_ = 0;
+  int64_t count_ = 0;
+};
+
+}  // namespace medusa
