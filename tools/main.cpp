@@ -26,9 +26,15 @@ void restart_with_short_spins(char** argv) {
   execv("/proc/self/exe", argv);  // returns only if it failed: then we go on as we are
 }
 
+/// oneDNN keeps what it prepares for each new shape of a product, a thousand shapes at half a
+/// megabyte and more. Batches of whole answers have new shapes in every step; few are enough for
+/// batches of one shape. It reads the variable with its first product.
+void keep_few_prepared_products() { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32", 0); }
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_few_prepared_products();
   restart_with_short_spins(argv);
   try {
     medusa::install_interrupt_handler();
