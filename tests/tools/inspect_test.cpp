@@ -16,6 +16,7 @@
 #include "tools/bench/result_folder.h"
 #include "tools/bench/summary.h"
 #include "tools/inspect/inspection_text.h"
+#include "tools/report/section_parts.h"
 #include "train/event_file.h"
 
 namespace medusa {
@@ -166,6 +167,29 @@ TEST(Inspect, ABenchIsItsConditionsAndItsMethods) {
               inspect(folder / "bench.json");
             }).find("expected the summary that medusa bench writes; run it again"),
             std::string::npos);
+}
+
+TEST(Inspect, AFileOfAFolderSaysWhatItIsForAndWhereItBelongs) {
+  const fixtures::TempFolder folder;
+  make_folder(folder / "heads");
+  for (const char* name : {"manifest.yaml", "DONE"})
+    write_file(folder / ("heads/" + std::string(name)), "");
+  const auto done = inspect(folder / "heads/DONE");
+  EXPECT_EQ(done["kind"], "part of a folder");
+  EXPECT_EQ(done["summary"], "written last: the folder is whole");
+  EXPECT_EQ(done["part_of"], "trained heads");
+  EXPECT_NE(inspect(folder / "heads/manifest.yaml")["summary"], done["summary"]);
+  write_file(folder / "DONE", "");
+  EXPECT_THROW(inspect(folder / "DONE"), UserError) << "of no folder of ours";
+}
+
+TEST(Inspect, APageIsKnownByItsMark) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "a", html_page("Bench of x", "", ""));
+  EXPECT_EQ(inspect(folder / "a")["kind"], "page");
+  EXPECT_EQ(inspect(folder / "a")["title"], "Bench of x");
+  write_file(folder / "b", "<!DOCTYPE html>\n<title>Another's</title>\n");
+  EXPECT_THROW(inspect(folder / "b"), UserError);
 }
 
 TEST(Inspect, ARunFolderListsWhatIsDamagedToo) {

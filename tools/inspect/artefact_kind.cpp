@@ -16,8 +16,10 @@
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
 #include "tools/draft_folder.h"
+#include "tools/inspect/folder_parts.h"
 #include "tools/layer_choice.h"
 #include "tools/profile/profile_result.h"
+#include "tools/report/section_parts.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -97,6 +99,7 @@ std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
   if (is_safetensors(head, size))
     return is_text_store(head) ? ArtefactKind::TextStore : ArtefactKind::Safetensors;
   if (size > kMostTextBytes || head.find('\0') != std::string::npos) return std::nullopt;
+  if (head.find(kPageMark) != std::string::npos) return ArtefactKind::Page;
   const size_t begin = head.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return std::nullopt;
   return head[begin] == '{' ? kind_of_json(file, head) : kind_of_yaml(file);
@@ -105,11 +108,7 @@ std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
 std::optional<ArtefactKind> kind_of(const fs::path& path);
 
 std::optional<ArtefactKind> kind_of_folder(const fs::path& folder) {
-  if (fs::exists(folder / "manifest.yaml")) return ArtefactKind::Heads;
-  if (fs::exists(folder / "checkpoint.yaml")) return ArtefactKind::Checkpoint;
-  if (!find_shards(folder).empty()) return ArtefactKind::Dataset;
-  if (fs::exists(folder / kDraftManifest)) return ArtefactKind::DraftModel;
-  if (fs::exists(folder / "config.json")) return ArtefactKind::HuggingFace;
+  if (const auto marked = marked_folder(folder)) return marked;
   for (const auto& entry : fs::directory_iterator(folder))
     if (kind_of(entry.path())) return ArtefactKind::Folder;
   return std::nullopt;
@@ -117,11 +116,23 @@ std::optional<ArtefactKind> kind_of_folder(const fs::path& folder) {
 
 std::optional<ArtefactKind> kind_of(const fs::path& path) {
   if (fs::is_directory(path)) return kind_of_folder(path);
-  if (fs::is_regular_file(path)) return kind_of_file(path);
-  return std::nullopt;
+  if (!fs::is_regular_file(path)) return std::nullopt;
+  const auto folder = marked_folder(fs::absolute(path).parent_path());
+  if (folder && purpose_of_part(*folder, path.filename().string()) != nullptr)
+    return ArtefactKind::Part;
+  return kind_of_file(path);
 }
 
 }  // namespace
+
+std::optional<ArtefactKind> marked_folder(const fs::path& folder) {
+  if (fs::exists(folder / "manifest.yaml")) return ArtefactKind::Heads;
+  if (fs::exists(folder / "checkpoint.yaml")) return ArtefactKind::Checkpoint;
+  if (!find_shards(folder).empty()) return ArtefactKind::Dataset;
+  if (fs::exists(folder / kDraftManifest)) return ArtefactKind::DraftModel;
+  if (fs::exists(folder / "config.json")) return ArtefactKind::HuggingFace;
+  return std::nullopt;
+}
 
 std::string kind_name(ArtefactKind kind) {
   switch (kind) {
@@ -163,6 +174,10 @@ std::string kind_name(ArtefactKind kind) {
       return "profile of a step";
     case ArtefactKind::Settings:
       return "run settings";
+    case ArtefactKind::Page:
+      return "page";
+    case ArtefactKind::Part:
+      return "part of a folder";
   }
   return "?";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace medusa {
@@ -26,6 +27,8 @@ enum class ArtefactKind {
   BenchAnswers,  // every answer of a bench, one JSON object per line
   Profile,       // the parts of a step, JSON
   Settings,      // of a run, YAML
+  Page,          // of pictures, HTML
+  Part,          // a file that belongs to one of the folders (folder_parts.h)
 };
 
 /// For people: "dataset folder".
@@ -34,5 +37,8 @@ std::string kind_name(ArtefactKind kind);
 /// Looks at the first bytes of a file or at what lies in a folder; does not check the rest.
 /// @throws UserError  nothing is there, or it is of no kind that we know.
 ArtefactKind recognise_artefact(const std::filesystem::path& path);
+
+/// What the folder is by the files that mark it, a run folder left aside; nothing: it has none.
+std::optional<ArtefactKind> marked_folder(const std::filesystem::path& folder);
 
 }  // namespace medusa

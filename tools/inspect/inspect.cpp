@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/folder_parts.h"
 #include "tools/inspect/inspectors.h"
 
 namespace medusa {
@@ -47,6 +49,22 @@ Json inspect_folder(const fs::path& folder) {
   out["contents"] = std::move(contents);
   out["other_entries"] = unknown;
   return out;
+}
+
+Json inspect_page(const fs::path& file) {
+  const std::string text = read_file(file);
+  const size_t begin = text.find("<title>"), end = text.find("</title>");
+  const bool has_title = begin != std::string::npos && end != std::string::npos && begin < end;
+  return {{"summary", "pictures and tables; open it in a browser"},
+          {"title", has_title ? text.substr(begin + 7, end - begin - 7) : ""}};
+}
+
+Json inspect_part(const fs::path& file) {
+  const fs::path folder = fs::absolute(file).parent_path();
+  const ArtefactKind kind = *marked_folder(folder);
+  return {{"summary", purpose_of_part(kind, file.filename().string())},
+          {"part_of", kind_name(kind)},
+          {"to_see_all", "medusa inspect " + folder.string()}};
 }
 
 Json inspect_kind(ArtefactKind kind, const fs::path& path) {
@@ -89,6 +107,10 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_profile(path);
     case ArtefactKind::Settings:
       return inspect_settings(path);
+    case ArtefactKind::Page:
+      return inspect_page(path);
+    case ArtefactKind::Part:
+      return inspect_part(path);
   }
   return {};
 }

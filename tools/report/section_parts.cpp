@@ -13,12 +13,13 @@ std::string html_page(std::string_view title, std::string_view note, const std::
       reload_s > 0 ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", reload_s) : "";
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "{4}<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "{5}\n{4}<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{0}</title>\n<style>\n{1}</style>\n"
       "</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n{2}</header>\n{3}</main>\n</body>\n</"
       "html>\n",
-      escape_html(title), style_sheet(), note.empty() ? "" : paragraph(note, "note"), body, reload);
+      escape_html(title), style_sheet(), note.empty() ? "" : paragraph(note, "note"), body, reload,
+      kPageMark);
 }
 
 std::string section(std::string_view id, std::string_view title, const std::string& body) {

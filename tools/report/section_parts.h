@@ -8,6 +8,9 @@
 
 namespace medusa {
 
+/// By which a page of ours is known again.
+inline constexpr const char* kPageMark = "<meta name=\"generator\" content=\"medusa\">";
+
 /// A whole page: inline CSS, no scripts, nothing loaded from elsewhere.
 /// @param title  text;  @param note  text below it, may be empty;  @param body  HTML.
 /// @param reload_s  the page loads itself again after so many seconds; 0: it does not.

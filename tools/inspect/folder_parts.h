@@ -1,0 +1,14 @@
+// Files that belong to a folder of ours or of a model and say little by themselves.
+#pragma once
+
+#include <string>
+
+#include "tools/inspect/artefact_kind.h"
+
+namespace medusa {
+
+/// What such a file is for; null: a folder of this kind has none of this name.
+/// @param name  "manifest.yaml".
+const char* purpose_of_part(ArtefactKind folder, const std::string& name);
+
+}  // namespace medusa
