@@ -26,10 +26,10 @@ void restart_with_short_spins(char** argv) {
   execv("/proc/self/exe", argv);  // returns only if it failed: then we go on as we are
 }
 
-/// oneDNN keeps what it prepares for each new shape of a product, a thousand shapes at half a
-/// megabyte and more. Batches of whole answers have new shapes in every step; few are enough for
-/// batches of one shape. It reads the variable with its first product.
-void keep_few_prepared_products() { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32", 0); }
+/// oneDNN keeps what it prepares for each new shape of a product, a thousand shapes at a megabyte
+/// and more. Batches of whole answers have new shapes in every step, less than a hundred. It reads
+/// the variable with its first product.
+void keep_few_prepared_products() { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128", 0); }
 
 }  // namespace
 
