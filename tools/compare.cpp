@@ -121,9 +121,9 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
 }
 
 std::string comparison_table(const Comparison& comparison) {
-  std::string text = fmt::format("{:<18}  {:>8}   {:>11}   {:>13}   {:>8}   {}\n",
-                                 comparison.dtype, "tokens/s", "tokens/step", "step overhead",
-                                 "speed-up", "same text as plain");
+  std::string text =
+      fmt::format("{:<18}  {:>8}   {:>11}   {:>13}   {:>8}   {}\n", comparison.dtype, "tokens/s",
+                  "tokens/step", "step overhead", "speed-up", "same text as plain");
   for (size_t i = 0; i < comparison.methods.size(); ++i) {
     const MethodResult& m = comparison.methods[i];
     const std::string name = m.drafter == "none" ? "plain" : m.drafter + ", " + m.rule;

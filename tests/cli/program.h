@@ -66,8 +66,9 @@ class Workplace {
   /// Sends the signal after so many seconds, once, if the program still runs.
   Ran run_until(const std::string& signal, double seconds, const std::string& arguments) const {
     // In the foreground: else timeout signals the whole group, too, and a second Ctrl-C is another.
-    return run_with("timeout --foreground --preserve-status -s " + signal + " " + std::to_string(seconds) + " ",
-                    arguments);
+    return run_with(
+        "timeout --foreground --preserve-status -s " + signal + " " + std::to_string(seconds) + " ",
+        arguments);
   }
 
   /// With environment variables, "NAME=value ". Others may run at the same time.
