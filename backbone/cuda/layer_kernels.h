@@ -1,0 +1,112 @@
+// The kernels of a transformer layer on a GPU, besides its products: one table, so that the real
+// ones and the emulated ones of the tests are called alike.
+//
+// A row's results are the same bits whatever rows run beside it, how many splits the context has
+// and how its path lies in the cache. All run on the given stream, allocate nothing and never wait
+// for the host; what they read of lengths and positions is on the device. So a CUDA graph may
+// capture them. Residual stream and sums are float32, what enters products bfloat16.
+#pragma once
+
+#include "backbone/cuda/device_types.h"
+
+namespace medusa {
+
+struct EmbedArgs {
+  DeviceRows rows;
+  const Bf16* embedding = nullptr;  // [V, H]
+  int64_t hidden_size = 0;          // H
+  float* x = nullptr;               // [R, H] the residual stream, written
+};
+
+/// x += y; out = RMSNorm(x) * weight, rounded.
+struct AddNormArgs {
+  float* x = nullptr;             // [R, H] read and written; may be null only if y is not and R = 0
+  const float* y = nullptr;       // [R, H] a product's output; null: nothing is added
+  const float* weight = nullptr;  // [H]
+  float epsilon = 0;
+  int64_t num_rows = 0;     // R
+  int64_t hidden_size = 0;  // H, a multiple of 8
+  Bf16* out = nullptr;      // [R, H]
+};
+
+/// Bias, head norm and rotary embedding; queries to `query`, keys and values to the cache.
+struct PlaceHeadsArgs {
+  DeviceRows rows;
+  const float* qkv = nullptr;         // [R, (A + 2G) D] queries, keys, values
+  const float* bias = nullptr;        // [(A + 2G) D]; null: none
+  const float* query_norm = nullptr;  // [D] RMSNorm over each head before it turns; null: none
+  const float* key_norm = nullptr;    // [D]; null: none
+  float epsilon = 0;
+  const float* cos = nullptr;  // [positions, D / 2]; null: this layer does not turn
+  const float* sin = nullptr;  // dimension i turns with i + D / 2 (backbone/rope.h)
+  int64_t num_heads = 0;       // A
+  DeviceCache cache;
+  int64_t layer = 0;
+  Bf16* query = nullptr;  // [R, A, D] written
+};
+
+/// Rows of one slot that share their reads of the cache: rows [first, first + count) of the pass.
+struct DeviceTile {
+  int32_t first = 0;
+  int32_t count = 0;
+};
+
+/// softmax(q Kᵀ / sqrt(D)) V over what each row sees, in the order of positions.
+struct TreeAttentionArgs {
+  DeviceRows rows;
+  const DeviceTile* tiles = nullptr;  // [num_tiles] on the device; each row is in one
+  int32_t num_tiles = 0;
+  int32_t tile_rows = 0;        // most rows of a tile, as LayerKernels::tile_rows() said
+  const Bf16* query = nullptr;  // [R, A, D]
+  int64_t num_heads = 0;        // A
+  DeviceCache cache;
+  int64_t layer = 0;
+  int64_t window = 0;        // a row sees the last `window` positions; 0: all
+  int64_t max_context = 0;   // no row's position is larger: the grid's size. Rows keep their bits
+  float* scratch = nullptr;  // as many floats as LayerKernels::attention_scratch() said
+  Bf16* out = nullptr;       // [R, A D]
+};
+
+/// out = silu(gate) * up.
+struct SiluMulArgs {
+  const float* gate_up = nullptr;  // [R, 2 I]
+  int64_t num_rows = 0;            // R
+  int64_t mlp_size = 0;            // I, a multiple of 8
+  Bf16* out = nullptr;             // [R, I]
+};
+
+/// Keeps accepted rows: in every layer and head of sequence b's slot row starts[b] + paths[b][j]
+/// moves to starts[b] + j, for j < counts[b]. Paths ascend, so that what is overwritten was read
+/// before.
+struct MoveRowsArgs {
+  DeviceCache cache;
+  const int32_t* slots = nullptr;   // [B]
+  const int32_t* starts = nullptr;  // [B] committed rows before the pass
+  const int32_t* counts = nullptr;  // [B]
+  const int32_t* paths = nullptr;   // [B, max_path] indices within the pass
+  int32_t num_sequences = 0;        // B
+  int32_t max_path = 0;
+};
+
+struct LayerKernels {
+  const char* name;  // "CUDA", "emulated CUDA"
+
+  /// Whether attention is written for this head size and number of heads per key/value head.
+  bool (*supports)(int64_t head_size, int64_t heads_per_group);
+  int32_t (*tile_rows)(int64_t heads_per_group);
+  /// Floats for a pass of num_rows rows. Grows with max_context.
+  int64_t (*attention_scratch)(int64_t num_rows, int64_t num_heads, int64_t head_size,
+                               int64_t max_context);
+
+  void (*embed)(const EmbedArgs& args, DeviceStream stream);
+  void (*add_norm)(const AddNormArgs& args, DeviceStream stream);
+  void (*place_heads)(const PlaceHeadsArgs& args, DeviceStream stream);
+  void (*attend)(const TreeAttentionArgs& args, DeviceStream stream);
+  void (*silu_mul)(const SiluMulArgs& args, DeviceStream stream);
+  void (*move_rows)(const MoveRowsArgs& args, DeviceStream stream);
+};
+
+/// Those of this build; null where it was made without a CUDA compiler.
+const LayerKernels* cuda_layer_kernels();
+
+}  // namespace medusa
