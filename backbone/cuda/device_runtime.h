@@ -1,0 +1,52 @@
+// What a decoding loop needs of CUDA besides kernels: graphs, pinned memory, and waiting for a
+// copy.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "backbone/cuda/device_types.h"
+
+namespace medusa {
+
+/// A sequence of kernels that was recorded once and is started as one.
+class DeviceGraph {
+ public:
+  virtual ~DeviceGraph() = default;
+  /// Starts it behind all earlier work of the default stream. Does not wait.
+  virtual void replay() = 0;
+};
+
+/// Memory of the host that the device writes to, and the moment when it has.
+class HostMailbox {
+ public:
+  virtual ~HostMailbox() = default;
+  virtual void* data() = 0;
+  /// Copies from the device, behind all earlier work of the default stream. Does not wait.
+  virtual void post(const void* device) = 0;
+  /// Waits until the last post() has arrived, and only for that.
+  virtual void wait() = 0;
+};
+
+/// Thread safety: one thread at a time.
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+
+  /// @param work  launches kernels on the stream that it is given, which all stand in the graph;
+  /// nothing
+  ///              else: no allocation, no waiting.
+  /// @throws std::runtime_error  CUDA refused.
+  virtual std::unique_ptr<DeviceGraph> capture(const std::function<void(DeviceStream)>& work) = 0;
+
+  virtual std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) = 0;
+
+  /// Waits for all work.
+  virtual void synchronise() = 0;
+};
+
+/// That of this build; null where it was made without a CUDA compiler.
+DeviceRuntime* cuda_runtime();
+
+}  // namespace medusa

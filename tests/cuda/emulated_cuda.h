@@ -1,0 +1,145 @@
+// The words of backbone/cuda/launch.h on a CPU, so that the very source of our CUDA kernels is
+// tested on every machine. Included before that file. Meaning of the words: CUDA C++ Programming
+// Guide, chapters 5 and 10; of the tensor core product: PTX ISA, mma.m16n8k16.
+//
+// The threads of a block are fibers on the calling thread, which run until they meet a barrier or
+// talk to their warp; blocks run one after the other. So a missing barrier shows only where an
+// order of threads makes it matter: run tests in both orders. Not emulated: memory that is read
+// before it was written (dynamic shared memory is filled with NaNs), bank conflicts, speed.
+#pragma once
+
+#define MEDUSA_EMULATED_CUDA 1
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+
+#include "backbone/cuda/device_types.h"
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __shared__ static
+#define __restrict__ __restrict
+#define __launch_bounds__(...)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+  constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+
+// Of the fiber that runs.
+inline dim3 threadIdx(0, 0, 0), blockIdx(0, 0, 0), blockDim, gridDim;
+
+template <typename T>
+T atomicAdd(T* address, T value) {  // one fiber runs at a time
+  const T old = *address;
+  *address = old + value;
+  return old;
+}
+
+namespace medusa {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+/// In which order the threads of a block get their turns.
+enum class EmulatedOrder { Ascending, Descending };
+void set_emulated_order(EmulatedOrder order);
+
+namespace emulated {
+
+inline constexpr size_t kMostDeposit = 32;  // bytes that a lane says to its warp at once
+using Deposits = unsigned char[kWarp][kMostDeposit];
+
+/// Runs one block, whose threads all call body().
+/// @throws std::logic_error  its threads wait for each other at different places.
+void run_block(int threads, size_t shared_bytes, const std::function<void()>& body);
+
+void* shared_bytes();
+void wait_for_block();
+/// Waits until all lanes of the warp have said something. @returns  what each said, valid until the
+/// next but one.
+const Deposits& tell_warp(const void* mine, size_t size);
+
+}  // namespace emulated
+
+template <typename... Parameters, typename... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
+            DeviceStream /*stream*/, Arguments... arguments) {
+  gridDim = blocks;
+  blockDim = dim3(static_cast<unsigned>(threads));
+  for (unsigned z = 0; z < blocks.z; ++z)
+    for (unsigned y = 0; y < blocks.y; ++y)
+      for (unsigned x = 0; x < blocks.x; ++x) {
+        blockIdx = dim3(x, y, z);
+        emulated::run_block(threads, shared_bytes, [&] { kernel(arguments...); });
+      }
+}
+
+template <typename T>
+T* shared_memory() {
+  return static_cast<T*>(emulated::shared_bytes());
+}
+
+template <typename T>
+T shuffle(T value, int lane) {
+  static_assert(sizeof(T) <= emulated::kMostDeposit);
+  const auto& all = emulated::tell_warp(&value, sizeof value);
+  T out;
+  std::memcpy(&out, all[lane % kWarp], sizeof out);
+  return out;
+}
+template <typename T>
+T shuffle_xor(T value, int mask) {
+  return shuffle(value, static_cast<int>(threadIdx.x % kWarp) ^ mask);
+}
+inline unsigned ballot(bool predicate) {
+  const auto& all = emulated::tell_warp(&predicate, sizeof predicate);
+  unsigned bits = 0;
+  for (int lane = 0; lane < kWarp; ++lane)
+    if (all[lane][0] != 0) bits |= 1U << lane;
+  return bits;
+}
+inline void sync_warp() { static_cast<void>(ballot(false)); }
+inline void sync_block() { emulated::wait_for_block(); }
+
+/// Each term is exact and the sum rounded once; tensor cores round in an order of their own.
+void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+
+inline void copy_async16(void* shared, const void* global) { std::memcpy(shared, global, 16); }
+inline void copy_async_commit() {}
+template <int kPending>
+void copy_async_wait() {}
+
+inline uint4 load_once(const void* global) {
+  uint4 x;
+  std::memcpy(&x, global, sizeof x);
+  return x;
+}
+
+}  // namespace medusa
+
+#include "backbone/cuda/launch.h"

@@ -1,0 +1,122 @@
+#include "tests/cuda/emulated_cuda.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace medusa {
+namespace {
+
+class EmulatedCuda : public testing::TestWithParam<EmulatedOrder> {
+ protected:
+  EmulatedCuda() { set_emulated_order(GetParam()); }
+  ~EmulatedCuda() override { set_emulated_order(EmulatedOrder::Ascending); }
+};
+
+void reverse_block(const int* from, int* to) {
+  __shared__ int kept[96];
+  const unsigned i = threadIdx.x, n = blockDim.x;
+  kept[i] = from[blockIdx.x * n + i];
+  sync_block();
+  to[blockIdx.x * n + i] = kept[n - 1 - i];
+}
+
+TEST_P(EmulatedCuda, ThreadsWaitForTheirBlock) {
+  std::vector<int> from(192), to(192);
+  for (int i = 0; i < 192; ++i) from[static_cast<size_t>(i)] = i;
+  launch(reverse_block, dim3(2), 96, 0, nullptr, from.data(), to.data());
+  for (int i = 0; i < 192; ++i)
+    EXPECT_EQ(to[static_cast<size_t>(i)], i / 96 * 96 + 95 - i % 96) << i;
+}
+
+void sum_warp(const float* from, float* sums, unsigned* odd) {
+  float x = from[threadIdx.x];
+  for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
+  sums[threadIdx.x] = shuffle(x, 7);
+  odd[threadIdx.x / 32] = ballot(threadIdx.x % 2 == 1);
+}
+
+TEST_P(EmulatedCuda, LanesTalkToTheirWarp) {
+  std::vector<float> from(64), sums(64);
+  std::vector<unsigned> odd(2);
+  for (size_t i = 0; i < 64; ++i) from[i] = static_cast<float>(i);
+  launch(sum_warp, dim3(1), 64, 0, nullptr, from.data(), sums.data(), odd.data());
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(sums[i], i < 32 ? 496.0F : 1520.0F) << i;
+  EXPECT_EQ(odd, (std::vector<unsigned>{0xAAAAAAAAU, 0xAAAAAAAAU}));
+}
+
+/// a [16, 16] and b [16, 8] row-major, to the places that the tensor core reads.
+void multiply(const float* a, const float* b, float* d) {
+  const int lane = static_cast<int>(threadIdx.x), g = lane / 4, t = lane % 4;
+  uint32_t of_a[4], of_b[2];
+  for (int i = 0; i < 4; ++i) {
+    const float* from = a + (g + (i % 2) * 8) * 16 + 2 * t + i / 2 * 8;
+    of_a[i] = pack_bf16(from[0], from[1]);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const float* from = b + (2 * t + i * 8) * 8 + g;
+    of_b[i] = pack_bf16(from[0], from[8]);
+  }
+  float sums[4] = {1, 1, 1, 1};
+  mma_16x8x16(sums, of_a, of_b);
+  for (int i = 0; i < 4; ++i) d[(g + i / 2 * 8) * 8 + 2 * t + i % 2] = sums[i];
+}
+
+TEST_P(EmulatedCuda, TheTensorCoreMultipliesMatrices) {
+  std::vector<float> a(256), b(128), d(128);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 7 % 13) - 6;
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 5 % 11) - 5;
+  launch(multiply, dim3(1), 32, 0, nullptr, a.data(), b.data(), d.data());
+  for (size_t row = 0; row < 16; ++row)
+    for (size_t column = 0; column < 8; ++column) {
+      float sum = 1;
+      for (size_t k = 0; k < 16; ++k) sum += a[row * 16 + k] * b[k * 8 + column];
+      EXPECT_EQ(d[row * 8 + column], sum) << row << ' ' << column;
+    }
+}
+
+void read_unwritten(float* out) { out[threadIdx.x] = shared_memory<float>()[threadIdx.x]; }
+
+TEST_P(EmulatedCuda, SharedMemoryBeginsAsNan) {
+  std::vector<float> out(4);
+  launch(read_unwritten, dim3(1), 4, 16, nullptr, out.data());
+  for (const float x : out) EXPECT_TRUE(std::isnan(x));
+}
+
+void wait_apart() {
+  if (threadIdx.x == 0)
+    sync_block();
+  else
+    sync_warp();
+}
+
+TEST_P(EmulatedCuda, ThreadsThatWaitForEachOtherAreReported) {
+  EXPECT_THROW(launch(wait_apart, dim3(1), 2, 0, nullptr), std::logic_error);
+}
+
+void leave_early(int* out) {
+  if (threadIdx.x >= 40) return;
+  sync_block();
+  out[threadIdx.x] = 1;
+}
+
+TEST_P(EmulatedCuda, ThreadsThatAreDoneAreNotWaitedFor) {
+  std::vector<int> out(64);
+  launch(leave_early, dim3(1), 64, 0, nullptr, out.data());
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], i < 40 ? 1 : 0);
+}
+
+TEST(DeviceNumbers, RoundToTheNearestBf16) {
+  EXPECT_EQ(to_bf16(1.0F).bits, 0x3F80);
+  EXPECT_EQ(to_bf16(float_of_bits(0x3F808000U)).bits, 0x3F80) << "half way: to the even one";
+  EXPECT_EQ(to_bf16(float_of_bits(0x3F818000U)).bits, 0x3F82);
+  EXPECT_EQ(to_bf16(float_of_bits(0x3F808001U)).bits, 0x3F81);
+  EXPECT_TRUE(std::isnan(to_float(to_bf16(float_of_bits(0x7F800001U)))));
+  EXPECT_EQ(pack_bf16(1, -2), 0xC0003F80U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, EmulatedCuda,
+                         testing::Values(EmulatedOrder::Ascending, EmulatedOrder::Descending));
+
+}  // namespace
+}  // namespace medusa
