@@ -119,9 +119,9 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   make_folder(folder / "empty");
   const std::string known =
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
-      "a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, an event file, "
-      "compare.json, "
-      "bench.json, bench.jsonl, profile.json, layers.json, a draft model, a GGUF or safetensors "
+      "a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), metrics.jsonl, "
+      "an event file, compare.json, bench.json, bench.jsonl, profile.json, layers.json, a draft "
+      "model, a GGUF or safetensors "
       "file, a Hugging "
       "Face model folder or a run folder; pass one of these";
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "notes.txt"); }),
@@ -181,6 +181,16 @@ TEST(Inspect, AFileOfAFolderSaysWhatItIsForAndWhereItBelongs) {
   EXPECT_NE(inspect(folder / "heads/manifest.yaml")["summary"], done["summary"]);
   write_file(folder / "DONE", "");
   EXPECT_THROW(inspect(folder / "DONE"), UserError) << "of no folder of ours";
+}
+
+TEST(Inspect, PromptsAreCountedWithTheirTurns) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "a",
+             "{\"id\": \"1\", \"text\": \"Hello\"}\n{\"turns\": [\"a\", \"b\", \"c\"]}\n");
+  const auto found = inspect(folder / "a");
+  EXPECT_EQ(found["kind"], "prompts");
+  EXPECT_EQ(found["prompts"], 2);
+  EXPECT_EQ(found["later_turns"], 2);
 }
 
 TEST(Inspect, APageIsKnownByItsMark) {

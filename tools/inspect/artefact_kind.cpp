@@ -64,6 +64,8 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
     return ArtefactKind::Metrics;
   if (first.is_object() && first.contains("method") && first.contains("answers"))
     return ArtefactKind::BenchAnswers;
+  for (const char* key : {"text", "turns", "messages", "conversations"})
+    if (first.is_object() && first.contains(key)) return ArtefactKind::Prompts;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (whole.is_object() && whole.value("format", "") == kBenchFormat) return ArtefactKind::Bench;
   if (whole.is_object() && whole.value("format", "") == kLayersFormat)
@@ -172,6 +174,8 @@ std::string kind_name(ArtefactKind kind) {
       return "answers of a bench";
     case ArtefactKind::Profile:
       return "profile of a step";
+    case ArtefactKind::Prompts:
+      return "prompts";
     case ArtefactKind::Settings:
       return "run settings";
     case ArtefactKind::Page:
@@ -190,9 +194,9 @@ ArtefactKind recognise_artefact(const fs::path& path) {
   if (const auto kind = kind_of(path)) return *kind;
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
-      "checkpoint, a choice tree (.yaml), a text store, run settings (.yaml), metrics.jsonl, "
-      "an event file, "
-      "compare.json, bench.json, bench.jsonl, profile.json, layers.json, a draft model, a GGUF or "
+      "checkpoint, a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), "
+      "metrics.jsonl, an event file, compare.json, bench.json, bench.jsonl, profile.json, "
+      "layers.json, a draft model, a GGUF or "
       "safetensors file, a Hugging Face model folder or a run folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
 }

@@ -105,6 +105,8 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
       return inspect_bench_answers(path);
     case ArtefactKind::Profile:
       return inspect_profile(path);
+    case ArtefactKind::Prompts:
+      return inspect_prompts(path);
     case ArtefactKind::Settings:
       return inspect_settings(path);
     case ArtefactKind::Page:

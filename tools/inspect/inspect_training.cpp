@@ -10,6 +10,7 @@
 #include "base/safetensors_file.h"
 #include "base/yaml_file.h"
 #include "data/dataset_reader.h"
+#include "data/prompts.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
@@ -47,6 +48,16 @@ TensorTotals totals_of(const fs::path& file) {
 }
 
 }  // namespace
+
+Json inspect_prompts(const fs::path& file) {
+  const PromptSet set = read_prompts(file);
+  int64_t later = 0;
+  for (const Prompt& prompt : set) later += std::ssize(prompt.later_turns);
+  return {{"summary", fmt::format("{} prompts", set.prompts.size())},
+          {"prompts", set.prompts.size()},
+          {"later_turns", later},
+          {"skipped", set.skipped}};
+}
 
 Json inspect_dataset(const fs::path& folder) {
   const DatasetReader dataset(folder);

@@ -13,6 +13,7 @@ nlohmann::ordered_json inspect_safetensors(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_hugging_face(const std::filesystem::path& folder);
 
 // inspect_training.cpp
+nlohmann::ordered_json inspect_prompts(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_dataset(const std::filesystem::path& folder);
 nlohmann::ordered_json inspect_shard(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_heads(const std::filesystem::path& folder);
