@@ -33,7 +33,7 @@ HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int6
 }
 
 HeadGuesser::~HeadGuesser() = default;
-const char* HeadGuesser::kernels() const { return fused_ ? fused_->name() : "LibTorch"; }
+const char* HeadGuesser::kernels() const { return fused_ ? fused_->name() : plain_->kernels(); }
 
 void HeadGuesser::check(const HeadQuery& query) const {
   const int64_t num_positions = query.num_positions, num_states = query.hidden.size(0);

@@ -31,6 +31,8 @@ class PlainHeads {
   /// As HeadGuesser::guess().
   void guess(const HeadQuery& query, HeadGuesses& guesses);
 
+  const char* kernels() const { return outputs_.front().kernels(); }  // that multiply
+
  private:
   /// One residual layer of one head.
   struct Block {

@@ -256,6 +256,9 @@ TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
       if (kernels == nullptr) continue;
       const MedusaHeads heads = random_heads(all_configs().front(), backbone);
       EXPECT_STREQ(HeadGuesser(heads, backbone, 10).kernels(), kernels->name);
+      if (kernels->quantise == nullptr) {
+        EXPECT_STREQ(PlainHeads(heads, backbone, 10).kernels(), kernels->name) << "its twin, too";
+      }
     }
   EXPECT_FALSE(FusedHeads::supports(tiny_weights(1)));  // float32
   ModelConfig config = tiny_config();
