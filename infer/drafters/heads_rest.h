@@ -32,7 +32,7 @@ class FadingMean {
  public:
   int64_t count() const { return count_; }
   double mean() const { return weights_ > 0 ? sum_ / weights_ : 0; }
-  void count(double number) {
+  void add(double number) {
     constexpr double kFading = 0.8;
     sum_ = kFading * sum_ + number;
     weights_ = kFading * weights_ + 1;

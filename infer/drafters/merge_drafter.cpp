@@ -82,7 +82,7 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   const std::vector<size_t> nodes = worthwhile_nodes(all.chances, cost, pace, most);
   if (ask_heads && price > 0) {
     const std::vector<size_t> rest = worthwhile_nodes(all.without_heads, cost, pace, most);
-    heads_worth_.count(worth_of(nodes, all.chances, cost, pace) -
+    heads_worth_.add(worth_of(nodes, all.chances, cost, pace) -
                        worth_of(rest, all.without_heads, cost, pace));
   }
   TreeBuilder chosen(context);
