@@ -1,0 +1,40 @@
+// Which positions a row of attention sees, and how they are cut.
+//
+// The last 64 to 127 positions of a row are its tail; what is before them is whole chunks of 64.
+// A path has at most 64 nodes, so all that may be scattered over the cache is in the tail, and the
+// position of a chunk's row is its cache row: in a tree as in plain decoding, which therefore read
+// the same numbers in the same order.
+#pragma once
+
+#include "backbone/cuda/layer_kernels.h"
+
+namespace medusa {
+namespace {
+
+constexpr int32_t kChunk = 64;
+constexpr int32_t kSplitChunks = 4;  // that one block goes through
+constexpr int32_t kSplit = kChunk * kSplitChunks;
+
+/// Positions [first, end) are seen: [first, tail) in chunks where first < tail, the rest by itself.
+struct Reach {
+  int32_t first = 0, tail = 0, end = 0;
+};
+
+constexpr int32_t tail_begin(int64_t position) {
+  return position < kChunk ? 0 : static_cast<int32_t>((position + 1 - kChunk) / kChunk * kChunk);
+}
+
+/// @param window  0: all positions are seen.
+__device__ inline Reach reach_of(int32_t position, int64_t window) {
+  const bool hides = window > 0 && window <= position;
+  return {hides ? static_cast<int32_t>(position + 1 - window) : 0, tail_begin(position),
+          position + 1};
+}
+
+/// Splits that a row may need: a number of the grid's size alone.
+constexpr int64_t num_splits(int64_t max_context) {
+  return (tail_begin(max_context) + kSplit - 1) / kSplit;
+}
+
+}  // namespace
+}  // namespace medusa

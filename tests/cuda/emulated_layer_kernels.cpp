@@ -1,0 +1,16 @@
+// The kernels of a layer, as the GPU runs them, on a CPU.
+#include "tests/cuda/emulated_layer_kernels.h"
+
+#include "tests/cuda/emulated_cuda.h"
+
+// After the emulated words, which it is written in.
+#include "backbone/cuda/layer_kernel_table.cuh"
+
+namespace medusa {
+
+const LayerKernels* emulated_layer_kernels() {
+  static constexpr LayerKernels kTable = layer_kernel_table("emulated CUDA");
+  return &kTable;
+}
+
+}  // namespace medusa
