@@ -1,0 +1,108 @@
+// Where tests run a layer's kernels: emulated in both orders of threads, and on a GPU if there is
+// one.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/cuda/emulated_cuda.h"
+#include "tests/cuda/emulated_layer_kernels.h"
+
+namespace medusa {
+
+struct KernelChoice {
+  const char* name;
+  const LayerKernels* (*kernels)();
+  at::DeviceType device;
+  EmulatedOrder order;
+};
+
+/// A suite that every choice runs. Tensors go to the device as arguments and come back as results.
+class LayerKernelTest : public testing::TestWithParam<KernelChoice> {
+ protected:
+  void SetUp() override {
+    const KernelChoice& choice = GetParam();
+    if (choice.device == at::kCUDA &&
+        (choice.kernels() == nullptr || !at::detail::getCUDAHooks().hasCUDA() ||
+         at::detail::getCUDAHooks().deviceCount() == 0))
+      GTEST_SKIP() << "no CUDA device";
+    set_emulated_order(choice.order);
+  }
+  void TearDown() override { set_emulated_order(EmulatedOrder::Ascending); }
+
+  const LayerKernels& kernels() const { return *GetParam().kernels(); }
+  at::Tensor to_device(const at::Tensor& x) const {
+    return x.to(GetParam().device, /*non_blocking=*/false, /*copy=*/true).contiguous();
+  }
+};
+
+inline auto kernel_choices() {
+  return testing::Values(
+      KernelChoice{"emulated", emulated_layer_kernels, at::kCPU, EmulatedOrder::Ascending},
+      KernelChoice{"emulated_backwards", emulated_layer_kernels, at::kCPU,
+                   EmulatedOrder::Descending},
+      KernelChoice{"cuda", cuda_layer_kernels, at::kCUDA, EmulatedOrder::Ascending});
+}
+inline std::string choice_name(const testing::TestParamInfo<KernelChoice>& each) {
+  return each.param.name;
+}
+
+/// A tensor's numbers as a kernel takes them; null of an undefined tensor.
+template <typename T>
+T* numbers(const at::Tensor& x) {
+  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
+}
+
+inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == at::kBFloat16 ? at::equal(a.view(at::kShort), b.view(at::kShort))
+                                          : at::equal(a.view(at::kInt), b.view(at::kInt));
+}
+
+/// Rows of a pass on a device.
+struct RowSpec {
+  int32_t token = 0, slot = 0, start = 0, position = 0, cache_row = 0;
+  uint64_t path = 1;
+};
+
+class DeviceRowsOf {
+ public:
+  DeviceRowsOf(const std::vector<RowSpec>& rows, at::DeviceType device) {
+    const auto column = [&](auto member, at::ScalarType type) {
+      at::Tensor values = at::empty({static_cast<int64_t>(rows.size())}, at::kLong);
+      for (size_t i = 0; i < rows.size(); ++i)
+        values.data_ptr<int64_t>()[i] = static_cast<int64_t>(rows[i].*member);
+      return values.to(type).to(device);
+    };
+    columns_ = {column(&RowSpec::token, at::kInt),     column(&RowSpec::slot, at::kInt),
+                column(&RowSpec::start, at::kInt),     column(&RowSpec::position, at::kInt),
+                column(&RowSpec::cache_row, at::kInt), column(&RowSpec::path, at::kLong)};
+  }
+  DeviceRows view() const {
+    return {.tokens = numbers<int32_t>(columns_[0]),
+            .slots = numbers<int32_t>(columns_[1]),
+            .starts = numbers<int32_t>(columns_[2]),
+            .positions = numbers<int32_t>(columns_[3]),
+            .cache_rows = numbers<int32_t>(columns_[4]),
+            .paths = numbers<uint64_t>(columns_[5]),
+            .count = static_cast<int32_t>(columns_[0].size(0))};
+  }
+
+ private:
+  std::vector<at::Tensor> columns_;
+};
+
+/// @param keys, values  [L, S, G, capacity, D] on the device.
+inline DeviceCache cache_view(const at::Tensor& keys, const at::Tensor& values) {
+  return {.keys = numbers<Bf16>(keys),
+          .values = numbers<Bf16>(values),
+          .num_layers = keys.size(0),
+          .num_slots = keys.size(1),
+          .num_kv_heads = keys.size(2),
+          .capacity = keys.size(3),
+          .head_size = keys.size(4)};
+}
+
+}  // namespace medusa
