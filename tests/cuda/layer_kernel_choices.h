@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct KernelChoice {
   at::DeviceType device;
   EmulatedOrder order;
 };
+inline void PrintTo(const KernelChoice& choice, std::ostream* out) { *out << choice.name; }
 
 /// A suite that every choice runs. Tensors go to the device as arguments and come back as results.
 class LayerKernelTest : public testing::TestWithParam<KernelChoice> {
