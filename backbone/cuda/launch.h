@@ -22,9 +22,11 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
 /// Starts a kernel. @param shared_bytes  of shared_memory().
 /// @throws std::runtime_error  the launch was refused.
+///
+/// Static: a test program holds the emulated one of the same name beside it.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
-            DeviceStream stream, Arguments... arguments) {
+static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
+                   DeviceStream stream, Arguments... arguments) {
   constexpr size_t kUnasked = 48 * 1024;  // a block gets more only where it was asked for
   if (shared_bytes > kUnasked)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
