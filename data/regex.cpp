@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <cstdint>
+
 #include "base/check.h"
 #include "base/error.h"
 

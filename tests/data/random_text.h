@@ -1,6 +1,7 @@
 // Random valid UTF-8 that favours what tokenizers stumble over.
 #pragma once
 
+#include <cstdint>
 #include <random>
 #include <string>
 

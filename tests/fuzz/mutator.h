@@ -1,6 +1,7 @@
 // Damages files: a few random changes of the kinds that readers stumble over.
 #pragma once
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>

@@ -1,0 +1,49 @@
+// How long plain steps of models of known sizes take on a GPU, of random weights, so that no file
+// is needed. Not a test: built and run by tools/gpu_check.sh.
+//
+//   gpu_speed [--device cuda] [--shape smollm2-135m,llama-2-7b,llama-3-8b] [--samples 30]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tests/speed/step_speed.h"
+#include "tools/session.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Times plain steps of models with random weights.");
+  std::string device = "cuda";
+  std::vector<std::string> shapes{"smollm2-135m", "llama-2-7b", "llama-3-8b"};
+  int64_t samples = 30;
+  app.add_option("--device", device, "where the model is")
+      ->check(CLI::IsMember({"cuda", "cpu"}))
+      ->capture_default_str();
+  app.add_option("--shape", shapes, "tiny, smollm2-135m, llama-2-7b, llama-3-8b")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--samples", samples, "of each thing that is timed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    medusa::BackboneSection backbone;
+    backbone.device = device == "cpu" ? medusa::DeviceKind::Cpu : medusa::DeviceKind::Cuda;
+    const medusa::Placement placement = medusa::place(backbone);
+    for (const std::string& name : shapes) {
+      const medusa::StepSpeed speed = medusa::measure_step_speed(
+          medusa::speed_shape(name), placement.dtype, placement.device, samples, /*seed=*/1);
+      fmt::print("{}\n", medusa::step_speed_table(speed));
+      std::fflush(stdout);
+    }
+    return 0;
+  } catch (const medusa::UserError& error) {
+    fmt::print(stderr, "gpu_speed: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "gpu_speed: {}\n", error.what());
+    return 70;
+  }
+}

@@ -1,0 +1,191 @@
+#include "tests/speed/step_speed.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+#include "backbone/random_weights.h"
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "tools/bench/statistics.h"
+#include "tools/profile/profile.h"
+#include "tools/turns.h"
+
+namespace medusa {
+namespace {
+
+/// Something to time.
+struct SpeedThing {
+  SpeedRow row;
+  std::function<at::Tensor()> run;
+};
+
+struct SpeedSample {
+  double ms = 0, host_ms = 0;
+};
+
+ModelConfig llama_config(int64_t layers, int64_t hidden, int64_t heads, int64_t kv_heads,
+                         int64_t mlp, int64_t vocab) {
+  ModelConfig config;
+  config.architecture = "llama";
+  config.num_layers = layers;
+  config.hidden_size = hidden;
+  config.num_heads = heads;
+  config.num_kv_heads = kv_heads;
+  config.head_size = hidden / heads;
+  config.mlp_size = mlp;
+  config.vocab_size = vocab;
+  config.context = 4096;
+  config.norm_epsilon = 1e-5;
+  config.rope_base = 10000;
+  config.eos = {0};
+  return config;
+}
+
+/// All ways of running a step on this model; the first is what the others are compared with.
+std::vector<StepWay> step_ways(Llama& llama, KvCache& cache) {
+  std::vector<StepWay> ways;
+  ways.push_back({"eager", [&llama, &cache](int32_t slot, std::span<const TokenId> text) {
+                    return [&llama, &cache, slot, text] {
+                      const Segment chain{slot, text, {}};
+                      return llama.logits(llama.forward({&chain, 1}, cache));
+                    };
+                  }});
+  return ways;
+}
+
+/// Which tokens are in a text does not change what they cost.
+std::vector<TokenId> speed_text(int64_t length, int64_t vocab_size) {
+  std::vector<TokenId> text;
+  for (int64_t i = 0; i < length; ++i) text.push_back(static_cast<TokenId>(7919 * i % vocab_size));
+  return text;
+}
+
+/// A copy too large for any cache and a product large enough to keep all of the device busy.
+std::vector<SpeedThing> device_limits(at::ScalarType dtype, at::Device device) {
+  const int64_t bytes = device.is_cpu() ? int64_t{1} << 25 : int64_t{1} << 30;
+  const int64_t size = device.is_cpu() ? 512 : 8192;
+  const at::TensorOptions options = at::TensorOptions(device).dtype(dtype);
+  const at::Tensor from = at::ones({bytes / static_cast<int64_t>(elementSize(dtype))}, options),
+                   to = at::empty_like(from), square = at::randn({size, size}, options);
+  std::vector<SpeedThing> limits(2);
+  limits[0].row.name = fmt::format("copy of {} MB", bytes >> 20);
+  limits[0].row.bytes = 2.0 * static_cast<double>(bytes);
+  limits[0].run = [from, to] { return to.copy_(from); };
+  limits[1].row.name = fmt::format("product of {0} x {0}", size);
+  limits[1].row.flops = 2 * std::pow(static_cast<double>(size), 3);
+  limits[1].run = [square] { return at::matmul(square, square); };
+  return limits;
+}
+
+SpeedFigure figure(const std::vector<double>& samples) {
+  return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};
+}
+
+}  // namespace
+
+SpeedShape speed_shape(std::string_view name) {
+  const std::vector<int64_t> contexts{512, 2048};
+  const std::vector<int32_t> rows{1, 16, 64};
+  if (name == "tiny") return {"tiny", llama_config(2, 64, 2, 1, 96, 256), {16, 48}, {1, 16}};
+  if (name == "smollm2-135m") {
+    ModelConfig config = llama_config(30, 576, 9, 3, 1536, 49152);
+    config.tied_output = true;
+    return {"smollm2-135m", config, contexts, rows};
+  }
+  if (name == "llama-2-7b")
+    return {"llama-2-7b", llama_config(32, 4096, 32, 32, 11008, 32000), contexts, rows};
+  if (name == "llama-3-8b")
+    return {"llama-3-8b", llama_config(32, 4096, 32, 8, 14336, 128256), contexts, rows};
+  throw UserError(
+      fmt::format("--shape: found '{}', expected tiny, smollm2-135m, llama-2-7b or llama-3-8b; "
+                  "choose one of these",
+                  name));
+}
+
+StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::Device device,
+                             int64_t samples, uint64_t seed) {
+  const c10::InferenceMode no_grad;
+  const std::function<void()> wait = device_wait(device);
+  Llama llama(random_weights(shape.config, dtype, device, seed));
+  const auto slots = static_cast<int32_t>(shape.contexts.size());
+  const int64_t room = std::ranges::max(shape.contexts) + std::ranges::max(shape.rows);
+  KvCache cache = llama.make_cache(slots, room);
+  const std::vector<TokenId> text = speed_text(room, shape.config.vocab_size);
+
+  StepSpeed speed{shape.name, device.str(), llama.number_format(), 0, {}};
+  const auto bytes = llama.weight_bytes();
+  speed.weight_bytes = static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), int64_t{0}));
+  std::vector<SpeedThing> things = device_limits(dtype, device);
+  const std::vector<StepWay> ways = step_ways(llama, cache);
+  for (const int64_t context : shape.contexts) {
+    const int32_t slot = cache.open();
+    llama.prefill(slot, std::span(text).first(static_cast<size_t>(context)), cache);
+    for (const int32_t rows : shape.rows)
+      for (const StepWay& way : ways) {
+        SpeedThing thing;
+        thing.row.name =
+            fmt::format("{}: {} row{} behind {}", way.name, rows, rows == 1 ? "" : "s", context);
+        thing.row.bytes = speed.weight_bytes;
+        thing.row.is_step = true;
+        thing.run = way.prepare(
+            slot, std::span(text).subspan(static_cast<size_t>(context), static_cast<size_t>(rows)));
+        if (!at::isfinite(thing.run()).all().item<bool>())
+          throw std::runtime_error(thing.row.name + ": logits that are not finite");
+        things.push_back(std::move(thing));
+      }
+  }
+
+  std::vector<std::vector<double>> ms(things.size()), host_ms(things.size());
+  const auto step = [&](size_t i) {
+    if (wait) wait();
+    const auto began = std::chrono::steady_clock::now();
+    const at::Tensor kept = things[i].run();
+    SpeedSample sample;
+    sample.host_ms = 1e3 * seconds_since(began);
+    if (wait) wait();
+    sample.ms = 1e3 * seconds_since(began);
+    return sample;
+  };
+  take_turns(things.size(), samples, step, [&](size_t i, const SpeedSample& sample) {
+    ms[i].push_back(sample.ms);
+    host_ms[i].push_back(sample.host_ms);
+    return true;
+  });
+  for (size_t i = 0; i < things.size(); ++i) {
+    things[i].row.ms = figure(ms[i]);
+    things[i].row.host_ms = median(host_ms[i]);
+    speed.rows.push_back(std::move(things[i].row));
+  }
+  return speed;
+}
+
+std::string step_speed_table(const StepSpeed& speed) {
+  double copied_per_ms = 0;  // bytes
+  for (const SpeedRow& row : speed.rows)
+    if (!row.is_step && row.bytes > 0) copied_per_ms = row.bytes / row.ms.middle;
+  std::string table = fmt::format("{}, {}, {}: a step reads {:.3f} GB of weights\n", speed.shape,
+                                  speed.device, speed.dtype, speed.weight_bytes / 1e9);
+  table += fmt::format("{:<28}{:>10}{:>20}{:>10}   {}\n", "", "ms", "quartiles", "host ms", "rate");
+  for (const SpeedRow& row : speed.rows) {
+    const auto rate = [&] {
+      if (row.flops > 0) return fmt::format("{:.1f} TFLOP/s", row.flops / row.ms.middle / 1e9);
+      if (!row.is_step) return fmt::format("{:.1f} GB/s", row.bytes / row.ms.middle / 1e6);
+      const double share = row.bytes / row.ms.middle / copied_per_ms;
+      return fmt::format("weights at {:.1f} GB/s, {:.1f} % of the copy",
+                         row.bytes / row.ms.middle / 1e6, 100 * share);
+    };
+    const std::string quartiles = fmt::format("{:.3f} to {:.3f}", row.ms.low, row.ms.high);
+    table += fmt::format("{:<28}{:>10.3f}{:>20}{:>10.3f}   {}\n", row.name, row.ms.middle,
+                         quartiles, row.host_ms, rate());
+  }
+  return table;
+}
+
+}  // namespace medusa

@@ -1,0 +1,70 @@
+// How long a plain step takes on a model of random weights, beside what its device can do at most.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backbone/llama.h"
+
+namespace medusa {
+
+/// A model whose steps are timed, and which steps.
+struct SpeedShape {
+  std::string name;
+  ModelConfig config;
+  std::vector<int64_t> contexts;  // tokens before a step
+  std::vector<int32_t> rows;      // tokens of a step
+};
+
+/// "tiny" (for tests), "smollm2-135m", "llama-2-7b" and "llama-3-8b".
+/// @throws UserError  none of these.
+SpeedShape speed_shape(std::string_view name);
+
+/// One way to run a step. LibTorch's ops one after the other are the first; others are added to
+/// step_ways() (step_speed.cpp) and timed by turns with it.
+struct StepWay {
+  std::string name;
+  /// Makes a step ready.
+  /// @param slot  of the cache, with the context committed; steps leave tentative rows there.
+  /// @param text  the step's tokens, a chain; they outlive the step.
+  /// @returns     runs it up to the logits of all rows, [N, V], on the device. Does not wait.
+  std::function<std::function<at::Tensor()>(int32_t slot, std::span<const TokenId> text)> prepare;
+};
+
+/// Median and quartiles of the samples.
+struct SpeedFigure {
+  double low = 0, middle = 0, high = 0;
+};
+
+/// One thing that was timed.
+struct SpeedRow {
+  std::string name;
+  SpeedFigure ms;      // until the device was done
+  double host_ms = 0;  // median, until the call came back
+  double bytes = 0;    // read and written: a copy; or of the step's weights, read once
+  double flops = 0;    // of a product
+  bool is_step = false;
+};
+
+struct StepSpeed {
+  std::string shape, device, dtype;
+  double weight_bytes = 0;  // that a step reads
+  std::vector<SpeedRow> rows;
+};
+
+/// A large copy, a large product and the shape's steps take turns.
+/// @param samples  of each; at least one.
+/// @throws std::runtime_error  a step's logits are not all finite.
+StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::Device device,
+                             int64_t samples, uint64_t seed);
+
+/// Rates of copy and product; of each step its time, the host's, and the share of the copy's rate
+/// that reading the weights once in that time makes.
+std::string step_speed_table(const StepSpeed& speed);
+
+}  // namespace medusa

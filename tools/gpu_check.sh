@@ -1,0 +1,264 @@
+#!/usr/bin/env bash
+# Builds with our CUDA kernels on a machine with an NVIDIA GPU, runs every test of it and the benchmarks, and prints one
+# table; all in 8 minutes on 16 cores, with nothing fetched. What is missing there is brought along: the folder that
+# --pack makes.
+#
+#   tools/gpu_check.sh                    all of it; what the parts printed is kept in build/cuda/gpu_check/
+#   tools/gpu_check.sh --pack             where the packages of tools/setup.sh are installed: collects them, and small
+#                                         models that tests read, in .gpu_carry/
+#   tools/gpu_check.sh --without-gpu      the same where there is no GPU, to try this script: tests of one skip
+#   tools/gpu_check.sh --minutes 30       time for all parts together, for machines with fewer cores
+#
+# Needs python3 with torch 2.11.0, its CUDA wheels, nvcc 13, CMake and ninja. Exit status: 0, all passed; 1, something
+# did not; 2, it could not begin.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+carry=.gpu_carry
+build=build/cuda
+logs=$build/gpu_check
+packages=(libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev libpcre2-dev libutf8proc-dev
+          libhdf5-dev libaec-dev zlib1g-dev libgtest-dev)
+libraries=(libyaml-cpp.a libcrypto.a libpcre2-8.a libutf8proc.a libhdf5_serial.a libsz.a libaec.a libz.a
+           libgtest.a libgtest_main.a libfmt.so.9)  # fmt has no static one
+modules=(yaml-cpp nlohmann_json fmt CLI11 libcrypto libpcre2-8 libutf8proc hdf5-serial gtest)  # to pkg-config
+
+refuse() {
+  echo "gpu_check: $1" >&2
+  exit 2
+}
+
+# Headers of the packages side by side, as cmake/Packages.cmake reads them.
+pack() {
+  local package file
+  command -v dpkg >/dev/null || refuse "--pack: no dpkg, expected a Debian machine with the packages of tools/setup.sh; run it on one"
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
+      refuse "--pack: no package '$package', expected those of tools/setup.sh to be installed; run that first"
+  done
+  rm -rf "$carry"
+  mkdir -p "$carry/include" "$carry/lib" "$carry/data"
+  while read -r file; do
+    [ -f "$file" ] || continue
+    case $file in
+      /usr/include/*.h|/usr/include/*.hpp) ;;
+      *) continue ;;
+    esac
+    local name=${file#/usr/include/}
+    name=${name#*-linux-gnu/}
+    install -D -m 644 "$file" "$carry/include/${name#hdf5/serial/}"
+  done < <(dpkg -L "${packages[@]}" | sort -u)
+  local from
+  from=/usr/lib/$(gcc -print-multiarch)
+  for file in "${libraries[@]}"; do install -m 644 "$from/$file" "$carry/lib/$file"; done
+  dpkg-query -W "${packages[@]}" > "$carry/packages.txt"
+  for file in models golden trees; do
+    if [ -d "../shared/data/$file" ]; then cp -r "../shared/data/$file" "$carry/data/"; fi
+  done
+  chmod -R u+w "$carry"
+  echo "$carry: $(du -sm "$carry" | cut -f1) MB, $(wc -l < "$carry/packages.txt") packages and $(find "$carry/data" -type f | wc -l) files of data; bring it along"
+}
+
+with_gpu=1
+minutes=8
+while [ $# -gt 0 ]; do
+  case $1 in
+    --pack) pack; exit 0 ;;
+    --without-gpu) with_gpu=0 ;;
+    --minutes) minutes=${2:?"gpu_check: --minutes without a number"}; shift ;;
+    *) refuse "'$1' is no option, expected --pack, --without-gpu or --minutes N; leave it out" ;;
+  esac
+  shift
+done
+started=$SECONDS
+deadline=$((SECONDS + 60 * minutes))
+
+# --- What is here ----------------------------------------------------------------------------------------------------
+
+find_python() {
+  local each
+  for each in .deps/venv/bin/python "$(command -v python3 || true)"; do
+    if [ -x "$each" ] && [ "$("$each" -c 'import importlib.metadata as m; print(m.version("torch").split("+")[0])' 2>/dev/null)" = 2.11.0 ]; then
+      echo "$each"
+      return
+    fi
+  done
+}
+python=$(find_python)
+[ -n "$python" ] || refuse "found no python3 with torch 2.11.0, expected LibTorch as that wheel; run tools/setup.sh, or install torch==2.11.0"
+for tool in cmake ninja g++; do
+  command -v "$tool" >/dev/null || refuse "found no $tool, expected it to build with; run tools/setup.sh, or install it"
+done
+
+gpu=
+architecture=90
+if [ "$with_gpu" = 1 ]; then
+  # "90 NVIDIA H100 80GB HBM3"
+  gpu=$("$python" -c 'import torch
+if torch.cuda.is_available(): print("%d%d" % torch.cuda.get_device_capability(), torch.cuda.get_device_name())' 2>/dev/null || true)
+  [ -n "$gpu" ] || refuse "found no usable NVIDIA GPU (torch.cuda.is_available() of $python), expected one with its driver; run this on such a machine, or with --without-gpu to try the script"
+  architecture=${gpu%% *}
+  gpu=${gpu#* }
+fi
+
+find_nvcc() {
+  local wheels each
+  wheels=$("$python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])')/../nvidia
+  for each in "$(command -v nvcc || true)" /usr/local/cuda/bin/nvcc "$wheels/cu13/bin/nvcc"; do
+    if [ -x "$each" ]; then
+      echo "$each"
+      return
+    fi
+  done
+}
+nvcc=$(find_nvcc)
+[ -n "$nvcc" ] || refuse "found no nvcc, expected CUDA's compiler in PATH or /usr/local/cuda/bin; install the CUDA toolkit 13.0"
+
+settings=(-DPython3_EXECUTABLE="$(realpath -s "$python")" -DCMAKE_CUDA_COMPILER="$nvcc" -DMEDUSA_CUDA_ARCHITECTURES="$architecture")
+if command -v pkg-config >/dev/null && pkg-config --exists "${modules[@]}"; then
+  where="those installed"
+  settings+=(-DMEDUSA_PACKAGES=)
+elif [ -f "$carry/packages.txt" ]; then
+  where="carried in $carry/"
+  settings+=(-DMEDUSA_PACKAGES="$PWD/$carry")
+else
+  refuse "found neither the packages of tools/setup.sh nor $carry/, expected one of them; run tools/setup.sh, or tools/gpu_check.sh --pack where they are installed and bring $carry/ along"
+fi
+data=../shared/data
+if [ ! -d "$data" ] && [ -d "$carry/data" ]; then data=$carry/data; fi
+settings+=(-DMEDUSA_SHARED_DATA="$PWD/$data")
+echo "gpu: ${gpu:-left out}        packages: $where        nvcc: $nvcc        python: $python"
+
+# --- Parts -----------------------------------------------------------------------------------------------------------
+
+rm -rf "$logs"
+mkdir -p "$logs"
+tests_of_a_gpu='*cuda*:*Cuda*:-*mulat*'  # those on emulated kernels have cuda in their names, too
+export OMP_NUM_THREADS=1 GTEST_COLOR=no  # threads of several binaries beside each other would spin
+
+# part NAME SECONDS COMMAND…: runs it as long as it may and all parts together have time; its output goes to NAME.log,
+# the exit status and the seconds that it took to NAME.status.
+part() {
+  local name=$1 limit=$2 began=$SECONDS status=0 left=$((deadline - SECONDS))
+  shift 2
+  if [ "$limit" -gt "$left" ]; then limit=$left; fi
+  if [ "$limit" -le 0 ]; then
+    echo "124 0" > "$logs/$name.status"
+    echo "== $name: no time left"
+    return
+  fi
+  timeout --kill-after=5 "$limit" "$@" > "$logs/$name.log" 2>&1 || status=$?
+  echo "$status $((SECONDS - began))" > "$logs/$name.status"
+  echo "== $name: status $status, $((SECONDS - began)) s"
+}
+
+# The part could not be run, and why.
+leave_out() { echo "$2" > "$logs/$1.left_out"; }
+
+# At most three beside each other: they share one GPU.
+in_turn() {
+  while [ "$(jobs -rp | wc -l)" -ge 3 ]; do wait -n || true; done
+  part "$@" &
+}
+
+# ended NAME: it ran and its status is 0.
+ended() { [[ -f $logs/$1.status && $(cat "$logs/$1.status") == "0 "* ]]; }
+
+part configure 60 cmake --preset cuda "${settings[@]}"
+if ended configure; then
+  part build $((60 * minutes * 3 / 5)) cmake --build --preset cuda -- -k 0  # what else can be built is
+  ended build || grep -E '^FAILED|error' "$logs/build.log" | head -n 40 || true
+else
+  leave_out build "not begun"
+  cat "$logs/configure.log"
+fi
+
+mapfile -t tests < <("$python" -c 'import json
+for preset in json.load(open("CMakePresets.json"))["buildPresets"]:
+    if preset["name"] == "cuda": print(*[t for t in preset["targets"] if t.endswith("_tests")], sep="\n")')
+for test in "${tests[@]}"; do
+  if [ -x "$build/$test" ]; then
+    in_turn "$test" 90 "$build/$test" --gtest_filter="$tests_of_a_gpu"
+  else
+    leave_out "$test" "not built"
+  fi
+done
+wait
+
+sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
+if [ "$with_gpu" = 0 ]; then
+  leave_out memcheck "no GPU"
+elif [ -z "$sanitizer" ]; then
+  leave_out memcheck "no compute-sanitizer"
+elif [ ! -x $build/cuda_tests ]; then
+  leave_out memcheck "not built"
+else
+  part memcheck 75 "$sanitizer" --tool memcheck --error-exitcode 9 $build/cuda_tests --gtest_filter="$tests_of_a_gpu"
+fi
+
+device=cuda
+shapes=(smollm2-135m llama-2-7b llama-3-8b)
+if [ "$with_gpu" = 0 ]; then
+  device=cpu
+  shapes=(tiny)
+fi
+for shape in "${shapes[@]}"; do
+  if [ -x $build/gpu_speed ]; then
+    part "speed-$shape" 60 env -u OMP_NUM_THREADS $build/gpu_speed --device $device --shape "$shape"
+    cat "$logs/speed-$shape.log"
+  else
+    leave_out "speed-$shape" "not built"
+  fi
+done
+
+# The demo's model where it is; else one of 260,000 parameters, whose times say little but whose run says that it works.
+model=.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
+if [ ! -f "$model" ]; then model=$data/models/stories260K.gguf; fi
+if [ ! -x $build/medusa ]; then
+  leave_out profile "not built"
+elif [ ! -f "$model" ]; then
+  leave_out profile "no model"
+else
+  part profile 40 env -u OMP_NUM_THREADS $build/medusa profile --device $device --dtype bfloat16 \
+    --set backbone.model="$model" --rows 1,16,64 --repeat 8 --contexts 256 --out $logs/profile
+  cat "$logs/profile.log"
+fi
+
+# --- The table -------------------------------------------------------------------------------------------------------
+
+# lines NAME WORD: how many tests ended so; each prints one line with its time.
+lines() { grep -c "^\[ *$2 *\] .* ms)\$" "$logs/$1.log" || true; }
+
+bad=0
+passed_tests=0
+printf '\n%-22s %-12s %8s %8s %8s %8s\n' part result seconds passed failed skipped
+for name in configure build "${tests[@]}" memcheck "${shapes[@]/#/speed-}" profile; do
+  status=- seconds=-
+  if [ -f "$logs/$name.left_out" ]; then
+    result=$(cat "$logs/$name.left_out")
+    if [[ $result == "not "* ]]; then bad=1; fi
+  else
+    read -r status seconds < "$logs/$name.status"
+    case $status in
+      0) result=ok ;;
+      124|137) result="cut off"; bad=1 ;;
+      *) result="failed ($status)"; bad=1 ;;
+    esac
+  fi
+  numbers=()
+  if [[ $name == *_tests && -f $logs/$name.log ]]; then
+    numbers=("$(lines "$name" OK)" "$(lines "$name" FAILED)" "$(lines "$name" SKIPPED)")
+    passed_tests=$((passed_tests + numbers[0]))
+  fi
+  printf '%-22s %-12s %8s %8s %8s %8s\n' "$name" "$result" "$seconds" "${numbers[@]}"
+done
+printf '%-22s %-12s %8s\n' all "$([ $bad = 0 ] && echo ok || echo 'not ok')" $((SECONDS - started))
+for test in "${tests[@]}"; do
+  grep "^\[ *FAILED *\] .* ms)\$" "$logs/$test.log" 2>/dev/null | sed "s/^/$test: /" || true
+done
+if [ "$with_gpu" = 1 ] && [ "$passed_tests" = 0 ]; then
+  echo "gpu_check: no test ran on the GPU" >&2
+  bad=1
+fi
+echo "what each part printed: $logs/"
+exit $bad
