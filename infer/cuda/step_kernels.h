@@ -18,8 +18,8 @@ struct JudgeRowsArgs {
   const float* logits = nullptr;  // [R, V]
   int64_t num_rows = 0;           // R
   int64_t vocab_size = 0;         // V
-  float temperature = 0;          // Match: > 0. Typical: 0 takes p and entropy at 1 and the argmax
-  float epsilon = 0, delta = 0;   // of the typical rule
+  double temperature = 0;         // Match: > 0. Typical: 0 takes p and entropy at 1 and the argmax
+  double epsilon = 0, delta = 0;  // of the typical rule
   const uint64_t* seeds = nullptr;     // [B] Random's, of each sequence
   const int32_t* positions = nullptr;  // [R] of the rows: the draw's address (RandomUse::Accept)
   int32_t rows_per_sequence = 0;       // N: row r belongs to sequence r / N
@@ -48,7 +48,7 @@ struct WalkArgs {
   const int32_t* judged = nullptr;  // [B, N] JudgeRowsArgs::tokens
   const float* logits = nullptr;    // [B N, V], and the three of the judge: for Typical
   int64_t vocab_size = 0;
-  float temperature = 0;
+  double temperature = 0;
   const float* maxima = nullptr;
   const float* log_sums = nullptr;
   const float* thresholds = nullptr;

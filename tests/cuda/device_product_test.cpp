@@ -157,8 +157,8 @@ TEST(DeviceWeight, IsExactOrRefused) {
   EXPECT_FALSE(device_weight(normal({6, 40}, 1), at::kCPU)) << "k is not a multiple of 32";
   EXPECT_FALSE(device_weight(quantise_blocks(normal({6, 40}, 1)), at::kCPU));
   EXPECT_FALSE(device_weight(in_format(weight, {8, 16, false}), at::kCPU)) << "blocks of 16";
-  EXPECT_FALSE(device_weight(in_format(weight, {8, 32, true}), at::kCPU))
-      << "levels up to 255 and any offset";
+  EXPECT_FALSE(device_weight(in_format(weight + 1, {8, 32, true}), at::kCPU))
+      << "levels up to 255, and offsets of more digits when 128 of them go";
   BlockMatrix huge = in_format(weight, {4, 32, false});
   huge.scales.fill_(60000);
   EXPECT_FALSE(device_weight(huge, at::kCPU)) << "an offset of -8 · 60000";

@@ -1,0 +1,20 @@
+// The step's kernels as a table: included by step_kernels.cu and, emulated, by tests.
+#pragma once
+
+#include "infer/cuda/advance.cuh"
+#include "infer/cuda/fill_tree.cuh"
+#include "infer/cuda/judge_rows.cuh"
+#include "infer/cuda/place_rows.cuh"
+#include "infer/cuda/step_kernels.h"
+#include "infer/cuda/top_k.cuh"
+#include "infer/cuda/walk.cuh"
+
+namespace medusa {
+namespace {
+
+constexpr StepKernels step_kernel_table(const char* name) {
+  return {name, judge_rows, walk, advance, top_k, fill_tree, place_rows};
+}
+
+}  // namespace
+}  // namespace medusa
