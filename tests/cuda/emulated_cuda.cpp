@@ -17,7 +17,15 @@ constexpr int kMostThreads = 1024;
 
 enum class Waits { Nothing, Warp, Block, Done };
 
+struct Copy {
+  void* to;
+  const void* from;
+  int group;
+};
+
 struct Fiber {
+  std::vector<Copy> copies;  // that have begun and not ended
+  int group = 0;             // that is being filled
   Waits waits = Waits::Nothing;
   bool begun = false;
   ucontext_t start;
@@ -46,12 +54,13 @@ Scheduler& scheduler() {
   return only;
 }
 
+Fiber& current_fiber() { return scheduler().fibers[static_cast<size_t>(scheduler().current)]; }
+
 /// Back to the scheduler until what the fiber waits for has come.
 void yield(Waits waits) {
-  Scheduler& s = scheduler();
-  Fiber& fiber = s.fibers[static_cast<size_t>(s.current)];
+  Fiber& fiber = current_fiber();
   fiber.waits = waits;
-  if (_setjmp(fiber.place) == 0) _longjmp(s.home, 1);
+  if (_setjmp(fiber.place) == 0) _longjmp(scheduler().home, 1);
 }
 
 void begin_fiber() {
@@ -73,6 +82,8 @@ void resume(int thread) {
 
 void prepare(Fiber& fiber) {
   if (!fiber.stack) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+  fiber.copies.clear();
+  fiber.group = 0;
   fiber.waits = Waits::Nothing;
   fiber.begun = false;
   getcontext(&fiber.start);
@@ -99,6 +110,33 @@ bool release(int begin, int end, Waits waits) {
   return any;
 }
 
+/// Of n turns the one of this number.
+int in_order(int turn, int n) {
+  return scheduler().order == EmulatedOrder::Ascending ? turn : n - 1 - turn;
+}
+
+/// A warp goes on alone as far as it can: until it waits for the block. @returns  whether it did.
+bool run_warp(int warp, int threads) {
+  Scheduler& s = scheduler();
+  const int begin = warp * kWarp, end = std::min(threads, begin + kWarp);
+  bool ran = false;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int turn = 0; turn < end - begin; ++turn) {
+      const int i = begin + in_order(turn, end - begin);
+      if (s.fibers[static_cast<size_t>(i)].waits != Waits::Nothing) continue;
+      resume(i);
+      moved = true;
+    }
+    if (release(begin, end, Waits::Warp)) {
+      s.warps[static_cast<size_t>(warp)].round ^= 1;
+      moved = true;
+    }
+    ran = ran || moved;
+  }
+  return ran;
+}
+
 }  // namespace
 
 void set_emulated_order(EmulatedOrder order) { scheduler().order = order; }
@@ -107,6 +145,20 @@ namespace emulated {
 
 void* shared_bytes() { return scheduler().shared.data(); }
 void wait_for_block() { yield(Waits::Block); }
+
+void begin_copy(void* shared, const void* global) {
+  Fiber& fiber = current_fiber();
+  std::memset(shared, 0xFF, 16);
+  fiber.copies.push_back({shared, global, fiber.group});
+}
+void end_copy_group() { ++current_fiber().group; }
+void wait_for_copies(int pending) {
+  Fiber& fiber = current_fiber();
+  const auto is_over = [&](const Copy& copy) { return copy.group < fiber.group - pending; };
+  for (const Copy& copy : fiber.copies)
+    if (is_over(copy)) std::memcpy(copy.to, copy.from, 16);
+  std::erase_if(fiber.copies, is_over);
+}
 
 const Deposits& tell_warp(const void* mine, size_t size) {
   Scheduler& s = scheduler();
@@ -130,17 +182,8 @@ void run_block(int threads, size_t shared_bytes, const std::function<void()>& bo
 
   for (bool moved = true; moved;) {
     moved = false;
-    for (int turn = 0; turn < threads; ++turn) {
-      const int i = s.order == EmulatedOrder::Ascending ? turn : threads - 1 - turn;
-      if (s.fibers[static_cast<size_t>(i)].waits != Waits::Nothing) continue;
-      resume(i);
-      moved = true;
-    }
-    for (int warp = 0; warp < num_warps; ++warp)
-      if (release(warp * kWarp, std::min(threads, (warp + 1) * kWarp), Waits::Warp)) {
-        s.warps[static_cast<size_t>(warp)].round ^= 1;
-        moved = true;
-      }
+    for (int turn = 0; turn < num_warps; ++turn)
+      if (run_warp(in_order(turn, num_warps), threads)) moved = true;
     if (release(0, threads, Waits::Block)) moved = true;
   }
   for (int i = 0; i < threads; ++i)

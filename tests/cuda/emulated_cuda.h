@@ -3,8 +3,9 @@
 // Guide, chapters 5 and 10; of the tensor core product: PTX ISA, mma.m16n8k16.
 //
 // The threads of a block are fibers on the calling thread, which run until they meet a barrier or
-// talk to their warp; blocks run one after the other. So a missing barrier shows only where an
-// order of threads makes it matter: run tests in both orders. Not emulated: memory that is read
+// talk to their warp; a warp runs alone until it waits for its block, and blocks run one after the
+// other. So a missing barrier shows only where an order of threads makes it matter: run tests in
+// both orders. Not emulated: memory that is read
 // before it was written (dynamic shared memory is filled with NaNs), bank conflicts, speed.
 #pragma once
 
@@ -84,11 +85,16 @@ void wait_for_block();
 /// next but one.
 const Deposits& tell_warp(const void* mine, size_t size);
 
+void begin_copy(void* shared, const void* global);
+void end_copy_group();
+void wait_for_copies(int pending);  // until so many groups are under way
+
 }  // namespace emulated
 
+// Not for the linker, which would take it for the device's own in a program that has both.
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
-            DeviceStream /*stream*/, Arguments... arguments) {
+static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
+                   DeviceStream /*stream*/, Arguments... arguments) {
   gridDim = blocks;
   blockDim = dim3(static_cast<unsigned>(threads));
   for (unsigned z = 0; z < blocks.z; ++z)
@@ -129,10 +135,13 @@ inline void sync_block() { emulated::wait_for_block(); }
 /// Each term is exact and the sum rounded once; tensor cores round in an order of their own.
 void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
-inline void copy_async16(void* shared, const void* global) { std::memcpy(shared, global, 16); }
-inline void copy_async_commit() {}
+/// The 16 bytes are NaNs until the copy is waited for.
+inline void copy_async16(void* shared, const void* global) { emulated::begin_copy(shared, global); }
+inline void copy_async_commit() { emulated::end_copy_group(); }
 template <int kPending>
-void copy_async_wait() {}
+void copy_async_wait() {
+  emulated::wait_for_copies(kPending);
+}
 
 inline uint4 load_once(const void* global) {
   uint4 x;

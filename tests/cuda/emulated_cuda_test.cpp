@@ -29,6 +29,44 @@ TEST_P(EmulatedCuda, ThreadsWaitForTheirBlock) {
     EXPECT_EQ(to[static_cast<size_t>(i)], i / 96 * 96 + 95 - i % 96) << i;
 }
 
+void race_ahead(int* seen) {
+  __shared__ int told[3];
+  const unsigned warp = threadIdx.x / 32;
+  told[warp] = 0;
+  sync_block();
+  told[warp] = 1;
+  sync_warp();
+  int others = 0;  // how many warps have come so far; nobody waits for them
+  for (const int each : told) others += each;
+  seen[warp] = others;
+}
+
+TEST_P(EmulatedCuda, AWarpRunsAheadOfTheOthers) {
+  std::vector<int> seen(3);
+  launch(race_ahead, dim3(1), 96, 0, nullptr, seen.data());
+  EXPECT_EQ(seen, GetParam() == EmulatedOrder::Ascending ? (std::vector<int>{1, 2, 3})
+                                                         : (std::vector<int>{3, 2, 1}));
+}
+
+void copy_in_groups(const float* from, float* out) {
+  auto* shared = shared_memory<float>();
+  for (int group = 0; group < 3; ++group) {
+    copy_async16(shared + 4 * group, from + 4 * group);
+    copy_async_commit();
+  }
+  copy_async_wait<1>();
+  for (int i = 0; i < 12; ++i) out[i] = shared[i];
+  copy_async_wait<0>();
+  for (int i = 0; i < 12; ++i) out[12 + i] = shared[i];
+}
+
+TEST_P(EmulatedCuda, CopiesArriveWhenTheyAreWaitedFor) {
+  std::vector<float> from(12, 5), out(24);
+  launch(copy_in_groups, dim3(1), 1, 48, nullptr, from.data(), out.data());
+  for (size_t i = 0; i < 24; ++i)
+    EXPECT_EQ(std::isnan(out[i]), i >= 8 && i < 12) << i << ": " << out[i];
+}
+
 void sum_warp(const float* from, float* sums, unsigned* odd) {
   float x = from[threadIdx.x];
   for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
