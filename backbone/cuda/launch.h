@@ -115,13 +115,25 @@ __device__ inline uint32_t bits_of_float(float x) {
 __device__ inline float to_float(Bf16 x) { return float_of_bits(uint32_t{x.bits} << 16); }
 /// To the nearest, of two equally near ones the even one; a NaN stays one.
 __device__ inline Bf16 to_bf16(float x) {
+#ifdef __CUDA_ARCH__
+  uint16_t rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+  return {rounded};
+#else
   const uint32_t bits = bits_of_float(x);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {static_cast<uint16_t>((bits >> 16) | 0x40U)};
   return {static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16)};
+#endif
 }
 /// Two numbers in a word, the first in the low half.
 __device__ inline uint32_t pack_bf16(float low, float high) {
+#ifdef __CUDA_ARCH__
+  uint32_t packed;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
+  return packed;
+#else
   return uint32_t{to_bf16(low).bits} | uint32_t{to_bf16(high).bits} << 16;
+#endif
 }
 
 }  // namespace medusa

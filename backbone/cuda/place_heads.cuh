@@ -9,6 +9,7 @@ namespace medusa {
 namespace {
 
 constexpr int kPlaceWarps = 4;
+constexpr int kPlaceThreads = kPlaceWarps * kWarp;
 
 /// The head of a warp: where it comes from, what is done to it, where it goes.
 struct PlacedHead {
@@ -67,7 +68,7 @@ __device__ inline float head_inverse(const PlacedHead& head, int64_t size, int64
 }
 
 /// A warp for each head (x) of a row (y); lanes have two neighbours of either half.
-__global__ void __launch_bounds__(kPlaceWarps* kWarp) place_heads_rows(PlaceHeadsArgs args) {
+__global__ void __launch_bounds__(kPlaceThreads) place_heads_rows(PlaceHeadsArgs args) {
   const int64_t head_index = int64_t{blockIdx.x} * kPlaceWarps + threadIdx.x / kWarp;
   if (head_index >= args.num_heads + 2 * args.cache.num_kv_heads) return;
   const PlacedHead head = placed_head(args, blockIdx.y, head_index);
@@ -102,8 +103,8 @@ void place_heads(const PlaceHeadsArgs& args, DeviceStream stream) {
   if (args.rows.count == 0) return;
   const int64_t heads = args.num_heads + 2 * args.cache.num_kv_heads;
   const auto blocks = static_cast<unsigned>((heads + kPlaceWarps - 1) / kPlaceWarps);
-  launch(place_heads_rows, dim3(blocks, static_cast<unsigned>(args.rows.count)),
-         kPlaceWarps * kWarp, 0, stream, args);
+  launch(place_heads_rows, dim3(blocks, static_cast<unsigned>(args.rows.count)), kPlaceThreads, 0,
+         stream, args);
 }
 
 }  // namespace
