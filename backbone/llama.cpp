@@ -8,6 +8,7 @@
 
 #include "backbone/attention.h"
 #include "backbone/cpu/fused_llama.h"
+#include "backbone/cuda/device_llama.h"
 #include "backbone/rms_norm.h"
 #include "backbone/weights_reader.h"
 #include "base/check.h"
@@ -26,14 +27,42 @@ at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
 
 Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
   std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
-  MEDUSA_ASSERT(static_cast<int64_t>(layers.size()) == config().num_layers, layers.size());
-  auto layer = layers.begin();
-  take_layers([&layer] { return std::exchange(*layer++, {}); }, kernels);
+  fast_ = choose_fast(kernels);
+  take_layers(layers, kernels);
+}
+
+Llama::Llama(Weights weights, const DeviceKernels& kernels) : weights_(std::move(weights)) {
+  std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
+  fast_ = run_on(kernels);
+  take_layers(layers, Kernels::Auto);
 }
 
 Llama::Llama(WeightsReader& reader, Kernels kernels, CpuEngine engine) : weights_(reader.ends()) {
   weights_.engine = engine;
+  fast_ = choose_fast(kernels);
   take_layers([&reader] { return reader.next_layer(); }, kernels);
+}
+
+/// Null: the plain path is to run.
+std::unique_ptr<FastLlama> Llama::choose_fast(Kernels kernels) {
+  if (kernels == Kernels::Plain) return nullptr;
+  if (FusedLlama::supports(weights_)) return std::make_unique<FusedLlama>(weights_);
+  if (device().is_cuda() && DeviceLlama::supports(weights_, cuda_kernels()))
+    return run_on(cuda_kernels());
+  return nullptr;
+}
+
+std::unique_ptr<FastLlama> Llama::run_on(const DeviceKernels& kernels) {
+  auto fast = std::make_unique<DeviceLlama>(weights_, kernels);
+  on_device_ = fast.get();
+  return fast;
+}
+
+/// Each is let go as soon as it was taken.
+void Llama::take_layers(std::vector<LayerWeights>& layers, Kernels kernels) {
+  MEDUSA_ASSERT(static_cast<int64_t>(layers.size()) == config().num_layers, layers.size());
+  auto layer = layers.begin();
+  take_layers([&layer] { return std::exchange(*layer++, {}); }, kernels);
 }
 
 /// @param next  gives layer after layer.
@@ -41,11 +70,10 @@ void Llama::take_layers(const std::function<LayerWeights()>& next, Kernels kerne
   const ModelConfig& c = config();
   all_layers_.resize(static_cast<size_t>(c.num_layers));
   std::iota(all_layers_.begin(), all_layers_.end(), 0);
-  if (kernels == Kernels::Auto && FusedLlama::supports(weights_)) {
-    fused_ = std::make_unique<FusedLlama>(weights_);
+  if (fast_) {
     weights_.lm_head_blocks = {};
-    for (int64_t i = 0; i < c.num_layers; ++i) fused_->add_layer(next());
-    return;  // the packed copies replace weights_.layers
+    for (int64_t i = 0; i < c.num_layers; ++i) fast_->add_layer(next());
+    return;  // what it keeps replaces weights_.layers
   }
   for (int64_t i = 0; i < c.num_layers; ++i) weights_.layers.push_back(next());
   rope_ = make_rope_table(c, device());
@@ -90,11 +118,12 @@ const char* Llama::number_format() const {
   }
   return dtype() == at::kFloat ? "float32" : "bfloat16";
 }
-const char* Llama::kernels() const { return fused_ ? fused_->name() : "LibTorch"; }
+const char* Llama::kernels() const { return fast_ ? fast_->name() : "LibTorch"; }
 
 KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
+  if (on_device_ != nullptr) capacity += DeviceLlama::kRowsBehind;
   return {config(), num_slots, capacity,
-          dtype(),  device(),  fused_ ? KvLayout::Tiles : KvLayout::Rows};
+          dtype(),  device(),  fast_ ? fast_->layout() : KvLayout::Rows};
 }
 
 RowPlan Llama::checked_plan(std::span<const Segment> segments, const KvCache& cache) const {
@@ -111,7 +140,7 @@ at::Tensor Llama::run_layers(std::span<const Segment> segments, const at::Tensor
   const c10::InferenceMode no_grad;
   const RowPlan plan = checked_plan(segments, cache);
   MEDUSA_ASSERT(x.size(0) == plan.size() && x.scalar_type() == at::kFloat, x.size(0), plan.size());
-  return fused_ ? fused_->run_layers(plan, x, cache) : plain_layers(plan, x, cache, all_layers_);
+  return fast_ ? fast_->run_layers(plan, x, cache) : plain_layers(plan, x, cache, all_layers_);
 }
 
 at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
@@ -120,7 +149,7 @@ at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
   if (layers.empty()) layers = all_layers_;
   const RowPlan plan = checked_plan(segments, cache);
   if (clock_ != nullptr) clock_->begin();
-  return fused_ ? fused_->forward(plan, cache, layers) : plain_forward(plan, cache, layers);
+  return fast_ ? fast_->forward(plan, cache, layers) : plain_forward(plan, cache, layers);
 }
 
 at::Tensor Llama::plain_forward(const RowPlan& plan, KvCache& cache,
@@ -190,18 +219,18 @@ at::Tensor Llama::plain_layers(const RowPlan& plan, at::Tensor x, KvCache& cache
 at::Tensor Llama::logits(const at::Tensor& hidden) {
   const c10::InferenceMode no_grad;
   if (clock_ != nullptr) clock_->begin();
-  at::Tensor logits = fused_ ? fused_->logits(hidden) : lm_head_(hidden.to(product_dtype()));
+  at::Tensor logits = fast_ ? fast_->logits(hidden) : lm_head_(hidden.to(product_dtype()));
   lap(PassPart::LmHead);
   return logits;
 }
 
 void Llama::set_clock(PartClock* clock) {
   clock_ = clock;
-  if (fused_) fused_->set_clock(clock);
+  if (fast_) fast_->set_clock(clock);
 }
 
 std::array<int64_t, kNumPassParts> Llama::weight_bytes() const {
-  if (fused_) return fused_->weight_bytes();
+  if (fast_) return fast_->weight_bytes();
   std::array<int64_t, kNumPassParts> bytes{};
   const auto add = [&bytes](PassPart part, const at::Tensor& weight, const BlockMatrix& blocks) {
     for (const at::Tensor* each : {&weight, &blocks.levels, &blocks.scales, &blocks.offsets})

@@ -20,8 +20,10 @@
 
 namespace medusa {
 
-class FusedLlama;
+class DeviceLlama;
+class FastLlama;
 class WeightsReader;
+struct DeviceKernels;
 
 /// A frozen backbone. Where rows_are_independent(), a row's results are the same bits whatever rows
 /// run beside it and however its path is scattered over a tree.
@@ -37,6 +39,8 @@ class Llama {
   /// @param engine  as Weights::engine.
   explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto,
                  CpuEngine engine = CpuEngine::Auto);
+  /// On these kernels, whatever the device (cuda/device_llama.h): for tests, which emulate a GPU.
+  Llama(Weights weights, const DeviceKernels& kernels);
   ~Llama();
 
   const ModelConfig& config() const { return weights_.config; }
@@ -44,11 +48,14 @@ class Llama {
   at::ScalarType dtype() const;
   at::Device device() const;
 
-  /// Whether passes run on our own kernels and their team of threads (cpu/thread_team.h).
-  bool runs_fused() const { return fused_ != nullptr; }
+  /// Whether passes run on our own kernels for CPUs and their team of threads (cpu/thread_team.h).
+  bool runs_fused() const { return fast_ != nullptr && on_device_ == nullptr; }
+
+  /// The passes on a GPU's kernels; null where others compute.
+  DeviceLlama* on_device() { return on_device_; }
 
   /// Whether rows keep their bits whatever runs beside them; LibTorch's products do not promise it.
-  bool rows_are_independent() const { return runs_fused(); }
+  bool rows_are_independent() const { return fast_ != nullptr; }
 
   /// A cache in the layout that forward() reads.
   KvCache make_cache(int32_t num_slots, int64_t capacity) const;
@@ -92,7 +99,10 @@ class Llama {
     Linear qkv, output, gate_up, down;
   };
 
+  std::unique_ptr<FastLlama> choose_fast(Kernels kernels);
+  std::unique_ptr<FastLlama> run_on(const DeviceKernels& kernels);
   void take_layers(const std::function<LayerWeights()>& next, Kernels kernels);
+  void take_layers(std::vector<LayerWeights>& layers, Kernels kernels);
   void make_products(Kernels kernels);
   at::ScalarType product_dtype() const;
   RowPlan checked_plan(std::span<const Segment> segments, const KvCache& cache) const;
@@ -107,7 +117,8 @@ class Llama {
   Weights weights_;
   PartClock* clock_ = nullptr;  // not owned
   std::vector<int32_t> all_layers_;
-  std::unique_ptr<FusedLlama> fused_;  // null: the plain path, which uses the members below
+  std::unique_ptr<FastLlama> fast_;   // null: the plain path, which uses the members below
+  DeviceLlama* on_device_ = nullptr;  // fast_, where it is one
   RopeTable rope_;
   std::vector<Products> layers_;
   Linear lm_head_;

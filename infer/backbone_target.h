@@ -34,7 +34,7 @@ class BackboneTarget : public TargetModel {
   /// Forgets committed rows from length on: for whoever times the same step again.
   void rewind(int32_t slot, int64_t length);
 
-  const Llama& llama() const { return llama_; }
+  Llama& llama() const { return llama_; }
   const KvCache& cache() const { return cache_; }
 
  private:

@@ -9,6 +9,7 @@
 #include "backbone/cpu/thread_team.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "infer/text_end.h"
 
 namespace medusa {
 namespace {
@@ -50,22 +51,10 @@ struct OpenSequences {
   }
 };
 
-void check(const DecodeRequest& request, int64_t max_rows) {
-  if (request.prompt.empty())
-    throw UserError("the prompt has no tokens, expected at least one; give a text to continue");
-  if (static_cast<int64_t>(request.prompt.size()) > max_rows)
-    throw UserError(
-        fmt::format("the prompt has {} tokens, the cache holds {}; shorten the prompt or raise "
-                    "backbone.context",
-                    request.prompt.size(), max_rows));
-  MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);
-  MEDUSA_ASSERT(request.limits.max_nodes >= 1, request.limits.max_nodes);
-}
-
 /// Takes a slot and runs the prompt up to its last token, the first root.
 void start(size_t index, DecodeRequest request, const DrafterFactory& make_drafter,
            OpenSequences& open) {
-  check(request, open.target.max_rows());
+  check_request(request, open.target.max_rows());
   const int32_t slot = open.target.open();
   Sequence& s = open.list.emplace_back();
   s.slot = slot;
@@ -110,18 +99,6 @@ void accept_all(const AcceptanceRule& rule, const std::vector<TargetOutput>& out
   });
 }
 
-/// Why the text ends with the token that was just emitted, if it does.
-std::optional<FinishReason> finish_reason(const Sequence& s, bool wanted, int64_t max_rows) {
-  const DecodeLimits& limits = s.request.limits;
-  const auto is_eos = std::find(limits.eos.begin(), limits.eos.end(), s.tokens.back());
-  if (is_eos != limits.eos.end()) return FinishReason::Eos;
-  if (!wanted) return FinishReason::Stopped;
-  if (s.stats.emitted >= limits.max_new_tokens) return FinishReason::Length;
-  // The next root would have no row.
-  if (static_cast<int64_t>(s.tokens.size()) > max_rows) return FinishReason::Context;
-  return std::nullopt;
-}
-
 /// Emits the accepted run and the target's own token, as far as the text goes on.
 /// @returns  nodes whose rows stay: the root and every emitted token but the last.
 std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t max_rows) {
@@ -133,7 +110,9 @@ std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t m
     s.tokens.push_back(token);
     ++s.stats.emitted;
     const bool wanted = s.request.emit({token, &output, keep.back()});
-    const std::optional<FinishReason> finish = finish_reason(s, wanted, max_rows);
+    const std::optional<FinishReason> finish =
+        finish_reason(s.request.limits, token, s.stats.emitted,
+                      static_cast<int64_t>(s.tokens.size()), wanted, max_rows);
     if (finish) {
       s.stats.finish = *finish;
       s.more = false;
@@ -148,6 +127,18 @@ std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t m
 }
 
 }  // namespace
+
+void check_request(const DecodeRequest& request, int64_t max_rows) {
+  if (request.prompt.empty())
+    throw UserError("the prompt has no tokens, expected at least one; give a text to continue");
+  if (static_cast<int64_t>(request.prompt.size()) > max_rows)
+    throw UserError(
+        fmt::format("the prompt has {} tokens, the cache holds {}; shorten the prompt or raise "
+                    "backbone.context",
+                    request.prompt.size(), max_rows));
+  MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);
+  MEDUSA_ASSERT(request.limits.max_nodes >= 1, request.limits.max_nodes);
+}
 
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
                    const DrafterFactory& make_drafter,

@@ -26,7 +26,8 @@ enum class FinishReason {
 /// A token as it is given to emit(), with the target's row that predicted it.
 struct EmittedToken {
   TokenId id = 0;
-  const TargetOutput* output = nullptr;  // valid during the call
+  const TargetOutput* output = nullptr;  // valid during the call; null where a GPU decodes by
+                                         // itself (cuda/device_decoder.h): its rows stay there
   int32_t row = 0;  // of output: logits[row] predicted the token, hidden[row] is the state at the
                     // token before it
 };

@@ -9,22 +9,18 @@
 #include <memory>
 #include <span>
 
-#include "backbone/kv_cache.h"
-#include "backbone/part_clock.h"
-#include "backbone/row_plan.h"
-#include "backbone/weights.h"
+#include "backbone/fast_llama.h"
 
 namespace medusa {
 
 struct CpuKernels;
 
-/// The fast twin of Llama's plain path: the same numbers within rounding. Keys and values are
-/// bfloat16, weights too or in blocks; sums and the residual stream float32. A row's results are
-/// the same bits whatever rows run beside it, however its path is scattered over a tree, and for
-/// any number of threads. AVX2 gives the bits of AVX-512, other engines the same within rounding.
+/// Keys and values are bfloat16, weights too or in blocks; sums and the residual stream float32. A
+/// row's results are the same bits for any number of threads, too. AVX2 gives the bits of AVX-512,
+/// other engines the same within rounding.
 ///
 /// Thread safety: none (scratch buffers).
-class FusedLlama {
+class FusedLlama : public FastLlama {
  public:
   /// Whether this dtype and these sizes are the ones that it is written for, bfloat16 on the CPU,
   /// hidden and head size multiples of 32, and this machine runs the weights' engine.
@@ -35,32 +31,22 @@ class FusedLlama {
   explicit FusedLlama(const Weights& weights);
   /// @param kernels  lives as long as this.
   FusedLlama(const Weights& weights, const CpuKernels& kernels);
-  ~FusedLlama();
+  ~FusedLlama() override;
 
-  /// Packs the next layer, so that no two copies of all layers need to exist at once.
-  void add_layer(const LayerWeights& layer);
-
-  /// @param cache   in KvLayout::Tiles. Rows go to their places in it.
-  /// @param layers  that run, ascending; the others are passed by.
-  /// @returns       [N, H] bfloat16 after the final norm; valid until the next call.
-  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
-
-  /// All layers alone, as Llama::run_layers().
-  /// @param x  [N, H] float32.
-  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache);
-
-  /// @param hidden  [N, H] bfloat16.
-  /// @returns       [N, V] float32; valid until the next call.
-  at::Tensor logits(const at::Tensor& hidden);
+  void add_layer(const LayerWeights& layer) override;  // packs it
+  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) override;
+  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
+  at::Tensor logits(const at::Tensor& hidden) override;
+  KvLayout layout() const override { return KvLayout::Tiles; }
 
   /// Default: the process's shared team (thread_team.h).
   void set_threads(int num_threads);
 
-  /// As Llama's. Rope and cache write are part of Qkv, the activation of GateUp.
-  void set_clock(PartClock* clock);
-  std::array<int64_t, kNumPassParts> weight_bytes() const;
+  /// Rope and cache write are part of Qkv, the activation of GateUp.
+  void set_clock(PartClock* clock) override;
+  std::array<int64_t, kNumPassParts> weight_bytes() const override;
 
-  const char* name() const;
+  const char* name() const override;
 
  private:
   class Impl;

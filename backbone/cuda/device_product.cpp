@@ -11,6 +11,13 @@ namespace medusa {
 DeviceProduct::DeviceProduct(const ProductKernels& kernels, StoredDeviceWeight weight)
     : kernels_(&kernels), weight_(std::move(weight)) {}
 
+int64_t DeviceProduct::bytes() const {
+  int64_t sum = 0;
+  for (const at::Tensor* each : {&weight_.numbers, &weight_.scales, &weight_.offsets})
+    if (each->defined()) sum += static_cast<int64_t>(each->nbytes());
+  return sum;
+}
+
 int64_t DeviceProduct::scratch() const { return kernels_->scratch(weight_.view()); }
 
 void DeviceProduct::operator()(const at::Tensor& x, float* scratch, const at::Tensor& y,

@@ -15,11 +15,14 @@ namespace medusa {
 /// Thread safety: none where products share scratch.
 class DeviceProduct {
  public:
+  DeviceProduct() = default;
   /// @param kernels  not owned.
   DeviceProduct(const ProductKernels& kernels, StoredDeviceWeight weight);
 
   int64_t num_outputs() const { return weight_.num_outputs(); }
   int64_t num_inputs() const { return weight_.num_inputs; }
+  bool defined() const { return kernels_ != nullptr; }
+  int64_t bytes() const;  // of the weight
   /// Floats that a call needs besides its output.
   int64_t scratch() const;
 
@@ -34,7 +37,7 @@ class DeviceProduct {
                   DeviceStream stream) const;
 
  private:
-  const ProductKernels* kernels_;
+  const ProductKernels* kernels_ = nullptr;
   StoredDeviceWeight weight_;
 };
 

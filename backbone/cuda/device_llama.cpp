@@ -1,0 +1,244 @@
+#include "backbone/cuda/device_llama.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace medusa {
+namespace {
+
+Bf16* numbers(const at::Tensor& bfloat16) { return static_cast<Bf16*>(bfloat16.data_ptr()); }
+float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.data_ptr()); }
+const float* floats_or_null(const at::Tensor& float32) {
+  return float32.defined() ? floats(float32) : nullptr;
+}
+
+}  // namespace
+
+bool DeviceLlama::supports(const Weights& weights, const DeviceKernels& kernels) {
+  const ModelConfig& c = weights.config;
+  const auto divides = [](int64_t size) { return size % 32 == 0; };
+  return kernels.complete() && weights.embedding.scalar_type() == at::kBFloat16 &&
+         divides(c.hidden_size) && divides(c.mlp_size) && divides(c.num_heads * c.head_size) &&
+         kernels.layers->supports(c.head_size, c.num_heads / c.num_kv_heads);
+}
+
+DeviceLlama::DeviceLlama(const Weights& weights, const DeviceKernels& kernels)
+    : config_(weights.config),
+      kernels_(kernels),
+      embedding_(weights.embedding.contiguous()),
+      final_norm_(weights.final_norm.contiguous()) {
+  MEDUSA_ASSERT(supports(weights, kernels));
+  ModelConfig longer = config_;
+  longer.context += kRowsBehind;
+  rope_ = make_rope_table(longer, weights.embedding.device());
+  sums_ = at::empty({1}, embedding_.options().dtype(at::kFloat));
+  if (weights.lm_head.defined()) lm_head_ = product(weights.lm_head, weights.lm_head_blocks);
+}
+
+/// @param blocks  instead of the weight, where products are kept in blocks.
+DeviceProduct DeviceLlama::product(const at::Tensor& weight, const BlockMatrix& blocks) {
+  auto stored = blocks.defined() ? device_weight(blocks, embedding_.device())
+                                 : device_weight(weight, embedding_.device());
+  if (!stored)
+    throw UserError(
+        "backbone.dtype: a matrix of the model is stored in blocks that have no product on a GPU, "
+        "expected blocks of 32 with one scale; use --dtype bfloat16 or int8");
+  DeviceProduct product(*kernels_.products, std::move(*stored));
+  if (product.scratch() > sums_.numel()) sums_ = at::empty({product.scratch()}, sums_.options());
+  return product;
+}
+
+void DeviceLlama::add_layer(const LayerWeights& layer) {
+  const at::Device device = embedding_.device();
+  const auto here = [&](const at::Tensor& numbers) {
+    return numbers.defined() ? numbers.to(device, at::kFloat).contiguous() : numbers;
+  };
+  const LayerBlocks& blocks = layer.blocks;
+  layers_.push_back({here(layer.attention_norm), here(layer.mlp_norm), here(layer.qkv_bias),
+                     here(layer.query_norm), here(layer.key_norm), product(layer.qkv, blocks.qkv),
+                     product(layer.output, blocks.output), product(layer.gate_up, blocks.gate_up),
+                     product(layer.down, blocks.down)});
+  all_layers_.push_back(static_cast<int32_t>(all_layers_.size()));
+}
+
+int32_t DeviceLlama::tile_rows() const {
+  return kernels_.layers->tile_rows(config_.num_heads / config_.num_kv_heads);
+}
+
+void DeviceLlama::reserve(int64_t num_rows, int64_t max_context) {
+  if (num_rows <= rows_ && max_context <= context_) return;
+  const ModelConfig& c = config_;
+  ++generation_;
+  rows_ = std::max(rows_, num_rows);
+  context_ = std::max(context_, max_context);
+  const auto buffer = [&](int64_t size, at::ScalarType dtype) {
+    return at::empty({rows_, size}, embedding_.options().dtype(dtype));
+  };
+  const int64_t heads = c.num_heads * c.head_size;
+  x_ = buffer(c.hidden_size, at::kFloat);
+  sum_ = buffer(c.hidden_size, at::kFloat);
+  wide_ = buffer(std::max(heads + 2 * c.num_kv_heads * c.head_size, 2 * c.mlp_size), at::kFloat);
+  normed_ = buffer(c.hidden_size, at::kBFloat16);
+  query_ = buffer(heads, at::kBFloat16);
+  mixed_ = buffer(heads, at::kBFloat16);
+  activated_ = buffer(c.mlp_size, at::kBFloat16);
+  const int64_t scratch =
+      kernels_.layers->attention_scratch(rows_, c.num_heads, c.head_size, context_);
+  scratch_ = at::empty({std::max<int64_t>(scratch, 1)}, embedding_.options().dtype(at::kFloat));
+}
+
+void DeviceLlama::reserve_logits(int64_t num_rows) {
+  if (logits_.defined() && logits_.size(0) >= num_rows) return;
+  ++generation_;
+  logits_ = at::empty({num_rows, config_.vocab_size}, embedding_.options().dtype(at::kFloat));
+}
+
+/// normed = RMSNorm(x), after x += sum if there is something to add.
+void DeviceLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream) {
+  AddNormArgs args;
+  args.x = floats(x_);
+  args.y = add ? floats(sum_) : nullptr;
+  args.weight = floats(weight);
+  args.epsilon = static_cast<float>(config_.norm_epsilon);
+  args.num_rows = num_rows;
+  args.hidden_size = config_.hidden_size;
+  args.out = numbers(normed_);
+  kernels_.layers->add_norm(args, stream);
+}
+
+/// From normed rows to what is to be added to the residual stream next.
+void DeviceLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
+                            DeviceStream stream) {
+  const ModelConfig& c = config_;
+  const Layer& layer = layers_[static_cast<size_t>(index)];
+  const int64_t n = pass.rows.count;
+
+  layer.qkv(numbers(normed_), n, floats(sums_), floats(wide_), stream);
+  lap(PassPart::Qkv);
+  PlaceHeadsArgs heads;
+  heads.rows = pass.rows;
+  heads.qkv = floats(wide_);
+  heads.bias = floats_or_null(layer.qkv_bias);
+  heads.query_norm = floats_or_null(layer.query_norm);
+  heads.key_norm = floats_or_null(layer.key_norm);
+  heads.epsilon = static_cast<float>(c.norm_epsilon);
+  if (c.turns(index)) {
+    heads.cos = floats(rope_.cos);
+    heads.sin = floats(rope_.sin);
+  }
+  heads.num_heads = c.num_heads;
+  heads.cache = cache;
+  heads.layer = index;
+  heads.query = numbers(query_);
+  kernels_.layers->place_heads(heads, stream);
+  lap(PassPart::Rope);
+
+  TreeAttentionArgs attention;
+  attention.rows = pass.rows;
+  attention.tiles = pass.tiles;
+  attention.num_tiles = pass.num_tiles;
+  attention.tile_rows = tile_rows();
+  attention.query = numbers(query_);
+  attention.num_heads = c.num_heads;
+  attention.cache = cache;
+  attention.layer = index;
+  attention.window = c.window(index);
+  attention.max_context = pass.max_context;
+  attention.scratch = floats(scratch_);
+  attention.out = numbers(mixed_);
+  kernels_.layers->attend(attention, stream);
+  lap(PassPart::Attention);
+  layer.output(numbers(mixed_), n, floats(sums_), floats(sum_), stream);
+  lap(PassPart::Output);
+
+  norm(layer.mlp_norm, /*add=*/true, n, stream);
+  lap(PassPart::MlpNorm);
+  layer.gate_up(numbers(normed_), n, floats(sums_), floats(wide_), stream);
+  lap(PassPart::GateUp);
+  kernels_.layers->silu_mul({floats(wide_), n, c.mlp_size, numbers(activated_)}, stream);
+  lap(PassPart::Activation);
+  layer.down(numbers(activated_), n, floats(sums_), floats(sum_), stream);
+  lap(PassPart::Down);
+}
+
+void DeviceLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
+                           std::span<const int32_t> layers, DeviceStream stream) {
+  const int64_t n = pass.rows.count;
+  MEDUSA_ASSERT(n <= rows_ && pass.max_context <= context_, n, rows_, pass.max_context, context_);
+  if (clock_ != nullptr) clock_->begin();
+  kernels_.layers->embed({pass.rows, numbers(embedding_), config_.hidden_size, floats(x_)}, stream);
+  lap(PassPart::Embedding);
+  run_layers(pass, cache, layers, stream);
+  norm(final_norm_, /*add=*/true, n, stream);
+  lap(PassPart::FinalNorm);
+}
+
+/// From the residual stream to the same, to which `sum` is still to be added.
+void DeviceLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
+                             std::span<const int32_t> layers, DeviceStream stream) {
+  MEDUSA_ASSERT(!layers.empty());
+  bool add = false;
+  for (const int32_t l : layers) {
+    norm(layers_[static_cast<size_t>(l)].attention_norm, std::exchange(add, true), pass.rows.count,
+         stream);
+    lap(PassPart::AttentionNorm);
+    run_layer(l, pass, cache, stream);
+  }
+}
+
+const Bf16* DeviceLlama::run(const DevicePass& pass, const DeviceCache& cache,
+                             DeviceStream stream) {
+  run_pass(pass, cache, all_layers_, stream);
+  return numbers(normed_);
+}
+
+at::Tensor DeviceLlama::forward(const RowPlan& plan, KvCache& cache,
+                                std::span<const int32_t> layers) {
+  const UploadedPlan rows(plan, tile_rows(), embedding_.device());
+  reserve(plan.size(), rows.pass().max_context);
+  run_pass(rows.pass(), device_view(cache), layers, nullptr);
+  return normed_.narrow(0, 0, plan.size());
+}
+
+at::Tensor DeviceLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+  const UploadedPlan rows(plan, tile_rows(), embedding_.device());
+  const int64_t n = plan.size();
+  reserve(n, rows.pass().max_context);
+  x_.narrow(0, 0, n).copy_(x);
+  run_layers(rows.pass(), device_view(cache), all_layers_, nullptr);
+  return x_.narrow(0, 0, n).add_(sum_.narrow(0, 0, n));
+}
+
+const float* DeviceLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {
+  reserve_logits(num_rows);
+  lm_head_(hidden, num_rows, floats(sums_), floats(logits_), stream);
+  return floats(logits_);
+}
+
+at::Tensor DeviceLlama::logits(const at::Tensor& hidden) {
+  const int64_t n = hidden.size(0);
+  run_logits(numbers(hidden.contiguous()), n, nullptr);
+  return logits_.narrow(0, 0, n);
+}
+
+std::array<int64_t, kNumPassParts> DeviceLlama::weight_bytes() const {
+  std::array<int64_t, kNumPassParts> bytes{};
+  const auto add = [&bytes](PassPart part, const DeviceProduct& product) {
+    bytes[static_cast<size_t>(part)] += product.bytes();
+  };
+  for (const Layer& layer : layers_) {
+    add(PassPart::Qkv, layer.qkv);
+    add(PassPart::Output, layer.output);
+    add(PassPart::GateUp, layer.gate_up);
+    add(PassPart::Down, layer.down);
+  }
+  if (lm_head_.defined()) add(PassPart::LmHead, lm_head_);
+  return bytes;
+}
+
+}  // namespace medusa

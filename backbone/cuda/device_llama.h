@@ -1,0 +1,120 @@
+// The whole forward pass of a Llama on a GPU, in our own kernels: static buffers, nothing that
+// waits for the host, so that a CUDA graph may capture it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backbone/cuda/device_pass.h"
+#include "backbone/cuda/device_product.h"
+#include "backbone/cuda/layer_kernels.h"
+#include "backbone/cuda/product_kernels.h"
+#include "backbone/fast_llama.h"
+#include "backbone/rope.h"
+
+namespace medusa {
+
+/// Which kernels compute. Those of the tests are emulated and take tensors on the CPU.
+struct DeviceKernels {
+  const LayerKernels* layers = nullptr;
+  const ProductKernels* products = nullptr;
+
+  bool complete() const { return layers != nullptr && products != nullptr; }
+};
+
+/// Those of this build; not complete where it was made without a CUDA compiler.
+inline DeviceKernels cuda_kernels() { return {cuda_layer_kernels(), cuda_product_kernels()}; }
+
+/// Keys, values and weights are bfloat16; sums and the residual stream float32.
+///
+/// Thread safety: none (scratch buffers).
+class DeviceLlama : public FastLlama {
+ public:
+  /// Whether this dtype and these sizes are the ones that the kernels are written for.
+  static bool supports(const Weights& weights, const DeviceKernels& kernels);
+
+  /// Shares the tensors of `weights`; layers are added one by one before the first pass.
+  DeviceLlama(const Weights& weights, const DeviceKernels& kernels);
+
+  void add_layer(const LayerWeights& layer) override;
+  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) override;
+  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
+  at::Tensor logits(const at::Tensor& hidden) override;
+  KvLayout layout() const override { return KvLayout::Rows; }
+  void set_clock(PartClock* clock) override { clock_ = clock; }
+  std::array<int64_t, kNumPassParts> weight_bytes() const override;
+  const char* name() const override { return kernels_.layers->name; }
+
+  /// Makes room for passes of so many rows, none at a later position; later calls of run() and
+  /// run_logits() within that allocate nothing.
+  void reserve(int64_t num_rows, int64_t max_context);
+  void reserve_logits(int64_t num_rows);
+
+  /// All layers and both ends, started on a stream.
+  /// @returns  [R, H] the buffer that will hold the states; the next call writes over it.
+  const Bf16* run(const DevicePass& pass, const DeviceCache& cache, DeviceStream stream);
+
+  /// @param hidden  [num_rows, H] on the device.
+  /// @returns       [num_rows, V] the buffer that will hold them.
+  const float* run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream);
+
+  /// Grows whenever buffers moved: what was captured before must not be replayed.
+  int64_t generation() const { return generation_; }
+
+  /// A decoding loop that runs ahead of the host computes rows behind a text's end; caches and the
+  /// rotary table have room for so many behind the model's context.
+  static constexpr int64_t kRowsBehind = 256;
+
+  const DeviceKernels& kernels() const { return kernels_; }
+  const ModelConfig& config() const { return config_; }
+
+  /// Attention's.
+  int32_t tile_rows() const;
+
+ private:
+  struct Layer {
+    at::Tensor attention_norm, mlp_norm, qkv_bias, query_norm, key_norm;
+    DeviceProduct qkv, output, gate_up, down;
+  };
+
+  void run_pass(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
+                DeviceStream stream);
+  void run_layers(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
+                  DeviceStream stream);
+  void run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
+                 DeviceStream stream);
+  DeviceProduct product(const at::Tensor& weight, const BlockMatrix& blocks);
+  void norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream);
+  void lap(PassPart part) {
+    if (clock_ != nullptr) clock_->lap(part);
+  }
+
+  ModelConfig config_;
+  DeviceKernels kernels_;
+  PartClock* clock_ = nullptr;  // not owned
+  at::Tensor embedding_, final_norm_;
+  std::vector<Layer> layers_;
+  std::vector<int32_t> all_layers_;
+  DeviceProduct lm_head_;
+  RopeTable rope_;
+
+  // Of the largest pass so far, R rows.
+  int64_t rows_ = 0, context_ = 0, generation_ = 0;
+  at::Tensor x_;          // [R, H] float32, the residual stream
+  at::Tensor sum_;        // [R, H] float32: what is added to it next
+  at::Tensor wide_;       // [R, max((A + 2G) D, 2I)] float32
+  at::Tensor normed_;     // [R, H] bfloat16
+  at::Tensor query_;      // [R, A D] bfloat16
+  at::Tensor mixed_;      // [R, A D] bfloat16
+  at::Tensor activated_;  // [R, I] bfloat16
+  at::Tensor scratch_;    // float32, attention's
+  at::Tensor sums_;       // float32, scratch of the products
+  at::Tensor logits_;     // [R', V] float32
+};
+
+}  // namespace medusa

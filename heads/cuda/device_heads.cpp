@@ -1,0 +1,201 @@
+#include "heads/cuda/device_heads.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace medusa {
+namespace {
+
+Bf16* numbers(const at::Tensor& bfloat16) { return static_cast<Bf16*>(bfloat16.data_ptr()); }
+float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.data_ptr()); }
+int32_t* integers(const at::Tensor& int32) { return static_cast<int32_t*>(int32.data_ptr()); }
+const int32_t* integers_or_null(const at::Tensor& int32) {
+  return int32.defined() ? integers(int32) : nullptr;
+}
+
+}  // namespace
+
+bool DeviceHeads::supports(const HeadsConfig& config, const Weights& backbone) {
+  return !has_prefix(config.input) && backbone.kind == BlockKind::None &&
+         backbone.embedding.scalar_type() == at::kBFloat16 &&
+         backbone.config.hidden_size % 32 == 0 &&
+         (!is_low_rank(config.output) || config.output_rank % 32 == 0);
+}
+
+DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, const TreeShape& shape,
+                         int64_t top_k, const HeadKernels& kernels, const ProductKernels& products,
+                         PickGuesses pick)
+    : config_(heads.config),
+      hidden_size_(heads.hidden_size),
+      top_k_(top_k),
+      num_nodes_(static_cast<int64_t>(shape.depths.size())),
+      row_size_(heads.output_rows()),
+      kernels_(kernels),
+      pick_(std::move(pick)) {
+  MEDUSA_ASSERT(supports(heads.config, backbone));
+  const at::Device device = backbone.embedding.device();
+  sums_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(device));
+  const auto product = [&](const at::Tensor& weight) {
+    auto stored = device_weight(weight.to(at::kBFloat16), device);
+    MEDUSA_ASSERT(stored.has_value());
+    DeviceProduct made(products, std::move(*stored));
+    if (made.scratch() > sums_.numel()) sums_ = at::empty({made.scratch()}, sums_.options());
+    return made;
+  };
+  const auto on_device = [&](const std::vector<int32_t>& values) {
+    return at::tensor(values, at::kInt).to(device);
+  };
+  if (config_.input != HeadInput::Hidden) {
+    embedding_ = backbone.embedding;
+    gain_ = embedding_gain(backbone);
+  }
+  const int64_t depth = shape.depths.back();
+  MEDUSA_ASSERT(depth <= config_.num_heads, depth, config_.num_heads);
+  for (int64_t i = 0; i < depth * config_.layers_per_head; ++i) {
+    const HeadBlock& block = heads.blocks[static_cast<size_t>(i)];
+    blocks_.push_back({product(block.weight),
+                       block.second.defined() ? product(block.second) : DeviceProduct(),
+                       block.bias.to(device, at::kFloat)});
+  }
+  if (heads.outputs.empty()) outputs_.push_back(product(shared_output(heads, backbone)));
+  for (const at::Tensor& output : heads.outputs) outputs_.push_back(product(output));
+  for (const at::Tensor& down : heads.downs) downs_.push_back(product(down));
+  if (!heads.kept_tokens.empty()) token_of_row_ = on_device(heads.kept_tokens);
+
+  std::vector<int32_t> path_of_node(shape.depths.size(), 0), ranks(shape.ranks);
+  ranks[0] = 0;
+  for (int32_t begin = 1, end = 1; begin < num_nodes_; begin = end) {
+    const int32_t level = shape.depths[static_cast<size_t>(begin)];
+    const int64_t num_read = tokens_read(config_.input, level - 1);
+    Question question{0, begin, begin, {}};
+    std::vector<int32_t> paths;
+    int32_t last_parent = -1;
+    for (; end < num_nodes_ && shape.depths[static_cast<size_t>(end)] == level; ++end) {
+      const auto i = static_cast<size_t>(end);
+      // Heads that read no paths guess the same after every one of them.
+      const int32_t parent = reads_paths(config_.input) ? shape.parents[i] : 0;
+      if (parent != last_parent) {
+        const auto& path = shape.ancestors[static_cast<size_t>(parent)];
+        paths.insert(paths.end(), path.begin(), path.begin() + num_read);
+        ++question.num_paths;
+      }
+      last_parent = parent;
+      path_of_node[i] = question.num_paths - 1;
+    }
+    question.end = end;
+    question.paths = on_device(paths).view({question.num_paths, num_read});
+    most_paths_ = std::max<int64_t>(most_paths_, question.num_paths);
+    most_read_ = std::max(most_read_, num_read);
+    questions_.push_back(std::move(question));
+  }
+  path_of_node_ = on_device(path_of_node);
+  ranks_ = on_device(ranks);
+}
+
+void DeviceHeads::reserve(int64_t num_sequences) {
+  const int64_t rows = num_sequences * most_paths_;
+  if (rows <= rows_) return;
+  rows_ = rows;
+  const auto buffer = [&](int64_t size, at::ScalarType dtype) {
+    return at::empty({rows, size}, path_of_node_.options().dtype(dtype));
+  };
+  const int64_t rank = downs_.empty() ? 0 : downs_.front().num_outputs();
+  read_ = buffer((1 + most_read_) * hidden_size_, at::kBFloat16);
+  rounded_ = buffer(std::max(hidden_size_, rank), at::kBFloat16);
+  for (at::Tensor& states : states_) states = buffer(hidden_size_, at::kBFloat16);
+  inner_ = buffer(std::max(hidden_size_, rank), at::kFloat);
+  logits_ = buffer(row_size_, at::kFloat);
+  guesses_ = buffer(top_k_, at::kInt);
+}
+
+/// @returns  [B P, H] what the head's output multiplies.
+const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, const Bf16* states,
+                                    int64_t num_sequences, const int32_t* tokens,
+                                    DeviceStream stream) {
+  const int64_t rows = num_sequences * question.num_paths, num_read = question.paths.size(1);
+  ReadPathsArgs read;
+  read.states = states;
+  read.embedding = embedding_.defined() ? numbers(embedding_) : nullptr;
+  read.gain = static_cast<float>(gain_);
+  read.tokens = tokens;
+  read.paths = integers(question.paths);
+  read.num_nodes = static_cast<int32_t>(num_nodes_);
+  read.num_paths = question.num_paths;
+  read.num_read = static_cast<int32_t>(num_read);
+  read.num_sequences = static_cast<int32_t>(num_sequences);
+  read.hidden_size = hidden_size_;
+  read.out = numbers(read_);
+  for (int64_t layer = 0; layer < config_.layers_per_head; ++layer) {
+    const Block& block = blocks_[static_cast<size_t>(head * config_.layers_per_head + layer)];
+    kernels_.read_paths(read, stream);
+    block.first(numbers(read_), rows, floats(sums_), floats(inner_), stream);
+    AddStateArgs add;
+    add.y = read.states;
+    add.rows_per_y = read.per_path ? 1 : question.num_paths;
+    add.inner = floats(inner_);
+    add.num_rows = rows;
+    add.hidden_size = hidden_size_;
+    if (num_read > 0) {
+      kernels_.round_rows(
+          {floats(inner_), floats(block.bias), rows, hidden_size_, numbers(rounded_)}, stream);
+      block.second(numbers(rounded_), rows, floats(sums_), floats(inner_), stream);
+    } else {
+      add.bias = floats(block.bias);
+    }
+    add.out = numbers(states_[layer % 2]);
+    kernels_.add_state(add, stream);
+    read.states = add.out;
+    read.per_path = true;
+  }
+  return read.states;
+}
+
+void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_sequences,
+                       int32_t* tokens, DeviceStream stream) {
+  MEDUSA_ASSERT(num_sequences * most_paths_ <= rows_, num_sequences, most_paths_, rows_);
+  FillNodesArgs fill;
+  fill.roots = roots;
+  fill.guesses = integers(guesses_);
+  fill.path_of_node = integers(path_of_node_);
+  fill.ranks = integers(ranks_);
+  fill.end = 1;
+  fill.num_nodes = static_cast<int32_t>(num_nodes_);
+  fill.top_k = static_cast<int32_t>(top_k_);
+  fill.num_sequences = static_cast<int32_t>(num_sequences);
+  fill.tokens = tokens;
+  kernels_.fill_nodes(fill, stream);
+  for (size_t head = 0; head < questions_.size(); ++head) {
+    const Question& question = questions_[head];
+    const int64_t rows = num_sequences * question.num_paths;
+    const Bf16* read =
+        run_layers(static_cast<int64_t>(head), question, states, num_sequences, tokens, stream);
+    if (!downs_.empty()) {
+      downs_[head](read, rows, floats(sums_), floats(inner_), stream);
+      kernels_.round_rows(
+          {floats(inner_), nullptr, rows, downs_[head].num_outputs(), numbers(rounded_)}, stream);
+      read = numbers(rounded_);
+    }
+    outputs_[is_own(config_.output) ? head : 0](read, rows, floats(sums_), floats(logits_), stream);
+    pick_(floats(logits_), rows, row_size_, static_cast<int32_t>(top_k_),
+          integers_or_null(token_of_row_), integers(guesses_), stream);
+    fill.begin = question.begin;
+    fill.end = question.end;
+    fill.num_paths = question.num_paths;
+    kernels_.fill_nodes(fill, stream);
+  }
+}
+
+int64_t DeviceHeads::bytes() const {
+  int64_t sum = 0;
+  for (const Block& block : blocks_)
+    sum += block.first.bytes() + (block.second.defined() ? block.second.bytes() : 0);
+  for (const auto* products : {&outputs_, &downs_})
+    for (const DeviceProduct& product : *products) sum += product.bytes();
+  return sum;
+}
+
+}  // namespace medusa

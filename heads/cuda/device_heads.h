@@ -1,0 +1,86 @@
+// Medusa heads on a GPU: a choice tree filled with their guesses, without the host.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "backbone/cuda/device_product.h"
+#include "heads/choice_tree.h"
+#include "heads/cuda/head_kernels.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+/// The best guesses of [num_rows, row_size] head logits to [num_rows, top_k] tokens
+/// (infer/cuda/step_kernels.h has the kernel).
+using PickGuesses =
+    std::function<void(const float* logits, int64_t num_rows, int64_t row_size, int32_t top_k,
+                       const int32_t* token_of_row, int32_t* tokens, DeviceStream stream)>;
+
+/// The device's twin of MedusaDrafter over a fixed tree. Rounds as PlainHeads does. Depth by depth:
+/// the guesses after all paths that have children are asked together, so that sequential heads read
+/// the tokens that were just guessed.
+///
+/// Thread safety: none (scratch buffers).
+class DeviceHeads {
+ public:
+  /// Whether these are of a kind that it computes: every kind without a prefix layer, beside a
+  /// backbone in bfloat16.
+  static bool supports(const HeadsConfig& config, const Weights& backbone);
+
+  /// @param shape  its nodes come in order of depth, its depth is at most K.
+  DeviceHeads(const MedusaHeads& heads, const Weights& backbone, const TreeShape& shape,
+              int64_t top_k, const HeadKernels& kernels, const ProductKernels& products,
+              PickGuesses pick);
+
+  /// Room for so many sequences: later calls of fill() allocate nothing.
+  void reserve(int64_t num_sequences);
+
+  /// @param states  [B, H] at the token before each root.
+  /// @param roots   [B]
+  /// @param tokens  [B, N] written.
+  void fill(const Bf16* states, const int32_t* roots, int64_t num_sequences, int32_t* tokens,
+            DeviceStream stream);
+
+  int64_t bytes() const;  // of the weights that a step reads
+
+ private:
+  /// One residual layer of one head.
+  struct Block {
+    DeviceProduct first, second;  // second: unused where no tokens are read
+    at::Tensor bias;              // [H] float32
+  };
+  /// What is asked of head d: the guesses after nodes of depth d that have children.
+  struct Question {
+    int32_t num_paths = 0;       // P
+    int32_t begin = 0, end = 0;  // nodes of depth d + 1
+    at::Tensor paths;            // [P, E] int32
+  };
+
+  const Bf16* run_layers(int64_t head, const Question& question, const Bf16* states,
+                         int64_t num_sequences, const int32_t* tokens, DeviceStream stream);
+
+  HeadsConfig config_;
+  int64_t hidden_size_, top_k_, num_nodes_, row_size_ = 0;
+  HeadKernels kernels_;
+  PickGuesses pick_;
+  at::Tensor embedding_;  // [V, H]; undefined where heads read no tokens
+  double gain_ = 1;
+  at::Tensor token_of_row_;  // [V_t] int32; undefined: a row is its token
+  std::vector<Block> blocks_;
+  std::vector<DeviceProduct> outputs_, downs_;
+  std::vector<Question> questions_;  // [depth of the tree]
+  at::Tensor path_of_node_, ranks_;  // [N] int32
+  int64_t most_paths_ = 1, most_read_ = 0;
+
+  int64_t rows_ = 0;
+  at::Tensor read_, rounded_, states_[2];  // bfloat16
+  at::Tensor inner_, logits_;              // float32
+  at::Tensor sums_;                        // float32, scratch of the products
+  at::Tensor guesses_;                     // int32
+};
+
+}  // namespace medusa

@@ -1,0 +1,72 @@
+// The kernels of Medusa heads on a GPU, besides their products and top_k: one table, as
+// backbone/cuda/layer_kernels.h, and under the same rules.
+#pragma once
+
+#include "backbone/cuda/device_types.h"
+
+namespace medusa {
+
+/// What a head's first product reads: row b * P + p is [y; gain * e(root); gain * e(path token 1);
+/// …] (heads/medusa_heads.h), E tokens long, along path p of sequence b's tree.
+struct ReadPathsArgs {
+  const Bf16* states = nullptr;  // [B, H], or [B P, H] if per_path: y
+  bool per_path = false;
+  const Bf16* embedding = nullptr;  // [V, H]
+  float gain = 1;                   // a power of two
+  const int32_t* tokens = nullptr;  // [B, N] of the trees
+  const int32_t* paths = nullptr;   // [P, E] nodes, the root's first
+  int32_t num_nodes = 0;            // N
+  int32_t num_paths = 0;            // P
+  int32_t num_read = 0;             // E, may be 0
+  int32_t num_sequences = 0;        // B
+  int64_t hidden_size = 0;          // H
+  Bf16* out = nullptr;              // [B P, (1 + E) H]
+};
+
+/// out = silu(x + bias), or x itself, rounded.
+struct RoundRowsArgs {
+  const float* x = nullptr;     // [M, n]
+  const float* bias = nullptr;  // [n]; null: x is only rounded
+  int64_t num_rows = 0;         // M
+  int64_t size = 0;             // n
+  Bf16* out = nullptr;          // [M, n]
+};
+
+/// out = y + inner, or y + silu(inner + bias), summed in float32 and rounded once.
+struct AddStateArgs {
+  const Bf16* y = nullptr;       // [M / rows_per_y, H]
+  int64_t rows_per_y = 1;        // rows that read the same y
+  const float* inner = nullptr;  // [M, H]
+  const float* bias = nullptr;   // [H]; null: inner is added as it is
+  int64_t num_rows = 0;          // M
+  int64_t hidden_size = 0;       // H
+  Bf16* out = nullptr;           // [M, H]
+};
+
+/// Tokens of nodes [begin, end), all children of the paths that a head was asked about, or of the
+/// root.
+struct FillNodesArgs {
+  const int32_t* roots = nullptr;         // [B] the root's tokens; read where begin is 0
+  const int32_t* guesses = nullptr;       // [B, P, k] of a head
+  const int32_t* path_of_node = nullptr;  // [N] which of the P paths a node continues
+  const int32_t* ranks = nullptr;         // [N] which of the guesses it is
+  int32_t begin = 0, end = 0;
+  int32_t num_nodes = 0;      // N
+  int32_t num_paths = 0;      // P
+  int32_t top_k = 0;          // k
+  int32_t num_sequences = 0;  // B
+  int32_t* tokens = nullptr;  // [B, N] of which these are written
+};
+
+struct HeadKernels {
+  const char* name;
+  void (*read_paths)(const ReadPathsArgs& args, DeviceStream stream);
+  void (*round_rows)(const RoundRowsArgs& args, DeviceStream stream);
+  void (*add_state)(const AddStateArgs& args, DeviceStream stream);
+  void (*fill_nodes)(const FillNodesArgs& args, DeviceStream stream);
+};
+
+/// Those of this build; null where it was made without a CUDA compiler.
+const HeadKernels* cuda_head_kernels();
+
+}  // namespace medusa

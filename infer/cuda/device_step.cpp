@@ -1,0 +1,186 @@
+#include "infer/cuda/device_step.h"
+
+#include <ATen/ATen.h>
+
+#include "base/check.h"
+
+namespace medusa {
+namespace {
+
+int32_t* integers(const at::Tensor& int32) { return static_cast<int32_t*>(int32.data_ptr()); }
+float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.data_ptr()); }
+uint64_t* words(const at::Tensor& int64) { return static_cast<uint64_t*>(int64.data_ptr()); }
+Bf16* numbers(const at::Tensor& bfloat16) { return static_cast<Bf16*>(bfloat16.data_ptr()); }
+
+}  // namespace
+
+DeviceStep::DeviceStep(DeviceLlama& llama, DeviceHeads* heads, const TreeShape& shape,
+                       const DeviceJudge& judge, const StepKernels& kernels, const KvCache& cache,
+                       int32_t num_places)
+    : llama_(llama), heads_(heads), judge_(judge), kernels_(kernels), cache_(device_view(cache)) {
+  const at::Device device = cache.keys().device();
+  std::vector<int32_t> parents{-1}, depths{0};
+  std::vector<int64_t> ancestors{1};
+  if (heads_ != nullptr) {
+    parents = shape.parents;
+    depths = shape.depths;
+    ancestors.clear();
+    for (const auto& path : shape.ancestors) {
+      uint64_t bits = 0;
+      for (const int32_t node : path) bits |= uint64_t{1} << node;
+      ancestors.push_back(static_cast<int64_t>(bits));
+    }
+    num_nodes_ = static_cast<int32_t>(parents.size());
+    max_depth_ = depths.back();
+    heads_->reserve(num_places);
+  }
+  MEDUSA_ASSERT(num_nodes_ <= 64, num_nodes_);
+  parents_ = at::tensor(parents, at::kInt).to(device);
+  depths_ = at::tensor(depths, at::kInt).to(device);
+  ancestors_ = at::tensor(ancestors, at::kLong).to(device);
+
+  const auto buffer = [&](at::IntArrayRef sizes, at::ScalarType dtype) {
+    return at::zeros(sizes, at::TensorOptions().dtype(dtype).device(device));
+  };
+  const int64_t b = num_places, n = num_nodes_, rows = b * n;
+  for (at::Tensor* each : {&slots_, &lengths_, &roots_, &counts_}) *each = buffer({b}, at::kInt);
+  seeds_ = buffer({b}, at::kLong);
+  states_ = buffer({b, llama_.config().hidden_size}, at::kBFloat16);
+  tokens_ = heads_ != nullptr ? buffer({b, n}, at::kInt) : roots_.view({b, 1});
+  paths_ = buffer({b, max_depth_ + 1}, at::kInt);
+  emitted_ = buffer({b, 1 + max_emitted()}, at::kInt);
+  for (at::Tensor* each : {&row_slots_, &starts_, &positions_, &cache_rows_, &judged_})
+    *each = buffer({rows}, at::kInt);
+  row_paths_ = buffer({rows}, at::kLong);
+  for (at::Tensor* each : {&maxima_, &log_sums_, &thresholds_}) *each = buffer({rows}, at::kFloat);
+
+  std::vector<int32_t> places;
+  for (int32_t place = 0; place < num_places; ++place)
+    places.insert(places.end(), static_cast<size_t>(n), place);
+  tiles_ = tiles_of(places, llama_.tile_rows()).to(device);
+  tiles_per_sequence_ = static_cast<int32_t>(tiles_.size(0)) / num_places;
+  llama_.reserve(rows, cache.capacity());
+  llama_.reserve_logits(rows);
+}
+
+DeviceTree DeviceStep::tree() const {
+  DeviceTree tree;
+  tree.parents = integers(parents_);
+  tree.depths = integers(depths_);
+  tree.paths = words(ancestors_);
+  tree.num_nodes = num_nodes_;
+  tree.max_depth = max_depth_;
+  return tree;
+}
+
+DevicePass DeviceStep::pass(int32_t num_sequences, int64_t max_context) const {
+  DevicePass pass;
+  pass.rows = {integers(tokens_),         integers(row_slots_),  integers(starts_),
+               integers(positions_),      integers(cache_rows_), words(row_paths_),
+               num_sequences * num_nodes_};
+  pass.tiles = static_cast<const DeviceTile*>(tiles_.data_ptr());
+  pass.num_tiles = num_sequences * tiles_per_sequence_;
+  pass.max_context = max_context;
+  return pass;
+}
+
+void DeviceStep::enter(int32_t place, int32_t slot, int64_t length, TokenId root,
+                       const at::Tensor& state, uint64_t seed) {
+  slots_[place].fill_(slot);
+  lengths_[place].fill_(length);
+  roots_[place].fill_(root);
+  seeds_[place].fill_(static_cast<int64_t>(seed));
+  if (state.defined())
+    states_[place].copy_(state);
+  else
+    states_[place].zero_();
+}
+
+void DeviceStep::move(int32_t from, int32_t to) {
+  for (const at::Tensor* each : {&slots_, &lengths_, &roots_, &seeds_, &states_})
+    each->select(0, to).copy_(each->select(0, from));
+}
+
+void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream stream) {
+  const DeviceTree shape = tree();
+  const int64_t num_rows = int64_t{num_sequences} * num_nodes_;
+  const int64_t vocab_size = llama_.config().vocab_size, hidden_size = llama_.config().hidden_size;
+
+  if (heads_ != nullptr)
+    heads_->fill(numbers(states_), integers(roots_), num_sequences, integers(tokens_), stream);
+
+  PlaceRowsArgs place;
+  place.tree = shape;
+  place.slots = integers(slots_);
+  place.lengths = integers(lengths_);
+  place.num_sequences = num_sequences;
+  place.row_slots = integers(row_slots_);
+  place.starts = integers(starts_);
+  place.positions = integers(positions_);
+  place.cache_rows = integers(cache_rows_);
+  place.paths = words(row_paths_);
+  kernels_.place_rows(place, stream);
+
+  const Bf16* hidden = llama_.run(pass(num_sequences, max_context), cache_, stream);
+  const float* logits = llama_.run_logits(hidden, num_rows, stream);
+
+  JudgeRowsArgs judge;
+  judge.rule = judge_.rule;
+  judge.logits = logits;
+  judge.num_rows = num_rows;
+  judge.vocab_size = vocab_size;
+  judge.temperature = judge_.temperature;
+  judge.epsilon = judge_.epsilon;
+  judge.delta = judge_.delta;
+  judge.seeds = words(seeds_);
+  judge.positions = integers(positions_);
+  judge.rows_per_sequence = num_nodes_;
+  judge.tokens = integers(judged_);
+  judge.maxima = floats(maxima_);
+  judge.log_sums = floats(log_sums_);
+  judge.thresholds = floats(thresholds_);
+  kernels_.judge_rows(judge, stream);
+
+  WalkArgs walk;
+  walk.rule = judge_.rule;
+  walk.tree = shape;
+  walk.tokens = integers(tokens_);
+  walk.judged = integers(judged_);
+  walk.logits = logits;
+  walk.vocab_size = vocab_size;
+  walk.temperature = judge_.temperature;
+  walk.maxima = floats(maxima_);
+  walk.log_sums = floats(log_sums_);
+  walk.thresholds = floats(thresholds_);
+  walk.num_sequences = num_sequences;
+  walk.lengths = integers(lengths_);
+  walk.counts = integers(counts_);
+  walk.paths = integers(paths_);
+  walk.next = integers(roots_);
+  walk.emitted = integers(emitted_);
+  kernels_.walk(walk, stream);
+
+  MoveRowsArgs move;
+  move.cache = cache_;
+  move.slots = integers(slots_);
+  move.starts = integers(lengths_);
+  move.counts = integers(counts_);
+  move.paths = integers(paths_);
+  move.num_sequences = num_sequences;
+  move.max_path = max_depth_ + 1;
+  llama_.kernels().layers->move_rows(move, stream);
+
+  AdvanceArgs advance;
+  advance.num_sequences = num_sequences;
+  advance.num_nodes = num_nodes_;
+  advance.max_path = max_depth_ + 1;
+  advance.counts = integers(counts_);
+  advance.paths = integers(paths_);
+  advance.lengths = integers(lengths_);
+  advance.hidden = hidden;
+  advance.hidden_size = hidden_size;
+  advance.states = numbers(states_);
+  kernels_.advance(advance, stream);
+}
+
+}  // namespace medusa

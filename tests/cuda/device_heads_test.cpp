@@ -1,0 +1,100 @@
+#include "heads/cuda/device_heads.h"
+
+#include "heads/head_guesser.h"
+#include "infer/drafters/medusa_drafter.h"
+#include "tests/cuda/device_models.h"
+#include "tests/cuda/every_device.h"
+#include "tests/heads/random_heads.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kTopK = 4;
+
+class DeviceHeadsTest : public OnEveryDevice {
+ protected:
+  DeviceHeadsTest()
+      : shape_(make_choice_tree(
+                   {{0}, {1}, {3}, {0, 0}, {0, 2}, {1, 0}, {3, 1}, {0, 2, 0}, {3, 1, 1}}, 4, "test")
+                   .shape()) {}
+
+  /// [B, N] of the device.
+  std::vector<TokenId> fill(const MedusaHeads& heads, const Weights& backbone,
+                            const at::Tensor& states, const std::vector<TokenId>& roots) const {
+    DeviceHeads on_device(heads, backbone, shape_, kTopK, *loop_kernels().heads,
+                          *kernels().products, pick_with(*loop_kernels().steps));
+    const auto b = static_cast<int64_t>(roots.size());
+    on_device.reserve(b);
+    const at::Tensor tokens =
+        at::zeros({b, static_cast<int64_t>(shape_.depths.size())}, at::kInt).to(device());
+    const at::Tensor root = at::tensor(roots, at::kInt).to(device());
+    on_device.fill(static_cast<const Bf16*>(states.data_ptr()),
+                   static_cast<const int32_t*>(root.data_ptr()), b,
+                   static_cast<int32_t*>(tokens.data_ptr()), nullptr);
+    const at::Tensor host = tokens.cpu();
+    const auto* from = host.const_data_ptr<int32_t>();
+    return {from, from + host.numel()};
+  }
+
+  TreeShape shape_;
+};
+
+/// Guesses of nearly equal logits may change places, since sums differ in order (and LibTorch's are
+/// rounded on a GPU); of sequential heads all that comes after them differs then.
+int count_different(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
+  int different = 0;
+  for (size_t i = 0; i < a.size(); ++i) different += a[i] != b[i] ? 1 : 0;
+  return different;
+}
+
+TEST_P(DeviceHeadsTest, FillsTheTreesThatTheDrafterFills) {
+  const Weights host = tiny_weights(1, device_config(), at::kBFloat16);
+  const Weights weights = to_device(host, device());
+  const at::Tensor states = random_hidden(3, at::kBFloat16).to(device());
+  const std::vector<TokenId> roots{7, 100, 31};
+  int different = 0, nodes = 0;
+  for (const HeadsConfig& config : all_configs()) {
+    if (!DeviceHeads::supports(config, weights)) {
+      EXPECT_TRUE(has_prefix(config.input));
+      continue;
+    }
+    const MedusaHeads heads = random_heads(config, host);
+    const std::vector<TokenId> filled = fill(heads, weights, states, roots);
+    HeadGuesser guesser(heads, weights, kTopK);
+    MedusaDrafter drafter(guesser, shape_);
+    std::vector<TokenId> expected;
+    for (size_t b = 0; b < roots.size(); ++b) {
+      const std::vector<TokenId> text{5, roots[b]};
+      const CandidateTree tree =
+          drafter.propose({text, states[static_cast<int64_t>(b)], 10, 64}, Random(1));
+      expected.insert(expected.end(), tree.tokens.begin(), tree.tokens.end());
+    }
+    ASSERT_EQ(filled.size(), expected.size());
+    EXPECT_LE(count_different(filled, expected), 8) << describe(config);
+    different += count_different(filled, expected);
+    nodes += static_cast<int>(filled.size());
+  }
+  EXPECT_LT(different * (emulated() ? 100 : 20), nodes) << "of " << nodes;
+}
+
+TEST_P(DeviceHeadsTest, ASequencesTreeDoesNotDependOnItsNeighbours) {
+  const Weights weights = device_weights(1, device_config(), device());
+  const at::Tensor states = random_hidden(5, at::kBFloat16).to(device());
+  const HeadsConfig config = heads_config(HeadInput::Sequential, HeadOutput::Shared, 2);
+  const MedusaHeads heads = random_heads(config, tiny_weights(1, device_config(), at::kBFloat16));
+  const std::vector<TokenId> roots{7, 100, 31, 2, 90};
+  const std::vector<TokenId> together = fill(heads, weights, states, roots);
+  const size_t n = shape_.depths.size();
+  for (size_t b = 0; b < roots.size(); ++b) {
+    const at::Tensor state = states.narrow(0, static_cast<int64_t>(b), 1).contiguous();
+    const std::vector<TokenId> alone = fill(heads, weights, state, {roots[b]});
+    EXPECT_TRUE(
+        std::equal(alone.begin(), alone.end(), together.begin() + static_cast<int64_t>(b * n)))
+        << b;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceHeadsTest, every_device(), device_name);
+
+}  // namespace
+}  // namespace medusa

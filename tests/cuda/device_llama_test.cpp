@@ -1,0 +1,127 @@
+#include "backbone/cuda/device_llama.h"
+
+#include "backbone/llama.h"
+#include "infer/backbone_target.h"
+#include "tests/cuda/device_models.h"
+#include "tests/cuda/every_device.h"
+#include "tests/infer/random_texts.h"
+
+namespace medusa {
+namespace {
+
+class DeviceLlamaTest : public OnEveryDevice {
+ protected:
+  static Llama on_device(const ModelConfig& config) {
+    return Llama(device_weights(1, config, device()), kernels());
+  }
+  static Llama plain(const ModelConfig& config) {
+    return Llama(device_weights(1, config, device()), Kernels::Plain);
+  }
+};
+
+/// A prompt, then a tree behind it.
+struct Pass {
+  std::vector<TokenId> prompt, tokens;
+  std::vector<int32_t> parents;
+};
+
+Pass some_pass(int64_t prompt, int64_t nodes) {
+  Pass pass{random_tokens(3, prompt), random_tokens(4, nodes), {}};
+  for (int32_t i = 0; i < nodes; ++i)
+    pass.parents.push_back(i == 0 ? -1
+                                  : static_cast<int32_t>(Random(5).bits(RandomUse::Draft, i) %
+                                                         static_cast<uint64_t>(i)));
+  return pass;
+}
+
+/// [nodes, V] on the CPU.
+at::Tensor run(Llama& llama, const Pass& pass) {
+  KvCache cache = llama.make_cache(1, 400);
+  const int32_t slot = cache.open();
+  llama.prefill(slot, pass.prompt, cache);
+  const Segment tree{slot, pass.tokens, pass.parents};
+  return llama.logits(llama.forward({&tree, 1}, cache)).cpu().clone();
+}
+
+TEST_P(DeviceLlamaTest, AgreesWithThePlainPath) {
+  for (const ModelConfig& config : {device_config(), device_config(6, 2), device_config(2, 2),
+                                    uneven_config(device_config())}) {
+    Llama device = on_device(config), twin = plain(config);
+    EXPECT_STREQ(device.kernels(), kernels().layers->name);
+    const Pass pass = some_pass(150, 12);
+    const at::Tensor logits = run(device, pass), expected = run(twin, pass);
+    EXPECT_LT((logits - expected).abs().max().item<float>(), 0.12) << config.num_heads;
+    EXPECT_LT((logits - expected).abs().mean().item<float>(), 0.012) << config.num_heads;
+  }
+}
+
+TEST_P(DeviceLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
+  const ModelConfig config = uneven_config(device_config());
+  Llama llama = on_device(config);
+  EXPECT_TRUE(llama.rows_are_independent());
+  const Pass pass = some_pass(130, 20);
+  const at::Tensor logits = run(llama, pass);
+  for (const int32_t node : {0, 7, 13, 19}) {
+    std::vector<TokenId> path;
+    for (int32_t at = node; at >= 0; at = pass.parents[static_cast<size_t>(at)])
+      path.insert(path.begin(), pass.tokens[static_cast<size_t>(at)]);
+    KvCache cache = llama.make_cache(1, 400);
+    const int32_t slot = cache.open();
+    llama.prefill(slot, pass.prompt, cache);
+    at::Tensor last;
+    for (const TokenId& token : path) {  // one by one
+      const Segment row{slot, {&token, 1}, {}};
+      last = llama.logits(llama.forward({&row, 1}, cache)).cpu();
+      cache.commit(slot, std::vector<int32_t>{0});
+    }
+    EXPECT_TRUE(at::equal(last[0], logits[node])) << node;
+  }
+}
+
+TEST_P(DeviceLlamaTest, LayersAloneAgreeWithThePlainPath) {
+  const ModelConfig config = device_config();
+  Llama device = on_device(config), twin = plain(config);
+  const std::vector<TokenId> tokens = random_tokens(6, 9);
+  const at::Tensor x =
+      at::randn({9, config.hidden_size}, at::make_generator<at::CPUGeneratorImpl>(7))
+          .to(OnEveryDevice::device());
+  const auto layers = [&](Llama& llama) {
+    KvCache cache = llama.make_cache(1, 64);
+    const Segment chain{cache.open(), tokens, {}};
+    return llama.run_layers({&chain, 1}, x, cache).cpu();
+  };
+  EXPECT_LT((layers(device) - layers(twin)).abs().max().item<float>(), 0.1);
+}
+
+TEST_P(DeviceLlamaTest, SomeLayersAlone) {
+  const ModelConfig config = device_config();
+  Llama device = on_device(config), twin = plain(config);
+  const std::vector<TokenId> tokens = random_tokens(6, 5);
+  const std::vector<int32_t> second{1};
+  const auto states = [&](Llama& llama) {
+    KvCache cache = llama.make_cache(1, 64);
+    const Segment chain{cache.open(), tokens, {}};
+    return llama.forward({&chain, 1}, cache, second).to(at::kFloat).cpu();
+  };
+  EXPECT_LT((states(device) - states(twin)).abs().max().item<float>(), 0.1);
+}
+
+TEST_P(DeviceLlamaTest, IsNotOfferedForWhatItIsNotWrittenFor) {
+  const auto supports = [](ModelConfig config, at::ScalarType dtype = at::kBFloat16) {
+    return DeviceLlama::supports(tiny_weights(1, config, dtype), kernels());
+  };
+  EXPECT_TRUE(supports(device_config()));
+  EXPECT_FALSE(supports(device_config(), at::kFloat));
+  ModelConfig config = device_config();
+  config.mlp_size = 100;
+  EXPECT_FALSE(supports(config));
+  config = device_config();
+  config.head_size = 48;
+  EXPECT_FALSE(supports(config));
+  EXPECT_FALSE(DeviceLlama::supports(tiny_weights(1, device_config(), at::kBFloat16), {}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceLlamaTest, every_device(), device_name);
+
+}  // namespace
+}  // namespace medusa
