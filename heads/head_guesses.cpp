@@ -12,8 +12,13 @@ void HeadGuesses::reshape(int64_t num_positions, int64_t heads, int64_t guesses_
 
 void GuessPicker::pick(std::span<const float> logits, int64_t row, HeadGuesses& guesses) {
   const float log_sum = best_guesses(logits, best_);
-  size_t place = static_cast<size_t>(row) * best_.size();
-  for (const auto& [logit, found] : best_) {
+  put(best_, log_sum, row, guesses);
+}
+
+void GuessPicker::put(std::span<const ScoredRow> best, float log_sum, int64_t row,
+                      HeadGuesses& guesses) const {
+  size_t place = static_cast<size_t>(row) * best.size();
+  for (const auto& [logit, found] : best) {
     guesses.tokens[place] =
         token_of_row_.empty() ? found : token_of_row_[static_cast<size_t>(found)];
     guesses.log_probs[place++] = logit - log_sum;

@@ -48,6 +48,11 @@ class GuessPicker {
   /// @param logits  [V_t] of head `row % K'` at position `row / K'`.
   void pick(std::span<const float> logits, int64_t row, HeadGuesses& guesses);
 
+  /// The same, of a row whose best logits were found elsewhere.
+  /// @param best     [top_k] descending.
+  /// @param log_sum  of e^logit over the whole row.
+  void put(std::span<const ScoredRow> best, float log_sum, int64_t row, HeadGuesses& guesses) const;
+
  private:
   std::span<const TokenId> token_of_row_;
   std::vector<ScoredRow> best_;  // [top_k] scratch

@@ -2,11 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include "heads/best_on_device.h"
+
 namespace medusa {
 
 PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
                        Kernels kernels)
     : config_(heads.config),
+      rows_(backbone.lm_head.options()),
       hidden_size_(heads.hidden_size),
       top_k_(top_k),
       token_of_row_(heads.kept_tokens),
@@ -61,7 +64,7 @@ at::Tensor PlainHeads::state(int64_t head, const at::Tensor& hidden,
 }
 
 /// @param states  [K'] of [M, H], of first_head and those after it.
-/// @returns       [M K', V_t] float32 on the CPU, position-major.
+/// @returns       [M K', V_t] float32, position-major.
 at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states, int64_t first_head) const {
   at::Tensor out;
   if (is_own(config_.output)) {
@@ -76,21 +79,32 @@ at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states, int64_t fir
   } else {
     out = outputs_[0](at::stack(states, 1).flatten(0, 1));
   }
-  return out.to(at::kCPU).contiguous();
+  return out.contiguous();
+}
+
+/// @param logits  [M K', V_t] as logits() gives them.
+void PlainHeads::pick(const at::Tensor& logits, HeadGuesses& guesses) {
+  if (!logits.is_cpu()) {
+    const BestRows found = best_on_device(logits, top_k_);
+    for (int64_t row = 0; row < found.size(); ++row)
+      picker_.put(found.row(row), found.log_sums[static_cast<size_t>(row)], row, guesses);
+    return;
+  }
+  const auto row_size = static_cast<size_t>(logits.size(1));
+  const float* values = logits.const_data_ptr<float>();
+  for (int64_t row = 0; row < logits.size(0); ++row, values += row_size)
+    picker_.pick({values, row_size}, row, guesses);
 }
 
 void PlainHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
-  const at::Tensor rows = query.hidden.expand({query.num_positions, hidden_size_}).contiguous();
+  const at::Tensor rows =
+      query.hidden.to(rows_).expand({query.num_positions, hidden_size_}).contiguous();
   const at::Tensor embedded = embeddings(query);
   std::vector<at::Tensor> states;
   for (int64_t head = query.first_head; head <= query.last_head(); ++head)
     states.push_back(state(head, rows, embedded));
-  const at::Tensor all = logits(states, query.first_head);
   guesses.reshape(query.num_positions, query.num_heads, top_k_);
-  const auto row_size = static_cast<size_t>(all.size(1));
-  const float* values = all.const_data_ptr<float>();
-  for (int64_t row = 0; row < all.size(0); ++row, values += row_size)
-    picker_.pick({values, row_size}, row, guesses);
+  pick(logits(states, query.first_head), guesses);
 }
 
 }  // namespace medusa

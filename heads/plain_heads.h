@@ -28,7 +28,7 @@ class PlainHeads {
   PlainHeads(const PlainHeads&) = delete;
   PlainHeads& operator=(const PlainHeads&) = delete;
 
-  /// As HeadGuesser::guess().
+  /// As HeadGuesser::guess(). The states may come from another device, in another dtype.
   void guess(const HeadQuery& query, HeadGuesses& guesses);
 
   const char* kernels() const { return outputs_.front().kernels(); }  // that multiply
@@ -44,8 +44,10 @@ class PlainHeads {
   at::Tensor embeddings(const HeadQuery& query) const;
   at::Tensor state(int64_t head, const at::Tensor& hidden, const at::Tensor& embeddings) const;
   at::Tensor logits(const std::vector<at::Tensor>& states, int64_t first_head) const;
+  void pick(const at::Tensor& logits, HeadGuesses& guesses);
 
   HeadsConfig config_;
+  at::TensorOptions rows_;  // dtype and device of what the heads read
   int64_t hidden_size_ = 0, top_k_ = 0;
   std::vector<TokenId> token_of_row_;  // [V_t]; empty: a row is its token
   Weights ends_;                       // only the embedding [V, H]; none for HeadInput::Hidden
