@@ -33,6 +33,25 @@ at::Tensor group_queries(const at::Tensor& query, int64_t groups) {
   return scaled.view({n, groups, -1, head_size}).transpose(0, 1).reshape({groups, -1, head_size});
 }
 
+/// [n, T - from] 0 where a row sees a cache row, else minus infinity.
+at::Tensor mask_of(const RowPlan& plan, const Run& run, int64_t window) {
+  const auto& first = plan.rows[static_cast<size_t>(run.begin)];
+  const int64_t n = run.end - run.begin, length = first.cache_row + n;
+  // Committed rows need a mask only where a window hides some of them.
+  const int64_t from = window > 0 ? 0 : first.start;
+  at::Tensor mask = at::full({n, length - from}, -std::numeric_limits<float>::infinity());
+  auto visible = mask.accessor<float, 2>();
+  for (int64_t i = 0; i < n; ++i) {
+    const auto& row = plan.rows[static_cast<size_t>(run.begin + i)];
+    const auto path = plan.path(row);
+    const int64_t hidden = window > 0 ? std::max<int64_t>(row.position + 1 - window, 0) : 0;
+    for (int64_t at = std::max(from, hidden); at < first.start; ++at) visible[i][at - from] = 0;
+    for (size_t j = 0; j < path.size(); ++j)
+      if (first.start + static_cast<int64_t>(j) >= hidden) visible[i][path[j] - from] = 0;
+  }
+  return mask;
+}
+
 }  // namespace
 
 void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
@@ -76,25 +95,22 @@ at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& 
   return at::cat(out);
 }
 
+const std::vector<at::Tensor>& AttentionMasks::of(int64_t window) {
+  const auto [found, is_new] = by_window_.try_emplace(window);
+  if (is_new)
+    for (const Run& run : runs_of(plan_))
+      found->second.push_back(mask_of(plan_, run, window).to(device_));
+  return found->second;
+}
+
 at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                            const KvCache& cache, int64_t window) {
+                            const KvCache& cache, AttentionMasks& masks, int64_t window) {
   const int64_t groups = cache.keys().size(2), per_group = query.size(1) / groups;
+  auto mask = masks.of(window).begin();
   std::vector<at::Tensor> out;
   for (const Run& run : runs_of(plan)) {
     const auto& first = plan.rows[static_cast<size_t>(run.begin)];
-    const int64_t n = run.end - run.begin, length = first.cache_row + n;
-    // Committed rows need a mask only where a window hides some of them.
-    const int64_t from = window > 0 ? 0 : first.start;
-    at::Tensor mask = at::full({n, length - from}, -std::numeric_limits<float>::infinity());
-    auto visible = mask.accessor<float, 2>();
-    for (int64_t i = 0; i < n; ++i) {
-      const auto& row = plan.rows[static_cast<size_t>(run.begin + i)];
-      const auto path = plan.path(row);
-      const int64_t hidden = window > 0 ? std::max<int64_t>(row.position + 1 - window, 0) : 0;
-      for (int64_t at = std::max(from, hidden); at < first.start; ++at) visible[i][at - from] = 0;
-      for (size_t j = 0; j < path.size(); ++j)
-        if (first.start + static_cast<int64_t>(j) >= hidden) visible[i][path[j] - from] = 0;
-    }
+    const int64_t n = run.end - run.begin, length = first.cache_row + n, masked = mask->size(1);
     const auto rows = [&](const at::Tensor& side) {
       return side.select(0, layer)
           .select(0, first.slot)
@@ -104,8 +120,7 @@ at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor
     const at::Tensor q = group_queries(query.narrow(0, run.begin, n), groups);  // [G, n A/G, D]
     const at::Tensor scores =
         at::bmm(q, rows(cache.keys()).transpose(1, 2)).view({groups, n, per_group, length});
-    scores.narrow(3, from, length - from)
-        .add_(mask.to(query.device()).view({1, n, 1, length - from}));
+    scores.narrow(3, length - masked, masked).add_((mask++)->view({1, n, 1, masked}));
     const at::Tensor mixed =
         at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), rows(cache.values()));
     out.push_back(

@@ -3,6 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
+#include <vector>
+
 #include "backbone/kv_cache.h"
 #include "backbone/row_plan.h"
 
@@ -21,9 +24,27 @@ void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
 at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
                           const KvCache& cache, int64_t window = 0);
 
-/// One masked product per segment: fewer launches, for GPUs. Sums a scattered path in another order
+/// What the rows of one pass do not see, as numbers that masked_attention() adds. Its layers share
+/// them: to copy one to a GPU is to wait for all that the GPU was asked to do before.
+class AttentionMasks {
+ public:
+  /// @param plan  kept by reference.
+  AttentionMasks(const RowPlan& plan, at::Device device) : plan_(plan), device_(device) {}
+
+  /// For each slot of the plan [n, T - from]: its n rows, and its cache rows from the first that
+  /// one of these does not see.
+  const std::vector<at::Tensor>& of(int64_t window);
+
+ private:
+  const RowPlan& plan_;
+  at::Device device_;
+  std::map<int64_t, std::vector<at::Tensor>> by_window_;
+};
+
+/// One masked product per slot: fewer launches, for GPUs. Sums a scattered path in another order
 /// than a straight one, so rows agree with path_attention within rounding, not bit for bit.
+/// @param masks  of this plan.
 at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
-                            const KvCache& cache, int64_t window = 0);
+                            const KvCache& cache, AttentionMasks& masks, int64_t window = 0);
 
 }  // namespace medusa

@@ -174,6 +174,7 @@ at::Tensor Llama::plain_layers(const RowPlan& plan, at::Tensor x, KvCache& cache
   std::vector<int64_t> positions;
   for (const PlannedRow& row : plan.rows) positions.push_back(row.position);
   const at::Tensor at_position = to_device(positions, device());
+  AttentionMasks masks(plan, device());
   const at::ScalarType rows = product_dtype();  // products take rows in the weights' dtype
 
   for (const int32_t l : layers) {
@@ -198,8 +199,9 @@ at::Tensor Llama::plain_layers(const RowPlan& plan, at::Tensor x, KvCache& cache
     lap(PassPart::CacheWrite);
     const at::Tensor rounded = query.to(dtype()).to(at::kFloat);  // as precise as the keys it meets
     const at::Tensor mixed =
-        device().is_cpu() ? path_attention(plan, l, rounded, cache, c.window(l))
-                          : masked_attention(plan, l, rounded, cache, c.window(l));  // [N, A D]
+        device().is_cpu()
+            ? path_attention(plan, l, rounded, cache, c.window(l))
+            : masked_attention(plan, l, rounded, cache, masks, c.window(l));  // [N, A D]
     lap(PassPart::Attention);
     x = x + product.output(mixed.to(rows));
     lap(PassPart::Output);

@@ -45,10 +45,11 @@ INSTANTIATE_TEST_SUITE_P(Types, AttentionTypes, testing::Values(at::kFloat, at::
 
 TEST_P(AttentionTypes, BothWaysAgreeWithLoops) {
   const Scene scene(GetParam());
+  AttentionMasks masks(scene.plan, at::kCPU);
   for (const int64_t layer : {0, 1}) {
     const at::Tensor expected = reference::attention(scene.plan, layer, scene.query, scene.cache);
     const at::Tensor path = path_attention(scene.plan, layer, scene.query, scene.cache);
-    const at::Tensor masked = masked_attention(scene.plan, layer, scene.query, scene.cache);
+    const at::Tensor masked = masked_attention(scene.plan, layer, scene.query, scene.cache, masks);
     EXPECT_EQ(path.scalar_type(), at::kFloat);
     EXPECT_TRUE(at::allclose(path, expected, 1e-5, 1e-5));
     EXPECT_TRUE(at::allclose(masked, expected, 1e-5, 1e-5));
@@ -57,12 +58,14 @@ TEST_P(AttentionTypes, BothWaysAgreeWithLoops) {
 
 TEST_P(AttentionTypes, AWindowHidesAllButTheLastTokensOfEachPath) {
   const Scene scene(GetParam());
+  AttentionMasks masks(scene.plan, at::kCPU);
   const at::Tensor all = path_attention(scene.plan, 0, scene.query, scene.cache);
   for (const int64_t window : {1, 2, 3, 6, 20, 100}) {
     const at::Tensor expected =
         reference::attention(scene.plan, 0, scene.query, scene.cache, window);
     const at::Tensor path = path_attention(scene.plan, 0, scene.query, scene.cache, window);
-    const at::Tensor masked = masked_attention(scene.plan, 0, scene.query, scene.cache, window);
+    const at::Tensor masked =
+        masked_attention(scene.plan, 0, scene.query, scene.cache, masks, window);
     EXPECT_TRUE(at::allclose(path, expected, 1e-5, 1e-5)) << window;
     EXPECT_TRUE(at::allclose(masked, expected, 1e-5, 1e-5)) << window;
     EXPECT_EQ(at::allclose(path, all, 1e-3, 1e-3), window == 100) << window;
