@@ -74,7 +74,8 @@ double time_row(Llama& llama, std::span<const int32_t> layers) {
   for (int i = 0; i < kRepeats; ++i) {
     const auto began = std::chrono::steady_clock::now();
     const Segment segment{slot, token, {}};
-    llama.logits(llama.forward({&segment, 1}, cache, layers)).argmax(-1);
+    const at::Tensor choice = llama.logits(llama.forward({&segment, 1}, cache, layers)).argmax(-1);
+    choice.item<int64_t>();  // a GPU has begun by now, and has to end
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   }

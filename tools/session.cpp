@@ -43,7 +43,7 @@ std::string engines_here(bool in_blocks) {
 void check_engine(const BackboneSection& config, const Placement& placement) {
   if (config.cpu == CpuEngine::Auto) return;
   const std::string name = enum_name(config.cpu);
-  if (placement.device.is_cuda())
+  if (!placement.device.is_cpu())
     throw UserError(fmt::format(
         "backbone.cpu is '{}' and the device a GPU, expected a CPU for it; use --device "
         "cpu, or leave backbone.cpu out",
@@ -100,7 +100,7 @@ Placement place(const BackboneSection& config, int64_t local_rank) {
 at::ScalarType training_dtype(const BackboneSection& config, const Placement& placement) {
   const bool chosen = config.dtype == DtypeKind::Float32 || config.dtype == DtypeKind::Bfloat16;
   const bool multiplies_bf16_fast = has_amx_bf16() || dot_products_are_fast();
-  return chosen || placement.device.is_cuda() || multiplies_bf16_fast ? placement.dtype
+  return chosen || !placement.device.is_cpu() || multiplies_bf16_fast ? placement.dtype
                                                                       : at::kFloat;
 }
 
@@ -157,7 +157,7 @@ Session open_session(const BackboneSection& config) {
 std::string machine_text(const Llama& llama) {
   const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
   return fmt::format("{}, {} threads, {}, {}",
-                     llama.device().is_cuda() ? llama.device().str() : cpu_name(), threads,
+                     llama.device().is_cpu() ? cpu_name() : llama.device().str(), threads,
                      llama.number_format(), llama.kernels());
 }
 

@@ -1,6 +1,6 @@
 #include "tools/profile/profile.h"
 
-#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <array>
@@ -243,7 +243,7 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
 
 std::function<void()> device_wait(at::Device device) {
   if (device.is_cpu()) return {};
-  return [index = device.index()] { at::detail::getCUDAHooks().deviceSynchronize(index); };
+  return [device] { c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index()); };
 }
 
 }  // namespace medusa
