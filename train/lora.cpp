@@ -56,6 +56,17 @@ at::Tensor uniform(at::IntArrayRef shape, double bound, uint64_t seed) {
   return (2 * at::rand(shape, generator, at::kFloat) - 1) * bound;
 }
 
+/// Numbers from 0 to 1. A GPU draws its own, other ones than the CPU: for every adapter of a large
+/// model the CPU's would take longer than the step.
+at::Tensor uniform_on(at::Device device, at::IntArrayRef shape, uint64_t seed) {
+  if (device.is_cpu()) return uniform(shape, 0.5, seed).add(0.5);
+  at::Generator generator = at::globalContext()
+                                .getAcceleratorHooksInterface(device.type())
+                                .getNewGenerator(device.index());
+  generator.set_current_seed(seed);
+  return at::rand(shape, generator, at::TensorOptions(device).dtype(at::kFloat));
+}
+
 Adapter make_adapter(const std::string& name, int64_t begin, int64_t rows, int64_t columns,
                      int64_t rank, const Random& random, uint64_t place, at::Device device) {
   // As a linear layer's own start: the adapter reads all of its input with even weight.
@@ -140,7 +151,7 @@ at::Tensor LoraAdapters::add_to(const at::Tensor& y, const at::Tensor& x, int64_
     at::Tensor read = x.to(dtype);
     if (dropout && dropout_ > 0) {
       const uint64_t seed = dropout->bits(RandomUse::Dropout, static_cast<int64_t>(adapter.place));
-      const at::Tensor kept = uniform(x.sizes(), 0.5, seed).add(0.5).ge(dropout_).to(y.device());
+      const at::Tensor kept = uniform_on(y.device(), x.sizes(), seed).ge(dropout_);
       read = read * kept.to(dtype) / (1 - dropout_);
     }
     const at::Tensor delta =
