@@ -90,4 +90,19 @@ inline Weights tiny_weights(uint64_t seed, const ModelConfig& config = tiny_conf
   return weights;
 }
 
+/// The same weights on another device; a tied LM head stays the embedding.
+inline Weights on_device(Weights weights, at::Device device) {
+  const bool tied = weights.lm_head.is_same(weights.embedding);
+  const auto move = [device](at::Tensor& tensor) {
+    if (tensor.defined()) tensor = tensor.to(device);
+  };
+  move(weights.embedding);
+  move(weights.lm_head);
+  if (tied) weights.lm_head = weights.embedding;
+  move(weights.final_norm);
+  for (LayerWeights& layer : weights.layers)
+    for (const auto& [name, part] : kLayerParts) move(layer.*part);
+  return weights;
+}
+
 }  // namespace medusa

@@ -17,7 +17,8 @@ inline std::vector<std::string> all_targets() {
 }
 
 struct TinyJoint : TinyRun {
-  explicit TinyJoint(HeadOutput output = HeadOutput::TruncatedShared) {
+  explicit TinyJoint(HeadOutput output = HeadOutput::TruncatedShared, at::Device device = at::kCPU)
+      : TinyRun(/*with_hidden=*/true, at::kFloat, device) {
     heads.output = output;
     joint.lora.rank = 4;
     joint.batch_tokens = 90;

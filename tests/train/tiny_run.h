@@ -92,9 +92,12 @@ inline std::vector<int64_t> all_positions(const PositionPool& pool) {
 
 /// A run in a folder of its own.
 struct TinyRun {
-  explicit TinyRun(bool with_hidden = true, at::ScalarType dtype = at::kFloat)
-      : backbone(tiny_weights(1, tiny_config(), dtype)) {
-    write_tiny_dataset(folder.path() / "dataset", backbone, 48, with_hidden);
+  /// @param device  that trains. The dataset's states are the CPU's, so that it is always the same.
+  explicit TinyRun(bool with_hidden = true, at::ScalarType dtype = at::kFloat,
+                   at::Device device = at::kCPU)
+      : backbone(on_device(tiny_weights(1, tiny_config(), dtype), device)) {
+    write_tiny_dataset(folder.path() / "dataset", tiny_weights(1, tiny_config(), dtype), 48,
+                       with_hidden);
     config.epochs = 2;
     config.batch_positions = 200;
     config.shuffle_positions = 500;
