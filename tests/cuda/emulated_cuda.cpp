@@ -1,6 +1,5 @@
 #include "tests/cuda/emulated_cuda.h"
 
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <memory>
@@ -27,9 +26,11 @@ struct Fiber {
   std::vector<Copy> copies;  // that have begun and not ended
   int group = 0;             // that is being filled
   Waits waits = Waits::Nothing;
-  bool begun = false;
+  // A fiber that has been started lives on, and calls the body of block after block: contexts ask
+  // the kernel for the signal mask, these jumps do not.
+  bool started = false;
   ucontext_t start;
-  jmp_buf place;  // faster to change than contexts, which ask the kernel for the signal mask
+  void* place[5];  // __builtin_setjmp's
   std::unique_ptr<char[]> stack;
 };
 
@@ -39,7 +40,7 @@ struct Scheduler {
   std::vector<Fiber> fibers;
   int current = 0;
   ucontext_t home_start;
-  jmp_buf home;
+  void* home[5];
   const std::function<void()>* body = nullptr;
   std::vector<uint4> shared;
   struct Warp {
@@ -56,41 +57,47 @@ Scheduler& scheduler() {
 
 Fiber& current_fiber() { return scheduler().fibers[static_cast<size_t>(scheduler().current)]; }
 
+// The compiler must not join functions that jump with those they jump to.
+[[gnu::noinline]] void go_home() { __builtin_longjmp(scheduler().home, 1); }
+[[gnu::noinline]] void go_to(Fiber& fiber) { __builtin_longjmp(fiber.place, 1); }
+
 /// Back to the scheduler until what the fiber waits for has come.
-void yield(Waits waits) {
+[[gnu::noinline]] void yield(Waits waits) {
   Fiber& fiber = current_fiber();
   fiber.waits = waits;
-  if (_setjmp(fiber.place) == 0) _longjmp(scheduler().home, 1);
+  if (__builtin_setjmp(fiber.place) == 0) go_home();
 }
 
-void begin_fiber() {
-  (*scheduler().body)();
-  yield(Waits::Done);
+void run_bodies() {
+  for (;;) {
+    (*scheduler().body)();
+    yield(Waits::Done);
+  }
 }
 
 /// Runs a fiber until it yields.
-void resume(int thread) {
+[[gnu::noinline]] void resume(int thread) {
   Scheduler& s = scheduler();
   s.current = thread;
   threadIdx = dim3(static_cast<unsigned>(thread), 0, 0);
-  Fiber& fiber = s.fibers[static_cast<size_t>(thread)];
-  if (_setjmp(s.home) != 0) return;
-  if (fiber.begun) _longjmp(fiber.place, 1);
-  fiber.begun = true;
+  if (__builtin_setjmp(s.home) != 0) return;
+  Fiber& fiber = current_fiber();
+  if (fiber.started) go_to(fiber);
+  fiber.started = true;
   swapcontext(&s.home_start, &fiber.start);
 }
 
 void prepare(Fiber& fiber) {
-  if (!fiber.stack) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
   fiber.copies.clear();
   fiber.group = 0;
   fiber.waits = Waits::Nothing;
-  fiber.begun = false;
+  if (fiber.started) return;
+  if (!fiber.stack) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
   getcontext(&fiber.start);
   fiber.start.uc_stack.ss_sp = fiber.stack.get();
   fiber.start.uc_stack.ss_size = kStackBytes;
   fiber.start.uc_link = nullptr;
-  makecontext(&fiber.start, begin_fiber, 0);
+  makecontext(&fiber.start, run_bodies, 0);
 }
 
 /// Whether all fibers [begin, end) that are not done wait for the same; then they go on.
@@ -174,11 +181,10 @@ void run_block(int threads, size_t shared_bytes, const std::function<void()>& bo
   Scheduler& s = scheduler();
   s.body = &body;
   s.shared.assign((shared_bytes + 15) / 16, {~0U, ~0U, ~0U, ~0U});
-  const auto n = static_cast<size_t>(threads);
-  if (s.fibers.size() < n) s.fibers.resize(n);
+  if (s.fibers.empty()) s.fibers.resize(kMostThreads);  // once: contexts must not move
   for (int i = 0; i < threads; ++i) prepare(s.fibers[static_cast<size_t>(i)]);
   const int num_warps = (threads + kWarp - 1) / kWarp;
-  s.warps.assign(static_cast<size_t>(num_warps), {});
+  s.warps.resize(std::max(s.warps.size(), static_cast<size_t>(num_warps)));
 
   for (bool moved = true; moved;) {
     moved = false;
@@ -186,9 +192,14 @@ void run_block(int threads, size_t shared_bytes, const std::function<void()>& bo
       if (run_warp(in_order(turn, num_warps), threads)) moved = true;
     if (release(0, threads, Waits::Block)) moved = true;
   }
-  for (int i = 0; i < threads; ++i)
-    if (s.fibers[static_cast<size_t>(i)].waits != Waits::Done)
-      throw std::logic_error("the threads of an emulated block wait for each other");
+  bool all_done = true;
+  for (int i = 0; i < threads; ++i) {
+    Fiber& fiber = s.fibers[static_cast<size_t>(i)];
+    if (fiber.waits == Waits::Done) continue;
+    fiber.started = false;  // it stands within the body: the next block begins it anew
+    all_done = false;
+  }
+  if (!all_done) throw std::logic_error("the threads of an emulated block wait for each other");
 }
 
 }  // namespace emulated
@@ -201,23 +212,26 @@ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) 
   std::memcpy(mine.a, a, sizeof mine.a);
   std::memcpy(mine.b, b, sizeof mine.b);
   const auto& all = emulated::tell_warp(&mine, sizeof mine);
-  const auto words = [&](int lane) {
-    Words each;
-    std::memcpy(&each, all[lane], sizeof each);
-    return each;
-  };
-  const auto number = [](uint32_t word, int k) {
-    return static_cast<double>(float_of_bits(k % 2 == 0 ? word << 16 : word & 0xFFFF0000U));
-  };
+  // Numbers of this lane's two rows of a and two columns of b, by k.
   const int lane = static_cast<int>(threadIdx.x % kWarp), g = lane / 4, t = lane % 4;
-  for (int i = 0; i < 4; ++i) {
-    const int row = g + (i >= 2 ? 8 : 0), column = 2 * t + i % 2;
-    double sum = static_cast<double>(d[i]);
-    for (int k = 0; k < 16; ++k) {
-      const Words of_a = words(row % 8 * 4 + k % 8 / 2), of_b = words(column * 4 + k % 8 / 2);
-      sum += number(of_a.a[(row >= 8 ? 1 : 0) + (k >= 8 ? 2 : 0)], k) *
-             number(of_b.b[k >= 8 ? 1 : 0], k);
+  float rows[2][16], columns[2][16];
+  for (int word = 0; word < 8; ++word) {  // two numbers along k
+    const int k = 2 * word, high = k / 8;
+    for (int half = 0; half < 2; ++half) {
+      Words of_row, of_column;
+      std::memcpy(&of_row, all[g * 4 + word % 4], sizeof of_row);
+      std::memcpy(&of_column, all[(2 * t + half) * 4 + word % 4], sizeof of_column);
+      const uint32_t a_word = of_row.a[half + 2 * high], b_word = of_column.b[high];
+      rows[half][k] = float_of_bits(a_word << 16);
+      rows[half][k + 1] = float_of_bits(a_word & 0xFFFF0000U);
+      columns[half][k] = float_of_bits(b_word << 16);
+      columns[half][k + 1] = float_of_bits(b_word & 0xFFFF0000U);
     }
+  }
+  for (int i = 0; i < 4; ++i) {
+    double sum = static_cast<double>(d[i]);
+    for (int k = 0; k < 16; ++k)
+      sum += static_cast<double>(rows[i / 2][k]) * static_cast<double>(columns[i % 2][k]);
     d[i] = static_cast<float>(sum);
   }
 }
