@@ -11,6 +11,7 @@ namespace medusa {
 
 class DraftModel;
 class HeadGuesser;
+struct MedusaHeads;
 class TextStore;
 struct StepCost;
 struct TreeShape;
@@ -39,6 +40,7 @@ struct DraftParts {
   const StepCost* cost = nullptr;  // may be null
   DraftModel* draft = nullptr;
   DraftModel* skipping = nullptr;
+  const MedusaHeads* heads = nullptr;  // that the guesser was made of; null: not kept
 };
 
 std::unique_ptr<AcceptanceRule> make_rule(const InferConfig& config);

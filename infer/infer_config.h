@@ -65,6 +65,7 @@ struct InferConfig {
   SamplingConfig sampling;
   TypicalConfig typical;
   int32_t max_new_tokens = 256;
+  bool graphs = true;
   // One section for each drafter that has settings, under its name.
   MedusaConfig medusa;
   BlockwiseSection blockwise;
@@ -85,6 +86,9 @@ struct InferConfig {
     sampling.fields(f);
     typical.fields(f);
     f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
+    f("graphs", graphs,
+      "on a GPU: whole steps as CUDA graphs where drafter and rule allow it (true), or the loop of "
+      "the host (false)");
     f.section("medusa", medusa, "the drafter of that name");
     f.section("blockwise", blockwise, "drafter and rule of that name");
     f.section("draft_model", draft_model, "the drafter of that name");

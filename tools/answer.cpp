@@ -7,6 +7,7 @@
 
 #include "base/interrupt.h"
 #include "data/text_stream.h"
+#include "infer/cuda/device_decoder.h"
 #include "infer/sampling.h"
 
 namespace medusa {
@@ -88,7 +89,10 @@ std::vector<Answer> answer_together(const Session& session, const Engine& engine
     tokens += static_cast<double>(stats.emitted);
     return true;
   };
-  const DecodeTimes times = decode(engine.target, engine.rule, engine.make_drafter, next, finished);
+  const bool on_device = engine.on_device != nullptr && options.logprobs == 0;
+  const DecodeTimes times =
+      on_device ? engine.on_device->decode(next, finished)
+                : decode(engine.target, engine.rule, engine.make_drafter, next, finished);
   for (Answer& each : answers)
     each.times = share_of(times, static_cast<double>(each.stats.emitted) / std::max(tokens, 1.0));
   return answers;

@@ -12,6 +12,8 @@
 
 namespace medusa {
 
+class DeviceDecoder;
+
 struct TokenLogprobs {
   double chosen = 0;                                // log p of the emitted token
   std::vector<std::pair<TokenId, double>> largest;  // the target's most probable tokens, best first
@@ -45,6 +47,8 @@ struct Engine {
   TargetModel& target;
   const AcceptanceRule& rule;
   const DrafterFactory& make_drafter;
+  DeviceDecoder* on_device = nullptr;  // the same on a GPU by itself, where it can; runs instead
+                                       // unless probabilities are asked for
 };
 
 /// Several at once, as many as the target has free slots, each the one that would be given alone.

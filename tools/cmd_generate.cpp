@@ -12,6 +12,7 @@
 #include "data/prompts.h"
 #include "infer/backbone_target.h"
 #include "tools/answer.h"
+#include "tools/bench/method.h"
 #include "tools/command.h"
 #include "tools/compare.h"
 #include "tools/drafting.h"
@@ -103,8 +104,7 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
   const InferConfig& infer = config.generate.infer;
   BackboneTarget target(*session.llama, 1, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
-  const auto rule = make_rule(infer);
-  const DrafterFactory make_drafter = make_drafter_factory(infer, drafting.parts());
+  const Method method = make_method(infer, drafting.parts(), target);
   AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
                      .stop = config.generate.stop,
                      .logprobs = options.logprobs,
@@ -119,16 +119,16 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
     if (interrupted()) break;
     if (!as_json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
     const Answer result =
-        answer(session, {target, *rule, make_drafter}, {question.tokens, config.seed}, each);
+        answer(session, method.engine(target), {question.tokens, config.seed}, each);
     if (as_json)
       all.push_back(answer_json(question, result));
     else
       fmt::print("\n");
-    print_summary(result, rule->lossless());
+    print_summary(result, method.rule->lossless());
   }
   if (as_json)
     fmt::print("{}\n", nlohmann::json{{"answers", all},
-                                      {"lossless", rule->lossless()},
+                                      {"lossless", method.rule->lossless()},
                                       {"heads", drafting.heads},
                                       {"backbone", session.llama->weights().fingerprint}}
                            .dump());

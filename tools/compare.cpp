@@ -28,7 +28,7 @@ struct Runner {
 };
 
 Runner make_runner(const RunConfig& config, DrafterKind drafter, RuleKind rule,
-                   const DraftParts& parts) {
+                   const DraftParts& parts, BackboneTarget& target) {
   InferConfig settings = config.generate.infer;
   settings.drafter = drafter;
   settings.rule = rule;
@@ -36,7 +36,7 @@ Runner make_runner(const RunConfig& config, DrafterKind drafter, RuleKind rule,
   if (rule == RuleKind::Typical && settings.sampling.temperature == 0)
     settings.sampling.temperature = kTypicalTemperature;
   Runner out;
-  out.method = make_method(settings, parts);
+  out.method = make_method(settings, parts, target);
   out.result.drafter = out.method.drafter();
   out.result.rule = out.method.rule_name();
   out.result.temperature = out.method.temperature();
@@ -84,9 +84,11 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts) {
   std::vector<Runner> runners;
-  runners.push_back(make_runner(config, DrafterKind::None, RuleKind::Greedy, {}));
-  runners.push_back(make_runner(config, DrafterKind::Medusa, RuleKind::Greedy, drafting.parts()));
-  runners.push_back(make_runner(config, DrafterKind::Medusa, RuleKind::Typical, drafting.parts()));
+  runners.push_back(make_runner(config, DrafterKind::None, RuleKind::Greedy, {}, target));
+  runners.push_back(
+      make_runner(config, DrafterKind::Medusa, RuleKind::Greedy, drafting.parts(), target));
+  runners.push_back(
+      make_runner(config, DrafterKind::Medusa, RuleKind::Typical, drafting.parts(), target));
   if (prompts.empty())
     throw UserError(
         "--compare: no prompt fits into the context, expected at least one; give other prompts");

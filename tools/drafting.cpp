@@ -99,7 +99,7 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
         "calibrate, or set generate.medusa.adaptive to false",
         config.tree_file().string(), machine_text(llama)));
   if (!needs.heads) return out;
-  const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
+  LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   out.heads = loaded.manifest.fingerprint;
   int64_t top_k = needs.guesses;
   if (tree) {
@@ -109,6 +109,8 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
     out.nodes = tree->num_nodes();
   }
   out.guesser = std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k);
+  if (session.llama->on_device() != nullptr)
+    out.device_heads = std::make_unique<MedusaHeads>(std::move(loaded.heads));
   return out;
 }
 

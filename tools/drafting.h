@@ -16,7 +16,8 @@
 namespace medusa {
 
 struct LoadedDrafting {
-  std::unique_ptr<HeadGuesser> guesser;  // null when the drafter needs none
+  std::unique_ptr<HeadGuesser> guesser;       // null when the drafter needs none
+  std::unique_ptr<MedusaHeads> device_heads;  // that it was made of, where a GPU decodes by itself
   std::unique_ptr<TreeShape> shape;
   std::unique_ptr<TextStore> store;
   std::unique_ptr<Llama> draft_llama;
@@ -32,7 +33,8 @@ struct LoadedDrafting {
             .store = store.get(),
             .cost = cost.get(),
             .draft = draft.get(),
-            .skipping = skipping.get()};
+            .skipping = skipping.get(),
+            .heads = device_heads.get()};
   }
 };
 

@@ -74,7 +74,7 @@ class Bed {
     if (needs.store) named.retrieval.store = store_file().string();
     // Rows cost nothing here, so that lookups propose on engines where they do not pay, too.
     drafting_ = load_drafting(config_, infer, session_, target_, std::make_shared<StepCost>());
-    return make_method(infer, drafting_.parts());
+    return make_method(infer, drafting_.parts(), target_);
   }
 
   /// Decodes questions first … first + count − 1 together.
@@ -108,7 +108,7 @@ class Bed {
       InferConfig infer;
       infer.drafter = DrafterKind::None;
       infer.sampling.temperature = setting.temperature;
-      known->second = decode_some(question, 1, make_method(infer, {}), setting).tokens.front();
+      known->second = decode_some(question, 1, make_method(infer, {}, target_), setting).tokens.front();
     }
     return known->second;
   }

@@ -53,7 +53,7 @@ class Contenders {
         settings.rule = kind == DrafterKind::None ? RuleKind::Auto : plan.rule;
         settings.sampling.temperature = temperature;
         try {
-          contender.method = make_method(settings, parts(config, settings, session));
+          contender.method = make_method(settings, parts(config, settings, session), target);
         } catch (const UserError& error) {
           if (kind == DrafterKind::None) throw;
           contender.problem = error.what();

@@ -8,9 +8,10 @@ bool Method::same_text() const {
   return kind == RuleKind::Match || kind == RuleKind::Nucleus;  // the same rule by two names
 }
 
-Method make_method(const InferConfig& settings, const DraftParts& parts) {
+Method make_method(const InferConfig& settings, const DraftParts& parts, BackboneTarget& target) {
   settings.validate();
-  return {settings, make_rule(settings), make_drafter_factory(settings, parts)};
+  return {settings, make_rule(settings), make_drafter_factory(settings, parts),
+          make_device_decoding(settings, parts, target, cuda_loop_kernels())};
 }
 
 }  // namespace medusa

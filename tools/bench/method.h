@@ -8,6 +8,7 @@
 #include "infer/factory.h"
 #include "infer/infer_config.h"
 #include "tools/answer.h"
+#include "tools/device_decoding.h"
 
 namespace medusa {
 
@@ -15,6 +16,7 @@ struct Method {
   InferConfig settings;
   std::unique_ptr<AcceptanceRule> rule;
   DrafterFactory make_drafter;
+  std::unique_ptr<DeviceDecoding> on_device;  // null: the host's loop runs
 
   std::string drafter() const { return enum_name(settings.drafter); }
   std::string rule_name() const { return enum_name(resolved_rule(settings)); }
@@ -24,11 +26,15 @@ struct Method {
   bool same_text() const;
 
   /// The engine keeps references to this method.
-  Engine engine(TargetModel& target) const { return {target, *rule, make_drafter}; }
+  /// @param target  that the method was made for.
+  Engine engine(TargetModel& target) const {
+    return {target, *rule, make_drafter, on_device ? on_device->decoder.get() : nullptr};
+  }
 };
 
-/// @param parts  what the drafter needs; must outlive the method.
+/// @param parts   what the drafter needs; must outlive the method.
+/// @param target  that will decode, all of whose slots are free; must outlive the method.
 /// @throws UserError  drafter, rule and temperature do not go together.
-Method make_method(const InferConfig& settings, const DraftParts& parts);
+Method make_method(const InferConfig& settings, const DraftParts& parts, BackboneTarget& target);
 
 }  // namespace medusa

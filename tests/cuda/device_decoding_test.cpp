@@ -1,0 +1,79 @@
+#include "tools/device_decoding.h"
+
+#include "backbone/llama.h"
+#include "tests/cuda/device_models.h"
+#include "tests/cuda/every_device.h"
+#include "tests/heads/random_heads.h"
+
+namespace medusa {
+namespace {
+
+class DeviceDecodingTest : public testing::Test {
+ protected:
+  static InferConfig settings(DrafterKind drafter, RuleKind rule = RuleKind::Auto,
+                              double temperature = 0) {
+    InferConfig out;
+    out.drafter = drafter;
+    out.rule = rule;
+    out.sampling.temperature = temperature;
+    return out;
+  }
+
+  bool offered(const InferConfig& settings, HeadInput input = HeadInput::Root) {
+    const MedusaHeads heads = random_heads(heads_config(input, HeadOutput::Shared), weights_);
+    const TreeShape shape = make_choice_tree({{0}, {1}, {0, 0}}, 2, "test").shape();
+    DraftParts parts;
+    parts.heads = &heads;
+    parts.shape = &shape;
+    const auto found = make_device_decoding(settings, parts, target_, kernels_);
+    if (found) {
+      EXPECT_EQ(found->decoder->num_nodes(), settings.drafter == DrafterKind::None ? 1 : 4);
+    }
+    return found != nullptr;
+  }
+
+  Weights weights_ = tiny_weights(1, device_config(), at::kBFloat16);
+  Llama llama_{weights_, DeviceKernels{emulated_layer_kernels(), emulated_product_kernels()}};
+  BackboneTarget target_{llama_, 1, 64};
+  DeviceLoopKernels kernels_{emulated_head_kernels(), emulated_step_kernels(), emulated_runtime()};
+};
+
+TEST_F(DeviceDecodingTest, IsForPlainDecodingAndForFixedTrees) {
+  EXPECT_TRUE(offered(settings(DrafterKind::None)));
+  EXPECT_TRUE(offered(settings(DrafterKind::Medusa)));
+  EXPECT_TRUE(offered(settings(DrafterKind::Medusa), HeadInput::Sequential));
+  EXPECT_FALSE(offered(settings(DrafterKind::Medusa), HeadInput::Prefix));
+  EXPECT_FALSE(offered(settings(DrafterKind::PromptLookup)));
+  InferConfig adaptive = settings(DrafterKind::Medusa), dynamic = adaptive;
+  adaptive.medusa.adaptive = true;
+  dynamic.medusa.dynamic = true;
+  EXPECT_FALSE(offered(adaptive));
+  EXPECT_FALSE(offered(dynamic));
+}
+
+TEST_F(DeviceDecodingTest, IsForTheRulesThatItsKernelsKnow) {
+  const DrafterKind medusa = DrafterKind::Medusa;
+  EXPECT_TRUE(offered(settings(medusa, RuleKind::Auto, 0.8)));
+  EXPECT_TRUE(offered(settings(medusa, RuleKind::Typical, 0.8)));
+  EXPECT_TRUE(offered(settings(medusa, RuleKind::Typical, 0)));
+  EXPECT_FALSE(offered(settings(medusa, RuleKind::Rejection, 0.8)));
+  InferConfig filtered = settings(medusa, RuleKind::Auto, 0.8);
+  filtered.sampling.top_p = 0.9;
+  EXPECT_FALSE(offered(filtered));
+  filtered.sampling.top_p = 1;
+  filtered.sampling.top_k = 5;
+  EXPECT_FALSE(offered(filtered));
+}
+
+TEST_F(DeviceDecodingTest, IsNotForWhoWantsTheHostsLoopOrHasNoGpu) {
+  InferConfig host = settings(DrafterKind::None);
+  host.graphs = false;
+  EXPECT_FALSE(offered(host));
+  EXPECT_EQ(make_device_decoding(settings(DrafterKind::None), {}, target_, {}), nullptr);
+  Llama cpu(weights_);
+  BackboneTarget target(cpu, 1, 64);
+  EXPECT_EQ(make_device_decoding(settings(DrafterKind::None), {}, target, kernels_), nullptr);
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,28 @@
+// Whether settings can be decoded by the GPU's own loop, and that loop made for them.
+#pragma once
+
+#include <memory>
+
+#include "infer/cuda/device_decoder.h"
+#include "infer/factory.h"
+#include "infer/infer_config.h"
+
+namespace medusa {
+
+struct DeviceDecoding {
+  std::unique_ptr<DeviceHeads> heads;  // null: plain decoding
+  std::unique_ptr<DeviceDecoder> decoder;
+};
+
+/// For plain decoding and for heads without a prefix layer over the whole choice tree, under the
+/// rules greedy, match and typical with no tokens filtered, on a backbone that runs on a GPU's
+/// kernels.
+/// @param settings  whose `graphs` says whether it is wanted.
+/// @param parts     of the drafter; its heads and shape are read.
+/// @returns         null where the loop of decoder.h is to run. Must not outlive the target.
+std::unique_ptr<DeviceDecoding> make_device_decoding(const InferConfig& settings,
+                                                     const DraftParts& parts,
+                                                     BackboneTarget& target,
+                                                     const DeviceLoopKernels& kernels);
+
+}  // namespace medusa
