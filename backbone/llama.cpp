@@ -1,6 +1,7 @@
 #include "backbone/llama.h"
 
 #include <ATen/ATen.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "backbone/rms_norm.h"
 #include "backbone/weights_reader.h"
 #include "base/check.h"
+#include "base/error.h"
 
 namespace medusa {
 namespace {
@@ -49,6 +51,12 @@ std::unique_ptr<FastLlama> Llama::choose_fast(Kernels kernels) {
   if (FusedLlama::supports(weights_)) return std::make_unique<FusedLlama>(weights_);
   if (device().is_cuda() && DeviceLlama::supports(weights_, cuda_kernels()))
     return run_on(cuda_kernels());
+  if (weights_.kind != BlockKind::None && !device().is_cpu())
+    throw UserError(fmt::format(
+        "backbone.dtype is '{}', found a model with heads of {} numbers, {} to a key/value head, "
+        "expected sizes that our kernels multiply on a GPU (ARCHITECTURE.md, the GPU step); use "
+        "--dtype bfloat16",
+        number_format(), config().head_size, config().num_heads / config().num_kv_heads));
   return nullptr;
 }
 

@@ -324,7 +324,6 @@ class WeightsReader::Impl {
 WeightsReader::WeightsReader(const fs::path& model, at::ScalarType dtype, at::Device device,
                              BlockKind kind) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
-  MEDUSA_ASSERT(kind == BlockKind::None || device.is_cpu());
   impl_ = std::make_unique<Impl>(model, dtype, device, kind);
 }
 

@@ -77,8 +77,9 @@ struct Weights {
 /// Loads a model. Shows progress.
 /// @param model  a .gguf file, or a folder with config.json and .safetensors.
 /// @param dtype  at::kFloat or at::kBFloat16.
-/// @param kind   blocks: on the CPU only; dtype is then that of the embedding, of lm_head and of
-///               the states and cache of who computes with them.
+/// @param kind   blocks: these stay on the CPU, from where who multiplies with them takes them;
+///               dtype is then that of the embedding, of lm_head and of the states and cache of who
+///               computes with them.
 /// @throws UserError  missing, damaged or foreign file; a tensor missing, left over or of another
 ///                    shape; an architecture or quantisation we do not run.
 Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,

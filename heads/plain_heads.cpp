@@ -14,7 +14,8 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
       top_k_(top_k),
       token_of_row_(heads.kept_tokens),
       picker_(token_of_row_, top_k) {
-  const bool in_blocks = backbone.kind != BlockKind::None;
+  // On a GPU LibTorch multiplies, in the numbers of the states.
+  const bool in_blocks = backbone.kind != BlockKind::None && backbone.embedding.is_cpu();
   const auto product = [&](const at::Tensor& weight) {
     return in_blocks ? Linear(quantise_blocks(weight))
                      : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels,

@@ -25,12 +25,12 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
   out.config = prefix.config;
   out.embedding = backbone.embedding;
   out.final_norm = backbone.final_norm;
-  out.kind = backbone.kind;
+  out.kind = backbone.embedding.is_cpu() ? backbone.kind : BlockKind::None;
   out.engine = backbone.engine;
   LayerWeights& layer = out.layers.emplace_back();
   layer.attention_norm = masters.attention_norm.to(at::kFloat);
   layer.mlp_norm = masters.mlp_norm.to(at::kFloat);
-  if (backbone.kind != BlockKind::None) {
+  if (out.kind != BlockKind::None) {
     layer.blocks = {quantise_blocks(masters.qkv), quantise_blocks(masters.output),
                     quantise_blocks(masters.gate_up), quantise_blocks(masters.down)};
     return out;

@@ -11,6 +11,7 @@
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/thread_team.h"
+#include "backbone/cuda/device_llama.h"
 #include "backbone/weights_reader.h"
 #include "base/allowed_cpus.h"
 #include "base/error.h"
@@ -89,10 +90,11 @@ Placement place(const BackboneSection& config, int64_t local_rank) {
   if (config.dtype == DtypeKind::Float32) placement.dtype = at::kFloat;
   if (config.dtype == DtypeKind::Int8) placement.blocks = BlockKind::Int8;
   if (config.dtype == DtypeKind::Stored) placement.blocks = BlockKind::Stored;
-  if (cuda && placement.blocks != BlockKind::None)
+  if (cuda && placement.blocks != BlockKind::None && !cuda_kernels().complete())
     throw UserError(
-        "backbone.dtype is 'int8' or 'stored' and the device a GPU, expected a CPU for weights in "
-        "blocks; use --dtype bfloat16 or --device cpu");
+        "backbone.dtype is 'int8' or 'stored' and the device a GPU, found a build without our CUDA "
+        "kernels, expected them for weights in blocks; build where nvcc is found, or use --dtype "
+        "bfloat16 or --device cpu");
   check_engine(config, placement);
   return placement;
 }

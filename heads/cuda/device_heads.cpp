@@ -20,8 +20,7 @@ const int32_t* integers_or_null(const at::Tensor& int32) {
 }  // namespace
 
 bool DeviceHeads::supports(const HeadsConfig& config, const Weights& backbone) {
-  return !has_prefix(config.input) && backbone.kind == BlockKind::None &&
-         backbone.embedding.scalar_type() == at::kBFloat16 &&
+  return !has_prefix(config.input) && backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % 32 == 0 &&
          (!is_low_rank(config.output) || config.output_rank % 32 == 0);
 }

@@ -28,7 +28,7 @@ using PickGuesses =
 class DeviceHeads {
  public:
   /// Whether these are of a kind that it computes: every kind without a prefix layer, beside a
-  /// backbone in bfloat16.
+  /// backbone in bfloat16 or in blocks; themselves in bfloat16.
   static bool supports(const HeadsConfig& config, const Weights& backbone);
 
   /// @param shape  its nodes come in order of depth, its depth is at most K.

@@ -1,10 +1,9 @@
 #include "backbone/cuda/device_llama.h"
 
 #include "backbone/llama.h"
-#include "infer/backbone_target.h"
+#include "tests/backbone/block_weights.h"
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
-#include "tests/infer/random_texts.h"
 
 namespace medusa {
 namespace {
@@ -76,6 +75,35 @@ TEST_P(DeviceLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
     }
     EXPECT_TRUE(at::equal(last[0], logits[node])) << node;
   }
+}
+
+/// In blocks the plain path rounds rows to 8 bits, as the CPU's kernels do, and the device does
+/// not.
+TEST_P(DeviceLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
+  const Weights weights = in_blocks(tiny_weights(1, device_config(), at::kBFloat16));
+  Weights widened = weights;
+  widened.kind = BlockKind::None;
+  for (LayerWeights& layer : widened.layers) {
+    const auto numbers = [](const BlockMatrix& blocks) {
+      return dequantise_blocks(blocks).to(at::kBFloat16);
+    };
+    layer.qkv = numbers(layer.blocks.qkv);
+    layer.output = numbers(layer.blocks.output);
+    layer.gate_up = numbers(layer.blocks.gate_up);
+    layer.down = numbers(layer.blocks.down);
+    layer.blocks = {};
+  }
+  widened.lm_head = dequantise_blocks(weights.lm_head_blocks).to(at::kBFloat16);
+  widened.lm_head_blocks = {};
+  Llama llama(to_device(weights, device()), kernels()), twin(widened, Kernels::Plain);
+  EXPECT_STREQ(llama.number_format(), "stored");
+  const Pass pass = some_pass(70, 9);
+  const at::Tensor logits = run(llama, pass), expected = run(twin, pass);
+  EXPECT_LT((logits - expected).abs().max().item<float>(), 0.15);
+  EXPECT_LT((logits - expected).abs().mean().item<float>(), 0.015);
+  const auto bytes = llama.weight_bytes();
+  const int64_t qkv = weights.layers[0].blocks.qkv.levels.numel();
+  EXPECT_EQ(bytes[static_cast<size_t>(PassPart::Qkv)], 2 * (qkv / 2 + qkv / 32 * 4));
 }
 
 TEST_P(DeviceLlamaTest, LayersAloneAgreeWithThePlainPath) {
