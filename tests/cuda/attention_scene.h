@@ -113,6 +113,8 @@ class AttentionScene {
   const at::Tensor& values() const { return values_; }
   const at::Tensor& query() const { return query_; }
 
+  void sharpen(double factor) { query_ = query_ * factor; }
+
   /// The plain path's results, [R, A D] float32.
   at::Tensor plain(int64_t window) const {
     ModelConfig config = tiny_config();

@@ -50,6 +50,13 @@ TEST_P(TreeAttention, AWindowHidesAllButTheLastPositions) {
   }
 }
 
+TEST_P(TreeAttention, ScoresMayBeFarApart) {
+  // Powers of two between them that no float32 holds: each split has its own largest score.
+  AttentionScene scene({2, 1, 64}, {{2, 600, random_parents(8, 3, 9)}}, 30);
+  scene.sharpen(64);
+  expect_near(scene.run(GetParam()), scene.plain(0), "sharp");
+}
+
 TEST_P(TreeAttention, SlotsAreKeptApart) {
   const AttentionScene scene({4, 2, 64},
                              {{3, 140, random_parents(7, 3, 1)},
