@@ -45,11 +45,11 @@ T* data_of(const at::Tensor& x) {
 }
 
 /// A shape, and what the kernels read of it.
-struct TreeShape {
+struct TestTree {
   std::vector<int32_t> parents, depths, heads, ranks;
   std::vector<uint64_t> paths;
 
-  explicit TreeShape(std::vector<int32_t> of) : parents(std::move(of)) {
+  explicit TestTree(std::vector<int32_t> of) : parents(std::move(of)) {
     for (size_t i = 0; i < parents.size(); ++i) {
       const auto parent = static_cast<size_t>(std::max(parents[i], 0));
       depths.push_back(i == 0 ? 0 : depths[parent] + 1);
@@ -67,15 +67,15 @@ struct TreeShape {
 };
 
 /// @param spread  a parent is one of the so many nodes before: 1 is a chain.
-inline TreeShape random_shape(Dice& dice, int32_t num_nodes, int32_t spread) {
+inline TestTree random_shape(Dice& dice, int32_t num_nodes, int32_t spread) {
   std::vector<int32_t> parents{-1};
   for (int32_t i = 1; i < num_nodes; ++i) parents.push_back(i - 1 - dice.roll(std::min(i, spread)));
-  return TreeShape(std::move(parents));
+  return TestTree(std::move(parents));
 }
 
 class TreeOnDevice {
  public:
-  TreeOnDevice(const TreeShape& shape, at::Device device)
+  TreeOnDevice(const TestTree& shape, at::Device device)
       : parents_(ints(shape.parents, device)),
         depths_(ints(shape.depths, device)),
         paths_(words(shape.paths, device)),

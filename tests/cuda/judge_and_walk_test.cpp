@@ -32,7 +32,7 @@ struct Rule {
 
 /// Trees of one shape with the target's logits: [B, N, V].
 struct Step {
-  TreeShape shape;
+  TestTree shape;
   std::vector<std::vector<int32_t>> tokens{};  // [B] of [N]
   at::Tensor logits{};
   std::vector<uint64_t> seeds{};          // [B]
@@ -276,7 +276,7 @@ TEST_P(JudgeAndWalkTest, OfEquallyLongPathsTheMoreProbableAndThenTheFirst) {
   const Rule rule{DeviceRule::Typical, 0, {0.05, 1}};
   const auto path = [&](const std::vector<int32_t>& parents, const std::vector<int32_t>& tokens) {
     const auto n = static_cast<int64_t>(parents.size());
-    const Step step{.shape = TreeShape(parents),
+    const Step step{.shape = TestTree(parents),
                     .tokens = {tokens},
                     .logits = row.expand({1, n, 3}).contiguous(),
                     .seeds = {1},

@@ -76,7 +76,7 @@ TEST_P(StepKernelsTest, TopKNamesTheTokensOfRows) {
 }
 
 TEST_P(StepKernelsTest, TheNextTreeHoldsTheGuessesOfItsHeadsAndRanks) {
-  const TreeShape shape({-1, 0, 0, 0, 1, 1, 2, 4});
+  const TestTree shape({-1, 0, 0, 0, 1, 1, 2, 4});
   const TreeOnDevice tree(shape, device());
   constexpr int32_t kHeads = 4, kTop = 3, kSequences = 40;
   std::vector<int32_t> guesses(kSequences * kHeads * kTop), roots;
@@ -107,7 +107,7 @@ TEST_P(StepKernelsTest, RowsArePlacedAsPlanned) {
   Dice dice(3);
   for (const int32_t nodes : {1, 2, 9, 33, 64})
     for (const int32_t spread : {1, 4}) {
-      const TreeShape shape = random_shape(dice, nodes, spread);
+      const TestTree shape = random_shape(dice, nodes, spread);
       const std::vector<int32_t> lengths{7, 0, 100}, slots{2, 0, 1};
       KvCache cache(tiny_config(), 3, 256, at::kFloat, at::kCPU, KvLayout::Rows);
       for (int32_t slot = 0; slot < 3; ++slot) {
