@@ -65,7 +65,11 @@ while [ $# -gt 0 ]; do
   case $1 in
     --pack) pack; exit 0 ;;
     --without-gpu) with_gpu=0 ;;
-    --minutes) minutes=${2:?"gpu_check: --minutes without a number"}; shift ;;
+    --minutes)
+      minutes=${2:-}
+      [[ $minutes =~ ^[1-9][0-9]*$ ]] || refuse "--minutes '$minutes', expected a whole number of minutes; give one"
+      shift
+      ;;
     *) refuse "'$1' is no option, expected --pack, --without-gpu or --minutes N; leave it out" ;;
   esac
   shift
