@@ -210,8 +210,7 @@ __global__ void __launch_bounds__(kTailThreads)
     TailRow<kD> tail(args, shared, query / per_group, group * per_group + query % per_group, group);
     tail.find_path();
     tail.gather();
-    tail.join();
-    sync_block();
+    tail.join();  // what it reads is written again behind the next query's first barrier
   }
 }
 

@@ -149,7 +149,7 @@ class AttentionScene {
   at::Tensor run(const KernelChoice& choice, const std::vector<RowSpec>& rows,
                  const at::Tensor& query, const at::Tensor& keys, const at::Tensor& values,
                  const AttentionRun& how) const {
-    const LayerKernels& kernels = *choice.kernels();
+    const LayerKernels& kernels = *choice.table();
     const auto on_device = [&](const at::Tensor& x) {
       return x.to(choice.device, false, /*copy=*/true).contiguous();
     };

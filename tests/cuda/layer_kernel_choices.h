@@ -1,55 +1,28 @@
-// Where tests run a layer's kernels: emulated in both orders of threads, and on a GPU if there is
-// one.
+// A layer's kernels in tests, and what they are handed.
 #pragma once
 
 #include <ATen/ATen.h>
-#include <gtest/gtest.h>
 
 #include <ostream>
-#include <string>
 #include <vector>
 
-#include "tests/cuda/emulated_cuda.h"
 #include "tests/cuda/emulated_layer_kernels.h"
+#include "tests/cuda/table_test.h"
 
 namespace medusa {
 
-struct KernelChoice {
-  const char* name;
-  const LayerKernels* (*kernels)();
-  at::DeviceType device;
-  EmulatedOrder order;
-};
+using KernelChoice = TableChoice<LayerKernels>;
 inline void PrintTo(const KernelChoice& choice, std::ostream* out) { *out << choice.name; }
 
-/// A suite that every choice runs. Tensors go to the device as arguments and come back as results.
-class LayerKernelTest : public testing::TestWithParam<KernelChoice> {
+class LayerKernelTest : public TableTest<LayerKernels> {
  protected:
-  void SetUp() override {
-    const KernelChoice& choice = GetParam();
-    if (choice.device == at::kCUDA &&
-        (choice.kernels() == nullptr || !at::detail::getCUDAHooks().hasCUDA() ||
-         at::detail::getCUDAHooks().deviceCount() == 0))
-      GTEST_SKIP() << "no CUDA device";
-    set_emulated_order(choice.order);
-  }
-  void TearDown() override { set_emulated_order(EmulatedOrder::Ascending); }
-
-  const LayerKernels& kernels() const { return *GetParam().kernels(); }
   at::Tensor to_device(const at::Tensor& x) const {
-    return x.to(GetParam().device, /*non_blocking=*/false, /*copy=*/true).contiguous();
+    return x.to(device(), /*non_blocking=*/false, /*copy=*/true).contiguous();
   }
 };
 
 inline auto kernel_choices() {
-  return testing::Values(
-      KernelChoice{"emulated", emulated_layer_kernels, at::kCPU, EmulatedOrder::Ascending},
-      KernelChoice{"emulated_backwards", emulated_layer_kernels, at::kCPU,
-                   EmulatedOrder::Descending},
-      KernelChoice{"cuda", cuda_layer_kernels, at::kCUDA, EmulatedOrder::Ascending});
-}
-inline std::string choice_name(const testing::TestParamInfo<KernelChoice>& each) {
-  return each.param.name;
+  return table_choices<LayerKernels>(emulated_layer_kernels, cuda_layer_kernels);
 }
 
 /// A tensor's numbers as a kernel takes them; null of an undefined tensor.
@@ -71,7 +44,7 @@ struct RowSpec {
 
 class DeviceRowsOf {
  public:
-  DeviceRowsOf(const std::vector<RowSpec>& rows, at::DeviceType device) {
+  DeviceRowsOf(const std::vector<RowSpec>& rows, at::Device device) {
     const auto column = [&](auto member, at::ScalarType type) {
       at::Tensor values = at::empty({static_cast<int64_t>(rows.size())}, at::kLong);
       for (size_t i = 0; i < rows.size(); ++i)

@@ -12,7 +12,8 @@ namespace {
 using fixtures::normal;
 
 using LayerKernelsTest = LayerKernelTest;
-INSTANTIATE_TEST_SUITE_P(Choices, LayerKernelsTest, kernel_choices(), choice_name);
+INSTANTIATE_TEST_SUITE_P(Choices, LayerKernelsTest, kernel_choices(),
+                         table_choice_name<LayerKernels>);
 
 /// Within the rounding to bfloat16 of float32 numbers that agree.
 void expect_rounded(const at::Tensor& bf16, const at::Tensor& exact, const std::string& what) {
@@ -27,7 +28,7 @@ TEST_P(LayerKernelsTest, EmbedWidensTheTokensRows) {
     const std::vector<int32_t> tokens{10, 0, 3, 3};
     std::vector<RowSpec> rows;
     for (const int32_t token : tokens) rows.push_back({.token = token});
-    const DeviceRowsOf on_device(rows, GetParam().device);
+    const DeviceRowsOf on_device(rows, device());
     const at::Tensor weight = to_device(embedding), x = to_device(at::full({4, hidden}, 1e9F));
     kernels().embed({.rows = on_device.view(),
                      .embedding = numbers<Bf16>(weight),
@@ -103,7 +104,7 @@ struct PlacedHeads {
   at::Tensor query, keys, values;  // [R, A, D]; [L, S, G, capacity, D]
 };
 
-PlacedHeads run_place(const LayerKernels& kernels, at::DeviceType device, const HeadsCase& c,
+PlacedHeads run_place(const LayerKernels& kernels, at::Device device, const HeadsCase& c,
                       const std::vector<RowSpec>& rows, const at::Tensor& qkv) {
   const auto on_device = [&](const at::Tensor& x) { return x.to(device, false, /*copy=*/true); };
   const auto n = static_cast<int64_t>(rows.size()), all = c.heads + 2 * c.groups;
@@ -173,7 +174,7 @@ TEST_P(LayerKernelsTest, PlaceHeadsDoesAsThePlainPathDoes) {
         for (const bool turns : {false, true}) {
           const HeadsCase c{heads, groups, size, bias, norms, turns};
           const at::Tensor qkv = normal({4, int64_t{heads + 2 * groups} * size}, 11);
-          const PlacedHeads placed = run_place(kernels(), GetParam().device, c, placed_rows(), qkv);
+          const PlacedHeads placed = run_place(kernels(), device(), c, placed_rows(), qkv);
           const PlacedHeads plain = plain_place(c, placed_rows(), qkv);
           const std::string what = std::to_string(size) + (bias ? " bias" : "") +
                                    (norms ? " norms" : "") + (turns ? " turns" : "");
@@ -186,12 +187,11 @@ TEST_P(LayerKernelsTest, PlaceHeadsDoesAsThePlainPathDoes) {
 TEST_P(LayerKernelsTest, AHeadHasItsBitsBesideAnyRows) {
   const HeadsCase c{4, 2, 96, true, true, true};
   const at::Tensor qkv = normal({4, 8 * 96}, 11);
-  const PlacedHeads all = run_place(kernels(), GetParam().device, c, placed_rows(), qkv);
+  const PlacedHeads all = run_place(kernels(), device(), c, placed_rows(), qkv);
   for (size_t i = 0; i < 4; ++i) {
     const RowSpec row = placed_rows()[i];
     const auto at = static_cast<int64_t>(i);
-    const PlacedHeads alone =
-        run_place(kernels(), GetParam().device, c, {row}, qkv.narrow(0, at, 1));
+    const PlacedHeads alone = run_place(kernels(), device(), c, {row}, qkv.narrow(0, at, 1));
     const auto place = [&](const at::Tensor& side) {
       return side[1][row.slot].select(1, row.cache_row).contiguous();
     };

@@ -6,7 +6,7 @@ namespace medusa {
 namespace {
 
 using TreeAttention = LayerKernelTest;
-INSTANTIATE_TEST_SUITE_P(Choices, TreeAttention, kernel_choices(), choice_name);
+INSTANTIATE_TEST_SUITE_P(Choices, TreeAttention, kernel_choices(), table_choice_name<LayerKernels>);
 
 /// Of unit normal queries, keys and values. What is rounded: weights of chunks and the results.
 void expect_near(const at::Tensor& out, const at::Tensor& exact, const std::string& what) {
@@ -28,7 +28,7 @@ TEST_P(TreeAttention, EqualsThePlainPathForEveryTreeAndLength) {
       {{1, 1, 64}, 64, 20, 128},  {{3, 1, 128}, 2, 1, 129}, {{8, 1, 96}, 7, 3, 129},
       {{2, 1, 128}, 64, 7, 300},  {{4, 1, 64}, 1, 1, 319},  {{3, 1, 64}, 64, 1, 320},
       {{16, 1, 64}, 16, 5, 383},  {{2, 1, 64}, 16, 4, 700}, {{8, 1, 64}, 64, 8, 700},
-      {{1, 1, 128}, 33, 12, 700}, {{5, 1, 64}, 40, 2, 200}};
+      {{1, 1, 128}, 33, 12, 700}, {{5, 1, 64}, 40, 2, 200}, {{16, 1, 64}, 64, 5, 90}};
   uint64_t seed = 100;
   for (const auto& [shape, nodes, spread, start] : cases) {
     seed += 10;
@@ -80,14 +80,14 @@ at::Tensor decode_plainly(const KernelChoice& choice, const AttentionScene& scen
   };
   const at::Tensor slots = column({row.slot}), starts = column({row.start}),
                    counts = column({static_cast<int32_t>(path.size())}), paths = column(path);
-  choice.kernels()->move_rows({.cache = cache_view(keys, values),
-                               .slots = numbers<int32_t>(slots),
-                               .starts = numbers<int32_t>(starts),
-                               .counts = numbers<int32_t>(counts),
-                               .paths = numbers<int32_t>(paths),
-                               .num_sequences = 1,
-                               .max_path = static_cast<int32_t>(path.size())},
-                              nullptr);
+  choice.table()->move_rows({.cache = cache_view(keys, values),
+                             .slots = numbers<int32_t>(slots),
+                             .starts = numbers<int32_t>(starts),
+                             .counts = numbers<int32_t>(counts),
+                             .paths = numbers<int32_t>(paths),
+                             .num_sequences = 1,
+                             .max_path = static_cast<int32_t>(path.size())},
+                            nullptr);
   const RowSpec plain{.slot = row.slot,
                       .start = row.position,
                       .position = row.position,
@@ -103,10 +103,11 @@ TEST_P(TreeAttention, ANodeHasTheBitsOfItsPathDecodedPlainly) {
     int32_t nodes, spread, start;
     int64_t window;
   };
-  const std::vector<Case> cases{
-      {{2, 1, 64}, 16, 4, 0, 0},     {{1, 1, 128}, 64, 9, 60, 0}, {{4, 1, 64}, 33, 3, 100, 0},
-      {{3, 1, 96}, 64, 20, 127, 0},  {{2, 2, 64}, 64, 2, 250, 0}, {{1, 1, 64}, 64, 1, 300, 0},
-      {{8, 1, 64}, 40, 5, 310, 150}, {{2, 1, 128}, 7, 2, 515, 0}, {{1, 1, 96}, 33, 4, 700, 90}};
+  const std::vector<Case> cases{{{2, 1, 64}, 16, 4, 0, 0},     {{1, 1, 128}, 64, 9, 60, 0},
+                                {{4, 1, 64}, 33, 3, 100, 0},   {{3, 1, 96}, 64, 20, 127, 0},
+                                {{2, 2, 64}, 64, 2, 250, 0},   {{1, 1, 64}, 64, 1, 300, 0},
+                                {{8, 1, 64}, 40, 5, 310, 150}, {{2, 1, 128}, 7, 2, 515, 0},
+                                {{1, 1, 96}, 33, 4, 700, 90},  {{16, 1, 64}, 64, 5, 70, 0}};
   uint64_t seed = 500;
   for (const auto& [shape, nodes, spread, start, window] : cases) {
     seed += 10;
