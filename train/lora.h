@@ -41,7 +41,8 @@ class LoraAdapters {
   /// Adds the adapters of a layer's matrix to its product.
   /// @param y        [n, out] x · Wᵀ.
   /// @param x        [n, in]
-  /// @param dropout  addresses what is left out of x; nothing: all of it is read.
+  /// @param dropout  addresses what is left out of x (a GPU leaves out other numbers than the CPU);
+  ///                 nothing: all of it is read.
   at::Tensor add_to(const at::Tensor& y, const at::Tensor& x, int64_t layer, LayerMatrix matrix,
                     const std::optional<Random>& dropout) const;
 

@@ -282,6 +282,7 @@ TEST_P(JointOnDevice, ARunIsGuardedBrokenOffAndContinued) {
   for (TinyJoint* each : {&here, &run}) {
     each->joint.lora.targets = all_targets();
     each->joint.lora.dropout = 0;  // a GPU leaves out other numbers
+    each->joint.max_steps = 6;
   }
   const JointResult expected = here.train_jointly("whole"), whole = run.train_jointly("whole");
   ASSERT_TRUE(whole.complete);
@@ -297,7 +298,7 @@ TEST_P(JointOnDevice, ARunIsGuardedBrokenOffAndContinued) {
       train_joint(run.config, run.joint,
                   {dataset, run.backbone, first, "sha256:5", run.folder.path() / "broken/train",
                    [&reports] {
-                     if (++reports == 8) throw Broken();
+                     if (++reports == 6) throw Broken();
                    }}),
       Broken);
   const JointResult continued = run.train_jointly("broken");
