@@ -7,9 +7,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <numeric>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
 #include <stdexcept>
+#include <utility>
 
+#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/device_runtime.h"
+#include "backbone/llama.h"
 #include "backbone/random_weights.h"
 #include "base/elapsed.h"
 #include "base/error.h"
@@ -48,18 +55,6 @@ ModelConfig llama_config(int64_t layers, int64_t hidden, int64_t heads, int64_t 
   return config;
 }
 
-/// All ways of running a step on this model; the first is what the others are compared with.
-std::vector<StepWay> step_ways(Llama& llama, KvCache& cache) {
-  std::vector<StepWay> ways;
-  ways.push_back({"eager", [&llama, &cache](int32_t slot, std::span<const TokenId> text) {
-                    return [&llama, &cache, slot, text] {
-                      const Segment chain{slot, text, {}};
-                      return llama.logits(llama.forward({&chain, 1}, cache));
-                    };
-                  }});
-  return ways;
-}
-
 /// Which tokens are in a text does not change what they cost.
 std::vector<TokenId> speed_text(int64_t length, int64_t vocab_size) {
   std::vector<TokenId> text;
@@ -88,6 +83,120 @@ SpeedFigure figure(const std::vector<double>& samples) {
   return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};
 }
 
+/// A model with the contexts of a shape in its cache, one slot each.
+class SpeedModel {
+ public:
+  SpeedModel(const Weights& weights, Kernels kernels, const SpeedShape& shape)
+      : llama_(weights, kernels),
+        most_rows_(std::ranges::max(shape.rows)),
+        most_(std::ranges::max(shape.contexts) + most_rows_),
+        cache_(llama_.make_cache(static_cast<int32_t>(shape.contexts.size()), most_)),
+        text_(speed_text(most_, shape.config.vocab_size)) {
+    for (const int64_t context : shape.contexts) {
+      slots_[context] = cache_.open();
+      llama_.prefill(slots_[context], std::span(text_).first(static_cast<size_t>(context)), cache_);
+    }
+  }
+
+  const Llama& llama() const { return llama_; }
+  bool is_fast() { return llama_.runs_fused() || llama_.on_device() != nullptr; }
+  bool has_graphs() { return llama_.on_device() != nullptr && cuda_runtime() != nullptr; }
+
+  /// A step up to the logits of all rows, [N, V]; does not wait for the device.
+  std::function<at::Tensor()> launched(int64_t context, int32_t rows) {
+    return [this, context, rows] {
+      const Segment step = chain(context, rows);
+      return llama_.logits(llama_.forward({&step, 1}, cache_));
+    };
+  }
+
+  /// The same from a graph that is captured now.
+  std::function<at::Tensor()> captured(int64_t context, int32_t rows) {
+    DeviceLlama& device = *llama_.on_device();
+    device.reserve(most_rows_, most_);  // all there will be: graphs keep the buffers' places
+    device.reserve_logits(most_rows_);
+    launched(context, rows)();  // kernels are loaded when they are first started
+    const Segment step = chain(context, rows);
+    const auto plan = std::make_shared<UploadedPlan>(plan_rows({&step, 1}, cache_),
+                                                     device.tile_rows(), llama_.device());
+    const float* numbers = nullptr;
+    const std::shared_ptr<DeviceGraph> graph = cuda_runtime()->capture([&](DeviceStream stream) {
+      const Bf16* hidden = device.run(plan->pass(), device_view(cache_), stream);
+      numbers = device.run_logits(hidden, rows, stream);
+    });
+    const at::Tensor logits =
+        at::from_blob(const_cast<float*>(numbers), {rows, llama_.config().vocab_size},
+                      at::TensorOptions(llama_.device()).dtype(at::kFloat));
+    return [plan, graph, logits] {
+      graph->replay();
+      return logits;
+    };
+  }
+
+ private:
+  Segment chain(int64_t context, int32_t rows) const {
+    return {slots_.at(context),
+            std::span(text_).subspan(static_cast<size_t>(context), static_cast<size_t>(rows)),
+            {}};
+  }
+
+  Llama llama_;
+  int64_t most_rows_;  // of a step
+  int64_t most_;       // tokens of a slot
+  KvCache cache_;
+  std::vector<TokenId> text_;
+  std::map<int64_t, int32_t> slots_;  // by context
+};
+
+/// The ways of running one step; the first is what the others' logits are compared with.
+std::vector<SpeedThing> step_ways(SpeedModel& plain, SpeedModel& fast, int64_t context,
+                                  int32_t rows) {
+  std::vector<std::pair<const char*, std::function<at::Tensor()>>> ways{
+      {"plain", plain.launched(context, rows)}};
+  if (fast.is_fast()) ways.emplace_back("kernels", fast.launched(context, rows));
+  if (fast.has_graphs()) ways.emplace_back("graph", fast.captured(context, rows));
+  const at::Tensor expected = ways.front().second().clone();
+  std::vector<SpeedThing> things;
+  for (auto& [name, run] : ways) {
+    SpeedThing thing;
+    thing.row.name =
+        fmt::format("{}: {} row{} behind {}", name, rows, rows == 1 ? "" : "s", context);
+    thing.row.is_step = true;
+    const at::Tensor logits = run();
+    if (!at::isfinite(logits).all().item<bool>())
+      throw std::runtime_error(thing.row.name + ": logits that are not finite");
+    thing.row.difference = ((logits - expected).abs().max() / expected.std()).item().toDouble();
+    thing.run = std::move(run);
+    things.push_back(std::move(thing));
+  }
+  return things;
+}
+
+/// Fills in what the samples say.
+void time_by_turns(std::vector<SpeedThing>& things, int64_t samples,
+                   const std::function<void()>& wait) {
+  std::vector<std::vector<double>> ms(things.size()), host_ms(things.size());
+  const auto step = [&](size_t i) {
+    if (wait) wait();
+    const auto began = std::chrono::steady_clock::now();
+    const at::Tensor kept = things[i].run();
+    SpeedSample sample;
+    sample.host_ms = 1e3 * seconds_since(began);
+    if (wait) wait();
+    sample.ms = 1e3 * seconds_since(began);
+    return sample;
+  };
+  take_turns(things.size(), samples, step, [&](size_t i, const SpeedSample& sample) {
+    ms[i].push_back(sample.ms);
+    host_ms[i].push_back(sample.host_ms);
+    return true;
+  });
+  for (size_t i = 0; i < things.size(); ++i) {
+    things[i].row.ms = figure(ms[i]);
+    things[i].row.host_ms = median(host_ms[i]);
+  }
+}
+
 }  // namespace
 
 SpeedShape speed_shape(std::string_view name) {
@@ -112,57 +221,22 @@ SpeedShape speed_shape(std::string_view name) {
 StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::Device device,
                              int64_t samples, uint64_t seed) {
   const c10::InferenceMode no_grad;
-  const std::function<void()> wait = device_wait(device);
-  Llama llama(random_weights(shape.config, dtype, device, seed));
-  const auto slots = static_cast<int32_t>(shape.contexts.size());
-  const int64_t room = std::ranges::max(shape.contexts) + std::ranges::max(shape.rows);
-  KvCache cache = llama.make_cache(slots, room);
-  const std::vector<TokenId> text = speed_text(room, shape.config.vocab_size);
+  const Weights weights = random_weights(shape.config, dtype, device, seed);
+  SpeedModel plain(weights, Kernels::Plain, shape), fast(weights, Kernels::Auto, shape);
+  StepSpeed speed{
+      shape.name, device.str(), plain.llama().number_format(), fast.llama().kernels(), 0, {}};
+  for (const int64_t bytes : plain.llama().weight_bytes())
+    speed.weight_bytes += static_cast<double>(bytes);
 
-  StepSpeed speed{shape.name, device.str(), llama.number_format(), 0, {}};
-  const auto bytes = llama.weight_bytes();
-  speed.weight_bytes = static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), int64_t{0}));
   std::vector<SpeedThing> things = device_limits(dtype, device);
-  const std::vector<StepWay> ways = step_ways(llama, cache);
-  for (const int64_t context : shape.contexts) {
-    const int32_t slot = cache.open();
-    llama.prefill(slot, std::span(text).first(static_cast<size_t>(context)), cache);
+  for (const int64_t context : shape.contexts)
     for (const int32_t rows : shape.rows)
-      for (const StepWay& way : ways) {
-        SpeedThing thing;
-        thing.row.name =
-            fmt::format("{}: {} row{} behind {}", way.name, rows, rows == 1 ? "" : "s", context);
+      for (SpeedThing& thing : step_ways(plain, fast, context, rows)) {
         thing.row.bytes = speed.weight_bytes;
-        thing.row.is_step = true;
-        thing.run = way.prepare(
-            slot, std::span(text).subspan(static_cast<size_t>(context), static_cast<size_t>(rows)));
-        if (!at::isfinite(thing.run()).all().item<bool>())
-          throw std::runtime_error(thing.row.name + ": logits that are not finite");
         things.push_back(std::move(thing));
       }
-  }
-
-  std::vector<std::vector<double>> ms(things.size()), host_ms(things.size());
-  const auto step = [&](size_t i) {
-    if (wait) wait();
-    const auto began = std::chrono::steady_clock::now();
-    const at::Tensor kept = things[i].run();
-    SpeedSample sample;
-    sample.host_ms = 1e3 * seconds_since(began);
-    if (wait) wait();
-    sample.ms = 1e3 * seconds_since(began);
-    return sample;
-  };
-  take_turns(things.size(), samples, step, [&](size_t i, const SpeedSample& sample) {
-    ms[i].push_back(sample.ms);
-    host_ms[i].push_back(sample.host_ms);
-    return true;
-  });
-  for (size_t i = 0; i < things.size(); ++i) {
-    things[i].row.ms = figure(ms[i]);
-    things[i].row.host_ms = median(host_ms[i]);
-    speed.rows.push_back(std::move(things[i].row));
-  }
+  time_by_turns(things, samples, device_wait(device));
+  for (SpeedThing& thing : things) speed.rows.push_back(std::move(thing.row));
   return speed;
 }
 
@@ -170,9 +244,11 @@ std::string step_speed_table(const StepSpeed& speed) {
   double copied_per_ms = 0;  // bytes
   for (const SpeedRow& row : speed.rows)
     if (!row.is_step && row.bytes > 0) copied_per_ms = row.bytes / row.ms.middle;
-  std::string table = fmt::format("{}, {}, {}: a step reads {:.3f} GB of weights\n", speed.shape,
-                                  speed.device, speed.dtype, speed.weight_bytes / 1e9);
-  table += fmt::format("{:<28}{:>10}{:>20}{:>10}   {}\n", "", "ms", "quartiles", "host ms", "rate");
+  std::string table =
+      fmt::format("{}, {}, {}: a step reads {:.3f} GB of weights; plain: LibTorch, kernels: {}\n",
+                  speed.shape, speed.device, speed.dtype, speed.weight_bytes / 1e9, speed.kernels);
+  table += fmt::format("{:<29}{:>10}{:>20}{:>10}{:>7}   {}\n", "", "ms", "quartiles", "host ms",
+                       "apart", "rate");
   for (const SpeedRow& row : speed.rows) {
     const auto rate = [&] {
       if (row.flops > 0) return fmt::format("{:.1f} TFLOP/s", row.flops / row.ms.middle / 1e9);
@@ -182,8 +258,9 @@ std::string step_speed_table(const StepSpeed& speed) {
                          row.bytes / row.ms.middle / 1e6, 100 * share);
     };
     const std::string quartiles = fmt::format("{:.3f} to {:.3f}", row.ms.low, row.ms.high);
-    table += fmt::format("{:<28}{:>10.3f}{:>20}{:>10.3f}   {}\n", row.name, row.ms.middle,
-                         quartiles, row.host_ms, rate());
+    const std::string apart = row.is_step ? fmt::format("{:.3f}", row.difference) : "";
+    table += fmt::format("{:<29}{:>10.3f}{:>20}{:>10.3f}{:>7}   {}\n", row.name, row.ms.middle,
+                         quartiles, row.host_ms, apart, rate());
   }
   return table;
 }

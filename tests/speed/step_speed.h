@@ -4,7 +4,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,17 +24,6 @@ struct SpeedShape {
 /// @throws UserError  none of these.
 SpeedShape speed_shape(std::string_view name);
 
-/// One way to run a step. LibTorch's ops one after the other are the first; others are added to
-/// step_ways() (step_speed.cpp) and timed by turns with it.
-struct StepWay {
-  std::string name;
-  /// Makes a step ready.
-  /// @param slot  of the cache, with the context committed; steps leave tentative rows there.
-  /// @param text  the step's tokens, a chain; they outlive the step.
-  /// @returns     runs it up to the logits of all rows, [N, V], on the device. Does not wait.
-  std::function<std::function<at::Tensor()>(int32_t slot, std::span<const TokenId> text)> prepare;
-};
-
 /// Median and quartiles of the samples.
 struct SpeedFigure {
   double low = 0, middle = 0, high = 0;
@@ -43,21 +31,24 @@ struct SpeedFigure {
 
 /// One thing that was timed.
 struct SpeedRow {
-  std::string name;
-  SpeedFigure ms;      // until the device was done
-  double host_ms = 0;  // median, until the call came back
-  double bytes = 0;    // read and written: a copy; or of the step's weights, read once
-  double flops = 0;    // of a product
+  std::string name;       // a step's: way, rows and context
+  SpeedFigure ms{};       // until the device was done
+  double host_ms = 0;     // median, until the call came back
+  double bytes = 0;       // a copy's, read and written; of the weights that a step reads
+  double flops = 0;       // a product's
+  double difference = 0;  // largest of a step's logits from the plain way's, in their deviations
   bool is_step = false;
 };
 
 struct StepSpeed {
-  std::string shape, device, dtype;
+  std::string shape, device, dtype, kernels;
   double weight_bytes = 0;  // that a step reads
   std::vector<SpeedRow> rows;
 };
 
-/// A large copy, a large product and the shape's steps take turns.
+/// A large copy, a large product and the shape's steps take turns; each step by LibTorch's ops
+/// (plain), by our kernels where they run such a model (kernels), and by these in a captured graph
+/// where there are any (graph).
 /// @param samples  of each; at least one.
 /// @throws std::runtime_error  a step's logits are not all finite.
 StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::Device device,

@@ -18,27 +18,34 @@ TEST(StepSpeed, EveryStepOfATinyModelIsTimed) {
     names.push_back(row.name);
     EXPECT_GT(row.ms.low, 0) << row.name;
     EXPECT_GE(row.ms.middle, row.host_ms) << row.name;
+    EXPECT_LT(row.difference, 0.1) << row.name;
   }
   EXPECT_EQ(names,
             (std::vector<std::string>{"copy of 32 MB", "product of 512 x 512",
-                                      "eager: 1 row behind 16", "eager: 16 rows behind 16",
-                                      "eager: 1 row behind 48", "eager: 16 rows behind 48"}));
+                                      "plain: 1 row behind 16", "kernels: 1 row behind 16",
+                                      "plain: 16 rows behind 16", "kernels: 16 rows behind 16",
+                                      "plain: 1 row behind 48", "kernels: 1 row behind 48",
+                                      "plain: 16 rows behind 48", "kernels: 16 rows behind 48"}));
   // Two layers of (64 + 2 32 + 64 + 3 96) rows of 64, and 256 of the LM head; 2 bytes each.
   EXPECT_EQ(speed.weight_bytes, 2.0 * 64 * (2 * (64 + 2 * 32 + 64 + 3 * 96) + 256));
 }
 
 TEST(StepSpeed, TheTableSetsStepsBesideTheCopy) {
-  StepSpeed speed{"some", "cuda:0", "bfloat16", 15e9, {}};
-  speed.rows.push_back({"copy of 1024 MB", {1, 1, 1}, 0.01, 3e9, 0, false});
-  speed.rows.push_back({"product of 8192 x 8192", {2, 2, 2.5}, 0.01, 0, 1.1e12, false});
-  speed.rows.push_back({"eager: 1 row behind 512", {9.5, 10, 10.5}, 9, 15e9, 0, true});
-  EXPECT_EQ(step_speed_table(speed),
-            "some, cuda:0, bfloat16: a step reads 15.000 GB of weights\n"
-            "                                    ms           quartiles   host ms   rate\n"
-            "copy of 1024 MB                  1.000      1.000 to 1.000     0.010   3000.0 GB/s\n"
-            "product of 8192 x 8192           2.000      2.000 to 2.500     0.010   550.0 TFLOP/s\n"
-            "eager: 1 row behind 512         10.000     9.500 to 10.500     9.000   weights at "
-            "1500.0 GB/s, 50.0 % of the copy\n");
+  StepSpeed speed{"some", "cuda:0", "bfloat16", "CUDA", 15e9, {}};
+  speed.rows.push_back({"copy of 1024 MB", {1, 1, 1}, 0.01, 3e9, 0, 0, false});
+  speed.rows.push_back({"product of 8192 x 8192", {2, 2, 2.5}, 0.01, 0, 1.1e12, 0, false});
+  speed.rows.push_back({"graph: 1 row behind 512", {9.5, 10, 10.5}, 9, 15e9, 0, 0.02, true});
+  EXPECT_EQ(
+      step_speed_table(speed),
+      "some, cuda:0, bfloat16: a step reads 15.000 GB of weights; plain: LibTorch, kernels: "
+      "CUDA\n"
+      "                                     ms           quartiles   host ms  apart   rate\n"
+      "copy of 1024 MB                   1.000      1.000 to 1.000     0.010          3000.0 "
+      "GB/s\n"
+      "product of 8192 x 8192            2.000      2.000 to 2.500     0.010          550.0 "
+      "TFLOP/s\n"
+      "graph: 1 row behind 512          10.000     9.500 to 10.500     9.000  0.020   weights "
+      "at 1500.0 GB/s, 50.0 % of the copy\n");
 }
 
 TEST(StepSpeed, ShapesAreThoseOfTheModels) {
