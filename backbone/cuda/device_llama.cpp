@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backbone/cuda/device_of_kernels.h"
 #include "base/check.h"
 #include "base/error.h"
 
@@ -199,6 +200,7 @@ const Bf16* DeviceLlama::run(const DevicePass& pass, const DeviceCache& cache,
 
 at::Tensor DeviceLlama::forward(const RowPlan& plan, KvCache& cache,
                                 std::span<const int32_t> layers) {
+  const DeviceOfKernels guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   reserve(plan.size(), rows.pass().max_context);
   run_pass(rows.pass(), device_view(cache), layers, nullptr);
@@ -206,6 +208,7 @@ at::Tensor DeviceLlama::forward(const RowPlan& plan, KvCache& cache,
 }
 
 at::Tensor DeviceLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+  const DeviceOfKernels guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   const int64_t n = plan.size();
   reserve(n, rows.pass().max_context);
@@ -221,6 +224,7 @@ const float* DeviceLlama::run_logits(const Bf16* hidden, int64_t num_rows, Devic
 }
 
 at::Tensor DeviceLlama::logits(const at::Tensor& hidden) {
+  const DeviceOfKernels guard(embedding_.device());
   const int64_t n = hidden.size(0);
   run_logits(numbers(hidden.contiguous()), n, nullptr);
   return logits_.narrow(0, 0, n);

@@ -34,7 +34,10 @@ class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
 
-  /// @param work  launches kernels on the stream that it is given, which all stand in the graph;
+  /// @param work  which has run before, so that its kernels are loaded, and is kept by graphs that
+  /// are
+  ///              emulated: launches kernels on the stream that it is given, which all stand in the
+  ///              graph;
   /// nothing
   ///              else: no allocation, no waiting.
   /// @throws std::runtime_error  CUDA refused.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backbone/cuda/device_of_kernels.h"
 #include "base/check.h"
 #include "infer/text_end.h"
 
@@ -64,7 +65,8 @@ DeviceDecoder::DeviceDecoder(BackboneTarget& target, DeviceHeads* heads, const T
 
 std::vector<CapturedGraph> DeviceDecoder::graphs() const {
   std::vector<CapturedGraph> out;
-  for (const auto& [key, graph] : graphs_) out.push_back(key);
+  for (const auto& [key, graph] : graphs_)
+    if (graph) out.push_back(key);
   return out;
 }
 
@@ -95,11 +97,19 @@ void DeviceDecoder::replay(Posted& posted) {
 
   if (generation_ != llama_.generation()) graphs_.clear();  // a long prompt moved the buffers
   generation_ = llama_.generation();
-  std::unique_ptr<DeviceGraph>& graph = graphs_[key];
-  if (!graph)
-    graph = kernels_.runtime->capture(
-        [&](DeviceStream stream) { step_.run(key.num_sequences, key.max_context, stream); });
-  graph->replay();
+  // The first step of its kind runs kernel by kernel: to load one is not allowed while a graph is
+  // captured.
+  const auto [found, is_first] = graphs_.try_emplace(key);
+  std::unique_ptr<DeviceGraph>& graph = found->second;
+  if (is_first) {
+    step_.run(key.num_sequences, key.max_context, nullptr);
+  } else {
+    if (!graph)
+      graph = kernels_.runtime->capture([this, key](DeviceStream stream) {
+        step_.run(key.num_sequences, key.max_context, stream);
+      });
+    graph->replay();
+  }
   posted.mailbox->post(step_.emitted().data_ptr());
   posted.sequences = open_;
 }
@@ -162,6 +172,7 @@ DecodeTimes DeviceDecoder::decode(const std::function<std::optional<DecodeReques
     }
   };
   const size_t bytes = static_cast<size_t>(step_.emitted().nbytes());
+  const DeviceOfKernels guard(step_.emitted().device());
   DecodeTimes times;
   const CloseAll close_all{*this};
   Posted running(kernels_.runtime->make_mailbox(bytes)),

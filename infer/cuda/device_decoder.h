@@ -77,8 +77,8 @@ class DeviceDecoder {
   DeviceLlama& llama_;
   DeviceLoopKernels kernels_;
   DeviceStep step_;
-  std::map<CapturedGraph, std::unique_ptr<DeviceGraph>> graphs_;
-  int64_t generation_ = 0;  // of the buffers that they were captured with
+  std::map<CapturedGraph, std::unique_ptr<DeviceGraph>> graphs_;  // null: one step has run so
+  int64_t generation_ = 0;                       // of the buffers that they were captured with
   std::vector<std::shared_ptr<Sequence>> open_;  // by place
 };
 

@@ -174,7 +174,7 @@ TEST_P(DeviceDecoderTest, SequencesOfABatchHaveTheTextsTheyHaveAlone) {
               together = graphed(list, {}, heads.get(), 3);
   EXPECT_EQ(together.tokens, alone.tokens);
   EXPECT_EQ(together.order.size(), list.size());
-  EXPECT_GE(graphs_.size(), 3U) << "one for each number of sequences";
+  EXPECT_GE(graphs_.size(), 2U) << "one for each number of sequences that ran twice";
 }
 
 TEST_P(DeviceDecoderTest, SampledTextIsThatOfTheSeed) {

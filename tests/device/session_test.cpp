@@ -1,0 +1,108 @@
+// What generate and bench call, with a session whose model lies on a device.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "heads/choice_tree.h"
+#include "heads/heads_checkpoint.h"
+#include "infer/factory.h"
+#include "tests/base/temp_folder.h"
+#include "tests/device/test_devices.h"
+#include "tools/answer.h"
+#include "tools/bench/bench.h"
+#include "tools/compare.h"
+#include "tools/drafting.h"
+
+namespace medusa {
+namespace {
+
+const std::filesystem::path kStories =
+    std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K.gguf";
+
+/// A run with untrained heads and a small tree, and its session.
+struct DeviceRun {
+  explicit DeviceRun(at::Device device) {
+    config.run = (folder / "run").string();
+    config.backbone.model = kStories.string();
+    config.backbone.chat_template = "plain";
+    config.backbone.context = 128;
+    config.backbone.threads = 1;
+    config.generate.infer.max_new_tokens = 16;
+    config.backbone.device = DeviceKind::Cpu;
+    config.backbone.dtype = DtypeKind::Float32;
+    session = open_session(config.backbone);
+    session.llama = std::make_unique<Llama>(load_weights(kStories, at::kFloat, device));
+
+    const Weights& backbone = session.llama->weights();
+    HeadsManifest manifest;
+    manifest.backbone = backbone.fingerprint;
+    HeadsConfig heads;
+    heads.num_heads = 3;
+    heads.output = HeadOutput::Shared;
+    save_heads(config.heads_folder(), make_heads(heads, backbone, {}, 1), at::kFloat, manifest);
+    ChoiceTree tree = make_choice_tree({{0}, {1}, {0, 0}, {0, 1}, {0, 0, 0}}, 3, "tree");
+    tree.heads = manifest.fingerprint;
+    write_choice_tree(config.tree_file(), tree, "Made by a test");
+  }
+
+  std::vector<TokenId> prompt() const { return session.encode({{"user", "Once upon a time"}}); }
+
+  fixtures::TempFolder folder;
+  RunConfig config;
+  Session session{};
+};
+
+class SessionOnDevice : public fixtures::OnDevice {
+ protected:
+  void SetUp() override {
+    OnDevice::SetUp();
+    if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
+  }
+
+  static Answer answer_on(at::Device where) {
+    const DeviceRun run(where);
+    BackboneTarget target(*run.session.llama, 1, run.session.context);
+    const InferConfig& infer = run.config.generate.infer;
+    const LoadedDrafting drafting = load_drafting(run.config, infer, run.session, target);
+    const auto rule = make_rule(infer);
+    const DrafterFactory make_drafter = make_drafter_factory(infer, drafting.parts());
+    return answer(run.session, {target, *rule, make_drafter}, {run.prompt(), 1},
+                  {.max_new_tokens = 16, .stop = {}, .logprobs = 2, .show = {}});
+  }
+};
+MEDUSA_ON_EVERY_DEVICE(SessionOnDevice);
+
+TEST_P(SessionOnDevice, AnswersAsOnTheCpu) {
+  const Answer found = answer_on(device()), expected = answer_on(at::kCPU);
+  EXPECT_EQ(found.text, expected.text);
+  EXPECT_EQ(found.tokens, expected.tokens);
+  ASSERT_EQ(found.logprobs.size(), 16U);
+  for (size_t i = 0; i < 16; ++i)
+    EXPECT_NEAR(found.logprobs[i].chosen, expected.logprobs[i].chosen, 1e-4);
+}
+
+TEST_P(SessionOnDevice, MethodsAreComparedAndBenched) {
+  const DeviceRun run(device());
+  BackboneTarget target(*run.session.llama, 1, run.session.context);
+  InferConfig infer = run.config.generate.infer;
+  const LoadedDrafting drafting = load_drafting(run.config, infer, run.session, target);
+  const Comparison compared = compare(run.config, run.session, target, drafting, {run.prompt()});
+  EXPECT_EQ(compared.methods.size(), 3U);
+  EXPECT_EQ(compared.methods[1].same_text, 1);
+
+  const std::vector<Prompt> questions{{"a", "", {{"user", "Once upon a time"}}, {}},
+                                      {"b", "", {{"user", "The dog"}}, {}}};
+  BenchPlan plan;
+  plan.methods = parse_methods({"none", "medusa", "prompt_lookup"});
+  plan.temperatures = {0, 0.8};
+  plan.slots = 2;
+  const Measurement measured =
+      run_bench(run.config, run.session, plan, questions, 1, [](const Measurement&) {});
+  EXPECT_TRUE(measured.complete);
+  EXPECT_TRUE(measured.failed.empty());
+  EXPECT_EQ(measured.samples.size(), 6U);
+  EXPECT_NE(machine_text(*run.session.llama).find(device().str()), std::string::npos);
+}
+
+}  // namespace
+}  // namespace medusa
