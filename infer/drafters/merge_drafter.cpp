@@ -83,7 +83,7 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   if (ask_heads && price > 0) {
     const std::vector<size_t> rest = worthwhile_nodes(all.without_heads, cost, pace, most);
     heads_worth_.add(worth_of(nodes, all.chances, cost, pace) -
-                       worth_of(rest, all.without_heads, cost, pace));
+                     worth_of(rest, all.without_heads, cost, pace));
   }
   TreeBuilder chosen(context);
   std::vector<int32_t> places(all.chances.size(), 0);

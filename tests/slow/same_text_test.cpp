@@ -108,7 +108,8 @@ class Bed {
       InferConfig infer;
       infer.drafter = DrafterKind::None;
       infer.sampling.temperature = setting.temperature;
-      known->second = decode_some(question, 1, make_method(infer, {}, target_), setting).tokens.front();
+      known->second =
+          decode_some(question, 1, make_method(infer, {}, target_), setting).tokens.front();
     }
     return known->second;
   }
