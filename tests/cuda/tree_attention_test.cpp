@@ -53,7 +53,7 @@ TEST_P(TreeAttention, AWindowHidesAllButTheLastPositions) {
 TEST_P(TreeAttention, ScoresMayBeFarApart) {
   // Powers of two between them that no float32 holds: each split has its own largest score.
   AttentionScene scene({2, 1, 64}, {{2, 600, random_parents(8, 3, 9)}}, 30);
-  scene.sharpen(64);
+  scene.sharpen(1024);
   expect_near(scene.run(GetParam()), scene.plain(0), "sharp");
 }
 
