@@ -5,8 +5,9 @@
 #include "heads/cuda/head_kernels.h"
 
 namespace medusa {
+namespace {  // a test program holds the emulated ones of the same names beside these
 
-inline constexpr int kHeadThreads = 256;
+constexpr int kHeadThreads = 256;
 
 inline dim3 blocks_for(int64_t numbers) {
   return dim3(static_cast<unsigned>((numbers + kHeadThreads - 1) / kHeadThreads));
@@ -19,7 +20,7 @@ __device__ inline int64_t grid_thread() {
 
 __device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
 
-static __global__ void read_paths_kernel(ReadPathsArgs args) {
+__global__ void read_paths_kernel(ReadPathsArgs args) {
   const int64_t h = args.hidden_size, width = (1 + args.num_read) * h, i = grid_thread();
   const int64_t row = i / width, at = i % width;
   if (row >= int64_t{args.num_sequences} * args.num_paths) return;
@@ -33,21 +34,21 @@ static __global__ void read_paths_kernel(ReadPathsArgs args) {
   args.out[i] = to_bf16(args.gain * to_float(args.embedding[token * h + at % h]));
 }
 
-static __global__ void round_rows_kernel(RoundRowsArgs args) {
+__global__ void round_rows_kernel(RoundRowsArgs args) {
   const int64_t i = grid_thread();
   if (i >= args.num_rows * args.size) return;
   const float x = args.x[i];
   args.out[i] = to_bf16(args.bias == nullptr ? x : silu(x + args.bias[i % args.size]));
 }
 
-static __global__ void add_state_kernel(AddStateArgs args) {
+__global__ void add_state_kernel(AddStateArgs args) {
   const int64_t h = args.hidden_size, i = grid_thread();
   if (i >= args.num_rows * h) return;
   const float y = to_float(args.y[i / h / args.rows_per_y * h + i % h]), inner = args.inner[i];
   args.out[i] = to_bf16(y + (args.bias == nullptr ? inner : silu(inner + args.bias[i % h])));
 }
 
-static __global__ void fill_nodes_kernel(FillNodesArgs args) {
+__global__ void fill_nodes_kernel(FillNodesArgs args) {
   const int64_t i = grid_thread(), count = args.end - args.begin;
   const int64_t b = i / count, node = args.begin + i % count;
   if (b >= args.num_sequences) return;
@@ -59,25 +60,26 @@ static __global__ void fill_nodes_kernel(FillNodesArgs args) {
                           args.ranks[node]];
 }
 
-inline void read_paths(const ReadPathsArgs& args, DeviceStream stream) {
+void read_paths(const ReadPathsArgs& args, DeviceStream stream) {
   const int64_t rows = int64_t{args.num_sequences} * args.num_paths;
   launch(read_paths_kernel, blocks_for(rows * (1 + args.num_read) * args.hidden_size), kHeadThreads,
          0, stream, args);
 }
-inline void round_rows(const RoundRowsArgs& args, DeviceStream stream) {
+void round_rows(const RoundRowsArgs& args, DeviceStream stream) {
   launch(round_rows_kernel, blocks_for(args.num_rows * args.size), kHeadThreads, 0, stream, args);
 }
-inline void add_state(const AddStateArgs& args, DeviceStream stream) {
+void add_state(const AddStateArgs& args, DeviceStream stream) {
   launch(add_state_kernel, blocks_for(args.num_rows * args.hidden_size), kHeadThreads, 0, stream,
          args);
 }
-inline void fill_nodes(const FillNodesArgs& args, DeviceStream stream) {
+void fill_nodes(const FillNodesArgs& args, DeviceStream stream) {
   const int64_t nodes = int64_t{args.num_sequences} * (args.end - args.begin);
   launch(fill_nodes_kernel, blocks_for(nodes), kHeadThreads, 0, stream, args);
 }
 
-inline HeadKernels head_kernel_table(const char* name) {
+HeadKernels head_kernel_table(const char* name) {
   return {name, read_paths, round_rows, add_state, fill_nodes};
 }
 
+}  // namespace
 }  // namespace medusa
