@@ -9,7 +9,7 @@ namespace {
 std::optional<DeviceJudge> judge_of(const InferConfig& settings) {
   const SamplingConfig& sampling = settings.sampling;
   const bool filters = sampling.top_k > 0 || sampling.top_p < 1;
-  const auto temperature = static_cast<float>(sampling.temperature);
+  const double temperature = sampling.temperature;
   switch (resolved_rule(settings)) {
     case RuleKind::Greedy:
       return DeviceJudge{};
@@ -18,9 +18,8 @@ std::optional<DeviceJudge> judge_of(const InferConfig& settings) {
       return DeviceJudge{DeviceRule::Match, temperature};
     case RuleKind::Typical:
       if (filters && temperature > 0) return std::nullopt;
-      return DeviceJudge{DeviceRule::Typical, temperature,
-                         static_cast<float>(settings.typical.epsilon),
-                         static_cast<float>(settings.typical.delta)};
+      return DeviceJudge{DeviceRule::Typical, temperature, settings.typical.epsilon,
+                         settings.typical.delta};
     default:
       return std::nullopt;
   }

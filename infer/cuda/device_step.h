@@ -16,8 +16,8 @@ namespace medusa {
 /// Who judges, in numbers that a kernel reads.
 struct DeviceJudge {
   DeviceRule rule = DeviceRule::Greedy;
-  float temperature = 0;
-  float epsilon = 0, delta = 0;  // of the typical rule
+  double temperature = 0;
+  double epsilon = 0, delta = 0;  // of the typical rule
 };
 
 /// Places for B sequences, of which the first ones are in use; all of them have the same tree. A

@@ -183,7 +183,7 @@ TEST_P(DeviceDecoderTest, SampledTextIsThatOfTheSeed) {
   sampling.temperature = 0.8;
   const Texts expected = eager(list, MatchRule(sampling));
   const auto heads = device_heads(this->heads(HeadInput::Root));
-  const DeviceJudge judge{DeviceRule::Match, 0.8F};
+  const DeviceJudge judge{DeviceRule::Match, 0.8};
   EXPECT_EQ(graphed(list, judge, nullptr, 2).tokens, expected.tokens);
   EXPECT_EQ(graphed(list, judge, heads.get(), 2).tokens, expected.tokens);
 }
@@ -193,12 +193,12 @@ TEST_P(DeviceDecoderTest, TypicalAcceptanceTakesTheEagerLoopsPaths) {
   list[0].prompt =
       random_tokens(9, 2);  // of one token, the device's heads begin at a state of zeros
   const auto heads = device_heads(this->heads(HeadInput::Root));
-  for (const float temperature : {0.0F, 0.7F}) {
+  for (const double temperature : {0.0, 0.7}) {
     SamplingConfig sampling;
-    sampling.temperature = static_cast<double>(temperature);
+    sampling.temperature = temperature;
     const Texts expected = eager(list, TypicalRule({0.02, 0.1}, sampling), heads.get());
     const Texts texts =
-        graphed(list, {DeviceRule::Typical, temperature, 0.02F, 0.1F}, heads.get(), 1);
+        graphed(list, {DeviceRule::Typical, temperature, 0.02, 0.1}, heads.get(), 1);
     EXPECT_EQ(texts.tokens, expected.tokens);
     int64_t accepted = 0;
     for (size_t i = 0; i < list.size(); ++i) {
