@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kNumbers = 64 << 20;               // float32: 256 MB, many times the last cache
 constexpr int64_t kCpuSize = 2048, kGpuSize = 8192;  // of a product's three sides
+constexpr int64_t kTrySize = 256;
 constexpr int kRoofRepeats = 5;
 
 /// Seconds of the fastest repetition; the first one warms up.
@@ -61,12 +62,15 @@ Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
     at::Tensor to = at::empty_like(from), sum;
     roof.copy_bytes_per_s = 2 * bytes / fastest([&] { to.copy_(from); }, wait);
     roof.read_bytes_per_s = bytes / fastest([&] { sum = from.sum(); }, wait);
-    for (const at::ScalarType each : {dtype, at::kFloat}) {
-      const at::Tensor a = rows.to(each);
+    const auto multiply = [&](at::ScalarType each, int64_t side) {
+      const at::Tensor a = rows.narrow(0, 0, side).narrow(1, 0, side).to(each).contiguous();
       at::Tensor product;
-      const double seconds = fastest([&] { product = at::matmul(a, a); }, wait);
-      roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);
-    }
+      return fastest([&] { product = at::matmul(a, a); }, wait);
+    };
+    roof.flops_per_s = flops / multiply(at::kFloat, size);
+    // On a CPU without AVX-512 LibTorch multiplies bfloat16 number by number: minutes.
+    if (multiply(dtype, kTrySize) < 4 * multiply(at::kFloat, kTrySize))
+      roof.flops_per_s = std::max(roof.flops_per_s, flops / multiply(dtype, size));
   }
   const Linear own(rows, Kernels::Auto, CpuEngine::Auto);
   at::Tensor product;
