@@ -140,18 +140,19 @@ mkdir -p "$logs"
 tests_of_a_gpu='*cuda*:*Cuda*:-*mulat*'  # those on emulated kernels have cuda in their names, too
 export OMP_NUM_THREADS=1 GTEST_COLOR=no  # threads of several binaries beside each other would spin
 
-# part NAME SECONDS COMMAND…: runs it as long as it may and all parts together have time; its output goes to NAME.log,
-# the exit status and the seconds that it took to NAME.status.
+# part NAME SECONDS COMMAND…: runs it so long at most (of 8 minutes for all; more where there are more) and while all
+# parts together have time; its output goes to NAME.log, the exit status and the seconds that it took to NAME.status.
 part() {
   local name=$1 limit=$2 began=$SECONDS status=0 left=$((deadline - SECONDS))
   shift 2
+  if [ "$minutes" -gt 8 ]; then limit=$((limit * minutes / 8)); fi
   if [ "$limit" -gt "$left" ]; then limit=$left; fi
   if [ "$limit" -le 0 ]; then
     echo "124 0" > "$logs/$name.status"
     echo "== $name: no time left"
     return
   fi
-  timeout --kill-after=5 "$limit" "$@" > "$logs/$name.log" 2>&1 || status=$?
+  { timeout --kill-after=5 "$limit" "$@"; } > "$logs/$name.log" 2>&1 || status=$?  # the shell's word on a crash, too
   echo "$status $((SECONDS - began))" > "$logs/$name.status"
   echo "== $name: status $status, $((SECONDS - began)) s"
 }
@@ -170,7 +171,7 @@ ended() { [[ -f $logs/$1.status && $(cat "$logs/$1.status") == "0 "* ]]; }
 
 part configure 60 cmake --preset cuda "${settings[@]}"
 if ended configure; then
-  part build $((60 * minutes * 3 / 5)) cmake --build --preset cuda -- -k 0  # what else can be built is
+  part build 290 cmake --build --preset cuda -- -k 0  # what else can be built is
   ended build || grep -E '^FAILED|error' "$logs/build.log" | head -n 40 || true
 else
   leave_out build "not begun"
@@ -222,8 +223,9 @@ if [ ! -x $build/medusa ]; then
 elif [ ! -f "$model" ]; then
   leave_out profile "no model"
 else
-  part profile 40 env -u OMP_NUM_THREADS $build/medusa profile --device $device --dtype bfloat16 \
-    --set backbone.model="$model" --rows 1,16,64 --repeat 8 --contexts 256 --out $logs/profile
+  printf 'run: %s\nbackbone:\n  model: %s\n  chat_template: plain\n' "$PWD/$logs/run" "$(realpath "$model")" > $logs/run.yaml
+  part profile 40 env -u OMP_NUM_THREADS $build/medusa profile --config $logs/run.yaml --device $device \
+    --dtype bfloat16 --rows 1,16,64 --repeat 8 --contexts 256
   cat "$logs/profile.log"
 fi
 
