@@ -5,16 +5,13 @@
 
 #include "backbone/cuda/device_of_kernels.h"
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "infer/text_end.h"
 
 namespace medusa {
 namespace {
 
 constexpr int64_t kSmallestContext = 256;  // of a graph; the next ones are twice as long each
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 }  // namespace
 
