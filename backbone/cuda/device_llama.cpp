@@ -6,19 +6,11 @@
 #include <utility>
 
 #include "backbone/cuda/device_of_kernels.h"
+#include "backbone/cuda/numbers.h"
 #include "base/check.h"
 #include "base/error.h"
 
 namespace medusa {
-namespace {
-
-Bf16* numbers(const at::Tensor& bfloat16) { return static_cast<Bf16*>(bfloat16.data_ptr()); }
-float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.data_ptr()); }
-const float* floats_or_null(const at::Tensor& float32) {
-  return float32.defined() ? floats(float32) : nullptr;
-}
-
-}  // namespace
 
 bool DeviceLlama::supports(const Weights& weights, const DeviceKernels& kernels) {
   const ModelConfig& c = weights.config;
@@ -102,13 +94,13 @@ void DeviceLlama::reserve_logits(int64_t num_rows) {
 /// normed = RMSNorm(x), after x += sum if there is something to add.
 void DeviceLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream) {
   AddNormArgs args;
-  args.x = floats(x_);
-  args.y = add ? floats(sum_) : nullptr;
-  args.weight = floats(weight);
+  args.x = numbers<float>(x_);
+  args.y = add ? numbers<float>(sum_) : nullptr;
+  args.weight = numbers<float>(weight);
   args.epsilon = static_cast<float>(config_.norm_epsilon);
   args.num_rows = num_rows;
   args.hidden_size = config_.hidden_size;
-  args.out = numbers(normed_);
+  args.out = numbers<Bf16>(normed_);
   kernels_.layers->add_norm(args, stream);
 }
 
@@ -119,23 +111,23 @@ void DeviceLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceC
   const Layer& layer = layers_[static_cast<size_t>(index)];
   const int64_t n = pass.rows.count;
 
-  layer.qkv(numbers(normed_), n, floats(sums_), floats(wide_), stream);
+  layer.qkv(numbers<Bf16>(normed_), n, numbers<float>(sums_), numbers<float>(wide_), stream);
   lap(PassPart::Qkv);
   PlaceHeadsArgs heads;
   heads.rows = pass.rows;
-  heads.qkv = floats(wide_);
-  heads.bias = floats_or_null(layer.qkv_bias);
-  heads.query_norm = floats_or_null(layer.query_norm);
-  heads.key_norm = floats_or_null(layer.key_norm);
+  heads.qkv = numbers<float>(wide_);
+  heads.bias = numbers<float>(layer.qkv_bias);
+  heads.query_norm = numbers<float>(layer.query_norm);
+  heads.key_norm = numbers<float>(layer.key_norm);
   heads.epsilon = static_cast<float>(c.norm_epsilon);
   if (c.turns(index)) {
-    heads.cos = floats(rope_.cos);
-    heads.sin = floats(rope_.sin);
+    heads.cos = numbers<float>(rope_.cos);
+    heads.sin = numbers<float>(rope_.sin);
   }
   heads.num_heads = c.num_heads;
   heads.cache = cache;
   heads.layer = index;
-  heads.query = numbers(query_);
+  heads.query = numbers<Bf16>(query_);
   kernels_.layers->place_heads(heads, stream);
   lap(PassPart::Rope);
 
@@ -144,26 +136,27 @@ void DeviceLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceC
   attention.tiles = pass.tiles;
   attention.num_tiles = pass.num_tiles;
   attention.tile_rows = tile_rows();
-  attention.query = numbers(query_);
+  attention.query = numbers<Bf16>(query_);
   attention.num_heads = c.num_heads;
   attention.cache = cache;
   attention.layer = index;
   attention.window = c.window(index);
   attention.max_context = pass.max_context;
-  attention.scratch = floats(scratch_);
-  attention.out = numbers(mixed_);
+  attention.scratch = numbers<float>(scratch_);
+  attention.out = numbers<Bf16>(mixed_);
   kernels_.layers->attend(attention, stream);
   lap(PassPart::Attention);
-  layer.output(numbers(mixed_), n, floats(sums_), floats(sum_), stream);
+  layer.output(numbers<Bf16>(mixed_), n, numbers<float>(sums_), numbers<float>(sum_), stream);
   lap(PassPart::Output);
 
   norm(layer.mlp_norm, /*add=*/true, n, stream);
   lap(PassPart::MlpNorm);
-  layer.gate_up(numbers(normed_), n, floats(sums_), floats(wide_), stream);
+  layer.gate_up(numbers<Bf16>(normed_), n, numbers<float>(sums_), numbers<float>(wide_), stream);
   lap(PassPart::GateUp);
-  kernels_.layers->silu_mul({floats(wide_), n, c.mlp_size, numbers(activated_)}, stream);
+  kernels_.layers->silu_mul({numbers<float>(wide_), n, c.mlp_size, numbers<Bf16>(activated_)},
+                            stream);
   lap(PassPart::Activation);
-  layer.down(numbers(activated_), n, floats(sums_), floats(sum_), stream);
+  layer.down(numbers<Bf16>(activated_), n, numbers<float>(sums_), numbers<float>(sum_), stream);
   lap(PassPart::Down);
 }
 
@@ -172,7 +165,8 @@ void DeviceLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
   const int64_t n = pass.rows.count;
   MEDUSA_ASSERT(n <= rows_ && pass.max_context <= context_, n, rows_, pass.max_context, context_);
   if (clock_ != nullptr) clock_->begin();
-  kernels_.layers->embed({pass.rows, numbers(embedding_), config_.hidden_size, floats(x_)}, stream);
+  kernels_.layers->embed(
+      {pass.rows, numbers<Bf16>(embedding_), config_.hidden_size, numbers<float>(x_)}, stream);
   lap(PassPart::Embedding);
   run_layers(pass, cache, layers, stream);
   norm(final_norm_, /*add=*/true, n, stream);
@@ -195,7 +189,7 @@ void DeviceLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
 const Bf16* DeviceLlama::run(const DevicePass& pass, const DeviceCache& cache,
                              DeviceStream stream) {
   run_pass(pass, cache, all_layers_, stream);
-  return numbers(normed_);
+  return numbers<Bf16>(normed_);
 }
 
 at::Tensor DeviceLlama::forward(const RowPlan& plan, KvCache& cache,
@@ -219,14 +213,14 @@ at::Tensor DeviceLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvC
 
 const float* DeviceLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {
   reserve_logits(num_rows);
-  lm_head_(hidden, num_rows, floats(sums_), floats(logits_), stream);
-  return floats(logits_);
+  lm_head_(hidden, num_rows, numbers<float>(sums_), numbers<float>(logits_), stream);
+  return numbers<float>(logits_);
 }
 
 at::Tensor DeviceLlama::logits(const at::Tensor& hidden) {
   const DeviceOfKernels guard(embedding_.device());
   const int64_t n = hidden.size(0);
-  run_logits(numbers(hidden.contiguous()), n, nullptr);
+  run_logits(numbers<Bf16>(hidden.contiguous()), n, nullptr);
   return logits_.narrow(0, 0, n);
 }
 

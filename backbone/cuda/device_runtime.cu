@@ -80,8 +80,6 @@ class CudaRuntime : public DeviceRuntime {
   std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) override {
     return std::make_unique<PinnedMailbox>(bytes);
   }
-
-  void synchronise() override { check(cudaDeviceSynchronize(), "finish its work"); }
 };
 
 }  // namespace

@@ -34,19 +34,13 @@ class DeviceRuntime {
  public:
   virtual ~DeviceRuntime() = default;
 
-  /// @param work  which has run before, so that its kernels are loaded, and is kept by graphs that
-  /// are
-  ///              emulated: launches kernels on the stream that it is given, which all stand in the
-  ///              graph;
-  /// nothing
-  ///              else: no allocation, no waiting.
+  /// @param work  launches kernels on the stream that it is given, which all stand in the graph;
+  ///              nothing else: no allocation, no waiting. It has run before, so that its kernels
+  ///              are loaded, and an emulated graph keeps it.
   /// @throws std::runtime_error  CUDA refused.
   virtual std::unique_ptr<DeviceGraph> capture(const std::function<void(DeviceStream)>& work) = 0;
 
   virtual std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) = 0;
-
-  /// Waits for all work.
-  virtual void synchronise() = 0;
 };
 
 /// That of this build; null where it was made without a CUDA compiler.

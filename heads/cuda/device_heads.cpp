@@ -5,19 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "backbone/cuda/numbers.h"
 #include "base/check.h"
 
 namespace medusa {
-namespace {
-
-Bf16* numbers(const at::Tensor& bfloat16) { return static_cast<Bf16*>(bfloat16.data_ptr()); }
-float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.data_ptr()); }
-int32_t* integers(const at::Tensor& int32) { return static_cast<int32_t*>(int32.data_ptr()); }
-const int32_t* integers_or_null(const at::Tensor& int32) {
-  return int32.defined() ? integers(int32) : nullptr;
-}
-
-}  // namespace
 
 bool DeviceHeads::supports(const HeadsConfig& config, const Weights& backbone) {
   return !has_prefix(config.input) && backbone.embedding.scalar_type() == at::kBFloat16 &&
@@ -118,34 +109,36 @@ const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, cons
   const int64_t rows = num_sequences * question.num_paths, num_read = question.paths.size(1);
   ReadPathsArgs read;
   read.states = states;
-  read.embedding = embedding_.defined() ? numbers(embedding_) : nullptr;
+  read.embedding = numbers<Bf16>(embedding_);
   read.gain = static_cast<float>(gain_);
   read.tokens = tokens;
-  read.paths = integers(question.paths);
+  read.paths = numbers<int32_t>(question.paths);
   read.num_nodes = static_cast<int32_t>(num_nodes_);
   read.num_paths = question.num_paths;
   read.num_read = static_cast<int32_t>(num_read);
   read.num_sequences = static_cast<int32_t>(num_sequences);
   read.hidden_size = hidden_size_;
-  read.out = numbers(read_);
+  read.out = numbers<Bf16>(read_);
   for (int64_t layer = 0; layer < config_.layers_per_head; ++layer) {
     const Block& block = blocks_[static_cast<size_t>(head * config_.layers_per_head + layer)];
     kernels_.read_paths(read, stream);
-    block.first(numbers(read_), rows, floats(sums_), floats(inner_), stream);
+    block.first(numbers<Bf16>(read_), rows, numbers<float>(sums_), numbers<float>(inner_), stream);
     AddStateArgs add;
     add.y = read.states;
     add.rows_per_y = read.per_path ? 1 : question.num_paths;
-    add.inner = floats(inner_);
+    add.inner = numbers<float>(inner_);
     add.num_rows = rows;
     add.hidden_size = hidden_size_;
     if (num_read > 0) {
-      kernels_.round_rows(
-          {floats(inner_), floats(block.bias), rows, hidden_size_, numbers(rounded_)}, stream);
-      block.second(numbers(rounded_), rows, floats(sums_), floats(inner_), stream);
+      kernels_.round_rows({numbers<float>(inner_), numbers<float>(block.bias), rows, hidden_size_,
+                           numbers<Bf16>(rounded_)},
+                          stream);
+      block.second(numbers<Bf16>(rounded_), rows, numbers<float>(sums_), numbers<float>(inner_),
+                   stream);
     } else {
-      add.bias = floats(block.bias);
+      add.bias = numbers<float>(block.bias);
     }
-    add.out = numbers(states_[layer % 2]);
+    add.out = numbers<Bf16>(states_[layer % 2]);
     kernels_.add_state(add, stream);
     read.states = add.out;
     read.per_path = true;
@@ -158,9 +151,9 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
   MEDUSA_ASSERT(num_sequences * most_paths_ <= rows_, num_sequences, most_paths_, rows_);
   FillNodesArgs fill;
   fill.roots = roots;
-  fill.guesses = integers(guesses_);
-  fill.path_of_node = integers(path_of_node_);
-  fill.ranks = integers(ranks_);
+  fill.guesses = numbers<int32_t>(guesses_);
+  fill.path_of_node = numbers<int32_t>(path_of_node_);
+  fill.ranks = numbers<int32_t>(ranks_);
   fill.end = 1;
   fill.num_nodes = static_cast<int32_t>(num_nodes_);
   fill.top_k = static_cast<int32_t>(top_k_);
@@ -173,14 +166,16 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
     const Bf16* read =
         run_layers(static_cast<int64_t>(head), question, states, num_sequences, tokens, stream);
     if (!downs_.empty()) {
-      downs_[head](read, rows, floats(sums_), floats(inner_), stream);
-      kernels_.round_rows(
-          {floats(inner_), nullptr, rows, downs_[head].num_outputs(), numbers(rounded_)}, stream);
-      read = numbers(rounded_);
+      downs_[head](read, rows, numbers<float>(sums_), numbers<float>(inner_), stream);
+      kernels_.round_rows({numbers<float>(inner_), nullptr, rows, downs_[head].num_outputs(),
+                           numbers<Bf16>(rounded_)},
+                          stream);
+      read = numbers<Bf16>(rounded_);
     }
-    outputs_[is_own(config_.output) ? head : 0](read, rows, floats(sums_), floats(logits_), stream);
-    pick_(floats(logits_), rows, row_size_, static_cast<int32_t>(top_k_),
-          integers_or_null(token_of_row_), integers(guesses_), stream);
+    outputs_[is_own(config_.output) ? head : 0](read, rows, numbers<float>(sums_),
+                                                numbers<float>(logits_), stream);
+    pick_(numbers<float>(logits_), rows, row_size_, static_cast<int32_t>(top_k_),
+          numbers<int32_t>(token_of_row_), numbers<int32_t>(guesses_), stream);
     fill.begin = question.begin;
     fill.end = question.end;
     fill.num_paths = question.num_paths;

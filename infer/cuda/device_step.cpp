@@ -2,17 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include "backbone/cuda/numbers.h"
 #include "base/check.h"
 
 namespace medusa {
-namespace {
-
-int32_t* integers(const at::Tensor& int32) { return static_cast<int32_t*>(int32.data_ptr()); }
-float* floats(const at::Tensor& float32) { return static_cast<float*>(float32.data_ptr()); }
-uint64_t* words(const at::Tensor& int64) { return static_cast<uint64_t*>(int64.data_ptr()); }
-Bf16* numbers(const at::Tensor& bfloat16) { return static_cast<Bf16*>(bfloat16.data_ptr()); }
-
-}  // namespace
 
 DeviceStep::DeviceStep(DeviceLlama& llama, DeviceHeads* heads, const TreeShape& shape,
                        const DeviceJudge& judge, const StepKernels& kernels, const KvCache& cache,
@@ -65,9 +58,9 @@ DeviceStep::DeviceStep(DeviceLlama& llama, DeviceHeads* heads, const TreeShape& 
 
 DeviceTree DeviceStep::tree() const {
   DeviceTree tree;
-  tree.parents = integers(parents_);
-  tree.depths = integers(depths_);
-  tree.paths = words(ancestors_);
+  tree.parents = numbers<int32_t>(parents_);
+  tree.depths = numbers<int32_t>(depths_);
+  tree.paths = numbers<uint64_t>(ancestors_);
   tree.num_nodes = num_nodes_;
   tree.max_depth = max_depth_;
   return tree;
@@ -75,8 +68,9 @@ DeviceTree DeviceStep::tree() const {
 
 DevicePass DeviceStep::pass(int32_t num_sequences, int64_t max_context) const {
   DevicePass pass;
-  pass.rows = {integers(tokens_),         integers(row_slots_),  integers(starts_),
-               integers(positions_),      integers(cache_rows_), words(row_paths_),
+  pass.rows = {numbers<int32_t>(tokens_),     numbers<int32_t>(row_slots_),
+               numbers<int32_t>(starts_),     numbers<int32_t>(positions_),
+               numbers<int32_t>(cache_rows_), numbers<uint64_t>(row_paths_),
                num_sequences * num_nodes_};
   pass.tiles = static_cast<const DeviceTile*>(tiles_.data_ptr());
   pass.num_tiles = num_sequences * tiles_per_sequence_;
@@ -107,18 +101,19 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   const int64_t vocab_size = llama_.config().vocab_size, hidden_size = llama_.config().hidden_size;
 
   if (heads_ != nullptr)
-    heads_->fill(numbers(states_), integers(roots_), num_sequences, integers(tokens_), stream);
+    heads_->fill(numbers<Bf16>(states_), numbers<int32_t>(roots_), num_sequences,
+                 numbers<int32_t>(tokens_), stream);
 
   PlaceRowsArgs place;
   place.tree = shape;
-  place.slots = integers(slots_);
-  place.lengths = integers(lengths_);
+  place.slots = numbers<int32_t>(slots_);
+  place.lengths = numbers<int32_t>(lengths_);
   place.num_sequences = num_sequences;
-  place.row_slots = integers(row_slots_);
-  place.starts = integers(starts_);
-  place.positions = integers(positions_);
-  place.cache_rows = integers(cache_rows_);
-  place.paths = words(row_paths_);
+  place.row_slots = numbers<int32_t>(row_slots_);
+  place.starts = numbers<int32_t>(starts_);
+  place.positions = numbers<int32_t>(positions_);
+  place.cache_rows = numbers<int32_t>(cache_rows_);
+  place.paths = numbers<uint64_t>(row_paths_);
   kernels_.place_rows(place, stream);
 
   const Bf16* hidden = llama_.run(pass(num_sequences, max_context), cache_, stream);
@@ -132,40 +127,39 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   judge.temperature = judge_.temperature;
   judge.epsilon = judge_.epsilon;
   judge.delta = judge_.delta;
-  judge.seeds = words(seeds_);
-  judge.positions = integers(positions_);
+  judge.seeds = numbers<uint64_t>(seeds_);
+  judge.positions = numbers<int32_t>(positions_);
   judge.rows_per_sequence = num_nodes_;
-  judge.tokens = integers(judged_);
-  judge.maxima = floats(maxima_);
-  judge.log_sums = floats(log_sums_);
-  judge.thresholds = floats(thresholds_);
+  judge.tokens = numbers<int32_t>(judged_);
+  judge.maxima = numbers<float>(maxima_);
+  judge.log_sums = numbers<float>(log_sums_);
+  judge.thresholds = numbers<float>(thresholds_);
   kernels_.judge_rows(judge, stream);
 
   WalkArgs walk;
   walk.rule = judge_.rule;
   walk.tree = shape;
-  walk.tokens = integers(tokens_);
-  walk.judged = integers(judged_);
+  walk.tokens = numbers<int32_t>(tokens_);
+  walk.judged = numbers<int32_t>(judged_);
   walk.logits = logits;
   walk.vocab_size = vocab_size;
   walk.temperature = judge_.temperature;
-  walk.maxima = floats(maxima_);
-  walk.log_sums = floats(log_sums_);
-  walk.thresholds = floats(thresholds_);
+  walk.maxima = numbers<float>(maxima_);
+  walk.log_sums = numbers<float>(log_sums_);
+  walk.thresholds = numbers<float>(thresholds_);
   walk.num_sequences = num_sequences;
-  walk.lengths = integers(lengths_);
-  walk.counts = integers(counts_);
-  walk.paths = integers(paths_);
-  walk.next = integers(roots_);
-  walk.emitted = integers(emitted_);
+  walk.counts = numbers<int32_t>(counts_);
+  walk.paths = numbers<int32_t>(paths_);
+  walk.next = numbers<int32_t>(roots_);
+  walk.emitted = numbers<int32_t>(emitted_);
   kernels_.walk(walk, stream);
 
   MoveRowsArgs move;
   move.cache = cache_;
-  move.slots = integers(slots_);
-  move.starts = integers(lengths_);
-  move.counts = integers(counts_);
-  move.paths = integers(paths_);
+  move.slots = numbers<int32_t>(slots_);
+  move.starts = numbers<int32_t>(lengths_);
+  move.counts = numbers<int32_t>(counts_);
+  move.paths = numbers<int32_t>(paths_);
   move.num_sequences = num_sequences;
   move.max_path = max_depth_ + 1;
   llama_.kernels().layers->move_rows(move, stream);
@@ -174,12 +168,12 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   advance.num_sequences = num_sequences;
   advance.num_nodes = num_nodes_;
   advance.max_path = max_depth_ + 1;
-  advance.counts = integers(counts_);
-  advance.paths = integers(paths_);
-  advance.lengths = integers(lengths_);
+  advance.counts = numbers<int32_t>(counts_);
+  advance.paths = numbers<int32_t>(paths_);
+  advance.lengths = numbers<int32_t>(lengths_);
   advance.hidden = hidden;
   advance.hidden_size = hidden_size;
-  advance.states = numbers(states_);
+  advance.states = numbers<Bf16>(states_);
   kernels_.advance(advance, stream);
 }
 

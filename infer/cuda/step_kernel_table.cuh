@@ -2,7 +2,6 @@
 #pragma once
 
 #include "infer/cuda/advance.cuh"
-#include "infer/cuda/fill_tree.cuh"
 #include "infer/cuda/judge_rows.cuh"
 #include "infer/cuda/place_rows.cuh"
 #include "infer/cuda/step_kernels.h"
@@ -13,7 +12,7 @@ namespace medusa {
 namespace {
 
 constexpr StepKernels step_kernel_table(const char* name) {
-  return {name, judge_rows, walk, advance, top_k, fill_tree, place_rows};
+  return {name, judge_rows, walk, advance, top_k, place_rows};
 }
 
 }  // namespace

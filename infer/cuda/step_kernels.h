@@ -34,8 +34,6 @@ struct DeviceTree {
   const int32_t* parents = nullptr;  // [N], parents[0] = -1
   const int32_t* depths = nullptr;   // [N]
   const uint64_t* paths = nullptr;   // [N] bit i: node i is an ancestor, or the node itself
-  const int32_t* heads = nullptr;    // [N] head that guesses the node; unused for the root
-  const int32_t* ranks = nullptr;    // [N] which of its guesses
   int32_t num_nodes = 0;             // N, 1 to 64
   int32_t max_depth = 0;
 };
@@ -53,7 +51,6 @@ struct WalkArgs {
   const float* log_sums = nullptr;
   const float* thresholds = nullptr;
   int32_t num_sequences = 0;   // B
-  int32_t* lengths = nullptr;  // [B] committed rows; read, not written (advance() does)
   int32_t* counts = nullptr;   // [B] written: rows that stay, the root's included
   int32_t* paths = nullptr;    // [B, max_depth + 1] written: those rows' nodes, ascending from 0
   int32_t* next = nullptr;     // [B] written: the token after the path, the next root
@@ -84,17 +81,6 @@ struct TopKArgs {
   int32_t* tokens = nullptr;              // [M, k] written
 };
 
-/// The next tree's tokens.
-struct FillTreeArgs {
-  DeviceTree tree;
-  const int32_t* roots = nullptr;    // [B]
-  const int32_t* guesses = nullptr;  // [B, K, k] of TopKArgs, by sequence and head
-  int32_t num_heads = 0;             // K
-  int32_t top_k = 0;                 // k
-  int32_t num_sequences = 0;         // B
-  int32_t* tokens = nullptr;         // [B, N] written
-};
-
 /// Where the rows of a pass over all trees stand (DeviceRows).
 struct PlaceRowsArgs {
   DeviceTree tree;
@@ -114,7 +100,6 @@ struct StepKernels {
   void (*walk)(const WalkArgs& args, DeviceStream stream);
   void (*advance)(const AdvanceArgs& args, DeviceStream stream);
   void (*top_k)(const TopKArgs& args, DeviceStream stream);
-  void (*fill_tree)(const FillTreeArgs& args, DeviceStream stream);
   void (*place_rows)(const PlaceRowsArgs& args, DeviceStream stream);
 };
 

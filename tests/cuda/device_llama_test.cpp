@@ -2,6 +2,7 @@
 
 #include "backbone/llama.h"
 #include "tests/backbone/block_weights.h"
+#include "tests/base/error_text.h"
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
 
@@ -104,6 +105,15 @@ TEST_P(DeviceLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
   const auto bytes = llama.weight_bytes();
   const int64_t qkv = weights.layers[0].blocks.qkv.levels.numel();
   EXPECT_EQ(bytes[static_cast<size_t>(PassPart::Qkv)], 2 * (qkv / 2 + qkv / 32 * 4));
+}
+
+TEST_P(DeviceLlamaTest, BlocksThatNoProductReadsAreTheUsersError) {
+  Weights weights = in_blocks(tiny_weights(1, device_config(), at::kBFloat16));
+  weights.layers[1].blocks.down =
+      in_format(at::ones({weights.config.hidden_size, weights.config.mlp_size}), {8, 16, false});
+  EXPECT_EQ(fixtures::error_text([&] { Llama(to_device(weights, device()), kernels()); }),
+            "backbone.dtype: a matrix of the model is stored in blocks that have no product on a "
+            "GPU, expected blocks of 32 with one scale; use --dtype bfloat16 or int8");
 }
 
 TEST_P(DeviceLlamaTest, LayersAloneAgreeWithThePlainPath) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "backbone/cuda/numbers.h"
 #include "base/random.h"
 #include "infer/cuda/step_kernels.h"
 
@@ -39,14 +40,9 @@ inline std::vector<int32_t> vector_of(const at::Tensor& x) {
   const at::Tensor flat = x.cpu().flatten().contiguous();
   return {flat.data_ptr<int32_t>(), flat.data_ptr<int32_t>() + flat.numel()};
 }
-template <typename T>
-T* data_of(const at::Tensor& x) {
-  return static_cast<T*>(x.data_ptr());
-}
-
 /// A shape, and what the kernels read of it.
 struct TestTree {
-  std::vector<int32_t> parents, depths, heads, ranks;
+  std::vector<int32_t> parents, depths;
   std::vector<uint64_t> paths;
 
   explicit TestTree(std::vector<int32_t> of) : parents(std::move(of)) {
@@ -54,11 +50,6 @@ struct TestTree {
       const auto parent = static_cast<size_t>(std::max(parents[i], 0));
       depths.push_back(i == 0 ? 0 : depths[parent] + 1);
       paths.push_back((i == 0 ? 0 : paths[parent]) | uint64_t{1} << i);
-      heads.push_back(std::max(depths[i] - 1, 0));
-      ranks.push_back(
-          i == 0 ? 0
-                 : static_cast<int32_t>(std::count(
-                       parents.begin(), parents.begin() + static_cast<int64_t>(i), parents[i])));
     }
   }
   size_t size() const { return parents.size(); }
@@ -79,22 +70,18 @@ class TreeOnDevice {
       : parents_(ints(shape.parents, device)),
         depths_(ints(shape.depths, device)),
         paths_(words(shape.paths, device)),
-        heads_(ints(shape.heads, device)),
-        ranks_(ints(shape.ranks, device)),
         max_depth_(shape.max_depth()) {}
 
   DeviceTree view() const {
-    return {.parents = data_of<int32_t>(parents_),
-            .depths = data_of<int32_t>(depths_),
-            .paths = data_of<uint64_t>(paths_),
-            .heads = data_of<int32_t>(heads_),
-            .ranks = data_of<int32_t>(ranks_),
+    return {.parents = numbers<int32_t>(parents_),
+            .depths = numbers<int32_t>(depths_),
+            .paths = numbers<uint64_t>(paths_),
             .num_nodes = static_cast<int32_t>(parents_.size(0)),
             .max_depth = max_depth_};
   }
 
  private:
-  at::Tensor parents_, depths_, paths_, heads_, ranks_;
+  at::Tensor parents_, depths_, paths_;
   int32_t max_depth_;
 };
 

@@ -38,7 +38,6 @@ class EmulatedRuntime : public DeviceRuntime {
   std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) override {
     return std::make_unique<PlainMailbox>(bytes);
   }
-  void synchronise() override {}
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <vector>
 
+#include "backbone/cuda/numbers.h"
 #include "tests/cuda/emulated_layer_kernels.h"
 #include "tests/cuda/table_test.h"
 
@@ -23,12 +24,6 @@ class LayerKernelTest : public TableTest<LayerKernels> {
 
 inline auto kernel_choices() {
   return table_choices<LayerKernels>(emulated_layer_kernels, cuda_layer_kernels);
-}
-
-/// A tensor's numbers as a kernel takes them; null of an undefined tensor.
-template <typename T>
-T* numbers(const at::Tensor& x) {
-  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
 }
 
 inline bool same_bits(const at::Tensor& a, const at::Tensor& b) {

@@ -31,8 +31,8 @@ std::vector<int32_t> top_k(const StepKernels& kernels, at::Device device, const 
                  .num_rows = logits.size(0),
                  .row_size = logits.size(1),
                  .k = k,
-                 .token_of_row = token_of_row.empty() ? nullptr : data_of<int32_t>(map),
-                 .tokens = data_of<int32_t>(tokens)},
+                 .token_of_row = token_of_row.empty() ? nullptr : numbers<int32_t>(map),
+                 .tokens = numbers<int32_t>(tokens)},
                 nullptr);
   return vector_of(tokens);
 }
@@ -75,34 +75,6 @@ TEST_P(StepKernelsTest, TopKNamesTheTokensOfRows) {
   EXPECT_EQ(top_k(kernels(), device(), logits, 5, map), expected);
 }
 
-TEST_P(StepKernelsTest, TheNextTreeHoldsTheGuessesOfItsHeadsAndRanks) {
-  const TestTree shape({-1, 0, 0, 0, 1, 1, 2, 4});
-  const TreeOnDevice tree(shape, device());
-  constexpr int32_t kHeads = 4, kTop = 3, kSequences = 40;
-  std::vector<int32_t> guesses(kSequences * kHeads * kTop), roots;
-  std::iota(guesses.begin(), guesses.end(), 0);
-  for (int32_t b = 0; b < kSequences; ++b) roots.push_back(5000 + b);
-  const at::Tensor of_heads = ints(guesses, device()), of_roots = ints(roots, device());
-  const at::Tensor tokens = ints(std::vector<int32_t>(kSequences * shape.size(), -7), device());
-  kernels().fill_tree({.tree = tree.view(),
-                       .roots = data_of<int32_t>(of_roots),
-                       .guesses = data_of<int32_t>(of_heads),
-                       .num_heads = kHeads,
-                       .top_k = kTop,
-                       .num_sequences = kSequences,
-                       .tokens = data_of<int32_t>(tokens)},
-                      nullptr);
-  std::vector<int32_t> expected;
-  for (int32_t b = 0; b < kSequences; ++b) {
-    const int32_t first = b * kHeads * kTop;
-    // Depths 1 1 1 2 2 2 3, ranks 0 1 2 0 1 0 0.
-    for (const int32_t token : {5000 + b, first, first + 1, first + 2, first + kTop,
-                                first + kTop + 1, first + kTop, first + 2 * kTop})
-      expected.push_back(token);
-  }
-  EXPECT_EQ(vector_of(tokens), expected);
-}
-
 TEST_P(StepKernelsTest, RowsArePlacedAsPlanned) {
   Dice dice(3);
   for (const int32_t nodes : {1, 2, 9, 33, 64})
@@ -131,14 +103,14 @@ TEST_P(StepKernelsTest, RowsArePlacedAsPlanned) {
       const at::Tensor positions = fresh(at::kInt), cache_rows = fresh(at::kInt);
       const at::Tensor paths = fresh(at::kLong);
       kernels().place_rows({.tree = tree.view(),
-                            .slots = data_of<int32_t>(of_slots),
-                            .lengths = data_of<int32_t>(of_lengths),
+                            .slots = numbers<int32_t>(of_slots),
+                            .lengths = numbers<int32_t>(of_lengths),
                             .num_sequences = 3,
-                            .row_slots = data_of<int32_t>(row_slots),
-                            .starts = data_of<int32_t>(starts),
-                            .positions = data_of<int32_t>(positions),
-                            .cache_rows = data_of<int32_t>(cache_rows),
-                            .paths = data_of<uint64_t>(paths)},
+                            .row_slots = numbers<int32_t>(row_slots),
+                            .starts = numbers<int32_t>(starts),
+                            .positions = numbers<int32_t>(positions),
+                            .cache_rows = numbers<int32_t>(cache_rows),
+                            .paths = numbers<uint64_t>(paths)},
                            nullptr);
       const at::Tensor path_bits = paths.cpu();
       for (int64_t i = 0; i < plan.size(); ++i) {
@@ -149,7 +121,7 @@ TEST_P(StepKernelsTest, RowsArePlacedAsPlanned) {
         EXPECT_EQ(cache_rows[i].item<int32_t>(), row.cache_row);
         uint64_t path = 0;
         for (const int64_t above : plan.path(row)) path |= uint64_t{1} << (above - row.start);
-        EXPECT_EQ(data_of<uint64_t>(path_bits)[i], path);
+        EXPECT_EQ(numbers<uint64_t>(path_bits)[i], path);
       }
     }
 }
@@ -164,12 +136,12 @@ TEST_P(StepKernelsTest, AdvanceCommitsAndKeepsTheLastState) {
     kernels().advance({.num_sequences = 3,
                        .num_nodes = kNodes,
                        .max_path = kMostPath,
-                       .counts = data_of<int32_t>(counts),
-                       .paths = data_of<int32_t>(paths),
-                       .lengths = data_of<int32_t>(lengths),
-                       .hidden = data_of<Bf16>(hidden),
+                       .counts = numbers<int32_t>(counts),
+                       .paths = numbers<int32_t>(paths),
+                       .lengths = numbers<int32_t>(lengths),
+                       .hidden = numbers<Bf16>(hidden),
                        .hidden_size = hidden_size,
-                       .states = data_of<Bf16>(states)},
+                       .states = numbers<Bf16>(states)},
                       nullptr);
     EXPECT_EQ(vector_of(lengths), (std::vector<int32_t>{6, 3, 94}));
     EXPECT_TRUE(states.equal(hidden.index_select(0, ints({0, 7 + 5, 14 + 6}, device()))))
