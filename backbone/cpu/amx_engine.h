@@ -36,8 +36,8 @@ struct AmxEngine {
   /// The loop is bound by memory, and the hardware's own prefetcher does not keep up: the first
   /// pass over a pair asks for what is read 4 KB later, the next ones find everything in the
   /// caches.
-  static void plan_prefetch(int64_t pass, int64_t /*num_passes*/, int64_t /*pair_size*/,
-                            PairOperand& pair) {
+  static void plan_prefetch(int64_t pass, int64_t /*num_passes*/, int64_t /*num_rows*/,
+                            int64_t /*pair_size*/, PairOperand& pair) {
     pair.low_ahead = pair.high_ahead = pass == 0 ? 4096 : 0;
   }
 

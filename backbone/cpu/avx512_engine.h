@@ -14,6 +14,7 @@ struct WidenedTerms {
   static constexpr int64_t kAhead = 8192;  // bytes from what is read to what a single pass asks for
   static constexpr int kLeastRows = 1;
   static constexpr int kPassRows = 8;  // 8 rows · 2 blocks: 16 of the 32 registers are sums
+  static constexpr int kPairRows = kPassRows;
 
   /// A word holds the bfloat16 numbers of an even and the next odd k: lower and upper half.
   struct Word {

@@ -147,6 +147,7 @@ struct BlockProduct {
 struct BlockEngine : Avx512Engine {
   static constexpr const char* kName = "AVX-512 VNNI, block weights";
   static constexpr int64_t kBlockPassRows = kPassRows;
+  static int64_t block_ahead(int64_t /*half_bytes*/) { return 4096; }
 
   static int32_t store_levels(Floats scaled, int8_t* levels) {
     const __m128i rounded = _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(scaled));

@@ -43,9 +43,16 @@ struct BlockTile {
   static float offset_of(const RowBlock& row, int block) {
     return kBlocks == 1 ? row.offset_sum : row.offset_halves[block];
   }
+  /// @param ahead  bytes from the tile to the one to ask for; 0: none.
   static void prefetch(const uint8_t* from, int64_t ahead) {
     if (ahead == 0) return;
     for (int64_t line = 0; line < kBytes; line += 64) __builtin_prefetch(from + ahead + line, 0, 3);
+  }
+  /// One of two shares of the same, for a loop that reads each tile twice.
+  static void prefetch_share(const uint8_t* from, int64_t ahead, int share) {
+    if (ahead == 0) return;
+    for (int64_t line = share * 64; line < kBytes; line += 128)
+      __builtin_prefetch(from + ahead + line, 0, 3);
   }
 };
 
@@ -83,12 +90,11 @@ void quantise_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
 }
 
 /// As for_each_pair of product_loop.h, which calls it where the engine has block_product(). A
-/// single pass over a pair asks for what is read some KB later; the first of several asks for the
-/// whole next pair.
+/// single pass over a pair asks for what is read Engine::block_ahead() bytes later; the first of
+/// several asks for the whole next pair.
 template <typename Engine, typename Epilogue>
 void for_each_block_pair(const TileWeightView& weight, const void* row_blocks, int64_t num_rows,
                          Range pairs, const Epilogue& epilogue) {
-  constexpr int64_t kAhead = 4096;  // bytes
   constexpr int64_t kPassRows = Engine::kBlockPassRows, kSweepRows = Engine::kSweepRows;
   const auto* rows = static_cast<const RowBlock*>(row_blocks);
   alignas(64) float low[kPassRows][kTileRows], high[kPassRows][kTileRows];
@@ -98,9 +104,14 @@ void for_each_block_pair(const TileWeightView& weight, const void* row_blocks, i
     const int64_t end = num_rows - sweep < kSweepRows ? num_rows : sweep + kSweepRows;
     for (int64_t p = pairs.begin; p < pairs.end; ++p) {
       const uint8_t* pair = static_cast<const uint8_t*>(weight.data) + p * 2 * half_bytes;
-      for (int64_t row = sweep; row < end; row += kPassRows) {
-        const int64_t count = end - row < kPassRows ? end - row : kPassRows;
-        const int64_t ahead = end - sweep <= kPassRows ? kAhead : row == sweep ? 2 * half_bytes : 0;
+      for (int64_t row = sweep, count = 0; row < end; row += count) {
+        const int64_t tile_end = (row / kTileRows + 1) * kTileRows;
+        const int64_t left = end < tile_end ? end - row : tile_end - row;
+        count = left < kPassRows ? left : kPassRows;
+        const bool lone = end - sweep <= kPassRows;
+        const int64_t ahead = lone           ? Engine::block_ahead(half_bytes)
+                              : row == sweep ? 2 * half_bytes
+                                             : 0;
         const RowBlock* from = rows + row_block_index(row, 0, weight.depth);
         multiply(pair, from, weight.depth, ahead, count, low[0]);
         multiply(pair + half_bytes, from, weight.depth, ahead, count, high[0]);

@@ -18,11 +18,19 @@ bool processor_has_amx_bf16() {
   return (edx & kAmxBf16) != 0 && (edx & kAmxTile) != 0;
 }
 
+/// F16C, which compilers do not name in __builtin_cpu_supports().
+bool processor_widens_halves() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kF16c = 1U << 29;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & kF16c) != 0;
+}
+
 }  // namespace
 
 bool has_avx2() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         processor_widens_halves();
 }
 
 bool has_avx512() {

@@ -3,7 +3,7 @@
 
 namespace medusa {
 
-/// AVX2 and fused multiply-add.
+/// AVX2, fused multiply-add and F16C.
 bool has_avx2();
 
 /// The AVX-512 instructions (F, BW, VL, DQ) that our kernels use.

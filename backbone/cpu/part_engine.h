@@ -14,9 +14,10 @@ struct PartTerms {
   using Number = float;
   static constexpr int64_t kAhead = 8192;  // as WidenedTerms'
   static constexpr int kLeastRows = 1;
-  // Of 16 registers, sums take four a row with AVX2, eight without. (Three rows should fit, but g++
-  // 12 spills: 24 products a nanosecond, 47 with two, of 54 that the core can do.)
-  static constexpr int kPassRows = kParts == 2 ? 2 : 1;
+  // Of 16 registers, sums of a pair take four a row with AVX2, eight without. (Three rows should
+  // fit, but g++ 12 spills: 24 products a nanosecond, 47 with two, of 54 that the core can do.)
+  static constexpr int kPairRows = kParts == 2 ? 2 : 1;
+  static constexpr int kPassRows = kParts == 2 ? 6 : 1;
 
   /// A word holds the bfloat16 numbers of an even and the next odd k: lower and upper half.
   struct Word {
@@ -48,6 +49,33 @@ struct PartTerms {
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r)
           high[r].parts[i] = multiply_add_part(factors[r], b, high[r].parts[i]);
+      }
+    }
+  };
+
+  struct BlockWord {
+    const uint16_t* words;
+
+    explicit BlockWord(const uint16_t* from) : words(from) {}
+
+    template <int kRows>
+    void add(const Number* x, int64_t row_stride, Floats (&sums)[kRows]) const {
+      add_products<kRows, false>(x, row_stride, sums);
+      add_products<kRows, true>(x + 1, row_stride, sums);
+    }
+
+   private:
+    template <int kRows, bool kOdd>
+    void add_products(const Number* x, int64_t row_stride, Floats (&sums)[kRows]) const {
+      Part weights[kParts];
+#pragma GCC unroll 4
+      for (int i = 0; i < kParts; ++i) weights[i] = numbers<kOdd>(words, i);
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const Part factor = all_of_part(x[r * row_stride]);
+#pragma GCC unroll 4
+        for (int i = 0; i < kParts; ++i)
+          sums[r].parts[i] = multiply_add_part(factor, weights[i], sums[r].parts[i]);
       }
     }
   };

@@ -152,6 +152,20 @@ inline void store_bf16(uint16_t* to, const Floats& x) {
   }
 }
 
+/// float32 of the halves of a part, finite ones.
+inline Part widen_halves(const uint8_t* from) {
+#if defined(__AVX2__) && defined(__FMA__)
+  return _mm256_cvtph_ps(load_part<__m128i>(from));
+#else
+  const WordPart bits = __builtin_convertvector(load_part<HalfPart>(from), WordPart);
+  const Part magnitude = bits_as<Part>((bits & 0x7FFF) << 13) * 0x1p112F;  // the exponent's bias
+  return bits_as<Part>(bits_as<WordPart>(magnitude) | (bits & 0x8000) << 16);
+#endif
+}
+inline Floats load_halves(const uint8_t* from) {
+  return make_floats([&](int i) { return widen_halves(from + i * kPartLanes * 2); });
+}
+
 inline void store_halves(uint16_t* to, const Floats& x, bool odd) {
   uint16_t bits[kLanes];
   store_bf16(bits, x);

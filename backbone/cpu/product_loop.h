@@ -29,7 +29,7 @@ void sweep_pairs(const TileWeightView& weight, const typename Engine::Number* ti
       const int64_t per_pass = ceil_div(in_tile, ceil_div(in_tile, Engine::kPassRows));
       for (int64_t first = 0; first < in_tile; first += per_pass, ++pass) {
         const int64_t count = in_tile - first < per_pass ? in_tile - first : per_pass;
-        Engine::plan_prefetch(pass, num_passes, weight.pair_size(), pair);
+        Engine::plan_prefetch(pass, num_passes, count, weight.pair_size(), pair);
         Engine::template multiply<false>({tiled + tiled_index(tile + first, 0, weight.depth)}, pair,
                                          weight.depth, count, {low[0], high[0]});
         for (int64_t r = 0; r < count; ++r)
