@@ -47,12 +47,17 @@ std::vector<DrafterFactory> inner_factories(const InferConfig& config, const Dra
 
 DrafterFactory merge_factory(const InferConfig& config, const DraftParts& parts) {
   std::vector<bool> ask_heads;
-  for (const InferConfig& inner : inner_configs(config)) ask_heads.push_back(needs_of(inner).heads);
-  return [budget = config.merge.budget, make = inner_factories(config, parts), ask_heads,
-          cost = step_cost(parts)] {
+  std::vector<std::shared_ptr<HitRates>> rates;
+  for (const InferConfig& inner : inner_configs(config)) {
+    ask_heads.push_back(needs_of(inner).heads);
+    rates.push_back(rates_of_all_texts());
+  }
+  return [budget = config.merge.budget, make = inner_factories(config, parts), ask_heads, rates,
+          cost = step_cost(parts), heads_worth = heads_worth_of_all_texts()] {
     std::vector<Proposer> proposers;
-    for (size_t i = 0; i < make.size(); ++i) proposers.push_back({make[i](), ask_heads[i]});
-    return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost);
+    for (size_t i = 0; i < make.size(); ++i)
+      proposers.push_back({make[i](), ask_heads[i], rates[i]});
+    return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost, heads_worth);
   };
 }
 
@@ -219,15 +224,15 @@ DraftNeeds needs_of(const InferConfig& config) {
 DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts& parts) {
   const DrafterFactory plain = plain_factory(config, parts);
   if (config.drafter == DrafterKind::Medusa && config.medusa.adaptive)
-    return [plain, shape = parts.shape, cost = step_cost(parts)] {
-      return std::make_unique<AdaptiveMedusaDrafter>(plain(), *shape, cost);
+    return [plain, shape = parts.shape, cost = step_cost(parts), rates = rates_of_all_texts()] {
+      return std::make_unique<AdaptiveMedusaDrafter>(plain(), *shape, cost, rates);
     };
   if (config.drafter != DrafterKind::PromptLookup && config.drafter != DrafterKind::Retrieval)
     return plain;
   // What is looked up costs nothing, its rows do, and some texts never repeat anything.
-  return [plain, cost = step_cost(parts)] {
+  return [plain, cost = step_cost(parts), rates = rates_of_all_texts()] {
     std::vector<Proposer> alone;
-    alone.push_back({plain()});
+    alone.push_back({plain(), /*asks_heads=*/false, rates});
     return std::make_unique<MergeDrafter>(std::move(alone), kMostNodes, cost);
   };
 }

@@ -50,8 +50,11 @@ CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& node
 }  // namespace
 
 AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
-                                             const StepCost& cost)
-    : whole_(std::move(whole)), cost_(cost), record_(rates_of(shape), kBeliefTrials) {
+                                             const StepCost& cost,
+                                             std::shared_ptr<HitRates> all_texts)
+    : whole_(std::move(whole)),
+      cost_(cost),
+      record_(rates_of(shape), kBeliefTrials, std::move(all_texts)) {
   places_.tokens.resize(shape.parents.size());
   places_.parents = shape.parents;
 }

@@ -15,18 +15,20 @@
 
 namespace medusa {
 
-/// Each node's chance begins at what calibration counted and follows what became of the proposals
-/// of this text, also of nodes that were left out. Before a step the nodes are chosen that gain
-/// more than their rows and the guessing cost; if none does, the heads rest (heads_rest.h): where
-/// they are asked nevertheless, it only judges what they would have guessed.
+/// Each node's chance begins at what calibration counted, or all texts so far have come to, and
+/// follows what became of the proposals of this text, also of nodes that were left out. Before a
+/// step the nodes are chosen that gain more than their rows and the guessing cost; if none does,
+/// the heads rest (heads_rest.h): where they are asked nevertheless, it only judges what they would
+/// have guessed.
 class AdaptiveMedusaDrafter : public Drafter {
  public:
   /// @param whole  proposes the whole tree, or the first nodes of it near a limit. Not asked in
   ///               each step, but told of each.
   /// @param shape  of that tree.
   /// @param cost   of rows and of guessing.
+  /// @param all_texts  of this tree; null: each text begins with calibration's counts.
   AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
-                        const StepCost& cost);
+                        const StepCost& cost, std::shared_ptr<HitRates> all_texts = nullptr);
 
   void begin(std::span<const TokenId> prompt) override { whole_->begin(prompt); }
   CandidateTree propose(const DraftContext& context, const Random& random) override;

@@ -30,16 +30,18 @@ class HeadsRest {
 /// A mean of numbers that forgets the old ones.
 class FadingMean {
  public:
+  /// @param fading  of a number's weight when the next one comes.
+  explicit FadingMean(double fading = 0.8) : fading_(fading) {}
   int64_t count() const { return count_; }
   double mean() const { return weights_ > 0 ? sum_ / weights_ : 0; }
   void add(double number) {
-    constexpr double kFading = 0.8;
-    sum_ = kFading * sum_ + number;
-    weights_ = kFading * weights_ + 1;
+    sum_ = fading_ * sum_ + number;
+    weights_ = fading_ * weights_ + 1;
     ++count_;
   }
 
  private:
+  double fading_;
   double sum_ = 0, weights_ = 0;
   int64_t count_ = 0;
 };

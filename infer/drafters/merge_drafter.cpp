@@ -29,12 +29,14 @@ void MergeConfig::validate() const {
           enum_name(drafters[i])));
 }
 
-MergeDrafter::MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost)
-    : budget_(budget), cost_(std::move(cost)) {
+MergeDrafter::MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost,
+                           std::shared_ptr<FadingMean> all_texts)
+    : budget_(budget), cost_(std::move(cost)), heads_worth_of_all_(std::move(all_texts)) {
   MEDUSA_ASSERT(!proposers.empty());
   for (Proposer& each : proposers) {
     num_asking_ += each.asks_heads ? 1 : 0;
-    members_.push_back({std::move(each), {}});
+    ProposalRecord record(each.all_texts);
+    members_.push_back({std::move(each), std::move(record)});
   }
 }
 
@@ -70,7 +72,9 @@ MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Rando
 }
 
 bool MergeDrafter::heads_pay(double price) const {
-  return heads_worth_.count() < kTrialAsks || heads_worth_.mean() > price * pace_.tokens_per_cost();
+  const bool tried = heads_worth_.count() >= kTrialAsks;
+  const FadingMean& known = tried || !heads_worth_of_all_ ? heads_worth_ : *heads_worth_of_all_;
+  return known.count() < kTrialAsks || known.mean() > price * pace_.tokens_per_cost();
 }
 
 CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& random) {
@@ -82,8 +86,10 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   const std::vector<size_t> nodes = worthwhile_nodes(all.chances, cost, pace, most);
   if (ask_heads && price > 0) {
     const std::vector<size_t> rest = worthwhile_nodes(all.without_heads, cost, pace, most);
-    heads_worth_.add(worth_of(nodes, all.chances, cost, pace) -
-                     worth_of(rest, all.without_heads, cost, pace));
+    const double worth =
+        worth_of(nodes, all.chances, cost, pace) - worth_of(rest, all.without_heads, cost, pace);
+    heads_worth_.add(worth);
+    if (heads_worth_of_all_) heads_worth_of_all_->add(worth);
   }
   TreeBuilder chosen(context);
   std::vector<int32_t> places(all.chances.size(), 0);

@@ -36,8 +36,14 @@ struct MergeConfig {
 /// One whose proposals are merged.
 struct Proposer {
   std::unique_ptr<Drafter> drafter;
-  bool asks_heads = false;  // whose guessing costs StepCost::drafting
+  bool asks_heads = false;                        // whose guessing costs StepCost::drafting
+  std::shared_ptr<HitRates> all_texts = nullptr;  // of its kind; null: each text begins anew
 };
+
+/// What asking heads gained in all texts, in tokens.
+inline std::shared_ptr<FadingMean> heads_worth_of_all_texts() {
+  return std::make_shared<FadingMean>(0.95);
+}
 
 /// A node's chance to be right is what its drafter's record says; where several drafters propose
 /// it, the largest. Of all nodes those are proposed that gain more than their rows cost: few or
@@ -46,12 +52,15 @@ struct Proposer {
 /// asking them costs.
 class MergeDrafter : public Drafter {
  public:
-  static constexpr int32_t kTrialAsks = 4;  // of a text, before heads may rest
+  static constexpr int32_t kTrialAsks = 4;  // before a text says itself whether heads may rest
 
   /// @param proposers  at least one.
   /// @param budget     most nodes of a tree, the root included.
   /// @param cost       of rows and, if it is known, of guessing; else heads never rest.
-  MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost);
+  /// @param all_texts  what heads were worth in them says whether they rest in a text that has not
+  ///                   tried them yet; null: it tries them.
+  MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost,
+               std::shared_ptr<FadingMean> all_texts = nullptr);
 
   void begin(std::span<const TokenId> prompt) override;
   CandidateTree propose(const DraftContext& context, const Random& random) override;
@@ -80,7 +89,8 @@ class MergeDrafter : public Drafter {
   double step_cost_ = 1;    // of the last proposal
   Pace pace_;
   HeadsRest rest_;
-  FadingMean heads_worth_;  // what asking gained, in tokens
+  FadingMean heads_worth_;                          // what asking gained in this text, in tokens
+  std::shared_ptr<FadingMean> heads_worth_of_all_;  // in all texts; null: nobody says
 };
 
 }  // namespace medusa

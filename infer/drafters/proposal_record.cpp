@@ -8,8 +8,7 @@
 namespace medusa {
 namespace {
 
-constexpr double kFading = 0.99;  // of a kind's count from one trial to the next
-constexpr int32_t kLevels = 8;    // of belief, from 0 to 1
+constexpr int32_t kLevels = 8;  // of belief, from 0 to 1
 constexpr int32_t kMostSiblings = 1024;
 
 }  // namespace
@@ -40,6 +39,7 @@ std::vector<ProposalRecord::NodeKind> ProposalRecord::kinds_of(const CandidateTr
 }
 
 double HitRates::rate(int32_t kind, double belief) const {
+  if (all_texts_) belief = all_texts_->rate(kind, belief);
   const auto found = counts_.find(kind);
   if (found == counts_.end()) return belief;
   const Count& count = found->second;
@@ -47,10 +47,11 @@ double HitRates::rate(int32_t kind, double belief) const {
 }
 
 void HitRates::count(int32_t kind, bool right) {
+  if (all_texts_) all_texts_->count(kind, right);
   Count& count = counts_.try_emplace(kind, Count{0, 0, belief_trials_}).first->second;
-  count.hits = kFading * count.hits + (right ? 1 : 0);
-  count.trials = kFading * count.trials + 1;
-  count.belief_trials *= kFading;
+  count.hits = fading_ * count.hits + (right ? 1 : 0);
+  count.trials = fading_ * count.trials + 1;
+  count.belief_trials *= fading_;
 }
 
 std::vector<double> ProposalRecord::chances(const CandidateTree& tree) const {

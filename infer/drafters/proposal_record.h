@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,9 +15,18 @@ namespace medusa {
 class HitRates {
  public:
   static constexpr double kBeliefTrials = 16;
+  static constexpr double kFading = 0.99;          // of a kind's count from one trial to the next
+  static constexpr double kFadingOfTexts = 0.999;  // the same, of what is counted over many texts
+  static constexpr double kBeliefTrialsOfTexts = 4;
 
   /// @param belief_trials  that the belief weighs at first.
-  explicit HitRates(double belief_trials = kBeliefTrials) : belief_trials_(belief_trials) {}
+  explicit HitRates(double belief_trials = kBeliefTrials, double fading = kFading)
+      : belief_trials_(belief_trials), fading_(fading) {}
+
+  /// Of one text: begins where all texts have come to, and tells them what it counts.
+  HitRates(std::shared_ptr<HitRates> all_texts, double belief_trials) : HitRates(belief_trials) {
+    all_texts_ = std::move(all_texts);
+  }
 
   double rate(int32_t kind, double belief) const;
   void count(int32_t kind, bool right);
@@ -27,20 +37,30 @@ class HitRates {
     double belief_trials = 0;     // that the belief still weighs; fades too
   };
   double belief_trials_;
+  double fading_;
   std::map<int32_t, Count> counts_;
+  std::shared_ptr<HitRates> all_texts_;  // null: this one stands alone
 };
+
+/// What is counted over all texts that a decoder's drafters of one kind follow.
+inline std::shared_ptr<HitRates> rates_of_all_texts() {
+  return std::make_shared<HitRates>(HitRates::kBeliefTrialsOfTexts, HitRates::kFadingOfTexts);
+}
 
 /// Follows one drafter through a text. Each proposal is judged against the text as it grows, to its
 /// last depth, whether its nodes were in the step's tree or not: what is left out is measured too.
 class ProposalRecord {
  public:
-  ProposalRecord() = default;
+  /// @param all_texts  where its rates begin; null: with what the drafter believes.
+  explicit ProposalRecord(std::shared_ptr<HitRates> all_texts = nullptr)
+      : rates_(std::move(all_texts), HitRates::kBeliefTrials) {}
 
   /// For proposals that are all one tree, or its first nodes: each place in it is a kind.
   /// @param rates          [N] how often the node is right if its parent is, before any trial.
   /// @param belief_trials  that these weigh at first.
-  ProposalRecord(std::vector<double> rates, double belief_trials)
-      : place_rates_(std::move(rates)), rates_(belief_trials) {}
+  ProposalRecord(std::vector<double> rates, double belief_trials,
+                 std::shared_ptr<HitRates> all_texts = nullptr)
+      : place_rates_(std::move(rates)), rates_(std::move(all_texts), belief_trials) {}
 
   /// [N] how probable it is that each node is right: the product, along its path, of how often
   /// nodes of a kind were right when their parent was. Nodes of about the same belief are one kind;

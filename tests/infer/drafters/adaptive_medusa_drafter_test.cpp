@@ -52,8 +52,9 @@ class AdaptiveMedusa : public testing::Test {
     return tree.size();
   }
 
-  AdaptiveMedusaDrafter make(const StepCost& cost) {
-    return {std::make_unique<SaidDrafter>(shape_, right_, asked_), shape_, cost};
+  AdaptiveMedusaDrafter make(const StepCost& cost,
+                             const std::shared_ptr<HitRates>& all_texts = nullptr) {
+    return {std::make_unique<SaidDrafter>(shape_, right_, asked_), shape_, cost, all_texts};
   }
 
   TreeShape shape_ = make_choice_tree({{0}, {1}, {0, 0}}, 2, "test").shape();
@@ -99,6 +100,20 @@ TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
   int steps = 0;
   while (steps < 1000 && step(drafter) == 1) ++steps;
   EXPECT_LT(steps, 40 * HeadsRest::kAskEvery) << "what it asks for is judged";
+}
+
+TEST_F(AdaptiveMedusa, BeginsPlainlyWhereGuessesFailedInTheTextsBefore) {
+  const StepCost cost{{1, 1.05, 1.1, 1.15}, 0.05};
+  const auto rates = rates_of_all_texts();
+  AdaptiveMedusaDrafter first = make(cost, rates);
+  right_ = false;
+  EXPECT_EQ(step(first), 4);
+  for (int i = 0; i < 300; ++i) step(first);
+  AdaptiveMedusaDrafter second = make(cost, rates);
+  EXPECT_EQ(step(second), 1);
+  right_ = true;
+  for (int i = 0; i < 10 * HeadsRest::kAskEvery; ++i) step(second);
+  EXPECT_GT(step(second), 1) << "this text is another one";
 }
 
 TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {

@@ -150,11 +150,11 @@ class Counted : public Drafter {
 class RestingHeads : public testing::Test {
  protected:
   /// Heads that guess `guess_`, beside a drafter that proposes 4.
-  MergeDrafter make(StepCost cost) {
+  MergeDrafter make(StepCost cost, const std::shared_ptr<FadingMean>& all_texts = nullptr) {
     std::vector<Proposer> proposers;
     proposers.push_back({std::make_unique<Counted>(guess_, asked_), /*asks_heads=*/true});
     proposers.push_back({std::make_unique<Fixed>(tree_of({3, 4}, {-1, 0}))});
-    return {std::move(proposers), 64, std::move(cost)};
+    return {std::move(proposers), 64, std::move(cost), all_texts};
   }
 
   /// Steps that are followed by `next`. @returns how often the heads were asked.
@@ -195,6 +195,18 @@ TEST_F(RestingHeads, RestWhereTheyAreWrongAndAreAskedAgainOnceTheyAreRight) {
   EXPECT_EQ(asked_in(drafter, 5, 10 * HeadsRest::kAskEvery), 10);
   asked_in(drafter, 6, 60 * HeadsRest::kAskEvery);
   EXPECT_EQ(asked_in(drafter, 6, 20), 20);
+}
+
+TEST_F(RestingHeads, AreNotTriedAnewInEachTextWhereOtherTextsSayTheyDoNotPay) {
+  const StepCost cost{{1, 1.05, 1.1}, 0.05};
+  const auto worth = heads_worth_of_all_texts();
+  MergeDrafter first = make(cost, worth);
+  EXPECT_GE(asked_in(first, 5, 7), MergeDrafter::kTrialAsks) << "nobody has tried them yet";
+  asked_in(first, 5, 400);
+  MergeDrafter second = make(cost, worth);
+  EXPECT_EQ(asked_in(second, 5, HeadsRest::kAskEvery - 1), 0);
+  asked_in(second, 6, 60 * HeadsRest::kAskEvery);
+  EXPECT_EQ(asked_in(second, 6, 20), 20) << "but it finds out where they do";
 }
 
 TEST_F(RestingHeads, AreAskedTheLessTheDearerAskingIs) {

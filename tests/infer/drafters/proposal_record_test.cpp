@@ -21,6 +21,19 @@ TEST(HitRates, StartFromABeliefAndFollowWhatHappens) {
   EXPECT_GT(rates.rate(1, 0.5), 0.85) << "old trials fade";
 }
 
+TEST(HitRates, ATextBeginsWhereAllTextsHaveComeToAndGoesItsOwnWay) {
+  const auto all = rates_of_all_texts();
+  HitRates first(all, 4);
+  EXPECT_EQ(first.rate(1, 0.5), 0.5);
+  for (int i = 0; i < 400; ++i) first.count(1, i % 10 == 0);
+  HitRates second(all, 4);
+  EXPECT_NEAR(second.rate(1, 0.5), 0.1, 0.02);
+  EXPECT_EQ(second.rate(2, 0.5), 0.5) << "a kind that no text has had";
+  for (int i = 0; i < 12; ++i) second.count(1, true);
+  EXPECT_GT(second.rate(1, 0.5), 0.7);
+  EXPECT_LT(HitRates(all, 4).rate(1, 0.5), 0.2) << "a dozen of hundreds";
+}
+
 TEST(ProposalRecord, AChanceIsTheProductAlongThePath) {
   const ProposalRecord record;
   const CandidateTree tree = proposed_tree({9, 1, 2, 3}, {-1, 0, 1, 0}, {1, 0.5F, 0.25F, 0.125F});
