@@ -4,6 +4,7 @@ timed in turns.
 Development only. Needs: pip install torch==2.11.0 transformers==5.23.0 accelerate gguf llama-cpp-python
 Run:   tools/demo.sh, then
        python tools/dev/bench_peers.py build/release/medusa configs/demo.yaml MODEL.gguf QUESTIONS.jsonl [--limit N]
+       [--stored-only: the file's own blocks alone, for models of which three copies are too many]
 
 One round is one question, answered by every side; the sides take turns in going first. Prefill is
 counted, loading and the first, warming round are not. llama.cpp reads the file as it is and two
@@ -37,6 +38,7 @@ PAIRS = [("plain, bfloat16", "transformers, bfloat16"),
          ("Medusa, bfloat16", "transformers, bfloat16"),
          ("Medusa, bfloat16", "llama.cpp, as it is"),
          ("Medusa, stored", "llama.cpp, as it is"),
+         ("Medusa, stored", "plain, stored"),
          ("merge, bfloat16", "llama.cpp, as it is"),
          ("merge, stored", "llama.cpp, as it is")]
 
@@ -50,6 +52,7 @@ def read_settings() -> argparse.Namespace:
     parser.add_argument("--limit", type=int, help="only the first N questions")
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--stored-only", action="store_true", help="no copies, no bfloat16")
     settings = parser.parse_args()
     settings.batch, settings.seed = 1, 1  # for Transformers
     return settings
@@ -95,18 +98,21 @@ class Medusa:
 
 def open_sides(settings: argparse.Namespace, folder: pathlib.Path) -> dict:
     sides = {"llama.cpp, as it is": LlamaCpp(settings, settings.model)}
-    for name in ("BF16", "Q8_0"):
-        write_copy(settings.model, name, folder / f"{name}.gguf")
-        sides[f"llama.cpp, {name}"] = LlamaCpp(settings, folder / f"{name}.gguf")
-    sides["transformers, bfloat16"] = Transformers(settings, folder / "BF16.gguf")
-    for dtype in ("bfloat16", "int8", "stored"):
+    dtypes = ("stored",) if settings.stored_only else ("bfloat16", "int8", "stored")
+    if not settings.stored_only:
+        for name in ("BF16", "Q8_0"):
+            write_copy(settings.model, name, folder / f"{name}.gguf")
+            sides[f"llama.cpp, {name}"] = LlamaCpp(settings, folder / f"{name}.gguf")
+        sides["transformers, bfloat16"] = Transformers(settings, folder / "BF16.gguf")
+    for dtype in dtypes:
         sides[f"plain, {dtype}"] = Medusa(settings, folder, f"backbone.dtype={dtype}",
                                           "generate.drafter=none")
     stored = ("backbone.dtype=stored", f"generate.tree={folder}/tree.yaml")
     Medusa(settings, folder, *stored).run("calibrate")
     for name, drafter in (("Medusa", "medusa"), ("merge", "merge")):
         change = f"generate.drafter={drafter}"
-        sides[f"{name}, bfloat16"] = Medusa(settings, folder, "backbone.dtype=bfloat16", change)
+        if not settings.stored_only:
+            sides[f"{name}, bfloat16"] = Medusa(settings, folder, "backbone.dtype=bfloat16", change)
         sides[f"{name}, stored"] = Medusa(settings, folder, *stored, change)
     return sides
 
@@ -126,7 +132,7 @@ def main() -> None:
                     rates[name].append(tokens / seconds)
             print(f"round {number} of {len(questions)}", file=sys.stderr)
     ratios = {}
-    for ours, theirs in PAIRS:
+    for ours, theirs in [pair for pair in PAIRS if rates.keys() >= set(pair)]:
         rounds = [a / b for a, b in zip(rates[ours], rates[theirs])]
         ratios[f"{ours} ÷ {theirs}"] = [round(value, 2) for value in quartiles(rounds)]
     medians = {name: round(statistics.median(values), 1) for name, values in rates.items()}
