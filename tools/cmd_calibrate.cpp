@@ -20,6 +20,7 @@
 #include "heads/tree_search.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/device_step_timer.h"
 #include "tools/layer_search.h"
 #include "tools/predict.h"
 #include "tools/row_timer.h"
@@ -94,6 +95,20 @@ std::vector<int32_t> sizes_up_to(int64_t most) {
   return sizes;
 }
 
+/// Steps as they will be run: in the GPU's own loop where it decodes, else in the host's.
+StepTimes time_sizes(const RunConfig& config, const Session& session, const MedusaHeads& heads,
+                     HeadGuesser& guesser, const std::vector<RankPath>& paths,
+                     const std::vector<TokenId>& context) {
+  const std::vector<int32_t> sizes = sizes_up_to(static_cast<int64_t>(paths.size()) + 1);
+  const int64_t repeats = config.calibrate.repeats;
+  BackboneTarget target(*session.llama, 1, session.context);
+  if (config.generate.infer.graphs)
+    if (const auto times = time_device_steps(target, heads, paths, context, sizes, repeats,
+                                             cuda_loop_kernels()))
+      return *times;
+  return time_steps(target, guesser, paths, context, sizes, repeats);
+}
+
 TreeCalibration describe(const HeadStatistics& statistics, const std::vector<PathValue>& paths) {
   TreeCalibration out;
   out.num_positions = statistics.num_positions();
@@ -126,10 +141,9 @@ ChoiceTree calibrate(const RunConfig& config) {
 
   const auto context =
       static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, session.context - 64)));
-  BackboneTarget target(llama, 1, session.context);
   const auto largest = static_cast<int64_t>(paths.size()) + 1;
-  const StepTimes times = time_steps(target, guesser, paths, context_tokens(dataset, context),
-                                     sizes_up_to(largest), settings.repeats);
+  const StepTimes times = time_sizes(config, session, loaded.heads, guesser, paths,
+                                     context_tokens(dataset, context));
   const std::vector<double> step_ms = interpolate_ms(times);
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "base/check.h"
 #include "base/lanes.h"
@@ -100,6 +101,8 @@ MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& want
     load_some(row + i, size - i, x);
     max_with(x, largest);
   }
+  // e^x is kept in the row where it loses nothing there.
+  const bool kept = std::is_same_v<T, float> && scale != 0;
   Lanes shift, sum{};
   const float most = max_of(largest);
   fill(most, shift);
@@ -108,6 +111,7 @@ MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& want
     x -= shift;
     exp_in_place(x);
     sum += x;
+    if (kept) store_some(x, size - i, row + i);
   }
   const float total = sum_of(sum);
   if (scale != 0) {
@@ -115,8 +119,10 @@ MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& want
     fill(scale / total, factor);
     for (int64_t i = 0; i < size; i += kLanes) {
       load_some(row + i, size - i, x);
-      x -= shift;
-      exp_in_place(x);
+      if (!kept) {
+        x -= shift;
+        exp_in_place(x);
+      }
       x *= factor;
       store_some(x, size - i, row + i);
     }
