@@ -103,8 +103,8 @@ StepTimes time_sizes(const RunConfig& config, const Session& session, const Medu
   const int64_t repeats = config.calibrate.repeats;
   BackboneTarget target(*session.llama, 1, session.context);
   if (config.generate.infer.graphs)
-    if (const auto times = time_device_steps(target, heads, paths, context, sizes, repeats,
-                                             cuda_loop_kernels()))
+    if (const auto times =
+            time_device_steps(target, heads, paths, context, sizes, repeats, cuda_loop_kernels()))
       return *times;
   return time_steps(target, guesser, paths, context, sizes, repeats);
 }
@@ -142,8 +142,8 @@ ChoiceTree calibrate(const RunConfig& config) {
   const auto context =
       static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, session.context - 64)));
   const auto largest = static_cast<int64_t>(paths.size()) + 1;
-  const StepTimes times = time_sizes(config, session, loaded.heads, guesser, paths,
-                                     context_tokens(dataset, context));
+  const StepTimes times =
+      time_sizes(config, session, loaded.heads, guesser, paths, context_tokens(dataset, context));
   const std::vector<double> step_ms = interpolate_ms(times);
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);
