@@ -121,6 +121,7 @@ class JointRun {
     told.learning_rate =
         learning_rate({joint_.learning_rate, joint_.warmup_steps}, step, plan_.num_steps);
     last_ = trainer_.step(batches, told);
+    give_back_freed_memory();
     told_ = told;
     StepPlace place{step, {}, "train.joint.learning_rate", store_.last().string()};
     for (const SampleBatch& batch : batches) {

@@ -17,6 +17,17 @@ TEST(MemoryUse, GrowsByWhatIsTouched) {
   EXPECT_EQ(block[1000], 1);
 }
 
+TEST(MemoryUse, OfWhatWasFreedIsGivenBackOnRequest) {
+  // Small enough for malloc's heap, and every second one stays, so that it cannot shrink.
+  std::vector<std::vector<char>> blocks;
+  for (int i = 0; i < 2048; ++i) blocks.emplace_back(64 << 10, 1);
+  for (size_t i = 0; i < blocks.size(); i += 2) std::vector<char>().swap(blocks[i]);
+  const int64_t before = memory_in_use();
+  give_back_freed_memory();
+  EXPECT_GT(before - memory_in_use(), 50 << 20);
+  EXPECT_EQ(blocks[1][1000], 1);
+}
+
 TEST(MemoryUse, IsWrittenInGigabytes) {
   EXPECT_EQ(memory_text(1234567890), "1.2 GB");
   EXPECT_EQ(memory_text(0), "-");
