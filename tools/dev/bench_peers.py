@@ -5,6 +5,7 @@ Development only. Needs: pip install torch==2.11.0 transformers==5.23.0 accelera
 Run:   tools/demo.sh, then
        python tools/dev/bench_peers.py build/release/medusa configs/demo.yaml MODEL.gguf QUESTIONS.jsonl [--limit N]
        [--stored-only: the file's own blocks alone, for models of which three copies are too many]
+       [--plain-only: no heads, which then need not be there]
 
 One round is one question, answered by every side; the sides take turns in going first. Prefill is
 counted, loading and the first, warming round are not. llama.cpp reads the file as it is and two
@@ -53,6 +54,7 @@ def read_settings() -> argparse.Namespace:
     parser.add_argument("--max-new-tokens", type=int, default=128)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--stored-only", action="store_true", help="no copies, no bfloat16")
+    parser.add_argument("--plain-only", action="store_true", help="no Medusa, no merge")
     settings = parser.parse_args()
     settings.batch, settings.seed = 1, 1  # for Transformers
     return settings
@@ -107,6 +109,8 @@ def open_sides(settings: argparse.Namespace, folder: pathlib.Path) -> dict:
     for dtype in dtypes:
         sides[f"plain, {dtype}"] = Medusa(settings, folder, f"backbone.dtype={dtype}",
                                           "generate.drafter=none")
+    if settings.plain_only:
+        return sides
     stored = ("backbone.dtype=stored", f"generate.tree={folder}/tree.yaml")
     Medusa(settings, folder, *stored).run("calibrate")
     for name, drafter in (("Medusa", "medusa"), ("merge", "merge")):
