@@ -95,17 +95,16 @@ std::vector<int32_t> sizes_up_to(int64_t most) {
   return sizes;
 }
 
-/// Steps as they will be run: in the GPU's own loop where it decodes, else in the host's.
+/// Steps as the settings will run them: in the GPU's own loop where it decodes, else in the host's.
 StepTimes time_sizes(const RunConfig& config, const Session& session, const MedusaHeads& heads,
                      HeadGuesser& guesser, const std::vector<RankPath>& paths,
                      const std::vector<TokenId>& context) {
   const std::vector<int32_t> sizes = sizes_up_to(static_cast<int64_t>(paths.size()) + 1);
   const int64_t repeats = config.calibrate.repeats;
   BackboneTarget target(*session.llama, 1, session.context);
-  if (config.generate.infer.graphs)
-    if (const auto times =
-            time_device_steps(target, heads, paths, context, sizes, repeats, cuda_loop_kernels()))
-      return *times;
+  if (const auto times = time_device_steps(target, heads, config.generate.infer, paths, context,
+                                           sizes, repeats, cuda_loop_kernels()))
+    return *times;
   return time_steps(target, guesser, paths, context, sizes, repeats);
 }
 

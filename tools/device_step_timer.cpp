@@ -40,7 +40,7 @@ double sample_ms(DeviceDecoder& decoder, std::span<const TokenId> context) {
 }  // namespace
 
 std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaHeads& heads,
-                                           std::span<const RankPath> paths,
+                                           InferConfig settings, std::span<const RankPath> paths,
                                            std::span<const TokenId> context,
                                            const std::vector<int32_t>& sizes, int64_t repeats,
                                            const DeviceLoopKernels& kernels) {
@@ -54,7 +54,6 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
     DraftParts parts;
     parts.heads = &heads;
     parts.shape = &shape;
-    InferConfig settings;
     settings.drafter = num_nodes == 1 ? DrafterKind::None : DrafterKind::Medusa;
     return make_device_decoding(settings, parts, target, kernels);
   };

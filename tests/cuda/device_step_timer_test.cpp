@@ -10,12 +10,13 @@ namespace {
 
 class DeviceStepTimer : public OnEveryDevice {
  protected:
-  std::optional<StepTimes> time(Llama& llama, HeadInput input) {
+  std::optional<StepTimes> time(Llama& llama, HeadInput input, const InferConfig& settings = {}) {
     const MedusaHeads heads = random_heads(heads_config(input, HeadOutput::Shared), cpu_weights_);
     BackboneTarget target(llama, 1, 64);
     const std::vector<RankPath> paths{{0}, {1}, {0, 0}};
-    const auto times = time_device_steps(target, heads, paths, std::vector<TokenId>{1, 2, 3},
-                                         {1, 2, 4}, 1, loop_kernels());
+    const auto times =
+        time_device_steps(target, heads, settings, paths, std::vector<TokenId>{1, 2, 3}, {1, 2, 4},
+                          1, loop_kernels());
     EXPECT_EQ(target.num_free_slots(), 1);
     return times;
   }
@@ -35,6 +36,13 @@ TEST_P(DeviceStepTimer, TimesEachSizeInTheLoopThatWillDecode) {
 TEST_P(DeviceStepTimer, LeavesStepsThatRunInTheHostsLoopToItsTwin) {
   Llama llama(device_weights(1, device_config(), device()), kernels());
   EXPECT_FALSE(time(llama, HeadInput::Prefix));
+  InferConfig host;
+  host.graphs = false;
+  EXPECT_FALSE(time(llama, HeadInput::Root, host));
+  InferConfig filtered;
+  filtered.sampling.temperature = 0.7;
+  filtered.sampling.top_p = 0.9;
+  EXPECT_FALSE(time(llama, HeadInput::Root, filtered));
   Llama plain(cpu_weights_);
   EXPECT_FALSE(time(plain, HeadInput::Root));
 }

@@ -9,6 +9,7 @@
 #include "infer/rules/match_rule.h"
 #include "infer/rules/rejection_rule.h"
 #include "infer/rules/typical_rule.h"
+#include "infer/step_cost.h"
 #include "tests/base/error_text.h"
 #include "tests/infer/toy_heads.h"
 
@@ -155,6 +156,26 @@ TEST(Factory, ADrafterIsFreshForEachSequenceAndNeedsItsParts) {
   EXPECT_THROW(make_drafter_factory(config, {nullptr, &shape}), std::logic_error);
   config.drafter = DrafterKind::Retrieval;
   EXPECT_THROW(make_drafter_factory(config, {}), std::logic_error);
+}
+
+TEST(Factory, DraftersOfOneFactoryTeachEachOtherWhatPays) {
+  InferConfig config;
+  config.drafter = DrafterKind::PromptLookup;
+  const StepCost cost{{1, 1.2, 1.4}};
+  DraftParts parts;
+  parts.cost = &cost;
+  const DrafterFactory make = make_drafter_factory(config, parts);
+  const std::vector<TokenId> text{1, 2, 100, 1, 2};  // goes on with 101
+  const auto proposed = [&](Drafter& drafter) {
+    drafter.begin(text);
+    const CandidateTree tree = drafter.propose({text, {}, 2, 3, 0, 1}, Random(1));
+    drafter.observe(tree, {}, {{}, 101});
+    return tree.size();
+  };
+  EXPECT_GT(proposed(*make()), 1);
+  for (int i = 0; i < 30; ++i) proposed(*make());
+  EXPECT_EQ(proposed(*make()), 1) << "what followed once has never followed again";
+  EXPECT_GT(proposed(*make_drafter_factory(config, parts)()), 1) << "another factory";
 }
 
 }  // namespace
