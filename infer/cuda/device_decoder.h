@@ -48,8 +48,7 @@ struct CapturedGraph {
 class DeviceDecoder {
  public:
   /// @param target  over a Llama with on_device(). Kept by reference, as the heads; its slots are
-  /// taken
-  ///                and given back as decode() does.
+  ///                taken and given back as decode() does.
   /// @param heads   null: plain decoding.
   /// @param shape   ignored without heads.
   DeviceDecoder(BackboneTarget& target, DeviceHeads* heads, const TreeShape& shape,

@@ -26,6 +26,16 @@ std::vector<double> rates_of(const TreeShape& shape) {
   return rates;
 }
 
+/// [N] 1 for the nodes of a longest path, 0 for others.
+std::vector<double> longest_path(const TreeShape& shape) {
+  std::vector<double> path(shape.parents.size(), 0);
+  auto node = static_cast<int32_t>(std::max_element(shape.depths.begin(), shape.depths.end()) -
+                                   shape.depths.begin());
+  for (; node >= 0; node = shape.parents[static_cast<size_t>(node)])
+    path[static_cast<size_t>(node)] = 1;
+  return path;
+}
+
 /// Of a whole step: guessing is part of each but the plain one.
 StepCost with_drafting(StepCost cost) {
   for (size_t i = 1; i < cost.relative.size(); ++i) cost.relative[i] += cost.drafting.value_or(0);
@@ -53,6 +63,7 @@ AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, con
                                              const StepCost& cost,
                                              std::shared_ptr<HitRates> all_texts)
     : whole_(std::move(whole)),
+      perfect_(longest_path(shape)),
       cost_(cost),
       record_(rates_of(shape), kBeliefTrials, std::move(all_texts)) {
   places_.tokens.resize(shape.parents.size());
@@ -67,7 +78,10 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   const StepCost cost = with_drafting(cost_.together(context.num_sequences));
   std::vector<size_t> nodes =
       worthwhile_nodes(chances, cost, pace_.tokens_per_cost(), context.max_nodes);
-  if (!rest_.ask(/*pay=*/nodes.size() > 1, cost.drafting.value_or(0))) return root_only(root);
+  const bool pay = nodes.size() > 1;
+  if (!pay && worthwhile_nodes(perfect_, cost, 1, context.max_nodes).size() < 2)
+    return root_only(root);
+  if (!rest_.ask(pay, cost.drafting.value_or(0))) return root_only(root);
 
   const CandidateTree all = whole_->propose(context, random);
   record_.remember(all);

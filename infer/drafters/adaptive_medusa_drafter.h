@@ -37,8 +37,9 @@ class AdaptiveMedusaDrafter : public Drafter {
 
  private:
   std::unique_ptr<Drafter> whole_;
-  CandidateTree places_;  // the tree without tokens: what chances are asked of
-  StepCost cost_;         // of a sequence alone
+  CandidateTree places_;         // the tree without tokens: what chances are asked of
+  std::vector<double> perfect_;  // [N] chances, were the heads always right: 1 along a longest path
+  StepCost cost_;                // of a sequence alone
   ProposalRecord record_;
   Pace pace_;
   HeadsRest rest_;

@@ -12,7 +12,7 @@ namespace medusa {
 class HeadsRest {
  public:
   static constexpr int32_t kAskEvery = 8;  // steps
-  static constexpr double kAskShare = 0.01;
+  static constexpr double kAskShare = 0.005;
 
   /// Whether to ask in this step.
   /// @param pay    they would gain more than asking costs.

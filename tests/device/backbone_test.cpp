@@ -8,8 +8,10 @@
 #include "backbone/hf_export.h"
 #include "backbone/llama.h"
 #include "backbone/safetensors.h"
+#include "tests/backbone/block_weights.h"
 #include "tests/backbone/normal_tensor.h"
 #include "tests/backbone/tiny_model.h"
+#include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/device/test_devices.h"
 
@@ -68,6 +70,16 @@ TEST_P(BackboneOnDevice, Bfloat16IsTheCpusWithinRounding) {
     EXPECT_EQ(found[i].scalar_type(), expected[i].scalar_type());
     expect_close(found[i].to(at::kFloat), expected[i].to(at::kFloat), 0.05);
   }
+}
+
+TEST_P(BackboneOnDevice, BlocksOfAModelThatNoKernelMultipliesAreTheUsersError) {
+  ModelConfig config = tiny_config();
+  config.head_size = 40;
+  const Weights weights = on_device(in_blocks(tiny_weights(1, config, at::kBFloat16)), device());
+  EXPECT_EQ(fixtures::error_text([&] { Llama(weights, Kernels::Auto); }),
+            "backbone.dtype is 'stored', found a model with heads of 40 numbers, 2 to a key/value "
+            "head, expected sizes that our kernels multiply on a GPU (ARCHITECTURE.md, the GPU "
+            "step); use --dtype bfloat16");
 }
 
 TEST_P(BackboneOnDevice, BothWaysOfAttentionAgree) {

@@ -88,7 +88,7 @@ TEST_F(AdaptiveMedusa, LearnsThatAGuessIsOftenRightHere) {
 }
 
 TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
-  AdaptiveMedusaDrafter drafter = make({{1, 1.05, 1.1, 1.15}, 0.05});
+  AdaptiveMedusaDrafter drafter = make({{1, 1.05, 1.1, 1.15}, 0.04});
   right_ = false;
   int drafted = 0;
   for (int i = 0; i < 40; ++i) drafted += step(drafter) > 1 ? 1 : 0;
@@ -103,7 +103,7 @@ TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
 }
 
 TEST_F(AdaptiveMedusa, BeginsPlainlyWhereGuessesFailedInTheTextsBefore) {
-  const StepCost cost{{1, 1.05, 1.1, 1.15}, 0.05};
+  const StepCost cost{{1, 1.05, 1.1, 1.15}, 0.04};
   const auto rates = rates_of_all_texts();
   AdaptiveMedusaDrafter first = make(cost, rates);
   right_ = false;
@@ -126,13 +126,26 @@ TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {
 }
 
 TEST_F(AdaptiveMedusa, AsksSeldomerWhereGuessingIsDear) {
-  AdaptiveMedusaDrafter drafter = make({{1, 2, 3, 4}, 0.2});
+  right_ = false;
+  // Four in a pass of 1.75, which guess for .35: a fifth of it.
+  AdaptiveMedusaDrafter drafter = make({{1, 1.25, 1.5, 1.75}, 0.0875});
   for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter, 10, 4), 1);
-  EXPECT_EQ(asked_, 400 / 20) << "four guess, in a pass that is four times as long";
+  EXPECT_EQ(asked_, 400 / 40) << "a two-hundredth of the time";
   asked_ = 0;
-  AdaptiveMedusaDrafter dear = make({{1, 1, 1, 1, 2, 3, 4, 5}, 0.1});
+  AdaptiveMedusaDrafter dear = make({{1, 1, 1, 1, 1.125, 1.25, 1.375, 1.5}, 0.1});
   for (int i = 0; i < 400; ++i) EXPECT_EQ(step(dear, 10, 4), 1);
-  EXPECT_EQ(asked_, 400 / 40) << "their passes cost no more than one's";
+  EXPECT_EQ(asked_, 400 / 80) << "their passes cost no more than one's";
+}
+
+TEST_F(AdaptiveMedusa, NeverAsksWhereGuessesThatAreAlwaysRightWouldNotPay) {
+  // With guessing a node costs 1.25 plain steps and gains at most one token.
+  AdaptiveMedusaDrafter drafter = make({{1, 2, 3, 4}, 0.25});
+  for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter), 1);
+  EXPECT_EQ(asked_, 0);
+  // Two nodes gain two tokens for 1.75.
+  AdaptiveMedusaDrafter hopeful = make({{1, 1.75, 2.5, 3.25}, 0.25});
+  for (int i = 0; i < 400; ++i) step(hopeful);
+  EXPECT_GT(asked_, 0);
 }
 
 TEST_F(AdaptiveMedusa, KeepsToTheEndOfTheText) {

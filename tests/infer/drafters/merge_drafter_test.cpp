@@ -178,19 +178,19 @@ class RestingHeads : public testing::Test {
 };
 
 TEST_F(RestingHeads, AreAskedWhileTheyAreRightAndOthersAreNot) {
-  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.05});
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.04});
   EXPECT_EQ(asked_in(drafter, 6, 50), 50);
 }
 
 TEST_F(RestingHeads, RestWhereOthersGuessTheSame) {
   guess_ = 4;
-  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.05});
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.04});
   EXPECT_LE(asked_in(drafter, 4, 40), 12) << "they add nothing";
   EXPECT_EQ(asked_in(drafter, 4, 10 * HeadsRest::kAskEvery), 10) << "now and then";
 }
 
 TEST_F(RestingHeads, RestWhereTheyAreWrongAndAreAskedAgainOnceTheyAreRight) {
-  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.05});
+  MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.04});
   asked_in(drafter, 5, 100);
   EXPECT_EQ(asked_in(drafter, 5, 10 * HeadsRest::kAskEvery), 10);
   asked_in(drafter, 6, 60 * HeadsRest::kAskEvery);
@@ -198,7 +198,7 @@ TEST_F(RestingHeads, RestWhereTheyAreWrongAndAreAskedAgainOnceTheyAreRight) {
 }
 
 TEST_F(RestingHeads, AreNotTriedAnewInEachTextWhereOtherTextsSayTheyDoNotPay) {
-  const StepCost cost{{1, 1.05, 1.1}, 0.05};
+  const StepCost cost{{1, 1.05, 1.1}, 0.04};
   const auto worth = heads_worth_of_all_texts();
   MergeDrafter first = make(cost, worth);
   EXPECT_GE(asked_in(first, 5, 7), MergeDrafter::kTrialAsks) << "nobody has tried them yet";
@@ -213,7 +213,7 @@ TEST_F(RestingHeads, AreAskedTheLessTheDearerAskingIs) {
   // A pass of sixteen rows costs 4, so that sixteen questions to heads cost .4 of it.
   MergeDrafter drafter = make({{1, 1.2}, 0.1});
   asked_in(drafter, 5, 200, 16);
-  EXPECT_EQ(asked_in(drafter, 5, 200, 16), 5) << "every 40th step: a hundredth of the time";
+  EXPECT_EQ(asked_in(drafter, 5, 400, 16), 5) << "every 80th step: a two-hundredth of the time";
 }
 
 TEST_F(RestingHeads, TheirPriceIsPartOfWhatAStepCosts) {
