@@ -17,6 +17,7 @@
 #include "infer/backbone_target.h"
 #include "tools/command.h"
 #include "tools/generation.h"
+#include "tools/peak_memory.h"
 #include "tools/self_prompt.h"
 #include "tools/session.h"
 
@@ -57,23 +58,26 @@ std::string sampling_text(const RunConfig& config) {
   return text;
 }
 
-void report(const DistillReport& result, const std::filesystem::path& folder, bool as_json) {
+void report(const DistillReport& result, const PeakMemory& peak,
+            const std::filesystem::path& folder, bool as_json) {
   if (as_json) {
-    fmt::print("{}\n", nlohmann::json{{"dataset", folder.string()},
-                                      {"samples", result.answered},
-                                      {"answer_tokens", result.answer_tokens},
-                                      {"generated", result.generated},
-                                      {"too_long", result.too_long},
-                                      {"complete", result.complete},
-                                      {"seconds", result.seconds}}
-                           .dump());
+    nlohmann::json out{{"dataset", folder.string()},
+                       {"samples", result.answered},
+                       {"answer_tokens", result.answer_tokens},
+                       {"generated", result.generated},
+                       {"too_long", result.too_long},
+                       {"complete", result.complete},
+                       {"seconds", result.seconds}};
+    add_memory(out, peak);
+    fmt::print("{}\n", out.dump());
     return;
   }
   if (result.too_long > 0)
     fmt::print(stderr, "{} prompts do not fit into the context and are skipped\n", result.too_long);
-  fmt::print(stderr, "{} answers, {} tokens; {} generated now, {:.0f} tokens/s\n", result.answered,
-             result.answer_tokens, result.generated,
-             result.seconds > 0 ? static_cast<double>(result.generated) / result.seconds : 0.0);
+  fmt::print(stderr, "{} answers, {} tokens; {} generated now, {:.0f} tokens/s{}\n",
+             result.answered, result.answer_tokens, result.generated,
+             result.seconds > 0 ? static_cast<double>(result.generated) / result.seconds : 0.0,
+             memory_text(peak));
   if (result.complete)
     fmt::print(stderr, "dataset: {}\n", folder.string());
   else
@@ -126,6 +130,8 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   const std::filesystem::path folder =
       part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
   const Session session = open_session(config.backbone);
+  const at::Device device = session.llama->device();
+  reset_peak_memory(device);
   const ModelConfig& model = session.llama->config();
   const int64_t rows = std::min<int64_t>(session.context, model.context);
   BackboneTarget target(*session.llama, static_cast<int32_t>(settings.batch), rows);
@@ -150,8 +156,8 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   const GenerateFunction generate =
       make_generate_function(target, settings.sampling, session.eos, info.hidden_size);
   const DistillLimits limits{.max_new_tokens = settings.max_new_tokens, .max_sequence = rows};
-  report(self_distill(prompts, generate, limits, Random(config.seed), writer), folder,
-         options.json);
+  const DistillReport result = self_distill(prompts, generate, limits, Random(config.seed), writer);
+  report(result, peak_memory(device), folder, options.json);
 }
 
 }  // namespace

@@ -17,24 +17,29 @@
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "tools/live_report.h"
+#include "tools/peak_memory.h"
+#include "tools/session.h"
 #include "train/peer_sums.h"
 #include "train/trainer.h"
 
 namespace medusa {
 namespace {
 
-nlohmann::ordered_json heads_json(const TrainResult& result, const std::filesystem::path& heads) {
+nlohmann::ordered_json heads_json(const TrainResult& result, const PeakMemory& peak,
+                                  const std::filesystem::path& heads) {
   nlohmann::ordered_json out{{"heads", heads.string()},       {"complete", result.complete},
                              {"steps", result.steps},         {"loss", result.loss},
                              {"positions", result.positions}, {"seconds", result.seconds}};
+  add_memory(out, peak);
   if (!result.validation.empty()) out["validation"] = quality_json(result.validation);
   return out;
 }
 
-void report(const TrainResult& result, const std::filesystem::path& heads) {
-  fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s\n", result.steps,
+void report(const TrainResult& result, const PeakMemory& peak, const std::filesystem::path& heads) {
+  fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps,
              result.loss,
-             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0);
+             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
+             memory_text(peak));
   print_quality(result.validation);
   if (result.complete)
     fmt::print(stderr, "heads: {}\n", heads.string());
@@ -81,29 +86,33 @@ void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* pe
 void run_train(const CommonOptions& options, bool dry) {
   RunConfig config = read_run_config(options);
   config.train.config.seed = config.seed;
-  const ProcessPlace place = process_place();
-  check_together(place, dry);
-  share_cores(place, config.backbone);
-  const auto peers = join_peers(place, config.train.config.peer_timeout_s);
+  const ProcessPlace process = process_place();
+  check_together(process, dry);
+  share_cores(process, config.backbone);
+  const auto peers = join_peers(process, config.train.config.peer_timeout_s);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
+  const at::Device device = place(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far
   for (const TrainStage stage : config.train.stages) {
     if (!complete) break;
+    reset_peak_memory(device);
     if (stage == TrainStage::Heads) {
       const TrainResult result = run_heads_stage(config, dataset, reported, peers.get());
+      const PeakMemory peak = peak_memory(device);
       complete = result.complete;
-      out = heads_json(result, config.heads_folder());
-      report(result, config.heads_folder());
+      out = heads_json(result, peak, config.heads_folder());
+      report(result, peak, config.heads_folder());
     } else {
       const JointResult result = run_joint_stage(config, dataset, reported, peers.get());
+      const PeakMemory peak = peak_memory(device);
       complete = result.complete;
-      out["joint"] = joint_json(config, result);
-      report_joint(config, result);
+      out["joint"] = joint_json(config, result, peak);
+      report_joint(config, result, peak);
     }
   }
   page.finish();

@@ -122,7 +122,8 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   return result;
 }
 
-nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result) {
+nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result,
+                                  const PeakMemory& peak) {
   nlohmann::ordered_json out{{"model", model_folder(config).string()},
                              {"heads", tuned_heads_folder(config).string()},
                              {"complete", result.complete},
@@ -131,16 +132,18 @@ nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& re
                              {"loss", result.loss},
                              {"positions", result.positions},
                              {"seconds", result.seconds}};
+  add_memory(out, peak);
   if (result.drift)
     for (const auto& [name, value] : result.drift->numbers()) out[name] = value;
   if (!result.validation.empty()) out["validation"] = quality_json(result.validation);
   return out;
 }
 
-void report_joint(const RunConfig& config, const JointResult& result) {
-  fmt::print(stderr, "joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s\n",
+void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak) {
+  fmt::print(stderr, "joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s{}\n",
              result.steps, result.loss,
-             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0);
+             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
+             memory_text(peak));
   if (result.drift)
     fmt::print(stderr,
                "the backbone moved by KL {:.4f} nats; perplexity {:.3f}, was {:.3f}; {:.0f} % of "

@@ -4,6 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "data/dataset_reader.h"
+#include "tools/peak_memory.h"
 #include "tools/run_config.h"
 #include "train/joint_run.h"
 #include "train/preflight.h"
@@ -24,7 +25,8 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
 Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset);
 
 /// What came out, for people, with the commands that use it.
-void report_joint(const RunConfig& config, const JointResult& result);
-nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result);
+void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak);
+nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result,
+                                  const PeakMemory& peak);
 
 }  // namespace medusa

@@ -26,6 +26,7 @@ struct Blocks {
   std::mutex mutex;
   std::map<void*, Block> by_address;
   std::map<size_t, std::vector<void*>> free;  // closed, by size: to map anew takes longer
+  c10::CachingAllocator::Stat bytes;          // that are taken
 };
 
 Blocks& blocks() {
@@ -45,6 +46,7 @@ void free_block(void* address) {
   const auto found = all.by_address.find(address);
   if (found->second.holders > 0) protect(address, found->second.size, PROT_NONE);
   all.free[found->second.size].push_back(address);
+  all.bytes.decrease(found->second.size);
   all.by_address.erase(found);
 }
 
@@ -61,10 +63,11 @@ void* take_block(size_t size) {
     free.pop_back();
   }
   all.by_address[address] = {size, 0, true};
+  all.bytes.increase(size);
   return address;
 }
 
-class GuardedAllocator : public c10::Allocator {
+class GuardedAllocator : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t num_bytes) override {
     void* address = nullptr;
@@ -83,11 +86,32 @@ class GuardedAllocator : public c10::Allocator {
     memory.open(const_cast<void*>(from));
     std::memcpy(to, from, num_bytes);
   }
+
+  bool initialized() override { return true; }
+  void emptyCache(c10::MempoolId_t /*pool*/) override {}
+  void recordStream(const c10::DataPtr& /*block*/, c10::Stream /*stream*/) override {}
+
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex /*device*/) override {
+    const std::scoped_lock lock(blocks().mutex);
+    c10::CachingDeviceAllocator::DeviceStats stats;
+    stats.allocated_bytes[0] = blocks().bytes;  // of all kinds
+    return stats;
+  }
+
+  void resetAccumulatedStats(c10::DeviceIndex /*device*/) override {
+    const std::scoped_lock lock(blocks().mutex);
+    blocks().bytes.reset_accumulated();
+  }
+
+  void resetPeakStats(c10::DeviceIndex /*device*/) override {
+    const std::scoped_lock lock(blocks().mutex);
+    blocks().bytes.reset_peak();
+  }
 };
 
 }  // namespace
 
-c10::Allocator& guarded_allocator() {
+c10::DeviceAllocator& guarded_allocator() {
   static auto* allocator = new GuardedAllocator;
   return *allocator;
 }

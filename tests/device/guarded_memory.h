@@ -2,14 +2,15 @@
 // that a read through data_ptr ends the program as it does with a GPU's memory.
 #pragma once
 
-#include <c10/core/Allocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <vector>
 
 namespace medusa::fixtures {
 
-/// Gives blocks of whole pages, closed and full of NaNs (in every floating-point type).
-c10::Allocator& guarded_allocator();
+/// Gives blocks of whole pages, closed and full of NaNs (in every floating-point type), and counts
+/// their bytes as a GPU's allocator does.
+c10::DeviceAllocator& guarded_allocator();
 
 /// Opens blocks of the allocator for the host, and closes what nobody else holds when it goes.
 ///

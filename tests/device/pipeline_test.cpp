@@ -13,6 +13,7 @@
 #include "tools/generation.h"
 #include "tools/greedy_answers.h"
 #include "tools/layer_search.h"
+#include "tools/peak_memory.h"
 #include "tools/profile/profile.h"
 #include "tools/row_timer.h"
 #include "tools/step_timer.h"
@@ -139,6 +140,21 @@ TEST_P(PipelineOnDevice, StepsAreTimedAndProfiled) {
   const Profile profile =
       profile_steps(llama, {.rows = {1, 8}, .contexts = {20}, .repeats = 1}, nullptr);
   EXPECT_EQ(profile.steps.size(), 2U);
+}
+
+TEST_P(PipelineOnDevice, ItsMemoryIsCounted) {
+  const at::TensorOptions there = at::device(device()).dtype(at::kByte);
+  const at::Tensor kept = at::empty({1 << 20}, there);
+  reset_peak_memory(device());
+  const int64_t before = peak_memory(device()).device.value();
+  EXPECT_GE(before, 1 << 20);
+  at::empty({3 << 20}, there).reset();
+  const PeakMemory after = peak_memory(device());
+  EXPECT_GE(after.device, before + (3 << 20));
+  EXPECT_LT(after.device, before + (4 << 20));
+  EXPECT_EQ(after.where_computed(), after.device);
+  reset_peak_memory(device());
+  EXPECT_EQ(peak_memory(device()).device, before);
 }
 
 TEST_P(PipelineOnDevice, LayersThatMayBeLeftOutAreFound) {

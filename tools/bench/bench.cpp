@@ -19,9 +19,9 @@
 #include "infer/backbone_target.h"
 #include "tools/bench/conversation.h"
 #include "tools/bench/method.h"
-#include "tools/bench/peak_memory.h"
 #include "tools/bench/rounds.h"
 #include "tools/drafting.h"
+#include "tools/peak_memory.h"
 
 namespace medusa {
 namespace {
@@ -234,13 +234,13 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
       const size_t place = group * slots + conversations.size();
       conversations.push_back({&question, Random(config.seed).child(place).seed()});
     }
-    reset_peak_memory();
+    reset_peak_memory(session.llama->device());
     try {
       std::vector<Answer> answers;
       for (std::vector<Answer>& turns :
            play_conversations(session, contender.method->engine(target), conversations, options))
         std::move(turns.begin(), turns.end(), std::back_inserter(answers));
-      peaks[i] = peak_memory();
+      peaks[i] = peak_memory(session.llama->device()).where_computed();
       return answers;
     } catch (const UserError& error) {
       if (contender.drafter == DrafterKind::None) throw;

@@ -105,7 +105,9 @@ std::string bench_table(const BenchResult& result) {
     if (overall.size() > 1) text += lengths_table(overall) + "\n";
     text += parts_text(overall) + "\n";
   }
-  text += "prefill: ms per prompt; peak: MB of main memory, all methods loaded\n";
+  text +=
+      "prefill: ms per prompt; peak: MB of main memory, or of the GPU that decodes, all methods "
+      "loaded\n";
   for (const FailedMethod& each : result.failed)
     text += fmt::format("{} at temperature {} did not run: {}\n", each.method, each.temperature,
                         each.reason);
