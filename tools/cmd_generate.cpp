@@ -126,6 +126,7 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
       fmt::print("\n");
     print_summary(result, method.rule->lossless());
   }
+  if (method.on_device) fmt::print(stderr, "{}", graphs_text(*method.on_device->decoder));
   if (as_json)
     fmt::print("{}\n", nlohmann::json{{"answers", all},
                                       {"lossless", method.rule->lossless()},

@@ -1,5 +1,7 @@
 #include "tools/device_decoding.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -58,6 +60,16 @@ std::unique_ptr<DeviceDecoding> make_device_decoding(const InferConfig& settings
                                                  parts.shape != nullptr ? *parts.shape : root_alone,
                                                  *judge, kernels);
   return out;
+}
+
+std::string graphs_text(const DeviceDecoder& decoder) {
+  std::string text;
+  for (const CapturedGraph& each : decoder.graphs())
+    text +=
+        fmt::format("graph: {} sequence{} of {} node{} within {} tokens, {} kernels\n",
+                    each.num_sequences, each.num_sequences == 1 ? "" : "s", each.num_nodes,
+                    each.num_nodes == 1 ? "" : "s", each.max_context, decoder.num_kernels(each));
+  return text;
 }
 
 }  // namespace medusa

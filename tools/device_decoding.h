@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "infer/cuda/device_decoder.h"
 #include "infer/factory.h"
@@ -24,5 +25,9 @@ std::unique_ptr<DeviceDecoding> make_device_decoding(const InferConfig& settings
                                                      const DraftParts& parts,
                                                      BackboneTarget& target,
                                                      const DeviceLoopKernels& kernels);
+
+/// The graphs that a decoder has captured, a line each for people: "graph: 1 sequence of 8 nodes
+/// within 512 tokens, 421 kernels". Empty: none.
+std::string graphs_text(const DeviceDecoder& decoder);
 
 }  // namespace medusa

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backbone/cuda/device_types.h"
+#include "backbone/cuda/launch_count.h"
 
 #ifndef MEDUSA_EMULATED_CUDA
 
@@ -27,6 +28,7 @@ inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 template <typename... Parameters, typename... Arguments>
 static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
                    DeviceStream stream, Arguments... arguments) {
+  ++num_started_kernels;
   constexpr size_t kUnasked = 48 * 1024;  // a block gets more only where it was asked for
   if (shared_bytes > kUnasked)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

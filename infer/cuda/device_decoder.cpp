@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "backbone/cuda/device_of_kernels.h"
+#include "backbone/cuda/launch_count.h"
 #include "base/check.h"
 #include "base/elapsed.h"
 #include "infer/text_end.h"
@@ -62,8 +63,8 @@ DeviceDecoder::DeviceDecoder(BackboneTarget& target, DeviceHeads* heads, const T
 
 std::vector<CapturedGraph> DeviceDecoder::graphs() const {
   std::vector<CapturedGraph> out;
-  for (const auto& [key, graph] : graphs_)
-    if (graph) out.push_back(key);
+  for (const auto& [kind, step] : graphs_)
+    if (step.graph) out.push_back(kind);
   return out;
 }
 
@@ -97,9 +98,11 @@ void DeviceDecoder::replay(Posted& posted) {
   // The first step of its kind runs kernel by kernel: to load one is not allowed while a graph is
   // captured.
   const auto [found, is_first] = graphs_.try_emplace(key);
-  std::unique_ptr<DeviceGraph>& graph = found->second;
+  std::unique_ptr<DeviceGraph>& graph = found->second.graph;
   if (is_first) {
+    const int64_t before = num_started_kernels;
     step_.run(key.num_sequences, key.max_context, nullptr);
+    found->second.num_kernels = num_started_kernels - before;
   } else {
     if (!graph)
       graph = kernels_.runtime->capture([this, key](DeviceStream stream) {

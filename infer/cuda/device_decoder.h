@@ -61,11 +61,19 @@ class DeviceDecoder {
   /// Of this decoder so far, in order.
   std::vector<CapturedGraph> graphs() const;
 
+  /// Of a step of this kind, which must have run.
+  int64_t num_kernels(const CapturedGraph& kind) const { return graphs_.at(kind).num_kernels; }
+
   int32_t num_nodes() const { return step_.num_nodes(); }
 
  private:
   struct Sequence;
   struct Posted;
+
+  struct StepKind {
+    std::unique_ptr<DeviceGraph> graph;  // null: one step has run so
+    int64_t num_kernels = 0;
+  };
 
   void start(size_t index, DecodeRequest request);
   void replay(Posted& posted);
@@ -76,7 +84,7 @@ class DeviceDecoder {
   DeviceLlama& llama_;
   DeviceLoopKernels kernels_;
   DeviceStep step_;
-  std::map<CapturedGraph, std::unique_ptr<DeviceGraph>> graphs_;  // null: one step has run so
+  std::map<CapturedGraph, StepKind> graphs_;
   int64_t generation_ = 0;                       // of the buffers that they were captured with
   std::vector<std::shared_ptr<Sequence>> open_;  // by place
 };

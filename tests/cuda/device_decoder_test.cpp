@@ -133,6 +133,7 @@ class DeviceDecoderTest : public OnEveryDevice {
     });
     EXPECT_EQ(target.num_free_slots(), slots);
     graphs_ = decoder.graphs();
+    for (const CapturedGraph& each : graphs_) num_kernels_ = decoder.num_kernels(each);
     return texts;
   }
 
@@ -140,6 +141,7 @@ class DeviceDecoderTest : public OnEveryDevice {
   Weights weights_;
   std::unique_ptr<Llama> llama_;
   std::vector<CapturedGraph> graphs_;  // of the last graphed()
+  int64_t num_kernels_ = 0;            // of its last graph
 };
 
 TEST_P(DeviceDecoderTest, PlainGreedyTextIsTheEagerLoops) {
@@ -153,6 +155,7 @@ TEST_P(DeviceDecoderTest, PlainGreedyTextIsTheEagerLoops) {
     EXPECT_EQ(texts.stats[i].emitted_per_step, expected.stats[i].emitted_per_step);
   }
   EXPECT_EQ(graphs_, (std::vector<CapturedGraph>{{1, 1, 256}}));
+  EXPECT_GE(num_kernels_, 2 * 8) << "two layers";
 }
 
 TEST_P(DeviceDecoderTest, GreedyTextWithHeadsIsPlainText) {

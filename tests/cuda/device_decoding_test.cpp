@@ -1,5 +1,10 @@
 #include "tools/device_decoding.h"
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
 #include "backbone/llama.h"
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
@@ -63,6 +68,21 @@ TEST_F(DeviceDecodingTest, IsForTheRulesThatItsKernelsKnow) {
   filtered.sampling.top_p = 1;
   filtered.sampling.top_k = 5;
   EXPECT_FALSE(offered(filtered));
+}
+
+TEST_F(DeviceDecodingTest, TellsTheGraphsThatItCaptured) {
+  const auto found = make_device_decoding(settings(DrafterKind::None), {}, target_, kernels_);
+  EXPECT_EQ(graphs_text(*found->decoder), "");
+  std::optional<DecodeRequest> only(DecodeRequest{});
+  only->prompt = {1, 2, 3};
+  only->limits.max_new_tokens = 5;
+  only->emit = [](const EmittedToken&) { return true; };
+  found->decoder->decode([&] { return std::exchange(only, std::nullopt); },
+                         [](size_t, const DecodeStats&) { return true; });
+  const CapturedGraph graph = found->decoder->graphs().at(0);
+  EXPECT_EQ(graphs_text(*found->decoder),
+            fmt::format("graph: 1 sequence of 1 node within {} tokens, {} kernels\n",
+                        graph.max_context, found->decoder->num_kernels(graph)));
 }
 
 TEST_F(DeviceDecodingTest, IsNotForWhoWantsTheHostsLoopOrHasNoGpu) {

@@ -18,6 +18,7 @@
 #include <functional>
 
 #include "backbone/cuda/device_types.h"
+#include "backbone/cuda/launch_count.h"
 
 #define __global__
 #define __device__
@@ -95,6 +96,7 @@ void wait_for_copies(int pending);  // until so many groups are under way
 template <typename... Parameters, typename... Arguments>
 static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
                    DeviceStream /*stream*/, Arguments... arguments) {
+  ++num_started_kernels;
   gridDim = blocks;
   blockDim = dim3(static_cast<unsigned>(threads));
   for (unsigned z = 0; z < blocks.z; ++z)

@@ -139,7 +139,12 @@ TEST_P(PipelineOnDevice, StepsAreTimedAndProfiled) {
   EXPECT_GT(rows.front(), 0);
   const Profile profile =
       profile_steps(llama, {.rows = {1, 8}, .contexts = {20}, .repeats = 1}, nullptr);
-  EXPECT_EQ(profile.steps.size(), 2U);
+  ASSERT_EQ(profile.steps.size(), 2U);
+  for (const ProfiledStep& step : profile.steps) {
+    ASSERT_TRUE(step.launches);
+    EXPECT_EQ(step.launches->kernels, 0) << "the plain path has none of ours";
+    EXPECT_GT(step.launches->ops, 2 * 10) << "two layers";
+  }
 }
 
 TEST_P(PipelineOnDevice, ItsMemoryIsCounted) {

@@ -115,6 +115,16 @@ TEST(Profile, TheTableShowsEveryPart) {
                       "  QKV, rope, cache write       50 m     80 a"});
 }
 
+TEST(Profile, WhatTheHostStartsIsToldOfDevices) {
+  Profile profile = example_profile();
+  EXPECT_EQ(profile_table(profile).find("kernels"), std::string::npos);
+  for (ProfiledStep& step : profile.steps) step.launches = Launches{300 + step.rows, 20};
+  expect_parts(profile_table(profile), {"  kernels started               301      316",
+                                        "  LibTorch's ops                 20       20"});
+  expect_parts(profile_page(profile), {"kernels started", "316"});
+  EXPECT_EQ(nlohmann::json::parse(profile_json(profile).dump())["steps"][1]["kernels"], 316);
+}
+
 TEST(Profile, ThePageIsOneFileThatLoadsNothing) {
   const std::string page = profile_page(example_profile());
   expect_parts(page, {"<svg", "Behind 512 tokens", "Where a step&#39;s time goes",

@@ -265,6 +265,9 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   };
   const bool complete =
       play_rounds({"bench", list.size(), groups.size(), plan.repeats}, play, finished);
+  for (const Contender& each : list)
+    if (each.method && each.method->on_device)
+      fmt::print(stderr, "{}", graphs_text(*each.method->on_device->decoder));
   Measurement result = collect(list, groups.size());
   result.complete = complete;
   return result;

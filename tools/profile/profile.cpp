@@ -28,6 +28,7 @@ namespace {
 struct StepSample {
   StepParts step;
   std::array<double, kNumPassParts> pass{};
+  Launches launches{};
 };
 
 /// Which tokens are in a text does not change what they cost.
@@ -63,6 +64,7 @@ StepSample typical(std::vector<StepSample> samples) {
   const size_t quarter = samples.size() / 4;
   const std::span<const StepSample> kept(samples.data() + quarter, samples.size() - 2 * quarter);
   StepSample mean;
+  mean.launches = kept.front().launches;  // steps of one size are alike
   const double weight = 1 / static_cast<double>(kept.size());
   for (const StepSample& each : kept) {
     mean.step.propose += weight * each.step.propose;
@@ -141,7 +143,9 @@ class ContextProfiler {
   StepSample step(int32_t rows) {
     clock_.reset();
     StepSample sample;
+    const LaunchCounter launches;
     sample.step = time_step(target_, slot_, [&] { return propose(rows); });
+    sample.launches = launches.count();
     std::transform(clock_.seconds().begin(), clock_.seconds().end(), sample.pass.begin(),
                    [](double seconds) { return 1000 * seconds; });
     return sample;
@@ -171,7 +175,7 @@ class ContextProfiler {
 
 ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bool drafted,
                            const StepSample& sample) {
-  ProfiledStep out{context, rows, {}};
+  ProfiledStep out{context, rows, {}, {}};
   if (drafted) out.parts.push_back({"drafting", sample.step.propose, {}});
   const auto number_bytes = static_cast<double>(c10::elementSize(llama.dtype()));
   add_pass_parts(sample.pass,
@@ -181,6 +185,7 @@ ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bo
   out.parts.push_back({"commit", sample.step.commit, {}});
   const double pass = std::accumulate(sample.pass.begin(), sample.pass.end(), 0.0);
   out.parts.push_back({"host", std::max(0.0, sample.step.verify - pass), {}});
+  if (!llama.device().is_cpu()) out.launches = sample.launches;
   return out;
 }
 

@@ -103,6 +103,15 @@ std::string parts_table(const Steps& steps, const Roof& roof) {
   std::vector<std::string> sum{"step"};
   for (const ProfiledStep* step : steps) sum.push_back(fmt::format("{:.3f}", step->ms()));
   times.rows.push_back(std::move(sum));
+  if (steps.front()->launches) {
+    std::vector<std::string> kernels{"kernels started"}, ops{"LibTorch's ops"};
+    for (const ProfiledStep* step : steps) {
+      kernels.push_back(std::to_string(step->launches->kernels));
+      ops.push_back(std::to_string(step->launches->ops));
+    }
+    times.rows.push_back(std::move(kernels));
+    times.rows.push_back(std::move(ops));
+  }
   return details_block("Milliseconds of every part", table(times)) +
          details_block("How much of the roof every part reaches", table(shares));
 }

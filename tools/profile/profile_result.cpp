@@ -43,6 +43,10 @@ nlohmann::ordered_json profile_json(const Profile& profile) {
                      {"rows", step.rows},
                      {"step_ms", step.ms()},
                      {"parts", std::move(parts)}});
+    if (step.launches) {
+      steps.back()["kernels"] = step.launches->kernels;
+      steps.back()["torch_ops"] = step.launches->ops;
+    }
   }
   return {{"format", kProfileFormat},
           {"version", 1},

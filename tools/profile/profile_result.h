@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/profile/launch_counter.h"
 #include "tools/profile/step_work.h"
 
 namespace medusa {
@@ -44,9 +46,10 @@ RoofShares shares_of(const ProfiledPart& part, const Roof& roof);
 
 /// A step of one sequence.
 struct ProfiledStep {
-  int64_t context = 0;              // committed rows before it
-  int32_t rows = 0;                 // N
-  std::vector<ProfiledPart> parts;  // in their order
+  int64_t context = 0;                 // committed rows before it
+  int32_t rows = 0;                    // N
+  std::vector<ProfiledPart> parts;     // in their order
+  std::optional<Launches> launches{};  // nothing: on a CPU, where there are none
 
   double ms() const;
 };

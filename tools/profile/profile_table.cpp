@@ -41,6 +41,12 @@ std::string context_table(const Profile& profile, const Steps& steps) {
   text +=
       line(fmt::format("step / {} row{}", first.rows, first.rows == 1 ? "" : "s"), steps,
            [&](const ProfiledStep& step) { return fmt::format("{:.2f}", step.ms() / first.ms()); });
+  if (first.launches) {
+    text += line("kernels started", steps,
+                 [](const ProfiledStep& step) { return std::to_string(step.launches->kernels); });
+    text += line("LibTorch's ops", steps,
+                 [](const ProfiledStep& step) { return std::to_string(step.launches->ops); });
+  }
   text += heading("% of the roof, by rows", steps);
   for (size_t i = 0; i < first.parts.size(); ++i)
     if (shares_of(first.parts[i], profile.roof).larger() > 0)
