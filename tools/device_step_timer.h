@@ -16,8 +16,7 @@ namespace medusa {
 /// @param heads     that guess.
 /// @param settings  of rule and loop; the drafter is Medusa, or none for a tree of one node.
 /// @param context   tokens before the first step; at least 2, and kTimedTokens fewer than the
-/// target
-///                  holds.
+///                  target holds.
 /// @returns         nothing where such steps run in the host's loop.
 std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaHeads& heads,
                                            InferConfig settings, std::span<const RankPath> paths,

@@ -41,7 +41,7 @@ struct BenchSample {
   std::string id;          // a group's: all of them, "+" between
   std::string category;    // "mixed": a group's questions differ
   int64_t repeat = 0;
-  int64_t peak_bytes = 0;  // most memory while it answered: of the process, or on the GPU
+  int64_t peak_bytes = 0;  // most memory while it answered, on a GPU its own; 0: unknown
   std::vector<AnswerRecord> answers;
 
   int64_t emitted() const;  // tokens of all answers
