@@ -28,7 +28,6 @@ namespace {
 struct StepSample {
   StepParts step;
   std::array<double, kNumPassParts> pass{};
-  Launches launches{};
 };
 
 /// Which tokens are in a text does not change what they cost.
@@ -64,7 +63,6 @@ StepSample typical(std::vector<StepSample> samples) {
   const size_t quarter = samples.size() / 4;
   const std::span<const StepSample> kept(samples.data() + quarter, samples.size() - 2 * quarter);
   StepSample mean;
-  mean.launches = kept.front().launches;  // steps of one size are alike
   const double weight = 1 / static_cast<double>(kept.size());
   for (const StepSample& each : kept) {
     mean.step.propose += weight * each.step.propose;
@@ -143,12 +141,17 @@ class ContextProfiler {
   StepSample step(int32_t rows) {
     clock_.reset();
     StepSample sample;
-    const LaunchCounter launches;
     sample.step = time_step(target_, slot_, [&] { return propose(rows); });
-    sample.launches = launches.count();
     std::transform(clock_.seconds().begin(), clock_.seconds().end(), sample.pass.begin(),
                    [](double seconds) { return 1000 * seconds; });
     return sample;
+  }
+
+  /// Of one more step: counting takes time, so no step is timed and counted.
+  Launches count_launches(int32_t rows) {
+    const LaunchCounter launches;
+    time_step(target_, slot_, [&] { return propose(rows); });
+    return launches.count();
   }
 
  private:
@@ -185,7 +188,6 @@ ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bo
   out.parts.push_back({"commit", sample.step.commit, {}});
   const double pass = std::accumulate(sample.pass.begin(), sample.pass.end(), 0.0);
   out.parts.push_back({"host", std::max(0.0, sample.step.verify - pass), {}});
-  if (!llama.device().is_cpu()) out.launches = sample.launches;
   return out;
 }
 
@@ -238,9 +240,12 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
     take_turns(
         plan.rows.size(), plan.repeats, [&](size_t i) { return profiler.step(plan.rows[i]); },
         keep);
-    for (size_t i = 0; i < plan.rows.size(); ++i)
+    for (size_t i = 0; i < plan.rows.size(); ++i) {
       profile.steps.push_back(profiled_step(llama, context, plan.rows[i], profile.drafted,
                                             typical(std::move(samples[i]))));
+      if (!llama.device().is_cpu())
+        profile.steps.back().launches = profiler.count_launches(plan.rows[i]);
+    }
   }
   progress.finish();
   return profile;
