@@ -6,6 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "backbone/cpu/tile_layout.h"
+
 namespace medusa {
 
 /// Plain numbers: who makes them has measured them; infer/ itself looks at no clock.
@@ -25,7 +27,6 @@ struct StepCost {
     return last + slope * static_cast<double>(n - relative.size());
   }
 
-  static constexpr int32_t kTileRows = 16;  // of the CPU's engines
   static constexpr double kPartEmpty = 1.25;
 
   /// The same for each of several sequences that run as many rows each in one pass and guess one
