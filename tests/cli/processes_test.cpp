@@ -90,6 +90,7 @@ TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
   ASSERT_EQ(ran.status, 0) << ran.err;
   const auto alone = nlohmann::json::parse(ran.out).at("joint");
   for (const char* same : {"steps", "positions"}) EXPECT_EQ(together.at(same), alone.at(same));
+  EXPECT_GT(alone.at("peak_bytes"), 1'000'000) << "of this stage";
   const double loss = alone.at("loss"), drift = alone.at("guard_kl_nats");
   EXPECT_NEAR(together.at("loss"), loss, 1e-6 * loss);
   EXPECT_NEAR(together.at("guard_kl_nats"), drift, 1e-3 * drift) << "itself near nothing";

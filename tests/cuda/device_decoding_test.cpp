@@ -9,6 +9,7 @@
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
 #include "tests/heads/random_heads.h"
+#include "tools/profile/launch_counter.h"
 
 namespace medusa {
 namespace {
@@ -77,9 +78,12 @@ TEST_F(DeviceDecodingTest, TellsTheGraphsThatItCaptured) {
   only->prompt = {1, 2, 3};
   only->limits.max_new_tokens = 5;
   only->emit = [](const EmittedToken&) { return true; };
+  const LaunchCounter launches;
   found->decoder->decode([&] { return std::exchange(only, std::nullopt); },
                          [](size_t, const DecodeStats&) { return true; });
   const CapturedGraph graph = found->decoder->graphs().at(0);
+  EXPECT_GE(launches.count().kernels, 5 * found->decoder->num_kernels(graph))
+      << "emulated: replays count, too";
   EXPECT_EQ(graphs_text(*found->decoder),
             fmt::format("graph: 1 sequence of 1 node within {} tokens, {} kernels\n",
                         graph.max_context, found->decoder->num_kernels(graph)));
