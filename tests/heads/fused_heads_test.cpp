@@ -75,10 +75,12 @@ class FusedHeadsTest : public testing::Test {
   const at::Tensor hidden_ = random_hidden(kVocab, at::kBFloat16);
 };
 
-/// How much further apart the twins may be: between the factors of a low-rank output rows are
-/// rounded to 8 bits once more, so a number that was rounded to the other side before weighs more.
+/// How much further apart the twins may be. Between the factors of a low-rank output rows are
+/// rounded once more, to bfloat16 or to 8 bits: an element that was rounded to the other side
+/// before then weighs more. Where LibTorch multiplies on AMX, it adds in yet another order.
 float slack(const MedusaHeads& heads, const CpuKernels& kernels) {
-  return is_low_rank(heads.config.output) && kernels.quantise != nullptr ? 4.0F : 1.0F;
+  if (!is_low_rank(heads.config.output)) return 1.0F;
+  return kernels.quantise != nullptr ? 4.0F : 2.0F;
 }
 
 TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
