@@ -23,16 +23,15 @@ if [ ${#missing[@]} -gt 0 ]; then
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# The torch wheel is built against CUDA; without a GPU two small CUDA libraries are all that its CPU side loads.
+# The torch wheel is built against CUDA; without a GPU two small CUDA libraries are all that its CPU side loads. Every
+# wheel is named with its SHA-256 (tools/dev/pin_wheels.py writes the lists): pip refuses any other.
 venv=.deps/venv
 [ -x "$venv/bin/pip" ] || /usr/bin/python3 -m venv "$venv"
 installed=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))' 2>/dev/null || true)
 if [ "$installed" != 2.11.0 ]; then
   echo "setup: installing LibTorch 2.11.0 into .deps/ (about 550 MB without a GPU)"
-  if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then
-    "$venv/bin/pip" install -q --disable-pip-version-check torch==2.11.0
-  else
-    "$venv/bin/pip" install -q --disable-pip-version-check --no-deps torch==2.11.0 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85
-  fi
+  wheels=tools/wheels-cpu.txt
+  if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then wheels=tools/wheels-cuda.txt; fi
+  "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r "$wheels"
 fi
 echo "setup: done"

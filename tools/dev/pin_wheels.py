@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Writes tools/wheels-cpu.txt and tools/wheels-cuda.txt: every wheel that tools/setup.sh installs, with its SHA-256.
+
+    .deps/venv/bin/python tools/dev/pin_wheels.py
+
+Asks pip what `torch` needs on this Python, then for the wheels of the same versions on the other Pythons below. Run it
+when the version of torch changes, and read the difference before committing it.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TORCH = "torch==2.11.0"
+PYTHONS = ("3.11", "3.12", "3.13")
+# Without a GPU these two small libraries are all that LibTorch's CPU side loads.
+CPU_ONLY = {"torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"}
+PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(5, 29)] + [
+    "manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
+
+
+def resolve(arguments):
+    """What pip would install: [(name, version, sha256)]."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--dry-run",
+                        "--ignore-installed", "--report", report.name, *arguments], check=True)
+        found = json.load(open(report.name, encoding="utf-8"))["install"]
+    return [(each["metadata"]["name"].lower().replace("_", "-"), each["metadata"]["version"],
+             each["download_info"]["archive_info"]["hashes"]["sha256"]) for each in found]
+
+
+def main():
+    hashes = {}
+    for name, version, digest in resolve([TORCH]):
+        hashes[name, version] = {digest}
+    pins = [f"{name}=={version}" for name, version in hashes]
+    platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]
+    for python in PYTHONS:
+        for name, version, digest in resolve(["--no-deps", "--only-binary=:all:", "--target", "unused",
+                                              "--python-version", python, *platforms, *pins]):
+            hashes[name, version].add(digest)
+    tools = pathlib.Path(__file__).resolve().parent.parent
+    for file, wanted in (("wheels-cpu.txt", CPU_ONLY), ("wheels-cuda.txt", None)):
+        lines = ["# Made by tools/dev/pin_wheels.py for Python " + ", ".join(PYTHONS) + " on x86-64 Linux."]
+        for (name, version), digests in sorted(hashes.items()):
+            if wanted is None or name in wanted:
+                lines.append(" \\\n    ".join([f"{name}=={version}"] + [f"--hash=sha256:{each}" for each in sorted(digests)]))
+        (tools / file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
