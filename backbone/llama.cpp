@@ -54,8 +54,8 @@ std::unique_ptr<FastLlama> Llama::choose_fast(Kernels kernels) {
   if (weights_.kind != BlockKind::None && !device().is_cpu())
     throw UserError(fmt::format(
         "backbone.dtype is '{}', found a model with heads of {} numbers, {} to a key/value head, "
-        "expected sizes that our kernels multiply on a GPU (ARCHITECTURE.md, the GPU step); use "
-        "--dtype bfloat16",
+        "expected sizes that our kernels multiply on a GPU (docs/guide/gpu.md); use --dtype "
+        "bfloat16",
         number_format(), config().head_size, config().num_heads / config().num_kv_heads));
   return nullptr;
 }

@@ -1,6 +1,7 @@
 // Samples -> positions that can be taken in any order. A batch of whole samples is a few answers,
 // whose positions resemble each other; one of positions drawn from a hundred answers makes a much
-// better step (heads 1 to 3 are right a tenth more often after the same work, ARCHITECTURE.md).
+// better step (heads 1 to 3 are right a tenth more often after the same work,
+// docs/design-notes/better-heads.md).
 #pragma once
 
 #include <ATen/core/Tensor.h>

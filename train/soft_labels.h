@@ -1,7 +1,8 @@
 // The backbone's own next-token distribution as a label: what it held likely, not only what it
 // happened to sample. It costs one product per position, since the state behind every token is
 // there already, and it teaches more: on SmolLM2-135M and 211,000 positions head 0 is right .399 of
-// the time instead of .380 (ARCHITECTURE.md). Distillation after Hinton et al. (arXiv:1503.02531).
+// the time instead of .380 (docs/benchmarks/2026-11-22-heads.md). Distillation after Hinton et al.
+// (arXiv:1503.02531).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -78,8 +78,8 @@ TEST_P(BackboneOnDevice, BlocksOfAModelThatNoKernelMultipliesAreTheUsersError) {
   const Weights weights = on_device(in_blocks(tiny_weights(1, config, at::kBFloat16)), device());
   EXPECT_EQ(fixtures::error_text([&] { Llama(weights, Kernels::Auto); }),
             "backbone.dtype is 'stored', found a model with heads of 40 numbers, 2 to a key/value "
-            "head, expected sizes that our kernels multiply on a GPU (ARCHITECTURE.md, the GPU "
-            "step); use --dtype bfloat16");
+            "head, expected sizes that our kernels multiply on a GPU (docs/guide/gpu.md); use "
+            "--dtype bfloat16");
 }
 
 TEST_P(BackboneOnDevice, BothWaysOfAttentionAgree) {

@@ -5,7 +5,7 @@
     tools/dev/check_dataset_h5py.py runs/demo/dataset
 
 Checks every shard (names, types, offsets, checksum, the chain of shards), runs the snippet printed
-in FORMAT.md and lists the first shard. Exit status 1 at the first thing that does not fit.
+in data/FORMAT.md and lists the first shard. Exit status 1 at the first thing that does not fit.
 """
 
 import hashlib

@@ -65,7 +65,8 @@ def texts(count):
 
 def corpus():
     here = GOLDEN.parents[1]
-    lines = (here / "data/starter_topics.cpp").read_text().splitlines() + (here / "README.md").read_text().splitlines()
+    pages = [here / "README.md", *sorted((here / "docs").rglob("*.md"))]
+    lines = [line for file in (here / "data/starter_topics.cpp", *pages) for line in file.read_text().splitlines()]
     return [" ".join(line.replace('"', " ").split()) for line in lines if len(line) > 20][:900]
 
 
