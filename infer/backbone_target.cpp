@@ -1,6 +1,7 @@
 #include "infer/backbone_target.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -26,15 +27,9 @@ void BackboneTarget::rewind(int32_t slot, int64_t length) {
   prompt.resize(std::min(prompt.size(), static_cast<size_t>(length)));
 }
 
-at::Tensor BackboneTarget::prefill(int32_t slot, std::span<const TokenId> tokens) {
-  const int64_t shared = llama_.rows_are_independent() ? share_prefix(slot, tokens) : 0;
-  at::Tensor last = llama_.prefill(slot, tokens.subspan(static_cast<size_t>(shared)), cache_);
-  prompts_[static_cast<size_t>(slot)].assign(tokens.begin(), tokens.end());
-  return last;
-}
-
-/// @returns  rows copied; fewer than tokens, since the last token's state has to be computed.
 int64_t BackboneTarget::share_prefix(int32_t slot, std::span<const TokenId> tokens) {
+  MEDUSA_ASSERT(!tokens.empty() && cache_.length(slot) == 0, slot);
+  if (!rows_are_independent()) return 0;
   int64_t longest = 0;
   int32_t donor = -1;
   for (size_t other = 0; other < prompts_.size(); ++other) {
@@ -44,7 +39,10 @@ int64_t BackboneTarget::share_prefix(int32_t slot, std::span<const TokenId> toke
     longest = end.first - prompt.begin();
     donor = static_cast<int32_t>(other);
   }
-  if (donor >= 0) cache_.copy_prefix(donor, slot, longest);
+  if (donor < 0) return 0;
+  cache_.copy_prefix(donor, slot, longest);
+  const auto same = tokens.first(static_cast<size_t>(longest));
+  prompts_[static_cast<size_t>(slot)].assign(same.begin(), same.end());
   return longest;
 }
 
@@ -52,24 +50,41 @@ at::Tensor BackboneTarget::draft(const Segment& segment, std::span<const int32_t
   return llama_.logits(llama_.forward({&segment, 1}, cache_, layers)).cpu();
 }
 
-std::vector<TargetOutput> BackboneTarget::forward(std::span<const SlotTree> trees) {
+PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
+                                   std::span<const PromptChunk> chunks) {
   std::vector<Segment> segments;
-  segments.reserve(trees.size());
-  for (const SlotTree& each : trees)
+  segments.reserve(trees.size() + chunks.size());
+  int64_t tree_rows = 0;
+  for (const SlotTree& each : trees) {
     segments.push_back({each.slot, each.tree->tokens, each.tree->parents});
+    tree_rows += each.tree->size();
+  }
+  for (const PromptChunk& each : chunks) segments.push_back({each.slot, each.tokens, {}});
   const at::Tensor hidden = llama_.forward(segments, cache_);
-  at::Tensor logits = llama_.logits(hidden);
-  if (!logits.is_cpu()) logits = logits.cpu();  // the rules walk the tree on the host
 
-  std::vector<TargetOutput> outputs;
-  outputs.reserve(trees.size());
-  int64_t at = 0;
+  PassOutput output;
+  int64_t at = tree_rows;
+  for (const PromptChunk& each : chunks) {
+    std::vector<int32_t> rows(each.tokens.size());
+    std::iota(rows.begin(), rows.end(), 0);
+    cache_.commit(each.slot, rows);
+    auto& prompt = prompts_[static_cast<size_t>(each.slot)];
+    prompt.insert(prompt.end(), each.tokens.begin(), each.tokens.end());
+    at += std::ssize(each.tokens);
+    output.prompt_states.push_back(hidden[at - 1].clone());
+  }
+  if (trees.empty()) return output;
+
+  at::Tensor logits = llama_.logits(hidden.narrow(0, 0, tree_rows));
+  if (!logits.is_cpu()) logits = logits.cpu();  // the rules walk the tree on the host
+  output.trees.reserve(trees.size());
+  at = 0;
   for (const SlotTree& each : trees) {
     const int64_t n = each.tree->size();
-    outputs.push_back({logits.narrow(0, at, n), hidden.narrow(0, at, n)});
+    output.trees.push_back({logits.narrow(0, at, n), hidden.narrow(0, at, n)});
     at += n;
   }
-  return outputs;
+  return output;
 }
 
 }  // namespace medusa

@@ -19,10 +19,12 @@ class BackboneTarget : public TargetModel {
   int32_t open() override { return cache_.open(); }
   void close(int32_t slot) override;
   int64_t max_rows() const override { return max_rows_; }
-  /// Rows of the longest beginning that an open slot's prompt shares are copied, not computed,
-  /// where that gives the same bits: chat templates begin every prompt alike.
-  at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens) override;
-  std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override;
+  using TargetModel::forward;
+  bool rows_are_independent() const override { return llama_.rows_are_independent(); }
+  /// Copies rows of the longest beginning that an open slot's prompt shares: chat templates begin
+  /// every prompt alike.
+  int64_t share_prefix(int32_t slot, std::span<const TokenId> tokens) override;
+  PassOutput forward(std::span<const SlotTree> trees, std::span<const PromptChunk> chunks) override;
   void commit(int32_t slot, std::span<const int32_t> nodes) override { cache_.commit(slot, nodes); }
 
   /// Runs a segment behind a slot's committed rows with some of the layers: a draft on the target
@@ -38,12 +40,11 @@ class BackboneTarget : public TargetModel {
   const KvCache& cache() const { return cache_; }
 
  private:
-  int64_t share_prefix(int32_t slot, std::span<const TokenId> tokens);
-
   Llama& llama_;
   KvCache cache_;
   int64_t max_rows_;
-  std::vector<std::vector<TokenId>> prompts_;  // [slots] what was prefilled; empty: not open
+  std::vector<std::vector<TokenId>>
+      prompts_;  // [slots] committed rows of the prompt; empty: not open
 };
 
 }  // namespace medusa

@@ -1,77 +1,85 @@
-// The speculative decoding loop: propose, verify, accept, commit. One sequence or many.
+// The speculative decoding loop as everybody calls it: requests go in, step() runs one pass over
+// all of them, emit() gives their tokens. host_decoder.h and cuda/device_decoder.h are the two
+// loops behind it.
 #pragma once
 
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "infer/drafter.h"
+#include "infer/decode_request.h"
 
 namespace medusa {
 
-struct DecodeLimits {
-  int32_t max_new_tokens = 0;  // tokens, at least 1
-  int32_t max_nodes = 64;      // N, nodes per sequence and pass, the root included
-  std::vector<TokenId> eos;    // decoding stops after any of these; empty: never
+using RequestId = int64_t;  // counts the requests of one decoder, from 0
+
+/// A request that has ended.
+struct FinishedRequest {
+  RequestId id = 0;
+  DecodeStats stats;
+  std::exception_ptr error{};  // what ended it, if finish is Failed; else null
 };
 
-enum class FinishReason {
-  Eos,      // the model ended the text
-  Length,   // max_new_tokens
-  Context,  // the cache is full: the context ended the text
-  Stopped,  // emit() returned false
-};
-
-/// A token as it is given to emit(), with the target's row that predicted it.
-struct EmittedToken {
-  TokenId id = 0;
-  const TargetOutput* output = nullptr;  // valid during the call; null where a GPU decodes by
-                                         // itself (cuda/device_decoder.h): its rows stay there
-  int32_t row = 0;  // of output: logits[row] predicted the token, hidden[row] is the state at the
-                    // token before it
-};
-
-/// One sequence to decode.
-struct DecodeRequest {
-  std::vector<TokenId> prompt;  // at least one token
-  DecodeLimits limits;
-  Random random{0};
-  std::function<bool(const EmittedToken&)> emit;  // each token once, in order; false ends the text
-};
-
-struct DecodeStats {
-  int64_t steps = 0;     // target passes after prefill that this sequence took part in
-  int64_t emitted = 0;   // tokens given to emit()
-  int64_t proposed = 0;  // candidates: verify nodes below the root
-  int64_t accepted = 0;  // candidates the rule let stand
-  std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
-  FinishReason finish = FinishReason::Length;
-};
-
-/// Where the time of a decode went, seconds, all sequences together.
-struct DecodeTimes {
-  double prefill_s = 0;
-  double propose_s = 0;
-  double verify_s = 0;
-  double accept_s = 0;  // the rule and emit()
-  double commit_s = 0;  // commit and the drafter's observe()
-
-  double decode_s() const { return propose_s + verify_s + accept_s + commit_s; }
-};
-
-/// Gives a fresh drafter for a new sequence.
-using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
-
-/// Runs requests until next() has no more, as many at a time as the target has free slots; a slot
-/// that becomes free is refilled at once. finished(i, stats) is called once per request, in the
-/// order in which they end; i counts calls of next(). Returns early, with all slots closed, when
-/// finished() returns false.
+/// Runs requests, as many at a time as the target has free slots; the others wait in order. A
+/// request that fails gives its slot back and leaves the others running.
 ///
+/// Thread safety: one thread at a time. emit() must not call the decoder.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+
+  /// Queues a request. It starts in the first step() that finds a free slot.
+  /// @throws UserError  it can never run here: an empty prompt, a prompt longer than the cache, a
+  ///                    drafter or a rule that this decoder does not run.
+  virtual RequestId submit(DecodeRequest request) = 0;
+
+  /// Starts waiting requests where slots are free, then runs one pass over all that have started.
+  /// Does nothing when idle().
+  /// @returns  the requests that ended in this step, in the order of their ids.
+  virtual std::vector<FinishedRequest> step() = 0;
+
+  /// Ends a request now and gives its slot back; emit() is not called for it again.
+  /// @returns  what it had done; nothing if the id is unknown or has ended.
+  virtual std::optional<DecodeStats> cancel(RequestId id) = 0;
+
+  virtual int64_t num_waiting() const = 0;  // requests that have no slot yet
+  virtual int64_t num_running() const = 0;  // requests that have one
+
+  /// Slots that no running or waiting request needs.
+  virtual int64_t num_free() const = 0;
+
+  /// Where the time of all steps so far went.
+  virtual const DecodeTimes& times() const = 0;
+
+  bool idle() const { return num_waiting() + num_running() == 0; }
+
+  /// Runs step() until idle().
+  /// @returns  all requests that ended, in order.
+  std::vector<FinishedRequest> drain();
+
+  /// Cancels every request.
+  virtual void cancel_all() = 0;
+
+  /// What it has prepared on a GPU so far, a line each for people; empty: nothing.
+  virtual std::string report() const { return {}; }
+};
+
+/// Feeds a decoder that is idle until next() has no more: a slot that becomes free is refilled at
+/// once. finished(i, stats) is called once per request, in the order in which they end; i counts
+/// calls of next(). Returns early, with everything cancelled, when finished() returns false.
+/// @returns  where the time went, of this call alone.
+/// @throws   what submit() throws or what made a request fail. Everything is cancelled then; what
+///           was emitted stands.
+DecodeTimes decode(Decoder& decoder, const std::function<std::optional<DecodeRequest>()>& next,
+                   const std::function<bool(size_t, const DecodeStats&)>& finished);
+
+/// The same on the host's loop over this target, for requests that all have this rule and drafter.
 /// @param target  has a free slot.
 /// @param rule    judges the sequences of a pass at the same time, on several threads.
-/// @throws UserError  a prompt is empty or longer than the cache. Whatever target, drafter or rule
-///                    throws passes through. All slots are closed then; what was emitted stands.
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,
                    const DrafterFactory& make_drafter,
                    const std::function<std::optional<DecodeRequest>()>& next,

@@ -22,6 +22,18 @@ struct SlotTree {
   const CandidateTree* tree = nullptr;
 };
 
+/// The next tokens of a sequence's prompt.
+struct PromptChunk {
+  int32_t slot = 0;
+  std::span<const TokenId> tokens;  // at least one
+};
+
+/// The answers to a pass of trees and chunks of prompts.
+struct PassOutput {
+  std::vector<TargetOutput> trees;        // in the order of the trees
+  std::vector<at::Tensor> prompt_states;  // [H] each, of a chunk's last token: copies
+};
+
 /// Rows appended by forward() are tentative until commit(). The root of a tree is never in the
 /// cache before forward().
 ///
@@ -35,14 +47,29 @@ class TargetModel {
   virtual void close(int32_t slot) = 0;  // gives it back, with its rows
   virtual int64_t max_rows() const = 0;  // of one slot, committed and tentative together
 
-  /// Runs and commits rows for the tokens. @returns [H], a copy of the last token's state.
-  virtual at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens) = 0;
+  /// True: a row's results are the same bits whatever rows run beside it.
+  virtual bool rows_are_independent() const { return true; }
 
-  /// Runs all trees as one pass; drops tentative rows left by a failed step.
-  virtual std::vector<TargetOutput> forward(std::span<const SlotTree> trees) = 0;
+  /// Gives an empty slot the committed rows that another sequence has for the same beginning, where
+  /// that gives the same bits as running it.
+  /// @returns  rows that the slot now has; fewer than tokens, since the last one's state is needed.
+  virtual int64_t share_prefix(int32_t /*slot*/, std::span<const TokenId> /*tokens*/) { return 0; }
+
+  /// Runs all trees and chunks as one pass and commits the chunks' rows; drops tentative rows left
+  /// by a failed step. A slot has a tree or a chunk, not both.
+  virtual PassOutput forward(std::span<const SlotTree> trees,
+                             std::span<const PromptChunk> chunks) = 0;
 
   /// Keeps these rows of the slot's last tree (node indices, ascending), drops its others.
   virtual void commit(int32_t slot, std::span<const int32_t> nodes) = 0;
+
+  /// Trees alone.
+  std::vector<TargetOutput> forward(std::span<const SlotTree> trees) {
+    return forward(trees, {}).trees;
+  }
+
+  /// Runs and commits a whole prompt by itself. @returns [H], a copy of the last token's state.
+  at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens);
 };
 
 }  // namespace medusa

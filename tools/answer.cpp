@@ -7,7 +7,6 @@
 
 #include "base/interrupt.h"
 #include "data/text_stream.h"
-#include "infer/cuda/device_decoder.h"
 #include "infer/sampling.h"
 
 namespace medusa {
@@ -73,7 +72,7 @@ DecodeTimes share_of(const DecodeTimes& times, double share) {
 
 }  // namespace
 
-std::vector<Answer> answer_together(const Session& session, const Engine& engine,
+std::vector<Answer> answer_together(const Session& session, Decoder& decoder,
                                     const std::vector<AnswerRequest>& requests,
                                     const AnswerOptions& options) {
   std::deque<GrowingAnswer> growing;  // whose elements stay where they are
@@ -89,18 +88,15 @@ std::vector<Answer> answer_together(const Session& session, const Engine& engine
     tokens += static_cast<double>(stats.emitted);
     return true;
   };
-  const bool on_device = engine.on_device != nullptr && options.logprobs == 0;
-  const DecodeTimes times =
-      on_device ? engine.on_device->decode(next, finished)
-                : decode(engine.target, engine.rule, engine.make_drafter, next, finished);
+  const DecodeTimes times = decode(decoder, next, finished);
   for (Answer& each : answers)
     each.times = share_of(times, static_cast<double>(each.stats.emitted) / std::max(tokens, 1.0));
   return answers;
 }
 
-Answer answer(const Session& session, const Engine& engine, AnswerRequest request,
+Answer answer(const Session& session, Decoder& decoder, AnswerRequest request,
               const AnswerOptions& options) {
-  return std::move(answer_together(session, engine, {std::move(request)}, options).front());
+  return std::move(answer_together(session, decoder, {std::move(request)}, options).front());
 }
 
 const char* finish_name(const Answer& answer) {

@@ -12,8 +12,6 @@
 
 namespace medusa {
 
-class DeviceDecoder;
-
 struct TokenLogprobs {
   double chosen = 0;                                // log p of the emitted token
   std::vector<std::pair<TokenId, double>> largest;  // the target's most probable tokens, best first
@@ -42,24 +40,16 @@ struct AnswerOptions {
                                                // when several grow; may be empty
 };
 
-/// Everything that decodes: target, rule and drafter, kept by reference.
-struct Engine {
-  TargetModel& target;
-  const AcceptanceRule& rule;
-  const DrafterFactory& make_drafter;
-  DeviceDecoder* on_device = nullptr;  // the same on a GPU by itself, where it can; runs instead
-                                       // unless probabilities are asked for
-};
-
-/// Several at once, as many as the target has free slots, each the one that would be given alone.
+/// Several at once, as many as the decoder has free slots, each the one that would be given alone.
 /// The time of all is shared out by their tokens. When interrupted, each holds what it has.
+/// @param decoder  idle. For probabilities it must be one that emits outputs (make_decoder()).
 /// @throws UserError  a prompt does not fit into the cache.
-std::vector<Answer> answer_together(const Session& session, const Engine& engine,
+std::vector<Answer> answer_together(const Session& session, Decoder& decoder,
                                     const std::vector<AnswerRequest>& requests,
                                     const AnswerOptions& options);
 
 /// answer_together() of one.
-Answer answer(const Session& session, const Engine& engine, AnswerRequest request,
+Answer answer(const Session& session, Decoder& decoder, AnswerRequest request,
               const AnswerOptions& options);
 
 /// "eos", "length", "context", "stop" or "interrupted".

@@ -101,7 +101,8 @@ void print_summary(const Answer& answer, bool lossless) {
 void generate_answers(const RunConfig& config, const GenerateOptions& options,
                       const Session& session, bool as_json) {
   const std::vector<Question> questions = read_questions(options, session);
-  const InferConfig& infer = config.generate.infer;
+  InferConfig infer = config.generate.infer;
+  if (options.logprobs > 0) infer.graphs = false;  // the logits are wanted on the host
   BackboneTarget target(*session.llama, 1, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
   const Method method = make_method(infer, drafting.parts(), target);
@@ -119,17 +120,17 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
     if (interrupted()) break;
     if (!as_json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
     const Answer result =
-        answer(session, method.engine(target), {question.tokens, config.seed}, each);
+        answer(session, *method.decoder, {question.tokens, config.seed}, each);
     if (as_json)
       all.push_back(answer_json(question, result));
     else
       fmt::print("\n");
-    print_summary(result, method.rule->lossless());
+    print_summary(result, method.lossless);
   }
-  if (method.on_device) fmt::print(stderr, "{}", graphs_text(*method.on_device->decoder));
+  fmt::print(stderr, "{}", method.decoder->report());
   if (as_json)
     fmt::print("{}\n", nlohmann::json{{"answers", all},
-                                      {"lossless", method.rule->lossless()},
+                                      {"lossless", method.lossless},
                                       {"heads", drafting.heads},
                                       {"backbone", session.llama->weights().fingerprint}}
                            .dump());

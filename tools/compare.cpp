@@ -40,7 +40,7 @@ Runner make_runner(const RunConfig& config, DrafterKind drafter, RuleKind rule,
   out.result.drafter = out.method.drafter();
   out.result.rule = out.method.rule_name();
   out.result.temperature = out.method.temperature();
-  out.result.lossless = out.method.rule->lossless();
+  out.result.lossless = out.method.lossless;
   return out;
 }
 
@@ -97,7 +97,7 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
                               .show = {}};
   const auto play = [&](size_t i, size_t prompt) -> std::vector<Answer> {
     return {
-        answer(session, runners[i].method.engine(target), {prompts[prompt], config.seed}, options)};
+        answer(session, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
   };
 
   Comparison out;

@@ -28,11 +28,12 @@ double sample_ms(DeviceDecoder& decoder, std::span<const TokenId> context) {
   };
   int64_t steps = 0;
   std::optional<DecodeRequest> only(std::move(request));
-  decoder.decode([&] { return std::exchange(only, std::nullopt); },
-                 [&](size_t, const DecodeStats& stats) {
-                   steps = stats.steps;
-                   return true;
-                 });
+  decode(
+      decoder, [&] { return std::exchange(only, std::nullopt); },
+      [&](size_t, const DecodeStats& stats) {
+        steps = stats.steps;
+        return true;
+      });
   MEDUSA_ASSERT(steps > 1, steps);
   return 1e3 * seconds / static_cast<double>(steps - 1);
 }
@@ -55,7 +56,7 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
     parts.heads = &heads;
     parts.shape = &shape;
     settings.drafter = num_nodes == 1 ? DrafterKind::None : DrafterKind::Medusa;
-    return make_device_decoding(settings, parts, target, kernels);
+    return make_device_decoder(settings, parts, target, kernels);
   };
   if (!decoding_with(sizes.back())) return std::nullopt;
   StepTimes times{sizes, {}};
@@ -63,10 +64,10 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
   int64_t done = 0;
   for (const int32_t n : sizes) {
     const auto decoding = decoding_with(n);
-    sample_ms(*decoding->decoder, context);  // captures the graphs
+    sample_ms(*decoding, context);  // captures the graphs
     std::vector<double> samples;
     for (int64_t i = 0; i < repeats; ++i) {
-      samples.push_back(sample_ms(*decoding->decoder, context));
+      samples.push_back(sample_ms(*decoding, context));
       progress.update(++done);
     }
     times.medians_ms.push_back(median(std::move(samples)));

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tools/device_decoding.h"
+#include "infer/make_decoder.h"
 #include "tools/step_timer.h"
 
 namespace medusa {

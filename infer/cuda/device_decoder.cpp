@@ -1,5 +1,7 @@
 #include "infer/cuda/device_decoder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -7,7 +9,7 @@
 #include "backbone/cuda/launch_count.h"
 #include "base/check.h"
 #include "base/elapsed.h"
-#include "infer/text_end.h"
+#include "base/error.h"
 
 namespace medusa {
 namespace {
@@ -35,14 +37,21 @@ PickGuesses pick_with(const StepKernels& kernels) {
       };
 }
 
-/// A sequence that is being decoded.
+/// A sequence from submit() to its end.
 struct DeviceDecoder::Sequence {
-  size_t index = 0;  // of the request
-  int32_t slot = -1;
+  RequestId id = 0;
+  int32_t slot = -1;  // -1: waiting
   DecodeRequest request;
   int64_t num_tokens = 0;  // prompt and emitted, as far as the host knows
   DecodeStats stats;
   bool more = true;
+  std::exception_ptr error;
+
+  void fail(std::exception_ptr why) {
+    error = std::move(why);
+    stats.finish = FinishReason::Failed;
+    more = false;
+  }
 };
 
 /// A step that was started and whose tokens have not been read.
@@ -52,13 +61,44 @@ struct DeviceDecoder::Posted {
   std::vector<std::shared_ptr<Sequence>> sequences;  // by place, when it was started; empty: none
 };
 
-DeviceDecoder::DeviceDecoder(BackboneTarget& target, DeviceHeads* heads, const TreeShape& shape,
-                             const DeviceJudge& judge, const DeviceLoopKernels& kernels)
+DeviceDecoder::DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads> heads,
+                             const TreeShape& shape, const DeviceJudge& judge,
+                             const DeviceLoopKernels& kernels)
     : target_(target),
       llama_(*target.llama().on_device()),
       kernels_(kernels),
-      step_(llama_, heads, shape, judge, *kernels.steps, target.cache(), target.num_free_slots()) {
+      heads_(std::move(heads)),
+      step_(llama_, heads_.get(), shape, judge, *kernels.steps, target.cache(),
+            target.num_free_slots()) {
   MEDUSA_ASSERT(kernels.complete());
+  const auto bytes = static_cast<size_t>(step_.emitted().nbytes());
+  running_ = std::make_unique<Posted>(kernels_.runtime->make_mailbox(bytes));
+  read_ = std::make_unique<Posted>(kernels_.runtime->make_mailbox(bytes));
+}
+
+DeviceDecoder::~DeviceDecoder() { cancel_all(); }
+
+/// What a GPU still writes must have somewhere to go.
+void DeviceDecoder::wait_for_posted() {
+  for (Posted* each : {running_.get(), read_.get()})
+    if (!std::exchange(each->sequences, {}).empty()) each->mailbox->wait();
+}
+
+int64_t DeviceDecoder::num_free() const {
+  return std::max<int64_t>(0, target_.num_free_slots() - num_waiting());
+}
+
+RequestId DeviceDecoder::submit(DecodeRequest request) {
+  check_request(request, target_.max_rows());
+  if (request.rule || request.make_drafter)
+    throw UserError(
+        "the request has a drafter or a rule of its own, expected those that the GPU's steps were "
+        "captured with; leave them out or decode it with the host's loop (graphs: false)");
+  auto s = std::make_shared<Sequence>();
+  s->id = next_id_++;
+  s->request = std::move(request);
+  waiting_.push_back(std::move(s));
+  return waiting_.back()->id;
 }
 
 std::vector<CapturedGraph> DeviceDecoder::graphs() const {
@@ -68,13 +108,18 @@ std::vector<CapturedGraph> DeviceDecoder::graphs() const {
   return out;
 }
 
-void DeviceDecoder::start(size_t index, DecodeRequest request) {
-  check_request(request, target_.max_rows());
-  auto s = std::make_shared<Sequence>();
+std::string DeviceDecoder::report() const {
+  std::string text;
+  for (const CapturedGraph& each : graphs())
+    text += fmt::format("graph: {} sequence{} of {} node{} within {} tokens, {} kernels\n",
+                        each.num_sequences, each.num_sequences == 1 ? "" : "s", each.num_nodes,
+                        each.num_nodes == 1 ? "" : "s", each.max_context, num_kernels(each));
+  return text;
+}
+
+void DeviceDecoder::start(const std::shared_ptr<Sequence>& s) {
   s->slot = target_.open();
   open_.push_back(s);  // from here on it is closed whatever happens
-  s->index = index;
-  s->request = std::move(request);
   const auto prompt = std::span<const TokenId>(s->request.prompt);
   s->num_tokens = static_cast<int64_t>(prompt.size());
   at::Tensor state;
@@ -114,91 +159,118 @@ void DeviceDecoder::replay(Posted& posted) {
   posted.sequences = open_;
 }
 
-/// Reads the tokens of a step and emits them as far as each text goes on.
+/// Emits the tokens of a step as far as the text goes on.
+void DeviceDecoder::take_tokens(Sequence& s, std::span<const int32_t> tokens) {
+  size_t run = 0;
+  while (run < tokens.size() && s.more) {
+    const TokenId token = tokens[run++];
+    ++s.num_tokens;
+    ++s.stats.emitted;
+    const bool wanted = s.request.emit({token, nullptr, 0});
+    const auto finish = finish_reason(s.request.limits, token, s.stats.emitted, s.num_tokens,
+                                      wanted, target_.max_rows());
+    if (!finish) continue;
+    s.stats.finish = *finish;
+    s.more = false;
+  }
+  s.stats.count_step(run, step_.num_nodes() - 1, std::ssize(tokens) - 1);
+}
+
+/// Reads the tokens of a step.
 void DeviceDecoder::take(Posted& posted) {
   posted.mailbox->wait();
   const auto* words = static_cast<const int32_t*>(posted.mailbox->data());
   for (const auto& s : std::exchange(posted.sequences, {})) {
     const int32_t count = words[0];
-    const int32_t* tokens = words + 1;
+    const std::span<const int32_t> tokens(words + 1, static_cast<size_t>(std::max(count, 0)));
     words += 1 + step_.max_emitted();
     if (!s->more) continue;  // it ended in the step before
     MEDUSA_ASSERT(count >= 1 && count <= step_.max_emitted(), count);
-    size_t run = 0;
-    for (int32_t i = 0; i < count && s->more; ++i) {
-      ++run;
-      ++s->num_tokens;
-      ++s->stats.emitted;
-      const bool wanted = s->request.emit({tokens[i], nullptr, 0});
-      const auto finish = finish_reason(s->request.limits, tokens[i], s->stats.emitted,
-                                        s->num_tokens, wanted, target_.max_rows());
-      if (!finish) continue;
-      s->stats.finish = *finish;
-      s->more = false;
+    try {
+      take_tokens(*s, tokens);
+    } catch (...) {
+      s->fail(std::current_exception());
     }
-    ++s->stats.steps;
-    s->stats.proposed += step_.num_nodes() - 1;
-    s->stats.accepted += count - 1;
-    if (s->stats.emitted_per_step.size() <= run) s->stats.emitted_per_step.resize(run + 1);
-    ++s->stats.emitted_per_step[run];
   }
 }
 
 /// Gives the slots of ended sequences back; the last places move to the gaps.
-void DeviceDecoder::drop_finished() {
+std::vector<FinishedRequest> DeviceDecoder::drop_ended() {
+  std::vector<FinishedRequest> ended;
   for (size_t place = 0; place < open_.size();) {
-    if (open_[place]->more) {
+    const std::shared_ptr<Sequence> s = open_[place];
+    if (s->more) {
       ++place;
       continue;
     }
-    target_.close(open_[place]->slot);
+    target_.close(s->slot);
     const size_t last = open_.size() - 1;
     if (place != last) {
       step_.move(static_cast<int32_t>(last), static_cast<int32_t>(place));
       open_[place] = std::move(open_[last]);
     }
     open_.pop_back();
+    ended.push_back({s->id, std::move(s->stats), s->error});
   }
+  std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return ended;
 }
 
-DecodeTimes DeviceDecoder::decode(const std::function<std::optional<DecodeRequest>()>& next,
-                                  const std::function<bool(size_t, const DecodeStats&)>& finished) {
-  MEDUSA_ASSERT(target_.num_free_slots() > 0 && open_.empty());
-  struct CloseAll {  // also when something throws
-    DeviceDecoder& decoder;
-    ~CloseAll() {
-      for (const auto& s : decoder.open_) decoder.target_.close(s->slot);
-      decoder.open_.clear();
-    }
-  };
-  const size_t bytes = static_cast<size_t>(step_.emitted().nbytes());
-  const DeviceOfKernels guard(step_.emitted().device());
-  DecodeTimes times;
-  const CloseAll close_all{*this};
-  Posted running(kernels_.runtime->make_mailbox(bytes)),
-      read(kernels_.runtime->make_mailbox(bytes));
-  size_t taken = 0;
-  for (bool exhausted = false;;) {
-    auto clock = std::chrono::steady_clock::now();
-    while (!exhausted && target_.num_free_slots() > 0) {
-      auto request = next();
-      exhausted = !request;
-      if (request) start(taken++, std::move(*request));
-    }
-    times.prefill_s += seconds_since(clock);
-
-    clock = std::chrono::steady_clock::now();
-    std::swap(running, read);  // `read` is the step that was started last
-    if (!open_.empty()) replay(running);
-    if (read.sequences.empty() && open_.empty()) return times;
-    if (read.sequences.empty()) continue;
-    const std::vector<std::shared_ptr<Sequence>> were_open = open_;
-    take(read);
-    times.verify_s += seconds_since(clock);
-    drop_finished();
-    for (const auto& s : were_open)
-      if (!s->more && !finished(s->index, s->stats)) return times;
+std::optional<DecodeStats> DeviceDecoder::cancel(RequestId id) {
+  const auto is_it = [id](const auto& s) { return s->id == id; };
+  std::shared_ptr<Sequence> s;
+  if (const auto open = std::find_if(open_.begin(), open_.end(), is_it); open != open_.end()) {
+    const DeviceOfKernels guard(step_.emitted().device());
+    s = *open;
+    DecodeStats stats = s->stats;
+    s->more = false;  // the step that still runs is read without it
+    drop_ended();
+    stats.finish = FinishReason::Cancelled;
+    return stats;
   }
+  const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
+  if (found == waiting_.end()) return std::nullopt;
+  DecodeStats stats = std::move((*found)->stats);
+  waiting_.erase(found);
+  stats.finish = FinishReason::Cancelled;
+  return stats;
+}
+
+void DeviceDecoder::cancel_all() {
+  waiting_.clear();
+  for (const auto& s : std::exchange(open_, {})) {
+    s->more = false;
+    target_.close(s->slot);
+  }
+  wait_for_posted();
+}
+
+std::vector<FinishedRequest> DeviceDecoder::step() {
+  const DeviceOfKernels guard(step_.emitted().device());
+  auto clock = std::chrono::steady_clock::now();
+  while (!waiting_.empty() && target_.num_free_slots() > 0) {
+    const std::shared_ptr<Sequence> s = std::move(waiting_.front());
+    waiting_.pop_front();
+    try {
+      start(s);
+    } catch (...) {
+      s->fail(std::current_exception());
+    }
+  }
+  std::vector<FinishedRequest> ended = drop_ended();  // those that could not start
+  times_.prefill_s += seconds_since(clock);
+
+  clock = std::chrono::steady_clock::now();
+  std::swap(running_, read_);  // read_ is the step that was started last
+  try {
+    if (!open_.empty()) replay(*running_);
+  } catch (...) {
+    for (const auto& s : open_) s->fail(std::current_exception());
+  }
+  if (!read_->sequences.empty()) take(*read_);
+  for (FinishedRequest& each : drop_ended()) ended.push_back(std::move(each));
+  times_.verify_s += seconds_since(clock);
+  return ended;
 }
 
 }  // namespace medusa

@@ -2,11 +2,12 @@
 // the next one runs. The fast twin of decoder.h for a fixed choice tree, or none.
 #pragma once
 
-#include <functional>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
+#include <span>
+#include <vector>
 
 #include "backbone/cuda/device_runtime.h"
 #include "infer/backbone_target.h"
@@ -39,24 +40,35 @@ struct CapturedGraph {
   auto operator<=>(const CapturedGraph&) const = default;
 };
 
-/// Decodes the sequences of one target with one tree and one rule. The same text as the eager loop
+/// Decodes the sequences of one target with one tree and one rule. The same text as the host's loop
 /// with the same kernels; a tree that no longer fits near the end of a text or of the context is
 /// computed all the same and its tokens cut off, so a typical rule may choose another path in a
 /// text's last step.
 ///
-/// Thread safety: one thread at a time.
-class DeviceDecoder {
+/// A step is read while the next one runs, so a request ends one step() after its last token was
+/// computed. Tokens are emitted without an output.
+class DeviceDecoder : public Decoder {
  public:
-  /// @param target  over a Llama with on_device(). Kept by reference, as the heads; its slots are
-  ///                taken and given back as decode() does.
+  /// @param target  over a Llama with on_device(). Kept by reference.
   /// @param heads   null: plain decoding.
   /// @param shape   ignored without heads.
-  DeviceDecoder(BackboneTarget& target, DeviceHeads* heads, const TreeShape& shape,
+  DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads> heads, const TreeShape& shape,
                 const DeviceJudge& judge, const DeviceLoopKernels& kernels);
+  ~DeviceDecoder() override;
 
-  /// As medusa::decode(). Tokens are emitted without an output.
-  DecodeTimes decode(const std::function<std::optional<DecodeRequest>()>& next,
-                     const std::function<bool(size_t, const DecodeStats&)>& finished);
+  /// @throws UserError  also where the request brings a drafter or a rule: a captured step has one.
+  RequestId submit(DecodeRequest request) override;
+  std::vector<FinishedRequest> step() override;
+  std::optional<DecodeStats> cancel(RequestId id) override;
+  void cancel_all() override;
+
+  int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
+  int64_t num_running() const override { return static_cast<int64_t>(open_.size()); }
+  int64_t num_free() const override;
+  const DecodeTimes& times() const override { return times_; }
+
+  /// "graph: 1 sequence of 8 nodes within 512 tokens, 421 kernels", a line for each.
+  std::string report() const override;
 
   /// Of this decoder so far, in order.
   std::vector<CapturedGraph> graphs() const;
@@ -75,18 +87,25 @@ class DeviceDecoder {
     int64_t num_kernels = 0;
   };
 
-  void start(size_t index, DecodeRequest request);
+  void start(const std::shared_ptr<Sequence>& s);
   void replay(Posted& posted);
   void take(Posted& posted);
-  void drop_finished();
+  void take_tokens(Sequence& s, std::span<const int32_t> tokens);
+  std::vector<FinishedRequest> drop_ended();
+  void wait_for_posted();
 
   BackboneTarget& target_;
   DeviceLlama& llama_;
   DeviceLoopKernels kernels_;
+  std::shared_ptr<DeviceHeads> heads_;  // null: plain decoding
   DeviceStep step_;
   std::map<CapturedGraph, StepKind> graphs_;
-  int64_t generation_ = 0;                       // of the buffers that they were captured with
-  std::vector<std::shared_ptr<Sequence>> open_;  // by place
+  int64_t generation_ = 0;  // of the buffers that they were captured with
+  RequestId next_id_ = 0;
+  std::deque<std::shared_ptr<Sequence>> waiting_;  // by id
+  std::vector<std::shared_ptr<Sequence>> open_;    // by place
+  std::unique_ptr<Posted> running_, read_;         // read_ is the step that was started before
+  DecodeTimes times_;
 };
 
 }  // namespace medusa

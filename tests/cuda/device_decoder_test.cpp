@@ -127,9 +127,9 @@ class DeviceDecoderTest : public OnEveryDevice {
   Texts graphed(const std::vector<DecodeRequest>& list, const DeviceJudge& judge,
                 DeviceHeads* heads, int32_t slots) {
     BackboneTarget target(*llama_, slots, kRows);
-    DeviceDecoder decoder(target, heads, shape_, judge, loop_kernels());
+    DeviceDecoder decoder(target, {std::shared_ptr<void>(), heads}, shape_, judge, loop_kernels());
     Texts texts = run(list, [&](const auto& next, const auto& finished) {
-      return decoder.decode(next, finished);
+      return decode(decoder, next, finished);
     });
     EXPECT_EQ(target.num_free_slots(), slots);
     graphs_ = decoder.graphs();
@@ -262,7 +262,7 @@ TEST_P(DeviceDecoderTest, AFailedRequestClosesAllSlots) {
     if (given++ == 0) return list[0];
     return DecodeRequest{};  // no prompt
   };
-  EXPECT_THROW(decoder.decode(next, [](size_t, const DecodeStats&) { return true; }), UserError);
+  EXPECT_THROW(decode(decoder, next, [](size_t, const DecodeStats&) { return true; }), UserError);
   EXPECT_EQ(target.num_free_slots(), 2);
 }
 

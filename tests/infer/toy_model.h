@@ -78,16 +78,46 @@ class ToyTarget : public TargetModel {
   }
   int64_t max_rows() const override { return max_rows_; }
 
-  at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens) override {
-    if (fail_prefill) throw std::runtime_error("prefill failed");
-    MEDUSA_ASSERT(at(slot).open && !tokens.empty(), slot);
-    at(slot).rows.insert(at(slot).rows.end(), tokens.begin(), tokens.end());
-    return at::tensor(toy_state(at(slot).rows));
-  }
-
-  std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override {
+  using TargetModel::forward;
+  PassOutput forward(std::span<const SlotTree> trees,
+                     std::span<const PromptChunk> chunks) override {
+    PassOutput output;
+    output.trees = run_trees(trees);
+    for (const PromptChunk& each : chunks) {
+      if (fail_prefill) throw std::runtime_error("prefill failed");
+      std::vector<TokenId>& rows = at(each.slot).rows;
+      MEDUSA_ASSERT(at(each.slot).open && !each.tokens.empty(), each.slot);
+      rows.insert(rows.end(), each.tokens.begin(), each.tokens.end());
+      largest_chunk = std::max(largest_chunk, each.tokens.size());
+      output.prompt_states.push_back(at::tensor(toy_state(rows)));
+    }
     ++num_passes;
     sequences_per_pass.push_back(trees.size());
+    prompts_per_pass.push_back(chunks.size());
+    return output;
+  }
+
+  void commit(int32_t slot, std::span<const int32_t> nodes) override {
+    MEDUSA_ASSERT(at(slot).open && std::is_sorted(nodes.begin(), nodes.end()), slot);
+    for (const int32_t node : nodes)
+      at(slot).rows.push_back(at(slot).tree.tokens.at(static_cast<size_t>(node)));
+  }
+
+  std::vector<std::vector<TokenId>> closed;  // the rows of each slot when it was closed
+  int64_t num_passes = 0;
+  std::vector<size_t> sequences_per_pass, prompts_per_pass;
+  size_t largest_chunk = 0;  // tokens
+  int32_t largest_tree = 0;  // nodes
+  bool fail_prefill = false;
+
+ private:
+  struct Slot {
+    bool open = false;
+    std::vector<TokenId> rows;  // committed
+    CandidateTree tree;         // tentative
+  };
+
+  std::vector<TargetOutput> run_trees(std::span<const SlotTree> trees) {
     std::vector<TargetOutput> outputs;
     for (const SlotTree& each : trees) {
       const CandidateTree& tree = *each.tree;
@@ -106,25 +136,6 @@ class ToyTarget : public TargetModel {
     }
     return outputs;
   }
-
-  void commit(int32_t slot, std::span<const int32_t> nodes) override {
-    MEDUSA_ASSERT(at(slot).open && std::is_sorted(nodes.begin(), nodes.end()), slot);
-    for (const int32_t node : nodes)
-      at(slot).rows.push_back(at(slot).tree.tokens.at(static_cast<size_t>(node)));
-  }
-
-  std::vector<std::vector<TokenId>> closed;  // the rows of each slot when it was closed
-  int64_t num_passes = 0;
-  std::vector<size_t> sequences_per_pass;
-  int32_t largest_tree = 0;  // nodes
-  bool fail_prefill = false;
-
- private:
-  struct Slot {
-    bool open = false;
-    std::vector<TokenId> rows;  // committed
-    CandidateTree tree;         // tentative
-  };
 
   Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
 

@@ -95,7 +95,7 @@ class Bed {
       };
       return request;
     };
-    decode(target_, *method.rule, method.make_drafter, next, [&](size_t, const DecodeStats& stats) {
+    decode(*method.decoder, next, [&](size_t, const DecodeStats& stats) {
       out.accepted += stats.accepted;
       return true;
     });

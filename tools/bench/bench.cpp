@@ -238,7 +238,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
     try {
       std::vector<Answer> answers;
       for (std::vector<Answer>& turns :
-           play_conversations(session, contender.method->engine(target), conversations, options))
+           play_conversations(session, *contender.method->decoder, conversations, options))
         std::move(turns.begin(), turns.end(), std::back_inserter(answers));
       peaks[i] = peak_memory(session.llama->device()).where_computed();
       return answers;
@@ -266,8 +266,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   const bool complete =
       play_rounds({"bench", list.size(), groups.size(), plan.repeats}, play, finished);
   for (const Contender& each : list)
-    if (each.method && each.method->on_device)
-      fmt::print(stderr, "{}", graphs_text(*each.method->on_device->decoder));
+    if (each.method) fmt::print(stderr, "{}", each.method->decoder->report());
   Measurement result = collect(list, groups.size());
   result.complete = complete;
   return result;

@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
+std::vector<std::vector<Answer>> play_conversations(const Session& session, Decoder& decoder,
                                                     const std::vector<SeededPrompt>& conversations,
                                                     const AnswerOptions& options) {
   std::vector<std::vector<Answer>> answers(conversations.size());
@@ -29,7 +29,7 @@ std::vector<std::vector<Answer>> play_conversations(const Session& session, cons
       requests.push_back({std::move(tokens), conversations[i].seed});
     }
     if (asked.empty() || (turn > 0 && interrupted())) return answers;
-    std::vector<Answer> given = answer_together(session, engine, requests, options);
+    std::vector<Answer> given = answer_together(session, decoder, requests, options);
     for (size_t k = 0; k < asked.size(); ++k) answers[asked[k]].push_back(std::move(given[k]));
   }
 }

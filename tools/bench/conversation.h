@@ -20,7 +20,7 @@ struct SeededPrompt {
 /// when interrupted.
 /// @returns  [conversations][turns], at least one turn each.
 /// @throws UserError  a first prompt does not fit.
-std::vector<std::vector<Answer>> play_conversations(const Session& session, const Engine& engine,
+std::vector<std::vector<Answer>> play_conversations(const Session& session, Decoder& decoder,
                                                     const std::vector<SeededPrompt>& conversations,
                                                     const AnswerOptions& options);
 

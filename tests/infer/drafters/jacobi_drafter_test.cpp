@@ -69,13 +69,14 @@ TEST(JacobiDrafter, ATargetThatIgnoresItsGuessesIsReadABlockAStep) {
   constexpr int32_t kBlock = 6;
   class Constant : public fixtures::ToyTarget {
    public:
-    std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override {
-      auto outputs = fixtures::ToyTarget::forward(trees);
-      for (TargetOutput& each : outputs) {
+    PassOutput forward(std::span<const SlotTree> trees,
+                       std::span<const PromptChunk> chunks) override {
+      PassOutput output = fixtures::ToyTarget::forward(trees, chunks);
+      for (TargetOutput& each : output.trees) {
         each.logits = at::zeros_like(each.logits);
         each.logits.select(1, 5).fill_(1);
       }
-      return outputs;
+      return output;
     }
   } target;
   DecodeRequest request{{1, 2}, {61, 64, {}}, Random(1), [](const EmittedToken&) { return true; }};

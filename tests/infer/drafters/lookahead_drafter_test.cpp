@@ -134,14 +134,16 @@ TEST(LookaheadDrafter, AGuessAcceptedWholeIsFollowedByTheTargetsOwnToken) {
   // 0 1 2 3 again and again: level 4 gives guesses of 3 tokens, so a step emits 4.
   class Counting : public fixtures::ToyTarget {
    public:
-    std::vector<TargetOutput> forward(std::span<const SlotTree> trees) override {
-      auto outputs = fixtures::ToyTarget::forward(trees);
+    PassOutput forward(std::span<const SlotTree> trees,
+                       std::span<const PromptChunk> chunks) override {
+      PassOutput output = fixtures::ToyTarget::forward(trees, chunks);
       for (size_t i = 0; i < trees.size(); ++i) {
-        outputs[i].logits = at::zeros_like(outputs[i].logits);
+        at::Tensor& logits = output.trees[i].logits;
+        logits = at::zeros_like(logits);
         for (int32_t node = 0; node < trees[i].tree->size(); ++node)
-          outputs[i].logits[node][(trees[i].tree->tokens[static_cast<size_t>(node)] + 1) % 4] = 1;
+          logits[node][(trees[i].tree->tokens[static_cast<size_t>(node)] + 1) % 4] = 1;
       }
-      return outputs;
+      return output;
     }
   } target;
   DecodeRequest request{

@@ -1,4 +1,4 @@
-#include "tools/device_decoding.h"
+#include "infer/make_decoder.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace medusa {
 namespace {
 
-class DeviceDecodingTest : public testing::Test {
+class MakeDecoderTest : public testing::Test {
  protected:
   static InferConfig settings(DrafterKind drafter, RuleKind rule = RuleKind::Auto,
                               double temperature = 0) {
@@ -31,9 +31,9 @@ class DeviceDecodingTest : public testing::Test {
     DraftParts parts;
     parts.heads = &heads;
     parts.shape = &shape;
-    const auto found = make_device_decoding(settings, parts, target_, kernels_);
+    const auto found = make_device_decoder(settings, parts, target_, kernels_);
     if (found) {
-      EXPECT_EQ(found->decoder->num_nodes(), settings.drafter == DrafterKind::None ? 1 : 4);
+      EXPECT_EQ(found->num_nodes(), settings.drafter == DrafterKind::None ? 1 : 4);
     }
     return found != nullptr;
   }
@@ -44,7 +44,7 @@ class DeviceDecodingTest : public testing::Test {
   DeviceLoopKernels kernels_{emulated_head_kernels(), emulated_step_kernels(), emulated_runtime()};
 };
 
-TEST_F(DeviceDecodingTest, IsForPlainDecodingAndForFixedTrees) {
+TEST_F(MakeDecoderTest, IsForPlainDecodingAndForFixedTrees) {
   EXPECT_TRUE(offered(settings(DrafterKind::None)));
   EXPECT_TRUE(offered(settings(DrafterKind::Medusa)));
   EXPECT_TRUE(offered(settings(DrafterKind::Medusa), HeadInput::Sequential));
@@ -57,7 +57,7 @@ TEST_F(DeviceDecodingTest, IsForPlainDecodingAndForFixedTrees) {
   EXPECT_FALSE(offered(dynamic));
 }
 
-TEST_F(DeviceDecodingTest, IsForTheRulesThatItsKernelsKnow) {
+TEST_F(MakeDecoderTest, IsForTheRulesThatItsKernelsKnow) {
   const DrafterKind medusa = DrafterKind::Medusa;
   EXPECT_TRUE(offered(settings(medusa, RuleKind::Auto, 0.8)));
   EXPECT_TRUE(offered(settings(medusa, RuleKind::Typical, 0.8)));
@@ -71,32 +71,33 @@ TEST_F(DeviceDecodingTest, IsForTheRulesThatItsKernelsKnow) {
   EXPECT_FALSE(offered(filtered));
 }
 
-TEST_F(DeviceDecodingTest, TellsTheGraphsThatItCaptured) {
-  const auto found = make_device_decoding(settings(DrafterKind::None), {}, target_, kernels_);
-  EXPECT_EQ(graphs_text(*found->decoder), "");
+TEST_F(MakeDecoderTest, TellsTheGraphsThatItCaptured) {
+  const auto found = make_device_decoder(settings(DrafterKind::None), {}, target_, kernels_);
+  EXPECT_EQ(found->report(), "");
   std::optional<DecodeRequest> only(DecodeRequest{});
   only->prompt = {1, 2, 3};
   only->limits.max_new_tokens = 5;
   only->emit = [](const EmittedToken&) { return true; };
   const LaunchCounter launches;
-  found->decoder->decode([&] { return std::exchange(only, std::nullopt); },
-                         [](size_t, const DecodeStats&) { return true; });
-  const CapturedGraph graph = found->decoder->graphs().at(0);
-  EXPECT_GE(launches.count().kernels, 5 * found->decoder->num_kernels(graph))
+  decode(
+      *found, [&] { return std::exchange(only, std::nullopt); },
+      [](size_t, const DecodeStats&) { return true; });
+  const CapturedGraph graph = found->graphs().at(0);
+  EXPECT_GE(launches.count().kernels, 5 * found->num_kernels(graph))
       << "emulated: replays count, too";
-  EXPECT_EQ(graphs_text(*found->decoder),
+  EXPECT_EQ(found->report(),
             fmt::format("graph: 1 sequence of 1 node within {} tokens, {} kernels\n",
-                        graph.max_context, found->decoder->num_kernels(graph)));
+                        graph.max_context, found->num_kernels(graph)));
 }
 
-TEST_F(DeviceDecodingTest, IsNotForWhoWantsTheHostsLoopOrHasNoGpu) {
+TEST_F(MakeDecoderTest, IsNotForWhoWantsTheHostsLoopOrHasNoGpu) {
   InferConfig host = settings(DrafterKind::None);
   host.graphs = false;
   EXPECT_FALSE(offered(host));
-  EXPECT_EQ(make_device_decoding(settings(DrafterKind::None), {}, target_, {}), nullptr);
+  EXPECT_EQ(make_device_decoder(settings(DrafterKind::None), {}, target_, {}), nullptr);
   Llama cpu(weights_);
   BackboneTarget target(cpu, 1, 64);
-  EXPECT_EQ(make_device_decoding(settings(DrafterKind::None), {}, target, kernels_), nullptr);
+  EXPECT_EQ(make_device_decoder(settings(DrafterKind::None), {}, target, kernels_), nullptr);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-#include "tools/device_decoding.h"
-
-#include <fmt/format.h>
+#include "infer/make_decoder.h"
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+
+#include "infer/host_decoder.h"
 
 namespace medusa {
 namespace {
@@ -36,40 +37,37 @@ bool drafts_fixed_trees(const InferConfig& settings) {
 
 }  // namespace
 
-std::unique_ptr<DeviceDecoding> make_device_decoding(const InferConfig& settings,
-                                                     const DraftParts& parts,
-                                                     BackboneTarget& target,
-                                                     const DeviceLoopKernels& kernels) {
+std::unique_ptr<DeviceDecoder> make_device_decoder(const InferConfig& settings,
+                                                   const DraftParts& parts, BackboneTarget& target,
+                                                   const DeviceLoopKernels& kernels) {
   Llama& llama = target.llama();
   const auto judge = judge_of(settings);
   if (!settings.graphs || llama.on_device() == nullptr || !kernels.complete() || !judge ||
       !drafts_fixed_trees(settings))
     return nullptr;
-  auto out = std::make_unique<DeviceDecoding>();
+  std::unique_ptr<DeviceHeads> heads;  // none: plain decoding
   TreeShape root_alone;
   if (settings.drafter == DrafterKind::Medusa) {
     if (parts.heads == nullptr || !DeviceHeads::supports(parts.heads->config, llama.weights()))
       return nullptr;
     const auto& ranks = parts.shape->ranks;
     const int64_t top_k = 1 + *std::max_element(ranks.begin(), ranks.end());
-    out->heads = std::make_unique<DeviceHeads>(
+    heads = std::make_unique<DeviceHeads>(
         *parts.heads, llama.weights(), *parts.shape, std::max<int64_t>(top_k, 1), *kernels.heads,
         *llama.on_device()->kernels().products, pick_with(*kernels.steps));
   }
-  out->decoder = std::make_unique<DeviceDecoder>(target, out->heads.get(),
-                                                 parts.shape != nullptr ? *parts.shape : root_alone,
-                                                 *judge, kernels);
-  return out;
+  return std::make_unique<DeviceDecoder>(target, std::move(heads),
+                                         parts.shape != nullptr ? *parts.shape : root_alone, *judge,
+                                         kernels);
 }
 
-std::string graphs_text(const DeviceDecoder& decoder) {
-  std::string text;
-  for (const CapturedGraph& each : decoder.graphs())
-    text +=
-        fmt::format("graph: {} sequence{} of {} node{} within {} tokens, {} kernels\n",
-                    each.num_sequences, each.num_sequences == 1 ? "" : "s", each.num_nodes,
-                    each.num_nodes == 1 ? "" : "s", each.max_context, decoder.num_kernels(each));
-  return text;
+std::unique_ptr<Decoder> make_decoder(const InferConfig& settings, const DraftParts& parts,
+                                      BackboneTarget& target) {
+  settings.validate();
+  if (auto on_device = make_device_decoder(settings, parts, target, cuda_loop_kernels()))
+    return on_device;
+  return std::make_unique<HostDecoder>(target, make_rule(settings),
+                                       make_drafter_factory(settings, parts));
 }
 
 }  // namespace medusa

@@ -1,0 +1,43 @@
+#include "infer/decode_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace medusa {
+
+void DecodeStats::count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted) {
+  ++steps;
+  proposed += num_proposed;
+  accepted += num_accepted;
+  if (emitted_per_step.size() <= num_emitted) emitted_per_step.resize(num_emitted + 1);
+  ++emitted_per_step[num_emitted];
+}
+
+std::optional<FinishReason> finish_reason(const DecodeLimits& limits, TokenId token,
+                                          int64_t emitted, int64_t num_tokens, bool wanted,
+                                          int64_t max_rows) {
+  if (std::find(limits.eos.begin(), limits.eos.end(), token) != limits.eos.end())
+    return FinishReason::Eos;
+  if (!wanted) return FinishReason::Stopped;
+  if (emitted >= limits.max_new_tokens) return FinishReason::Length;
+  if (num_tokens > max_rows) return FinishReason::Context;  // the next root would have no row
+  return std::nullopt;
+}
+
+void check_request(const DecodeRequest& request, int64_t max_rows) {
+  if (request.prompt.empty())
+    throw UserError("the prompt has no tokens, expected at least one; give a text to continue");
+  if (static_cast<int64_t>(request.prompt.size()) > max_rows)
+    throw UserError(
+        fmt::format("the prompt has {} tokens, the cache holds {}; shorten the prompt or raise "
+                    "backbone.context",
+                    request.prompt.size(), max_rows));
+  MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);
+  MEDUSA_ASSERT(request.limits.max_nodes >= 1, request.limits.max_nodes);
+}
+
+}  // namespace medusa

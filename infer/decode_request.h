@@ -1,0 +1,88 @@
+// One sequence to decode: what is asked for, what came out, and when it ends. Every decoder
+// (decoder.h) shares these.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "infer/drafter.h"
+
+namespace medusa {
+
+struct DecodeLimits {
+  int32_t max_new_tokens = 0;  // tokens, at least 1
+  int32_t max_nodes = 64;      // N, nodes per sequence and pass, the root included
+  std::vector<TokenId> eos;    // decoding stops after any of these; empty: never
+};
+
+enum class FinishReason {
+  Eos,        // the model ended the sequence
+  Length,     // max_new_tokens
+  Context,    // the cache is full: the context ended the sequence
+  Stopped,    // emit() returned false
+  Cancelled,  // Decoder::cancel()
+  Failed,     // its drafter, its rule, its emit() or the pass threw
+};
+
+/// A token as it is given to emit(), with the target's row that predicted it.
+struct EmittedToken {
+  TokenId id = 0;
+  const TargetOutput* output = nullptr;  // valid during the call; null where a GPU decodes by
+                                         // itself (cuda/device_decoder.h): its rows stay there
+  int32_t row = 0;  // of output: logits[row] predicted the token, hidden[row] is the state at the
+                    // token before it
+};
+
+/// Makes the drafter of a new sequence.
+using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
+
+/// Everything that decides a sequence. Requests that run together may differ in all of it.
+struct DecodeRequest {
+  std::vector<TokenId> prompt;  // at least one token
+  DecodeLimits limits;
+  Random random{0};
+  std::function<bool(const EmittedToken&)> emit;  // each token once, in order; false ends the text
+  std::shared_ptr<const AcceptanceRule> rule{};   // null: the decoder's own
+  DrafterFactory make_drafter{};                  // empty: the decoder's own
+};
+
+struct DecodeStats {
+  int64_t steps = 0;     // target passes after prefill that this sequence took part in
+  int64_t emitted = 0;   // tokens given to emit()
+  int64_t proposed = 0;  // candidates: verify nodes below the root
+  int64_t accepted = 0;  // candidates the rule let stand
+  std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
+  FinishReason finish = FinishReason::Length;
+
+  /// Counts a step that emitted so many tokens.
+  void count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted);
+};
+
+/// Where the time of a decode went, seconds, all sequences together.
+struct DecodeTimes {
+  double prefill_s = 0;  // passes of prompts; a pass that holds trees too is shared out by its rows
+  double propose_s = 0;
+  double verify_s = 0;
+  double accept_s = 0;  // the rule and emit()
+  double commit_s = 0;  // commit and the drafter's observe()
+
+  double decode_s() const { return propose_s + verify_s + accept_s + commit_s; }
+};
+
+/// Why a sequence ends with the token that was just emitted, if it does.
+/// @param token       the token emitted last.
+/// @param emitted     tokens so far, this one included.
+/// @param num_tokens  of prompt and text together.
+/// @param wanted      what emit() returned.
+/// @param max_rows    of the target.
+std::optional<FinishReason> finish_reason(const DecodeLimits& limits, TokenId token,
+                                          int64_t emitted, int64_t num_tokens, bool wanted,
+                                          int64_t max_rows);
+
+/// @throws UserError         the prompt is empty or longer than the target's rows.
+/// @throws std::logic_error  limits below 1.
+void check_request(const DecodeRequest& request, int64_t max_rows);
+
+}  // namespace medusa

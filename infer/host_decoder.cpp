@@ -1,0 +1,315 @@
+#include "infer/host_decoder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "backbone/cpu/thread_team.h"
+#include "base/check.h"
+
+namespace medusa {
+namespace {
+
+/// Adds the time since the last call to one of the counters.
+class Stopwatch {
+ public:
+  double lap() {
+    const auto from = std::exchange(last_, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(last_ - from).count();
+  }
+  void lap(double& seconds) { seconds += lap(); }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+/// A sequence from submit() to its end.
+struct HostDecoder::Sequence {
+  RequestId id = 0;
+  DecodeRequest request;
+  int32_t slot = -1;                 // -1: waiting
+  std::unique_ptr<Drafter> drafter;  // null until the prompt has run
+  std::vector<TokenId> tokens;       // prompt and emitted; the last one is the root
+  int64_t prompt_rows = 0;           // of the prompt, committed so far
+  at::Tensor hidden;                 // [H] at the token before the root
+  CandidateTree tree;
+  Acceptance accepted;
+  DecodeStats stats;
+  bool more = true;
+  std::exception_ptr error;
+
+  /// The root is never in the cache before its pass, so the prompt runs up to its last token.
+  std::span<const TokenId> missing_prompt() const {
+    return std::span(request.prompt)
+        .first(request.prompt.size() - 1)
+        .subspan(static_cast<size_t>(prompt_rows));
+  }
+
+  void take_prompt(int64_t rows, at::Tensor state) {
+    prompt_rows += rows;
+    hidden = std::move(state);
+  }
+
+  void fail(std::exception_ptr why) {
+    error = std::move(why);
+    stats.finish = FinishReason::Failed;
+    more = false;
+  }
+
+  /// Runs f for this sequence; whatever it throws ends this sequence alone.
+  template <typename Function>
+  void guarded(const Function& f) {
+    try {
+      f();
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
+};
+
+/// What runs together: trees of some sequences and chunks of others' prompts.
+struct HostDecoder::Pass {
+  std::vector<Sequence*> with_tree, with_chunk;
+  std::vector<SlotTree> trees;
+  std::vector<PromptChunk> chunks;
+  PassOutput output;
+
+  bool empty() const { return trees.empty() && chunks.empty(); }
+  /// Of all rows, those of prompts.
+  double prompt_share() const {
+    double tree_rows = 0, prompt_rows = 0;
+    for (const SlotTree& each : trees) tree_rows += each.tree->size();
+    for (const PromptChunk& each : chunks) prompt_rows += static_cast<double>(each.tokens.size());
+    return prompt_rows / (tree_rows + prompt_rows);
+  }
+};
+
+HostDecoder::HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRule> rule,
+                         DrafterFactory make_drafter)
+    : target_(target), rule_(std::move(rule)), make_drafter_(std::move(make_drafter)) {}
+
+HostDecoder::~HostDecoder() { cancel_all(); }
+
+int64_t HostDecoder::num_free() const {
+  return std::max<int64_t>(0, target_.num_free_slots() - num_waiting());
+}
+
+RequestId HostDecoder::submit(DecodeRequest request) {
+  MEDUSA_ASSERT(!in_step_);
+  check_request(request, target_.max_rows());
+  auto s = std::make_unique<Sequence>();
+  s->id = next_id_++;
+  s->request = std::move(request);
+  s->tokens = s->request.prompt;
+  waiting_.push_back(std::move(s));
+  return waiting_.back()->id;
+}
+
+std::optional<DecodeStats> HostDecoder::cancel(RequestId id) {
+  MEDUSA_ASSERT(!in_step_);
+  const auto take = [id](auto& list) -> std::unique_ptr<Sequence> {
+    const auto found =
+        std::find_if(list.begin(), list.end(), [id](const auto& s) { return s->id == id; });
+    if (found == list.end()) return nullptr;
+    std::unique_ptr<Sequence> s = std::move(*found);
+    list.erase(found);
+    return s;
+  };
+  std::unique_ptr<Sequence> s = take(running_);
+  if (s) target_.close(s->slot);
+  if (!s) s = take(waiting_);
+  if (!s) return std::nullopt;
+  s->stats.finish = FinishReason::Cancelled;
+  return std::move(s->stats);
+}
+
+void HostDecoder::cancel_all() {
+  waiting_.clear();
+  for (const auto& s : std::exchange(running_, {})) target_.close(s->slot);
+}
+
+void HostDecoder::admit() {
+  while (!waiting_.empty() && target_.num_free_slots() > 0) {
+    waiting_.front()->slot = target_.open();
+    running_.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+/// Where a row's bits depend on its neighbors, a sequence is decoded as if it were alone as far as
+/// that goes: nothing stands beside its prompt.
+void HostDecoder::run_prompts_alone() {
+  for (const auto& s : running_) {
+    if (!s->more || s->missing_prompt().empty()) continue;
+    s->guarded([&] {
+      const auto prompt = s->missing_prompt();
+      s->take_prompt(static_cast<int64_t>(prompt.size()), target_.prefill(s->slot, prompt));
+    });
+  }
+}
+
+/// Chooses the rows of the next pass. Prompts are served in order: the first one gets what the pass
+/// has room for.
+HostDecoder::Pass HostDecoder::plan() {
+  Pass pass;
+  int64_t room = kPromptRows;
+  for (const auto& each : running_) {
+    Sequence& s = *each;
+    if (!s.more) continue;
+    if (s.missing_prompt().empty()) {
+      pass.with_tree.push_back(&s);
+      continue;
+    }
+    if (room == 0) continue;
+    s.guarded([&] {
+      if (s.prompt_rows == 0) s.prompt_rows = target_.share_prefix(s.slot, s.missing_prompt());
+      const auto missing = s.missing_prompt();
+      const auto chunk = missing.first(std::min(missing.size(), static_cast<size_t>(room)));
+      room -= static_cast<int64_t>(chunk.size());
+      pass.with_chunk.push_back(&s);
+      pass.chunks.push_back({s.slot, chunk});
+    });
+  }
+
+  const auto num_sequences = static_cast<int32_t>(pass.with_tree.size());
+  const auto propose = [&](Sequence& s) {
+    if (!s.drafter) {
+      const DrafterFactory& make = s.request.make_drafter ? s.request.make_drafter : make_drafter_;
+      s.drafter = make();
+      s.drafter->begin(s.request.prompt);
+    }
+    const DecodeLimits& limits = s.request.limits;
+    const auto committed = static_cast<int64_t>(s.tokens.size()) - 1;
+    const int64_t rows_left = target_.max_rows() - committed;  // for this pass, at least 1
+    const auto nodes = static_cast<int32_t>(std::min<int64_t>(limits.max_nodes, rows_left));
+    const auto left = static_cast<int32_t>(limits.max_new_tokens - s.stats.emitted);
+    s.tree = s.drafter->propose(
+        {s.tokens, s.hidden, std::min(left, nodes) - 1, nodes, s.slot, num_sequences},
+        s.request.random);
+    MEDUSA_ASSERT(s.tree.size() >= 1 && s.tree.size() <= nodes, s.tree.size(), nodes);
+    MEDUSA_ASSERT(s.tree.num_verify >= 1 && s.tree.num_verify <= s.tree.size(), s.tree.num_verify);
+    MEDUSA_ASSERT(s.tree.tokens[0] == s.tokens.back(), s.tree.tokens[0], s.tokens.back());
+  };
+  for (Sequence* s : pass.with_tree) s->guarded([&] { propose(*s); });
+  std::erase_if(pass.with_tree, [](const Sequence* s) { return !s->more; });
+  for (const Sequence* s : pass.with_tree) pass.trees.push_back({s->slot, &s->tree});
+  return pass;
+}
+
+/// A pass that throws ends every sequence in it: nobody knows which one it was.
+void HostDecoder::run(Pass& pass) {
+  try {
+    pass.output = target_.forward(pass.trees, pass.chunks);
+  } catch (...) {
+    for (const auto* list : {&pass.with_tree, &pass.with_chunk})
+      for (Sequence* s : *list) s->fail(std::current_exception());
+    return;
+  }
+  for (size_t i = 0; i < pass.chunks.size(); ++i)
+    pass.with_chunk[i]->take_prompt(static_cast<int64_t>(pass.chunks[i].tokens.size()),
+                                    pass.output.prompt_states[i]);
+}
+
+/// Rules are pure, so sequences are judged at the same time; a lone one on the calling thread.
+void HostDecoder::accept_all(Pass& pass) {
+  const auto accept = [&](size_t i) {
+    Sequence& s = *pass.with_tree[i];
+    const AcceptanceRule& rule = s.request.rule ? *s.request.rule : *rule_;
+    s.guarded([&] {
+      s.accepted = rule.accept(s.tree, pass.output.trees[i].logits,
+                               static_cast<int64_t>(s.tokens.size()) - 1, s.request.random);
+    });
+  };
+  if (pass.with_tree.size() == 1) return accept(0);
+  const auto team = shared_team();
+  const auto stride = static_cast<size_t>(team->num_threads());
+  team->run([&](int thread) {
+    for (auto i = static_cast<size_t>(thread); i < pass.with_tree.size(); i += stride) accept(i);
+  });
+}
+
+namespace {
+
+/// Emits the accepted run and the target's own token, as far as the sequence goes on.
+/// @returns  nodes whose rows stay: the root and every emitted token but the last.
+template <typename Sequence>
+std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t max_rows) {
+  std::vector<int32_t> keep{0};
+  const std::vector<int32_t>& path = s.accepted.path;
+  for (size_t i = 0;; ++i) {
+    const bool is_next = i == path.size();
+    const TokenId token = is_next ? s.accepted.next : s.tree.tokens[static_cast<size_t>(path[i])];
+    s.tokens.push_back(token);
+    ++s.stats.emitted;
+    const bool wanted = s.request.emit({token, &output, keep.back()});
+    const std::optional<FinishReason> finish =
+        finish_reason(s.request.limits, token, s.stats.emitted,
+                      static_cast<int64_t>(s.tokens.size()), wanted, max_rows);
+    if (finish) {
+      s.stats.finish = *finish;
+      s.more = false;
+    }
+    if (finish || is_next) return keep;
+    keep.push_back(path[i]);
+  }
+}
+
+}  // namespace
+
+/// Emits what was accepted, keeps its rows and tells the drafter.
+void HostDecoder::advance(Sequence& s, const TargetOutput& output) {
+  Stopwatch watch;
+  const std::vector<int32_t> keep = emit_run(s, output, target_.max_rows());
+  watch.lap(times_.accept_s);
+  target_.commit(s.slot, keep);
+  s.drafter->observe(s.tree, output, s.accepted);
+  s.hidden = output.hidden[keep.back()].clone();
+  s.stats.count_step(keep.size(), s.tree.num_verify - 1,  // as many tokens as rows that stay
+                     static_cast<int64_t>(s.accepted.path.size()));
+  watch.lap(times_.commit_s);
+}
+
+std::vector<FinishedRequest> HostDecoder::take_ended() {
+  std::vector<FinishedRequest> ended;
+  std::erase_if(running_, [&](const std::unique_ptr<Sequence>& s) {
+    if (s->more) return false;
+    target_.close(s->slot);
+    ended.push_back({s->id, std::move(s->stats), s->error});
+    return true;
+  });
+  return ended;
+}
+
+std::vector<FinishedRequest> HostDecoder::step() {
+  MEDUSA_ASSERT(!in_step_);
+  struct InStep {
+    bool& flag;
+    explicit InStep(bool& value) : flag(value) { flag = true; }
+    ~InStep() { flag = false; }
+  } const in_step(in_step_);
+  Stopwatch watch;
+  admit();
+  if (!target_.rows_are_independent()) run_prompts_alone();
+  watch.lap(times_.prefill_s);
+
+  Pass pass = plan();
+  watch.lap(times_.propose_s);
+  if (!pass.empty()) {
+    run(pass);
+    const double seconds = watch.lap();
+    const double prompts = seconds * pass.prompt_share();
+    times_.prefill_s += prompts;
+    times_.verify_s += seconds - prompts;
+  }
+  if (!pass.output.trees.empty()) accept_all(pass);
+  watch.lap(times_.accept_s);
+  for (size_t i = 0; i < pass.output.trees.size(); ++i) {
+    Sequence& s = *pass.with_tree[i];
+    if (s.more) s.guarded([&] { advance(s, pass.output.trees[i]); });
+  }
+  return take_ended();
+}
+
+}  // namespace medusa

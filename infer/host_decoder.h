@@ -1,0 +1,64 @@
+// The decoding loop on the host: propose, verify, accept, commit. It runs every drafter and every
+// rule, on any device; the GPU's own loop for a fixed tree is cuda/device_decoder.h.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "infer/decoder.h"
+
+namespace medusa {
+
+/// Decodes sequences on one target. Requests may differ in drafter, rule, limits and seed. A prompt
+/// enters in chunks, in the same passes as the trees of other sequences, where the target's rows
+/// are independent; elsewhere it runs before them, by itself.
+class HostDecoder : public Decoder {
+ public:
+  /// Most rows of prompts in one pass: enough to use the weights well, few enough not to hold up
+  /// the sequences that share the pass.
+  static constexpr int64_t kPromptRows = 128;
+
+  /// @param target        kept by reference. Other decoders may use its other slots.
+  /// @param rule          of requests that bring none.
+  /// @param make_drafter  of requests that bring none.
+  HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRule> rule,
+              DrafterFactory make_drafter);
+  ~HostDecoder() override;
+  HostDecoder(const HostDecoder&) = delete;
+  HostDecoder& operator=(const HostDecoder&) = delete;
+
+  RequestId submit(DecodeRequest request) override;
+  std::vector<FinishedRequest> step() override;
+  std::optional<DecodeStats> cancel(RequestId id) override;
+  void cancel_all() override;
+
+  int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
+  int64_t num_running() const override { return static_cast<int64_t>(running_.size()); }
+  int64_t num_free() const override;
+  const DecodeTimes& times() const override { return times_; }
+
+ private:
+  struct Sequence;
+  struct Pass;
+
+  void admit();
+  void run_prompts_alone();
+  Pass plan();
+  void run(Pass& pass);
+  void accept_all(Pass& pass);
+  void advance(Sequence& s, const TargetOutput& output);
+  std::vector<FinishedRequest> take_ended();
+
+  TargetModel& target_;
+  std::shared_ptr<const AcceptanceRule> rule_;
+  DrafterFactory make_drafter_;
+  RequestId next_id_ = 0;
+  std::deque<std::unique_ptr<Sequence>> waiting_;   // by id
+  std::vector<std::unique_ptr<Sequence>> running_;  // by id
+  DecodeTimes times_;
+  bool in_step_ = false;
+};
+
+}  // namespace medusa
