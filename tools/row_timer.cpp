@@ -16,17 +16,6 @@ namespace {
 constexpr int64_t kContext = 256;  // tokens before the timed steps
 constexpr int kRowRepeats = 6;
 
-/// A chain of arbitrary tokens: which ones they are does not change what they cost.
-CandidateTree chain(int32_t rows) {
-  CandidateTree tree;
-  for (int32_t i = 0; i < rows; ++i) {
-    tree.tokens.push_back(i);
-    tree.parents.push_back(i - 1);
-  }
-  tree.num_verify = rows;
-  return tree;
-}
-
 }  // namespace
 
 std::vector<double> time_rows(Llama& llama) {
@@ -34,17 +23,19 @@ std::vector<double> time_rows(Llama& llama) {
   const int64_t context =
       std::max<int64_t>(1, std::min(kContext, llama.config().context - times.sizes.back()));
   BackboneTarget target(llama, 1, context + times.sizes.back());
-  const int32_t slot = target.open();
-  target.prefill(slot, std::vector<TokenId>(static_cast<size_t>(context), 0));
+  StepTimer timer(target, std::vector<TokenId>(static_cast<size_t>(context) + 1, 0));
   std::vector<std::vector<double>> samples(times.sizes.size());
   const auto step = [&](size_t i) {
-    return time_step(target, slot, [&] { return chain(times.sizes[i]); }).total();
+    return timer
+        .time([&](const DraftContext& draft) {
+          return timed_chain(draft.tokens.back(), times.sizes[i]);
+        })
+        .total();
   };
   take_turns(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     return true;
   });
-  target.close(slot);
   double highest = 0;
   for (auto& each : samples) {
     highest = std::max(highest, median(std::move(each)));

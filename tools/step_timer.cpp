@@ -1,7 +1,7 @@
 #include "tools/step_timer.h"
 
 #include <algorithm>
-#include <chrono>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -16,36 +16,94 @@
 
 namespace medusa {
 
-StepParts time_step(BackboneTarget& target, int32_t slot,
-                    const std::function<CandidateTree()>& propose) {
-  const int64_t length = target.cache().length(slot);
-  auto last = std::chrono::steady_clock::now();
-  const auto lap_ms = [&last] {
-    const auto from = std::exchange(last, std::chrono::steady_clock::now());
-    return std::chrono::duration<double, std::milli>(last - from).count();
-  };
-  StepParts parts;
-  const CandidateTree tree = propose();
-  parts.propose = lap_ms();
-  const SlotTree slot_tree{slot, &tree};
-  const TargetOutput output = target.forward({&slot_tree, 1}).front();
-  parts.verify = lap_ms();
-  const Acceptance accepted = GreedyRule().accept(tree, output.logits, length, Random(0));
-  parts.accept = lap_ms();
-  std::vector<int32_t> keep{0};
-  keep.insert(keep.end(), accepted.path.begin(), accepted.path.end());
-  target.commit(slot, keep);
-  const at::Tensor hidden = output.hidden[keep.back()].clone();
-  parts.commit = lap_ms();
-  target.rewind(slot, length);
-  return parts;
+/// Keeps what a step commits for as long as the decoder looks, then forgets it.
+class StepTimer::ForgetfulTarget : public TargetModel {
+ public:
+  explicit ForgetfulTarget(BackboneTarget& target) : target_(target) {}
+
+  int32_t num_free_slots() const override { return target_.num_free_slots(); }
+  int32_t open() override { return target_.open(); }
+  void close(int32_t slot) override { target_.close(slot); }
+  /// The decoder counts the tokens that it emits; the rows are the context's, again and again.
+  int64_t max_rows() const override { return std::numeric_limits<int32_t>::max(); }
+  bool rows_are_independent() const override { return target_.rows_are_independent(); }
+  int64_t share_prefix(int32_t slot, std::span<const TokenId> tokens) override {
+    return target_.share_prefix(slot, tokens);
+  }
+  PassOutput forward(std::span<const SlotTree> trees,
+                     std::span<const PromptChunk> chunks) override {
+    return target_.forward(trees, chunks);
+  }
+  void commit(int32_t slot, std::span<const int32_t> nodes) override {
+    const int64_t length = target_.cache().length(slot);
+    target_.commit(slot, nodes);
+    target_.rewind(slot, length);
+  }
+
+ private:
+  BackboneTarget& target_;
+};
+
+/// Proposes what the timer is told to time.
+class StepTimer::GivenDrafter : public Drafter {
+ public:
+  explicit GivenDrafter(const Propose& propose) : propose_(propose) {}
+  CandidateTree propose(const DraftContext& context, const Random& /*random*/) override {
+    return propose_(context);
+  }
+
+ private:
+  const Propose& propose_;
+};
+
+StepTimer::StepTimer(BackboneTarget& target, std::span<const TokenId> context)
+    : target_(std::make_unique<ForgetfulTarget>(target)) {
+  MEDUSA_ASSERT(context.size() >= 2);
+  decoder_ = std::make_unique<HostDecoder>(*target_, std::make_shared<GreedyRule>(), [this] {
+    return std::make_unique<GivenDrafter>(propose_);
+  });
+  DecodeRequest request;
+  request.prompt.assign(context.begin(), context.end());
+  request.limits.max_new_tokens = request.limits.max_nodes = std::numeric_limits<int32_t>::max();
+  request.emit = [this](const EmittedToken&) { return ++num_emitted_ > 0; };
+  decoder_->submit(std::move(request));
+  propose_ = [](const DraftContext& draft) { return root_only(draft.tokens.back()); };
+  while (num_emitted_ == 0) step();  // the prompt, and a first step
+}
+
+StepTimer::~StepTimer() = default;
+
+/// A sequence that ended would leave nothing to time.
+void StepTimer::step() {
+  for (const FinishedRequest& each : decoder_->step()) {
+    if (each.error) std::rethrow_exception(each.error);
+    MEDUSA_ASSERT(false, each.id);
+  }
+}
+
+StepParts StepTimer::time(const Propose& propose) {
+  propose_ = propose;
+  const DecodeTimes before = decoder_->times();
+  step();
+  const DecodeTimes& now = decoder_->times();
+  return {1e3 * (now.propose_s - before.propose_s), 1e3 * (now.verify_s - before.verify_s),
+          1e3 * (now.accept_s - before.accept_s), 1e3 * (now.commit_s - before.commit_s)};
+}
+
+CandidateTree timed_chain(TokenId root, int32_t rows) {
+  CandidateTree tree = root_only(root);
+  for (int32_t i = 1; i < rows; ++i) {
+    tree.tokens.push_back(i);
+    tree.parents.push_back(i - 1);
+  }
+  tree.num_verify = rows;
+  return tree;
 }
 
 StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
                      std::span<const TokenId> context, std::vector<int32_t> sizes,
                      int64_t repeats) {
-  MEDUSA_ASSERT(context.size() >= 2 && !sizes.empty() &&
-                static_cast<size_t>(sizes.back()) <= paths.size() + 1);
+  MEDUSA_ASSERT(!sizes.empty() && static_cast<size_t>(sizes.back()) <= paths.size() + 1);
   std::vector<TreeShape> shapes;
   for (const int32_t n : sizes) {
     ChoiceTree tree;
@@ -58,14 +116,14 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
         sizes[i] == 1
             ? std::make_unique<NoneDrafter>()
             : behind_prefix(std::make_unique<MedusaDrafter>(guesser, shapes[i]), guesser));
-  const int32_t slot = target.open();
-  const at::Tensor hidden = target.prefill(slot, context.first(context.size() - 1));
+  StepTimer timer(target, context);
   std::vector<std::vector<double>> samples(sizes.size());
   Progress progress("time steps", "steps", repeats * static_cast<int64_t>(sizes.size()));
   int64_t done = 0;
   const auto step = [&](size_t i) {
-    const DraftContext draft{context, hidden, static_cast<int32_t>(guesser.num_heads()), sizes[i]};
-    return time_step(target, slot, [&] { return drafters[i]->propose(draft, Random(0)); }).total();
+    return timer
+        .time([&](const DraftContext& draft) { return drafters[i]->propose(draft, Random(0)); })
+        .total();
   };
   take_turns(sizes.size(), repeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
@@ -73,7 +131,6 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
     return true;
   });
   progress.finish();
-  target.close(slot);
 
   StepTimes times{std::move(sizes), {}};
   for (auto& each : samples) times.medians_ms.push_back(median(std::move(each)));

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
 #include "infer/backbone_target.h"
+#include "infer/host_decoder.h"
 
 namespace medusa {
 
@@ -24,15 +26,42 @@ struct StepParts {
   double total() const { return propose + verify + accept + commit; }
 };
 
-/// One step of the decoding loop as decoder.cpp does it, greedy; then the cache is put back.
-StepParts time_step(BackboneTarget& target, int32_t slot,
-                    const std::function<CandidateTree()>& propose);
+/// Times single steps of the decoder (infer/host_decoder.h), greedy, one sequence. After each step
+/// the cache is put back, so that every step stands behind the same context.
+class StepTimer {
+ public:
+  using Propose = std::function<CandidateTree(const DraftContext&)>;
 
-/// Times steps behind `context` tokens, by turns (turns.h); medians are kept. Heads behind a prefix
-/// layer run it over one position with nothing before it; in a text they run it over those of the
-/// last step, with the answer before them.
+  /// @param target   has a free slot, which is held as long as this lives; kept by reference.
+  /// @param context  tokens before the timed steps, the first root included; at least 2.
+  StepTimer(BackboneTarget& target, std::span<const TokenId> context);
+  ~StepTimer();
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+  /// Runs one step with the tree that propose() gives.
+  StepParts time(const Propose& propose);
+
+ private:
+  class ForgetfulTarget;
+  class GivenDrafter;
+
+  void step();
+
+  std::unique_ptr<ForgetfulTarget> target_;
+  Propose propose_;
+  int64_t num_emitted_ = 0;
+  std::unique_ptr<HostDecoder> decoder_;
+};
+
+/// A chain of these many rows below a root: which tokens are in it does not change what it costs.
+CandidateTree timed_chain(TokenId root, int32_t rows);
+
+/// Times steps behind a context, by turns (turns.h); medians are kept. Heads behind a prefix layer
+/// run it over one position with nothing before it; in a text they run it over those of the last
+/// step, with the answer before them.
 /// @param paths    best first; a tree of N nodes is the root and the first N - 1.
-/// @param context  tokens to stand before the step; at least 2.
+/// @param context  as StepTimer's.
 StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
                      std::span<const TokenId> context, std::vector<int32_t> sizes, int64_t repeats);
 

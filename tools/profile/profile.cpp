@@ -37,16 +37,6 @@ std::vector<TokenId> any_text(int64_t length, int64_t vocab_size) {
   return text;
 }
 
-CandidateTree chain(std::span<const TokenId> tokens) {
-  CandidateTree tree;
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    tree.tokens.push_back(tokens[i]);
-    tree.parents.push_back(static_cast<int32_t>(i) - 1);
-  }
-  tree.num_verify = tree.size();
-  return tree;
-}
-
 TreeShape low_rank_shape(const HeadGuesser& guesser, int32_t nodes) {
   const auto heads = static_cast<int32_t>(guesser.num_heads());
   const auto top_k = static_cast<int32_t>(guesser.top_k());
@@ -120,9 +110,7 @@ class ContextProfiler {
                   HeadGuesser* guesser)
       : llama_(llama),
         target_(llama, 1, context + rows.back()),
-        slot_(target_.open()),
-        text_(any_text(context + rows.back(), llama.config().vocab_size)),
-        context_(context),
+        timer_(target_, any_text(context + 1, llama.config().vocab_size)),
         guesser_(guesser),
         clock_(device_wait(llama.device())) {
     if (guesser_ != nullptr)
@@ -131,7 +119,6 @@ class ContextProfiler {
         drafters_.emplace(
             n, behind_prefix(std::make_unique<MedusaDrafter>(*guesser_, shape), *guesser_));
       }
-    hidden_ = target_.prefill(slot_, std::span(text_).first(static_cast<size_t>(context)));
     llama_.set_clock(&clock_);
   }
   ~ContextProfiler() { llama_.set_clock(nullptr); }
@@ -141,7 +128,7 @@ class ContextProfiler {
   StepSample step(int32_t rows) {
     clock_.reset();
     StepSample sample;
-    sample.step = time_step(target_, slot_, [&] { return propose(rows); });
+    sample.step = step_of(rows);
     std::transform(clock_.seconds().begin(), clock_.seconds().end(), sample.pass.begin(),
                    [](double seconds) { return 1000 * seconds; });
     return sample;
@@ -150,28 +137,23 @@ class ContextProfiler {
   /// Of one more step: counting takes time, so no step is timed and counted.
   Launches count_launches(int32_t rows) {
     const LaunchCounter launches;
-    time_step(target_, slot_, [&] { return propose(rows); });
+    step_of(rows);
     return launches.count();
   }
 
  private:
-  CandidateTree propose(int32_t rows) {
-    const auto before = static_cast<size_t>(context_);
-    if (guesser_ == nullptr || rows == 1)
-      return chain(std::span(text_).subspan(before, static_cast<size_t>(rows)));
-    const DraftContext draft{std::span(text_).first(before + 1), hidden_,
-                             static_cast<int32_t>(guesser_->num_heads()), rows, slot_};
-    return drafters_.at(rows)->propose(draft, Random(0));
+  StepParts step_of(int32_t rows) {
+    return timer_.time([&](const DraftContext& draft) {
+      if (guesser_ == nullptr || rows == 1) return timed_chain(draft.tokens.back(), rows);
+      return drafters_.at(rows)->propose(draft, Random(0));
+    });
   }
 
   Llama& llama_;
   BackboneTarget target_;
-  int32_t slot_;
-  std::vector<TokenId> text_;
-  int64_t context_;
+  StepTimer timer_;
   HeadGuesser* guesser_;
   PartClock clock_;
-  at::Tensor hidden_;
   std::map<int32_t, TreeShape> shapes_;  // by rows
   std::map<int32_t, std::unique_ptr<Drafter>> drafters_;
 };
