@@ -7,6 +7,7 @@
 
 #include "base/fields.h"
 #include "infer/drafter_kind.h"
+#include "infer/drafter_spec.h"
 #include "infer/drafters/blockwise_drafter.h"
 #include "infer/drafters/draft_model_drafter.h"
 #include "infer/drafters/jacobi_drafter.h"
@@ -89,17 +90,17 @@ struct InferConfig {
     f("graphs", graphs,
       "on a GPU: whole steps as CUDA graphs where drafter and rule allow it (true), or the loop of "
       "the host (false)");
-    f.section("medusa", medusa, "the drafter of that name");
-    f.section("blockwise", blockwise, "drafter and rule of that name");
-    f.section("draft_model", draft_model, "the drafter of that name");
-    f.section("prompt_lookup", prompt_lookup, "the drafter of that name");
-    f.section("jacobi", jacobi, "the drafter of that name");
-    f.section("lookahead", lookahead, "the drafter of that name");
-    f.section("specinfer", specinfer, "the drafter of that name");
-    f.section("sequoia", sequoia, "the drafter of that name");
-    f.section("layer_skip", layer_skip, "the drafter of that name");
-    f.section("retrieval", retrieval, "the drafter of that name");
-    f.section("merge", merge, "the drafter of that name");
+    f.section("medusa", medusa, spec_of(DrafterKind::Medusa).summary);
+    f.section("blockwise", blockwise, spec_of(DrafterKind::Blockwise).summary);
+    f.section("draft_model", draft_model, spec_of(DrafterKind::DraftModel).summary);
+    f.section("prompt_lookup", prompt_lookup, spec_of(DrafterKind::PromptLookup).summary);
+    f.section("jacobi", jacobi, spec_of(DrafterKind::Jacobi).summary);
+    f.section("lookahead", lookahead, spec_of(DrafterKind::Lookahead).summary);
+    f.section("specinfer", specinfer, spec_of(DrafterKind::Specinfer).summary);
+    f.section("sequoia", sequoia, spec_of(DrafterKind::Sequoia).summary);
+    f.section("layer_skip", layer_skip, spec_of(DrafterKind::LayerSkip).summary);
+    f.section("retrieval", retrieval, spec_of(DrafterKind::Retrieval).summary);
+    f.section("merge", merge, spec_of(DrafterKind::Merge).summary);
   }
   /// @throws UserError  the rule cannot work at this temperature or with this drafter.
   void validate() const;

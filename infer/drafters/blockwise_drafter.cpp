@@ -6,6 +6,9 @@
 
 #include "base/error.h"
 #include "heads/path_guesses.h"
+#include "infer/drafter_spec.h"
+#include "infer/drafters/prefix_drafter.h"
+#include "infer/infer_config.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -32,5 +35,19 @@ CandidateTree BlockwiseDrafter::propose(const DraftContext& context, const Rando
   }
   return std::move(tree).take();
 }
+
+const DrafterSpec kBlockwiseDrafter{
+    .kind = DrafterKind::Blockwise,
+    .summary = "a chain: the top draft of each head",
+    .level = SupportLevel::Experimental,
+    .is_mergeable = true,
+    .needs = [](const InferConfig&) { return DraftNeeds{.heads = true}; },
+    .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
+      HeadGuesser& guesser = *parts.guesser;
+      const int32_t block = block_of(config.blockwise.drafter, guesser.num_heads());
+      return [&guesser, block] {
+        return behind_prefix(std::make_unique<BlockwiseDrafter>(guesser, block), guesser);
+      };
+    }};
 
 }  // namespace medusa

@@ -1,6 +1,8 @@
 #include "infer/drafters/jacobi_drafter.h"
 
+#include "infer/drafter_spec.h"
 #include "infer/drafters/random_token.h"
+#include "infer/infer_config.h"
 #include "infer/sampling.h"
 #include "infer/tree_builder.h"
 
@@ -22,5 +24,13 @@ void JacobiDrafter::observe(const CandidateTree& tree, const TargetOutput& outpu
   for (auto node = static_cast<int32_t>(accepted.path.size()) + 1; node < tree.size(); ++node)
     guesses_.push_back(argmax(logits_row(output.logits, node)));
 }
+
+const DrafterSpec kJacobiDrafter{
+    .kind = DrafterKind::Jacobi,
+    .summary = "a chain: the target's answers to the chain before it",
+    .level = SupportLevel::Research,
+    .make = [](const InferConfig& config, const DraftParts&) -> DrafterFactory {
+      return [own = config.jacobi] { return std::make_unique<JacobiDrafter>(own); };
+    }};
 
 }  // namespace medusa

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "infer/drafter_spec.h"
 #include "infer/drafters/random_token.h"
+#include "infer/infer_config.h"
 #include "infer/sampling.h"
 #include "infer/tree_builder.h"
 
@@ -88,5 +90,13 @@ void LookaheadDrafter::observe(const CandidateTree& /*tree*/, const TargetOutput
   window_.erase(window_.begin(), window_.begin() + config_.window);
   window_.insert(window_.end(), answers.begin(), answers.end());
 }
+
+const DrafterSpec kLookaheadDrafter{
+    .kind = DrafterKind::Lookahead,
+    .summary = "n-grams of a pool that a window of guesses fills",
+    .level = SupportLevel::Research,
+    .make = [](const InferConfig& config, const DraftParts&) -> DrafterFactory {
+      return [own = config.lookahead] { return std::make_unique<LookaheadDrafter>(own); };
+    }};
 
 }  // namespace medusa

@@ -7,6 +7,11 @@
 
 #include "base/error.h"
 #include "heads/path_guesses.h"
+#include "infer/drafter_spec.h"
+#include "infer/drafters/adaptive_medusa_drafter.h"
+#include "infer/drafters/dynamic_medusa_drafter.h"
+#include "infer/drafters/prefix_drafter.h"
+#include "infer/infer_config.h"
 
 namespace medusa {
 
@@ -65,5 +70,37 @@ CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& 
   tree.num_verify = tree.size();
   return tree;
 }
+
+const DrafterSpec kMedusaDrafter{
+    .kind = DrafterKind::Medusa,
+    .summary = "the choice tree filled with the heads' top drafts",
+    .level = SupportLevel::Supported,
+    .is_mergeable = true,
+    .needs =
+        [](const InferConfig& config) {
+          return DraftNeeds{.heads = true,
+                            .tree = true,
+                            .cost = config.medusa.adaptive,
+                            .drafting_cost = config.medusa.adaptive};
+        },
+    .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
+      HeadGuesser& guesser = *parts.guesser;
+      const TreeShape& shape = *parts.shape;
+      if (!config.medusa.dynamic)
+        return
+            [&] { return behind_prefix(std::make_unique<MedusaDrafter>(guesser, shape), guesser); };
+      const int32_t nodes = config.medusa.nodes.value_or(static_cast<int32_t>(shape.depths.size()));
+      return [&, nodes] {
+        return behind_prefix(
+            std::make_unique<DynamicMedusaDrafter>(guesser, shape.temperatures, nodes), guesser);
+      };
+    },
+    .weigh = [](const InferConfig& config, const DraftParts& parts,
+                DrafterFactory made) -> DrafterFactory {
+      if (!config.medusa.adaptive) return made;
+      return [made, shape = parts.shape, cost = step_cost(parts), rates = rates_of_all_texts()] {
+        return std::make_unique<AdaptiveMedusaDrafter>(made(), *shape, cost, rates);
+      };
+    }};
 
 }  // namespace medusa

@@ -7,14 +7,11 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "infer/drafter_spec.h"
+#include "infer/infer_config.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
-
-bool can_be_merged(DrafterKind kind) {
-  return kind == DrafterKind::Medusa || kind == DrafterKind::Blockwise ||
-         kind == DrafterKind::PromptLookup || kind == DrafterKind::Retrieval;
-}
 
 void MergeConfig::validate() const {
   if (drafters.size() < 2)
@@ -111,5 +108,42 @@ void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output
   }
   pace_.count(static_cast<double>(emitted.size()), step_cost_);
 }
+
+DrafterFactory weigh_lookups(const InferConfig& /*config*/, const DraftParts& parts,
+                             DrafterFactory made) {
+  static constexpr int32_t kMostNodes = 64;
+  return [made, cost = step_cost(parts), rates = rates_of_all_texts()] {
+    std::vector<Proposer> alone;
+    alone.push_back({made(), /*asks_heads=*/false, rates});
+    return std::make_unique<MergeDrafter>(std::move(alone), kMostNodes, cost);
+  };
+}
+
+const DrafterSpec kMergeDrafter{
+    .kind = DrafterKind::Merge,
+    .summary = "of several drafters' trees the nodes that are worth their rows",
+    .level = SupportLevel::Supported,
+    .needs =
+        [](const InferConfig& config) {
+          DraftNeeds needs = needs_inside(config, config.merge.drafters);
+          needs.cost = true;
+          return needs;
+        },
+    .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
+      std::vector<bool> ask_heads;
+      std::vector<std::shared_ptr<HitRates>> rates;
+      for (const DrafterKind kind : config.merge.drafters) {
+        ask_heads.push_back(needs_inside(config, std::span(&kind, 1)).heads);
+        rates.push_back(rates_of_all_texts());
+      }
+      return
+          [budget = config.merge.budget, make = make_inside(config, parts, config.merge.drafters),
+           ask_heads, rates, cost = step_cost(parts), heads_worth = heads_worth_of_all_texts()] {
+            std::vector<Proposer> proposers;
+            for (size_t i = 0; i < make.size(); ++i)
+              proposers.push_back({make[i](), ask_heads[i], rates[i]});
+            return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost, heads_worth);
+          };
+    }};
 
 }  // namespace medusa

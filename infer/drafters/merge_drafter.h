@@ -9,15 +9,13 @@
 #include "base/fields.h"
 #include "infer/drafter.h"
 #include "infer/drafter_kind.h"
+#include "infer/drafter_spec.h"
 #include "infer/drafters/heads_rest.h"
 #include "infer/drafters/proposal_record.h"
 #include "infer/drafters/worthwhile_nodes.h"
 #include "infer/step_cost.h"
 
 namespace medusa {
-
-/// Whether a drafter's trees may be pruned: it chooses tokens outright and reads no rows of them.
-bool can_be_merged(DrafterKind kind);
 
 struct MergeConfig {
   std::vector<DrafterKind> drafters{DrafterKind::Medusa, DrafterKind::PromptLookup};
@@ -26,7 +24,7 @@ struct MergeConfig {
   template <typename Fields>
   void fields(Fields& f) {
     f("drafters", drafters, "whose proposals are merged",
-      Rule<DrafterKind>{"medusa | blockwise | prompt_lookup | retrieval", can_be_merged});
+      Rule<DrafterKind>{mergeable_names(), is_mergeable});
     f("budget", budget, "most nodes of the merged tree, the root included", between(2, 64));
   }
   /// @throws UserError  fewer than two drafters, or one of them twice.
@@ -39,6 +37,11 @@ struct Proposer {
   bool asks_heads = false;                        // whose guessing costs StepCost::drafting
   std::shared_ptr<HitRates> all_texts = nullptr;  // of its kind; null: each text begins anew
 };
+
+/// DrafterSpec::weigh of drafters that look texts up: that costs nothing, their rows do, and some
+/// texts never repeat anything.
+DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,
+                             DrafterFactory made);
 
 /// What asking heads gained in all texts, in tokens.
 inline std::shared_ptr<FadingMean> heads_worth_of_all_texts() {

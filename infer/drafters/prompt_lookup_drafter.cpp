@@ -5,7 +5,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "infer/drafter_spec.h"
 #include "infer/drafters/match_belief.h"
+#include "infer/drafters/merge_drafter.h"
+#include "infer/infer_config.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -121,5 +124,16 @@ CandidateTree PromptLookupDrafter::propose(const DraftContext& context, const Ra
   }
   return std::move(proposal).take();
 }
+
+const DrafterSpec kPromptLookupDrafter{
+    .kind = DrafterKind::PromptLookup,
+    .summary = "what followed the last tokens earlier in the same text",
+    .level = SupportLevel::Supported,
+    .is_mergeable = true,
+    .needs = [](const InferConfig&) { return DraftNeeds{.cost = true}; },
+    .make = [](const InferConfig& config, const DraftParts&) -> DrafterFactory {
+      return [own = config.prompt_lookup] { return std::make_unique<PromptLookupDrafter>(own); };
+    },
+    .weigh = weigh_lookups};
 
 }  // namespace medusa

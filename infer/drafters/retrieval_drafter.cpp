@@ -6,7 +6,10 @@
 #include <queue>
 
 #include "base/error.h"
+#include "infer/drafter_spec.h"
 #include "infer/drafters/match_belief.h"
+#include "infer/drafters/merge_drafter.h"
+#include "infer/infer_config.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -80,5 +83,18 @@ CandidateTree RetrievalDrafter::propose(const DraftContext& context, const Rando
   }
   return std::move(tree).take();
 }
+
+const DrafterSpec kRetrievalDrafter{
+    .kind = DrafterKind::Retrieval,
+    .summary = "what followed the last tokens in a store of other texts",
+    .level = SupportLevel::Experimental,
+    .is_mergeable = true,
+    .needs = [](const InferConfig&) { return DraftNeeds{.store = true, .cost = true}; },
+    .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
+      return [own = config.retrieval, store = parts.store] {
+        return std::make_unique<RetrievalDrafter>(*store, own);
+      };
+    },
+    .weigh = weigh_lookups};
 
 }  // namespace medusa

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include "infer/drafter_spec.h"
+#include "infer/drafters/prefix_drafter.h"
+#include "infer/factory.h"
 #include "infer/grow_tree.h"
+#include "infer/infer_config.h"
 
 namespace medusa {
 namespace {
@@ -78,5 +82,28 @@ std::vector<RankPath> rank_paths(const SequoiaShape& shape) {
   nodes.erase(nodes.begin());
   return nodes;
 }
+
+const DrafterSpec kSequoiaDrafter{
+    .kind = DrafterKind::Sequoia,
+    .summary = "a tree of the shape that is best for the acceptance measured so far",
+    .level = SupportLevel::Research,
+    .needs =
+        [](const InferConfig& config) {
+          if (config.sequoia.source == SequoiaSource::DraftModel) return DraftNeeds{.draft = true};
+          return DraftNeeds{.heads = true, .guesses = kSequoiaMaxChildren};
+        },
+    .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
+      const bool medusa = config.sequoia.source == SequoiaSource::Medusa;
+      const auto acceptance = std::make_shared<PositionalAcceptance>(/*by_depth=*/medusa);
+      if (medusa)
+        return [sequoia = config.sequoia, acceptance, guesser = parts.guesser] {
+          return behind_prefix(
+              std::make_unique<SequoiaMedusaDrafter>(sequoia, acceptance, *guesser), *guesser);
+        };
+      return [sequoia = config.sequoia, acceptance, model = parts.draft,
+              choice = draft_choice(config)] {
+        return std::make_unique<SequoiaDrafter>(sequoia, acceptance, model->open(), choice);
+      };
+    }};
 
 }  // namespace medusa

@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include "infer/drafter_spec.h"
+#include "infer/factory.h"
 #include "infer/grow_tree.h"
+#include "infer/infer_config.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -54,5 +57,25 @@ void SpecinferDrafter::observe(const CandidateTree& tree, const TargetOutput& ou
   sequence_->keep(accepted.path);
   for (const auto& other : others_) other->observe(tree, output, accepted);
 }
+
+const DrafterSpec kSpecinferDrafter{
+    .kind = DrafterKind::Specinfer,
+    .summary = "a draft model's tree with other drafters' trees folded in",
+    .level = SupportLevel::Research,
+    .needs =
+        [](const InferConfig& config) {
+          DraftNeeds needs = needs_inside(config, config.specinfer.drafters);
+          needs.draft = true;
+          return needs;
+        },
+    .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
+      return [specinfer = config.specinfer, model = parts.draft, choice = draft_choice(config),
+              inner = make_inside(config, parts, config.specinfer.drafters)] {
+        std::vector<std::unique_ptr<Drafter>> drafters;
+        for (const DrafterFactory& make : inner) drafters.push_back(make());
+        return std::make_unique<SpecinferDrafter>(specinfer, model->open(), choice,
+                                                  std::move(drafters));
+      };
+    }};
 
 }  // namespace medusa

@@ -23,7 +23,7 @@ struct SpecinferConfig {
     f("expansion", expansion, "children of each of the draft model's nodes, depth by depth",
       between(1, 16));
     f("drafters", drafters, "whose proposals are merged with the draft model's tree; may be empty",
-      Rule<DrafterKind>{"medusa | blockwise | prompt_lookup | retrieval", can_be_merged});
+      Rule<DrafterKind>{mergeable_names(), is_mergeable});
   }
   void validate() const {}
 };
