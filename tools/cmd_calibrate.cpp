@@ -125,7 +125,8 @@ ChoiceTree calibrate(const RunConfig& config) {
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
   const DatasetReader dataset = open_dataset(config);
-  const bool own_states = check_dataset(dataset, config, llama.weights().fingerprint);
+  const bool own_states =
+      check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
   HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
@@ -215,9 +216,9 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
 }
 
 /// Texts to search on: the beginnings of validation answers behind their prompts.
-std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std::string& backbone) {
+std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const Llama& llama) {
   const DatasetReader dataset = open_dataset(config);
-  check_dataset(dataset, config, backbone);
+  check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const SampleSplit split =
       split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
   std::vector<AnsweredText> texts;
@@ -241,7 +242,7 @@ void find_layers(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
-  const auto texts = layer_search_texts(config, llama.weights().fingerprint);
+  const auto texts = layer_search_texts(config, llama);
   const LayerChoice choice = search_layers(llama, texts, time_layers(llama));
   if (interrupted()) return;
   make_folder(config.run);

@@ -54,6 +54,7 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
   const DatasetReader dataset(config.dataset_folder());
   check_dataset_tokenizer(dataset, config);
   const auto tokenizer = load_tokenizer(config.backbone.model);
+  check_tokens(dataset, *tokenizer);
   const ChatTemplate chat = open_chat_template(config.backbone, *tokenizer);
   const bool sharegpt = options.format == "sharegpt";
   std::vector<std::string> entries;
@@ -124,7 +125,8 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
         folder.string()));
   const auto tokenizer = load_tokenizer(config.backbone.model);
   const ModelFiles model = open_model_files(config.backbone.model);
-  const int64_t context = config.backbone.context.value_or(model.config.context);
+  const int64_t context =
+      std::min(config.backbone.context.value_or(model.config.context), model.config.context);
   Imported in = read_samples(config, options.files[0], *tokenizer, context);
   std::vector<DistillPrompt> prompts;
   for (const Sample& sample : in.samples)

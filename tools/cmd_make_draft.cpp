@@ -42,7 +42,7 @@ void run_make_draft(const CommonOptions& options) {
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
   weights.engine = placement.engine;
-  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
+  const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;
   manifest.tokenizer = dataset.info().tokenizer;

@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "data/tokenizer.h"
+#include "tools/check_dataset.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "train/preflight.h"
@@ -112,6 +113,7 @@ void print_flight(const std::string& stage, const Preflight& flight, const RunCo
 /// What of a sample has a loss. On a terminal the answer stands out, elsewhere in brackets.
 void print_mask(const RunConfig& config, const DatasetReader& dataset) {
   const auto tokenizer = load_tokenizer(config.backbone.model);
+  check_tokens(dataset, *tokenizer);
   const auto all = dataset.tokens(0), answer = dataset.answer(0);
   const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(0)));
   const bool colour = isatty(STDOUT_FILENO) == 1;

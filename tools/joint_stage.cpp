@@ -51,7 +51,7 @@ Weights load_backbone(const RunConfig& config, const DatasetReader& dataset, con
   const Placement placement = place(config.backbone, peers == nullptr ? 0 : peers->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
-  check_dataset(dataset, config, weights.fingerprint);
+  check_dataset(dataset, config, weights.fingerprint, weights.config);
   return weights;
 }
 

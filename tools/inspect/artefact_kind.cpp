@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/hdf5_file.h"
+#include "data/hdf5_reader.h"
 #include "data/shard_file.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"

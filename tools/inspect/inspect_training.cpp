@@ -91,7 +91,7 @@ Json inspect_shard(const fs::path& file) {
   Json out;
   out["summary"] = fmt::format("{} answers, {} answer tokens", shard.samples().size(),
                                shard.samples().num_answer_tokens());
-  out["size_bytes"] = fs::file_size(file);
+  out["size_bytes"] = shard.bytes().size();
   out["first_prompt"] = header.first;
   out["num_prompts"] = header.count;
   out["prompts_of_the_run"] = header.total;
