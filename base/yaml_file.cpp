@@ -8,6 +8,8 @@
 namespace medusa {
 namespace {
 
+constexpr size_t kMostBytes = size_t{16} << 20;  // more than a thousand times what we write
+
 YAML::Node parse(const std::string& text, const std::string& name) {
   try {
     return YAML::Load(text);
@@ -35,7 +37,7 @@ void set(YAML::Node node, const std::string& path, const YAML::Node& value) {
 
 YamlFile::YamlFile(const std::filesystem::path& path, const std::vector<std::string>& overrides)
     : name_(path.string()) {
-  load(read_file(path), overrides);
+  load(read_file(path, kMostBytes), overrides);
 }
 
 YamlFile YamlFile::from_text(const std::string& text, const std::string& name,

@@ -83,8 +83,10 @@ int64_t merge_datasets(const std::vector<fs::path>& parts, const fs::path& targe
   fs::remove_all(fresh, ignored);  // of an earlier crash
   make_folder(fresh);
   try {
-    for (const auto& [number, path] : shards)
-      write_file(fresh / shard_name(number), read_file(path));
+    for (const auto& [number, path] : shards) {
+      const MappedFile shard(path);
+      write_file(fresh / shard_name(number), shard.text());
+    }
     fs::rename(fresh, target);
   } catch (...) {
     fs::remove_all(fresh, ignored);

@@ -11,6 +11,7 @@
 #include "infer/drafters/text_store.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
 
 namespace medusa {
 namespace {
@@ -25,6 +26,7 @@ std::vector<int64_t> chosen_samples(const RunConfig& config, const DatasetReader
 
 void run_build_store(const CommonOptions& common, bool all) {
   const RunConfig config = read_run_config(common);
+  check_output_file(config.store_file(), ArtefactKind::TextStore);
   const DatasetReader dataset = open_dataset(config);
   check_dataset_tokenizer(dataset, config);
   TextStoreWriter writer;

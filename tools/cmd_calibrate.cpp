@@ -22,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/device_step_timer.h"
 #include "tools/layer_search.h"
+#include "tools/output_check.h"
 #include "tools/predict.h"
 #include "tools/row_timer.h"
 #include "tools/session.h"
@@ -198,8 +199,10 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
 
 void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
+  check_output_file(config.tree_file(), ArtefactKind::Tree);
   const ChoiceTree tree = calibrate(config);
   if (interrupted()) return;
+  if (config.tree_file().has_parent_path()) make_folder(config.tree_file().parent_path());
   write_choice_tree(config.tree_file(), tree,
                     "Made by: medusa calibrate --config " + options.config);
   report(tree, config, options.json);
@@ -239,6 +242,7 @@ std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std:
 
 void find_layers(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
+  check_output_file(config.layers_file(), ArtefactKind::LayerChoice);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
   const auto texts = layer_search_texts(config, llama.weights().fingerprint);

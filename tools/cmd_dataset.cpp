@@ -20,6 +20,7 @@
 #include "tools/chat_choice.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
 
 namespace medusa {
 namespace {
@@ -44,13 +45,32 @@ std::string json_text(const json& entry) {
   return entry.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+constexpr std::string_view kListStart = "[\n";
+
+// Keys are sorted, which other programs' files seldom are.
+constexpr std::string_view kExportStarts[] = {R"({"answer":")",
+                                              R"({"conversations":[{"from":"human","value":")"};
+
 /// A .json file holds a list, as ShareGPT is published, any other an entry on each line.
 std::string file_text(const std::filesystem::path& file, const std::vector<std::string>& entries) {
-  return file.extension() == ".json" ? fmt::format("[\n{}\n]\n", fmt::join(entries, ",\n"))
-                                     : fmt::format("{}\n", fmt::join(entries, "\n"));
+  return file.extension() == ".json"
+             ? fmt::format("{}{}\n]\n", kListStart, fmt::join(entries, ",\n"))
+             : fmt::format("{}\n", fmt::join(entries, "\n"));
+}
+
+/// Whether the file begins as exports do, whichever format.
+bool is_export(const std::filesystem::path& file) {
+  const MappedFile mapped(file);
+  const std::string_view text = mapped.text();
+  return std::any_of(
+      std::begin(kExportStarts), std::end(kExportStarts), [text](std::string_view start) {
+        return text.starts_with(start) ||
+               (text.starts_with(kListStart) && text.substr(kListStart.size()).starts_with(start));
+      });
 }
 
 void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  check_output_file(options.files[0], "an earlier export", is_export);
   const DatasetReader dataset(config.dataset_folder());
   check_dataset_tokenizer(dataset, config);
   const auto tokenizer = load_tokenizer(config.backbone.model);
@@ -122,6 +142,8 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
     throw UserError(fmt::format(
         "{}: there is a dataset already, expected a new folder; remove it or set another run",
         folder.string()));
+  // Read twice, so it cannot be a FIFO: that is said here, before it is waited for.
+  const MappedFile source(options.files[0]);
   const auto tokenizer = load_tokenizer(config.backbone.model);
   const ModelFiles model = open_model_files(config.backbone.model);
   const int64_t context = config.backbone.context.value_or(model.config.context);
@@ -134,7 +156,7 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   info.backbone = fingerprint_model(model);
   info.tokenizer = tokenizer->fingerprint();
   info.prompts = fingerprint_prompts(prompts);
-  info.sampling = fmt::format("imported: {}\n", fingerprint_file(options.files[0]));
+  info.sampling = fmt::format("imported: {}\n", Fingerprint().add(source.bytes()).digest());
   info.seed = config.seed;
   info.vocab_size = model.config.vocab_size;
   const auto count = static_cast<int64_t>(in.samples.size());

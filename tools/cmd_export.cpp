@@ -9,6 +9,7 @@
 #include "backbone/model_ends.h"
 #include "base/error.h"
 #include "data/tokenizer_export.h"
+#include "data/utf8.h"
 #include "heads/foreign/export_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
@@ -82,6 +83,10 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
   const ExportFormat format = format_of(options.format);
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = config.heads_folder();
+  if (!is_valid_utf8(options.base_model))
+    throw UserError(
+        "--base-model: is not UTF-8, expected text in it, as config.json must be; set the terminal "
+        "to UTF-8, or rename the model");
   if (std::filesystem::exists(options.output))
     throw UserError(fmt::format(
         "{}: exists already, expected a new folder; remove it or name another with --output",

@@ -10,12 +10,14 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "data/prompts.h"
+#include "data/utf8.h"
 #include "infer/backbone_target.h"
 #include "tools/answer.h"
 #include "tools/bench/method.h"
 #include "tools/command.h"
 #include "tools/compare.h"
 #include "tools/drafting.h"
+#include "tools/output_check.h"
 #include "tools/report/report.h"
 #include "tools/session.h"
 
@@ -39,6 +41,10 @@ struct Question {
 };
 
 std::vector<Question> read_questions(const GenerateOptions& options, const Session& session) {
+  if (!is_valid_utf8(options.prompt))
+    throw UserError(
+        "--prompt: is not UTF-8, expected text in it; set the terminal to UTF-8, or write the "
+        "prompt into a file in UTF-8 and give that with --questions");
   std::vector<Question> out;
   if (!options.prompt.empty())
     out.push_back({"prompt", options.prompt, session.encode({{"user", options.prompt}})});
@@ -137,6 +143,8 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
 
 void compare_methods(const RunConfig& config, const GenerateOptions& options,
                      const Session& session, bool as_json) {
+  check_output_file(config.compare_file(), ArtefactKind::Comparison);
+  check_output_file(config.report_file(), ArtefactKind::Page);
   std::vector<std::vector<TokenId>> prompts;
   for (Question& question : read_questions(options, session))
     prompts.push_back(std::move(question.tokens));
@@ -179,7 +187,7 @@ Command generate_command() {
                            enum_choices<DrafterKind>() + " (sets generate.drafter)");
             app.add_option("--prompt", options->prompt, "the user's message");
             app.add_option("--questions", options->questions,
-                           "file of prompts (.jsonl); each is answered by itself");
+                           "file of prompts (.jsonl), each answered by itself; -: standard input");
             app.add_option("--limit", options->limit, "only the first N questions")
                 ->check(CLI::PositiveNumber);
             app.add_option(

@@ -12,6 +12,7 @@
 #include "tools/check_dataset.h"
 #include "tools/command.h"
 #include "tools/draft_folder.h"
+#include "tools/output_check.h"
 #include "tools/session.h"
 #include "train/draft_trainer.h"
 
@@ -37,6 +38,7 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
 void run_make_draft(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
+  check_output_folder(folder, ArtefactKind::DraftModel);
   const Placement placement = place(config.backbone);
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),

@@ -13,6 +13,7 @@
 #include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
@@ -69,6 +70,9 @@ Roof session_roof(const Llama& llama) {
 
 void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const RunConfig config = read_run_config(common);
+  const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
+  check_output_file(folder / "profile.json", ArtefactKind::Profile);
+  check_output_file(folder / "profile.html", ArtefactKind::Page);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
   const ProfilePlan plan = make_plan(options, session);
@@ -77,7 +81,6 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   Profile profile = profile_steps(llama, plan, heads.get());
   profile.roof = roof;
 
-  const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
   make_folder(folder);
   write_file(folder / "profile.json", profile_json(profile).dump(1) + "\n");
   write_file(folder / "profile.html", profile_page(profile));

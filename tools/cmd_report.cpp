@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/command.h"
+#include "tools/output_check.h"
 #include "tools/report/report.h"
 
 namespace medusa {
@@ -15,6 +16,7 @@ Command report_command() {
           [](CLI::App&, const CommonOptions& options) {
             return [&options] {
               const RunConfig config = read_run_config(options);
+              check_output_file(config.report_file(), ArtefactKind::Page);
               write_run_report(config.run, config.report_file());
               fmt::print("report: {}\n", config.report_file().string());
             };

@@ -17,6 +17,7 @@
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "tools/live_report.h"
+#include "tools/output_check.h"
 #include "tools/peak_memory.h"
 #include "tools/session.h"
 #include "train/peer_sums.h"
@@ -73,6 +74,15 @@ void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
   backbone.threads = std::max<int64_t>(1, cores / place.local_count);
 }
 
+void check_outputs(const RunConfig& config) {
+  check_output_file(config.report_file(), ArtefactKind::Page);
+  for (const TrainStage stage : config.train.stages)
+    if (stage == TrainStage::Heads)
+      check_output_folder(config.heads_folder(), ArtefactKind::Heads);
+    else
+      check_joint_outputs(config);
+}
+
 /// As one of several processes that is not the first: writes and says nothing.
 void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* peers) {
   for (const TrainStage stage : config.train.stages) {
@@ -88,6 +98,7 @@ void run_train(const CommonOptions& options, bool dry) {
   config.train.config.seed = config.seed;
   const ProcessPlace process = process_place();
   check_together(process, dry);
+  check_outputs(config);
   share_cores(process, config.backbone);
   const auto peers = join_peers(process, config.train.config.peer_timeout_s);
   const DatasetReader dataset = open_dataset(config);

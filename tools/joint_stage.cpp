@@ -14,6 +14,7 @@
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
 #include "tools/head_quality.h"
+#include "tools/output_check.h"
 #include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/first_heads.h"
@@ -89,6 +90,11 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
 }
 
 }  // namespace
+
+void check_joint_outputs(const RunConfig& config) {
+  check_output_folder(model_folder(config), ArtefactKind::HuggingFace);
+  check_output_folder(tuned_heads_folder(config), ArtefactKind::Heads);
+}
 
 Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset) {
   const Weights weights = load_backbone(config, dataset, nullptr);

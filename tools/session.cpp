@@ -41,6 +41,19 @@ std::string engines_here(bool in_blocks) {
   return fmt::format("{}", fmt::join(names, " | "));
 }
 
+/// More threads than CPUs take turns, and at every barrier all wait for the last: with many of them
+/// a step takes minutes.
+int threads_of(const BackboneSection& config) {
+  const auto cpus = static_cast<int64_t>(allowed_cpus().size());
+  const int64_t threads = config.threads.value_or(cpus);
+  if (threads > cpus)
+    throw UserError(fmt::format(
+        "backbone.threads is {}, found {} CPU{} that this process may use, expected at most as "
+        "many threads; lower it, or leave it out for one on each",
+        threads, cpus, cpus == 1 ? "" : "s"));
+  return static_cast<int>(threads);
+}
+
 void check_engine(const BackboneSection& config, const Placement& placement) {
   if (config.cpu == CpuEngine::Auto) return;
   const std::string name = enum_name(config.cpu);
@@ -74,8 +87,7 @@ void expect_engine(const BackboneSection& config, const Llama& llama) {
 }  // namespace
 
 Placement place(const BackboneSection& config, int64_t local_rank) {
-  const auto cores = static_cast<int64_t>(allowed_cpus().size());
-  at::set_num_threads(static_cast<int>(std::min(config.threads.value_or(cores), int64_t{1024})));
+  at::set_num_threads(threads_of(config));
   if (config.device == DeviceKind::Cuda && !has_cuda())
     throw UserError(
         "backbone.device is 'cuda', found no usable GPU, expected one with its driver; use "

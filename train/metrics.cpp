@@ -20,7 +20,9 @@ std::string lines_up_to(const std::filesystem::path& file, int64_t step) {
     if (end == std::string::npos) break;  // cut off by a crash
     const std::string line = text.substr(begin, end - begin);
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.value("step", step + 1) <= step) kept += line + "\n";
+    const auto found = json.find("step");  // the end, of what is no object
+    if (found != json.end() && found->is_number_integer() && found->get<int64_t>() <= step)
+      kept += line + "\n";
     begin = end + 1;
   }
   return kept;

@@ -15,6 +15,7 @@
 #include "tests/tools/example_run.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/summary.h"
+#include "tools/inspect/artefact_kind.h"
 #include "tools/inspect/inspection_text.h"
 #include "tools/report/section_parts.h"
 #include "train/event_file.h"
@@ -131,6 +132,31 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "nothing"); }),
             (folder / "nothing").string() +
                 ": no such file or folder, expected something to inspect; check the path");
+}
+
+TEST(Inspect, AFormatThatIsNoTextIsNoneOfOurs) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "a", R"({"format": 7})");
+  EXPECT_NE(fixtures::error_text([&] { inspect(folder / "a"); }).find("of no known kind"),
+            std::string::npos);
+  std::string header = R"({"__metadata__":{"format":["x"]},"a":{"dtype":"U8","shape":[0],)"
+                       R"("data_offsets":[0,0]}})";
+  const std::string length{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
+  write_file(folder / "b", length + header);
+  EXPECT_EQ(find_kind(folder / "b"), ArtefactKind::Safetensors);
+}
+
+// Two links to the folder itself are 2^40 ways through it.
+TEST(Inspect, AFolderThatLeadsBackToItselfIsLookedThroughOnce) {
+  const fixtures::TempFolder folder;
+  for (const char* name : {"x", "y", "z"}) std::filesystem::create_symlink(".", folder / name);
+  EXPECT_EQ(find_kind(folder.path()), std::nullopt);
+  write_file(folder / "a", "{\"text\": \"Hello\"}\n");
+  make_folder(folder / "inner");
+  write_file(folder / "inner/b", "{\"text\": \"Hello\"}\n");
+  const auto found = inspect(folder.path());
+  EXPECT_EQ(found["summary"], "a, inner, x, y, z");
+  EXPECT_EQ(found["contents"][1]["summary"], "b");
 }
 
 TEST(Inspect, ABenchIsItsConditionsAndItsMethods) {
