@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/result_table.h"
@@ -79,9 +80,9 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
         "least one round; run it again");
   const BenchResult result = save(measured);
   if (common.json)
-    fmt::print("{}\n", bench_json(result).dump());
+    print_json(bench_json(result));
   else
-    fmt::print("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
+    print_text("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
                folder.page().string(), folder.json().string(), folder.answers().string());
 }
 

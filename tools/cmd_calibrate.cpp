@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/output.h"
 #include "base/progress.h"
 #include "data/dataset_mix.h"
 #include "data/dataset_reader.h"
@@ -175,25 +176,22 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   const TreeSizePoint& chosen = sizes[static_cast<size_t>(tree.num_nodes()) - 1];
   const Estimate& expected = *tree.expected_tokens_per_step;
   if (as_json) {
-    fmt::print("{}\n", nlohmann::json{{"tree", config.tree_file().string()},
-                                      {"nodes", tree.num_nodes()},
-                                      {"depth", tree.depth()},
-                                      {"expected_tokens_per_step", expected.value},
-                                      {"low", expected.low},
-                                      {"high", expected.high},
-                                      {"step_ms", chosen.step_ms},
-                                      {"plain_step_ms", plain.step_ms}}
-                           .dump());
+    print_json(nlohmann::json{{"tree", config.tree_file().string()},
+                              {"nodes", tree.num_nodes()},
+                              {"depth", tree.depth()},
+                              {"expected_tokens_per_step", expected.value},
+                              {"low", expected.low},
+                              {"high", expected.high},
+                              {"step_ms", chosen.step_ms},
+                              {"plain_step_ms", plain.step_ms}});
     return;
   }
-  fmt::print(
-      stderr,
+  print_note(
       "tree of {} nodes, depth {}: expects {:.2f} tokens per step (95 %: {:.2f} to {:.2f})\n",
       tree.num_nodes(), tree.depth(), expected.value, expected.low, expected.high);
-  fmt::print(stderr,
-             "a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
+  print_note("a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
              chosen.step_ms, plain.step_ms, expected.value * plain.step_ms / chosen.step_ms);
-  fmt::print(stderr, "tree: {}\n", config.tree_file().string());
+  print_note("tree: {}\n", config.tree_file().string());
 }
 
 void run_calibrate(const CommonOptions& options) {
@@ -209,9 +207,9 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
   const RunConfig config = read_run_config(options);
   const Prediction prediction = predict(config, open_session(config.backbone), questions);
   if (options.json)
-    fmt::print("{}\n", prediction_json(prediction).dump());
+    print_json(prediction_json(prediction));
   else
-    fmt::print("{}", prediction_text(prediction));
+    print_text("{}", prediction_text(prediction));
 }
 
 /// Texts to search on: the beginnings of validation answers behind their prompts.
@@ -249,14 +247,14 @@ void find_layers(const CommonOptions& options) {
   if (options.json) {
     nlohmann::ordered_json out{{"layers", config.layers_file().string()}};
     out.update(layer_choice_json(choice));
-    fmt::print("{}\n", out.dump());
+    print_json(out);
     return;
   }
-  fmt::print(stderr,
-             "without layers {} the first choice is the backbone's in {:.0f} % of places, and a "
-             "drafted token takes {:.2f} plain steps\n",
-             fmt::join(choice.skip, " "), 100 * choice.agreement, choice.cost);
-  fmt::print(stderr, "with {} drafted tokens a step {:.2f} times as fast is expected\nlayers: {}\n",
+  print_note(
+      "without layers {} the first choice is the backbone's in {:.0f} % of places, and a "
+      "drafted token takes {:.2f} plain steps\n",
+      fmt::join(choice.skip, " "), 100 * choice.agreement, choice.cost);
+  print_note("with {} drafted tokens a step {:.2f} times as fast is expected\nlayers: {}\n",
              choice.num_draft, choice.speedup, config.layers_file().string());
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/output.h"
 #include "data/answer_places.h"
 #include "data/conversations.h"
 #include "data/dataset_merge.h"
@@ -80,11 +81,9 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
   }
   write_file(options.files[0], file_text(options.files[0], entries));
   if (as_json)
-    fmt::print(
-        "{}\n",
-        json{{"file", options.files[0]}, {"answers", entries.size()}, {"refused", refused}}.dump());
+    print_json(json{{"file", options.files[0]}, {"answers", entries.size()}, {"refused", refused}});
   else
-    fmt::print(stderr, "{} answers: {}\n{}", entries.size(), options.files[0],
+    print_note("{} answers: {}\n{}", entries.size(), options.files[0],
                refused > 0
                    ? fmt::format("{} left out: their prompt is more than one question\n", refused)
                    : "");
@@ -142,20 +141,19 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   for (int64_t i = 0; i < count; ++i) writer.add(i, std::move(in.samples[static_cast<size_t>(i)]));
   const AnswerRefusals& no = in.refusals;
   if (as_json)
-    fmt::print("{}\n", json{{"dataset", folder.string()},
-                            {"answers", count},
-                            {"answer_tokens", writer.num_answer_tokens()},
-                            {"empty", no.empty},
-                            {"altered", no.altered},
-                            {"too_long", no.too_long},
-                            {"skipped", in.skipped}}
-                           .dump());
+    print_json(json{{"dataset", folder.string()},
+                    {"answers", count},
+                    {"answer_tokens", writer.num_answer_tokens()},
+                    {"empty", no.empty},
+                    {"altered", no.altered},
+                    {"too_long", no.too_long},
+                    {"skipped", in.skipped}});
   else
-    fmt::print(stderr,
-               "{} answers, {} tokens; refused: {} empty, {} not as the chat template writes them, "
-               "{} too long; {} conversations without a known speaker or an answer\ndataset: {}\n",
-               count, writer.num_answer_tokens(), no.empty, no.altered, no.too_long, in.skipped,
-               folder.string());
+    print_note(
+        "{} answers, {} tokens; refused: {} empty, {} not as the chat template writes them, "
+        "{} too long; {} conversations without a known speaker or an answer\ndataset: {}\n",
+        count, writer.num_answer_tokens(), no.empty, no.altered, no.too_long, in.skipped,
+        folder.string());
 }
 
 /// The parts that medusa distill --shard left in the run's folder.
@@ -186,14 +184,13 @@ void merge_parts(const RunConfig& config, const DatasetOptions& options, bool as
   const int64_t num_shards = merge_datasets(parts, folder);
   const DatasetReader dataset(folder);
   if (as_json)
-    fmt::print("{}\n", json{{"dataset", folder.string()},
-                            {"parts", parts.size()},
-                            {"shards", num_shards},
-                            {"answers", dataset.size()},
-                            {"answer_tokens", dataset.num_answer_tokens()}}
-                           .dump());
+    print_json(json{{"dataset", folder.string()},
+                    {"parts", parts.size()},
+                    {"shards", num_shards},
+                    {"answers", dataset.size()},
+                    {"answer_tokens", dataset.num_answer_tokens()}});
   else
-    fmt::print(stderr, "{} parts, {} shards, {} answers, {} tokens\ndataset: {}\n", parts.size(),
+    print_note("{} parts, {} shards, {} answers, {} tokens\ndataset: {}\n", parts.size(),
                num_shards, dataset.size(), dataset.num_answer_tokens(), folder.string());
 }
 

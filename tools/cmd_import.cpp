@@ -8,6 +8,7 @@
 
 #include "backbone/model_ends.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "heads/foreign/foreign_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
@@ -32,22 +33,20 @@ void report(const ForeignHeads& from, const ImportedHeads& imported, const Heads
             const std::filesystem::path& folder, bool as_json) {
   const HeadsConfig& config = imported.heads.config;
   if (as_json) {
-    fmt::print("{}\n", nlohmann::json{{"heads", folder.string()},
-                                      {"fingerprint", manifest.fingerprint},
-                                      {"layout", enum_name(from.layout)},
-                                      {"num_heads", config.num_heads},
-                                      {"layers_per_head", config.layers_per_head},
-                                      {"output", enum_name(config.output)},
-                                      {"dtype", from.dtype},
-                                      {"notes", imported.notes}}
-                           .dump());
+    print_json(nlohmann::json{{"heads", folder.string()},
+                              {"fingerprint", manifest.fingerprint},
+                              {"layout", enum_name(from.layout)},
+                              {"num_heads", config.num_heads},
+                              {"layers_per_head", config.layers_per_head},
+                              {"output", enum_name(config.output)},
+                              {"dtype", from.dtype},
+                              {"notes", imported.notes}});
     return;
   }
-  fmt::print(stderr, "{} heads of {} layers, output {}, {}, in the layout '{}'\n", config.num_heads,
+  print_note("{} heads of {} layers, output {}, {}, in the layout '{}'\n", config.num_heads,
              config.layers_per_head, enum_name(config.output), from.dtype, enum_name(from.layout));
-  for (const std::string& note : imported.notes) fmt::print(stderr, "note: {}\n", note);
-  fmt::print(
-      stderr,
+  for (const std::string& note : imported.notes) print_note("note: {}\n", note);
+  print_note(
       "heads: {}\nnext: medusa doctor {} --backbone MODEL says how they do, medusa calibrate "
       "finds their tree\n",
       folder.string(), folder.string());

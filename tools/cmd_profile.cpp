@@ -10,6 +10,7 @@
 #include "backbone/cpu/thread_team.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
@@ -82,9 +83,9 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   write_file(folder / "profile.json", profile_json(profile).dump(1) + "\n");
   write_file(folder / "profile.html", profile_page(profile));
   if (common.json)
-    fmt::print("{}\n", profile_json(profile).dump());
+    print_json(profile_json(profile));
   else
-    fmt::print("{}page: {}        numbers: {}\n", profile_table(profile),
+    print_text("{}page: {}        numbers: {}\n", profile_table(profile),
                (folder / "profile.html").string(), (folder / "profile.json").string());
 }
 

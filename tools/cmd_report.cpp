@@ -1,8 +1,7 @@
 // medusa report: writes the run's page of pictures anew.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 
+#include "base/output.h"
 #include "tools/command.h"
 #include "tools/report/report.h"
 
@@ -16,7 +15,7 @@ Command report_command() {
             return [&options] {
               const RunConfig config = read_run_config(options);
               write_run_report(config.run, config.report_file());
-              fmt::print("report: {}\n", config.report_file().string());
+              print_text("report: {}\n", config.report_file().string());
             };
           }};
 }

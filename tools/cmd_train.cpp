@@ -8,6 +8,7 @@
 
 #include "base/allowed_cpus.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/process_place.h"
 #include "data/dataset_reader.h"
 #include "tools/check_dataset.h"
@@ -36,15 +37,14 @@ nlohmann::ordered_json heads_json(const TrainResult& result, const PeakMemory& p
 }
 
 void report(const TrainResult& result, const PeakMemory& peak, const std::filesystem::path& heads) {
-  fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps,
-             result.loss,
+  print_note("{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
              memory_text(peak));
   print_quality(result.validation);
   if (result.complete)
-    fmt::print(stderr, "heads: {}\n", heads.string());
+    print_note("heads: {}\n", heads.string());
   else
-    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+    print_note("interrupted; run the same command again to continue\n");
 }
 
 constexpr const char* kSeveralProcesses =
@@ -116,8 +116,8 @@ void run_train(const CommonOptions& options, bool dry) {
     }
   }
   page.finish();
-  fmt::print(stderr, "report: {}\n", config.report_file().string());
-  if (options.json) fmt::print("{}\n", out.dump());
+  print_note("report: {}\n", config.report_file().string());
+  if (options.json) print_json(out);
 }
 
 }  // namespace

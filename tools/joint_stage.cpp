@@ -8,6 +8,7 @@
 #include "backbone/hf_export.h"
 #include "backbone/model_files.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/replace_folder.h"
 #include "data/dataset_mix.h"
 #include "data/tokenizer_export.h"
@@ -105,8 +106,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   const Weights weights = load_backbone(config, dataset, peers);
   const FirstHeads first = first_heads(config, dataset, weights);
   if (first.fingerprint == kUntrained && is_first(peers))
-    fmt::print(stderr,
-               "the heads begin untrained; train.stages: [heads, joint] trains them first\n");
+    print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
   JointResult result = train_joint(config.train.config, config.train.joint,
                                    {dataset, weights, first.heads, first.fingerprint,
                                     config.joint_folder() / "train", reported, peers});
@@ -140,30 +140,30 @@ nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& re
 }
 
 void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak) {
-  fmt::print(stderr, "joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s{}\n",
-             result.steps, result.loss,
+  print_note("joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s{}\n", result.steps,
+             result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
              memory_text(peak));
   if (result.drift)
-    fmt::print(stderr,
-               "the backbone moved by KL {:.4f} nats; perplexity {:.3f}, was {:.3f}; {:.0f} % of "
-               "{} greedy answers are the same\n",
-               result.drift->kl, result.drift->perplexity, result.drift->original_perplexity,
-               100 * result.drift->greedy_match, result.drift->answers);
+    print_note(
+        "the backbone moved by KL {:.4f} nats; perplexity {:.3f}, was {:.3f}; {:.0f} % of "
+        "{} greedy answers are the same\n",
+        result.drift->kl, result.drift->perplexity, result.drift->original_perplexity,
+        100 * result.drift->greedy_match, result.drift->answers);
   if (result.stopped)
-    fmt::print(stderr, "stopped by the guard: {}; this is the checkpoint of step {}\n",
-               *result.stopped, result.steps);
+    print_note("stopped by the guard: {}; this is the checkpoint of step {}\n", *result.stopped,
+               result.steps);
   print_quality(result.validation);
   if (!result.complete) {
-    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+    print_note("interrupted; run the same command again to continue\n");
     return;
   }
   const std::string folder = config.joint_folder().string();
-  fmt::print(stderr,
-             "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with "
-             "--set backbone.model={0}/model --set generate.heads={0}/heads --set "
-             "generate.tree={0}/tree.yaml\n",
-             folder);
+  print_note(
+      "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with "
+      "--set backbone.model={0}/model --set generate.heads={0}/heads --set "
+      "generate.tree={0}/tree.yaml\n",
+      folder);
 }
 
 }  // namespace medusa

@@ -1,12 +1,12 @@
 // The program: a table of subcommands, and exceptions turned into exit codes.
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/output.h"
 #include "tools/command.h"
 #include "tools/command_line.h"
 
@@ -34,20 +34,22 @@ void keep_few_prepared_products() { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_few_prepared_products();
-  restart_with_short_spins(argv);
   try {
+    medusa::prepare_standard_streams();
+    keep_few_prepared_products();
+    restart_with_short_spins(argv);
     medusa::install_interrupt_handler();
     medusa::run_command_line({argv + 1, argv + argc});
-    std::fflush(stdout);
     return medusa::interrupted() ? kInterrupted : 0;
+  } catch (const medusa::ReaderGone&) {
+    medusa::end_as_broken_pipe();
   } catch (const medusa::UserError& error) {
-    std::fprintf(stderr, "medusa: %s\n", error.what());
+    medusa::print_note("medusa: {}\n", error.what());
     return kUserError;
   } catch (const std::exception& error) {
-    std::fprintf(stderr,
-                 "medusa: %s\nmedusa: this is a bug, please report it with the command line\n",
-                 error.what());
+    medusa::print_note(
+        "medusa: {}\nmedusa: this is a bug, please report it with the command line\n",
+        error.what());
     return kBug;
   }
 }

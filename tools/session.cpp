@@ -15,6 +15,7 @@
 #include "backbone/weights_reader.h"
 #include "base/allowed_cpus.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "tools/chat_choice.h"
 
 namespace medusa {
@@ -125,10 +126,10 @@ Session open_session(const BackboneSection& config) {
   ChatTemplate chat = open_chat_template(config, *tokenizer);
   Session session{std::move(tokenizer), std::move(chat), nullptr, {}, 0};
   if (placement.blocks == BlockKind::Stored && !stores_blocks(config.model))
-    fmt::print(stderr,
-               "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
-               "are made, as --dtype int8 does\n",
-               config.model);
+    print_note(
+        "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
+        "are made, as --dtype int8 does\n",
+        config.model);
   {
     WeightsReader reader(config.model, placement.dtype, placement.device, placement.blocks);
     session.llama = std::make_unique<Llama>(reader, Kernels::Auto, placement.engine);

@@ -113,6 +113,12 @@ TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
             "medusa: train: 1 of 2 processes came within 0.3 s, expected all of them; look at what "
             "the others printed, and start them all again (train.peer_timeout_s is how long to "
             "wait)\n");
+  const Ran port = place_.run_as("RANK=0 WORLD_SIZE=2 MASTER_PORT=70000 ",
+                                 "train --config run.yaml --set train.peer_timeout_s=0.3");
+  EXPECT_EQ(port.status, 2) << port.err;
+  EXPECT_EQ(port.err,
+            "medusa: the environment: MASTER_PORT is '70000', expected a number from 1 to 65535; "
+            "set it to a port of process 0's machine that is free, or unset it\n");
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
 #include "data/byte_alphabet.h"
 #include "data/tokenizer_files.h"
-#include "data/utf8.h"
 #include "tests/base/error_text.h"
 #include "tests/data/random_text.h"
 #include "tests/data/tokenizer_cases.h"

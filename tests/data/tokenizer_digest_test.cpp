@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "base/fingerprint.h"
+#include "base/utf8.h"
 #include "data/json_value.h"
 #include "data/tokenizer_files.h"
-#include "data/utf8.h"
 #include "tests/data/random_text.h"
 #include "tests/data/tokenizer_cases.h"
 
