@@ -1,5 +1,6 @@
 #include "tools/inspect/inspect.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -17,6 +18,7 @@
 #include "tools/bench/summary.h"
 #include "tools/inspect/inspection_text.h"
 #include "tools/report/section_parts.h"
+#include "train/checkpoint.h"
 #include "train/event_file.h"
 
 namespace medusa {
@@ -248,6 +250,45 @@ TEST(InspectionText, CutsLongTablesAndSaysSo) {
   const std::string text = inspection_text(inspection);
   EXPECT_NE(text.find("… 60 more; --json lists all\n"), std::string::npos);
   EXPECT_EQ(text.find("\n  40\n"), std::string::npos);
+}
+
+TEST(Inspect, ACheckpointSaysHowFarItIsAndWhetherItIsWhole) {
+  const fixtures::TempFolder folder;
+  at::Tensor weight = at::zeros({6});
+  AdamW optimizer({{"weight", weight}});
+  weight.mutable_grad() = at::ones_like(weight);
+  optimizer.step(0.1, 0, 1);
+  const auto place = folder / "checkpoint";
+  save_checkpoint(place, {"seed=1", "train.epochs=2"}, {{"weight", weight}}, optimizer);
+  const auto found = inspect(place);
+  EXPECT_EQ(found["kind"], "training checkpoint");
+  EXPECT_EQ(found["summary"], "after 1 optimiser steps");
+  EXPECT_EQ(found["made_with"]["train.epochs"], "2");
+  EXPECT_EQ(found["num_parameters"], 18) << "with two moments each";
+
+  std::string state = read_file(place / "state.safetensors");
+  state.back() = static_cast<char>(state.back() ^ 1);
+  write_file(place / "state.safetensors", state);
+  const std::string altered = fixtures::error_text(folder, [&] { inspect(place); });
+  EXPECT_TRUE(altered.starts_with("<>/checkpoint/state.safetensors: has the fingerprint "))
+      << altered;
+  const std::string listed = inspect(folder.path())["contents"][0]["summary"];
+  EXPECT_TRUE(listed.starts_with("damaged: ")) << listed;
+}
+
+TEST(Inspect, ACheckpointThatIsNoneOfOursIsAnErrorOfTheUser) {
+  const fixtures::TempFolder folder;
+  const auto place = folder / "checkpoint";
+  make_folder(place);
+  write_file(place / "DONE", "");
+  for (const char* text :
+       {"5\n", "", "[1, 2]\n", "- run\n", "format: medusa-train-checkpoint\nstep: 1\n",
+        "format: medusa-train-checkpoint\nstep: [1]\nrun: 3\n",
+        "format: {a: b}\nrun: []\nstep: 1\n",
+        "format: medusa-train-checkpoint\nstep: x\nrun: [{a: b}]\n", "{a: *b}\n", "a: [\n"}) {
+    write_file(place / "checkpoint.yaml", text);
+    EXPECT_NE(fixtures::error_text([&] { inspect(place); }), "(no error)") << text;
+  }
 }
 
 }  // namespace
