@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/result_table.h"
@@ -57,7 +58,10 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const std::vector<Prompt> questions =
       read_bench_questions(options.questions, options.limit, session);
   const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
-  const BenchFolder folder(options.out.empty() ? config.run : options.out, conditions);
+  const std::string out = options.out.empty() ? config.run : options.out;
+  const FolderLock lock(out, "medusa bench");  // two would lose each other's answers
+  const BenchFolder folder(out, conditions);
+  for (const auto& file : {folder.answers(), folder.json(), folder.page()}) remove_leftovers(file);
 
   const auto save = [&](const Measurement& measured) {
     const std::vector<BenchSample> samples = folder.combined(measured.samples, measured.complete);

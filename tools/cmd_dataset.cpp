@@ -20,6 +20,7 @@
 #include "tools/chat_choice.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/run_lock.h"
 
 namespace medusa {
 namespace {
@@ -116,12 +117,16 @@ Imported read_samples(const RunConfig& config, const std::string& file, const To
   return out;
 }
 
-void import_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
-  const std::filesystem::path folder = config.dataset_folder();
+void check_no_dataset(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder))
     throw UserError(fmt::format(
         "{}: there is a dataset already, expected a new folder; remove it or set another run",
         folder.string()));
+}
+
+void import_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  const std::filesystem::path folder = config.dataset_folder();
+  check_no_dataset(folder);  // before much is read, and again when no other command writes here
   const auto tokenizer = load_tokenizer(config.backbone.model);
   const ModelFiles model = open_model_files(config.backbone.model);
   const int64_t context = config.backbone.context.value_or(model.config.context);
@@ -138,6 +143,8 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   info.seed = config.seed;
   info.vocab_size = model.config.vocab_size;
   const auto count = static_cast<int64_t>(in.samples.size());
+  const FolderLock lock = lock_run(config, "medusa dataset import");
+  check_no_dataset(folder);
   DatasetWriter writer(folder, info, count, config.distill.shard_samples);
   for (int64_t i = 0; i < count; ++i) writer.add(i, std::move(in.samples[static_cast<size_t>(i)]));
   const AnswerRefusals& no = in.refusals;
@@ -183,6 +190,7 @@ void merge_parts(const RunConfig& config, const DatasetOptions& options, bool as
           ? parts_of_run(config)
           : std::vector<std::filesystem::path>(options.files.begin(), options.files.end());
   const std::filesystem::path folder = config.dataset_folder();
+  const FolderLock lock = lock_run(config, "medusa dataset merge");
   const int64_t num_shards = merge_datasets(parts, folder);
   const DatasetReader dataset(folder);
   if (as_json)

@@ -18,6 +18,7 @@
 #include "tools/command.h"
 #include "tools/generation.h"
 #include "tools/peak_memory.h"
+#include "tools/run_lock.h"
 #include "tools/self_prompt.h"
 #include "tools/session.h"
 
@@ -130,6 +131,8 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   const std::filesystem::path folder =
       part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
   const Session session = open_session(config.backbone);
+  const FolderLock lock =
+      part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
   const at::Device device = session.llama->device();
   reset_peak_memory(device);
   const ModelConfig& model = session.llama->config();

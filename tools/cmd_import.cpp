@@ -11,6 +11,7 @@
 #include "heads/foreign/foreign_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
+#include "tools/run_lock.h"
 
 namespace medusa {
 namespace {
@@ -20,7 +21,7 @@ struct ImportOptions {
   std::optional<int64_t> num_heads;
 };
 
-void check_free(const std::filesystem::path& folder) {
+void check_no_heads(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder))
     throw UserError(fmt::format(
         "{}: there are heads already, expected a new folder; remove them, or name another place "
@@ -56,12 +57,14 @@ void report(const ForeignHeads& from, const ImportedHeads& imported, const Heads
 void run_import(const CommonOptions& common, const ImportOptions& options) {
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = config.heads_folder();
-  check_free(folder);
+  check_no_heads(folder);  // before much is read, and again when no other command writes here
   const ForeignHeads from = read_foreign_heads(options.path);
   check_hints(from, options.num_heads);
   const Weights backbone =
       load_weights_without_layers(config.backbone.model, at::kFloat, at::Device(at::kCPU));
   const ImportedHeads imported = import_heads(from, backbone, options.num_heads);
+  const FolderLock lock = lock_run(config, "medusa import");
+  check_no_heads(folder);
   HeadsManifest manifest;
   manifest.backbone = backbone.fingerprint;
   manifest.source = fmt::format("{} ({})", options.path, enum_name(from.layout));

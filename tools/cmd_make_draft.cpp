@@ -12,6 +12,7 @@
 #include "tools/check_dataset.h"
 #include "tools/command.h"
 #include "tools/draft_folder.h"
+#include "tools/run_lock.h"
 #include "tools/session.h"
 #include "train/draft_trainer.h"
 
@@ -43,6 +44,7 @@ void run_make_draft(const CommonOptions& options) {
                                  placement.device);
   weights.engine = placement.engine;
   const bool own_states = check_dataset(dataset, config, weights.fingerprint);
+  const FolderLock lock = lock_run(config, "medusa make-draft");
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;
   manifest.tokenizer = dataset.info().tokenizer;

@@ -18,6 +18,7 @@
 #include "tools/joint_stage.h"
 #include "tools/live_report.h"
 #include "tools/peak_memory.h"
+#include "tools/run_lock.h"
 #include "tools/session.h"
 #include "train/peer_sums.h"
 #include "train/trainer.h"
@@ -93,6 +94,7 @@ void run_train(const CommonOptions& options, bool dry) {
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
+  const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
   const at::Device device = place(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };

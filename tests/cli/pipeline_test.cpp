@@ -1,4 +1,5 @@
 // The main job through the executable, on the tiny real model.
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -71,6 +72,61 @@ TEST(Pipeline, StagesThatAreDoneAreNotRepeated) {
   expect_success(again);
   EXPECT_EQ(json::parse(again.out).at("generated"), 0);
   EXPECT_EQ(slurp(place / "runs/tiny/dataset/shard-00000.h5"), before);
+}
+
+/// All bytes below a folder, by name.
+std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
+    if (entry.is_regular_file()) out[entry.path().string()] = slurp(entry.path());
+  return out;
+}
+
+TEST(Pipeline, ATrainingThatIsDoneAndStartedAgainChangesNoByte) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  expect_success(place.run("distill --config run.yaml"));
+  const std::string train =
+      "train --config run.yaml --set train.stages='[heads, joint]' --set train.keep_best=true "
+      "--set train.joint.lora.rank=2 --set train.joint.batch_tokens=100 --set "
+      "train.joint.guard.samples=2 --set train.joint.guard.greedy_tokens=8";
+  expect_success(place.run(train));
+  auto before = files_below(place / "runs/tiny");
+  expect_success(place.run(train));
+  auto after = files_below(place / "runs/tiny");
+  const std::string page = (place / "runs/tiny/report.html").string();
+  EXPECT_EQ(before.erase(page) + after.erase(page), 2U) << "which is written anew";
+  EXPECT_GE(before.size(), 20U);
+  for (const auto& [name, bytes] : before) EXPECT_TRUE(after[name] == bytes) << name;
+  EXPECT_EQ(after.size(), before.size());
+}
+
+TEST(Pipeline, ADamagedCheckpointIsRefusedAndWhatIsThereStays) {
+  MEDUSA_NEEDS_TINY_MODEL();
+  const Workplace place;
+  for (const char* stage : {"distill", "train"})
+    expect_success(place.run(std::string(stage) + " --config run.yaml"));
+  const std::string state = (place / "runs/tiny/train/checkpoint/state.safetensors").string();
+  const std::string whole = slurp(state);
+  std::string damaged = whole;
+  for (const size_t byte : {whole.size() / 2, whole.size() - 5})  // two numbers
+    damaged[byte] = static_cast<char>(damaged[byte] ^ 8);
+  spill(state, damaged);
+  const auto before = files_below(place / "runs/tiny");
+  const Ran ran = place.run("train --config run.yaml");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(
+      ran.err.find("medusa: runs/tiny/train/checkpoint/state.safetensors: has the fingerprint "
+                   "sha256:"),
+      std::string::npos)
+      << ran.err;
+  EXPECT_NE(ran.err.find("; the checkpoint is damaged: put a copy of runs/tiny/train/checkpoint in "
+                         "its place, or remove runs/tiny/train to train anew\n"),
+            std::string::npos)
+      << ran.err;
+  EXPECT_TRUE(files_below(place / "runs/tiny") == before);
+  spill(state, whole);
+  expect_success(place.run("train --config run.yaml"));
 }
 
 /// All shards, one after the other.

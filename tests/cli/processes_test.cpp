@@ -7,6 +7,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
+#include "base/folder_lock.h"
 #include "program.h"
 
 namespace medusa::cli {
@@ -98,6 +99,16 @@ TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
   EXPECT_NE(inspected.out.find("# 2 processes, each with train.joint.accumulate"),
             std::string::npos)
       << inspected.out;
+}
+
+TEST_F(Processes, AllEndWhereAnotherCommandWrites) {
+  const FolderLock other(place_ / "runs/tiny", "medusa distill");
+  const auto [first, second] = run_both(place_, "train --config run.yaml");
+  EXPECT_EQ(first.status, 2);
+  EXPECT_NE(first.err.find("medusa: runs/tiny: medusa distill (process "), std::string::npos)
+      << first.err;
+  EXPECT_EQ(second.status, 2);
+  EXPECT_NE(second.err.find("process 0"), std::string::npos) << second.err;
 }
 
 TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
