@@ -36,6 +36,7 @@ class LoadWeightsTest : public testing::Test {
                         {"max_position_embeddings", 512},
                         {"rms_norm_eps", 1e-5},
                         {"rope_theta", 10000.0},
+                        {"hidden_act", "silu"},
                         {"tie_word_embeddings", true},
                         {"eos_token_id", 1}};
     write_folder(kFolder, settings);

@@ -63,7 +63,7 @@ TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
 }
 
 TEST(WrongInputs, CudaWithoutAGpu) {
-  if (std::system("nvidia-smi >/dev/null 2>&1") == 0) GTEST_SKIP() << "no machine without a GPU";
+  if (std::system("nvidia-smi >/dev/null 2>&1") == 0) GTEST_SKIP() << "a GPU is there";
   const Workplace place;
   expect_refused(place.run("generate --config run.yaml --prompt x --device cuda"),
                  "backbone.device is 'cuda', found no usable GPU, expected one with its driver; "
