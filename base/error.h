@@ -11,7 +11,7 @@ namespace medusa {
 /// tools/main.cpp prints what() alone and exits with status 2.
 class UserError : public std::runtime_error {
  public:
-  /// @param message  may quote what a file holds: what() gives control bytes as \x1b, since a zero
+  /// @param message  may quote what a file holds: what() gives it as shown_text(), since a zero
   ///                 byte would end it there and a terminal would obey others. Lines and tabs stay.
   explicit UserError(const std::string& message);
 };

@@ -1,36 +1,20 @@
 #include "base/file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
 namespace {
 
-/// Closes a file descriptor at the end of its scope.
-class Descriptor {
- public:
-  Descriptor(const fs::path& path, int flags, mode_t mode = 0)
-      : fd_(::open(path.c_str(), flags, mode)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+constexpr const char* kStandardInput = "-";
 
 [[noreturn]] void fail_to_read(const fs::path& path, int error) {
   if (error == ENOENT)
@@ -39,87 +23,108 @@ class Descriptor {
                               path.string(), std::strerror(error)));
 }
 
-[[noreturn]] void fail_to_write(const fs::path& path, int error) {
-  if (error == ENOSPC || error == EDQUOT)
-    throw UserError(fmt::format(
-        "{}: the disk is full; free some space or choose another output folder, then run again",
-        path.string()));
-  throw UserError(
-      fmt::format("{}: cannot be written ({}); choose an output folder you may write to",
-                  path.string(), std::strerror(error)));
-}
-
-void sync_to_disk(const fs::path& path) {
-  const Descriptor file(path, O_RDONLY | O_CLOEXEC);
-  if (file.get() < 0 || ::fsync(file.get()) != 0) fail_to_write(path, errno);
-}
-
-}  // namespace
-
-std::string read_file(const fs::path& path) {
-  if (fs::is_directory(path))
+[[noreturn]] void refuse_kind(const fs::path& path, mode_t mode) {
+  if (S_ISDIR(mode))
     throw UserError(fmt::format("{}: is a folder, expected a file; check the path", path.string()));
-  const Descriptor file(path, O_RDONLY | O_CLOEXEC);
-  if (file.get() < 0) fail_to_read(path, errno);
+  throw UserError(
+      fmt::format("{}: is {}, expected a regular file; save what it gives to a file and name that",
+                  path.string(), file_type(mode)));
+}
+
+[[noreturn]] void refuse_size(const fs::path& path, size_t most) {
+  throw UserError(
+      fmt::format("{}: holds more than {} bytes, expected at most these; split it into several "
+                  "files, or check that it is the file that is meant",
+                  path.string(), most));
+}
+
+struct stat status_of(const Descriptor& file, const fs::path& path) {
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail_to_read(path, errno);
+  return status;
+}
+
+/// Opened without waiting for anybody: a FIFO has no writer yet, a device no carrier.
+class OpenedToRead {
+ public:
+  explicit OpenedToRead(const fs::path& path)
+      : file_(path, O_RDONLY | O_NONBLOCK | O_NOCTTY), path_(path) {
+    if (file_.get() >= 0) {
+      status_ = status_of(file_, path);
+      return;
+    }
+    const int error = errno;  // ENXIO: a socket, or a device that nothing is behind
+    if (error == ENXIO && ::stat(path.c_str(), &status_) == 0) return;
+    fail_to_read(path, error);
+  }
+
+  int get() const { return file_.get(); }
+  mode_t mode() const { return status_.st_mode; }
+  size_t size() const { return static_cast<size_t>(status_.st_size); }
+
+  void expect_regular() const {
+    if (!S_ISREG(mode())) refuse_kind(path_, mode());
+  }
+  void expect_at_most(size_t most) const {
+    expect_regular();
+    if (size() > most) refuse_size(path_, most);
+  }
+
+ private:
+  Descriptor file_;
+  fs::path path_;
+  struct stat status_ {};
+};
+
+/// @param waits  for what another program has yet to write.
+std::string read_all(int descriptor, const fs::path& path, size_t most, bool waits) {
   std::string bytes;
   char buffer[1 << 16];
   for (;;) {
-    const ssize_t got = ::read(file.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
+    if (waits) {
+      pollfd readable{descriptor, POLLIN, 0};
+      while (::poll(&readable, 1, 0) <= 0) wait_a_moment(descriptor, POLLIN);
+    }
+    const ssize_t got = ::read(descriptor, buffer, sizeof buffer);
+    if (got < 0 && (errno == EINTR || (waits && errno == EAGAIN))) continue;
     if (got < 0) fail_to_read(path, errno);
     if (got == 0) return bytes;
+    if (bytes.size() + static_cast<size_t>(got) > most) refuse_size(path, most);
     bytes.append(buffer, static_cast<size_t>(got));
   }
 }
 
-void write_all(int descriptor, std::string_view bytes, const fs::path& name) {
-  while (!bytes.empty()) {
-    const ssize_t put = ::write(descriptor, bytes.data(), bytes.size());
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) fail_to_write(name, errno);
-    bytes.remove_prefix(static_cast<size_t>(put));
+}  // namespace
+
+std::string read_file(const fs::path& path, size_t most) {
+  const OpenedToRead file(path);
+  file.expect_at_most(most);
+  return read_all(file.get(), path, most, /*waits=*/false);
+}
+
+std::string read_beginning(const fs::path& path, size_t most) {
+  const OpenedToRead file(path);
+  file.expect_regular();
+  std::string bytes(most, '\0');
+  size_t size = 0;
+  while (size < most) {
+    const ssize_t got = ::read(file.get(), bytes.data() + size, most - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_to_read(path, errno);
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
   }
+  bytes.resize(size);
+  return bytes;
 }
 
-void replace_file(const fs::path& path, const std::function<void(const fs::path&)>& write) {
-  fs::path temporary = path;
-  temporary += fmt::format(".part-{}", ::getpid());
-  try {
-    write(temporary);
-    sync_to_disk(temporary);
-    std::error_code error;
-    fs::rename(temporary, path, error);
-    if (error) fail_to_write(path, error.value());
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw;
-  }
-  const fs::path folder = path.parent_path();
-  sync_to_disk(folder.empty() ? fs::path(".") : folder);
-}
-
-void write_file(const fs::path& path, std::string_view bytes) {
-  write_file(path, std::span(&bytes, 1));
-}
-
-void write_file(const fs::path& path, std::span<const std::string_view> parts) {
-  replace_file(path, [&](const fs::path& temporary) {
-    const Descriptor file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file.get() < 0) fail_to_write(path, errno);
-    for (const std::string_view part : parts) write_all(file.get(), part, path);
-  });
-}
-
-void make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  std::error_code ignored;
-  if (fs::exists(path, ignored) && !fs::is_directory(path, ignored))
-    throw UserError(fmt::format("{}: is a file, expected a folder; choose another output folder",
-                                path.string()));
-  if (error) fail_to_write(path, error.value());
-  if (::access(path.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
+std::string read_file_or_stream(const fs::path& path) {
+  if (path == kStandardInput)
+    return read_all(STDIN_FILENO, "standard input", kMostFileBytes, /*waits=*/true);
+  const OpenedToRead file(path);
+  const bool is_fifo = S_ISFIFO(file.mode());
+  if (!is_fifo) file.expect_at_most(kMostFileBytes);
+  return read_all(file.get(), path, kMostFileBytes, /*waits=*/is_fifo);
 }
 
 void forget_pages(std::span<const uint8_t> mapped) {
@@ -132,15 +137,11 @@ void forget_pages(std::span<const uint8_t> mapped) {
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  if (fs::is_directory(path))
-    throw UserError(fmt::format("{}: is a folder, expected a file; check the path", path.string()));
-  const Descriptor file(path, O_RDONLY | O_CLOEXEC);
-  if (file.get() < 0) fail_to_read(path, errno);
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail_to_read(path, errno);
-  if (status.st_size == 0)
+  const OpenedToRead file(path);
+  file.expect_regular();
+  if (file.size() == 0)
     throw UserError(fmt::format("{}: the file is empty; copy or download it again", path.string()));
-  size_ = static_cast<size_t>(status.st_size);
+  size_ = file.size();
   void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapped == MAP_FAILED) fail_to_read(path, errno);
   data_ = static_cast<const uint8_t*>(mapped);

@@ -1,7 +1,15 @@
 // Ctrl-C: a flag that long loops look at, so that they end cleanly and keep what is finished.
 #pragma once
 
+#include <exception>
+
 namespace medusa {
+
+/// Thrown where the process waited for another one when the signal came: there is nothing to keep.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
 
 /// From now on SIGINT and SIGTERM set the flag; a second one ends the process at once.
 void install_interrupt_handler();

@@ -41,6 +41,20 @@ int64_t number_from(const EnvironmentLookup& variable, const char* name, int64_t
   return *value;
 }
 
+/// As a launcher writes it; else what it is when nobody says.
+int64_t port_from(const EnvironmentLookup& variable, int64_t fallback) {
+  const auto text = variable("MASTER_PORT");
+  if (!text) return fallback;
+  int64_t port = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), port);
+  if (error != std::errc() || end != text->data() + text->size() || port < 1 || port > 65535)
+    throw UserError(
+        fmt::format("the environment: MASTER_PORT is '{}', expected a number from 1 to 65535; set "
+                    "it to a port of process 0's machine that is free, or unset it",
+                    *text));
+  return port;
+}
+
 bool is_started_by(const EnvironmentLookup& variable, const LauncherNames& names) {
   const bool rank = variable(names.rank).has_value(), count = variable(names.count).has_value();
   // Only torchrun's are told to the user: a batch script has one of srun's and is no task of it.
@@ -96,7 +110,7 @@ ProcessPlace process_place(const EnvironmentLookup& variable) {
     place.local_rank = number_from(variable, names->local_rank, place.rank);
     place.local_count = number_from(variable, names->local_count, place.count);
     place.address = address_of_first(variable, *names, place);
-    place.port = number_from(variable, "MASTER_PORT", place.port);
+    place.port = port_from(variable, place.port);
     place.has_store = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
     place.attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or(place.attempt);
     return place;

@@ -30,8 +30,8 @@ std::optional<std::string> environment_variable(const char* name);
 /// (srun; the latter, since a batch script itself has SLURM_NTASKS and is no task of it). Process 0
 /// is at MASTER_ADDR:MASTER_PORT; where these are not set, at this machine or srun's first one, and
 /// at port 29500.
-/// @throws UserError  a number that is none, a rank without a count or not below it, or several
-///                    machines under mpirun and no MASTER_ADDR.
+/// @throws UserError  a number that is none, a rank without a count or not below it, a port that
+///                    is none, or several machines under mpirun and no MASTER_ADDR.
 ProcessPlace process_place(const EnvironmentLookup& variable = environment_variable);
 
 }  // namespace medusa

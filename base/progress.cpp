@@ -1,12 +1,12 @@
 #include "base/progress.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <utility>
 
 #include "base/elapsed.h"
+#include "base/output.h"
+#include "base/shown_text.h"
 
 namespace medusa {
 namespace {
@@ -27,12 +27,12 @@ Progress::Progress(std::string stage, std::string unit, int64_t total, bool quie
       unit_(std::move(unit)),
       total_(total),
       quiet_(quiet),
-      terminal_(::isatty(STDERR_FILENO) == 1),
+      terminal_(stderr_is_terminal()),
       started_(Clock::now()),
       shown_(started_ - std::chrono::hours(1)) {}
 
 Progress::~Progress() {
-  if (open_ && !finished_) std::fputc('\n', stderr);
+  if (open_ && !finished_) note_bytes("\n");
 }
 
 std::string Progress::line(const std::string& note) const {
@@ -54,11 +54,10 @@ std::string Progress::line(const std::string& note) const {
 void Progress::show(const std::string& text, bool last) {
   if (quiet_) return;
   if (terminal_) {
-    std::fprintf(stderr, "\r\033[K%s%s", text.c_str(), last ? "\n" : "");
+    note_bytes("\r\033[K" + shown_text(text) + (last ? "\n" : ""));
   } else {
-    std::fprintf(stderr, "%s\n", text.c_str());
+    print_note("{}\n", text);
   }
-  std::fflush(stderr);
   open_ = terminal_ && !last;
   shown_ = Clock::now();
 }

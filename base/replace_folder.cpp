@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -22,14 +22,6 @@ fs::path plain(const fs::path& folder) {
   return normal.has_filename() ? normal : normal.parent_path();
 }
 
-/// Makes renames in the folder durable.
-void flush_folder(const fs::path& folder) {
-  const int descriptor = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return;  // the rename stands anyway, unless the machine stops right now
-  fsync(descriptor);
-  close(descriptor);
-}
-
 [[noreturn]] void fail(const fs::path& folder, int error) {
   throw UserError(fmt::format(
       "{}: cannot be put in place ({}), expected a folder that can be written; check its rights",
@@ -47,31 +39,47 @@ void take_place(const fs::path& fresh, const fs::path& folder) {
     fs::remove_all(fresh, ignored);  // now the old one
     return;
   }
-  const fs::path old = folder.string() + ".old";
+  const fs::path old = fresh.string() + "-old";
   fs::remove_all(old, ignored);
   if (std::rename(folder.c_str(), old.c_str()) != 0) fail(folder, errno);
-  if (std::rename(fresh.c_str(), folder.c_str()) != 0) fail(folder, errno);
+  if (std::rename(fresh.c_str(), folder.c_str()) != 0) {
+    const int error = errno;
+    std::rename(old.c_str(), folder.c_str());
+    fail(folder, error);
+  }
   fs::remove_all(old, ignored);
 }
 
 }  // namespace
 
-void replace_folder(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
-  const fs::path target = plain(folder);
-  if (fs::exists(target) && !fs::is_directory(target))
+void check_replaceable(const fs::path& folder) {
+  if (!fs::exists(folder)) return;
+  if (!fs::is_directory(folder))
     throw UserError(fmt::format(
         "{}: a file has this name, expected a folder or nothing; move it or choose another folder",
-        target.string()));
+        folder.string()));
+  if (!folder_is_done(folder) && !fs::is_empty(folder))
+    throw UserError(
+        fmt::format("{}: holds files but no DONE, expected nothing there, an empty folder or one "
+                    "that medusa finished; move it or choose another folder",
+                    folder.string()));
+}
+
+void replace_folder(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
+  const fs::path named = plain(folder), target = follow_links(named);
+  check_replaceable(target);
   const fs::path fresh = target.string() + ".partial";
   std::error_code ignored;
   fs::remove_all(fresh, ignored);
-  make_folder(fresh);
+  if (named.has_parent_path()) make_folder(named.parent_path());
+  // Not a folder or link that somebody else has laid there in the meantime.
+  if (::mkdir(fresh.c_str(), 0777) != 0) fail(fresh, errno);
   try {
     write(fresh);
     flush_folder(fresh);
     write_file(fresh / "DONE", "");
     take_place(fresh, target);
-  } catch (const std::exception&) {
+  } catch (...) {
     fs::remove_all(fresh, ignored);
     throw;
   }

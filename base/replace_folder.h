@@ -8,10 +8,16 @@ namespace medusa {
 
 /// write(temporary folder) makes the files; then a file DONE is added and the folder takes its
 /// place. Afterwards the old folder or the new one is there, whole. If write throws, the old one
-/// stays and the temporary folder is removed; what an earlier crash left of one is removed first.
-/// @throws UserError  the parent cannot be written, or something that is not a folder has the name.
+/// stays and the temporary folder, NAME.partial, is removed; what an earlier crash left of one is
+/// removed first. A symbolic link stays and its target is replaced.
+/// @throws UserError  the parent cannot be written, or check_replaceable() throws.
 void replace_folder(const std::filesystem::path& folder,
                     const std::function<void(const std::filesystem::path&)>& write);
+
+/// For before the work that the folder is to hold.
+/// @throws UserError  something has the name that replace_folder() must not remove: no folder, or
+///                    one that holds something and was not finished by it (no DONE).
+void check_replaceable(const std::filesystem::path& folder);
 
 /// True when the folder was finished: DONE is there.
 bool folder_is_done(const std::filesystem::path& folder);

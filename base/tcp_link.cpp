@@ -26,6 +26,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice{200};  // between two looks at Ctrl-C
+constexpr size_t kMostGuests = 256;  // that have not said who they are; then the oldest goes
 
 int remaining_ms(Deadline deadline) {
   const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now()).count();
@@ -49,19 +50,36 @@ void set_up(int socket) {
   ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
 }
 
-/// One attempt. @returns -1 if nobody listens.
-int try_to_connect(const std::string& host, int64_t port) {
+/// The first IPv4 address of a name. @returns why there is none, else null.
+const char* look_up(const std::string& host, int64_t port, sockaddr_in& address) {
   addrinfo wanted{};
   wanted.ai_family = AF_INET;
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found) != 0) return -1;
-  const int socket = ::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
-  const bool connected = socket >= 0 && ::connect(socket, found->ai_addr, found->ai_addrlen) == 0;
+  const int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &wanted, &found);
+  if (error != 0) return ::gai_strerror(error);
+  std::memcpy(&address, found->ai_addr, sizeof address);
   ::freeaddrinfo(found);
-  if (connected) return socket;
+  return nullptr;
+}
+
+/// One attempt. @returns -1 if nobody listens.
+int try_to_connect(const std::string& host, int64_t port) {
+  sockaddr_in address{};
+  if (look_up(host, port, address) != nullptr) return -1;
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket >= 0 &&
+      ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return socket;
   if (socket >= 0) ::close(socket);
   return -1;
+}
+
+[[noreturn]] void fail_to_listen(const std::string& host, int64_t port, const std::string& why) {
+  throw UserError(fmt::format(
+      "the network: cannot listen at {}{} ({}), expected an address of this machine and a free "
+      "port there; set MASTER_ADDR and MASTER_PORT to such ones, or start a single process",
+      host, port == 0 ? "" : fmt::format(":{}", port), why));
 }
 
 }  // namespace
@@ -106,39 +124,78 @@ Transfer TcpLink::receive(std::span<uint8_t> bytes, Deadline deadline) {
   return Transfer::Done;
 }
 
-TcpListener::TcpListener(bool this_machine_only, int64_t port)
+TcpListener::TcpListener(const std::string& host, int64_t port)
     : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(this_machine_only ? INADDR_LOOPBACK : INADDR_ANY);
+  const char* unknown = look_up(host, port, address);
   socklen_t size = sizeof address;
   auto* general = reinterpret_cast<sockaddr*>(&address);
   const int on = 1;  // a run that has just ended leaves its port in TIME_WAIT
   if (socket_ >= 0) ::setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  const bool listens = socket_ >= 0 && ::bind(socket_, general, size) == 0 &&
+  const bool listens = unknown == nullptr && socket_ >= 0 && ::bind(socket_, general, size) == 0 &&
                        ::listen(socket_, SOMAXCONN) == 0 &&
                        ::getsockname(socket_, general, &size) == 0;
   if (!listens) {
-    const std::string why = std::strerror(errno);
+    const std::string why = unknown != nullptr ? unknown : std::strerror(errno);
     if (socket_ >= 0) ::close(socket_);
-    throw UserError(fmt::format(
-        "the network: found no port to listen on ({}), expected a free one; allow the process to "
-        "open one, or start a single process",
-        why));
+    fail_to_listen(host, port, why);
   }
   port_ = ntohs(address.sin_port);
+  char numbers[INET_ADDRSTRLEN] = {};
+  ::inet_ntop(AF_INET, &address.sin_addr, numbers, sizeof numbers);
+  address_ = numbers;
 }
 
 TcpListener::~TcpListener() {
   if (socket_ >= 0) ::close(socket_);
 }
 
-std::optional<TcpLink> TcpListener::accept(Deadline deadline) {
+void TcpListener::wait_for_guests(Deadline deadline) const {
+  std::vector<pollfd> watched{{socket_, POLLIN, 0}};
+  for (const Guest& guest : guests_) watched.push_back({guest.link.socket_, POLLIN, 0});
+  ::poll(watched.data(), watched.size(), remaining_ms(deadline));
+}
+
+void TcpListener::let_in(milliseconds handshake) {
+  pollfd watched{socket_, POLLIN, 0};
+  if (::poll(&watched, 1, 0) <= 0) return;
+  const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (socket < 0) return;
+  if (guests_.size() == kMostGuests) guests_.erase(guests_.begin());
+  guests_.push_back({TcpLink(socket), {}, Clock::now() + handshake});
+}
+
+Transfer TcpListener::listen_to(Guest& guest, size_t size) {
+  while (guest.said.size() < size) {
+    uint8_t bytes[256];
+    const size_t missing = std::min(sizeof bytes, size - guest.said.size());
+    const ssize_t n = ::recv(guest.link.socket_, bytes, missing, 0);
+    if (n > 0) {
+      guest.said.insert(guest.said.end(), bytes, bytes + n);
+    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return Clock::now() < guest.until ? Transfer::TimedOut : Transfer::Closed;
+    } else if (n == 0 || errno != EINTR) {
+      return Transfer::Closed;
+    }
+  }
+  return Transfer::Done;
+}
+
+std::optional<TcpLink> TcpListener::accept(std::span<uint8_t> first, Deadline deadline,
+                                           milliseconds handshake) {
   while (!interrupted() && Clock::now() < deadline) {
-    if (!wait_for(socket_, POLLIN, std::min(deadline, Clock::now() + kSlice))) continue;
-    const int socket = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
-    if (socket >= 0) return TcpLink(socket);
+    wait_for_guests(std::min(deadline, Clock::now() + kSlice));
+    let_in(handshake);
+    for (auto guest = guests_.begin(); guest != guests_.end();) {
+      const Transfer how = listen_to(*guest, first.size());
+      if (how == Transfer::Done) {
+        std::copy(guest->said.begin(), guest->said.end(), first.begin());
+        TcpLink link = std::move(guest->link);
+        guests_.erase(guest);
+        return link;
+      }
+      guest = how == Transfer::Closed ? guests_.erase(guest) : guest + 1;
+    }
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace medusa {
 
@@ -33,31 +34,54 @@ class TcpLink {
   Transfer receive(std::span<uint8_t> bytes, Deadline deadline);
 
  private:
+  friend class TcpListener;
   int socket_;
 };
 
-/// Waits for connections.
+/// Within what time one that connects has to say who it is.
+inline constexpr std::chrono::milliseconds kHandshakeTime{5000};
+
+/// Waits for connections at one address of this machine.
 class TcpListener {
  public:
-  /// @param this_machine_only  connections from other machines are not possible.
-  /// @param port               0: any that is free.
-  /// @throws UserError  the system does not give the port.
-  explicit TcpListener(bool this_machine_only, int64_t port = 0);
+  /// @param host  a name or an IPv4 address. At the machine's other addresses nobody listens.
+  /// @param port  0: any that is free.
+  /// @throws UserError  the address is not this machine's, or the system does not give the port.
+  explicit TcpListener(const std::string& host, int64_t port = 0);
   TcpListener(const TcpListener&) = delete;
   TcpListener& operator=(const TcpListener&) = delete;
   ~TcpListener();
 
   int64_t port() const { return port_; }
+  const std::string& address() const { return address_; }  // of the host, "127.0.0.1"
 
   /// Hands the socket over; the listener is of no further use.
   int release() { return std::exchange(socket_, -1); }
 
-  /// The next connection; nothing if none came until the deadline or Ctrl-C was pressed.
-  std::optional<TcpLink> accept(Deadline deadline);
+  /// The next connection that has said who it is. Those that keep silent hold up nobody, and are
+  /// dropped in time.
+  /// @param first      filled with its first bytes.
+  /// @param handshake  within which they have to come.
+  /// @returns          nothing if none came until the deadline or Ctrl-C was pressed.
+  std::optional<TcpLink> accept(std::span<uint8_t> first, Deadline deadline,
+                                std::chrono::milliseconds handshake = kHandshakeTime);
 
  private:
+  /// One that has connected.
+  struct Guest {
+    TcpLink link;
+    std::vector<uint8_t> said;  // so far
+    Deadline until;             // then it has to have said all
+  };
+  void wait_for_guests(Deadline deadline) const;
+  void let_in(std::chrono::milliseconds handshake);
+  /// @returns Done once it has said as much, TimedOut while more may come.
+  static Transfer listen_to(Guest& guest, size_t size);
+
   int socket_;
   int64_t port_ = 0;
+  std::string address_;
+  std::vector<Guest> guests_;  // oldest first
 };
 
 /// Tries again until the deadline, as the other side may not listen yet.

@@ -8,6 +8,8 @@
 namespace medusa {
 namespace {
 
+constexpr size_t kMostBytes = size_t{16} << 20;  // more than a thousand times what we write
+
 YAML::Node parse(const std::string& text, const std::string& name) {
   try {
     return YAML::Load(text);
@@ -35,7 +37,7 @@ void set(YAML::Node node, const std::string& path, const YAML::Node& value) {
 
 YamlFile::YamlFile(const std::filesystem::path& path, const std::vector<std::string>& overrides)
     : name_(path.string()) {
-  load(read_file(path), overrides);
+  load(read_file(path, kMostBytes), overrides);
 }
 
 YamlFile YamlFile::from_text(const std::string& text, const std::string& name,
@@ -56,7 +58,7 @@ void YamlFile::load(const std::string& text, const std::vector<std::string>& ove
           fmt::format("--set {}: expected section.key=value, like --set train.epochs=2", each));
     const std::string path = each.substr(0, equals);
     if (!root_.IsMap())
-      throw UserError(fmt::format("{}:1: expected a mapping of keys to values", name_));
+      throw UserError(fmt::format("{}:1: expected a mapping of keys to values; correct the file", name_));
     set(root_, path, parse(each.substr(equals + 1), "--set " + each));
     overridden_[path] = "--set " + each;
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {

@@ -39,6 +39,11 @@ inline constexpr char kHidden[] = "/hidden";                 // uint16 or int8 [
 inline constexpr char kHiddenScale[] = "/hidden_scale";      // float32 [rows], of int8 states
 inline constexpr char kHiddenOffsets[] = "/hidden_offsets";  // int64  [samples + 1]
 
+// Numbers above these are no dataset's: they are refused before anything is computed from them.
+inline constexpr int64_t kMostVocabulary = 1 << 24;
+inline constexpr int64_t kMostHiddenSize = 1 << 20;
+inline constexpr int64_t kMostPrompts = int64_t{1} << 48;
+
 // The checksum attribute: this word and 64 hexadecimal digits, the SHA-256 of the file's bytes with
 // these digits as zeros. The word is searched for in the raw bytes, so that an altered file is
 // found out before HDF5 has to make sense of it.

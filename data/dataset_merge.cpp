@@ -35,17 +35,19 @@ Shards collect_shards(const std::vector<fs::path>& parts) {
 }
 
 /// Each shard is read whole and checked, and is as far behind the first as its number says.
-void check_shards(const Shards& shards, const fs::path& target) {
+/// @returns  all of them in order, without their samples.
+std::vector<ShardFile> check_shards(const Shards& shards, const fs::path& target) {
   if (shards.empty())
     throw UserError(
         fmt::format("{}: the parts hold no shard, expected some; run medusa distill --shard first",
                     target.string()));
-  const ShardFile first(shards.begin()->second);
-  int64_t expected = 0, prompts = 0;
+  std::vector<ShardFile> checked;
+  int64_t prompts = 0;
   bool ended = false;
   for (const auto& [number, path] : shards) {
-    if (number != expected) break;
-    const ShardFile shard(path);
+    if (number != std::ssize(checked)) break;
+    ShardFile& shard = checked.emplace_back(path);
+    const ShardFile& first = checked.front();
     if (const auto difference = find_difference(shard.header().info, first.header().info))
       throw UserError(fmt::format(
           "{}: made with {}, {} with {}, expected parts of one run; distil it again with the other "
@@ -59,13 +61,13 @@ void check_shards(const Shards& shards, const fs::path& target) {
           first.header().total));
     prompts += shard.header().count;
     ended = shard.header().last;
-    ++expected;
+    (void)shard.take_samples();
   }
-  if (ended && expected == std::ssize(shards)) return;
+  if (ended && checked.size() == shards.size()) return checked;
   throw UserError(fmt::format(
       "{}: {} is in none of the parts, expected all up to the last one; name the part that it "
       "belongs to, or let medusa distill --shard finish it",
-      target.string(), shard_name(expected)));
+      target.string(), shard_name(std::ssize(checked))));
 }
 
 }  // namespace
@@ -77,14 +79,14 @@ int64_t merge_datasets(const std::vector<fs::path>& parts, const fs::path& targe
         "{}: there is a dataset already, expected a new folder; remove it or set another run",
         target.string()));
   const Shards shards = collect_shards(parts);
-  check_shards(shards, target);
+  const std::vector<ShardFile> checked = check_shards(shards, target);
   const fs::path fresh = target.string() + ".merging";
   std::error_code ignored;
   fs::remove_all(fresh, ignored);  // of an earlier crash
   make_folder(fresh);
   try {
-    for (const auto& [number, path] : shards)
-      write_file(fresh / shard_name(number), read_file(path));
+    for (const ShardFile& shard : checked)
+      write_file(fresh / shard.path().filename(), shard.bytes());
     fs::rename(fresh, target);
   } catch (...) {
     fs::remove_all(fresh, ignored);

@@ -88,6 +88,9 @@ void DatasetReader::check_fits(const DatasetReader& other) const {
   check_same("tokenizer", other.info_.tokenizer, info_.tokenizer);
   check_same("a vocabulary of", std::to_string(other.info_.vocab_size),
              std::to_string(info_.vocab_size));
+  if (other.info_.hidden_size > 0 && info_.hidden_size > 0)  // else one of them has no states
+    check_same("states of", std::to_string(other.info_.hidden_size),
+               std::to_string(info_.hidden_size));
   for (const DatasetSource& source : sources_)
     if (source.fingerprint == other.fingerprint_)
       throw UserError(

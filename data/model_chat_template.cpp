@@ -5,7 +5,7 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 #include "data/white_space.h"
 
 namespace medusa {

@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/text_normalizer.h"
-#include "data/utf8.h"
 
 namespace medusa {
 namespace {

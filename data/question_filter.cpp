@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/utf8.h"
 #include "data/protobuf_reader.h"
 #include "data/tokenizer_config.h"
 #include "data/tokenizer_files.h"
-#include "data/utf8.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

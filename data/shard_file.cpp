@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -9,7 +10,8 @@
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "data/dataset_format.h"
-#include "data/hdf5_file.h"
+#include "data/hdf5_reader.h"
+#include "data/hdf5_writer.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -29,10 +31,6 @@ std::string checksum_digits(std::string_view bytes, size_t digits_at) {
                                  .add(bytes.substr(digits_at + names::kChecksumDigits))
                                  .digest();
   return digest.substr(digest.size() - names::kChecksumDigits);
-}
-
-std::string_view as_text(std::span<const uint8_t> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -110,14 +108,18 @@ ShardFile::ShardFile(const fs::path& path) : file_(path) {
   check_samples();
 }
 
+std::string_view ShardFile::bytes() const {
+  return {reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()};
+}
+
 void ShardFile::check_bytes() const {
   const std::string name = path().string();
-  const std::string_view bytes = as_text(file_.bytes());
+  const std::string_view bytes = this->bytes();
   if (!is_hdf5(file_.bytes()))
     throw UserError(fmt::format("{}: not an HDF5 file, expected a shard of a dataset; {}", name,
                                 kDistillAgain));
-  const int64_t expected = hdf5_expected_size(file_.bytes());
-  if (static_cast<int64_t>(bytes.size()) < expected)
+  const uint64_t expected = hdf5_expected_size(file_.bytes());
+  if (bytes.size() < expected)
     throw UserError(fmt::format("{}: cut short, it has {} of {} bytes; {}", name, bytes.size(),
                                 expected, kDistillAgain));
   const size_t word_at = bytes.find(names::kChecksumWord);
@@ -134,7 +136,20 @@ void ShardFile::check_bytes() const {
 }
 
 void ShardFile::read() {
-  const Hdf5Reader file(path());
+  const Hdf5Reader file(file_.bytes(), path());
+  read_header(file);
+  check_header();
+  check_lengths(file);
+  samples_.tokens = file.int32_list(names::kTokens);
+  samples_.offsets = file.int64_list(names::kOffsets);
+  samples_.answer_start = file.int64_list(names::kAnswerStart);
+  samples_.prompt_id = file.text_list(names::kPromptId);
+  if (header_.info.hidden_size == 0) return;
+  samples_.hidden_offsets = file.int64_list(names::kHiddenOffsets);
+  read_hidden_place(file);
+}
+
+void ShardFile::read_header(const Hdf5Reader& file) {
   if (const std::string format = file.text(names::kFormatAttribute); format != names::kFormat)
     throw UserError(fmt::format("{}: holds '{}', expected '{}'; check the path", path().string(),
                                 format, names::kFormat));
@@ -158,14 +173,41 @@ void ShardFile::read() {
   header_.first = file.number(names::kFirstAttribute);
   header_.count = file.number(names::kCountAttribute);
   header_.total = file.number(names::kTotalAttribute);
-  header_.last = file.number(names::kLastAttribute) != 0;
-  samples_.tokens = file.int32_array(names::kTokens);
-  samples_.offsets = file.int64_array(names::kOffsets);
-  samples_.answer_start = file.int64_array(names::kAnswerStart);
-  samples_.prompt_id = file.text_array(names::kPromptId);
-  if (header_.info.hidden_size == 0) return;
-  samples_.hidden_offsets = file.int64_array(names::kHiddenOffsets);
-  read_hidden_place(file);
+  const int64_t last = file.number(names::kLastAttribute);
+  check_range(names::kLastAttribute, last, 0, 1);
+  header_.last = last != 0;
+}
+
+void ShardFile::check_range(const char* name, int64_t value, int64_t least, int64_t most) const {
+  if (value < least || value > most)
+    fail_inconsistent(fmt::format("its '{}' is {}, expected {} to {}", name, value, least, most));
+}
+
+/// The limits keep what is computed from these numbers, here and by who trains on them, from
+/// overflowing and from asking for memory that no dataset needs.
+void ShardFile::check_header() const {
+  const DatasetInfo& info = header_.info;
+  check_range(names::kVocabSizeAttribute, info.vocab_size, 1, names::kMostVocabulary);
+  check_range(names::kHiddenSizeAttribute, info.hidden_size, 0, names::kMostHiddenSize);
+  check_range(names::kStatesBudgetAttribute, info.states_budget, 0, INT64_MAX);
+  check_range(names::kTotalAttribute, header_.total, 0, names::kMostPrompts);
+  check_range(names::kFirstAttribute, header_.first, 0, header_.total);
+  check_range(names::kCountAttribute, header_.count, 0, header_.total - header_.first);
+}
+
+/// Before anything is copied: lists of one length, so that none asks for more than the file's size.
+void ShardFile::check_lengths(const Hdf5Reader& file) const {
+  const int64_t size = file.length(names::kAnswerStart), offsets = file.length(names::kOffsets),
+                ids = file.length(names::kPromptId);
+  if (offsets - 1 != size || ids != size)
+    fail_inconsistent(
+        fmt::format("it has {} answer starts, {} offsets and {} prompt ids", size, offsets, ids));
+  if (header_.count < size)
+    fail_inconsistent(fmt::format("it holds {} samples of prompts {} to {} of {}", size,
+                                  header_.first, header_.first + header_.count, header_.total));
+  if (header_.info.hidden_size > 0 && file.length(names::kHiddenOffsets) - 1 != size)
+    fail_inconsistent(fmt::format("it has {} samples and {} hidden offsets", size,
+                                  file.length(names::kHiddenOffsets)));
 }
 
 StateFormat ShardFile::read_format(const std::string& text) const {
@@ -178,19 +220,24 @@ void ShardFile::read_hidden_place(const Hdf5Reader& file) {
   const bool rounded = header_.info.states == StateFormat::Int8;
   const auto block =
       rounded ? file.int8_matrix(names::kHidden) : file.uint16_matrix(names::kHidden);
-  if (rounded) hidden_scales_ = file.float_array(names::kHiddenScale);
-  if (rounded && std::ssize(hidden_scales_) != block.rows)
-    fail_inconsistent(fmt::format("its {} rows of hidden states have {} scales", block.rows,
-                                  hidden_scales_.size()));
   if (block.columns != header_.info.hidden_size)
     fail_inconsistent(fmt::format("its hidden states have {} columns, hidden_size says {}",
                                   block.columns, header_.info.hidden_size));
-  const int64_t size = rounded ? 1 : sizeof(uint16_t);
-  const auto end = block.offset + block.rows * block.columns * size;
-  if (end > static_cast<int64_t>(file_.bytes().size()))
-    fail_inconsistent("its hidden states reach behind its end");
   hidden_offset_ = block.offset;
   hidden_rows_ = block.rows;
+  if (!rounded) return;
+  if (const int64_t scales = file.length(names::kHiddenScale); scales != block.rows)
+    fail_inconsistent(
+        fmt::format("its {} rows of hidden states have {} scales", block.rows, scales));
+  hidden_scales_ = file.float_list(names::kHiddenScale);
+  check_scales();
+}
+
+/// NaN is the scale of a row with a number that is none.
+void ShardFile::check_scales() const {
+  for (size_t i = 0; i < hidden_scales_.size(); ++i)
+    if (std::isinf(hidden_scales_[i]) || hidden_scales_[i] < 0)
+      fail_inconsistent(fmt::format("the scale of hidden row {} is {}", i, hidden_scales_[i]));
 }
 
 void ShardFile::fail_inconsistent(const std::string& found) const {
@@ -201,13 +248,6 @@ void ShardFile::check_samples() const {
   const auto& [tokens, offsets, answer_start, prompt_id, hidden, hidden_offsets] = samples_;
   const size_t size = answer_start.size();
   const auto num_tokens = static_cast<int64_t>(tokens.size());
-  if (offsets.size() != size + 1 || prompt_id.size() != size)
-    fail_inconsistent(fmt::format("it has {} answer starts, {} offsets and {} prompt ids", size,
-                                  offsets.size(), prompt_id.size()));
-  if (header_.first < 0 || header_.count < static_cast<int64_t>(size) ||
-      header_.first + header_.count > header_.total)
-    fail_inconsistent(fmt::format("it holds {} samples of prompts {} to {} of {}", size,
-                                  header_.first, header_.first + header_.count, header_.total));
   if (offsets.front() != 0 || offsets.back() != num_tokens)
     fail_inconsistent(fmt::format("its offsets run from {} to {}, its tokens from 0 to {}",
                                   offsets.front(), offsets.back(), num_tokens));
@@ -215,8 +255,7 @@ void ShardFile::check_samples() const {
   const auto fits = [&](int64_t rows, int64_t answer_tokens) {
     return rows == answer_tokens || (rows == 0 && header_.info.states_budget > 0);
   };
-  if (has_hidden && (hidden_offsets.size() != size + 1 || hidden_offsets.front() != 0 ||
-                     hidden_offsets.back() != hidden_rows_))
+  if (has_hidden && (hidden_offsets.front() != 0 || hidden_offsets.back() != hidden_rows_))
     fail_inconsistent(
         fmt::format("its hidden offsets do not fit its {} hidden rows", hidden_rows_));
   for (size_t i = 0; i < size; ++i) {
@@ -228,6 +267,10 @@ void ShardFile::check_samples() const {
     if (answer_start[i] < 1 || answer_start[i] >= length)
       fail_inconsistent(fmt::format("sample {} has {} tokens and its answer starts at {}", i,
                                     length, answer_start[i]));
+    if (has_hidden &&
+        (hidden_offsets[i + 1] < hidden_offsets[i] || hidden_offsets[i + 1] > hidden_rows_))
+      fail_inconsistent(fmt::format("the hidden rows of sample {} run from {} to {}", i,
+                                    hidden_offsets[i], hidden_offsets[i + 1]));
     if (has_hidden && !fits(hidden_offsets[i + 1] - hidden_offsets[i], length - answer_start[i]))
       fail_inconsistent(fmt::format("sample {} has {} answer tokens and {} hidden rows", i,
                                     length - answer_start[i],

@@ -47,9 +47,9 @@ int64_t format_version(const DatasetInfo& info);
 std::string encode_shard(const ShardHeader& header, const ShardSamples& samples);
 
 /// A shard opened for reading: checksum, schema and every offset were checked. Its hidden states
-/// stay in the mapped file.
+/// stay in the mapped file, which is opened once and is the only file that is.
 ///
-/// Thread safety: const calls may run at the same time; opening is for one thread at a time.
+/// Thread safety: const calls may run at the same time.
 class ShardFile {
  public:
   /// @throws UserError  not a shard of this format version, cut short, altered, or inconsistent.
@@ -58,6 +58,9 @@ class ShardFile {
   const ShardHeader& header() const { return header_; }
   const ShardSamples& samples() const { return samples_; }  // without hidden
   std::filesystem::path path() const { return file_.path(); }
+
+  /// The whole file, as it was checked.
+  std::string_view bytes() const;
 
   /// Rows of hidden states, of all its samples.
   int64_t hidden_rows() const { return hidden_rows_; }
@@ -72,7 +75,12 @@ class ShardFile {
   void check_bytes() const;
   void read();
   StateFormat read_format(const std::string& text) const;
+  void read_header(const Hdf5Reader& file);
+  void check_range(const char* name, int64_t value, int64_t least, int64_t most) const;
+  void check_header() const;
+  void check_lengths(const Hdf5Reader& file) const;
   void read_hidden_place(const Hdf5Reader& file);
+  void check_scales() const;
   void check_samples() const;
   [[noreturn]] void fail_inconsistent(const std::string& found) const;
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/check.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa {
 

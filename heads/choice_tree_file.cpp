@@ -236,7 +236,8 @@ ChoiceTree import_choice_tree(const std::filesystem::path& file, const std::stri
     if (!json.contains(name)) fail_import(file, fmt::format("no tree is named '{}'", name));
     json = nlohmann::json(json[name]);
     if (json.is_object()) {
-      source = json.value("source", std::string());
+      const auto named = json.find("source");
+      if (named != json.end() && named->is_string()) source = named->get<std::string>();
       json = nlohmann::json(json.value("paths", nlohmann::json()));
     }
   }

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <vector>
 
 #include "base/error.h"
 #include "base/fingerprint.h"
-#include "data/tokenizer.h"
 #include "tools/tuned_model.h"
 
 namespace medusa {
@@ -19,6 +19,27 @@ void check_made_with(const DatasetReader& dataset, const RunConfig& config, cons
       "{}: made with {} {}, the one in {} has {}; distil again or pass the other backbone",
       dataset.sources()[0].folder.string(), what, short_fingerprint(found), config.backbone.model,
       short_fingerprint(expected)));
+}
+
+/// A fingerprint says which model it is of; a dataset of unknown origin may say any.
+void check_fits_model(const DatasetReader& dataset, const RunConfig& config,
+                      const ModelConfig& model) {
+  const auto fail = [&](const std::string& found, int64_t expected) {
+    throw UserError(fmt::format(
+        "{}: {}, the model in {} has {}, expected a dataset that this model wrote; distil again or "
+        "pass the other backbone",
+        dataset.sources()[0].folder.string(), found, config.backbone.model, expected));
+  };
+  const DatasetInfo& info = dataset.info();
+  if (info.vocab_size != model.vocab_size)
+    fail(fmt::format("its tokens are of a vocabulary of {}", info.vocab_size), model.vocab_size);
+  if (info.hidden_size != 0 && info.hidden_size != model.hidden_size)
+    fail(fmt::format("its hidden states have {} numbers", info.hidden_size), model.hidden_size);
+  for (int64_t i = 0; i < dataset.size(); ++i)
+    if (std::ssize(dataset.tokens(i)) > model.context)
+      fail(fmt::format("sample '{}' needs a context of {} tokens", dataset.prompt_id(i),
+                       dataset.tokens(i).size()),
+           model.context);
 }
 
 }  // namespace
@@ -34,17 +55,29 @@ DatasetReader open_dataset(const RunConfig& config) {
 }
 
 bool check_dataset(const DatasetReader& dataset, const RunConfig& config,
-                   const std::string& backbone) {
+                   const std::string& backbone, const ModelConfig& model) {
   const auto tuned = read_tuned_manifest(config.backbone.model);
   const bool text_serves = tuned && tuned->backbone == dataset.info().backbone;
   if (!text_serves) check_made_with(dataset, config, "backbone", dataset.info().backbone, backbone);
   check_dataset_tokenizer(dataset, config);
+  check_fits_model(dataset, config, model);
   return dataset.info().backbone == backbone;
 }
 
 void check_dataset_tokenizer(const DatasetReader& dataset, const RunConfig& config) {
   check_made_with(dataset, config, "tokenizer", dataset.info().tokenizer,
                   load_tokenizer(config.backbone.model)->fingerprint());
+}
+
+void check_tokens(const DatasetReader& dataset, const Tokenizer& tokenizer) {
+  for (int64_t i = 0; i < dataset.size(); ++i)
+    for (const TokenId token : dataset.tokens(i))
+      if (token >= tokenizer.vocab_size())
+        throw UserError(fmt::format(
+            "{}: sample '{}' holds token {}, the tokenizer has {}, expected one of these; distil "
+            "again or pass the other backbone",
+            dataset.source_of(i).folder.string(), dataset.prompt_id(i), token,
+            tokenizer.vocab_size()));
 }
 
 }  // namespace medusa

@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "backbone/model_config.h"
 #include "data/dataset_reader.h"
+#include "data/tokenizer.h"
 #include "tools/run_config.h"
 
 namespace medusa {
@@ -13,14 +15,20 @@ namespace medusa {
 DatasetReader open_dataset(const RunConfig& config);
 
 /// @param backbone  fingerprint of the model's weights.
+/// @param model     its dimensions.
 /// @returns  whether its recorded states are this model's. They are not if the model was tuned here
 ///           from the one that wrote the dataset: then its text serves all the same.
-/// @throws UserError  it was made with another model or tokenizer.
+/// @throws UserError  it was made with another model or tokenizer, or says so and holds tokens,
+///                    states or texts that this model cannot read.
 bool check_dataset(const DatasetReader& dataset, const RunConfig& config,
-                   const std::string& backbone);
+                   const std::string& backbone, const ModelConfig& model);
 
 /// For what reads its tokens alone.
 /// @throws UserError  it was made with another tokenizer.
 void check_dataset_tokenizer(const DatasetReader& dataset, const RunConfig& config);
+
+/// For what turns its tokens into text.
+/// @throws UserError  a token is none of the tokenizer's.
+void check_tokens(const DatasetReader& dataset, const Tokenizer& tokenizer);
 
 }  // namespace medusa

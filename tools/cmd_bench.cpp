@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/folder_lock.h"
+#include "base/output.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/result_table.h"
@@ -57,7 +59,10 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const std::vector<Prompt> questions =
       read_bench_questions(options.questions, options.limit, session);
   const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
-  const BenchFolder folder(options.out.empty() ? config.run : options.out, conditions);
+  const std::string out = options.out.empty() ? config.run : options.out;
+  const FolderLock lock(out, "medusa bench");  // two would lose each other's answers
+  const BenchFolder folder(out, conditions);
+  for (const auto& file : {folder.answers(), folder.json(), folder.page()}) remove_leftovers(file);
 
   const auto save = [&](const Measurement& measured) {
     const std::vector<BenchSample> samples = folder.combined(measured.samples, measured.complete);
@@ -79,9 +84,9 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
         "least one round; run it again");
   const BenchResult result = save(measured);
   if (common.json)
-    fmt::print("{}\n", bench_json(result).dump());
+    print_json(bench_json(result));
   else
-    fmt::print("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
+    print_text("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
                folder.page().string(), folder.json().string(), folder.answers().string());
 }
 

@@ -1,16 +1,16 @@
 // medusa build-store: makes the file that the retrieval drafter looks texts up in.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "data/dataset_mix.h"
 #include "data/dataset_reader.h"
 #include "infer/drafters/text_store.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
 
 namespace medusa {
 namespace {
@@ -25,6 +25,7 @@ std::vector<int64_t> chosen_samples(const RunConfig& config, const DatasetReader
 
 void run_build_store(const CommonOptions& common, bool all) {
   const RunConfig config = read_run_config(common);
+  check_output_file(config.store_file(), ArtefactKind::TextStore);
   const DatasetReader dataset = open_dataset(config);
   check_dataset_tokenizer(dataset, config);
   TextStoreWriter writer;
@@ -36,13 +37,12 @@ void run_build_store(const CommonOptions& common, bool all) {
                                      .samples = all ? "all" : "training"});
   const TextStoreInfo info = TextStore(config.store_file()).info();
   if (common.json)
-    fmt::print("{}\n", nlohmann::json{{"store", config.store_file().string()},
-                                      {"texts", info.num_texts},
-                                      {"tokens", writer.num_tokens()},
-                                      {"samples", info.samples}}
-                           .dump());
+    print_json(nlohmann::json{{"store", config.store_file().string()},
+                              {"texts", info.num_texts},
+                              {"tokens", writer.num_tokens()},
+                              {"samples", info.samples}});
   else
-    fmt::print(stderr, "{} texts, {} tokens\nstore: {}\n", info.num_texts, writer.num_tokens(),
+    print_note("{} texts, {} tokens\nstore: {}\n", info.num_texts, writer.num_tokens(),
                config.store_file().string());
 }
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/output.h"
 #include "base/progress.h"
 #include "data/dataset_mix.h"
 #include "data/dataset_reader.h"
@@ -22,6 +23,7 @@
 #include "tools/command.h"
 #include "tools/device_step_timer.h"
 #include "tools/layer_search.h"
+#include "tools/output_check.h"
 #include "tools/predict.h"
 #include "tools/row_timer.h"
 #include "tools/session.h"
@@ -125,7 +127,8 @@ ChoiceTree calibrate(const RunConfig& config) {
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
   const DatasetReader dataset = open_dataset(config);
-  const bool own_states = check_dataset(dataset, config, llama.weights().fingerprint);
+  const bool own_states =
+      check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
   HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
@@ -175,31 +178,30 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   const TreeSizePoint& chosen = sizes[static_cast<size_t>(tree.num_nodes()) - 1];
   const Estimate& expected = *tree.expected_tokens_per_step;
   if (as_json) {
-    fmt::print("{}\n", nlohmann::json{{"tree", config.tree_file().string()},
-                                      {"nodes", tree.num_nodes()},
-                                      {"depth", tree.depth()},
-                                      {"expected_tokens_per_step", expected.value},
-                                      {"low", expected.low},
-                                      {"high", expected.high},
-                                      {"step_ms", chosen.step_ms},
-                                      {"plain_step_ms", plain.step_ms}}
-                           .dump());
+    print_json(nlohmann::json{{"tree", config.tree_file().string()},
+                              {"nodes", tree.num_nodes()},
+                              {"depth", tree.depth()},
+                              {"expected_tokens_per_step", expected.value},
+                              {"low", expected.low},
+                              {"high", expected.high},
+                              {"step_ms", chosen.step_ms},
+                              {"plain_step_ms", plain.step_ms}});
     return;
   }
-  fmt::print(
-      stderr,
+  print_note(
       "tree of {} nodes, depth {}: expects {:.2f} tokens per step (95 %: {:.2f} to {:.2f})\n",
       tree.num_nodes(), tree.depth(), expected.value, expected.low, expected.high);
-  fmt::print(stderr,
-             "a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
+  print_note("a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
              chosen.step_ms, plain.step_ms, expected.value * plain.step_ms / chosen.step_ms);
-  fmt::print(stderr, "tree: {}\n", config.tree_file().string());
+  print_note("tree: {}\n", config.tree_file().string());
 }
 
 void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
+  check_output_file(config.tree_file(), ArtefactKind::Tree);
   const ChoiceTree tree = calibrate(config);
   if (interrupted()) return;
+  if (config.tree_file().has_parent_path()) make_folder(config.tree_file().parent_path());
   write_choice_tree(config.tree_file(), tree,
                     "Made by: medusa calibrate --config " + options.config);
   report(tree, config, options.json);
@@ -209,15 +211,15 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
   const RunConfig config = read_run_config(options);
   const Prediction prediction = predict(config, open_session(config.backbone), questions);
   if (options.json)
-    fmt::print("{}\n", prediction_json(prediction).dump());
+    print_json(prediction_json(prediction));
   else
-    fmt::print("{}", prediction_text(prediction));
+    print_text("{}", prediction_text(prediction));
 }
 
 /// Texts to search on: the beginnings of validation answers behind their prompts.
-std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std::string& backbone) {
+std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const Llama& llama) {
   const DatasetReader dataset = open_dataset(config);
-  check_dataset(dataset, config, backbone);
+  check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const SampleSplit split =
       split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
   std::vector<AnsweredText> texts;
@@ -239,9 +241,10 @@ std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const std:
 
 void find_layers(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
+  check_output_file(config.layers_file(), ArtefactKind::LayerChoice);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
-  const auto texts = layer_search_texts(config, llama.weights().fingerprint);
+  const auto texts = layer_search_texts(config, llama);
   const LayerChoice choice = search_layers(llama, texts, time_layers(llama));
   if (interrupted()) return;
   make_folder(config.run);
@@ -249,14 +252,14 @@ void find_layers(const CommonOptions& options) {
   if (options.json) {
     nlohmann::ordered_json out{{"layers", config.layers_file().string()}};
     out.update(layer_choice_json(choice));
-    fmt::print("{}\n", out.dump());
+    print_json(out);
     return;
   }
-  fmt::print(stderr,
-             "without layers {} the first choice is the backbone's in {:.0f} % of places, and a "
-             "drafted token takes {:.2f} plain steps\n",
-             fmt::join(choice.skip, " "), 100 * choice.agreement, choice.cost);
-  fmt::print(stderr, "with {} drafted tokens a step {:.2f} times as fast is expected\nlayers: {}\n",
+  print_note(
+      "without layers {} the first choice is the backbone's in {:.0f} % of places, and a "
+      "drafted token takes {:.2f} plain steps\n",
+      fmt::join(choice.skip, " "), 100 * choice.agreement, choice.cost);
+  print_note("with {} drafted tokens a step {:.2f} times as fast is expected\nlayers: {}\n",
              choice.num_draft, choice.speedup, config.layers_file().string());
 }
 

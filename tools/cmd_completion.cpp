@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "tools/command.h"
 #include "tools/command_line.h"
 #include "tools/completion.h"
@@ -64,7 +65,7 @@ Command completion_command() {
               if (*shell != "bash")
                 throw UserError(fmt::format(
                     "completion: unknown shell '{}', expected bash; use bash's script", *shell));
-              fmt::print("{}", bash_completion(describe_commands(), describe_settings()));
+              print_text("{}", bash_completion(describe_commands(), describe_settings()));
             };
           }};
 }

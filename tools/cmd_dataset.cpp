@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/output.h"
 #include "data/answer_places.h"
 #include "data/conversations.h"
 #include "data/dataset_merge.h"
@@ -20,6 +21,8 @@
 #include "tools/chat_choice.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
+#include "tools/run_lock.h"
 
 namespace medusa {
 namespace {
@@ -44,16 +47,36 @@ std::string json_text(const json& entry) {
   return entry.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
+constexpr std::string_view kListStart = "[\n";
+
+// Keys are sorted, which other programs' files seldom are.
+constexpr std::string_view kExportStarts[] = {R"({"answer":")",
+                                              R"({"conversations":[{"from":"human","value":")"};
+
 /// A .json file holds a list, as ShareGPT is published, any other an entry on each line.
 std::string file_text(const std::filesystem::path& file, const std::vector<std::string>& entries) {
-  return file.extension() == ".json" ? fmt::format("[\n{}\n]\n", fmt::join(entries, ",\n"))
-                                     : fmt::format("{}\n", fmt::join(entries, "\n"));
+  return file.extension() == ".json"
+             ? fmt::format("{}{}\n]\n", kListStart, fmt::join(entries, ",\n"))
+             : fmt::format("{}\n", fmt::join(entries, "\n"));
+}
+
+/// Whether the file begins as exports do, whichever format.
+bool is_export(const std::filesystem::path& file) {
+  const MappedFile mapped(file);
+  const std::string_view text = mapped.text();
+  return std::any_of(
+      std::begin(kExportStarts), std::end(kExportStarts), [text](std::string_view start) {
+        return text.starts_with(start) ||
+               (text.starts_with(kListStart) && text.substr(kListStart.size()).starts_with(start));
+      });
 }
 
 void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  check_output_file(options.files[0], "an earlier export", is_export);
   const DatasetReader dataset(config.dataset_folder());
   check_dataset_tokenizer(dataset, config);
   const auto tokenizer = load_tokenizer(config.backbone.model);
+  check_tokens(dataset, *tokenizer);
   const ChatTemplate chat = open_chat_template(config.backbone, *tokenizer);
   const bool sharegpt = options.format == "sharegpt";
   std::vector<std::string> entries;
@@ -80,11 +103,9 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
   }
   write_file(options.files[0], file_text(options.files[0], entries));
   if (as_json)
-    fmt::print(
-        "{}\n",
-        json{{"file", options.files[0]}, {"answers", entries.size()}, {"refused", refused}}.dump());
+    print_json(json{{"file", options.files[0]}, {"answers", entries.size()}, {"refused", refused}});
   else
-    fmt::print(stderr, "{} answers: {}\n{}", entries.size(), options.files[0],
+    print_note("{} answers: {}\n{}", entries.size(), options.files[0],
                refused > 0
                    ? fmt::format("{} left out: their prompt is more than one question\n", refused)
                    : "");
@@ -116,15 +137,22 @@ Imported read_samples(const RunConfig& config, const std::string& file, const To
   return out;
 }
 
-void import_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
-  const std::filesystem::path folder = config.dataset_folder();
+void check_no_dataset(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder))
     throw UserError(fmt::format(
         "{}: there is a dataset already, expected a new folder; remove it or set another run",
         folder.string()));
+}
+
+void import_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
+  const std::filesystem::path folder = config.dataset_folder();
+  check_no_dataset(folder);  // before much is read, and again when no other command writes here
+  // Read twice, so it cannot be a FIFO: that is said here, before it is waited for.
+  const MappedFile source(options.files[0]);
   const auto tokenizer = load_tokenizer(config.backbone.model);
   const ModelFiles model = open_model_files(config.backbone.model);
-  const int64_t context = config.backbone.context.value_or(model.config.context);
+  const int64_t context =
+      std::min(config.backbone.context.value_or(model.config.context), model.config.context);
   Imported in = read_samples(config, options.files[0], *tokenizer, context);
   std::vector<DistillPrompt> prompts;
   for (const Sample& sample : in.samples)
@@ -134,28 +162,29 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   info.backbone = fingerprint_model(model);
   info.tokenizer = tokenizer->fingerprint();
   info.prompts = fingerprint_prompts(prompts);
-  info.sampling = fmt::format("imported: {}\n", fingerprint_file(options.files[0]));
+  info.sampling = fmt::format("imported: {}\n", Fingerprint().add(source.bytes()).digest());
   info.seed = config.seed;
   info.vocab_size = model.config.vocab_size;
   const auto count = static_cast<int64_t>(in.samples.size());
+  const FolderLock lock = lock_run(config, "medusa dataset import");
+  check_no_dataset(folder);
   DatasetWriter writer(folder, info, count, config.distill.shard_samples);
   for (int64_t i = 0; i < count; ++i) writer.add(i, std::move(in.samples[static_cast<size_t>(i)]));
   const AnswerRefusals& no = in.refusals;
   if (as_json)
-    fmt::print("{}\n", json{{"dataset", folder.string()},
-                            {"answers", count},
-                            {"answer_tokens", writer.num_answer_tokens()},
-                            {"empty", no.empty},
-                            {"altered", no.altered},
-                            {"too_long", no.too_long},
-                            {"skipped", in.skipped}}
-                           .dump());
+    print_json(json{{"dataset", folder.string()},
+                    {"answers", count},
+                    {"answer_tokens", writer.num_answer_tokens()},
+                    {"empty", no.empty},
+                    {"altered", no.altered},
+                    {"too_long", no.too_long},
+                    {"skipped", in.skipped}});
   else
-    fmt::print(stderr,
-               "{} answers, {} tokens; refused: {} empty, {} not as the chat template writes them, "
-               "{} too long; {} conversations without a known speaker or an answer\ndataset: {}\n",
-               count, writer.num_answer_tokens(), no.empty, no.altered, no.too_long, in.skipped,
-               folder.string());
+    print_note(
+        "{} answers, {} tokens; refused: {} empty, {} not as the chat template writes them, "
+        "{} too long; {} conversations without a known speaker or an answer\ndataset: {}\n",
+        count, writer.num_answer_tokens(), no.empty, no.altered, no.too_long, in.skipped,
+        folder.string());
 }
 
 /// The parts that medusa distill --shard left in the run's folder.
@@ -183,17 +212,17 @@ void merge_parts(const RunConfig& config, const DatasetOptions& options, bool as
           ? parts_of_run(config)
           : std::vector<std::filesystem::path>(options.files.begin(), options.files.end());
   const std::filesystem::path folder = config.dataset_folder();
+  const FolderLock lock = lock_run(config, "medusa dataset merge");
   const int64_t num_shards = merge_datasets(parts, folder);
   const DatasetReader dataset(folder);
   if (as_json)
-    fmt::print("{}\n", json{{"dataset", folder.string()},
-                            {"parts", parts.size()},
-                            {"shards", num_shards},
-                            {"answers", dataset.size()},
-                            {"answer_tokens", dataset.num_answer_tokens()}}
-                           .dump());
+    print_json(json{{"dataset", folder.string()},
+                    {"parts", parts.size()},
+                    {"shards", num_shards},
+                    {"answers", dataset.size()},
+                    {"answer_tokens", dataset.num_answer_tokens()}});
   else
-    fmt::print(stderr, "{} parts, {} shards, {} answers, {} tokens\ndataset: {}\n", parts.size(),
+    print_note("{} parts, {} shards, {} answers, {} tokens\ndataset: {}\n", parts.size(),
                num_shards, dataset.size(), dataset.num_answer_tokens(), folder.string());
 }
 

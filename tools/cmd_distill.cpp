@@ -12,12 +12,14 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/output.h"
 #include "data/prompts.h"
 #include "data/self_distill.h"
 #include "infer/backbone_target.h"
 #include "tools/command.h"
 #include "tools/generation.h"
 #include "tools/peak_memory.h"
+#include "tools/run_lock.h"
 #include "tools/self_prompt.h"
 #include "tools/session.h"
 
@@ -36,8 +38,7 @@ std::vector<DistillPrompt> collect_prompts(const RunConfig& config, const Sessio
   for (const std::string& file : config.distill.prompts) {
     const PromptSet set = read_prompts(file);
     if (set.skipped > 0)
-      fmt::print(stderr, "{}: {} conversations without a user's message are skipped\n", file,
-                 set.skipped);
+      print_note("{}: {} conversations without a user's message are skipped\n", file, set.skipped);
     add_prompts(set, session, out);
   }
   return out;
@@ -69,19 +70,19 @@ void report(const DistillReport& result, const PeakMemory& peak,
                        {"complete", result.complete},
                        {"seconds", result.seconds}};
     add_memory(out, peak);
-    fmt::print("{}\n", out.dump());
+    print_json(out);
     return;
   }
   if (result.too_long > 0)
-    fmt::print(stderr, "{} prompts do not fit into the context and are skipped\n", result.too_long);
-  fmt::print(stderr, "{} answers, {} tokens; {} generated now, {:.0f} tokens/s{}\n",
-             result.answered, result.answer_tokens, result.generated,
+    print_note("{} prompts do not fit into the context and are skipped\n", result.too_long);
+  print_note("{} answers, {} tokens; {} generated now, {:.0f} tokens/s{}\n", result.answered,
+             result.answer_tokens, result.generated,
              result.seconds > 0 ? static_cast<double>(result.generated) / result.seconds : 0.0,
              memory_text(peak));
   if (result.complete)
-    fmt::print(stderr, "dataset: {}\n", folder.string());
+    print_note("dataset: {}\n", folder.string());
   else
-    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+    print_note("interrupted; run the same command again to continue\n");
 }
 
 /// "2/8": the third of eight parts.
@@ -130,6 +131,8 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   const std::filesystem::path folder =
       part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
   const Session session = open_session(config.backbone);
+  const FolderLock lock =
+      part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
   const at::Device device = session.llama->device();
   reset_peak_memory(device);
   const ModelConfig& model = session.llama->config();

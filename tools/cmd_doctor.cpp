@@ -9,6 +9,7 @@
 
 #include "backbone/model_ends.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "data/prompts.h"
 #include "heads/foreign/diagnosis.h"
 #include "heads/heads_checkpoint.h"
@@ -141,18 +142,18 @@ nlohmann::json report_json(const Report& report, bool works) {
 }
 
 void print_report(const Report& report, bool works) {
-  if (!report.description.empty()) fmt::print("{}\n", report.description);
+  if (!report.description.empty()) print_text("{}\n", report.description);
   for (const HeadFinding& finding : report.findings)
-    fmt::print("{} ({}): {}\n", enum_name(finding.severity), finding.engines, finding.text);
+    print_text("{} ({}): {}\n", enum_name(finding.severity), finding.engines, finding.text);
   if (const auto& measured = report.acceptance) {
-    fmt::print("measured on {} answers, {} positions:\n", measured->num_answers,
+    print_text("measured on {} answers, {} positions:\n", measured->num_answers,
                measured->num_positions);
     for (size_t k = 0; k < measured->top_1.size(); ++k)
-      fmt::print("  head {}: first guess right {:.3f}, one of five {:.3f}\n", k, measured->top_1[k],
+      print_text("  head {}: first guess right {:.3f}, one of five {:.3f}\n", k, measured->top_1[k],
                  measured->top_5[k]);
-    fmt::print("  as a chain: {:.2f} tokens per step\n", measured->chain_tokens_per_step);
+    print_text("  as a chain: {:.2f} tokens per step\n", measured->chain_tokens_per_step);
   }
-  fmt::print("{}\n", works ? "these heads work with this model"
+  print_text("{}\n", works ? "these heads work with this model"
                            : "these heads do not work everywhere: see the failures above");
 }
 
@@ -172,7 +173,7 @@ void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
         return finding.severity == Severity::Failure && concerns(finding, options.engine);
       });
   if (common.json)
-    fmt::print("{}\n", report_json(report, works).dump());
+    print_json(report_json(report, works));
   else
     print_report(report, works);
   if (!works)

@@ -8,6 +8,8 @@
 
 #include "backbone/model_ends.h"
 #include "base/error.h"
+#include "base/output.h"
+#include "base/utf8.h"
 #include "data/tokenizer_export.h"
 #include "heads/foreign/export_heads.h"
 #include "heads/heads_checkpoint.h"
@@ -63,18 +65,17 @@ void report(const ExportedHeads& exported, const ExportCommandOptions& options, 
   if (as_json) {
     nlohmann::json names = nlohmann::json::array();
     for (const auto& [name, tensor] : exported.tensors) names.push_back(name);
-    fmt::print("{}\n", nlohmann::json{{"folder", options.output},
-                                      {"format", enum_name(exported.format)},
-                                      {"num_heads", exported.num_heads},
-                                      {"tensors", names},
-                                      {"tree", exported.tree_file},
-                                      {"checked", options.check},
-                                      {"notes", exported.notes}}
-                           .dump());
+    print_json(nlohmann::json{{"folder", options.output},
+                              {"format", enum_name(exported.format)},
+                              {"num_heads", exported.num_heads},
+                              {"tensors", names},
+                              {"tree", exported.tree_file},
+                              {"checked", options.check},
+                              {"notes", exported.notes}});
     return;
   }
-  for (const std::string& note : exported.notes) fmt::print(stderr, "note: {}\n", note);
-  fmt::print(stderr, "{} heads{}: {}\n", exported.num_heads,
+  for (const std::string& note : exported.notes) print_note("note: {}\n", note);
+  print_note("{} heads{}: {}\n", exported.num_heads,
              options.check ? ", opened again and as meant" : "", options.output);
 }
 
@@ -82,6 +83,10 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
   const ExportFormat format = format_of(options.format);
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = config.heads_folder();
+  if (!is_valid_utf8(options.base_model))
+    throw UserError(
+        "--base-model: is not UTF-8, expected text in it, as config.json must be; set the terminal "
+        "to UTF-8, or rename the model");
   if (std::filesystem::exists(options.output))
     throw UserError(fmt::format(
         "{}: exists already, expected a new folder; remove it or name another with --output",

@@ -2,13 +2,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/output.h"
+#include "base/utf8.h"
 #include "data/prompts.h"
 #include "infer/backbone_target.h"
 #include "tools/answer.h"
@@ -16,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/compare.h"
 #include "tools/drafting.h"
+#include "tools/output_check.h"
 #include "tools/report/report.h"
 #include "tools/session.h"
 
@@ -39,6 +41,10 @@ struct Question {
 };
 
 std::vector<Question> read_questions(const GenerateOptions& options, const Session& session) {
+  if (!is_valid_utf8(options.prompt))
+    throw UserError(
+        "--prompt: is not UTF-8, expected text in it; set the terminal to UTF-8, or write the "
+        "prompt into a file in UTF-8 and give that with --questions");
   std::vector<Question> out;
   if (!options.prompt.empty())
     out.push_back({"prompt", options.prompt, session.encode({{"user", options.prompt}})});
@@ -54,8 +60,7 @@ std::vector<Question> read_questions(const GenerateOptions& options, const Sessi
     return static_cast<int64_t>(q.tokens.size()) >= session.context;
   });
   if (out.size() < before)
-    fmt::print(stderr,
-               "{} of {} prompts are longer than the context of {} tokens and are skipped\n",
+    print_note("{} of {} prompts are longer than the context of {} tokens and are skipped\n",
                before - out.size(), before, session.context);
   if (out.empty())
     throw UserError(
@@ -89,13 +94,13 @@ nlohmann::json answer_json(const Question& question, const Answer& answer) {
 
 void print_summary(const Answer& answer, bool lossless) {
   const double seconds = answer.times.decode_s();
-  fmt::print(
-      stderr, "{} tokens, {:.1f} tokens/s, {:.2f} tokens per step, prompt read in {:.0f} ms{}{}\n",
-      answer.stats.emitted, static_cast<double>(answer.stats.emitted) / seconds,
-      static_cast<double>(answer.stats.emitted) / static_cast<double>(answer.stats.steps),
-      answer.times.prefill_s * 1000, lossless ? "" : ", not lossless",
-      answer.stats.finish == FinishReason::Context ? "; the context is full, which ended the text"
-                                                   : "");
+  print_note("{} tokens, {:.1f} tokens/s, {:.2f} tokens per step, prompt read in {:.0f} ms{}{}\n",
+             answer.stats.emitted, static_cast<double>(answer.stats.emitted) / seconds,
+             static_cast<double>(answer.stats.emitted) / static_cast<double>(answer.stats.steps),
+             answer.times.prefill_s * 1000, lossless ? "" : ", not lossless",
+             answer.stats.finish == FinishReason::Context
+                 ? "; the context is full, which ended the text"
+                 : "");
 }
 
 void generate_answers(const RunConfig& config, const GenerateOptions& options,
@@ -110,34 +115,30 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
                      .stop = config.generate.stop,
                      .logprobs = options.logprobs,
                      .show = {}};
-  if (!as_json)
-    each.show = [](std::string_view piece) {
-      std::fwrite(piece.data(), 1, piece.size(), stdout);
-      std::fflush(stdout);
-    };
+  if (!as_json) each.show = [](std::string_view piece) { print_answer(piece); };
   nlohmann::json all = nlohmann::json::array();
   for (const Question& question : questions) {
     if (interrupted()) break;
-    if (!as_json && questions.size() > 1) fmt::print("[{}] {}\n", question.id, question.text);
-    const Answer result =
-        answer(session, *method.decoder, {question.tokens, config.seed}, each);
+    if (!as_json && questions.size() > 1) print_text("[{}] {}\n", question.id, question.text);
+    const Answer result = answer(session, *method.decoder, {question.tokens, config.seed}, each);
     if (as_json)
       all.push_back(answer_json(question, result));
     else
-      fmt::print("\n");
+      print_text("\n");
     print_summary(result, method.lossless);
   }
-  fmt::print(stderr, "{}", method.decoder->report());
+  print_note("{}", method.decoder->report());
   if (as_json)
-    fmt::print("{}\n", nlohmann::json{{"answers", all},
-                                      {"lossless", method.lossless},
-                                      {"heads", drafting.heads},
-                                      {"backbone", session.llama->weights().fingerprint}}
-                           .dump());
+    print_json(nlohmann::json{{"answers", all},
+                              {"lossless", method.lossless},
+                              {"heads", drafting.heads},
+                              {"backbone", session.llama->weights().fingerprint}});
 }
 
 void compare_methods(const RunConfig& config, const GenerateOptions& options,
                      const Session& session, bool as_json) {
+  check_output_file(config.compare_file(), ArtefactKind::Comparison);
+  check_output_file(config.report_file(), ArtefactKind::Page);
   std::vector<std::vector<TokenId>> prompts;
   for (Question& question : read_questions(options, session))
     prompts.push_back(std::move(question.tokens));
@@ -151,9 +152,9 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
   write_file(config.compare_file(), out.dump(1) + "\n");
   write_run_report(config.run, config.report_file());
   if (as_json)
-    fmt::print("{}\n", out.dump());
+    print_json(out);
   else
-    fmt::print("{}report: {}        numbers: {}\n", comparison_table(comparison),
+    print_text("{}report: {}        numbers: {}\n", comparison_table(comparison),
                config.report_file().string(), config.compare_file().string());
 }
 
@@ -180,7 +181,7 @@ Command generate_command() {
                            enum_choices<DrafterKind>() + " (sets generate.drafter)");
             app.add_option("--prompt", options->prompt, "the user's message");
             app.add_option("--questions", options->questions,
-                           "file of prompts (.jsonl); each is answered by itself");
+                           "file of prompts (.jsonl), each answered by itself; -: standard input");
             app.add_option("--limit", options->limit, "only the first N questions")
                 ->check(CLI::PositiveNumber);
             app.add_option(

@@ -1,10 +1,9 @@
 // medusa inspect: says what a file or folder holds.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/output.h"
 #include "tools/command.h"
 #include "tools/inspect/inspect.h"
 #include "tools/inspect/inspection_text.h"
@@ -20,11 +19,10 @@ Command inspect_command() {
             app.add_option("PATH", *path, "file or folder")->required();
             return [path, &options] {
               const nlohmann::ordered_json found = inspect(*path);
-              const std::string text =
-                  options.json
-                      ? found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                      : inspection_text(found);
-              fmt::print("{}", text);
+              if (options.json)
+                print_json(found);
+              else
+                print_text("{}", inspection_text(found));
             };
           }};
 }

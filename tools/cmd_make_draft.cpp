@@ -1,17 +1,18 @@
 // medusa make-draft: cuts a small model out of the backbone and trains it to draft.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "backbone/hf_export.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/replace_folder.h"
 #include "data/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/command.h"
 #include "tools/draft_folder.h"
+#include "tools/output_check.h"
+#include "tools/run_lock.h"
 #include "tools/session.h"
 #include "train/draft_trainer.h"
 
@@ -23,26 +24,27 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
   if (as_json) {
     nlohmann::ordered_json out{{"draft", folder.string()}, {"seconds", seconds}};
     out.update(draft_json(manifest));
-    fmt::print("{}\n", out.dump());
+    print_json(out);
     return;
   }
-  fmt::print(stderr, "{} of its first choices are the backbone's ({} validation positions)\n",
+  print_note("{} of its first choices are the backbone's ({} validation positions)\n",
              number_text(std::round(1000 * manifest.agreement) / 1000), manifest.num_validation);
   if (!manifest.complete)
-    fmt::print(stderr, "interrupted: the draft model is as good as {} steps made it\n",
-               manifest.steps);
-  fmt::print(stderr, "draft model: {}\n", folder.string());
+    print_note("interrupted: the draft model is as good as {} steps made it\n", manifest.steps);
+  print_note("draft model: {}\n", folder.string());
 }
 
 void run_make_draft(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
+  check_output_folder(folder, ArtefactKind::DraftModel);
   const Placement placement = place(config.backbone);
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
   weights.engine = placement.engine;
-  const bool own_states = check_dataset(dataset, config, weights.fingerprint);
+  const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
+  const FolderLock lock = lock_run(config, "medusa make-draft");
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;
   manifest.tokenizer = dataset.info().tokenizer;
@@ -52,8 +54,7 @@ void run_make_draft(const CommonOptions& options) {
     const auto there = read_draft_manifest(folder);
     if (there && there->complete && there->dataset == manifest.dataset &&
         there->layers == manifest.layers) {
-      fmt::print(stderr, "the draft model is there already; remove {} to make it again\n",
-                 folder.string());
+      print_note("the draft model is there already; remove {} to make it again\n", folder.string());
       return report(*there, folder, 0, options.json);
     }
   }

@@ -10,9 +10,11 @@
 #include "backbone/cpu/thread_team.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
@@ -69,6 +71,9 @@ Roof session_roof(const Llama& llama) {
 
 void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const RunConfig config = read_run_config(common);
+  const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
+  check_output_file(folder / "profile.json", ArtefactKind::Profile);
+  check_output_file(folder / "profile.html", ArtefactKind::Page);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
   const ProfilePlan plan = make_plan(options, session);
@@ -77,14 +82,13 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   Profile profile = profile_steps(llama, plan, heads.get());
   profile.roof = roof;
 
-  const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
   make_folder(folder);
   write_file(folder / "profile.json", profile_json(profile).dump(1) + "\n");
   write_file(folder / "profile.html", profile_page(profile));
   if (common.json)
-    fmt::print("{}\n", profile_json(profile).dump());
+    print_json(profile_json(profile));
   else
-    fmt::print("{}page: {}        numbers: {}\n", profile_table(profile),
+    print_text("{}page: {}        numbers: {}\n", profile_table(profile),
                (folder / "profile.html").string(), (folder / "profile.json").string());
 }
 

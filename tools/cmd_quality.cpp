@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "tools/command.h"
 #include "tools/dtype_quality.h"
 
@@ -31,9 +32,9 @@ void run_quality(const CommonOptions& common, const QualityOptions& options) {
   const RunConfig config = read_run_config(common);
   const DtypeComparison found = compare_dtypes(config, dtypes, options.questions, options.limit);
   if (common.json)
-    fmt::print("{}\n", dtype_quality_json(found).dump());
+    print_json(dtype_quality_json(found));
   else
-    fmt::print("{}", dtype_quality_text(found));
+    print_text("{}", dtype_quality_text(found));
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // medusa report: writes the run's page of pictures anew.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 
+#include "base/output.h"
 #include "tools/command.h"
+#include "tools/output_check.h"
 #include "tools/report/report.h"
 
 namespace medusa {
@@ -15,8 +15,9 @@ Command report_command() {
           [](CLI::App&, const CommonOptions& options) {
             return [&options] {
               const RunConfig config = read_run_config(options);
+              check_output_file(config.report_file(), ArtefactKind::Page);
               write_run_report(config.run, config.report_file());
-              fmt::print("report: {}\n", config.report_file().string());
+              print_text("report: {}\n", config.report_file().string());
             };
           }};
 }

@@ -8,6 +8,7 @@
 
 #include "base/allowed_cpus.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/process_place.h"
 #include "data/dataset_reader.h"
 #include "tools/check_dataset.h"
@@ -17,7 +18,9 @@
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "tools/live_report.h"
+#include "tools/output_check.h"
 #include "tools/peak_memory.h"
+#include "tools/run_lock.h"
 #include "tools/session.h"
 #include "train/peer_sums.h"
 #include "train/trainer.h"
@@ -36,15 +39,14 @@ nlohmann::ordered_json heads_json(const TrainResult& result, const PeakMemory& p
 }
 
 void report(const TrainResult& result, const PeakMemory& peak, const std::filesystem::path& heads) {
-  fmt::print(stderr, "{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps,
-             result.loss,
+  print_note("{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
              memory_text(peak));
   print_quality(result.validation);
   if (result.complete)
-    fmt::print(stderr, "heads: {}\n", heads.string());
+    print_note("heads: {}\n", heads.string());
   else
-    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+    print_note("interrupted; run the same command again to continue\n");
 }
 
 constexpr const char* kSeveralProcesses =
@@ -73,6 +75,15 @@ void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
   backbone.threads = std::max<int64_t>(1, cores / place.local_count);
 }
 
+void check_outputs(const RunConfig& config) {
+  check_output_file(config.report_file(), ArtefactKind::Page);
+  for (const TrainStage stage : config.train.stages)
+    if (stage == TrainStage::Heads)
+      check_output_folder(config.heads_folder(), ArtefactKind::Heads);
+    else
+      check_joint_outputs(config);
+}
+
 /// As one of several processes that is not the first: writes and says nothing.
 void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* peers) {
   for (const TrainStage stage : config.train.stages) {
@@ -88,11 +99,13 @@ void run_train(const CommonOptions& options, bool dry) {
   config.train.config.seed = config.seed;
   const ProcessPlace process = process_place();
   check_together(process, dry);
+  check_outputs(config);
   share_cores(process, config.backbone);
   const auto peers = join_peers(process, config.train.config.peer_timeout_s);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
+  const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
   const at::Device device = place(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };
@@ -116,8 +129,8 @@ void run_train(const CommonOptions& options, bool dry) {
     }
   }
   page.finish();
-  fmt::print(stderr, "report: {}\n", config.report_file().string());
-  if (options.json) fmt::print("{}\n", out.dump());
+  print_note("report: {}\n", config.report_file().string());
+  if (options.json) print_json(out);
 }
 
 }  // namespace

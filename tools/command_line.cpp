@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "tools/command.h"
 
 namespace medusa {
@@ -100,7 +101,7 @@ void run_command_line(const std::vector<std::string>& arguments) {
   if (arguments.empty())
     throw UserError("no subcommand given, expected medusa COMMAND\n\n" + command_list());
   if (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help") {
-    std::fputs(program_help().c_str(), stdout);
+    print_text("{}", program_help());
     return;
   }
   const Command& command = find_command(arguments[0]);
@@ -114,7 +115,7 @@ void run_command_line(const std::vector<std::string>& arguments) {
   try {
     app.parse(rest);
   } catch (const CLI::CallForHelp&) {
-    std::fputs(app.help().c_str(), stdout);
+    print_text("{}", app.help());
     return;
   } catch (const CLI::ParseError& error) {
     throw UserError(

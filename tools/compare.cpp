@@ -96,8 +96,7 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
                               .stop = config.generate.stop,
                               .show = {}};
   const auto play = [&](size_t i, size_t prompt) -> std::vector<Answer> {
-    return {
-        answer(session, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
+    return {answer(session, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
   };
 
   Comparison out;

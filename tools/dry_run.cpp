@@ -1,14 +1,15 @@
 #include "tools/dry_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/output.h"
 #include "base/progress.h"
 #include "data/tokenizer.h"
+#include "tools/check_dataset.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "train/preflight.h"
@@ -83,50 +84,50 @@ Json flight_json(const Preflight& flight, const RunConfig& config) {
 }
 
 void print_needs(const char* title, const std::vector<ByteNeed>& needs) {
-  fmt::print("  {}: about {}\n", title, bytes_text(total_bytes(needs)));
+  print_text("  {}: about {}\n", title, bytes_text(total_bytes(needs)));
   for (const ByteNeed& need : needs)
-    fmt::print("    {:>8}  {}\n", bytes_text(need.bytes), need.what);
+    print_text("    {:>8}  {}\n", bytes_text(need.bytes), need.what);
 }
 
 void print_flight(const std::string& stage, const Preflight& flight, const RunConfig& config) {
-  fmt::print("stage {}: {:.2f} million trained parameters, {} steps over {} positions\n", stage,
+  print_text("stage {}: {:.2f} million trained parameters, {} steps over {} positions\n", stage,
              static_cast<double>(flight.num_parameters) / 1e6, flight.num_steps,
              flight.num_positions);
   print_needs("memory", flight.memory);
   print_needs("disk", flight.disk);
-  fmt::print(
+  print_text(
       "  time: about {}, if every step is like the first ({} positions in {}); validation "
       "and checkpoints on top\n",
       format_duration(flight.seconds()), flight.first.positions,
       format_duration(flight.first.seconds));
-  fmt::print(
+  print_text(
       "  first loss, nats: the backbone itself on these answers {:.2f}; knowing nothing "
       "(ln V) {:.2f}; heads",
       flight.first.lm_head_loss, flight.first.uniform_loss);
-  for (const HeadLoss& head : flight.first.heads) fmt::print(" {:.2f}", head.quality().loss);
-  fmt::print("\n");
+  for (const HeadLoss& head : flight.first.heads) print_text(" {:.2f}", head.quality().loss);
+  print_text("\n");
   for (const std::string& warning : warnings_of(flight, config))
-    fmt::print("  look at this: {}\n", warning);
+    print_text("  look at this: {}\n", warning);
 }
 
 /// What of a sample has a loss. On a terminal the answer stands out, elsewhere in brackets.
 void print_mask(const RunConfig& config, const DatasetReader& dataset) {
   const auto tokenizer = load_tokenizer(config.backbone.model);
+  check_tokens(dataset, *tokenizer);
   const auto all = dataset.tokens(0), answer = dataset.answer(0);
   const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(0)));
-  const bool colour = isatty(STDOUT_FILENO) == 1;
+  const bool colour = stdout_is_terminal();
   const auto last = prompt.last(std::min(prompt.size(), kShownTokens));
   const auto first = answer.first(std::min(answer.size(), kShownTokens));
-  fmt::print("sample {}: {} prompt tokens without a loss, {} answer tokens with one\n",
+  print_text("sample {}: {} prompt tokens without a loss, {} answer tokens with one\n",
              dataset.prompt_id(0), prompt.size(), answer.size());
-  fmt::print("{}{}{}{}{}\n", last.size() < prompt.size() ? "…" : "", tokenizer->decode(last),
-             colour ? "\x1b[1;32m" : "[[", tokenizer->decode(first),
-             colour                         ? "\x1b[0m"
-             : first.size() < answer.size() ? "…]]"
-                                            : "]]");
+  print_text("{}{}", last.size() < prompt.size() ? "…" : "", tokenizer->decode(last));
+  print_bytes(colour ? "\x1b[1;32m" : "[[");
+  print_text("{}", tokenizer->decode(first));
+  print_bytes(colour ? "\x1b[0m\n" : first.size() < answer.size() ? "…]]\n" : "]]\n");
   const auto again = tokenizer->encode(tokenizer->decode(prompt), /*parse_special=*/true);
   if (!std::equal(again.begin(), again.end(), prompt.begin(), prompt.end()))
-    fmt::print(
+    print_text(
         "look at this: the prompt's text encodes to other tokens ({} instead of {}): was it "
         "written with another template?\n",
         again.size(), prompt.size());
@@ -136,7 +137,7 @@ void print_mask(const RunConfig& config, const DatasetReader& dataset) {
 void print_sources(const DatasetReader& dataset) {
   if (dataset.sources().size() == 1) return;
   for (const DatasetSource& source : dataset.sources())
-    fmt::print("{}: {} samples, each {} times an epoch\n", source.folder.string(), source.count,
+    print_text("{}: {} samples, each {} times an epoch\n", source.folder.string(), source.count,
                source.weight);
 }
 
@@ -155,7 +156,7 @@ void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json
     else
       print_flight(name, flight, config);
   }
-  if (as_json) fmt::print("{}\n", out.dump());
+  if (as_json) print_json(out);
 }
 
 }  // namespace medusa

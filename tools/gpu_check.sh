@@ -4,8 +4,8 @@
 # --pack makes.
 #
 #   tools/gpu_check.sh                    all of it; what the parts printed is kept in build/cuda/gpu_check/
-#   tools/gpu_check.sh --pack             where the packages of tools/setup.sh are installed: collects them, and small
-#                                         models that tests read, in .gpu_carry/
+#   tools/gpu_check.sh --pack             where the packages of tools/setup.sh are installed: collects them in
+#                                         .gpu_carry/
 #   tools/gpu_check.sh --without-gpu      the same where there is no GPU, to try this script: tests of one skip
 #   tools/gpu_check.sh --minutes 30       time for all parts together, for machines with fewer cores
 #
@@ -37,7 +37,7 @@ pack() {
       refuse "--pack: no package '$package', expected those of tools/setup.sh to be installed; run that first"
   done
   rm -rf "$carry"
-  mkdir -p "$carry/include" "$carry/lib" "$carry/data"
+  mkdir -p "$carry/include" "$carry/lib"
   while read -r file; do
     [ -f "$file" ] || continue
     case $file in
@@ -52,11 +52,8 @@ pack() {
   from=/usr/lib/$(gcc -print-multiarch)
   for file in "${libraries[@]}"; do install -m 644 "$from/$file" "$carry/lib/$file"; done
   dpkg-query -W "${packages[@]}" > "$carry/packages.txt"
-  for file in models golden trees; do
-    if [ -d "../shared/data/$file" ]; then cp -r "../shared/data/$file" "$carry/data/"; fi
-  done
   chmod -R u+w "$carry"
-  echo "$carry: $(du -sm "$carry" | cut -f1) MB, $(wc -l < "$carry/packages.txt") packages and $(find "$carry/data" -type f | wc -l) files of data; bring it along"
+  echo "$carry: $(du -sm "$carry" | cut -f1) MB, $(wc -l < "$carry/packages.txt") packages; bring it along"
 }
 
 with_gpu=1
@@ -128,9 +125,6 @@ elif [ -f "$carry/packages.txt" ]; then
 else
   refuse "found neither the packages of tools/setup.sh nor $carry/, expected one of them; run tools/setup.sh, or tools/gpu_check.sh --pack where they are installed and bring $carry/ along"
 fi
-data=../shared/data
-if [ ! -d "$data" ] && [ -d "$carry/data" ]; then data=$carry/data; fi
-settings+=(-DMEDUSA_SHARED_DATA="$PWD/$data")
 echo "gpu: ${gpu:-left out}        packages: $where        nvcc: $nvcc        python: $python"
 
 # --- Parts -----------------------------------------------------------------------------------------------------------
@@ -215,13 +209,11 @@ for shape in "${shapes[@]}"; do
   fi
 done
 
-# The demo's model where it is; else one of 260,000 parameters, whose times say little but whose run says that it works.
+# The demo's model where it is; else the tests' tiny one, whose times say little but whose run says that it works.
 model=.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
-if [ ! -f "$model" ]; then model=$data/models/stories260K.gguf; fi
+if [ ! -f "$model" ]; then model=tests/golden/tiny_model.gguf; fi
 if [ ! -x $build/medusa ]; then
   leave_out profile "not built"
-elif [ ! -f "$model" ]; then
-  leave_out profile "no model"
 else
   printf 'run: %s\nbackbone:\n  model: %s\n  chat_template: plain\n' "$PWD/$logs/run" "$(realpath "$model")" > $logs/run.yaml
   part profile 40 env -u OMP_NUM_THREADS $build/medusa profile --config $logs/run.yaml --device $device \

@@ -1,8 +1,8 @@
 #include "tools/head_quality.h"
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
+
+#include "base/output.h"
 
 namespace medusa {
 
@@ -18,7 +18,7 @@ nlohmann::ordered_json quality_json(const std::vector<HeadQuality>& heads) {
 
 void print_quality(const std::vector<HeadQuality>& heads) {
   for (size_t k = 0; k < heads.size(); ++k)
-    fmt::print(stderr, "head {}: top-1 {:.3f}  top-5 {:.3f}  top-10 {:.3f}\n", k, heads[k].top_1,
+    print_note("head {}: top-1 {:.3f}  top-5 {:.3f}  top-10 {:.3f}\n", k, heads[k].top_1,
                heads[k].top_5, heads[k].top_10);
 }
 

@@ -8,12 +8,14 @@
 #include "backbone/hf_export.h"
 #include "backbone/model_files.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/replace_folder.h"
 #include "data/dataset_mix.h"
 #include "data/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
 #include "tools/head_quality.h"
+#include "tools/output_check.h"
 #include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/first_heads.h"
@@ -51,7 +53,7 @@ Weights load_backbone(const RunConfig& config, const DatasetReader& dataset, con
   const Placement placement = place(config.backbone, peers == nullptr ? 0 : peers->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
-  check_dataset(dataset, config, weights.fingerprint);
+  check_dataset(dataset, config, weights.fingerprint, weights.config);
   return weights;
 }
 
@@ -90,6 +92,11 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
 
 }  // namespace
 
+void check_joint_outputs(const RunConfig& config) {
+  check_output_folder(model_folder(config), ArtefactKind::HuggingFace);
+  check_output_folder(tuned_heads_folder(config), ArtefactKind::Heads);
+}
+
 Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset) {
   const Weights weights = load_backbone(config, dataset, nullptr);
   const bool there = config.train.joint.heads || folder_is_done(config.heads_folder());
@@ -105,8 +112,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   const Weights weights = load_backbone(config, dataset, peers);
   const FirstHeads first = first_heads(config, dataset, weights);
   if (first.fingerprint == kUntrained && is_first(peers))
-    fmt::print(stderr,
-               "the heads begin untrained; train.stages: [heads, joint] trains them first\n");
+    print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
   JointResult result = train_joint(config.train.config, config.train.joint,
                                    {dataset, weights, first.heads, first.fingerprint,
                                     config.joint_folder() / "train", reported, peers});
@@ -140,30 +146,30 @@ nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& re
 }
 
 void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak) {
-  fmt::print(stderr, "joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s{}\n",
-             result.steps, result.loss,
+  print_note("joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s{}\n", result.steps,
+             result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
              memory_text(peak));
   if (result.drift)
-    fmt::print(stderr,
-               "the backbone moved by KL {:.4f} nats; perplexity {:.3f}, was {:.3f}; {:.0f} % of "
-               "{} greedy answers are the same\n",
-               result.drift->kl, result.drift->perplexity, result.drift->original_perplexity,
-               100 * result.drift->greedy_match, result.drift->answers);
+    print_note(
+        "the backbone moved by KL {:.4f} nats; perplexity {:.3f}, was {:.3f}; {:.0f} % of "
+        "{} greedy answers are the same\n",
+        result.drift->kl, result.drift->perplexity, result.drift->original_perplexity,
+        100 * result.drift->greedy_match, result.drift->answers);
   if (result.stopped)
-    fmt::print(stderr, "stopped by the guard: {}; this is the checkpoint of step {}\n",
-               *result.stopped, result.steps);
+    print_note("stopped by the guard: {}; this is the checkpoint of step {}\n", *result.stopped,
+               result.steps);
   print_quality(result.validation);
   if (!result.complete) {
-    fmt::print(stderr, "interrupted; run the same command again to continue\n");
+    print_note("interrupted; run the same command again to continue\n");
     return;
   }
   const std::string folder = config.joint_folder().string();
-  fmt::print(stderr,
-             "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with "
-             "--set backbone.model={0}/model --set generate.heads={0}/heads --set "
-             "generate.tree={0}/tree.yaml\n",
-             folder);
+  print_note(
+      "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with "
+      "--set backbone.model={0}/model --set generate.heads={0}/heads --set "
+      "generate.tree={0}/tree.yaml\n",
+      folder);
 }
 
 }  // namespace medusa

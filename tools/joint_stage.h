@@ -11,6 +11,9 @@
 
 namespace medusa {
 
+/// @throws UserError  what the stage writes would replace something else.
+void check_joint_outputs(const RunConfig& config);
+
 /// Trains, and writes <run>/joint/model, a Hugging Face folder with the adapters merged, and
 /// <run>/joint/heads, unless interrupted.
 /// @param reported  told after each report.

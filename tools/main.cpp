@@ -1,19 +1,17 @@
 // The program: a table of subcommands, and exceptions turned into exit codes.
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 
-#include "base/error.h"
 #include "base/interrupt.h"
+#include "base/output.h"
 #include "tools/command.h"
 #include "tools/command_line.h"
+#include "tools/failure.h"
 
 namespace {
 
-constexpr int kUserError = 2;  // the user can fix it
-constexpr int kBug = 70;       // we must
 constexpr int kInterrupted = 130;
 
 /// LibTorch's OpenMP threads spin while they wait; beside one other busy process that makes a
@@ -34,20 +32,18 @@ void keep_few_prepared_products() { setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "1
 }  // namespace
 
 int main(int argc, char** argv) {
-  keep_few_prepared_products();
-  restart_with_short_spins(argv);
   try {
+    medusa::prepare_standard_streams();
+    keep_few_prepared_products();
+    restart_with_short_spins(argv);
     medusa::install_interrupt_handler();
     medusa::run_command_line({argv + 1, argv + argc});
-    std::fflush(stdout);
     return medusa::interrupted() ? kInterrupted : 0;
-  } catch (const medusa::UserError& error) {
-    std::fprintf(stderr, "medusa: %s\n", error.what());
-    return kUserError;
+  } catch (const medusa::ReaderGone&) {
+    medusa::end_as_broken_pipe();
   } catch (const std::exception& error) {
-    std::fprintf(stderr,
-                 "medusa: %s\nmedusa: this is a bug, please report it with the command line\n",
-                 error.what());
-    return kBug;
+    const medusa::Failure failure = medusa::failure_of(error);
+    if (!failure.message.empty()) medusa::print_note("medusa: {}\n", failure.message);
+    return failure.status;
   }
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace medusa {
@@ -22,6 +24,13 @@ void TrainSection::validate() const {
         data_weights.size(), data_weights.size() == 1 ? "" : "s", data.size(),
         data.size() == 1 ? "" : "s"));
   config.validate();
+}
+
+void GenerateSection::validate() const {
+  infer.validate();
+  if (std::find(stop.begin(), stop.end(), "") != stop.end())
+    throw UserError(
+        "generate.stop holds an empty text, expected texts of a character or more; remove it");
 }
 
 std::filesystem::path RunConfig::dataset_part_folder(int64_t index, int64_t count) const {

@@ -69,7 +69,8 @@ struct BackboneSection {
     f("cpu", cpu,
       "which instructions decode on a CPU, except in float32; plain: those of any; auto: the "
       "fastest that it has");
-    f("threads", threads, "CPU threads; null: one for each CPU that the process may use",
+    f("threads", threads,
+      "CPU threads, at most one for each CPU that the process may use; null: as many",
       at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));
@@ -96,7 +97,8 @@ struct DistillSection {
   template <typename Fields>
   void fields(Fields& f) {
     f("prompts", prompts,
-      "files of prompts (.jsonl, ShareGPT .json); empty: the model writes its own questions");
+      "files of prompts (.jsonl, ShareGPT .json; -: standard input); empty: the model writes its "
+      "own questions");
     f("self_prompts", self_prompts, "questions the model writes itself when no file is given",
       at_least<int64_t>(1));
     f.section("question_sampling", question_sampling, "how those questions are sampled");
@@ -179,7 +181,8 @@ struct GenerateSection {
     f("heads", heads, "folder of trained heads; null: the run's own");
     f("tree", tree, "tree file; null: the run's own");
   }
-  void validate() const { infer.validate(); }
+  /// @throws UserError  a rule that cannot work; an empty text to stop at.
+  void validate() const;
 };
 
 struct RunConfig {

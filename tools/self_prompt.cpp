@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/output.h"
 #include "base/progress.h"
 #include "data/prompts.h"
 #include "data/question_filter.h"
@@ -76,8 +77,7 @@ std::vector<std::string> keep_good(const std::vector<std::string>& questions) {
   for (const std::string& question : questions)
     if (filter.add(question) == QuestionFilter::Verdict::Kept) kept.push_back(question);
   const QuestionCounts& counts = filter.counts();
-  fmt::print(
-      stderr,
+  print_note(
       "{} questions kept; dropped: {} unfinished or empty, {} degenerate, {} near-duplicates\n",
       counts.kept, counts.empty, counts.degenerate, counts.duplicate);
   return kept;

@@ -15,6 +15,7 @@
 #include "backbone/weights_reader.h"
 #include "base/allowed_cpus.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "tools/chat_choice.h"
 
 namespace medusa {
@@ -39,6 +40,19 @@ std::string engines_here(bool in_blocks) {
   for (const auto& [name, engine] : EnumNames<CpuEngine>::values)
     if (kernels_for(engine, in_blocks) != nullptr) names.emplace_back(name);
   return fmt::format("{}", fmt::join(names, " | "));
+}
+
+/// More threads than CPUs take turns, and at every barrier all wait for the last: with many of them
+/// a step takes minutes.
+int threads_of(const BackboneSection& config) {
+  const auto cpus = static_cast<int64_t>(allowed_cpus().size());
+  const int64_t threads = config.threads.value_or(cpus);
+  if (threads > cpus)
+    throw UserError(fmt::format(
+        "backbone.threads is {}, found {} CPU{} that this process may use, expected at most as "
+        "many threads; lower it, or leave it out for one on each",
+        threads, cpus, cpus == 1 ? "" : "s"));
+  return static_cast<int>(threads);
 }
 
 void check_engine(const BackboneSection& config, const Placement& placement) {
@@ -74,8 +88,7 @@ void expect_engine(const BackboneSection& config, const Llama& llama) {
 }  // namespace
 
 Placement place(const BackboneSection& config, int64_t local_rank) {
-  const auto cores = static_cast<int64_t>(allowed_cpus().size());
-  at::set_num_threads(static_cast<int>(std::min(config.threads.value_or(cores), int64_t{1024})));
+  at::set_num_threads(threads_of(config));
   if (config.device == DeviceKind::Cuda && !has_cuda())
     throw UserError(
         "backbone.device is 'cuda', found no usable GPU, expected one with its driver; use "
@@ -125,10 +138,10 @@ Session open_session(const BackboneSection& config) {
   ChatTemplate chat = open_chat_template(config, *tokenizer);
   Session session{std::move(tokenizer), std::move(chat), nullptr, {}, 0};
   if (placement.blocks == BlockKind::Stored && !stores_blocks(config.model))
-    fmt::print(stderr,
-               "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
-               "are made, as --dtype int8 does\n",
-               config.model);
+    print_note(
+        "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
+        "are made, as --dtype int8 does\n",
+        config.model);
   {
     WeightsReader reader(config.model, placement.dtype, placement.device, placement.blocks);
     session.llama = std::make_unique<Llama>(reader, Kernels::Auto, placement.engine);

@@ -9,11 +9,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/folder_lock.h"
 
 namespace medusa {
 
 AppendedFile::AppendedFile(const std::filesystem::path& file, std::string_view kept) : file_(file) {
   make_folder(file.parent_path());
+  remove_leftovers(file);
   write_file(file, kept);
   descriptor_ = open(file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor_ < 0)

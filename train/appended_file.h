@@ -9,6 +9,7 @@ namespace medusa {
 /// Thread safety: none.
 class AppendedFile {
  public:
+  /// Removes what runs that were killed left half-written of the file.
   /// @param kept  what the file begins with, whatever it held.
   /// @throws UserError  the folder or the file cannot be written.
   AppendedFile(const std::filesystem::path& file, std::string_view kept);

@@ -11,34 +11,74 @@
 #include "backbone/safetensors.h"
 #include "base/fields.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/replace_folder.h"
 
 namespace medusa {
 namespace {
 
 constexpr const char* kCheckpointFormat = "medusa-train-checkpoint";
-constexpr int64_t kCheckpointVersion = 1;
+constexpr int64_t kCheckpointVersion = 2;
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kDescription = "checkpoint.yaml";
 
-/// checkpoint.yaml, key by key.
+/// checkpoint.yaml, key by key, but for its last line.
 struct Description {
   std::string format = kCheckpointFormat;
   int64_t version = kCheckpointVersion;
-  int64_t step = 0;
-  double tokens_per_step = 0;
-  RunIdentity run;
+  CheckpointSummary summary;
+  std::string state;
 
   template <typename Fields>
   void fields(Fields& f) {
     f("format", format, "");
     f("version", version, "");
-    f("step", step, "optimiser steps done", at_least<int64_t>(0));
-    f("tokens_per_step", tokens_per_step, "expected of it; 0: not measured", at_least(0.0));
-    f("run", run, "what decides the trained heads");
+    f("step", summary.step, "optimiser steps done", at_least<int64_t>(0));
+    f("tokens_per_step", summary.tokens_per_step, "expected of it; 0: not measured", at_least(0.0));
+    f("state", state, "fingerprint of state.safetensors");
+    f("run", summary.run, "what decides the trained heads");
   }
   void validate() const {}
 };
+
+/// The last line of checkpoint.yaml: the fingerprint of all lines before it.
+constexpr std::string_view kChecksum = "checksum: ";
+
+std::string sealed(const std::string& text) {
+  return fmt::format("{}{}{}\n", text, kChecksum, fingerprint_text(text));
+}
+
+/// The lines before the last one; nothing if they are not those that were sealed.
+std::optional<std::string> unsealed(const std::string& bytes) {
+  const size_t end = bytes.rfind(kChecksum);
+  if (end == std::string::npos) return std::nullopt;
+  std::string text = bytes.substr(0, end);
+  if (sealed(text) != bytes) return std::nullopt;
+  return text;
+}
+
+[[noreturn]] void fail_damaged(const std::filesystem::path& folder,
+                               const std::string& found_and_expected) {
+  throw UserError(
+      fmt::format("{}; the checkpoint is damaged: put a copy of {} in its place, or remove {} to "
+                  "train anew",
+                  found_and_expected, folder.string(), folder.parent_path().string()));
+}
+
+/// Another version need not be sealed as this one is.
+void check_version(const std::filesystem::path& folder, const std::string& bytes) {
+  const std::string before = fmt::format("format: {}\nversion: ", kCheckpointFormat);
+  if (!bytes.starts_with(before)) return;  // the checksum says so
+  const std::string version =
+      bytes.substr(before.size(), bytes.find('\n', before.size()) - before.size());
+  const bool number = version.find_first_not_of("0123456789") == std::string::npos;
+  if (!number || version == std::to_string(kCheckpointVersion)) return;
+  throw UserError(fmt::format(
+      "{}: version {} of the format, expected {}; finish the run with the program that began it, "
+      "or remove {} to train anew",
+      (folder / kDescription).string(), version, kCheckpointVersion,
+      folder.parent_path().string()));
+}
 
 /// "train.epochs=2" -> "train.epochs 2".
 std::string spoken(const std::string& entry) {
@@ -121,25 +161,42 @@ void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& ide
   for (const auto& [name, tensor] : parameters) tensors[name] = tensor.detach();
   for (const auto& [name, tensor] : optimizer.moments()) tensors[name] = tensor;
   Description description;
-  description.step = optimizer.num_steps();
-  description.tokens_per_step = tokens_per_step;
-  description.run = identity;
+  description.summary = {optimizer.num_steps(), tokens_per_step, identity};
   replace_folder(folder, [&](const std::filesystem::path& fresh) {
     write_tensors(fresh / kState, tensors, {});
-    write_file(fresh / kDescription, write_config(description));
+    description.state = fingerprint_file(fresh / kState);
+    write_file(fresh / kDescription, sealed(write_config(description)));
   });
 }
 
 namespace {
 
-Description read_description(const std::filesystem::path& folder, const RunIdentity& identity) {
-  auto description = read_config<Description>(YamlFile(folder / kDescription));
-  if (description.format != kCheckpointFormat || description.version != kCheckpointVersion)
-    throw UserError(fmt::format(
-        "{}: format '{}' version {}, expected '{}' version {}; remove the folder to train anew",
-        (folder / kDescription).string(), description.format, description.version,
-        kCheckpointFormat, kCheckpointVersion));
-  check_identity(folder, description.run, identity);
+Description read_description(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / kDescription;
+  const std::string bytes = read_file(file);
+  check_version(folder, bytes);
+  const auto text = unsealed(bytes);
+  if (!text)
+    fail_damaged(folder, fmt::format("{}: has other bytes than its checksum says, expected those "
+                                     "that were written",
+                                     file.string()));
+  return read_config<Description>(YamlFile::from_text(*text, file.string()));
+}
+
+void check_state(const std::filesystem::path& folder, const Description& description) {
+  const std::filesystem::path file = folder / kState;
+  const std::string found = fingerprint_file(file);
+  if (found != description.state)
+    fail_damaged(folder, fmt::format("{}: has the fingerprint {}, expected that of {}, {}",
+                                     file.string(), short_fingerprint(found), kDescription,
+                                     short_fingerprint(description.state)));
+}
+
+/// Of this run and whole.
+Description check_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity) {
+  Description description = read_description(folder);
+  check_identity(folder, description.summary.run, identity);
+  check_state(folder, description);
   return description;
 }
 
@@ -151,29 +208,44 @@ void fill_parameters(const SafetensorsFile& file, const NamedTensors& parameters
 
 }  // namespace
 
+bool has_checkpoint(const std::filesystem::path& folder) {
+  if (folder_is_done(folder)) return true;
+  if (std::filesystem::exists(folder))
+    fail_damaged(folder,
+                 fmt::format("{}: has no file DONE, expected a checkpoint that was finished",
+                             folder.string()));
+  return false;
+}
+
+CheckpointSummary read_checkpoint(const std::filesystem::path& folder) {
+  Description description = read_description(folder);
+  check_state(folder, description);
+  return std::move(description.summary);
+}
+
 std::optional<double> checkpoint_score(const std::filesystem::path& folder) {
-  if (!folder_is_done(folder)) return std::nullopt;
-  return read_config<Description>(YamlFile(folder / kDescription)).tokens_per_step;
+  if (!has_checkpoint(folder)) return std::nullopt;
+  return read_description(folder).summary.tokens_per_step;
 }
 
 int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& identity,
                         const NamedTensors& parameters) {
-  const Description description = read_description(folder, identity);
+  const Description description = check_checkpoint(folder, identity);
   fill_parameters(SafetensorsFile(folder / kState), parameters);
-  return description.step;
+  return description.summary.step;
 }
 
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                         const NamedTensors& parameters, AdamW& optimizer) {
-  if (!folder_is_done(folder)) return 0;
-  const Description description = read_description(folder, identity);
+  if (!has_checkpoint(folder)) return 0;
+  const Description description = check_checkpoint(folder, identity);
   const SafetensorsFile file(folder / kState);
   fill_parameters(file, parameters);
   std::vector<at::Tensor> moments;
   for (const auto& [name, tensor] : optimizer.moments())
     moments.push_back(read_tensor(file, name, at::kFloat, tensor.sizes()));
-  optimizer.restore(description.step, moments);
-  return description.step;
+  optimizer.restore(description.summary.step, moments);
+  return description.summary.step;
 }
 
 }  // namespace medusa

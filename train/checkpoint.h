@@ -1,5 +1,6 @@
 // A training run on disk: masters, optimiser moments, step, and what the run was made with. The
-// order of samples is a function of seed and step, so the step is all there is to it.
+// order of samples is a function of seed and step, so the step is all there is to it. A checkpoint
+// is sealed: what was altered since it was written is refused before anything of it is used.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +32,29 @@ void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& ide
                      const NamedTensors& parameters, const AdamW& optimizer,
                      double tokens_per_step = 0);
 
+/// What a checkpoint says of itself.
+struct CheckpointSummary {
+  int64_t step = 0;            // optimiser steps done
+  double tokens_per_step = 0;  // expected of it; 0: not measured
+  RunIdentity run;
+};
+
+/// Whether there is one. A folder without DONE is none of ours or was copied in part.
+/// @throws UserError  there is such a folder.
+bool has_checkpoint(const std::filesystem::path& folder);
+
+/// Reads and checks all of a checkpoint, which must be there.
+/// @throws UserError  either of its files was altered or cut short; another version.
+CheckpointSummary read_checkpoint(const std::filesystem::path& folder);
+
 /// The tokens per step that a checkpoint was saved with; nothing if there is no checkpoint.
+/// @throws UserError  it is not whole.
 std::optional<double> checkpoint_score(const std::filesystem::path& folder);
 
 /// Fills parameters and optimiser from the folder, if there is a checkpoint.
 /// @returns  optimiser steps done; 0 if there is none.
 /// @throws UserError  it belongs to a run with other settings (names the first), is damaged or of
-///                    another version.
+///                    another version; then nothing is filled.
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                         const NamedTensors& parameters, AdamW& optimizer);
 

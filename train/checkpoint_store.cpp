@@ -17,6 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kLast = "checkpoint";
 constexpr std::string_view kNumbered = "checkpoint-";
 constexpr size_t kMostDigits = 18;  // fits 64 bits
 
@@ -25,6 +26,17 @@ void link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code failed;
   fs::create_hard_link(from, to, failed);
   if (failed) fs::copy_file(from, to);
+}
+
+/// What a run that was killed left half-written (base/replace_folder.h).
+void remove_unfinished(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kLast) && name.ends_with(".partial"))
+      fs::remove_all(entry.path(), ignored);
+  }
 }
 
 /// Steps of the checkpoint-<step> folders.
@@ -65,9 +77,13 @@ int64_t CheckpointStore::load() {
     peers_->check_same(fmt::format("{}", fmt::join(identity_, "\n")),
                        "has other settings or another dataset",
                        "give all of them the same command, files and version");
-  if (is_first(peers_) && load_checkpoint(last(), identity_, parameters_, optimizer_) == 0) {
+  if (is_first(peers_)) {
+    remove_unfinished(folder_);
     std::error_code ignored;
-    fs::remove_all(best(), ignored);
+    if (load_checkpoint(last(), identity_, parameters_, optimizer_) == 0)
+      fs::remove_all(best(), ignored);
+    else if (has_checkpoint(best()))
+      read_checkpoint(best());  // a damaged one is found now, not at the end
   }
   take_state_of_first(peers_, parameters_, optimizer_);
   return optimizer_.num_steps();
@@ -104,7 +120,7 @@ void CheckpointStore::offer(double tokens_per_step) {
 std::optional<int64_t> CheckpointStore::load_best() {
   constexpr int64_t kNone = -1;
   int64_t step = kNone;
-  if (is_first(peers_) && folder_is_done(best()))
+  if (is_first(peers_) && has_checkpoint(best()))
     step = load_parameters(best(), identity_, parameters_);
   step = value_of_first(peers_, step);
   if (step == kNone) return std::nullopt;

@@ -25,9 +25,11 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path folder, RunIdentity identity, NamedTensors parameters,
                   AdamW& optimizer, int64_t keep, Peers* peers = nullptr);
 
-  /// Fills parameters and optimiser from the last checkpoint, if there is one.
+  /// Fills parameters and optimiser from the last checkpoint, if there is one, and removes what a
+  /// run that was killed left half-written.
   /// @returns  optimiser steps done; 0 if there is none: then a best one is of no use and removed.
-  /// @throws UserError  as load_checkpoint() does; a process has another identity.
+  /// @throws UserError  as load_checkpoint() does, of the best one, too; a process has another
+  ///                    identity.
   int64_t load();
 
   /// Saves the last checkpoint and removes those that are too old.

@@ -113,31 +113,39 @@ std::vector<FoundEvent> find_events(const std::string& text, const std::filesyst
   return out;
 }
 
+}  // namespace
+
 /// The records up to this step, at least the one of the version. Those of a file that is none of
 /// ours are given up, since curves can be had from metrics.jsonl.
-std::string records_up_to(const std::filesystem::path& file, int64_t step) {
-  const std::string first = record(event(0, bytes_field(3, kEventVersion)));
-  if (step <= 0 || !std::filesystem::exists(file)) return first;
+EventFile::Kept EventFile::records_up_to(const std::filesystem::path& file, int64_t step) {
+  const Kept none{{}, record(event(0, bytes_field(3, kEventVersion)))};
+  if (step <= 0 || !std::filesystem::exists(file)) return none;
   const std::string text = read_file(file);
   try {
+    Kept kept;
     size_t end = 0;
     for (const FoundEvent& found : find_events(text, file)) {
       if (found.event.step > step) break;
       end = found.end;
+      if (!found.event.scalars.empty())
+        kept.reports.emplace(found.event.step, found.event.scalars[0].first);
     }
-    return end > 0 ? text.substr(0, end) : first;
+    kept.records = text.substr(0, end);
+    return end > 0 ? kept : none;
   } catch (const UserError&) {
-    return first;
+    return none;
   }
 }
 
-}  // namespace
-
 EventFile::EventFile(const std::filesystem::path& file, int64_t step)
-    : file_(file, records_up_to(file, step)) {}
+    : EventFile(file, records_up_to(file, step)) {}
+
+EventFile::EventFile(const std::filesystem::path& file, Kept kept)
+    : kept_(std::move(kept.reports)), file_(file, kept.records) {}
 
 void EventFile::add(int64_t step, const Scalars& scalars) {
-  file_.add(record(event(step, summary(scalars))));
+  if (!kept_.contains({step, scalars.at(0).first}))
+    file_.add(record(event(step, summary(scalars))));
 }
 
 std::vector<Event> read_event_file(const std::filesystem::path& file) {

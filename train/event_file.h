@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,11 +28,21 @@ class EventFile {
   /// @throws UserError  the folder cannot be written.
   EventFile(const std::filesystem::path& file, int64_t step);
 
-  /// @param scalars  kept in float32, as TensorBoard's.
+  /// Adds nothing that an earlier run has left: a record of this step with the same first tag.
+  /// @param scalars  kept in float32, as TensorBoard's; at least one.
   /// @throws UserError  the disk is full.
   void add(int64_t step, const Scalars& scalars);
 
  private:
+  /// Step and first tag of the records that an earlier run left, and the records.
+  struct Kept {
+    std::set<std::pair<int64_t, std::string>> reports;
+    std::string records;
+  };
+  static Kept records_up_to(const std::filesystem::path& file, int64_t step);
+  EventFile(const std::filesystem::path& file, Kept kept);
+
+  std::set<std::pair<int64_t, std::string>> kept_;
   AppendedFile file_;
 };
 

@@ -10,22 +10,6 @@
 namespace medusa {
 namespace {
 
-/// The whole lines of reports up to this step.
-std::string lines_up_to(const std::filesystem::path& file, int64_t step) {
-  std::string kept;
-  if (step <= 0 || !std::filesystem::exists(file)) return kept;
-  const std::string text = read_file(file);
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    if (end == std::string::npos) break;  // cut off by a crash
-    const std::string line = text.substr(begin, end - begin);
-    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.value("step", step + 1) <= step) kept += line + "\n";
-    begin = end + 1;
-  }
-  return kept;
-}
-
 nlohmann::json column(const std::vector<HeadQuality>& heads, double HeadQuality::*member) {
   auto values = nlohmann::json::array();
   for (const HeadQuality& head : heads) values.push_back(head.*member);
@@ -49,8 +33,34 @@ Scalars scalars_of(const nlohmann::ordered_json& report) {
 
 }  // namespace
 
+/// The whole lines of reports up to this step.
+MetricsLog::Kept MetricsLog::lines_up_to(const std::filesystem::path& file, int64_t step) {
+  Kept kept;
+  if (step <= 0 || !std::filesystem::exists(file)) return kept;
+  const std::string text = read_file(file);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;  // cut off by a crash
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object() || !json.contains("kind") || !json["kind"].is_string() ||
+        !json.contains("step") || !json["step"].is_number_integer() ||
+        json["step"].get<int64_t>() > step)
+      continue;
+    kept.lines += line + "\n";
+    kept.reports.emplace(json["kind"], json["step"]);
+  }
+  return kept;
+}
+
 MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported)
-    : lines_(file, lines_up_to(file, step)),
+    : MetricsLog(file, step, std::move(reported), lines_up_to(file, step)) {}
+
+MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported,
+                       Kept kept)
+    : kept_(std::move(kept.reports)),
+      lines_(file, kept.lines),
       events_(file.parent_path() / EventFile::kName, step),
       reported_(std::move(reported)) {}
 
@@ -72,7 +82,7 @@ void MetricsLog::add(const Metrics& metrics) {
     json["memory_bytes"] = metrics.memory_bytes;
   }
   for (const auto& [name, value] : metrics.more) json[name] = value;
-  lines_.add(json.dump() + "\n");
+  if (!has(metrics.kind, metrics.step)) lines_.add(json.dump() + "\n");
   events_.add(metrics.step, scalars_of(json));
   if (reported_) reported_();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,10 +45,24 @@ class MetricsLog {
   /// @throws UserError  the folder cannot be written.
   MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported = {});
 
+  /// Adds nothing that an earlier run has reported: what a finished run says when it is started
+  /// again is there.
   /// @throws UserError  the disk is full.
   void add(const Metrics& metrics);
 
+  /// Whether a run before this one has reported this.
+  bool has(const std::string& kind, int64_t step) const { return kept_.contains({kind, step}); }
+
  private:
+  /// Kind and step of the lines that an earlier run left, and the lines.
+  struct Kept {
+    std::set<std::pair<std::string, int64_t>> reports;
+    std::string lines;
+  };
+  static Kept lines_up_to(const std::filesystem::path& file, int64_t step);
+  MetricsLog(const std::filesystem::path& file, int64_t step, Reported reported, Kept kept);
+
+  std::set<std::pair<std::string, int64_t>> kept_;
   AppendedFile lines_;
   EventFile events_;
   Reported reported_;

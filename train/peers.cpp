@@ -44,8 +44,13 @@ std::string draw_ticket() {
   return ticket.substr(0, kTicketSize);
 }
 
-bool is_this_machine(const std::string& address) {
-  return address == "localhost" || address.starts_with("127.");
+/// A machine may know its own name as 127.0.1.1, which leads others to themselves.
+void check_others_reach(const TcpListener& listener, const ProcessPlace& place) {
+  if (place.local_count >= place.count || !listener.address().starts_with("127.")) return;
+  throw UserError(fmt::format(
+      "train: MASTER_ADDR is '{}', which is {} here, and {} of {} processes are on other machines, "
+      "expected an address at which they reach this one; give that address in numbers",
+      place.address, listener.address(), place.count - place.local_count, place.count));
 }
 
 Deadline seconds_from_now(double seconds) {
@@ -66,9 +71,8 @@ class Meeting {
     // Asked here first: where nobody listens, c10d prints a page of its own.
     if (!options.isServer && !connect_to(place.address, place.port, seconds_from_now(timeout)))
       fail("nobody answered");
-    // c10d itself would listen to every machine.
-    if (options.isServer && is_this_machine(place.address))
-      options.masterListenFd = TcpListener(/*this_machine_only=*/true, place.port).release();
+    // c10d itself would listen at every address of the machine.
+    if (options.isServer) options.masterListenFd = TcpListener(place.address, place.port).release();
     try_to([&] { store_ = c10::make_intrusive<c10d::TCPStore>(place.address, options); });
   }
 
@@ -111,14 +115,16 @@ class Meeting {
 Peers::Peers(const ProcessPlace& place, double timeout) : place_(place), timeout_(timeout) {
   MEDUSA_ASSERT(place.count > 1 && place.rank >= 0 && place.rank < place.count, place.rank,
                 place.count);
-  Meeting meeting(place, timeout);
   if (place.rank == 0) {
-    TcpListener listener(is_this_machine(place.address));
+    TcpListener listener(place.address);
+    check_others_reach(listener, place);
+    Meeting meeting(place, timeout);
     const std::string ticket = draw_ticket();
     meeting.tell(fmt::format("{} {}", ticket, listener.port()));
     accept_all(listener, ticket);
     return;
   }
+  Meeting meeting(place, timeout);
   const std::string told = meeting.hear();
   MEDUSA_ASSERT(told.size() > kTicketSize + 1, told);
   auto link = connect_to(place.address, std::stoll(told.substr(kTicketSize + 1)), deadline());
@@ -136,15 +142,14 @@ Peers::Peers(const ProcessPlace& place, double timeout) : place_(place), timeout
 void Peers::accept_all(TcpListener& listener, const std::string& ticket) {
   const Deadline end = deadline();
   while (std::ssize(links_) + 1 < place_.count) {
-    auto link = listener.accept(end);
+    Greeting greeting;
+    auto link = listener.accept(bytes_of_value(greeting), end);
     if (!link)
       throw UserError(fmt::format(
           "train: {} of {} processes came within {} s, expected all of them; look at what the "
           "others printed, and start them all again (train.peer_timeout_s is how long to wait)",
           links_.size() + 1, place_.count, timeout_));
-    Greeting greeting;
-    const bool ours = link->receive(bytes_of_value(greeting), end) == Transfer::Done &&
-                      std::string_view(greeting.ticket.data(), kTicketSize) == ticket;
+    const bool ours = std::string_view(greeting.ticket.data(), kTicketSize) == ticket;
     const bool fits = ours && greeting.rank > 0 && greeting.rank < place_.count;
     if (fits) links_.push_back({greeting.rank, std::move(*link)});
   }

@@ -90,12 +90,13 @@ class Run {
     int64_t step = start_;
     read_pools_ahead();
     stops_ = is_true_in_any(peers_, interrupted());
+    if (lacks_validation()) validate(step);
     while (step < plan_.num_steps() && !stops()) {
       take_step(step++);
       progress.update(positions_before(step), note_of(result_.loss, last_.heads) + memory_note());
       const bool last = step == plan_.num_steps();
       if (step % config_.report_every == 0 || last) report(step);
-      if (!last && step % plan_.steps_per_epoch == 0 && !stops()) validate(step);
+      if (ends_epoch(step) && !stops()) validate(step);
       if (step % config_.checkpoint_every == 0 || last || stops()) store_.save();
     }
     progress.finish();
@@ -121,6 +122,17 @@ class Run {
         if (inputs_.dataset.has_hidden(sample)) order.push_back(sample);
     pool_hidden_ =
         read_ahead(inputs_.dataset, std::move(order), hidden_, config_.shuffle_positions);
+  }
+
+  /// The last one ends the run, and is validated then.
+  bool ends_epoch(int64_t step) const {
+    return step < plan_.num_steps() && step % plan_.steps_per_epoch == 0;
+  }
+
+  /// Whether the run before this one was interrupted at the end of an epoch.
+  bool lacks_validation() {
+    const bool lacks = start_ > 0 && ends_epoch(start_) && log_ && !log_->has("validation", start_);
+    return !stops() && is_true_in_any(peers_, lacks);
   }
 
   /// Ctrl-C, of which several processes learn together, after the same step.

@@ -11,11 +11,20 @@ namespace {
 constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
 constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
 
-bool processor_has_amx_bf16() {
+/// Tiles, and products of what the bit stands for.
+bool processor_has_amx(unsigned product_bit) {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
-  constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24;
-  return (edx & kAmxBf16) != 0 && (edx & kAmxTile) != 0;
+  constexpr unsigned kAmxTile = 1U << 24;
+  return (edx & product_bit) != 0 && (edx & kAmxTile) != 0;
+}
+
+constexpr unsigned kAmxBf16 = 1U << 22, kAmxInt8 = 1U << 25;
+
+/// Asks for the tile registers, once.
+bool may_use_tiles() {
+  static const bool answer = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return answer;
 }
 
 /// F16C, which compilers do not name in __builtin_cpu_supports().
@@ -46,15 +55,19 @@ bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf
 bool dot_products_are_fast() { return has_avx512_bf16() && __builtin_cpu_is("amd"); }
 
 bool has_amx_bf16() {
-  static const bool answer = has_avx512() && processor_has_amx_bf16() &&
-                             syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  static const bool answer = has_avx512() && processor_has_amx(kAmxBf16) && may_use_tiles();
+  return answer;
+}
+
+bool has_amx_int8() {
+  static const bool answer = has_avx512_vnni() && processor_has_amx(kAmxInt8) && may_use_tiles();
   return answer;
 }
 
 CpuFeatures cpu_features() {
   return {
-      has_avx2(),    has_avx512(), has_avx512_vnni(), has_avx512_bf16(), dot_products_are_fast(),
-      has_amx_bf16()};
+      has_avx2(),     has_avx512(),  has_avx512_vnni(), has_avx512_bf16(), dot_products_are_fast(),
+      has_amx_bf16(), has_amx_int8()};
 }
 
 }  // namespace medusa

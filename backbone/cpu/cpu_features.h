@@ -25,10 +25,13 @@ bool dot_products_are_fast();
 /// threads started later inherit the answer.
 bool has_amx_bf16();
 
+/// The same of bytes, besides AVX512-VNNI.
+bool has_amx_int8();
+
 /// All of these answers.
 struct CpuFeatures {
   bool avx2 = false, avx512 = false, avx512_vnni = false, avx512_bf16 = false;
-  bool dot_products_are_fast = false, amx_bf16 = false;
+  bool dot_products_are_fast = false, amx_bf16 = false, amx_int8 = false;
 };
 CpuFeatures cpu_features();
 

@@ -91,6 +91,7 @@ const CpuKernels* avx2_kernels();
 const CpuKernels* plain_kernels();
 
 /// For block weights.
+const CpuKernels* amx_block_kernels();
 const CpuKernels* vnni_kernels();
 const CpuKernels* avx2_block_kernels();
 const CpuKernels* plain_block_kernels();

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "data/jinja/compare.h"
 #include "data/jinja/error.h"
 #include "data/jinja/number.h"
-#include "data/utf8.h"
 
 namespace medusa::jinja {
 namespace {

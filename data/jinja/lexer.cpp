@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "data/jinja/error.h"
 #include "data/jinja/string_literal.h"
 #include "data/jinja/unicode.h"
-#include "data/utf8.h"
 
 namespace medusa::jinja {
 namespace {

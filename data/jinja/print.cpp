@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "data/jinja/error.h"
 #include "data/jinja/number.h"
 #include "data/jinja/unicode.h"
-#include "data/utf8.h"
 
 namespace medusa::jinja {
 namespace {

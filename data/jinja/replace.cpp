@@ -1,6 +1,6 @@
 #include "data/jinja/replace.h"
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa::jinja {
 

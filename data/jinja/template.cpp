@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "data/jinja/error.h"
 #include "data/jinja/globals.h"
 #include "data/jinja/parser.h"
 #include "data/jinja/renderer.h"
-#include "data/utf8.h"
 
 namespace medusa::jinja {
 namespace {

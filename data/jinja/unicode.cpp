@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 
 namespace medusa::jinja {
 namespace {

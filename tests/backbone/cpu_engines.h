@@ -13,6 +13,9 @@ namespace medusa {
 /// The AMX engine on emulated tile instructions (emulated_amx.cpp); null without AVX-512.
 const CpuKernels* emulated_amx_kernels();
 
+/// The same of the AMX engine for block weights; null without AVX512-VNNI.
+const CpuKernels* emulated_amx_block_kernels();
+
 inline std::vector<const CpuKernels*> those_here(std::initializer_list<const CpuKernels*> all) {
   std::vector<const CpuKernels*> tables;
   for (const CpuKernels* table : all)
@@ -28,7 +31,8 @@ inline std::vector<const CpuKernels*> runnable_kernels() {
 
 /// For block weights.
 inline std::vector<const CpuKernels*> runnable_block_kernels() {
-  return those_here({plain_block_kernels(), avx2_block_kernels(), vnni_kernels()});
+  return those_here({plain_block_kernels(), avx2_block_kernels(), vnni_kernels(),
+                     amx_block_kernels(), emulated_amx_block_kernels()});
 }
 
 /// Every table that a whole pass runs on.

@@ -205,13 +205,14 @@ at::Tensor tree_logits(const CpuKernels& kernels, const ModelConfig& config) {
 TEST(FusedLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
   const std::vector<std::vector<const CpuKernels*>> kinds = {
       {plain_kernels(), avx2_kernels(), avx512_kernels()},
-      {plain_block_kernels(), avx2_block_kernels(), vnni_kernels()}};
+      {plain_block_kernels(), avx2_block_kernels(), vnni_kernels(), amx_block_kernels(),
+       emulated_amx_block_kernels()}};
   for (const ModelConfig& config : every_config())
     for (const auto& tables : kinds) {
       const at::Tensor plain = tree_logits(*tables[0], config);
       at::Tensor first;
-      for (const CpuKernels* kernels : {tables[1], tables[2]}) {
-        if (kernels == nullptr) continue;
+      for (const CpuKernels* kernels : tables) {
+        if (kernels == nullptr || kernels == tables[0]) continue;
         const at::Tensor logits = tree_logits(*kernels, config);
         // Keys and values that fall to the other side when rounded to bfloat16; in blocks, levels.
         const auto layers = static_cast<float>(config.num_layers);

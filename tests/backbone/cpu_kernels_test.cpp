@@ -207,6 +207,8 @@ TEST(CpuKernelsTest, AutoIsTheFastestThatAProcessorHas) {
   expect(CpuEngine::Avx512Bf16, CpuEngine::Avx512);
   cpu.amx_bf16 = true;
   expect(CpuEngine::Amx, CpuEngine::Avx512);
+  cpu.amx_int8 = true;
+  expect(CpuEngine::Amx, CpuEngine::Amx);
 }
 
 TEST(CpuKernelsTest, AnEngineIsItsOwnTableOrNone) {
@@ -217,7 +219,8 @@ TEST(CpuKernelsTest, AnEngineIsItsOwnTableOrNone) {
   EXPECT_EQ(kernels_for(CpuEngine::Plain, false), plain_kernels());
   EXPECT_EQ(kernels_for(CpuEngine::Avx2, true), avx2_block_kernels());
   EXPECT_EQ(kernels_for(CpuEngine::Plain, true), plain_block_kernels());
-  for (const CpuEngine engine : {CpuEngine::Amx, CpuEngine::Avx512Bf16, CpuEngine::Avx512})
+  EXPECT_EQ(kernels_for(CpuEngine::Amx, true), amx_block_kernels());
+  for (const CpuEngine engine : {CpuEngine::Avx512Bf16, CpuEngine::Avx512})
     EXPECT_EQ(kernels_for(engine, true),
               kernels_for(engine, false) != nullptr ? vnni_kernels() : nullptr);
   for (const bool in_blocks : {false, true}) {

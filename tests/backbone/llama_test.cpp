@@ -3,16 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
+#include "backbone/hf_export.h"
 #include "backbone/rms_norm.h"
-#include "base/gguf_file.h"
+#include "base/file.h"
 #include "tests/backbone/tiny_model.h"
+#include "tests/base/temp_folder.h"
 
 namespace medusa {
 namespace {
-
-const std::filesystem::path kStories =
-    std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
 
 /// Greedy tokens after a prompt, one row at a time.
 std::vector<TokenId> greedy(Llama& llama, std::vector<TokenId> text, size_t count) {
@@ -30,19 +30,18 @@ std::vector<TokenId> greedy(Llama& llama, std::vector<TokenId> text, size_t coun
   return {text.begin() + static_cast<std::ptrdiff_t>(prompt), text.end()};
 }
 
-TEST(Llama, TheTinyRealModelTellsItsStory) {
-  if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
-  const std::filesystem::path file = kStories.string() + ".gguf";
-  const auto pieces = GgufFile(file).required<std::vector<std::string>>("tokenizer.ggml.tokens");
-  const std::string story =
-      " Once upon a time, there was a little girl named Lily. She loved to play outside in the "
-      "park. One day, she saw a big, red ball. She wanted to play with it, but it was too high";
-  for (const auto& source : {kStories, file}) {
+TEST(Llama, TheTinyTrainedModelTellsItsStory) {
+  const std::filesystem::path file = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
+  const auto golden = nlohmann::json::parse(
+      read_file(MEDUSA_SOURCE_DIR "/tests/golden/tiny_model_texts.json"));  // by transformers
+  const fixtures::TempFolder folder;
+  write_hf_model(folder.path(), load_weights(file, at::kFloat, at::kCPU), file);
+  for (const auto& source : {file, folder.path()}) {
     Llama llama(load_weights(source, at::kFloat, at::kCPU));
-    std::string text;
-    for (const TokenId id : greedy(llama, {1}, 60)) text += pieces.at(static_cast<size_t>(id));
-    for (size_t at; (at = text.find("\u2581")) != std::string::npos;) text.replace(at, 3, " ");
-    EXPECT_EQ(text, story) << source;
+    for (const auto& each : golden.at("texts")) {
+      const auto tokens = each.at("tokens").get<std::vector<TokenId>>();
+      EXPECT_EQ(greedy(llama, each.at("prompt"), tokens.size()), tokens) << source << each;
+    }
   }
 }
 

@@ -61,7 +61,7 @@ Weights large_weights() {
 TEST(LoadMemory, ThePeakIsAtMostAFifthAboveTheWeights) {
   const fixtures::TempFolder folder;
   write_hf_model(folder.path(), large_weights(), "some.gguf");
-  if (!reset_peak()) GTEST_SKIP() << "this system does not tell a peak of memory";
+  if (!reset_peak()) GTEST_SKIP() << "no peak of memory told";
   struct Case {
     at::ScalarType dtype;
     BlockKind kind;

@@ -10,6 +10,7 @@
 #include "backbone/weights.h"
 #include "base/file.h"
 #include "base/safetensors_file.h"
+#include "tests/backbone/architecture_models.h"
 #include "tests/base/error_text.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/base/temp_folder.h"
@@ -19,11 +20,27 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-/// Works on copies of the tiny real model, which is there in both formats.
+/// Works on copies of a small model of float32 numbers that only their names decide, which it
+/// writes in both formats.
 class LoadWeightsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!fs::exists(kGguf)) GTEST_SKIP() << "no tiny model in " << MEDUSA_SHARED_DATA;
+  LoadWeightsTest() {
+    const json settings{{"architectures", {"LlamaForCausalLM"}},
+                        {"model_type", "llama"},
+                        {"hidden_size", 64},
+                        {"intermediate_size", 172},
+                        {"num_hidden_layers", 5},
+                        {"num_attention_heads", 8},
+                        {"num_key_value_heads", 4},
+                        {"vocab_size", 512},
+                        {"max_position_embeddings", 512},
+                        {"rms_norm_eps", 1e-5},
+                        {"rope_theta", 10000.0},
+                        {"hidden_act", "silu"},
+                        {"tie_word_embeddings", true},
+                        {"eos_token_id", 1}};
+    write_folder(kFolder, settings);
+    gguf_model(read_hf_config(kFolder), settings).write(kGguf);
   }
 
   Weights load(const fs::path& path, at::ScalarType dtype = at::kFloat) const {
@@ -65,8 +82,9 @@ class LoadWeightsTest : public testing::Test {
     return fixtures::error_text(folder_, [&] { load(model); });
   }
 
-  const fs::path kGguf = fs::path(MEDUSA_SHARED_DATA) / "models" / "stories260K.gguf";
-  const fs::path kFolder = fs::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
+  const fixtures::TempFolder model_;
+  const fs::path kGguf = model_ / "model.gguf";
+  const fs::path kFolder = model_ / "model";
   fixtures::TempFolder folder_;
 };
 

@@ -11,6 +11,10 @@ TEST(UserError, ControlBytesOfAQuotedNameDoNotReachTheTerminal) {
                R"(f: has 'a\x00b\x0d\x1b[2J\x7f'; remove it)");
 }
 
+TEST(UserError, NeitherDoC1AndTurnedText) {
+  EXPECT_STREQ(UserError("f: has '\xC2\x9B\x9B\u202E'").what(), R"(f: has '\u009b\x9b\u202e')");
+}
+
 TEST(UserError, KeepsLinesTabsAndOtherScripts) {
   const char* text = "expected one of\n\tStraße, 東京";
   EXPECT_STREQ(UserError(text).what(), text);

@@ -98,6 +98,11 @@ TEST(ProcessPlace, SaysWhatDoesNotFit) {
   EXPECT_EQ(refusal_of({{"RANK", "first"}, {"WORLD_SIZE", "2"}}),
             "the environment: RANK is 'first', expected a number as a launcher writes it; start "
             "the processes with torchrun, mpirun or srun, or unset it");
+  for (const char* port : {"0", "65536", "70000", "-1", "29500(x2)", "1e3", ""})
+    EXPECT_EQ(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", port}}),
+              std::string("the environment: MASTER_PORT is '") + port +
+                  "', expected a number from 1 to 65535; set it to a port of process 0's machine "
+                  "that is free, or unset it");
 }
 
 }  // namespace

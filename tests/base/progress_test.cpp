@@ -51,6 +51,18 @@ TEST(Progress, PlainLinesComeAtMostEveryTenSeconds) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
 }
 
+TEST(Progress, ShowsTheControlCharactersOfNames) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("read \x1b]0;name\a", "steps", 0);
+    progress.update(3, "\x1b[2J");
+    progress.finish("\xC2\x9B");
+  }
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.rfind("read \\x1b]0;name\\x07  3 steps  \\x1b[2J\n", 0), 0U) << text;
+  EXPECT_NE(text.find("\\u009b\n"), std::string::npos) << text;
+}
+
 TEST(Progress, WithoutATotalThereIsNoShare) {
   const std::string text = lines_of([](Progress& p) { p.update(3); }, 0);
   EXPECT_EQ(text.rfind("train  3 steps", 0), 0u) << text;

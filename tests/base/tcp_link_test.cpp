@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/base/error_text.h"
+
 namespace medusa {
 namespace {
 
@@ -16,9 +18,9 @@ Deadline in_ms(int64_t ms) { return std::chrono::steady_clock::now() + milliseco
 /// Two ends of one connection.
 struct LinkPair {
   LinkPair() {
-    TcpListener listener(/*this_machine_only=*/true);
+    TcpListener listener("127.0.0.1");
     auto connected = connect_to("127.0.0.1", listener.port(), in_ms(5000));
-    auto accepted = listener.accept(in_ms(5000));
+    auto accepted = listener.accept({}, in_ms(5000));
     if (connected) near.emplace(std::move(*connected));
     if (accepted) far.emplace(std::move(*accepted));
   }
@@ -58,9 +60,90 @@ TEST(TcpLink, WaitsNoLongerThanItIsTold) {
   const auto began = std::chrono::steady_clock::now();
   EXPECT_EQ(pair.near->receive(std::span(many).first(5), in_ms(50)), Transfer::TimedOut);
   EXPECT_EQ(pair.near->send(many, in_ms(50)), Transfer::TimedOut);
-  TcpListener listener(/*this_machine_only=*/true);
-  EXPECT_FALSE(listener.accept(in_ms(50)));
+  TcpListener listener("127.0.0.1");
+  EXPECT_FALSE(listener.accept({}, in_ms(50)));
   EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
+}
+
+TEST(TcpListener, ListensAtItsAddressAlone) {
+  TcpListener listener("127.0.0.2");
+  EXPECT_EQ(listener.address(), "127.0.0.2");
+  EXPECT_FALSE(connect_to("127.0.0.1", listener.port(), in_ms(10)));
+  EXPECT_TRUE(connect_to("127.0.0.2", listener.port(), in_ms(10)));
+  EXPECT_EQ(TcpListener("localhost").address(), "127.0.0.1");
+}
+
+TEST(TcpListener, SaysWhereItCannotListen) {
+  const std::string rest =
+      ", expected an address of this machine and a free port there; set MASTER_ADDR and "
+      "MASTER_PORT to such ones, or start a single process";
+  const TcpListener taken("127.0.0.1");
+  EXPECT_EQ(fixtures::error_text([&] { TcpListener("127.0.0.1", taken.port()); }),
+            "the network: cannot listen at 127.0.0.1:" + std::to_string(taken.port()) +
+                " (Address already in use)" + rest);
+  EXPECT_EQ(fixtures::error_text([] { TcpListener("192.0.2.1"); }),
+            "the network: cannot listen at 192.0.2.1 (Cannot assign requested address)" + rest);
+  EXPECT_EQ(
+      fixtures::error_text([] { TcpListener("no such host"); }).rfind("the network: cannot", 0),
+      0U);
+}
+
+void say(TcpLink& link, const std::vector<uint8_t>& bytes) {
+  EXPECT_EQ(link.send(bytes, in_ms(5000)), Transfer::Done);
+}
+
+TEST(TcpListener, SilentConnectionsHoldUpNobodyAndAreDropped) {
+  TcpListener listener("127.0.0.1");
+  const auto connect = [&] { return connect_to("127.0.0.1", listener.port(), in_ms(5000)); };
+  auto silent = connect(), slow = connect();
+  ASSERT_TRUE(silent && slow);
+  say(*slow, {1, 2});
+  auto gone = connect();
+  ASSERT_TRUE(gone);
+  say(*gone, {9});
+  gone.reset();
+  auto talker = connect();
+  ASSERT_TRUE(talker);
+  say(*talker, {5, 6, 7});
+
+  std::vector<uint8_t> first(3);
+  EXPECT_TRUE(listener.accept(first, in_ms(60000)));
+  EXPECT_EQ(first, (std::vector<uint8_t>{5, 6, 7}));
+  say(*slow, {3});
+  EXPECT_TRUE(listener.accept(first, in_ms(60000)));
+  EXPECT_EQ(first, (std::vector<uint8_t>{1, 2, 3}));
+
+  auto late = connect();
+  ASSERT_TRUE(late);
+  std::thread waiting([&] {
+    std::vector<uint8_t> last(3);
+    EXPECT_TRUE(listener.accept(last, in_ms(60000), milliseconds(50)));
+    EXPECT_EQ(last, (std::vector<uint8_t>{8, 8, 8}));
+  });
+  std::vector<uint8_t> nothing(1);
+  EXPECT_EQ(late->receive(nothing, in_ms(30000)), Transfer::Closed) << "dropped in time";
+  auto last = connect();
+  if (last) say(*last, {8, 8, 8});
+  waiting.join();
+}
+
+TEST(TcpListener, AFloodOfSilentConnectionsDoesNotKeepTheNextOneOut) {
+  TcpListener listener("127.0.0.1");
+  std::vector<TcpLink> silent;
+  std::vector<uint8_t> first(1);
+  for (int i = 0; i < 300; ++i) {
+    auto link = connect_to("127.0.0.1", listener.port(), in_ms(5000));
+    ASSERT_TRUE(link);
+    silent.push_back(std::move(*link));
+    if (i % 50 == 0) {
+      EXPECT_FALSE(listener.accept(first, in_ms(1)));
+    }
+  }
+  auto talker = connect_to("127.0.0.1", listener.port(), in_ms(5000));
+  ASSERT_TRUE(talker);
+  say(*talker, {7});
+  EXPECT_TRUE(listener.accept(first, in_ms(60000)));
+  EXPECT_EQ(first[0], 7);
 }
 
 TEST(TcpLink, TriesUntilSomebodyListens) {

@@ -48,7 +48,7 @@ TEST(YamlFile, RejectsOverridesThatCannotBeApplied) {
   EXPECT_EQ(load_error("train: 3\n", {"train.epochs=2"}),
             "--set train.epochs: 'train' is not a section, expected section.key=value");
   EXPECT_EQ(load_error("- 3\n", {"train.epochs=2"}),
-            "run.yaml:1: expected a mapping of keys to values");
+            "run.yaml:1: expected a mapping of keys to values; correct the file");
   EXPECT_EQ(load_error("", {"a=[1"}),
             "--set a=[1:1: not valid YAML (end of sequence flow not found); mend the line");
 }

@@ -1,4 +1,4 @@
-// medusa bench through the executable, on the tiny real model.
+// medusa bench through the executable, on the tiny trained model.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

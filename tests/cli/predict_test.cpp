@@ -1,4 +1,4 @@
-// medusa calibrate --predict, on the tiny real model.
+// medusa calibrate --predict, on the tiny trained model.
 #include <nlohmann/json.hpp>
 
 #include "program.h"

@@ -7,6 +7,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 
+#include "base/folder_lock.h"
 #include "program.h"
 
 namespace medusa::cli {
@@ -100,6 +101,16 @@ TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
       << inspected.out;
 }
 
+TEST_F(Processes, AllEndWhereAnotherCommandWrites) {
+  const FolderLock other(place_ / "runs/tiny", "medusa distill");
+  const auto [first, second] = run_both(place_, "train --config run.yaml");
+  EXPECT_EQ(first.status, 2);
+  EXPECT_NE(first.err.find("medusa: runs/tiny: medusa distill (process "), std::string::npos)
+      << first.err;
+  EXPECT_EQ(second.status, 2);
+  EXPECT_NE(second.err.find("process 0"), std::string::npos) << second.err;
+}
+
 TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
   const auto error = [&](const std::string& arguments) {
     const Ran ran = place_.run_as("RANK=0 WORLD_SIZE=2 ", "train --config run.yaml " + arguments);
@@ -113,6 +124,12 @@ TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
             "medusa: train: 1 of 2 processes came within 0.3 s, expected all of them; look at what "
             "the others printed, and start them all again (train.peer_timeout_s is how long to "
             "wait)\n");
+  const Ran port = place_.run_as("RANK=0 WORLD_SIZE=2 MASTER_PORT=70000 ",
+                                 "train --config run.yaml --set train.peer_timeout_s=0.3");
+  EXPECT_EQ(port.status, 2) << port.err;
+  EXPECT_EQ(port.err,
+            "medusa: the environment: MASTER_PORT is '70000', expected a number from 1 to 65535; "
+            "set it to a port of process 0's machine that is free, or unset it\n");
 }
 
 }  // namespace

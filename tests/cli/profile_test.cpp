@@ -1,4 +1,4 @@
-// medusa profile through the executable, on the tiny real model.
+// medusa profile through the executable, on the tiny trained model.
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -9,7 +9,6 @@ namespace {
 using nlohmann::json;
 
 TEST(ProfileCommand, WritesTableNumbersAndPage) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const std::string profile = "profile --config run.yaml --rows 8,1 --repeat 2 --contexts 32,100 ";
   const Ran ran = place.run(profile + "--json");
@@ -29,7 +28,6 @@ TEST(ProfileCommand, WritesTableNumbersAndPage) {
 }
 
 TEST(ProfileCommand, AStepThatDoesNotFitIsTheUsersError) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const Ran ran = place.run("profile --config run.yaml --rows 64 --contexts 200");
   EXPECT_EQ(ran.status, 2);

@@ -33,7 +33,7 @@ inline void spill(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// A folder with a run's YAML over the tiny real model; commands run inside it.
+/// A folder with a run's YAML over the tiny trained model; commands run inside it.
 class Workplace {
  public:
   Workplace() {
@@ -55,10 +55,8 @@ class Workplace {
     spill(folder_ / "prompts.jsonl", prompts);
   }
 
-  static std::string model() {
-    return std::string(MEDUSA_SHARED_DATA) + "/models/stories260K.gguf";
-  }
-  static bool has_model() { return std::filesystem::exists(model()); }
+  /// Made by tools/dev/make_tiny_model.py.
+  static std::string model() { return MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf"; }
 
   /// @param arguments  as typed in a shell.
   Ran run(const std::string& arguments) const { return run_with("", arguments); }
@@ -98,7 +96,6 @@ class Workplace {
 class TrainedRun : public testing::Test {
  protected:
   void SetUp() override {
-    if (!Workplace::has_model()) GTEST_SKIP() << "no " << Workplace::model();
     for (const char* stage : {"distill", "train", "calibrate"}) {
       const Ran ran = place_.run(std::string(stage) + " --config run.yaml");
       ASSERT_EQ(ran.status, 0) << ran.err;
@@ -112,7 +109,6 @@ class TrainedRun : public testing::Test {
 class DistilledRun : public testing::Test {
  protected:
   void SetUp() override {
-    if (!Workplace::has_model()) GTEST_SKIP() << "no " << Workplace::model();
     const Ran ran = place_.run("distill --config run.yaml");
     ASSERT_EQ(ran.status, 0) << ran.err;
   }
@@ -121,6 +117,3 @@ class DistilledRun : public testing::Test {
 };
 
 }  // namespace medusa::cli
-
-#define MEDUSA_NEEDS_TINY_MODEL() \
-  if (!medusa::cli::Workplace::has_model()) GTEST_SKIP() << "no " << medusa::cli::Workplace::model()

@@ -1,4 +1,4 @@
-// medusa quality, on the tiny real model.
+// medusa quality, on the tiny trained model.
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -10,10 +10,6 @@ using nlohmann::json;
 
 class Quality : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!Workplace::has_model()) GTEST_SKIP() << "no " << Workplace::model();
-  }
-
   std::string greedy_text(const std::string& prompt, const std::string& dtype) const {
     return json::parse(place_
                            .run("generate --config run.yaml --drafter none --json --dtype " +

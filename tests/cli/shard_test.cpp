@@ -17,7 +17,6 @@ std::map<std::string, std::string> files_of(const fs::path& folder) {
 }
 
 TEST(Shard, PartsJoinToTheBytesOfOneProcess) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const auto succeed = [&](const std::string& arguments) {
     const Ran ran = place.run(arguments + " --config run.yaml");
@@ -43,7 +42,6 @@ TEST(Shard, PartsJoinToTheBytesOfOneProcess) {
 }
 
 TEST(Shard, WhatCannotWorkIsTheUsersError) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const auto error = [&](const std::string& arguments) {
     const Ran ran = place.run(arguments + " --config run.yaml");
@@ -68,7 +66,6 @@ TEST(Shard, WhatCannotWorkIsTheUsersError) {
 }
 
 TEST(Shard, StatesEndAtTheirBudgetAndTrainingComputesTheRest) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const auto succeed = [&](const std::string& arguments) {
     const Ran ran = place.run(arguments);
@@ -108,7 +105,6 @@ TEST(Shard, StatesEndAtTheirBudgetAndTrainingComputesTheRest) {
 
 // The key was read and written to the dataset's settings, and then nobody asked for it.
 TEST(Shard, TheLimitOfAnswerTokensEndsTheDatasetWithTheShardThatReachesIt) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const Ran ran = place.run("distill --config run.yaml --json --set distill.max_answer_tokens=100");
   ASSERT_EQ(ran.status, 0) << ran.err;

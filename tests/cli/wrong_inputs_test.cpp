@@ -2,6 +2,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "../base/gguf_builder.h"
 #include "program.h"
 
 namespace medusa::cli {
@@ -25,16 +26,16 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
   const std::vector<Setting> wrong = {
       {"train.learning_rte=0.1",
        "--set train.learning_rte=0.1: unknown key 'learning_rte' in 'train' (did you mean "
-       "'learning_rate'?)"},
-      {"train.epochs=two", "--set train.epochs=two: 'epochs' is 'two', must be a whole number"},
-      {"train.epochs=0", "--set train.epochs=0: 'epochs' is 0, must be >= 1"},
-      {"generate.top_p=1.5", "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1"},
+       "'learning_rate'?); correct or remove it"},
+      {"train.epochs=two", "--set train.epochs=two: 'epochs' is 'two', must be a whole number; correct or remove it"},
+      {"train.epochs=0", "--set train.epochs=0: 'epochs' is 0, must be >= 1; correct or remove it"},
+      {"generate.top_p=1.5", "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1; correct or remove it"},
       {"backbone.dtype=float16",
        "--set backbone.dtype=float16: 'dtype' is 'float16', must be one of auto | float32 | "
-       "bfloat16 | int8 | stored"},
+       "bfloat16 | int8 | stored; correct or remove it"},
       {"backbone.cpu=avx",
        "--set backbone.cpu=avx: 'cpu' is 'avx', must be one of auto | amx | avx512_bf16 | avx512 | "
-       "avx2 | plain"},
+       "avx2 | plain; correct or remove it"},
       {"train.epochs", "--set train.epochs: expected section.key=value, like --set train.epochs=2"},
   };
   for (const Setting& each : wrong)
@@ -45,7 +46,7 @@ TEST(WrongInputs, YamlNamesFileAndLine) {
   const Workplace place;
   spill(place / "twice.yaml", "backbone:\n  model: x\n  model: y\n");
   expect_refused(place.run("train --config twice.yaml"),
-                 "twice.yaml:3: key 'model' is given twice");
+                 "twice.yaml:3: key 'model' is given twice; correct or remove it");
   expect_refused(place.run("train --config missing.yaml"),
                  "missing.yaml: no such file; check the path");
   spill(place / "none.yaml", "run: runs/x\n");
@@ -62,7 +63,7 @@ TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
 }
 
 TEST(WrongInputs, CudaWithoutAGpu) {
-  if (std::system("nvidia-smi >/dev/null 2>&1") == 0) GTEST_SKIP() << "there is a GPU";
+  if (std::system("nvidia-smi >/dev/null 2>&1") == 0) GTEST_SKIP() << "a GPU is there";
   const Workplace place;
   expect_refused(place.run("generate --config run.yaml --prompt x --device cuda"),
                  "backbone.device is 'cuda', found no usable GPU, expected one with its driver; "
@@ -70,7 +71,6 @@ TEST(WrongInputs, CudaWithoutAGpu) {
 }
 
 TEST(WrongInputs, AnEngineOfTheCpuThatCannotComputeThisRun) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const std::string generate = "generate --config run.yaml --prompt x --set backbone.cpu=plain ";
   expect_refused(place.run(generate + "--dtype float32"),
@@ -98,7 +98,6 @@ TEST(WrongInputs, ModelsThatAreNone) {
 }
 
 TEST(WrongInputs, PromptsThatAreNone) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   expect_refused(place.run("generate --config run.yaml --set generate.drafter=none"),
                  "generate: no prompt given, expected --prompt TEXT or --questions FILE");
@@ -115,7 +114,6 @@ TEST(WrongInputs, PromptsThatAreNone) {
 }
 
 TEST(WrongInputs, LongPromptsAreSkippedCountedAndTold) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   std::string story = "{\"text\": \"";
   for (int i = 0; i < 400; ++i) story += "one day ";
@@ -128,17 +126,17 @@ TEST(WrongInputs, LongPromptsAreSkippedCountedAndTold) {
 }
 
 TEST(WrongInputs, ArtefactsOfAnotherModelOrRun) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   for (const char* stage : {"distill", "train", "calibrate"})
     ASSERT_EQ(place.run(std::string(stage) + " --config run.yaml").status, 0);
   const std::string shard = slurp(place / "runs/tiny/dataset/shard-00000.h5");
 
   // The same weights in another file are another model: fingerprints are compared, not names.
-  const std::string folder = std::string(MEDUSA_SHARED_DATA) + "/models/stories260K";
-  std::filesystem::copy(folder, place / "other", std::filesystem::copy_options::recursive);
+  fixtures::GgufBuilder(GgufFile(Workplace::model()))
+      .set("general.name", "another")
+      .write(place / "other.gguf");
   const Ran train =
-      place.run("train --config run.yaml --set backbone.model=other --set run=runs/tiny");
+      place.run("train --config run.yaml --set backbone.model=other.gguf --set run=runs/tiny");
   EXPECT_EQ(train.status, 2);
   EXPECT_NE(train.err.find("backbone"), std::string::npos) << train.err;
 
@@ -165,12 +163,11 @@ TEST(WrongInputs, ArtefactsOfAnotherModelOrRun) {
 }
 
 TEST(WrongInputs, AFullDiskLosesNothing) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   const auto disk = place / "disk";
   std::filesystem::create_directories(disk);
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=48k") != 0)
-    GTEST_SKIP() << "cannot mount a small tmpfs";
+    GTEST_SKIP() << "no right to mount";
   const Ran ran = place.run("distill --config run.yaml --set run=disk/tiny");
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_NE(
@@ -182,7 +179,6 @@ TEST(WrongInputs, AFullDiskLosesNothing) {
 }
 
 TEST(WrongInputs, AnOutputFolderThatCannotBeWritten) {
-  MEDUSA_NEEDS_TINY_MODEL();
   const Workplace place;
   spill(place / "file", "in the way");
   const Ran ran = place.run("distill --config run.yaml --set run=file");

@@ -30,12 +30,11 @@ inline bool has_cuda_kernels() {
   return cuda_kernels().complete() && hooks.hasCUDA() && hooks.deviceCount() > 0;
 }
 
-/// A test on each device. The CUDA one skips where there is no GPU.
+/// A test on each device. The CUDA one skips where there is no GPU, or no compiler for it.
 class OnEveryDevice : public testing::TestWithParam<TestedDevice> {
  protected:
   void SetUp() override {
-    if (GetParam() == TestedDevice::Cuda && !has_cuda_kernels())
-      GTEST_SKIP() << "no CUDA device, or built without a CUDA compiler";
+    if (GetParam() == TestedDevice::Cuda && !has_cuda_kernels()) GTEST_SKIP() << "no GPU";
   }
   static bool emulated() { return GetParam() == TestedDevice::Emulated; }
   static at::Device device() { return emulated() ? at::kCPU : at::kCUDA; }

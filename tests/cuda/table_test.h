@@ -28,7 +28,7 @@ class TableTest : public testing::TestWithParam<TableChoice<Table>> {
     if (choice.device == at::kCUDA &&
         (choice.table() == nullptr || !at::detail::getCUDAHooks().hasCUDA() ||
          at::detail::getCUDAHooks().deviceCount() == 0))
-      GTEST_SKIP() << "no CUDA device";
+      GTEST_SKIP() << "no GPU";
     set_emulated_order(choice.order);
   }
   void TearDown() override { set_emulated_order(EmulatedOrder::Ascending); }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/utf8.h"
 #include "data/byte_alphabet.h"
 #include "data/tokenizer_files.h"
-#include "data/utf8.h"
 #include "tests/base/error_text.h"
 #include "tests/data/random_text.h"
 #include "tests/data/tokenizer_cases.h"
@@ -167,35 +167,35 @@ TEST(BpeTokenizer, AgreesWithTheSlowDefinitionOfMerging) {
   }
 }
 
-class PublishedBpe : public ::testing::TestWithParam<const char*> {
+/// A tokenizer, in the form that it is kept in, and whose ids are listed for it.
+struct ListedBpe {
+  const char* file;
+  const char* ids;
+};
+
+class EveryBpe : public ::testing::TestWithParam<ListedBpe> {
  protected:
-  static std::filesystem::path file(const std::string& name) {
-    return name == "smollm" ? fixtures::smollm2_path() : fixtures::tokenizer_folder(name);
-  }
-  static std::unique_ptr<Tokenizer> open(const std::string& name) {
-    if (name == "qwen2") return std::make_unique<BpeTokenizer>(bpe_from_vocab(file(name), "qwen2"));
-    if (name == "gpt-2/vocab.gguf") return load_tokenizer(fixtures::tokenizer_folder(name));
-    return load_tokenizer(file(name));
+  static std::unique_ptr<Tokenizer> open() {
+    const std::string name = GetParam().file;
+    if (name == "demo model") return load_tokenizer(fixtures::demo_model());
+    const auto file = fixtures::small_tokenizer(name);
+    if (name == "qwen2") return std::make_unique<BpeTokenizer>(bpe_from_vocab(file, "qwen2"));
+    return load_tokenizer(file);
   }
 };
 
-TEST_P(PublishedBpe, GivesTheListedIds) {
-  const std::string name = GetParam();
-  if (!std::filesystem::exists(file(name))) GTEST_SKIP() << file(name) << " is not there";
-  const auto tokenizer = open(name);
-  const auto cases =
-      fixtures::read_cases(fixtures::tokenizer_folder(name.substr(0, name.find('/'))));
-  EXPECT_EQ(cases.size(), 46U);
+TEST_P(EveryBpe, GivesTheIdsThatThePackagesGive) {
+  const auto tokenizer = open();
+  const auto cases = fixtures::tokenizer_cases(GetParam().ids);
+  EXPECT_EQ(cases.size(), 55U);
   for (const auto& [text, ids] : cases) {
     EXPECT_EQ(tokenizer->encode(text, false), ids) << text;
     EXPECT_EQ(tokenizer->decode(ids), text);
   }
 }
 
-TEST_P(PublishedBpe, BringsBackAnyUtf8) {
-  const std::string name = GetParam();
-  if (!std::filesystem::exists(file(name))) GTEST_SKIP() << file(name) << " is not there";
-  const auto tokenizer = open(name);
+TEST_P(EveryBpe, BringsBackAnyUtf8) {
+  const auto tokenizer = open();
   std::mt19937 random(3);
   for (int i = 0; i < 400; ++i) {
     std::string text = fixtures::random_text(random, 60);
@@ -206,13 +206,20 @@ TEST_P(PublishedBpe, BringsBackAnyUtf8) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PublishedBpe,
-                         ::testing::Values("gpt-2", "gpt-2/vocab.gguf", "smollm", "qwen2"));
+INSTANTIATE_TEST_SUITE_P(
+    All, EveryBpe,
+    ::testing::Values(ListedBpe{"gpt2.json", "gpt2.json"}, ListedBpe{"gpt2.gguf", "gpt2.json"},
+                      ListedBpe{"llama3.json", "llama3.json"}, ListedBpe{"qwen2", "qwen2"},
+                      ListedBpe{"demo model", "demo model"}),
+    [](const auto& each) {
+      std::string name = each.param.file;
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return c == '.' || c == ' '; }, '_');
+      return name;
+    });
 
 TEST(BpeTokenizer, ReadsInvalidUtf8AsReplacementCharacters) {
-  if (!std::filesystem::exists(fixtures::tokenizer_folder("gpt-2")))
-    GTEST_SKIP() << "no shared data";
-  const auto tokenizer = load_tokenizer(fixtures::tokenizer_folder("gpt-2"));
+  const auto tokenizer = load_tokenizer(fixtures::small_tokenizer("gpt2.json"));
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("a\xFF\xE2\x82z", false)), "a\uFFFD\uFFFDz");
 }
 

@@ -193,7 +193,7 @@ TEST(DatasetWriter, RefusesAFolderWithoutPermissionAtTheStart) {
   const fs::path closed = folder / "closed";
   const bool root = ::geteuid() == 0;  // may write wherever the disk itself allows it
   const SmallDisk disk(closed, MS_RDONLY);
-  if (root && !disk.mounted()) GTEST_SKIP() << "mounting a read-only file system needs more rights";
+  if (root && !disk.mounted()) GTEST_SKIP() << "no right to mount";
   if (!root) ::chmod(closed.c_str(), 0555);
   EXPECT_EQ(error_text([&] { DatasetWriter(closed, small_info(), 4, 2); }),
             closed.string() + ": cannot be written (" +
@@ -205,7 +205,7 @@ TEST(DatasetWriter, AFullDiskIsAnErrorThatKeepsTheSealedShards) {
   const TempFolder folder;
   const fs::path path = folder / "small";
   const SmallDisk disk(path);
-  if (!disk.mounted()) GTEST_SKIP() << "mounting a small file system needs more rights";
+  if (!disk.mounted()) GTEST_SKIP() << "no right to mount";
   DatasetWriter writer(path, small_info(1000), 20, 1);
   int64_t i = 0;
   const std::string error = error_text([&] {

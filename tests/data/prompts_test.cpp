@@ -116,12 +116,26 @@ TEST(Prompts, RefusesAnEmptySet) {
             (folder / "none.jsonl").string() + ": no such file; check the path");
 }
 
-TEST(Prompts, ReadsTheSharedFilesWhole) {
-  const std::filesystem::path data = MEDUSA_SHARED_DATA;
-  if (!std::filesystem::exists(data / "prompts")) GTEST_SKIP() << data << " has no prompts";
-  EXPECT_EQ(read_prompts(data / "prompts/train_mix_permissive_6k.jsonl").prompts.size(), 6279U);
-  EXPECT_EQ(read_prompts(data / "bench/bench_public.jsonl").prompts.size(), 922U);
-  EXPECT_EQ(read_prompts(data / "prompts/sharegpt_sample.json").prompts.size(), 500U);
+TEST(Prompts, ReadsTheShippedFilesWhole) {
+  const std::filesystem::path configs = std::filesystem::path(MEDUSA_SOURCE_DIR) / "configs";
+  EXPECT_EQ(read_prompts(configs / "demo_questions.jsonl").prompts.size(), 12U);
+  EXPECT_EQ(read_prompts(configs / "bench_questions.jsonl").prompts.size(), 20U);
+}
+
+TEST(Prompts, ReadsLongFilesWhole) {
+  std::string lines, list;
+  for (int i = 0; i < 6000; ++i) {
+    const std::string question = std::string(static_cast<size_t>(i % 700), 'a') + "? \u00e9\\n";
+    lines += R"({"turns": [")" + question + "\", \"And then?\"]}\n";
+    if (i % 10 == 0)
+      list += (list.empty() ? "" : ",\n") +
+              std::string(R"({"conversations": [{"from": "human", "value": ")") + question +
+              R"("}, {"from": "gpt", "value": "Yes."}]})";
+  }
+  EXPECT_EQ(read("p.jsonl", lines).prompts.size(), 6000U);
+  const PromptSet conversations = read("s.json", "[" + list + "]");
+  EXPECT_EQ(conversations.prompts.size(), 600U);
+  EXPECT_EQ(conversations.prompts[599].messages[0].content.size(), 5990U % 700 + 5);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "base/fingerprint.h"
 #include "data/dataset_format.h"
-#include "data/hdf5_file.h"
+#include "data/hdf5_writer.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/dataset_samples.h"
@@ -146,8 +146,8 @@ TEST(ShardFile, RefusesAnotherFormatAndVersion) {
 TEST(ShardFile, RefusesAMissingDataset) {
   const std::string bytes = encode_shard(small_header(), small_samples());
   EXPECT_EQ(shard_error(with_word(bytes, "tokens\0", "tekons\0")),
-            "'/tokens' is missing or is not a list of int32, as data/FORMAT.md says; distill the "
-            "dataset again");
+            "'/tokens', a list of int32, is missing, expected an HDF5 file as data/FORMAT.md says; "
+            "distill the dataset again, or have its maker write it so");
 }
 
 TEST(ShardFile, RefusesBadOffsets) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/utf8.h"
+#include "base/utf8.h"
 #include "tests/data/byte_tokenizer.h"
 #include "tests/data/random_text.h"
 

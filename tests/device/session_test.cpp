@@ -5,7 +5,7 @@
 
 #include "heads/choice_tree.h"
 #include "heads/heads_checkpoint.h"
-#include "infer/factory.h"
+#include "infer/make_decoder.h"
 #include "tests/base/temp_folder.h"
 #include "tests/device/test_devices.h"
 #include "tools/answer.h"
@@ -16,14 +16,13 @@
 namespace medusa {
 namespace {
 
-const std::filesystem::path kStories =
-    std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K.gguf";
+const std::filesystem::path kModel = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
 
 /// A run with untrained heads and a small tree, and its session.
 struct DeviceRun {
   explicit DeviceRun(at::Device device) {
     config.run = (folder / "run").string();
-    config.backbone.model = kStories.string();
+    config.backbone.model = kModel.string();
     config.backbone.chat_template = "plain";
     config.backbone.context = 128;
     config.backbone.threads = 1;
@@ -31,7 +30,7 @@ struct DeviceRun {
     config.backbone.device = DeviceKind::Cpu;
     config.backbone.dtype = DtypeKind::Float32;
     session = open_session(config.backbone);
-    session.llama = std::make_unique<Llama>(load_weights(kStories, at::kFloat, device));
+    session.llama = std::make_unique<Llama>(load_weights(kModel, at::kFloat, device));
 
     const Weights& backbone = session.llama->weights();
     HeadsManifest manifest;
@@ -54,19 +53,14 @@ struct DeviceRun {
 
 class SessionOnDevice : public fixtures::OnDevice {
  protected:
-  void SetUp() override {
-    OnDevice::SetUp();
-    if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
-  }
-
   static Answer answer_on(at::Device where) {
     const DeviceRun run(where);
     BackboneTarget target(*run.session.llama, 1, run.session.context);
-    const InferConfig& infer = run.config.generate.infer;
+    InferConfig infer = run.config.generate.infer;
+    infer.graphs = false;  // logits are wanted
     const LoadedDrafting drafting = load_drafting(run.config, infer, run.session, target);
-    const auto rule = make_rule(infer);
-    const DrafterFactory make_drafter = make_drafter_factory(infer, drafting.parts());
-    return answer(run.session, {target, *rule, make_drafter}, {run.prompt(), 1},
+    const auto decoder = make_decoder(infer, drafting.parts(), target);
+    return answer(run.session, *decoder, {run.prompt(), 1},
                   {.max_new_tokens = 16, .stop = {}, .logprobs = 2, .show = {}});
   }
 };

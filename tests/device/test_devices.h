@@ -19,9 +19,8 @@ class OnDevice : public testing::TestWithParam<at::Device> {
  protected:
   void SetUp() override {
     if (!device().is_cuda()) return use_fake_device();
-    if (!has_gpu()) GTEST_SKIP() << "no CUDA device";
-    if (uses_fake_device())
-      GTEST_SKIP() << "the fake device was used in this process; run cuda/* alone";
+    if (!has_gpu()) GTEST_SKIP() << "no GPU";
+    if (uses_fake_device()) GTEST_SKIP() << "no GPU beside the fake device; run cuda/* alone";
   }
 
   static at::Device device() { return GetParam(); }

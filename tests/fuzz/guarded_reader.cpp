@@ -109,7 +109,7 @@ void GuardedReader::read_known_files() {
 const std::vector<FuzzTarget>& all_targets() {
   static const std::vector<FuzzTarget> targets = [] {
     auto all = container_targets();
-    for (auto more : {torch_targets(), text_targets()})
+    for (auto more : {torch_targets(), text_targets(), shard_targets()})
       for (auto& target : more) all.push_back(std::move(target));
     return all;
   }();

@@ -2,17 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 
 namespace medusa {
 namespace {
 
-const std::filesystem::path kTrees = std::filesystem::path(MEDUSA_SHARED_DATA) / "trees";
+const std::filesystem::path kTrees = std::filesystem::path(MEDUSA_SOURCE_DIR) / "configs/trees";
+
+/// Of each shipped tree: its buffers from the definition, and a digest of the paths that were
+/// published. Made by tools/dev/make_tree_golden.py.
+nlohmann::json golden_trees() {
+  auto golden = nlohmann::json::parse(
+      read_file(std::filesystem::path(MEDUSA_SOURCE_DIR) / "tests/golden/tree_buffers.json"));
+  EXPECT_EQ(golden.size(), 6U);
+  return golden;
+}
 
 /// What the call complains about; empty if it does not.
 template <typename Call>
@@ -47,30 +58,47 @@ class ChoiceTreeFile : public ::testing::Test {
 };
 
 TEST(ChoiceTree, BuffersOfThePublishedTreesAreAsKnown) {
-  if (!std::filesystem::exists(kTrees)) GTEST_SKIP() << "no ../shared/data";
-  const auto expected = nlohmann::json::parse(read_file(kTrees / "buffers.json"));
-  ASSERT_FALSE(expected.empty());
-  for (const auto& [name, buffers] : expected.items()) {
+  const nlohmann::json golden = golden_trees();
+  for (const auto& [name, buffers] : golden.items()) {
     SCOPED_TRACE(name);
-    const TreeShape shape = import_choice_tree(kTrees / "published.json", name).shape();
-    auto ranks = buffers["rank"];
-    ranks[0] = -1;  // null: the root has none
-    EXPECT_EQ(nlohmann::json(shape.depths), buffers["depth"]);
-    EXPECT_EQ(nlohmann::json(shape.parents), buffers["parent"]);
-    EXPECT_EQ(nlohmann::json(shape.ranks), ranks);
-    EXPECT_EQ(nlohmann::json(shape.ancestors), buffers["mask"]);
+    const TreeShape shape = read_choice_tree(kTrees / (name + ".yaml")).shape();
+    EXPECT_EQ(nlohmann::json(shape.depths), buffers["depths"]);
+    EXPECT_EQ(nlohmann::json(shape.parents), buffers["parents"]);
+    EXPECT_EQ(nlohmann::json(shape.ranks), buffers["ranks"]);
+    EXPECT_EQ(nlohmann::json(shape.ancestors), buffers["ancestors"]);
     EXPECT_EQ(nlohmann::json(shape.leaves), buffers["leaves"]);
   }
 }
 
 TEST(ChoiceTree, ShippedTreeFilesAreThePublishedTrees) {
-  if (!std::filesystem::exists(kTrees)) GTEST_SKIP() << "no ../shared/data";
-  const auto published = nlohmann::json::parse(read_file(kTrees / "published.json"));
+  const nlohmann::json golden = golden_trees();
+  for (const auto& [name, buffers] : golden.items()) {
+    SCOPED_TRACE(name);
+    std::vector<RankPath> paths = read_choice_tree(kTrees / (name + ".yaml")).paths;
+    std::sort(paths.begin(), paths.end());
+    std::string text;
+    for (const RankPath& path : paths) {
+      text += text.empty() ? "" : ";";
+      for (size_t i = 0; i < path.size(); ++i)
+        text += (i == 0 ? "" : ",") + std::to_string(path[i]);
+    }
+    EXPECT_EQ(fingerprint_text(text), "sha256:" + buffers["digest"].get<std::string>());
+  }
+}
+
+TEST_F(ChoiceTreeFile, ImportsNamedListsAsTheyArePublished) {
+  nlohmann::json published;
+  for (const auto& entry : std::filesystem::directory_iterator(kTrees)) {
+    const ChoiceTree shipped = read_choice_tree(entry.path());
+    nlohmann::json paths = shipped.paths;
+    std::reverse(paths.begin(), paths.end());  // the order of a list says nothing
+    published[entry.path().stem().string()] = {{"source", shipped.source}, {"paths", paths}};
+  }
+  std::ofstream(file_) << published;
   for (const auto& [name, entry] : published.items()) {
     SCOPED_TRACE(name);
-    const auto file = std::filesystem::path(MEDUSA_SOURCE_DIR) / "configs/trees" / (name + ".yaml");
-    const ChoiceTree shipped = read_choice_tree(file);
-    const ChoiceTree imported = import_choice_tree(kTrees / "published.json", name);
+    const ChoiceTree shipped = read_choice_tree(kTrees / (name + ".yaml"));
+    const ChoiceTree imported = import_choice_tree(file_, name);
     EXPECT_EQ(shipped.paths, imported.paths);
     EXPECT_EQ(shipped.source, imported.source);
     EXPECT_EQ(shipped.top_k, imported.top_k);
@@ -176,7 +204,7 @@ TEST_F(ChoiceTreeFile, RefusesAMissingTopK) {
 
 TEST_F(ChoiceTreeFile, RefusesAnUnknownKeyAndSuggests) {
   EXPECT_EQ(error_reading(kHead + "  - [0]\nhead: x\n"),
-            "a.yaml:6: unknown key 'head' (did you mean 'heads'?)");
+            "a.yaml:6: unknown key 'head' (did you mean 'heads'?); correct or remove it");
 }
 
 TEST_F(ChoiceTreeFile, AFileWithoutTemperaturesHasNone) {

@@ -1,4 +1,4 @@
-// Every drafter on a small real model in float32: the text is that of plain decoding.
+// Every drafter on the tiny trained model in float32: the text is that of plain decoding.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -17,12 +17,11 @@ namespace {
 
 using fixtures::DrafterCase;
 
-const std::filesystem::path kStories =
-    std::filesystem::path(MEDUSA_SHARED_DATA) / "models" / "stories260K";
+const std::filesystem::path kModel = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
 
 /// The model and what drafters need of it, loaded once.
 struct Model {
-  Llama llama{load_weights(kStories, at::kFloat, at::kCPU)};
+  Llama llama{load_weights(kModel, at::kFloat, at::kCPU)};
   fixtures::HeadParts heads{llama.weights()};
   fixtures::HeadParts sequential{llama.weights(), HeadInput::Sequential};
   fixtures::HeadParts prefix{llama.weights(), HeadInput::PrefixSequential};
@@ -31,7 +30,7 @@ struct Model {
     if (has_prefix(input)) return prefix.parts();
     return input == HeadInput::Sequential ? sequential.parts() : heads.parts();
   }
-  Llama second{load_weights(kStories, at::kFloat, at::kCPU)};  // a draft that is always right
+  Llama second{load_weights(kModel, at::kFloat, at::kCPU)};  // a draft that is always right
   SecondModel draft{second, 1, 256, llama.config().vocab_size};
 };
 
@@ -83,12 +82,7 @@ std::vector<std::vector<TokenId>> prompts() {
   return {{1}, {story.begin(), story.begin() + 20}, twice, std::vector<TokenId>(9, 300)};
 }
 
-class EveryDrafterOnAModel : public testing::TestWithParam<DrafterCase> {
- protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(kStories)) GTEST_SKIP() << "no " << kStories;
-  }
-};
+class EveryDrafterOnAModel : public testing::TestWithParam<DrafterCase> {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafterOnAModel, testing::ValuesIn(fixtures::drafter_cases()),
                          [](const auto& each) { return each.param.name; });

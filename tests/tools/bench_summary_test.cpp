@@ -177,11 +177,33 @@ TEST(BenchSamples, AreReadAsTheyWereWritten) {
 TEST(BenchSamples, NameTheLineThatIsNone) {
   const fixtures::TempFolder folder;
   write_file(folder / "s.jsonl", sample_line(make_sample({})) + "\n{\"run\": 1}\n");
-  EXPECT_EQ(fixtures::error_text([&] { read_samples(folder / "s.jsonl"); }),
-            (folder / "s.jsonl").string() +
-                ":2: [json.exception.out_of_range.403] key 'method' not found, expected an answer "
-                "that medusa bench wrote; remove the file and bench.json, or give another folder "
-                "with --out");
+  EXPECT_EQ(
+      fixtures::error_text([&] { read_samples(folder / "s.jsonl"); }),
+      (folder / "s.jsonl").string() +
+          ":2: [json.exception.out_of_range.403] key 'checksum' not found, expected an answer "
+          "that medusa bench wrote; remove the file and bench.json, or give another folder "
+          "with --out");
+}
+
+/// Answers are added up with those of later runs, so a wrong digit would become a wrong table.
+TEST(BenchSamples, AnAlteredLineIsRefused) {
+  const fixtures::TempFolder folder;
+  const std::string line = sample_line(make_sample({}));
+  for (size_t byte = 0; byte < line.size(); ++byte) {
+    std::string altered = line;
+    altered[byte] = static_cast<char>(altered[byte] ^ 1);
+    write_file(folder / "s.jsonl", altered + "\n");
+    const std::string error =
+        fixtures::error_text(folder, [&] { read_samples(folder / "s.jsonl"); });
+    ASSERT_TRUE(error.starts_with("<>/s.jsonl:1: ")) << byte << ": " << altered;
+  }
+  std::string altered = line;
+  altered.replace(altered.find("\"steps\":10"), 10, "\"steps\":11");
+  write_file(folder / "s.jsonl", line + "\n" + altered + "\n");
+  EXPECT_EQ(fixtures::error_text(folder, [&] { read_samples(folder / "s.jsonl"); }),
+            "<>/s.jsonl:2: its contents are not those that its checksum says, expected an answer "
+            "that medusa bench wrote; remove the file and bench.json, or give another folder with "
+            "--out");
 }
 
 }  // namespace

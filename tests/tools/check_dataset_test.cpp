@@ -34,13 +34,29 @@ class CheckDataset : public testing::Test {
 
   fs::path tuned() const { return folder_.path() / "tuned"; }
   bool own_states(const std::string& backbone) const {
-    return check_dataset(DatasetReader(config_.dataset_folder()), config_, backbone);
+    return check_dataset(DatasetReader(config_.dataset_folder()), config_, backbone, model_);
   }
 
   static constexpr const char* kOriginal = "sha256:aaaa0000";
   static constexpr const char* kTuned = "sha256:bbbb0000";
+  /// What is wrong with a dataset that says it is the model's.
+  std::string refusal(DatasetInfo info, const Sample& sample) {
+    info.backbone = kOriginal;
+    info.tokenizer = load_tokenizer(tuned())->fingerprint();
+    config_.run = (folder_.path() / "foreign").string();
+    DatasetWriter(config_.dataset_folder(), info, 1, 16).add(0, sample);
+    return fixtures::error_text(folder_, [&] { own_states(kOriginal); });
+  }
+
   fixtures::TempFolder folder_;
   RunConfig config_;
+  ModelConfig model_ = [] {
+    ModelConfig model;
+    model.vocab_size = 500;
+    model.hidden_size = 4;
+    model.context = 8;
+    return model;
+  }();
 };
 
 TEST_F(CheckDataset, ATunedModelMayUseTheTextOfTheOneItWasButNotItsStates) {
@@ -57,6 +73,50 @@ TEST_F(CheckDataset, AModelTunedFromAnotherOneIsRefused) {
             "sha256:bbbb0000; distil again or pass the other backbone");
   fs::remove(tuned() / kTunedManifest);
   EXPECT_NE(fixtures::error_text([&] { own_states(kTuned); }), "(no error)");
+}
+
+// Its fingerprints are the model's, as anybody can write them; what it holds would end in a failed
+// assertion far behind.
+TEST_F(CheckDataset, ADatasetThatOnlySaysItIsTheModelsIsRefused) {
+  const std::string rest =
+      ", expected a dataset that this model wrote; distil again or pass the other backbone";
+  DatasetInfo info;
+  info.vocab_size = 600;
+  EXPECT_EQ(refusal(info, {"a", {1, 599}, 1, {}}),
+            "<>/foreign/dataset: its tokens are of a vocabulary of 600, the model in <>/tuned has "
+            "500" +
+                rest);
+  fs::remove_all(config_.dataset_folder());
+  info.vocab_size = 500;
+  info.hidden_size = 3;
+  EXPECT_EQ(
+      refusal(info, {"a", {1, 2}, 1, {0, 0, 0}}),
+      "<>/foreign/dataset: its hidden states have 3 numbers, the model in <>/tuned has 4" + rest);
+  fs::remove_all(config_.dataset_folder());
+  info.hidden_size = 0;
+  EXPECT_EQ(refusal(info, {"long", {1, 2, 3, 4, 5, 6, 7, 8, 9}, 1, {}}),
+            "<>/foreign/dataset: sample 'long' needs a context of 9 tokens, the model in <>/tuned "
+            "has 8" +
+                rest);
+  fs::remove_all(config_.dataset_folder());
+  EXPECT_EQ(refusal(info, {"fits", {1, 2, 3, 4, 5, 6, 7, 8}, 1, {}}), "(no error)");
+}
+
+TEST_F(CheckDataset, TokensThatTheTokenizerLacksAreNotTurnedIntoText) {
+  const auto tokenizer = load_tokenizer(tuned());
+  const auto last = static_cast<TokenId>(tokenizer->vocab_size() - 1);
+  DatasetInfo info;
+  info.vocab_size = tokenizer->vocab_size() + 1;
+  const auto error = [&](const char* name, TokenId token) {
+    DatasetWriter(folder_.path() / name, info, 1, 16).add(0, {"a", {1, token}, 1, {}});
+    return fixtures::error_text(
+        folder_, [&] { check_tokens(DatasetReader(folder_.path() / name), *tokenizer); });
+  };
+  EXPECT_EQ(error("within", last), "(no error)");
+  EXPECT_EQ(error("beyond", last + 1),
+            "<>/beyond: sample 'a' holds token " + std::to_string(last + 1) +
+                ", the tokenizer has " + std::to_string(last + 1) +
+                ", expected one of these; distil again or pass the other backbone");
 }
 
 TEST_F(CheckDataset, AManifestThatIsDamagedIsTheUsersError) {

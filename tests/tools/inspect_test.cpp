@@ -1,5 +1,6 @@
 #include "tools/inspect/inspect.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +16,10 @@
 #include "tests/tools/example_run.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/summary.h"
+#include "tools/inspect/artefact_kind.h"
 #include "tools/inspect/inspection_text.h"
 #include "tools/report/section_parts.h"
+#include "train/checkpoint.h"
 #include "train/event_file.h"
 
 namespace medusa {
@@ -133,6 +136,31 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
                 ": no such file or folder, expected something to inspect; check the path");
 }
 
+TEST(Inspect, AFormatThatIsNoTextIsNoneOfOurs) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "a", R"({"format": 7})");
+  EXPECT_NE(fixtures::error_text([&] { inspect(folder / "a"); }).find("of no known kind"),
+            std::string::npos);
+  std::string header = R"({"__metadata__":{"format":["x"]},"a":{"dtype":"U8","shape":[0],)"
+                       R"("data_offsets":[0,0]}})";
+  const std::string length{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
+  write_file(folder / "b", length + header);
+  EXPECT_EQ(find_kind(folder / "b"), ArtefactKind::Safetensors);
+}
+
+// Two links to the folder itself are 2^40 ways through it.
+TEST(Inspect, AFolderThatLeadsBackToItselfIsLookedThroughOnce) {
+  const fixtures::TempFolder folder;
+  for (const char* name : {"x", "y", "z"}) std::filesystem::create_symlink(".", folder / name);
+  EXPECT_EQ(find_kind(folder.path()), std::nullopt);
+  write_file(folder / "a", "{\"text\": \"Hello\"}\n");
+  make_folder(folder / "inner");
+  write_file(folder / "inner/b", "{\"text\": \"Hello\"}\n");
+  const auto found = inspect(folder.path());
+  EXPECT_EQ(found["summary"], "a, inner, x, y, z");
+  EXPECT_EQ(found["contents"][1]["summary"], "b");
+}
+
 TEST(Inspect, ABenchIsItsConditionsAndItsMethods) {
   const fixtures::TempFolder folder;
   const std::vector<BenchSample> samples{
@@ -210,13 +238,7 @@ TEST(Inspect, ARunFolderListsWhatIsDamagedToo) {
 }
 
 TEST(Inspect, TheGgufOfTheTinyModelIsDescribed) {
-  const std::filesystem::path models = std::filesystem::path(MEDUSA_SHARED_DATA) / "models";
-  std::filesystem::path gguf;
-  if (std::filesystem::is_directory(models))
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(models))
-      if (entry.path().extension() == ".gguf") gguf = entry.path();
-  if (gguf.empty()) GTEST_SKIP() << "no GGUF file in " << models;
-  const auto found = inspect(gguf);
+  const auto found = inspect(MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf");
   EXPECT_EQ(found["kind"], "GGUF file");
   EXPECT_GT(found["num_parameters"].get<int64_t>(), 0);
   EXPECT_EQ(found["model"]["architecture"], "llama");
@@ -248,6 +270,45 @@ TEST(InspectionText, CutsLongTablesAndSaysSo) {
   const std::string text = inspection_text(inspection);
   EXPECT_NE(text.find("… 60 more; --json lists all\n"), std::string::npos);
   EXPECT_EQ(text.find("\n  40\n"), std::string::npos);
+}
+
+TEST(Inspect, ACheckpointSaysHowFarItIsAndWhetherItIsWhole) {
+  const fixtures::TempFolder folder;
+  at::Tensor weight = at::zeros({6});
+  AdamW optimizer({{"weight", weight}});
+  weight.mutable_grad() = at::ones_like(weight);
+  optimizer.step(0.1, 0, 1);
+  const auto place = folder / "checkpoint";
+  save_checkpoint(place, {"seed=1", "train.epochs=2"}, {{"weight", weight}}, optimizer);
+  const auto found = inspect(place);
+  EXPECT_EQ(found["kind"], "training checkpoint");
+  EXPECT_EQ(found["summary"], "after 1 optimiser steps");
+  EXPECT_EQ(found["made_with"]["train.epochs"], "2");
+  EXPECT_EQ(found["num_parameters"], 18) << "with two moments each";
+
+  std::string state = read_file(place / "state.safetensors");
+  state.back() = static_cast<char>(state.back() ^ 1);
+  write_file(place / "state.safetensors", state);
+  const std::string altered = fixtures::error_text(folder, [&] { inspect(place); });
+  EXPECT_TRUE(altered.starts_with("<>/checkpoint/state.safetensors: has the fingerprint "))
+      << altered;
+  const std::string listed = inspect(folder.path())["contents"][0]["summary"];
+  EXPECT_TRUE(listed.starts_with("damaged: ")) << listed;
+}
+
+TEST(Inspect, ACheckpointThatIsNoneOfOursIsAnErrorOfTheUser) {
+  const fixtures::TempFolder folder;
+  const auto place = folder / "checkpoint";
+  make_folder(place);
+  write_file(place / "DONE", "");
+  for (const char* text :
+       {"5\n", "", "[1, 2]\n", "- run\n", "format: medusa-train-checkpoint\nstep: 1\n",
+        "format: medusa-train-checkpoint\nstep: [1]\nrun: 3\n",
+        "format: {a: b}\nrun: []\nstep: 1\n",
+        "format: medusa-train-checkpoint\nstep: x\nrun: [{a: b}]\n", "{a: *b}\n", "a: [\n"}) {
+    write_file(place / "checkpoint.yaml", text);
+    EXPECT_NE(fixtures::error_text([&] { inspect(place); }), "(no error)") << text;
+  }
 }
 
 }  // namespace

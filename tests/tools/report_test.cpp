@@ -75,6 +75,8 @@ TEST(Report, EscapeReplacesBytesThatAreNoText) {
   EXPECT_EQ(escape_html("\xC3"), "\uFFFD");
   EXPECT_EQ(escape_html("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");  // a surrogate
   EXPECT_EQ(escape_html(std::string_view("a\0b", 3)), "a\uFFFDb");
+  EXPECT_EQ(escape_html("\x1b\x7f\xC2\x9B"), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(escape_html("exe.\u202Efdp"), "exe.\uFFFDfdp");  // would turn the line
   EXPECT_EQ(escape_html("größer ≥ 😀"), "größer ≥ 😀");
 }
 

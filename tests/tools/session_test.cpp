@@ -1,6 +1,7 @@
 #include "tools/session.h"
 
 #include <ATen/Parallel.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -54,6 +55,20 @@ TEST(Place, AnEngineBesideFloat32WouldDoNothing) {
             "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, expected "
             "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out");
   EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuEngine::Auto)), "");
+}
+
+// With a thousand, every barrier waits until each of them had a CPU: a step takes minutes.
+TEST(Place, MoreThreadsThanCpusAreRefused) {
+  const size_t cpus = allowed_cpus().size();
+  BackboneSection config = section(DtypeKind::Auto, CpuEngine::Auto);
+  config.threads = static_cast<int64_t>(cpus);
+  EXPECT_EQ(refusal(config), "");
+  config.threads = static_cast<int64_t>(cpus) + 1;
+  EXPECT_EQ(refusal(config),
+            fmt::format("backbone.threads is {}, found {} CPU{} that this process may use, "
+                        "expected at most as many threads; lower it, or leave it out for one on "
+                        "each",
+                        cpus + 1, cpus, cpus == 1 ? "" : "s"));
 }
 
 TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {

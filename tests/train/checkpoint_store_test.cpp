@@ -3,8 +3,10 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
+#include "base/file.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {
@@ -103,6 +105,67 @@ TEST(CheckpointStore, ARunFromTheStartForgetsTheBestOfAnother) {
   StoredRun run(folder.path());
   EXPECT_EQ(run.store.load(), 0);
   EXPECT_FALSE(run.store.load_best());
+}
+
+void damage(const fs::path& checkpoint) {
+  std::fstream(checkpoint / "state.safetensors", std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(-1, std::ios::end)
+      .put('x');
+}
+
+TEST(CheckpointStore, ADamagedOneIsRefusedAndTheOthersStay) {
+  const fixtures::TempFolder folder;
+  std::vector<float> values;
+  {
+    StoredRun run(folder.path(), 3);
+    for (int i = 0; i < 4; ++i) {
+      run.step();
+      values.push_back(run.value());
+      run.store.offer(i);
+      run.store.save();
+    }
+  }
+  const std::set<std::string> before = names_in(folder.path());
+  damage(folder / "checkpoint");
+  {
+    StoredRun run(folder.path(), 3);
+    const std::string error = fixtures::error_text(folder, [&] { run.store.load(); });
+    EXPECT_TRUE(error.starts_with("<>/checkpoint/state.safetensors: has the fingerprint "))
+        << error;
+    EXPECT_EQ(run.value(), 0);
+  }
+  EXPECT_EQ(names_in(folder.path()), before);
+  fs::remove_all(folder / "checkpoint");
+  fs::rename(folder / "checkpoint-00000003", folder / "checkpoint");
+  StoredRun run(folder.path(), 3);
+  EXPECT_EQ(run.store.load(), 3);
+  EXPECT_EQ(run.value(), values[2]);
+}
+
+TEST(CheckpointStore, ADamagedBestOneIsFoundBeforeARunGoesOn) {
+  const fixtures::TempFolder folder;
+  {
+    StoredRun run(folder.path());
+    run.step();
+    run.store.offer(2);
+    run.step();
+    run.store.save();
+  }
+  damage(folder / "checkpoint-best");
+  StoredRun run(folder.path());
+  const std::string error = fixtures::error_text(folder, [&] { run.store.load(); });
+  EXPECT_TRUE(error.starts_with("<>/checkpoint-best/state.safetensors: has the fingerprint "))
+      << error;
+}
+
+TEST(CheckpointStore, WhatAKilledRunLeftOfOneIsRemovedByTheNext) {
+  const fixtures::TempFolder folder;
+  for (const char* name : {"checkpoint.partial", "checkpoint-00000003.partial",
+                           "checkpoint-best.partial", "mine.partial"})
+    write_file((make_folder(folder / name), folder / name / "state.safetensors"), "half");
+  StoredRun run(folder.path());
+  EXPECT_EQ(run.store.load(), 0);
+  EXPECT_EQ(names_in(folder.path()), std::set<std::string>{"mine.partial"});
 }
 
 }  // namespace

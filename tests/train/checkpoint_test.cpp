@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include <csignal>
+#include <fstream>
 
 #include "base/file.h"
 #include "base/replace_folder.h"
@@ -104,6 +105,125 @@ TEST(Checkpoint, NamesTheFirstSettingThatDiffers) {
             "train.joint.part all_layers; set it back to continue, or remove the folder to train "
             "anew");
   EXPECT_EQ(load_checkpoint(folder / "nothing", {"seed=1"}, {{"a", a}}, optimizer), 0);
+}
+
+/// A checkpoint of one step, in folder/c.
+struct SavedCheckpoint {
+  SavedCheckpoint() {
+    weight.mutable_grad() = at::ones_like(weight);
+    optimizer.step(0.1, 0, 1e9);
+    save_checkpoint(place(), identity, {{"weight", weight}}, optimizer, 1.5);
+  }
+  std::filesystem::path place() const { return folder / "c"; }
+  std::filesystem::path state() const { return place() / "state.safetensors"; }
+  std::filesystem::path description() const { return place() / "checkpoint.yaml"; }
+  std::string error_of_loading() {
+    return fixtures::error_text(folder, [&] {
+      load_checkpoint(place(), identity, {{"weight", weight}}, optimizer);
+    });
+  }
+
+  fixtures::TempFolder folder;
+  RunIdentity identity{"seed=1", "the dataset=sha256:aa"};
+  at::Tensor weight = at::arange(50, at::kFloat);
+  AdamW optimizer{{{"weight", weight}}};
+};
+
+/// As a disk does it: in place, whatever names the file has.
+void flip(const std::filesystem::path& file, size_t byte, int bit) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(byte));
+  const auto flipped = static_cast<char>(stream.get() ^ (1 << bit));
+  stream.seekp(static_cast<std::streamoff>(byte));
+  stream.put(flipped);
+}
+
+TEST(Checkpoint, AFlippedBitAnywhereIsNoticedBeforeAnythingIsTaken) {
+  SavedCheckpoint saved;
+  const at::Tensor before = saved.weight.clone();
+  for (const auto& file : {saved.state(), saved.description()}) {
+    const std::string whole = read_file(file);
+    for (size_t byte = 0; byte < whole.size(); ++byte)
+      for (const int bit : {0, 3, 7}) {
+        flip(file, byte, bit);
+        saved.weight.fill_(7);
+        const std::string error = saved.error_of_loading();
+        ASSERT_TRUE(error.starts_with("<>/c/")) << file << " byte " << byte << ": " << error;
+        ASSERT_NE(error.find("expected"), std::string::npos) << error;
+        ASSERT_NE(error.find("to train anew"), std::string::npos) << error;
+        ASSERT_TRUE(saved.weight.eq(7).all().item<bool>()) << file << " byte " << byte;
+        flip(file, byte, bit);
+      }
+    ASSERT_EQ(read_file(file), whole) << "what is refused stays as it is";
+  }
+  EXPECT_EQ(saved.error_of_loading(), "(no error)");
+  EXPECT_TRUE(at::equal(saved.weight, before));
+}
+
+TEST(Checkpoint, SaysWhichFileWasAltered) {
+  SavedCheckpoint saved;
+  flip(saved.state(), std::filesystem::file_size(saved.state()) - 3, 4);
+  const std::string of_state = saved.error_of_loading();
+  EXPECT_TRUE(of_state.starts_with("<>/c/state.safetensors: has the fingerprint sha256:"))
+      << of_state;
+  EXPECT_TRUE(of_state.ends_with(
+      ", expected that of checkpoint.yaml, sha256:" +
+      of_state.substr(of_state.find(".yaml, sha256:") + 14, 12) +
+      "…; the checkpoint is damaged: put a copy of <>/c in its place, or remove <> to train anew"))
+      << of_state;
+  EXPECT_EQ(fixtures::error_text(
+                saved.folder,
+                [&] {
+                  load_parameters(saved.place(), saved.identity, {{"weight", saved.weight}});
+                }),
+            of_state);
+
+  flip(saved.description(), read_file(saved.description()).find("step:") + 6, 1);
+  const std::string of_description =
+      "<>/c/checkpoint.yaml: has other bytes than its checksum says, expected those that were "
+      "written; the checkpoint is damaged: put a copy of <>/c in its place, or remove <> to train "
+      "anew";
+  EXPECT_EQ(saved.error_of_loading(), of_description);
+  EXPECT_EQ(fixtures::error_text(saved.folder, [&] { checkpoint_score(saved.place()); }),
+            of_description);
+}
+
+TEST(Checkpoint, WhatIsNoneOfOursIsAnErrorOfTheUser) {
+  SavedCheckpoint saved;
+  const std::string whole = read_file(saved.description());
+  for (const std::string& text :
+       {std::string("5\n"), std::string(), std::string("[1, 2]\n"), std::string("\xff\x00: {"),
+        std::string("format: medusa-train-checkpoint\nstep: 1\n"),
+        whole.substr(0, whole.size() / 2), whole + whole}) {
+    write_file(saved.description(), text);
+    EXPECT_NE(saved.error_of_loading().find("has other bytes than its checksum says"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(Checkpoint, AnotherVersionIsRefusedAndSaysWhatToDo) {
+  SavedCheckpoint saved;
+  // As version 1 was: without checksums.
+  write_file(saved.description(),
+             "format: medusa-train-checkpoint\nversion: 1\nstep: 1\ntokens_per_step: 0\nrun: "
+             "[seed=1]\n");
+  EXPECT_EQ(saved.error_of_loading(),
+            "<>/c/checkpoint.yaml: version 1 of the format, expected 2; finish the run with the "
+            "program that began it, or remove <> to train anew");
+}
+
+TEST(Checkpoint, OneThatIsNotWholeIsNotTakenForNone) {
+  SavedCheckpoint saved;
+  std::filesystem::remove(saved.place() / "DONE");
+  const std::string error =
+      "<>/c: has no file DONE, expected a checkpoint that was finished; the checkpoint is damaged: "
+      "put a copy of <>/c in its place, or remove <> to train anew";
+  EXPECT_EQ(saved.error_of_loading(), error);
+  EXPECT_EQ(fixtures::error_text(saved.folder, [&] { checkpoint_score(saved.place()); }), error);
+  write_file(saved.place() / "DONE", "");
+  std::filesystem::remove(saved.state());
+  EXPECT_TRUE(saved.error_of_loading().starts_with("<>/c/state.safetensors: "));
 }
 
 }  // namespace

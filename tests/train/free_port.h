@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-inline int64_t free_port() { return TcpListener(/*this_machine_only=*/true).port(); }
+inline int64_t free_port() { return TcpListener("127.0.0.1").port(); }
 
 /// Process `rank` of `count` on this machine, without a launcher.
 inline ProcessPlace local_place(int64_t rank, int64_t count, int64_t port) {

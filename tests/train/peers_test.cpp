@@ -3,12 +3,14 @@
 #include <ATen/ATen.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
 #include <functional>
 #include <sstream>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "tests/base/error_text.h"
 #include "tests/train/free_port.h"
@@ -18,6 +20,8 @@
 
 namespace medusa {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 /// Runs it for each of several peers, in threads. @returns what each threw as a UserError.
 std::vector<std::string> with_peers(int64_t count, double timeout,
@@ -91,6 +95,88 @@ TEST(Peers, OfOneMachineCannotBeReachedFromOthers) {
   }
   first.join();
   EXPECT_EQ(found, std::vector<std::string>{"0100007F"});
+}
+
+/// What process 0 tells in the store, as anybody can read it who reaches it: its ticket, and the
+/// port of the connections.
+std::string told_in_store(const std::string& address, int64_t port) {
+  EXPECT_TRUE(connect_to(address, port, Clock::now() + std::chrono::seconds(20)));
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(port);
+  options.waitWorkers = false;
+  options.timeout = std::chrono::seconds(20);
+  const auto bytes = c10d::TCPStore(address, options).get("medusa/0");
+  return {bytes.begin(), bytes.end()};
+}
+
+int64_t port_told(const std::string& told) { return std::stoll(told.substr(told.find(' '))); }
+
+TEST(Peers, ListenAtTheNamedAddressAlone) {
+  // Both ports were open at all addresses of the machine unless the name was that of loopback.
+  const int64_t port = free_port();
+  const std::string address = "127.0.0.2";  // stands for another network
+  std::vector<std::string> errors(2), store, links;
+  const auto join = [&](int64_t rank) {
+    ProcessPlace place = local_place(rank, 2, port);
+    place.address = address;
+    errors[static_cast<size_t>(rank)] = fixtures::error_text([&] { Peers(place, 20); });
+  };
+  std::thread first([&] { join(0); });
+  links = listening_at(port_told(told_in_store(address, port)));
+  store = listening_at(port);
+  join(1);
+  first.join();
+  EXPECT_EQ(errors, std::vector<std::string>(2, "(no error)"));
+  EXPECT_EQ(store, std::vector<std::string>{"0200007F"});
+  EXPECT_EQ(links, std::vector<std::string>{"0200007F"});
+}
+
+TEST(Peers, OfANameThatIsNotLoopbackListenThereAlone) {
+  char name[256] = {};
+  ASSERT_EQ(::gethostname(name, sizeof name - 1), 0);
+  ProcessPlace place = local_place(0, 2, free_port());
+  place.address = name;
+  try {
+    const TcpListener here(name);
+  } catch (const UserError& error) {
+    GTEST_SKIP() << "no address under its own name: " << error.what();
+  }
+  std::thread first(
+      [&] { EXPECT_NE(fixtures::error_text([&] { Peers(place, 3); }), "(no error)"); });
+  const int64_t links = port_told(told_in_store(name, place.port));
+  for (const int64_t port : {place.port, links}) {
+    const auto found = listening_at(port);
+    EXPECT_EQ(found.size(), 1U);
+    for (const std::string& each : found) EXPECT_NE(each, "00000000") << "all of them";
+  }
+  first.join();
+}
+
+TEST(Peers, ASilentConnectionKeepsNobodyOut) {
+  const int64_t port = free_port();
+  std::string said;
+  std::thread first(
+      [&] { said = fixtures::error_text([&] { Peers(local_place(0, 2, port), 20); }); });
+  const std::string told = told_in_store("127.0.0.1", port);
+  const auto deadline = Clock::now() + std::chrono::seconds(20);
+  const auto at_store = connect_to("127.0.0.1", port, deadline);
+  const auto at_links = connect_to("127.0.0.1", port_told(told), deadline);
+  EXPECT_TRUE(at_store && at_links);
+  const auto began = Clock::now();
+  EXPECT_EQ(fixtures::error_text([&] { Peers(local_place(1, 2, port), 20); }), "(no error)");
+  first.join();
+  EXPECT_EQ(said, "(no error)");
+  EXPECT_LT(Clock::now() - began, std::chrono::seconds(10));
+}
+
+TEST(Peers, OfOtherMachinesAreNotSentToTheirOwnLoopback) {
+  ProcessPlace place = local_place(0, 4, free_port());
+  place.address = "localhost";
+  place.local_count = 3;
+  EXPECT_EQ(fixtures::error_text([&] { Peers(place, 1); }),
+            "train: MASTER_ADDR is 'localhost', which is 127.0.0.1 here, and 1 of 4 processes are "
+            "on other machines, expected an address at which they reach this one; give that "
+            "address in numbers");
 }
 
 TEST(Peers, TakeWhatTheFirstOneHas) {

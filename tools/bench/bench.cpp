@@ -16,6 +16,7 @@
 #include "backbone/cpu/thread_team.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "base/output.h"
 #include "infer/backbone_target.h"
 #include "tools/bench/conversation.h"
 #include "tools/bench/method.h"
@@ -180,8 +181,7 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
                     "ones; raise backbone.context",
                     file, session.context));
   if (questions.size() < before)
-    fmt::print(stderr,
-               "{} of {} questions are longer than the context of {} tokens and are skipped\n",
+    print_note("{} of {} questions are longer than the context of {} tokens and are skipped\n",
                before - questions.size(), before, session.context);
   return questions;
 }
@@ -266,7 +266,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   const bool complete =
       play_rounds({"bench", list.size(), groups.size(), plan.repeats}, play, finished);
   for (const Contender& each : list)
-    if (each.method) fmt::print(stderr, "{}", each.method->decoder->report());
+    if (each.method) print_note("{}", each.method->decoder->report());
   Measurement result = collect(list, groups.size());
   result.complete = complete;
   return result;

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "tools/bench/result_page.h"
+#include "tools/output_check.h"
 
 namespace medusa {
 namespace {
@@ -60,6 +61,9 @@ json bench_json(const BenchResult& result) {
 BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditions)
     : folder_(std::move(folder)) {
   make_folder(folder_);
+  check_output_file(json(), ArtefactKind::Bench);
+  check_output_file(answers(), ArtefactKind::BenchAnswers);
+  check_output_file(page(), ArtefactKind::Page);
   if (!std::filesystem::exists(json())) return;
   check_comparable(json(), read_conditions(json()), conditions);
   earlier_ = read_samples(answers());

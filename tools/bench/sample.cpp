@@ -8,11 +8,19 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 
 namespace medusa {
 namespace {
 
 using nlohmann::json;
+
+constexpr const char* kChecksum = "checksum";  // of the rest of a line
+
+/// Half characters at the end of a text are replaced.
+std::string line_text(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
 
 std::string part_key(size_t part) { return std::string(kStepParts[part]) + "_s"; }
 
@@ -42,6 +50,12 @@ AnswerRecord read_answer(const json& object) {
   for (size_t part = 0; part < kNumStepParts; ++part)
     object.at(part_key(part)).get_to(out.parts_s[part]);
   return out;
+}
+
+bool has_own_checksum(json object) {
+  const auto checksum = object.at(kChecksum).get<std::string>();
+  object.erase(kChecksum);
+  return fingerprint_text(line_text(object)) == checksum;
 }
 
 BenchSample read_sample(const json& object) {
@@ -97,7 +111,8 @@ std::string sample_line(const BenchSample& sample) {
            {"peak_bytes", sample.peak_bytes},
            {"answers", json::array()}};
   for (const AnswerRecord& answer : sample.answers) out["answers"].push_back(answer_json(answer));
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  out[kChecksum] = fingerprint_text(line_text(out));
+  return line_text(out);
 }
 
 std::vector<BenchSample> read_samples(const std::filesystem::path& file) {
@@ -106,13 +121,18 @@ std::vector<BenchSample> read_samples(const std::filesystem::path& file) {
   int64_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
-    try {
-      out.push_back(read_sample(json::parse(line)));
-    } catch (const json::exception& error) {
+    const auto fail = [&](const std::string& found) {
       throw UserError(
           fmt::format("{}:{}: {}, expected an answer that medusa bench wrote; remove the file and "
                       "bench.json, or give another folder with --out",
-                      file.string(), number, error.what()));
+                      file.string(), number, found));
+    };
+    try {
+      const json object = json::parse(line);
+      if (!has_own_checksum(object)) fail("its contents are not those that its checksum says");
+      out.push_back(read_sample(object));
+    } catch (const json::exception& error) {
+      fail(error.what());
     }
   }
   return out;

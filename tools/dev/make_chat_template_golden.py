@@ -1,9 +1,10 @@
 """Renders conversations with jinja2 for tests/data/chat_template_test.cpp.
 
-    python3 tools/dev/make_chat_template_golden.py TEMPLATE_FOLDER > tests/golden/chat_templates.json
+    python3 tools/dev/make_chat_template_golden.py > tests/golden/chat_templates.json
 
-The environment is set up as transformers does (trim_blocks, lstrip_blocks, loop controls). Besides the files of
-the folder, templates that their families publish are written here as short as they can be.
+The environment is set up as transformers does (trim_blocks, lstrip_blocks, loop controls). The templates are those files of
+tests/golden/chat_templates that a built-in template renders exactly, and, here and as short as they can be, what their families
+publish. tools/dev/check_published.py compares on published files.
 """
 
 import json
@@ -36,9 +37,9 @@ INLINE = {
     "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}",
 }
-# The files of the folder that one of our templates renders exactly.
-OURS = ["Qwen-Qwen2.5-7B-Instruct", "meta-llama-Llama-3.1-8B-Instruct", "meta-llama-Llama-3.2-3B-Instruct",
-        "meta-llama-Llama-3.3-70B-Instruct", "mistralai-Mistral-Nemo-Instruct-2407"]
+# The files of the folder that one of the built-in templates renders exactly.
+FILES = ["chatml_tools", "header_turns", "header_today", "brackets"]
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/chat_templates"
 USER, SYSTEM, ANSWER = ({"role": role, "content": text} for role, text in
                         [("user", "What is gravity?"), ("system", "Be brief."), ("assistant", "A force.")])
 CONVERSATIONS = [[USER], [SYSTEM, USER], [USER, ANSWER, {"role": "user", "content": "Are you sure?"}],
@@ -49,27 +50,28 @@ def fail(message):
     raise jinja2.TemplateError(message)
 
 
-def main():
+def renders(source):
+    """Of each conversation: its messages and the text, None where the template refuses."""
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
     env.globals["raise_exception"] = fail
-    sources = {name: (pathlib.Path(sys.argv[1]) / f"{name}.jinja").read_text() for name in OURS} | INLINE
-    golden = []
-    for name, source in sources.items():
-        bos = "<|begin_of_text|>" if "start_header_id" in source else "<s>"
-        eos = "<|im_end|>" if "<|im_start|>" in source else "</s>"
-        entry = {"name": name, "renders": []}
-        if name in INLINE:
-            entry["template"] = source
-        for messages in CONVERSATIONS:
-            try:
-                text = env.from_string(source).render(messages=messages, add_generation_prompt=True, bos_token=bos, eos_token=eos)
-            except jinja2.TemplateError as error:
-                text = None
-                print(f"{name}: {error}", file=sys.stderr)
-            entry["renders"].append({"messages": messages, "text": text})
-        golden.append(entry)
+    env.globals["strftime_now"] = lambda form: "26 Jul 2024"  # the day that the built-in templates always write
+    bos = "<|begin_of_text|>" if "start_header_id" in source else "<s>"
+    eos = "<|im_end|>" if "<|im_start|>" in source else "</s>"
+    for messages in CONVERSATIONS:
+        try:
+            text = env.from_string(source).render(messages=messages, add_generation_prompt=True, bos_token=bos, eos_token=eos)
+        except jinja2.TemplateError as error:
+            text = None
+            print(f"{source[:60]!r}: {error}", file=sys.stderr)
+        yield {"messages": messages, "text": text}
+
+
+def main():
+    golden = [{"name": name, "file": True, "renders": list(renders((FOLDER / f"{name}.jinja").read_text()))} for name in FILES]
+    golden += [{"name": name, "template": source, "renders": list(renders(source))} for name, source in INLINE.items()]
     json.dump(golden, sys.stdout, indent=1, ensure_ascii=False)
     print()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,7 @@
 
 Development only. Needs: pip install torch==2.11.0 transformers==5.23.0 accelerate gguf
 Run:   python tools/dev/make_golden_logits.py .deps/models/SmolLM2-135M-Instruct.Q4_1.gguf smollm2 200
+       python tools/dev/make_golden_logits.py tests/golden/tiny_model.gguf tiny_model 200
        python tools/dev/make_golden_logits.py .deps/models/Qwen2.5-Coder-1.5B-Instruct.Q4_K_M.gguf qwen2.5_coder 24
 """
 

@@ -1,12 +1,16 @@
 """Renders chat templates and small pieces of Jinja with jinja2 for tests/data/jinja/.
 
     pip install jinja2==3.1.6
-    python3 tools/dev/make_jinja_golden.py TEMPLATE_FOLDER > tests/golden/jinja_templates.json
+    python3 tools/dev/make_jinja_golden.py > tests/golden/jinja_templates.json
 
 The environment is the one transformers makes: immutable sandbox, trim_blocks, lstrip_blocks, loop controls, tojson by
-json.dumps, raise_exception, strftime_now (here of a fixed moment) and the block 'generation'. Each file of the folder
-renders each conversation: the golden file holds the first 16 digits of the SHA-256 of the text, null where jinja2
-raised, or what the template said through raise_exception. Whole texts are kept for TEXTS.
+json.dumps, raise_exception, strftime_now (here of a fixed moment) and the block 'generation'. Each file of
+tests/golden/chat_templates renders each conversation: the golden file holds the first 16 digits of the SHA-256 of the text,
+null where jinja2 raised, or what the template said through raise_exception. Whole texts are kept for TEXTS.
+
+The templates are our own. Together they use every statement, filter, test, method and kind of expression that 17 published ones
+do (Llama 3.1 to 3.3, Qwen 2.5, Mistral Nemo, Gemma 2, Phi 3.5, DeepSeek R1, Command R+ and R7B, Hermes 2 and 3, Functionary 3.1
+and 3.2, Firefunction 2); tools/dev/check_published.py compares on those themselves.
 """
 
 import datetime
@@ -140,9 +144,10 @@ CONVERSATIONS = {
     "functions as text, no system": {"messages": [NON_ASCII]} | FIRE,
     "functions as text, unknown role": {"messages": [message("critic", "No.")]} | FIRE,
 }
-TEXTS = [("google-gemma-2-2b-it", "three turns"), ("microsoft-Phi-3.5-mini-instruct", "non-ASCII"),
-         ("Qwen-Qwen2.5-7B-Instruct", "tool call"), ("meetkai-functionary-medium-v3.2", "tools and system")]
+TEXTS = [("turn_marks", "three turns"), ("end_marks", "non-ASCII"), ("chatml_tools", "tool call"),
+         ("type_script", "tools and system")]
 
+TEMPLATES = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/chat_templates"
 SNIPPETS = pathlib.Path(__file__).with_name("jinja_snippets.txt")
 VALUES = {"a": 1, "b": 2.5, "t": True, "n": None, "s": "Hello World", "e": "", "u": "Straße ÉCOLE 東京 ǆ",
           "l": [3, 1, 2], "w": ["b", "A", "c", "a"], "d": {"x": 1, "y": [1, 2], "items": 5, "Z": {"k": "v"}},
@@ -159,14 +164,16 @@ def render(env, source, variables):
         return None
 
 
+DEFAULTS = {"add_generation_prompt": True, "tools": None, "documents": None, "bos_token": "<s>", "eos_token": "</s>"}
+
+
 def main():
     env = environment()
     out = {"now": NOW.isoformat(), "conversations": CONVERSATIONS, "templates": {}, "texts": [], "values": VALUES, "snippets": []}
-    for path in sorted(pathlib.Path(sys.argv[1]).glob("*.jinja")):
+    for path in sorted(TEMPLATES.glob("*.jinja")):
         results = {}
         for name, variables in CONVERSATIONS.items():
-            defaults = {"add_generation_prompt": True, "tools": None, "documents": None, "bos_token": "<s>", "eos_token": "</s>"}
-            text = render(env, path.read_text(), defaults | variables)
+            text = render(env, path.read_text(), DEFAULTS | variables)
             results[name] = hashlib.sha256(text.encode()).hexdigest()[:16] if isinstance(text, str) else text
             if (path.stem, name) in TEXTS:
                 out["texts"].append({"template": path.stem, "conversation": name, "text": text})
@@ -177,4 +184,5 @@ def main():
     print()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/hdf5_file.h"
+#include "data/hdf5_reader.h"
 #include "data/shard_file.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
@@ -26,19 +25,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t kHeadBytes = 65536;           // enough for the first line of metrics
+constexpr int kMostLevels = 3;                 // a run's joint/train/checkpoint, seen from above
 constexpr size_t kEventHead = 64;              // an event file's first record says its version
 constexpr uintmax_t kMostTextBytes = 1 << 26;  // YAML and JSON of ours are far smaller
-
-std::string read_head(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in)
-    throw UserError(fmt::format("{}: cannot be opened, expected a readable file; check its rights",
-                                file.string()));
-  std::string head(kHeadBytes, '\0');
-  in.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<size_t>(in.gcount()));
-  return head;
-}
 
 /// A safetensors file opens with the length of its header, 8 bytes, and the header, a JSON object.
 bool is_safetensors(const std::string& head, uintmax_t file_size) {
@@ -48,13 +37,20 @@ bool is_safetensors(const std::string& head, uintmax_t file_size) {
   return length >= 2 && length <= file_size - 8;
 }
 
+/// Whether the object's key 'format' is this text.
+bool has_format(const nlohmann::json& object, const char* format) {
+  if (!object.is_object()) return false;
+  const auto found = object.find("format");
+  return found != object.end() && *found == format;
+}
+
 /// Among safetensors files, a text store says so in its header.
 bool is_text_store(const std::string& head) {
   uint64_t length = 0;
   std::memcpy(&length, head.data(), sizeof length);
   const auto header = nlohmann::json::parse(head.substr(8, length), nullptr, false);
   return header.is_object() && header.contains("__metadata__") &&
-         header["__metadata__"].value("format", "") == kTextStoreFormat;
+         has_format(header["__metadata__"], kTextStoreFormat);
 }
 
 std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string& head) {
@@ -67,11 +63,9 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
   for (const char* key : {"text", "turns", "messages", "conversations"})
     if (first.is_object() && first.contains(key)) return ArtefactKind::Prompts;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  if (whole.is_object() && whole.value("format", "") == kBenchFormat) return ArtefactKind::Bench;
-  if (whole.is_object() && whole.value("format", "") == kLayersFormat)
-    return ArtefactKind::LayerChoice;
-  if (whole.is_object() && whole.value("format", "") == kProfileFormat)
-    return ArtefactKind::Profile;
+  if (has_format(whole, kBenchFormat)) return ArtefactKind::Bench;
+  if (has_format(whole, kLayersFormat)) return ArtefactKind::LayerChoice;
+  if (has_format(whole, kProfileFormat)) return ArtefactKind::Profile;
   if (whole.is_object() && whole.contains("methods")) return ArtefactKind::Comparison;
   return std::nullopt;
 }
@@ -92,7 +86,7 @@ std::optional<ArtefactKind> kind_of_yaml(const fs::path& file) {
 
 std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
   const uintmax_t size = fs::file_size(file);
-  const std::string head = read_head(file);
+  const std::string head = read_beginning(file, kHeadBytes);
   if (head.starts_with("GGUF")) return ArtefactKind::Gguf;
   if (head.substr(0, kEventHead).find("brain.Event:") != std::string::npos)
     return ArtefactKind::Events;
@@ -107,25 +101,35 @@ std::optional<ArtefactKind> kind_of_file(const fs::path& file) {
   return head[begin] == '{' ? kind_of_json(file, head) : kind_of_yaml(file);
 }
 
-std::optional<ArtefactKind> kind_of(const fs::path& path);
-
-std::optional<ArtefactKind> kind_of_folder(const fs::path& folder) {
-  if (const auto marked = marked_folder(folder)) return marked;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (kind_of(entry.path())) return ArtefactKind::Folder;
-  return std::nullopt;
-}
-
-std::optional<ArtefactKind> kind_of(const fs::path& path) {
-  if (fs::is_directory(path)) return kind_of_folder(path);
-  if (!fs::is_regular_file(path)) return std::nullopt;
+std::optional<ArtefactKind> kind_of_file_or_part(const fs::path& path) {
   const auto folder = marked_folder(fs::absolute(path).parent_path());
   if (folder && purpose_of_part(*folder, path.filename().string()) != nullptr)
     return ArtefactKind::Part;
   return kind_of_file(path);
 }
 
+/// @param levels  of folders inside it that are looked into. Links to folders are not followed:
+/// they
+///                may lead back here.
+std::optional<ArtefactKind> kind_of_folder(const fs::path& folder, int levels) {
+  if (const auto marked = marked_folder(folder)) return marked;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const bool known =
+        entry.is_directory()
+            ? levels > 0 && !entry.is_symlink() && kind_of_folder(entry.path(), levels - 1)
+            : entry.is_regular_file() && kind_of_file_or_part(entry.path());
+    if (known) return ArtefactKind::Folder;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<ArtefactKind> find_kind(const fs::path& path) {
+  if (fs::is_directory(path)) return kind_of_folder(path, kMostLevels);
+  if (!fs::is_regular_file(path)) return std::nullopt;
+  return kind_of_file_or_part(path);
+}
 
 std::optional<ArtefactKind> marked_folder(const fs::path& folder) {
   if (fs::exists(folder / "manifest.yaml")) return ArtefactKind::Heads;
@@ -191,7 +195,7 @@ ArtefactKind recognise_artefact(const fs::path& path) {
     throw UserError(
         fmt::format("{}: no such file or folder, expected something to inspect; check the path",
                     path.string()));
-  if (const auto kind = kind_of(path)) return *kind;
+  if (const auto kind = find_kind(path)) return *kind;
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
       "checkpoint, a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), "

@@ -39,6 +39,9 @@ std::string kind_name(ArtefactKind kind);
 /// @throws UserError  nothing is there, or it is of no kind that we know.
 ArtefactKind recognise_artefact(const std::filesystem::path& path);
 
+/// The same; nothing: it is of no kind that we know, or nothing is there.
+std::optional<ArtefactKind> find_kind(const std::filesystem::path& path);
+
 /// What the folder is by the files that mark it, a run folder left aside; nothing: it has none.
 std::optional<ArtefactKind> marked_folder(const std::filesystem::path& folder);
 

@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <vector>
+#include <optional>
+#include <string>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -18,36 +19,55 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// What of a folder is of a known kind, by name.
+std::map<fs::path, ArtefactKind> known_entries(const fs::path& folder, int64_t& others) {
+  std::map<fs::path, ArtefactKind> known;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    std::optional<ArtefactKind> kind;
+    try {
+      kind = find_kind(entry.path());
+    } catch (const UserError&) {  // it cannot be read
+    }
+    if (kind)
+      known[entry.path()] = *kind;
+    else
+      ++others;
+  }
+  return known;
+}
+
+std::string names_text(const std::map<fs::path, ArtefactKind>& entries) {
+  std::string names;
+  for (const auto& [path, kind] : entries)
+    names += (names.empty() ? "" : ", ") + path.filename().string();
+  return names;
+}
+
+/// One line about an entry of a folder. Folders in a folder are not looked through: they may be
+/// many.
+Json entry_summary(const fs::path& path, ArtefactKind kind) {
+  int64_t others = 0;
+  if (kind == ArtefactKind::Folder) return names_text(known_entries(path, others));
+  try {
+    return inspect(path)["summary"];
+  } catch (const UserError& error) {
+    return std::string("damaged: ") + error.what();
+  }
+}
+
 /// What lies in a folder, one line each; things of no known kind are left out.
 Json inspect_folder(const fs::path& folder) {
-  std::vector<fs::path> paths;
-  for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
+  int64_t others = 0;
+  const auto entries = known_entries(folder, others);
   Json contents = Json::array();
-  int64_t unknown = 0;
-  for (const fs::path& path : paths) {
-    ArtefactKind kind{};
-    try {
-      kind = recognise_artefact(path);
-    } catch (const UserError&) {
-      ++unknown;
-      continue;
-    }
-    Json row{{"name", path.filename().string()}, {"kind", kind_name(kind)}};
-    try {
-      row["summary"] = inspect(path)["summary"];
-    } catch (const UserError& error) {
-      row["summary"] = std::string("damaged: ") + error.what();
-    }
-    contents.push_back(std::move(row));
-  }
+  for (const auto& [path, kind] : entries)
+    contents.push_back({{"name", path.filename().string()},
+                        {"kind", kind_name(kind)},
+                        {"summary", entry_summary(path, kind)}});
   Json out;
-  std::string names;
-  for (const Json& row : contents)
-    names += (names.empty() ? "" : ", ") + row["name"].get<std::string>();
-  out["summary"] = names;
+  out["summary"] = names_text(entries);
   out["contents"] = std::move(contents);
-  out["other_entries"] = unknown;
+  out["other_entries"] = others;
   return out;
 }
 

@@ -1,20 +1,18 @@
 // What distillation and training make: datasets, heads, checkpoints, metrics.
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/error.h"
 #include "base/safetensors_file.h"
-#include "base/yaml_file.h"
 #include "data/dataset_reader.h"
 #include "data/prompts.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
 #include "tools/report/training_curve.h"
+#include "train/checkpoint.h"
 #include "train/event_file.h"
 
 namespace medusa {
@@ -91,7 +89,7 @@ Json inspect_shard(const fs::path& file) {
   Json out;
   out["summary"] = fmt::format("{} answers, {} answer tokens", shard.samples().size(),
                                shard.samples().num_answer_tokens());
-  out["size_bytes"] = fs::file_size(file);
+  out["size_bytes"] = shard.bytes().size();
   out["first_prompt"] = header.first;
   out["num_prompts"] = header.count;
   out["prompts_of_the_run"] = header.total;
@@ -146,24 +144,15 @@ Json inspect_heads(const fs::path& folder) {
 }
 
 Json inspect_checkpoint(const fs::path& folder) {
-  const fs::path file = folder / "checkpoint.yaml";
-  const YamlFile description(file);
-  const YAML::Node root = description.root();
-  const std::string format = root["format"] ? root["format"].as<std::string>("") : "";
-  if (format != "medusa-train-checkpoint" || !root["step"] || !root["run"].IsSequence())
-    throw UserError(fmt::format(
-        "{}: format '{}', expected 'medusa-train-checkpoint' with step and run; the folder is "
-        "damaged or not ours",
-        file.string(), format));
+  const CheckpointSummary checkpoint = read_checkpoint(folder);
   Json made_with = Json::object();
-  for (const auto& entry : root["run"]) {
-    const std::string text = entry.as<std::string>("");
+  for (const std::string& text : checkpoint.run) {
     const size_t equals = text.find('=');
     made_with[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
   }
   Json out;
-  out["summary"] = "after " + root["step"].as<std::string>("?") + " optimiser steps";
-  out["optimiser_steps"] = root["step"].as<int64_t>(0);
+  out["summary"] = fmt::format("after {} optimiser steps", checkpoint.step);
+  out["optimiser_steps"] = checkpoint.step;
   totals_of(folder / "state.safetensors").describe(out);
   out["made_with"] = std::move(made_with);
   return out;

@@ -2,29 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "base/shown_text.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-/// Length of the well-formed UTF-8 sequence at the start of the text; 0 if there is none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) > 0x9F) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) > 0x8F) return 0;
-  return length;
-}
 
 std::string_view escaped_ascii(char c) {
   switch (c) {
@@ -49,17 +31,15 @@ std::string escape_html(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const char c = text.front();
-    const bool control = (c >= 0 && c < ' ' && c != '\n' && c != '\t') || c == 0x7F;
-    if (length == 0 || control) {
+    const Utf8Step step = read_utf8(text);
+    if (step.kind != Utf8Step::Kind::Character || is_control(step.codepoint)) {
       out += kReplacement;
-    } else if (const std::string_view entity = escaped_ascii(c); !entity.empty()) {
+    } else if (const std::string_view entity = escaped_ascii(text.front()); !entity.empty()) {
       out += entity;
     } else {
-      out += text.substr(0, length);
+      out += text.substr(0, step.size);
     }
-    text.remove_prefix(std::max<size_t>(length, 1));
+    text.remove_prefix(step.size);
   }
   return out;
 }

@@ -17,13 +17,12 @@ using fixtures::OrderedJson;
 
 constexpr int kMutations = 20'000;
 
-/// Sources to damage: the published templates, where they are, and the pieces of the golden file.
+/// Sources to damage: whole templates, and the pieces of the golden file.
 std::vector<std::string> seeds(const OrderedJson& golden) {
   std::vector<std::string> out;
-  const std::filesystem::path folder = MEDUSA_SHARED_DATA "/chat_templates";
+  const std::filesystem::path folder = MEDUSA_SOURCE_DIR "/tests/golden/chat_templates";
   for (const auto& [name, _] : golden.at("templates").items())
-    if (std::filesystem::exists(folder / (name + ".jinja")))
-      out.push_back(read_file(folder / (name + ".jinja")));
+    out.push_back(read_file(folder / (name + ".jinja")));
   for (const auto& snippet : golden.at("snippets")) out.push_back(snippet.at(0).get<std::string>());
   return out;
 }

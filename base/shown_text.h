@@ -1,0 +1,23 @@
+// Text that came from a file, a model or the command line, made harmless for a terminal.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace medusa {
+
+/// What a terminal may obey instead of showing: C0 but newline and tab, DEL, C1, and the characters
+/// that turn the direction of the text after them (embeddings, overrides and isolates).
+bool is_control(uint32_t codepoint);
+
+/// The text with these characters as \x1b, \u009b or \u202e, and bytes that are not UTF-8 as \x9b.
+/// A text that it has made stays as it is.
+std::string shown_text(std::string_view text);
+
+/// The same for JSON, in whose strings U+007F and above may stand as they are: \u009b. The object
+/// it says is the same.
+/// @param text  JSON as nlohmann's dump() gives it, so that C0 is escaped and all of it UTF-8.
+std::string shown_json(std::string_view text);
+
+}  // namespace medusa

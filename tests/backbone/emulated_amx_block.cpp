@@ -1,0 +1,26 @@
+// As emulated_amx.cpp, the engine for block weights.
+#define __AMX_INT8__ 1  // what amx_block_engine.h asks for
+
+// The loops must take the place of the instructions before the engine is read.
+// clang-format off
+#include "tests/backbone/emulated_tiles.h"
+#include "backbone/cpu/amx_block_engine.h"
+// clang-format on
+#include "backbone/cpu/cpu_features.h"
+#include "backbone/cpu/kernel_table.h"
+
+namespace medusa {
+
+const CpuKernels*
+emulated_amx_block_kernels();  // also in cpu_engines.h, whose templates stay out of this file
+
+const CpuKernels* emulated_amx_block_kernels() {
+  static constexpr CpuKernels kTable = [] {
+    CpuKernels table = kBlockKernelTable<AmxBlockEngine>;
+    table.name = "emulated AMX tiles, block weights";
+    return table;
+  }();
+  return has_avx512_vnni() ? &kTable : nullptr;
+}
+
+}  // namespace medusa

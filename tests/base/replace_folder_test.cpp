@@ -1,0 +1,82 @@
+#include "base/replace_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+using fixtures::TempFolder;
+namespace fs = std::filesystem;
+
+void write_one(const fs::path& fresh) { write_file(fresh / "new", "new"); }
+
+TEST(ReplaceFolder, OnlyAFinishedOrEmptyOneMakesRoom) {
+  const TempFolder folder;
+  replace_folder(folder / "a", write_one);  // nothing there
+  EXPECT_TRUE(folder_is_done(folder / "a"));
+  write_file(folder / "a/left", "of before");
+  replace_folder(folder / "a", write_one);  // a finished one
+  EXPECT_FALSE(fs::exists(folder / "a/left"));
+  make_folder(folder / "empty");
+  replace_folder(folder / "empty/", write_one);
+  EXPECT_EQ(read_file(folder / "empty/new"), "new");
+
+  make_folder(folder / "photos");
+  write_file(folder / "photos/cat.jpg", "a cat");
+  const std::string expected =
+      (folder / "photos").string() +
+      ": holds files but no DONE, expected nothing there, an empty folder or one that medusa "
+      "finished; move it or choose another folder";
+  EXPECT_EQ(error_text([&] { check_replaceable(folder / "photos"); }), expected);
+  bool began = false;
+  EXPECT_EQ(error_text(
+                [&] { replace_folder(folder / "photos", [&](const fs::path&) { began = true; }); }),
+            expected);
+  EXPECT_FALSE(began);
+  EXPECT_EQ(read_file(folder / "photos/cat.jpg"), "a cat");
+}
+
+TEST(ReplaceFolder, ALinkStaysAndItsTargetIsReplaced) {
+  const TempFolder folder;
+  make_folder(folder / "disk");
+  fs::create_directory_symlink("disk/heads", folder / "heads");
+  replace_folder(folder / "heads", write_one);
+  replace_folder(folder / "heads", write_one);
+  EXPECT_TRUE(fs::is_symlink(folder / "heads"));
+  EXPECT_EQ(read_file(folder / "disk/heads/new"), "new");
+}
+
+TEST(ReplaceFolder, ALinkUnderTheTemporaryNameIsNotFollowed) {
+  const TempFolder folder;
+  make_folder(folder / "victim");
+  write_file(folder / "victim/theirs", "x");
+  fs::create_directory_symlink("victim", folder / "a.partial");
+  replace_folder(folder / "a", write_one);
+  EXPECT_EQ(read_file(folder / "victim/theirs"), "x");
+  EXPECT_FALSE(fs::exists(folder / "victim/new"));
+  EXPECT_FALSE(fs::is_symlink(folder / "a"));
+}
+
+TEST(ReplaceFolder, AFailureLeavesTheOldOneAlone) {
+  const TempFolder folder;
+  replace_folder(folder / "a", write_one);
+  EXPECT_THROW(replace_folder(folder / "a",
+                              [](const fs::path& fresh) {
+                                write_file(fresh / "half", "x");
+                                throw std::runtime_error("broken off");
+                              }),
+               std::runtime_error);
+  EXPECT_EQ(read_file(folder / "a/new"), "new");
+  EXPECT_FALSE(fs::exists(folder / "a.partial"));
+}
+
+}  // namespace
+}  // namespace medusa

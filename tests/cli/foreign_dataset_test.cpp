@@ -1,0 +1,74 @@
+// Datasets of unknown origin, through the executable: whatever they hold, it is the user's to
+// correct, said at once.
+#include <sys/stat.h>
+
+#include <map>
+
+#include "../data/odd_hdf5.h"
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using namespace fixtures;
+
+/// Shards with a right checksum that must not be read, by what their refusal says.
+std::map<std::string, std::string> foreign_shards(const std::string& other) {
+  const auto odd = [](const std::string& name, const OddPart& part) {
+    return odd_shard({{name, part}}, OddBase::Int8);
+  };
+  constexpr hsize_t kMany = hsize_t{1} << 40;
+  return {{"is a list of 200 int64, not one value",
+           odd("vocab_size", attribute_of(H5T_STD_I64LE, {200}))},
+          {"is a list of 40 texts of 40 bytes, not one value",
+           odd("format", attribute_of(text_type(40), {40}))},
+          {"is a list of 1152921504606846976 texts of 16 bytes, more than the file's",
+           odd("/prompt_id", dataset_of(text_type(16), {hsize_t{1} << 60}, OddLayout::Chunked))},
+          {"'/tokens' is a list of 1099511627776 int32",
+           odd("/tokens", dataset_of(H5T_STD_I32LE, {kMany}))},
+          {"is a list of 1099511627776 texts of 1000 bytes",
+           odd("/prompt_id", dataset_of(text_type(1000), {kMany}))},
+          {"is stored in another file", odd("/tokens", external_storage(other))},
+          {"is a virtual dataset", odd("/tokens", virtual_dataset(other))},
+          {"is an external link", odd("/tokens", external_link(other))},
+          {"is a soft link", odd("/tokens", soft_link(other))},
+          {"is chunked and compressed",
+           odd("/tokens", dataset_of(H5T_STD_I32LE, {9}, OddLayout::ForeignFilter))},
+          {"its 'hidden_size' is 1152921504606846976",
+           odd("hidden_size", number_attribute(int64_t{1} << 60))},
+          {"its 'total' is 9223372036854775807", odd("total", number_attribute(INT64_MAX))}};
+}
+
+TEST(ForeignDataset, IsRefusedAtOnceByEveryCommandThatReadsIt) {
+  const Workplace place;
+  const std::string fifo = (place / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const std::string shard = "runs/tiny/dataset/shard-00000.h5";
+  for (const auto& [words, bytes] : foreign_shards(fifo)) {
+    spill(place / shard, bytes);
+    for (const std::string& command :
+         {"inspect " + shard, std::string("inspect runs/tiny/dataset"),
+          std::string("dataset export out.jsonl --config run.yaml"),
+          std::string("dataset merge runs/tiny/dataset --config run.yaml --set run=runs/other")}) {
+      const Ran ran = place.run_until("KILL", 20, command);
+      EXPECT_EQ(ran.status, 2) << command << "\n" << words << "\n" << ran.err;
+      EXPECT_NE(ran.err.find(words), std::string::npos) << command << "\n" << ran.err;
+      EXPECT_NE(ran.err.find("; "), std::string::npos) << "no remedy\n" << ran.err;
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(place / "out.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(place / "runs/other/dataset"));
+}
+
+TEST(ForeignDataset, WhatIsWholeIsRead) {
+  const Workplace place;
+  spill(place / "d/shard-00000.h5", odd_shard({}, OddBase::Int8));
+  for (const std::string name : {"d", "d/shard-00000.h5"}) {
+    const Ran ran = place.run("inspect " + name);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_NE(ran.out.find("2 answers, 4 answer tokens"), std::string::npos) << ran.out;
+  }
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,58 @@
+#include "tools/output_check.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/replace_folder.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The folder of what will be written, or the one in which it will be made.
+void check_writable(const fs::path& output) {
+  fs::path folder = fs::absolute(output).parent_path();
+  while (!fs::exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+  throw UserError(
+      fmt::format("{}: {} cannot be written to ({}), expected a folder that can; name another "
+                  "output, or check the folder's permissions",
+                  output.string(), folder.string(), std::strerror(errno)));
+}
+
+}  // namespace
+
+void check_output_file(const fs::path& file, std::string_view what,
+                       const std::function<bool(const fs::path&)>& is_one) {
+  if (is_written_into(file)) return;
+  check_writable(follow_links(file));
+  if (!fs::exists(file) || fs::file_size(file) == 0 || is_one(file)) return;
+  throw UserError(fmt::format(
+      "{}: holds something else, expected {}, an empty file or nothing there, since it would be "
+      "replaced; move it away or name another output",
+      file.string(), what));
+}
+
+void check_output_file(const fs::path& file, ArtefactKind kind) {
+  check_output_file(file, fmt::format("a file of the kind '{}'", kind_name(kind)),
+                    [kind](const fs::path& found) { return find_kind(found) == kind; });
+}
+
+void check_output_folder(const fs::path& folder, ArtefactKind kind) {
+  check_replaceable(folder);
+  check_writable(follow_links(folder));
+  if (!folder_is_done(folder) || marked_folder(folder) == kind) return;
+  throw UserError(
+      fmt::format("{}: holds something else, expected a folder of the kind '{}', an empty one or "
+                  "nothing there, since it would be replaced; move it away or name another output",
+                  folder.string(), kind_name(kind)));
+}
+
+}  // namespace medusa

@@ -1,0 +1,28 @@
+// Whether a command may write where it is told to: asked before the work, which may take hours. A
+// name that somebody mistyped must not cost them a file.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include "tools/inspect/artefact_kind.h"
+
+namespace medusa {
+
+/// Fine are a name that nothing has, an empty file, an earlier one of the kind, which is replaced,
+/// and what write_file() writes straight into: a FIFO, a device.
+/// @throws UserError  something else has the name, or its folder cannot be written to.
+void check_output_file(const std::filesystem::path& file, ArtefactKind kind);
+
+/// The same for a kind that inspect does not tell apart.
+/// @param what    for the message: "a choice tree".
+/// @param is_one  whether a file that is not empty is of the kind.
+void check_output_file(const std::filesystem::path& file, std::string_view what,
+                       const std::function<bool(const std::filesystem::path&)>& is_one);
+
+/// Fine are a name that nothing has, an empty folder and a finished one of the kind.
+/// @throws UserError  as above.
+void check_output_folder(const std::filesystem::path& folder, ArtefactKind kind);
+
+}  // namespace medusa

@@ -1,0 +1,13 @@
+#include "tools/run_lock.h"
+
+namespace medusa {
+
+FolderLock lock_run(const RunConfig& config, const std::string& command) {
+  FolderLock lock(config.run, command);
+  for (const auto& file : {config.questions_file(), config.tree_file(), config.store_file(),
+                           config.layers_file(), config.compare_file(), config.report_file()})
+    remove_leftovers(file);
+  return lock;
+}
+
+}  // namespace medusa
