@@ -149,7 +149,7 @@ TEST(Pipeline, CtrlCEndsCleanlyAndKeepsWhatIsFinished) {
   for (int i = 0; i < 5000; ++i) many += "{\"text\": \"Once upon a time\"}\n";
   spill(place / "many.jsonl", many);
   const Ran stopped =
-      place.run_until("INT", 1.5,
+      place.run_until("INT", 4,
                       "distill --config run.yaml --set 'distill.prompts=[many.jsonl]' "
                       "--set distill.max_new_tokens=200");
   EXPECT_EQ(stopped.status, 130) << stopped.err;
