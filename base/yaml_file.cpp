@@ -58,7 +58,8 @@ void YamlFile::load(const std::string& text, const std::vector<std::string>& ove
           fmt::format("--set {}: expected section.key=value, like --set train.epochs=2", each));
     const std::string path = each.substr(0, equals);
     if (!root_.IsMap())
-      throw UserError(fmt::format("{}:1: expected a mapping of keys to values; correct the file", name_));
+      throw UserError(
+          fmt::format("{}:1: expected a mapping of keys to values; correct the file", name_));
     set(root_, path, parse(each.substr(equals + 1), "--set " + each));
     overridden_[path] = "--set " + each;
   }
