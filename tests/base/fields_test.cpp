@@ -103,14 +103,19 @@ TEST(FieldReader, RejectsUnknownKeyAndSuggests) {
 }
 
 TEST(FieldReader, RejectsARepeatedKey) {
-  EXPECT_EQ(error_of("seed: 1\nseed: 2\n"), "run.yaml:2: key 'seed' is given twice; correct or remove it");
+  EXPECT_EQ(error_of("seed: 1\nseed: 2\n"),
+            "run.yaml:2: key 'seed' is given twice; correct or remove it");
 }
 
 TEST(FieldReader, RejectsValuesOutOfRange) {
-  EXPECT_EQ(optimizer_error("learning_rate: -1"), "run.yaml:2: 'learning_rate' is -1, must be > 0; correct or remove it");
-  EXPECT_EQ(optimizer_error("warmup_steps: -3"), "run.yaml:2: 'warmup_steps' is -3, must be >= 0; correct or remove it");
-  EXPECT_EQ(error_of("top_k: 101\n"), "run.yaml:1: 'top_k' is 101, must be from 1 to 100; correct or remove it");
-  EXPECT_EQ(error_of("sizes: [3, 0]\n"), "run.yaml:1: 'sizes' is 0, must be >= 1; correct or remove it");
+  EXPECT_EQ(optimizer_error("learning_rate: -1"),
+            "run.yaml:2: 'learning_rate' is -1, must be > 0; correct or remove it");
+  EXPECT_EQ(optimizer_error("warmup_steps: -3"),
+            "run.yaml:2: 'warmup_steps' is -3, must be >= 0; correct or remove it");
+  EXPECT_EQ(error_of("top_k: 101\n"),
+            "run.yaml:1: 'top_k' is 101, must be from 1 to 100; correct or remove it");
+  EXPECT_EQ(error_of("sizes: [3, 0]\n"),
+            "run.yaml:1: 'sizes' is 0, must be >= 1; correct or remove it");
 }
 
 TEST(FieldReader, RejectsWrongTypes) {
@@ -123,25 +128,34 @@ TEST(FieldReader, RejectsWrongTypes) {
   EXPECT_EQ(optimizer_error("warmup_steps: ''"),
             "run.yaml:2: 'warmup_steps' is '', must be a whole number; correct or remove it");
   EXPECT_EQ(optimizer_error("warmup_steps: 9223372036854775808"),
-            "run.yaml:2: 'warmup_steps' is '9223372036854775808', must be a whole number; correct or remove it");
+            "run.yaml:2: 'warmup_steps' is '9223372036854775808', must be a whole number; correct "
+            "or remove it");
   EXPECT_EQ(optimizer_error("learning_rate: .nan"),
             "run.yaml:2: 'learning_rate' is '.nan', must be a finite number; correct or remove it");
   EXPECT_EQ(optimizer_error("learning_rate: inf"),
             "run.yaml:2: 'learning_rate' is 'inf', must be a finite number; correct or remove it");
   EXPECT_EQ(optimizer_error("learning_rate: fast"),
             "run.yaml:2: 'learning_rate' is 'fast', must be a finite number; correct or remove it");
-  EXPECT_EQ(optimizer_error("fused: yes"), "run.yaml:2: 'fused' is 'yes', must be true or false; correct or remove it");
-  EXPECT_EQ(optimizer_error("schedule: linear"),
-            "run.yaml:2: 'schedule' is 'linear', must be one of cosine | constant; correct or remove it");
-  EXPECT_EQ(error_of("seed: -1\n"), "run.yaml:1: 'seed' is '-1', must be a whole number; correct or remove it");
-  EXPECT_EQ(error_of("seed: [1]\n"), "run.yaml:1: 'seed' must be a single value; correct or remove it");
-  EXPECT_EQ(error_of("seed: ~\n"), "run.yaml:1: 'seed' must be a single value; correct or remove it");
-  EXPECT_EQ(error_of("sizes: 3\n"), "run.yaml:1: 'sizes' must be a list, like [a, b]; correct or remove it");
-  EXPECT_EQ(error_of("sizes: [1, two]\n"), "run.yaml:1: 'sizes' is 'two', must be a whole number; correct or remove it");
+  EXPECT_EQ(optimizer_error("fused: yes"),
+            "run.yaml:2: 'fused' is 'yes', must be true or false; correct or remove it");
+  EXPECT_EQ(
+      optimizer_error("schedule: linear"),
+      "run.yaml:2: 'schedule' is 'linear', must be one of cosine | constant; correct or remove it");
+  EXPECT_EQ(error_of("seed: -1\n"),
+            "run.yaml:1: 'seed' is '-1', must be a whole number; correct or remove it");
+  EXPECT_EQ(error_of("seed: [1]\n"),
+            "run.yaml:1: 'seed' must be a single value; correct or remove it");
+  EXPECT_EQ(error_of("seed: ~\n"),
+            "run.yaml:1: 'seed' must be a single value; correct or remove it");
+  EXPECT_EQ(error_of("sizes: 3\n"),
+            "run.yaml:1: 'sizes' must be a list, like [a, b]; correct or remove it");
+  EXPECT_EQ(error_of("sizes: [1, two]\n"),
+            "run.yaml:1: 'sizes' is 'two', must be a whole number; correct or remove it");
 }
 
 TEST(FieldReader, RejectsAScalarWhereAMappingIsExpected) {
-  EXPECT_EQ(error_of("3\n"), "run.yaml:1: expected a mapping of keys to values; correct or remove it");
+  EXPECT_EQ(error_of("3\n"),
+            "run.yaml:1: expected a mapping of keys to values; correct or remove it");
   EXPECT_EQ(error_of("seed: 1\noptimizer: adam\n"),
             "run.yaml:2: expected a mapping of keys to values; correct or remove it");
 }
@@ -166,11 +180,13 @@ TEST(FieldReader, AnOverrideWinsAndIsNamedInErrors) {
   EXPECT_EQ(read(yaml, {"optimizer.warmup_steps=2"}).optimizer.warmup_steps, 2);
   EXPECT_EQ(read("", {"optimizer.warmup_steps=2", "sizes=[9]"}).sizes, (std::vector<int32_t>{9}));
   EXPECT_EQ(error_of(yaml, {"optimizer.warmup_steps=x"}),
-            "--set optimizer.warmup_steps=x: 'warmup_steps' is 'x', must be a whole number; correct or remove it");
+            "--set optimizer.warmup_steps=x: 'warmup_steps' is 'x', must be a whole number; "
+            "correct or remove it");
   EXPECT_EQ(error_of(yaml, {"optimizer.warm=2"}),
             "--set optimizer.warm=2: unknown key 'warm' in 'optimizer'; correct or remove it");
   EXPECT_EQ(error_of(yaml, {"optimizer={warmup_steps: 2, fused: 1}"}),
-            "--set optimizer={warmup_steps: 2, fused: 1}: 'fused' is '1', must be true or false; correct or remove it");
+            "--set optimizer={warmup_steps: 2, fused: 1}: 'fused' is '1', must be true or false; "
+            "correct or remove it");
 }
 
 TEST(FieldWriter, WhatItWritesReadsBackEqual) {

@@ -27,9 +27,11 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
       {"train.learning_rte=0.1",
        "--set train.learning_rte=0.1: unknown key 'learning_rte' in 'train' (did you mean "
        "'learning_rate'?); correct or remove it"},
-      {"train.epochs=two", "--set train.epochs=two: 'epochs' is 'two', must be a whole number; correct or remove it"},
+      {"train.epochs=two",
+       "--set train.epochs=two: 'epochs' is 'two', must be a whole number; correct or remove it"},
       {"train.epochs=0", "--set train.epochs=0: 'epochs' is 0, must be >= 1; correct or remove it"},
-      {"generate.top_p=1.5", "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1; correct or remove it"},
+      {"generate.top_p=1.5",
+       "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1; correct or remove it"},
       {"backbone.dtype=float16",
        "--set backbone.dtype=float16: 'dtype' is 'float16', must be one of auto | float32 | "
        "bfloat16 | int8 | stored; correct or remove it"},
