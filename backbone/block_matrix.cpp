@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backbone/block_decoders.h"
+#include "backbone/files/block_decoders.h"
 #include "base/check.h"
 
 namespace medusa {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backbone/block_format.h"
-#include "base/ggml_type.h"
+#include "base/formats/ggml_type.h"
 
 namespace medusa {
 

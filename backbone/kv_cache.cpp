@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backbone/cpu/kv_tiles.h"
+#include "backbone/cpu/layout/kv_tiles.h"
 #include "base/check.h"
 
 namespace medusa {

@@ -3,7 +3,7 @@
 #include <ATen/ops/linear.h>
 
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/tile_linear.h"
+#include "backbone/cpu/layout/tile_linear.h"
 
 namespace medusa {
 

@@ -10,8 +10,8 @@
 #include "backbone/attention.h"
 #include "backbone/cpu/fused_llama.h"
 #include "backbone/cuda/device_llama.h"
+#include "backbone/files/weights_reader.h"
 #include "backbone/rms_norm.h"
-#include "backbone/weights_reader.h"
 #include "base/check.h"
 #include "base/error.h"
 

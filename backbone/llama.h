@@ -48,7 +48,8 @@ class Llama {
   at::ScalarType dtype() const;
   at::Device device() const;
 
-  /// Whether passes run on our own kernels for CPUs and their team of threads (cpu/thread_team.h).
+  /// Whether passes run on our own kernels for CPUs and their team of threads
+  /// (cpu/threads/thread_team.h).
   bool runs_fused() const { return fast_ != nullptr && on_device_ == nullptr; }
 
   /// The passes on a GPU's kernels; null where others compute.

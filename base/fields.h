@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/yaml_file.h"
+#include "base/formats/yaml_file.h"
 
 namespace medusa {
 

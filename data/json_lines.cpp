@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/json_nesting.h"
+#include "base/formats/json_nesting.h"
 
 namespace medusa {
 

@@ -4,7 +4,7 @@
 
 #include "data/json_lines.h"
 #include "data/json_value.h"
-#include "data/white_space.h"
+#include "data/tokenizer/white_space.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

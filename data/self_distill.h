@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "data/dataset_writer.h"
+#include "data/dataset/dataset_writer.h"
 
 namespace medusa {
 

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "heads/fused_heads.h"
+#include "heads/cpu/fused_heads.h"
 #include "heads/plain_heads.h"
 #include "heads/prefix_model.h"
 

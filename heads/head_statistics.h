@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/token.h"
-#include "heads/choice_tree.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa {
 

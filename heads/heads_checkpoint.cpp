@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "backbone/safetensors.h"
+#include "backbone/files/safetensors.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"

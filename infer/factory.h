@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "infer/decoder.h"
-#include "infer/draft_choice.h"
+#include "infer/draft_models/draft_choice.h"
 #include "infer/drafter_spec.h"
 #include "infer/infer_config.h"
 

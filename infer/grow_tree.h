@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "infer/draft_choice.h"
-#include "infer/draft_model.h"
+#include "infer/draft_models/draft_choice.h"
+#include "infer/draft_models/draft_model.h"
 
 namespace medusa {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "backbone/cpu/thread_team.h"
+#include "backbone/cpu/threads/thread_team.h"
 #include "base/check.h"
 
 namespace medusa {

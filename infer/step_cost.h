@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "backbone/cpu/tile_layout.h"
+#include "backbone/cpu/layout/tile_layout.h"
 
 namespace medusa {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/interrupt.h"
-#include "data/text_stream.h"
+#include "data/tokenizer/text_stream.h"
 #include "infer/sampling.h"
 
 namespace medusa {

@@ -1,7 +1,7 @@
 // Which chat template a run uses.
 #pragma once
 
-#include "data/chat_template.h"
+#include "data/chat/chat_template.h"
 #include "tools/run_config.h"
 
 namespace medusa {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "backbone/model_config.h"
-#include "data/dataset_reader.h"
-#include "data/tokenizer.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tools/run_config.h"
 
 namespace medusa {

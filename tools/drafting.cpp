@@ -7,13 +7,13 @@
 #include <optional>
 #include <utility>
 
-#include "backbone/weights_reader.h"
+#include "backbone/files/weights_reader.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/draft_folder.h"
 #include "tools/layer_choice.h"
-#include "tools/row_timer.h"
+#include "tools/measure/row_timer.h"
 #include "tools/same_tokenizer.h"
 
 namespace medusa {

@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
+#include "heads/tree/choice_tree.h"
+#include "infer/draft_models/second_model.h"
+#include "infer/draft_models/skipping_model.h"
 #include "infer/drafters/text_store.h"
 #include "infer/factory.h"
-#include "infer/second_model.h"
-#include "infer/skipping_model.h"
 #include "infer/step_cost.h"
 #include "tools/session.h"
 

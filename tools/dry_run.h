@@ -1,7 +1,7 @@
 // medusa train --dry-run: what the run will take and what it will learn from, without running it.
 #pragma once
 
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 #include "tools/run_config.h"
 
 namespace medusa {

@@ -1,7 +1,7 @@
 // The heads' stage of medusa train: from the run's settings to trained heads.
 #pragma once
 
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 #include "tools/run_config.h"
 #include "train/preflight.h"
 #include "train/trainer.h"

@@ -5,21 +5,21 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backbone/hf_export.h"
-#include "backbone/model_files.h"
+#include "backbone/files/hf_export.h"
+#include "backbone/files/model_files.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
-#include "data/dataset_mix.h"
-#include "data/tokenizer_export.h"
+#include "data/dataset/dataset_mix.h"
+#include "data/tokenizer/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
-#include "tools/head_quality.h"
+#include "tools/measure/head_quality.h"
 #include "tools/output_check.h"
 #include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/first_heads.h"
-#include "train/peer_sums.h"
+#include "train/processes/peer_sums.h"
 
 namespace medusa {
 namespace {

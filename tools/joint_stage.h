@@ -3,10 +3,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "data/dataset_reader.h"
-#include "tools/peak_memory.h"
+#include "data/dataset/dataset_reader.h"
+#include "tools/measure/peak_memory.h"
 #include "tools/run_config.h"
-#include "train/joint_run.h"
+#include "train/joint/joint_run.h"
 #include "train/preflight.h"
 
 namespace medusa {

@@ -10,7 +10,7 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "tools/bench/statistics.h"
-#include "tools/row_timer.h"
+#include "tools/measure/row_timer.h"
 
 namespace medusa {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 #include "tools/report/report_inputs.h"
 #include "tools/run_config.h"
 

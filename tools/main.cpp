@@ -6,8 +6,8 @@
 
 #include "base/interrupt.h"
 #include "base/output.h"
-#include "tools/command.h"
-#include "tools/command_line.h"
+#include "tools/commands/command.h"
+#include "tools/commands/command_line.h"
 #include "tools/failure.h"
 
 namespace {

@@ -11,11 +11,11 @@
 
 #include "backbone/kernels.h"
 #include "base/fields.h"
-#include "data/state_rows.h"
+#include "data/dataset/state_rows.h"
 #include "heads/heads_config.h"
 #include "infer/infer_config.h"
 #include "train/draft_config.h"
-#include "train/joint_config.h"
+#include "train/joint/joint_config.h"
 #include "train/train_config.h"
 #include "train/train_stages.h"
 

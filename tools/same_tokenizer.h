@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 
 namespace medusa {
 

@@ -10,9 +10,9 @@
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/thread_team.h"
+#include "backbone/cpu/threads/thread_team.h"
 #include "backbone/cuda/device_llama.h"
-#include "backbone/weights_reader.h"
+#include "backbone/files/weights_reader.h"
 #include "base/allowed_cpus.h"
 #include "base/error.h"
 #include "base/output.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backbone/llama.h"
-#include "data/chat_template.h"
-#include "data/tokenizer.h"
+#include "data/chat/chat_template.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tools/run_config.h"
 
 namespace medusa {

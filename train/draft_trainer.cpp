@@ -11,13 +11,13 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "data/dataset_mix.h"
-#include "data/sample_order.h"
+#include "data/dataset/dataset_mix.h"
+#include "data/dataset/sample_order.h"
 #include "train/adamw.h"
-#include "train/loss.h"
+#include "train/loss/loss.h"
+#include "train/loss/soft_labels.h"
 #include "train/lr_schedule.h"
-#include "train/sample_batches.h"
-#include "train/soft_labels.h"
+#include "train/samples/sample_batches.h"
 
 namespace medusa {
 namespace {

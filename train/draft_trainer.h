@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "backbone/weights.h"
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 #include "train/draft_config.h"
-#include "train/hidden_source.h"
-#include "train/trainable_llama.h"
+#include "train/joint/trainable_llama.h"
+#include "train/samples/hidden_source.h"
 
 namespace medusa {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "data/dataset_mix.h"
-#include "data/token_counts.h"
+#include "data/dataset/dataset_mix.h"
+#include "data/dataset/token_counts.h"
 
 namespace medusa {
 

@@ -1,7 +1,7 @@
 // Heads before training: what they can guess follows from the dataset.
 #pragma once
 
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 #include "heads/medusa_heads.h"
 #include "train/train_config.h"
 

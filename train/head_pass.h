@@ -9,8 +9,8 @@
 
 #include "backbone/rope.h"
 #include "heads/medusa_heads.h"
-#include "train/batch.h"
-#include "train/loss.h"
+#include "train/loss/loss.h"
+#include "train/samples/batch.h"
 #include "train/train_config.h"
 
 namespace medusa {

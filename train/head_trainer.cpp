@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "train/peer_sums.h"
+#include "train/processes/peer_sums.h"
 
 namespace medusa {
 

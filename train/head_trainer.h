@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "train/adamw.h"
-#include "train/batch.h"
 #include "train/head_pass.h"
-#include "train/loss.h"
-#include "train/peers.h"
+#include "train/loss/loss.h"
+#include "train/processes/peers.h"
+#include "train/samples/batch.h"
 #include "train/train_config.h"
 
 namespace medusa {

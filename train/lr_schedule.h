@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "train/joint_config.h"
+#include "train/joint/joint_config.h"
 
 namespace medusa {
 

@@ -9,7 +9,7 @@
 
 #include "backbone/rms_norm.h"
 #include "base/check.h"
-#include "train/llama_layer.h"
+#include "train/joint/llama_layer.h"
 
 namespace medusa {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backbone/rope.h"
 #include "heads/prefix_layer.h"
-#include "train/batch.h"
+#include "train/samples/batch.h"
 
 namespace medusa {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "train/joint_run.h"
-#include "train/loss.h"
+#include "train/joint/joint_run.h"
+#include "train/loss/loss.h"
 #include "train/trainer.h"
 
 namespace medusa {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/dataset_mix.h"
-#include "train/position_pool.h"
+#include "data/dataset/dataset_mix.h"
+#include "train/samples/position_pool.h"
 
 namespace medusa {
 namespace {

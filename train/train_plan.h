@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/dataset_reader.h"
-#include "data/sample_order.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/dataset/sample_order.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -35,9 +35,9 @@ struct TrainPlan {
   }
 };
 
-/// Each epoch visits the training samples (data/dataset_mix.h) in an order of its own, cut into
-/// pools of about shuffle_positions positions, and each pool's positions, shuffled, into batches of
-/// equal size.
+/// Each epoch visits the training samples (data/dataset/dataset_mix.h) in an order of its own, cut
+/// into pools of about shuffle_positions positions, and each pool's positions, shuffled, into
+/// batches of equal size.
 /// @throws UserError  no sample has a position to train on.
 TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset);
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heads/heads_checkpoint.h"
-#include "train/train_inputs.h"
+#include "train/samples/train_inputs.h"
 
 namespace medusa {
 
@@ -20,11 +20,11 @@ struct TrainResult {
 };
 
 /// Trains heads and saves them. Samples that only judge the heads are those of
-/// data/dataset_mix.h's split_dataset(Random(config.seed), dataset, config.validation_fraction).
-/// Continues a checkpoint in work_folder if there is one; the heads then are bit for bit those of
-/// an unbroken run (same machine, same number of threads). Ends after the current step, with a
-/// checkpoint, when interrupted() says so. A finished run is not repeated: its heads are saved
-/// again from the checkpoint.
+/// data/dataset/dataset_mix.h's split_dataset(Random(config.seed), dataset,
+/// config.validation_fraction). Continues a checkpoint in work_folder if there is one; the heads
+/// then are bit for bit those of an unbroken run (same machine, same number of threads). Ends after
+/// the current step, with a checkpoint, when interrupted() says so. A finished run is not repeated:
+/// its heads are saved again from the checkpoint.
 ///
 /// @throws UserError  as check_inputs() and open_hidden() do; nothing to train on; a checkpoint of
 ///                    other settings; a loss that is no number; a folder that cannot be written.

@@ -11,9 +11,9 @@
 
 #include <cstdint>
 
-#include "backbone/cpu/attention_types.h"
 #include "backbone/cpu/cpu_features.h"
-#include "backbone/cpu/tile_layout.h"
+#include "backbone/cpu/layout/tile_layout.h"
+#include "backbone/cpu/ops/attention_types.h"
 #include "backbone/kernels.h"
 
 namespace medusa {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backbone/cpu/block_layout.h"
+#include "backbone/cpu/layout/block_layout.h"
 
 namespace medusa {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "backbone/cpu/attention_types.h"
+#include "backbone/cpu/ops/attention_types.h"
 #include "backbone/model_config.h"
 
 namespace medusa {

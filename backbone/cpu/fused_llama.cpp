@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
-#include "backbone/cpu/attention_plan.h"
-#include "backbone/cpu/block_layout.h"
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/fused_buffers.h"
-#include "backbone/cpu/thread_team.h"
-#include "backbone/cpu/tile_weight.h"
+#include "backbone/cpu/layout/block_layout.h"
+#include "backbone/cpu/layout/tile_weight.h"
+#include "backbone/cpu/ops/attention_plan.h"
+#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/files/tensor_check.h"
 #include "backbone/rope.h"
-#include "backbone/tensor_check.h"
 #include "base/check.h"
 
 namespace medusa {

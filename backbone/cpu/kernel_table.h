@@ -1,11 +1,11 @@
 // The kernels of one engine as a table. For kernel files only (lanes.h).
 #pragma once
 
-#include "backbone/cpu/attention_loop.h"
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/product_loop.h"
-#include "backbone/cpu/qkv_loop.h"
-#include "backbone/cpu/row_loop.h"
+#include "backbone/cpu/gemm/product_loop.h"
+#include "backbone/cpu/ops/attention_loop.h"
+#include "backbone/cpu/ops/qkv_loop.h"
+#include "backbone/cpu/ops/row_loop.h"
 
 namespace medusa {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backbone/tensor_check.h"
+#include "backbone/files/tensor_check.h"
 #include "base/check.h"
 
 namespace medusa {

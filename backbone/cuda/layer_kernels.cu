@@ -1,4 +1,4 @@
-#include "backbone/cuda/layer_kernel_table.cuh"
+#include "backbone/cuda/kernels/layer_kernel_table.cuh"
 #include "backbone/cuda/layer_kernels.h"
 
 namespace medusa {

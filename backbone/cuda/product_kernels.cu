@@ -1,4 +1,4 @@
-#include "backbone/cuda/product_kernel_table.cuh"
+#include "backbone/cuda/kernels/product_kernel_table.cuh"
 #include "backbone/cuda/product_kernels.h"
 
 namespace medusa {

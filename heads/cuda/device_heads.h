@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backbone/cuda/device_product.h"
-#include "heads/choice_tree.h"
 #include "heads/cuda/head_kernels.h"
 #include "heads/medusa_heads.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/safetensors_file.h"
-#include "base/torch_file.h"
+#include "base/formats/safetensors_file.h"
+#include "base/formats/torch_file.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backbone/weights.h"
-#include "heads/choice_tree.h"
 #include "heads/foreign/foreign_heads.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa {
 

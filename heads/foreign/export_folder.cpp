@@ -4,13 +4,13 @@
 
 #include <cstring>
 
-#include "backbone/model_files.h"
-#include "backbone/safetensors.h"
-#include "backbone/tensor_check.h"
+#include "backbone/files/model_files.h"
+#include "backbone/files/safetensors.h"
+#include "backbone/files/tensor_check.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/formats/torch_file.h"
 #include "base/replace_folder.h"
-#include "base/torch_file.h"
 #include "heads/foreign/export_heads.h"
 #include "heads/foreign/export_model.h"
 #include "heads/foreign/foreign_heads.h"

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "backbone/weights.h"
-#include "heads/choice_tree.h"
 #include "heads/foreign/head_names.h"
 #include "heads/medusa_heads.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa {
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "backbone/hf_export.h"
-#include "backbone/model_files.h"
-#include "backbone/safetensors.h"
+#include "backbone/files/hf_export.h"
+#include "backbone/files/model_files.h"
+#include "backbone/files/safetensors.h"
 #include "backbone/weights.h"
 #include "base/error.h"
 #include "base/file.h"

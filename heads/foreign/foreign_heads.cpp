@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "backbone/tensor_check.h"
+#include "backbone/files/tensor_check.h"
 #include "base/error.h"
 
 namespace medusa {

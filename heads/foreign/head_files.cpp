@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/torch_file.h"
+#include "base/formats/torch_file.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/safetensors_file.h"
+#include "base/formats/safetensors_file.h"
 
 namespace medusa {
 

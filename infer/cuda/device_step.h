@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "backbone/cuda/device_llama.h"
-#include "heads/choice_tree.h"
 #include "heads/cuda/device_heads.h"
+#include "heads/tree/choice_tree.h"
 #include "infer/cuda/step_kernels.h"
 
 namespace medusa {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "heads/choice_tree.h"
+#include "heads/tree/choice_tree.h"
 #include "infer/drafter.h"
 #include "infer/drafters/heads_rest.h"
 #include "infer/drafters/proposal_record.h"

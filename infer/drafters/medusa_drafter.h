@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
+#include "heads/tree/choice_tree.h"
 #include "infer/drafter.h"
 
 namespace medusa {

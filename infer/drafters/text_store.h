@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/safetensors_file.h"
+#include "base/formats/safetensors_file.h"
 #include "base/token.h"
 
 namespace medusa {

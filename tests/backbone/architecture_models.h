@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "backbone/architecture.h"
+#include "backbone/files/safetensors.h"
 #include "backbone/llama.h"
-#include "backbone/safetensors.h"
 #include "base/file.h"
 #include "tests/backbone/seeded_fill.h"
 #include "tests/base/gguf_builder.h"

@@ -1,4 +1,4 @@
-#include "backbone/cpu/attention_plan.h"
+#include "backbone/cpu/ops/attention_plan.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <cctype>
 #include <string>
 
-#include "backbone/cpu/block_layout.h"
 #include "backbone/cpu/fused_buffers.h"
-#include "backbone/cpu/tile_weight.h"
+#include "backbone/cpu/layout/block_layout.h"
+#include "backbone/cpu/layout/tile_weight.h"
 #include "backbone/linear.h"
 #include "tests/backbone/block_weights.h"
 #include "tests/backbone/cpu_engines.h"

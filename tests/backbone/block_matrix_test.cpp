@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "backbone/dequantise.h"
-#include "backbone/stored_numbers.h"
+#include "backbone/files/dequantise.h"
+#include "backbone/files/stored_numbers.h"
 #include "tests/backbone/block_weights.h"
 #include "tests/backbone/normal_tensor.h"
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "backbone/cpu/fused_buffers.h"
-#include "backbone/cpu/tile_weight.h"
+#include "backbone/cpu/layout/tile_weight.h"
 #include "tests/backbone/cpu_engines.h"
 #include "tests/backbone/normal_tensor.h"
 

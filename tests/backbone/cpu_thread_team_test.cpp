@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "backbone/cpu/thread_team.h"
+#include "backbone/cpu/threads/thread_team.h"
 
 namespace medusa {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "backbone/cpu/kv_tiles.h"
-#include "backbone/cpu/tile_weight.h"
+#include "backbone/cpu/layout/kv_tiles.h"
+#include "backbone/cpu/layout/tile_weight.h"
 
 namespace medusa {
 namespace {

@@ -1,4 +1,4 @@
-#include "backbone/dequantise.h"
+#include "backbone/files/dequantise.h"
 
 #include <gtest/gtest.h>
 

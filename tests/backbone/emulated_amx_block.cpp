@@ -4,7 +4,7 @@
 // The loops must take the place of the instructions before the engine is read.
 // clang-format off
 #include "tests/backbone/emulated_tiles.h"
-#include "backbone/cpu/amx_block_engine.h"
+#include "backbone/cpu/gemm/amx_block_engine.h"
 // clang-format on
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/kernel_table.h"

@@ -3,7 +3,7 @@
 // For emulated_amx*.cpp only.
 #pragma once
 
-#include "backbone/cpu/avx512.h"
+#include "backbone/cpu/simd/avx512.h"
 
 namespace medusa {
 namespace {

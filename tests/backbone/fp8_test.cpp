@@ -1,4 +1,4 @@
-#include "backbone/fp8.h"
+#include "backbone/files/fp8.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "backbone/safetensors.h"
+#include "backbone/files/safetensors.h"
 #include "backbone/weights.h"
 #include "base/file.h"
 #include "tests/backbone/seeded_fill.h"

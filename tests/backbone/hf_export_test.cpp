@@ -1,4 +1,4 @@
-#include "backbone/hf_export.h"
+#include "backbone/files/hf_export.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "backbone/cpu/huge_pages.h"
+#include "backbone/cpu/threads/huge_pages.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backbone/cpu/kv_tiles.h"
+#include "backbone/cpu/layout/kv_tiles.h"
 #include "tests/backbone/tiny_model.h"
 
 namespace medusa {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "backbone/hf_export.h"
+#include "backbone/files/hf_export.h"
 #include "backbone/rms_norm.h"
 #include "base/file.h"
 #include "tests/backbone/tiny_model.h"

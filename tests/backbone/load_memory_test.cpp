@@ -6,9 +6,9 @@
 #include <fstream>
 #include <string>
 
-#include "backbone/hf_export.h"
+#include "backbone/files/hf_export.h"
+#include "backbone/files/weights_reader.h"
 #include "backbone/llama.h"
-#include "backbone/weights_reader.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/temp_folder.h"
 

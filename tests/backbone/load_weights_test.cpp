@@ -9,7 +9,7 @@
 
 #include "backbone/weights.h"
 #include "base/file.h"
-#include "base/safetensors_file.h"
+#include "base/formats/safetensors_file.h"
 #include "tests/backbone/architecture_models.h"
 #include "tests/base/error_text.h"
 #include "tests/base/gguf_builder.h"

@@ -7,7 +7,7 @@
 
 #include "backbone/rope_scaling.h"
 #include "base/file.h"
-#include "base/gguf_file.h"
+#include "base/formats/gguf_file.h"
 #include "tests/base/error_text.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/base/temp_folder.h"

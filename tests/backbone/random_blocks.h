@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backbone/dequantise.h"
+#include "backbone/files/dequantise.h"
 #include "base/check.h"
 #include "tests/backbone/seeded_fill.h"
 

@@ -1,9 +1,9 @@
-#include "backbone/safetensors.h"
+#include "backbone/files/safetensors.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "backbone/tensor_check.h"
+#include "backbone/files/tensor_check.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "base/crc32c.h"
+#include "base/formats/crc32c.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/gguf_file.h"
+#include "base/formats/gguf_file.h"
 
 namespace medusa::fixtures {
 

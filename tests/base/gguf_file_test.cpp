@@ -1,4 +1,4 @@
-#include "base/gguf_file.h"
+#include "base/formats/gguf_file.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

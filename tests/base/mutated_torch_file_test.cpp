@@ -11,9 +11,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/formats/torch_file.h"
+#include "base/formats/zip_file.h"
 #include "base/random.h"
-#include "base/torch_file.h"
-#include "base/zip_file.h"
 #include "tests/base/allocation_peak.h"
 #include "tests/base/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "base/pickle.h"
+#include "base/formats/pickle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/safetensors_file.h"
+#include "base/formats/safetensors_file.h"
 
 #include <gtest/gtest.h>
 

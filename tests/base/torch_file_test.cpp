@@ -1,4 +1,4 @@
-#include "base/torch_file.h"
+#include "base/formats/torch_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/yaml_file.h"
+#include "base/formats/yaml_file.h"
 
 #include <gtest/gtest.h>
 

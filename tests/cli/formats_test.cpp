@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/safetensors_file.h"
+#include "base/formats/safetensors_file.h"
 #include "program.h"
 
 namespace medusa::cli {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../base/gguf_builder.h"
-#include "base/safetensors_file.h"
+#include "base/formats/safetensors_file.h"
 #include "base/shown_text.h"
 #include "started_program.h"
 

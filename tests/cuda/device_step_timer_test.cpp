@@ -1,4 +1,4 @@
-#include "tools/device_step_timer.h"
+#include "tools/measure/device_step_timer.h"
 
 #include "backbone/llama.h"
 #include "tests/cuda/device_models.h"

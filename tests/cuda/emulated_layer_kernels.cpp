@@ -4,7 +4,7 @@
 #include "tests/cuda/emulated_cuda.h"
 
 // After the emulated words, which it is written in.
-#include "backbone/cuda/layer_kernel_table.cuh"
+#include "backbone/cuda/kernels/layer_kernel_table.cuh"
 
 namespace medusa {
 

@@ -1,10 +1,10 @@
-#include "data/answer_places.h"
+#include "data/dataset/answer_places.h"
 
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/conversations.h"
+#include "data/chat/conversations.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/byte_tokenizer.h"

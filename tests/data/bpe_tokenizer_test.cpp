@@ -1,4 +1,4 @@
-#include "data/bpe_tokenizer.h"
+#include "data/tokenizer/bpe_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/utf8.h"
-#include "data/byte_alphabet.h"
-#include "data/tokenizer_files.h"
+#include "data/tokenizer/byte_alphabet.h"
+#include "data/tokenizer/tokenizer_files.h"
 #include "tests/base/error_text.h"
 #include "tests/data/random_text.h"
 #include "tests/data/tokenizer_cases.h"

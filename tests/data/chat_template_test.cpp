@@ -1,4 +1,4 @@
-#include "data/chat_template.h"
+#include "data/chat/chat_template.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/dataset_merge.h"
+#include "data/dataset/dataset_merge.h"
 
 #include <gtest/gtest.h>
 

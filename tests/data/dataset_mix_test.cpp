@@ -1,4 +1,4 @@
-#include "data/dataset_mix.h"
+#include "data/dataset/dataset_mix.h"
 
 #include <gtest/gtest.h>
 

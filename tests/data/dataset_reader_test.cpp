@@ -1,4 +1,4 @@
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 
 #include "base/file.h"
 #include "base/random.h"
-#include "data/dataset_reader.h"
-#include "data/dataset_writer.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/dataset/dataset_writer.h"
 
 namespace medusa::fixtures {
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "data/dataset_reader.h"
-#include "data/dataset_writer.h"
-#include "data/shard_file.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/dataset/dataset_writer.h"
+#include "data/dataset/shard_file.h"
 #include "tests/base/allocation_peak.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
@@ -33,8 +33,9 @@ std::string refusal(const std::string& bytes) {
   EXPECT_LT(peak_bytes() - before, 2 * bytes.size() + (size_t{1} << 20)) << text;
   const std::string path = (folder / "s.h5").string() + ": ";
   if (!text.starts_with(path)) return text;
-  const size_t rest = std::min(text.find(", expected an HDF5 file as data/FORMAT.md says; distill"),
-                               text.find("; remove it and run `medusa distill` again"));
+  const size_t rest =
+      std::min(text.find(", expected an HDF5 file as data/dataset/FORMAT.md says; distill"),
+               text.find("; remove it and run `medusa distill` again"));
   return text.substr(path.size(), rest - path.size());
 }
 std::string refusal(const std::string& name, const OddPart& part,

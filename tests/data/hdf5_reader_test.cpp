@@ -1,5 +1,5 @@
 // Our reader beside libhdf5, its twin, on what Hdf5Builder writes.
-#include "data/hdf5_reader.h"
+#include "data/dataset/hdf5_reader.h"
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "data/hdf5_writer.h"
+#include "data/dataset/hdf5_writer.h"
 
 namespace medusa {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/fingerprint.h"
-#include "data/dataset_format.h"
+#include "data/dataset/dataset_format.h"
 
 namespace medusa::fixtures {
 namespace {

@@ -1,9 +1,9 @@
-#include "data/pre_tokenizer.h"
+#include "data/tokenizer/pre_tokenizer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "data/added_tokens.h"
+#include "data/tokenizer/added_tokens.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {

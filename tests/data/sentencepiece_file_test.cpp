@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "base/file.h"
-#include "data/tokenizer_files.h"
+#include "data/tokenizer/tokenizer_files.h"
 #include "tests/base/error_text.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/base/temp_folder.h"

@@ -1,11 +1,11 @@
-#include "data/sentencepiece_tokenizer.h"
+#include "data/tokenizer/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "data/tokenizer_files.h"
+#include "data/tokenizer/tokenizer_files.h"
 #include "tests/base/error_text.h"
 #include "tests/data/random_text.h"
 #include "tests/data/tokenizer_cases.h"

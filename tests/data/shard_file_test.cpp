@@ -1,10 +1,10 @@
-#include "data/shard_file.h"
+#include "data/dataset/shard_file.h"
 
 #include <gtest/gtest.h>
 
 #include "base/fingerprint.h"
-#include "data/dataset_format.h"
-#include "data/hdf5_writer.h"
+#include "data/dataset/dataset_format.h"
+#include "data/dataset/hdf5_writer.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/dataset_samples.h"
@@ -146,7 +146,8 @@ TEST(ShardFile, RefusesAnotherFormatAndVersion) {
 TEST(ShardFile, RefusesAMissingDataset) {
   const std::string bytes = encode_shard(small_header(), small_samples());
   EXPECT_EQ(shard_error(with_word(bytes, "tokens\0", "tekons\0")),
-            "'/tokens', a list of int32, is missing, expected an HDF5 file as data/FORMAT.md says; "
+            "'/tokens', a list of int32, is missing, expected an HDF5 file as "
+            "data/dataset/FORMAT.md says; "
             "distill the dataset again, or have its maker write it so");
 }
 

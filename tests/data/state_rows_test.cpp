@@ -1,4 +1,4 @@
-#include "data/state_rows.h"
+#include "data/dataset/state_rows.h"
 
 #include <gtest/gtest.h>
 

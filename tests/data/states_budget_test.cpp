@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "data/dataset_merge.h"
+#include "data/dataset/dataset_merge.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/dataset_samples.h"

@@ -1,4 +1,4 @@
-#include "data/text_sections.h"
+#include "data/tokenizer/text_sections.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/text_stream.h"
+#include "data/tokenizer/text_stream.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/token_counts.h"
+#include "data/dataset/token_counts.h"
 
 #include <gtest/gtest.h>
 

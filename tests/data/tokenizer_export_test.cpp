@@ -1,8 +1,8 @@
-#include "data/tokenizer_export.h"
+#include "data/tokenizer/tokenizer_export.h"
 
 #include <gtest/gtest.h>
 
-#include "data/tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/tokenizer_cases.h"
 

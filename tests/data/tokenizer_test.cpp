@@ -1,8 +1,8 @@
-#include "data/tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
 
-#include "data/tokenizer_files.h"
+#include "data/tokenizer/tokenizer_files.h"
 #include "tests/base/error_text.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/base/temp_folder.h"

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "backbone/attention.h"
-#include "backbone/hf_export.h"
+#include "backbone/files/hf_export.h"
+#include "backbone/files/safetensors.h"
 #include "backbone/llama.h"
-#include "backbone/safetensors.h"
 #include "tests/backbone/block_weights.h"
 #include "tests/backbone/normal_tensor.h"
 #include "tests/backbone/tiny_model.h"

@@ -5,9 +5,9 @@
 
 #include "infer/backbone_target.h"
 #include "infer/decoder.h"
+#include "infer/draft_models/second_model.h"
+#include "infer/draft_models/skipping_model.h"
 #include "infer/factory.h"
-#include "infer/second_model.h"
-#include "infer/skipping_model.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/device/test_devices.h"
 #include "tests/infer/drafter_cases.h"

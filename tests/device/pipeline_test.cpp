@@ -5,18 +5,18 @@
 #include "heads/guess_temperature.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
-#include "heads/tree_search.h"
+#include "heads/tree/tree_search.h"
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
 #include "tests/device/test_devices.h"
 #include "tests/train/tiny_run.h"
 #include "tools/generation.h"
-#include "tools/greedy_answers.h"
 #include "tools/layer_search.h"
-#include "tools/peak_memory.h"
+#include "tools/measure/greedy_answers.h"
+#include "tools/measure/peak_memory.h"
+#include "tools/measure/row_timer.h"
+#include "tools/measure/step_timer.h"
 #include "tools/profile/profile.h"
-#include "tools/row_timer.h"
-#include "tools/step_timer.h"
 
 namespace medusa {
 namespace {

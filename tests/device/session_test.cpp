@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "heads/choice_tree.h"
 #include "heads/heads_checkpoint.h"
+#include "heads/tree/choice_tree.h"
 #include "infer/make_decoder.h"
 #include "tests/base/temp_folder.h"
 #include "tests/device/test_devices.h"

@@ -11,10 +11,10 @@
 #include "tests/train/free_port.h"
 #include "tests/train/tiny_joint.h"
 #include "train/draft_trainer.h"
-#include "train/drift_guard.h"
 #include "train/head_trainer.h"
-#include "train/peers.h"
+#include "train/joint/drift_guard.h"
 #include "train/preflight.h"
+#include "train/processes/peers.h"
 
 namespace medusa {
 namespace {

@@ -1,6 +1,6 @@
 #include "backbone/model_config.h"
-#include "base/gguf_file.h"
-#include "base/safetensors_file.h"
+#include "base/formats/gguf_file.h"
+#include "base/formats/safetensors_file.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/base/temp_folder.h"
 #include "tests/fuzz/fuzz_target.h"

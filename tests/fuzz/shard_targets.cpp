@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "data/dataset_format.h"
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_format.h"
+#include "data/dataset/dataset_reader.h"
 #include "tests/data/hdf5_fields.h"
 #include "tests/data/odd_hdf5.h"
 #include "tests/fuzz/fuzz_target.h"

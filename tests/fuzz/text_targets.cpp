@@ -1,6 +1,6 @@
 #include "base/file.h"
-#include "data/jinja/template.h"
-#include "data/tokenizer.h"
+#include "data/chat/jinja/template.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -1,6 +1,6 @@
 #include "base/file.h"
-#include "base/torch_file.h"
-#include "base/zip_file.h"
+#include "base/formats/torch_file.h"
+#include "base/formats/zip_file.h"
 #include "tests/base/temp_folder.h"
 #include "tests/fuzz/fuzz_target.h"
 

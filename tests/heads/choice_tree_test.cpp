@@ -1,4 +1,4 @@
-#include "heads/choice_tree.h"
+#include "heads/tree/choice_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "heads/fused_heads.h"
+#include "heads/cpu/fused_heads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "heads/fused_math.h"
+#include "heads/cpu/fused_math.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

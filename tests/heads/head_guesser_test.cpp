@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "heads/fused_heads.h"
+#include "heads/cpu/fused_heads.h"
 #include "heads/prefix_model.h"
 #include "tests/heads/random_heads.h"
 

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "backbone/safetensors.h"
+#include "backbone/files/safetensors.h"
 #include "base/file.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"

@@ -1,4 +1,4 @@
-#include "heads/tree_search.h"
+#include "heads/tree/tree_search.h"
 
 #include <gtest/gtest.h>
 

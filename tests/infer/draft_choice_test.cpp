@@ -1,4 +1,4 @@
-#include "infer/draft_choice.h"
+#include "infer/draft_models/draft_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 #include <filesystem>
 
 #include "infer/backbone_target.h"
+#include "infer/draft_models/second_model.h"
+#include "infer/draft_models/skipping_model.h"
 #include "infer/factory.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
-#include "infer/second_model.h"
-#include "infer/skipping_model.h"
 #include "tests/infer/drafter_cases.h"
 #include "tests/infer/toy_heads.h"
 

@@ -1,10 +1,10 @@
 // Draft models over real weights: their predictions are those of the text read from the start.
-#include "infer/second_model.h"
+#include "infer/draft_models/second_model.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "infer/skipping_model.h"
+#include "infer/draft_models/skipping_model.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "infer/draft_model.h"
+#include "infer/draft_models/draft_model.h"
 #include "tests/infer/toy_model.h"
 
 namespace medusa::fixtures {

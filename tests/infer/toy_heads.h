@@ -5,8 +5,8 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
+#include "heads/tree/choice_tree.h"
 #include "infer/factory.h"
 #include "tests/infer/random_texts.h"
 #include "tests/infer/text_store_file.h"

@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/chat_template.h"
-#include "data/jinja/template.h"
-#include "data/tokenizer_files.h"
+#include "data/chat/chat_template.h"
+#include "data/chat/jinja/template.h"
+#include "data/tokenizer/tokenizer_files.h"
 #include "tests/data/jinja/json_values.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "heads/choice_tree.h"
 #include "heads/head_statistics.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa::reference {
 

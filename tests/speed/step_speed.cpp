@@ -21,8 +21,8 @@
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "tools/bench/statistics.h"
+#include "tools/measure/turns.h"
 #include "tools/profile/profile.h"
-#include "tools/turns.h"
 
 namespace medusa {
 namespace {

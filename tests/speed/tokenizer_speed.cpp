@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/tokenizer.h"
+#include "data/tokenizer/tokenizer.h"
 
 int main(int argc, char** argv) {
   if (argc < 3) {

@@ -8,8 +8,8 @@
 
 #include "backbone/llama.h"
 #include "backbone/random_weights.h"
-#include "data/dataset_reader.h"
-#include "data/dataset_writer.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/dataset/dataset_writer.h"
 #include "data/prompts.h"
 #include "data/self_distill.h"
 #include "infer/backbone_target.h"

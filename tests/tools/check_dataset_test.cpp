@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "data/dataset_writer.h"
-#include "data/tokenizer.h"
+#include "data/dataset/dataset_writer.h"
+#include "data/tokenizer/tokenizer.h"
 #include "tests/base/error_text.h"
 #include "tools/tuned_model.h"
 

@@ -1,4 +1,4 @@
-#include "tools/completion.h"
+#include "tools/commands/completion.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "data/prompts.h"
-#include "heads/choice_tree.h"
+#include "heads/tree/choice_tree.h"
 #include "tools/run_config.h"
 
 namespace medusa {

@@ -1,4 +1,4 @@
-#include "tools/dtype_quality.h"
+#include "tools/measure/dtype_quality.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "base/safetensors_file.h"
-#include "data/dataset_writer.h"
+#include "base/formats/safetensors_file.h"
+#include "data/dataset/dataset_writer.h"
 #include "infer/drafters/text_store.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
@@ -19,8 +19,8 @@
 #include "tools/inspect/artefact_kind.h"
 #include "tools/inspect/inspection_text.h"
 #include "tools/report/section_parts.h"
-#include "train/checkpoint.h"
-#include "train/event_file.h"
+#include "train/record/checkpoint.h"
+#include "train/record/event_file.h"
 
 namespace medusa {
 namespace {

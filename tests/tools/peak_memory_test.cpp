@@ -1,4 +1,4 @@
-#include "tools/peak_memory.h"
+#include "tools/measure/peak_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/row_timer.h"
+#include "tools/measure/row_timer.h"
 
 #include <gtest/gtest.h>
 

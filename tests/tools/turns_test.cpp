@@ -1,4 +1,4 @@
-#include "tools/turns.h"
+#include "tools/measure/turns.h"
 
 #include <gtest/gtest.h>
 

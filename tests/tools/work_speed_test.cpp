@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/dataset_reader.h"
+#include "data/dataset/dataset_reader.h"
 #include "heads/heads_checkpoint.h"
 #include "tests/base/temp_folder.h"
 

@@ -1,4 +1,4 @@
-#include "train/acceptance_loss.h"
+#include "train/loss/acceptance_loss.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/backbone_loss.h"
+#include "train/loss/backbone_loss.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,4 +1,4 @@
-#include "train/checkpoint_store.h"
+#include "train/record/checkpoint_store.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "train/record/checkpoint.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,4 +1,4 @@
-#include "train/cross_entropy.h"
+#include "train/loss/cross_entropy.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/sample_order.h"
+#include "data/dataset/sample_order.h"
 #include "tests/base/error_text.h"
 #include "tests/train/tiny_run.h"
 

@@ -1,4 +1,4 @@
-#include "train/drift_guard.h"
+#include "train/joint/drift_guard.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -1,4 +1,4 @@
-#include "train/event_file.h"
+#include "train/record/event_file.h"
 
 #include <gtest/gtest.h>
 

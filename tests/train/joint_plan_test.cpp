@@ -1,10 +1,10 @@
-#include "train/joint_plan.h"
+#include "train/joint/joint_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "data/sample_order.h"
+#include "data/dataset/sample_order.h"
 #include "tests/base/error_text.h"
 #include "tests/train/tiny_joint.h"
 

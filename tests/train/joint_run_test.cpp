@@ -1,4 +1,4 @@
-#include "train/joint_run.h"
+#include "train/joint/joint_run.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,12 @@
 #include <numbers>
 
 #include "base/replace_folder.h"
-#include "data/sample_order.h"
+#include "data/dataset/sample_order.h"
 #include "tests/base/error_text.h"
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_joint.h"
 #include "train/head_trainer.h"
-#include "train/joint_plan.h"
+#include "train/joint/joint_plan.h"
 #include "train/lr_schedule.h"
 
 namespace medusa {

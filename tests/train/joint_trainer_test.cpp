@@ -1,4 +1,4 @@
-#include "train/joint_trainer.h"
+#include "train/joint/joint_trainer.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,4 +1,4 @@
-#include "train/lora.h"
+#include "train/joint/lora.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

@@ -1,11 +1,11 @@
-#include "train/loss.h"
+#include "train/loss/loss.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include "heads/medusa_heads.h"
 #include "tests/backbone/tiny_model.h"
-#include "train/batch.h"
+#include "train/samples/batch.h"
 
 namespace medusa {
 namespace {

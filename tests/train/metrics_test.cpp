@@ -1,4 +1,4 @@
-#include "train/metrics.h"
+#include "train/record/metrics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "train/peers.h"
+#include "train/processes/peers.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>
@@ -15,8 +15,8 @@
 #include "tests/base/error_text.h"
 #include "tests/train/free_port.h"
 #include "tests/train/tiny_run.h"
-#include "train/own_share.h"
-#include "train/peer_sums.h"
+#include "train/processes/own_share.h"
+#include "train/processes/peer_sums.h"
 
 namespace medusa {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/position_pool.h"
+#include "train/samples/position_pool.h"
 
 #include <gtest/gtest.h>
 

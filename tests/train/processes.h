@@ -9,7 +9,7 @@
 #include "tests/base/temp_folder.h"
 #include "tests/train/child_run.h"
 #include "tests/train/free_port.h"
-#include "train/peers.h"
+#include "train/processes/peers.h"
 
 namespace medusa {
 

@@ -1,4 +1,4 @@
-#include "train/read_ahead.h"
+#include "train/samples/read_ahead.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_joint.h"
-#include "train/event_file.h"
+#include "train/record/event_file.h"
 
 namespace medusa {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tests/train/tiny_run.h"
-#include "train/joint_run.h"
-#include "train/joint_trainer.h"
+#include "train/joint/joint_run.h"
+#include "train/joint/joint_trainer.h"
 
 namespace medusa {
 

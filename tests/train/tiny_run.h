@@ -10,12 +10,12 @@
 
 #include "backbone/llama.h"
 #include "base/random.h"
-#include "data/dataset_reader.h"
-#include "data/dataset_writer.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/dataset/dataset_writer.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/temp_folder.h"
-#include "train/hidden_source.h"
-#include "train/position_pool.h"
+#include "train/samples/hidden_source.h"
+#include "train/samples/position_pool.h"
 #include "train/trainer.h"
 
 namespace medusa {

@@ -1,4 +1,4 @@
-#include "train/trainable_llama.h"
+#include "train/joint/trainable_llama.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>

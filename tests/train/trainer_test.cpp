@@ -5,11 +5,11 @@
 
 #include <cmath>
 
-#include "data/dataset_mix.h"
+#include "data/dataset/dataset_mix.h"
 #include "tests/base/error_text.h"
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_run.h"
-#include "train/expected_tokens.h"
+#include "train/loss/expected_tokens.h"
 
 namespace medusa {
 namespace {

@@ -1,4 +1,4 @@
-#include "train/tuned_llama.h"
+#include "train/joint/tuned_llama.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -8,7 +8,7 @@
 #include "backbone/llama.h"
 #include "tests/base/error_text.h"
 #include "tests/train/tiny_joint.h"
-#include "train/trainable_llama.h"
+#include "train/joint/trainable_llama.h"
 
 namespace medusa {
 namespace {

@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "backbone/cpu/thread_team.h"
+#include "backbone/cpu/threads/thread_team.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/output.h"
@@ -22,7 +22,7 @@
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
 #include "tools/drafting.h"
-#include "tools/peak_memory.h"
+#include "tools/measure/peak_memory.h"
 
 namespace medusa {
 namespace {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Reads a dataset as data/FORMAT.md describes it, with h5py instead of our own reader.
+"""Reads a dataset as data/dataset/FORMAT.md describes it, with h5py instead of our own reader.
 
     pip install h5py
     tools/dev/check_dataset_h5py.py runs/demo/dataset
 
 Checks every shard (names, types, offsets, checksum, the chain of shards), runs the snippet printed
-in data/FORMAT.md and lists the first shard. Exit status 1 at the first thing that does not fit.
+in data/dataset/FORMAT.md and lists the first shard. Exit status 1 at the first thing that does not fit.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ def show(path):
 
 
 def read_answers(path):
-    # The snippet of data/FORMAT.md.
+    # The snippet of data/dataset/FORMAT.md.
     with h5py.File(path) as f:
         tokens, offsets, start = f["tokens"][:], f["offsets"][:], f["answer_start"][:]
         for i, name in enumerate(f["prompt_id"].asstr()):

@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/hdf5_reader.h"
-#include "data/shard_file.h"
+#include "data/dataset/hdf5_reader.h"
+#include "data/dataset/shard_file.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
 #include "tools/draft_folder.h"

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/file.h"
-#include "heads/choice_tree.h"
+#include "heads/tree/choice_tree.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/conditions.h"
 #include "tools/bench/sample.h"

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "backbone/files/model_files.h"
 #include "backbone/model_config.h"
-#include "backbone/model_files.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
-#include "base/gguf_file.h"
-#include "base/safetensors_file.h"
+#include "base/formats/gguf_file.h"
+#include "base/formats/safetensors_file.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
 #include "tools/tuned_model.h"

@@ -5,15 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/safetensors_file.h"
-#include "data/dataset_reader.h"
+#include "base/formats/safetensors_file.h"
+#include "data/dataset/dataset_reader.h"
 #include "data/prompts.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
 #include "tools/report/training_curve.h"
-#include "train/checkpoint.h"
-#include "train/event_file.h"
+#include "train/record/checkpoint.h"
+#include "train/record/event_file.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

@@ -17,9 +17,9 @@
 #include "infer/backbone_target.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/prefix_drafter.h"
+#include "tools/measure/step_timer.h"
+#include "tools/measure/turns.h"
 #include "tools/session.h"
-#include "tools/step_timer.h"
-#include "tools/turns.h"
 
 namespace medusa {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backbone/llama.h"
-#include "heads/choice_tree.h"
 #include "heads/head_guesser.h"
+#include "heads/tree/choice_tree.h"
 #include "tools/profile/profile_result.h"
 
 namespace medusa {

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "data/dataset_reader.h"
-#include "data/sample.h"
-#include "heads/choice_tree.h"
+#include "data/dataset/dataset_reader.h"
+#include "data/dataset/sample.h"
 #include "heads/heads_checkpoint.h"
+#include "heads/tree/choice_tree.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/training_curve.h"
 

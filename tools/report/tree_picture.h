@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "heads/choice_tree.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa {
 

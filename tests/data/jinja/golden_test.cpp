@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
-#include "data/jinja/template.h"
+#include "data/chat/jinja/template.h"
 #include "tests/data/jinja/json_values.h"
 
 namespace medusa {

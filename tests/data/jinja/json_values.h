@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/jinja/heap.h"
-#include "data/jinja/template.h"
+#include "data/chat/jinja/heap.h"
+#include "data/chat/jinja/template.h"
 
 namespace medusa::fixtures {
 

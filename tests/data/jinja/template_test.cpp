@@ -1,4 +1,4 @@
-#include "data/jinja/template.h"
+#include "data/chat/jinja/template.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "backbone/hf_export.h"
-#include "backbone/safetensors.h"
+#include "backbone/files/hf_export.h"
+#include "backbone/files/safetensors.h"
 #include "heads/foreign/foreign_heads.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"

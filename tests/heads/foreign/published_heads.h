@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "backbone/safetensors.h"
+#include "backbone/files/safetensors.h"
 #include "base/file.h"
-#include "base/torch_file.h"
+#include "base/formats/torch_file.h"
 #include "heads/foreign/head_names.h"
 #include "tests/heads/random_heads.h"
 

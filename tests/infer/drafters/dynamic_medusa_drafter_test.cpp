@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "heads/choice_tree.h"
 #include "heads/guess_temperature.h"
 #include "heads/path_guesses.h"
+#include "heads/tree/choice_tree.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/infer/toy_heads.h"
 

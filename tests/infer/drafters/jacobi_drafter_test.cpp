@@ -1,4 +1,4 @@
-#include "infer/drafters/jacobi_drafter.h"
+#include "infer/drafters/research/jacobi_drafter.h"
 
 #include <gtest/gtest.h>
 

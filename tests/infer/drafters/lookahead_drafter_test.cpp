@@ -1,4 +1,4 @@
-#include "infer/drafters/lookahead_drafter.h"
+#include "infer/drafters/research/lookahead_drafter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "infer/drafters/ngram_pool.h"
+#include "infer/drafters/research/ngram_pool.h"
 
 #include <gtest/gtest.h>
 

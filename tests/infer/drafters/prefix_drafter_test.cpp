@@ -4,7 +4,7 @@
 
 #include "infer/drafters/adaptive_medusa_drafter.h"
 #include "infer/drafters/merge_drafter.h"
-#include "infer/drafters/specinfer_drafter.h"
+#include "infer/drafters/research/specinfer_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "tests/infer/toy_drafters.h"
 #include "tests/infer/toy_heads.h"

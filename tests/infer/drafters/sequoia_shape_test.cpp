@@ -1,4 +1,4 @@
-#include "infer/drafters/sequoia_shape.h"
+#include "infer/drafters/research/sequoia_shape.h"
 
 #include <gtest/gtest.h>
 

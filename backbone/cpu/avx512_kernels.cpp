@@ -1,9 +1,0 @@
-#include "backbone/cpu/avx512_engine.h"
-#include "backbone/cpu/cpu_features.h"
-#include "backbone/cpu/kernel_table.h"
-
-namespace medusa {
-
-const CpuKernels* avx512_kernels() { return has_avx512() ? &kKernelTable<Avx512Engine> : nullptr; }
-
-}  // namespace medusa

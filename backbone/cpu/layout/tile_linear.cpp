@@ -1,0 +1,36 @@
+#include "backbone/cpu/layout/tile_linear.h"
+
+#include <ATen/ops/empty.h>
+
+#include "backbone/cpu/cpu_kernels.h"
+#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/files/tensor_check.h"
+#include "base/check.h"
+
+namespace medusa {
+
+TileLinear::TileLinear(const at::Tensor& weight, const CpuKernels& kernels)
+    : kernels_(&kernels), weight_(weight) {}
+
+at::Tensor TileLinear::operator()(const at::Tensor& x) const {
+  check_shape(x, "x", {-1, weight_.num_inputs()});
+  MEDUSA_ASSERT(x.scalar_type() == at::kBFloat16 && x.is_cpu());
+  const at::Tensor rows = x.contiguous();
+  const int64_t num_rows = x.size(0), k = weight_.num_inputs(), n = weight_.num_outputs();
+  at::Tensor y = at::empty({num_rows, n}, at::kFloat);
+  const at::Tensor tiled =
+      at::empty({tiled_rows_size(num_rows, k) * kernels_->number_bytes}, at::kByte);
+  kernels_->tile(static_cast<const uint16_t*>(rows.const_data_ptr()), num_rows, k,
+                 tiled.data_ptr());
+  const auto team = shared_team();
+  const TileWeightView weight = weight_.view();
+  team->run([&](int thread) {
+    const KernelRegion region(*kernels_);
+    kernels_->product(weight, tiled.const_data_ptr(), num_rows,
+                      share_of(weight.num_pairs(), thread, team->num_threads()),
+                      static_cast<float*>(y.data_ptr()), n);
+  });
+  return y;
+}
+
+}  // namespace medusa

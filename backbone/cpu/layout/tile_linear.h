@@ -1,0 +1,32 @@
+// One product with a packed weight by itself: what backbone/linear.h uses on CPUs with our kernels.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "backbone/cpu/cpu_kernels.h"
+#include "backbone/cpu/layout/tile_weight.h"
+
+namespace medusa {
+
+/// y = x · weightᵀ on the process's shared team of threads. A row's bits do not depend on the rows
+/// beside it.
+///
+/// Thread safety: const calls may come from any thread; they take turns.
+class TileLinear {
+ public:
+  /// @param weight   [n, k] bfloat16 on the CPU; a packed copy is made.
+  /// @param kernels  lives as long as this.
+  TileLinear(const at::Tensor& weight, const CpuKernels& kernels);
+
+  /// @param x  [M, k] bfloat16.
+  /// @returns  [M, n] float32.
+  at::Tensor operator()(const at::Tensor& x) const;
+
+  const char* kernels() const { return kernels_->name; }
+
+ private:
+  const CpuKernels* kernels_;
+  TileWeight weight_;
+};
+
+}  // namespace medusa

@@ -1,0 +1,154 @@
+// Grouped-query attention over a cache in KvLayout::Tiles, in path order. For kernel files only
+// (lanes.h).
+//
+// A row is computed as if its path lay right behind the committed rows: the scores of the path are
+// moved together before the softmax, and the values are taken in that order. So every sum has the
+// same terms in the same order as when the path's tokens are decoded one by one, where they do lie
+// there, and a tree gives the same bits as plain decoding. What is not seen has weight 0 and adds
+// 0; so stale rows of the cache do no harm as long as they are finite.
+#pragma once
+
+#include "backbone/cpu/layout/tile_layout.h"
+#include "backbone/cpu/ops/attention_types.h"
+#include "backbone/cpu/ops/path_order_loop.h"
+#include "backbone/cpu/simd/lanes.h"
+
+namespace medusa {
+namespace {
+
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+template <typename Engine>
+class TileAttention {
+ public:
+  using Number = typename Engine::Number;
+
+  TileAttention(const AttentionLayer& layer, const AttentionTile& tile,
+                const AttentionScratch& scratch)
+      : layer_(layer),
+        tile_(tile),
+        scratch_(scratch),
+        weights_(static_cast<Number*>(scratch.weights)),
+        d_(layer.head_size),
+        per_group_(layer.heads_per_group()),
+        values_(layer.values + layer.block(tile.slot, tile.group)) {}
+
+  void run() {
+    score();
+    const int64_t end = block_end(tile_.max_length);
+    const float scale = kLog2E / __builtin_sqrtf(static_cast<float>(d_));
+    for (int64_t query = 0; query < tile_.num_queries; ++query)
+      inverse_[query] = soften<Engine>(row_of(query), scale, layer_.window, end,
+                                       scratch_.scores + query * scratch_.stride,
+                                       weights_ + query * scratch_.stride);
+    // Blocks before the first row of the pass lie alike for all rows of the tile, and so does
+    // everything if all paths are straight.
+    const int64_t shared = tile_.straight ? end : row_of(0).start / kBlock * kBlock;
+    mix<false>(values_, 0, shared, 0, tile_.num_queries, scratch_.sums);
+    for (int64_t query = 0, heads = 0; query < tile_.num_queries; query += heads) {
+      heads = smaller(per_group_ - (tile_.first_query + query) % per_group_,
+                      tile_.num_queries - query);  // of the same row
+      float* sums = scratch_.sums + query * d_;
+      if (!tile_.straight) sums = mix_path(row_of(query), shared, query, heads);
+      for (int64_t i = 0; i < heads; ++i) write_head(query + i, sums + i * d_);
+    }
+  }
+
+ private:
+  const AttentionRow& row_of(int64_t query) const {
+    return layer_.rows[(tile_.first_query + query) / per_group_];
+  }
+
+  /// Bytes to the block after next of keys or values: what the products ask for in advance.
+  int64_t ahead() const { return 2 * kBlock * d_ * static_cast<int64_t>(sizeof(uint16_t)); }
+
+  /// Calls body(first, count) for groups of queries that the engine takes at once.
+  template <typename Body>
+  static void for_each_pass(int64_t begin, int64_t count, const Body& body) {
+    const int64_t per_pass = ceil_div(count, ceil_div(count, Engine::kPassRows));
+    for (int64_t done = 0; done < count; done += per_pass)
+      body(begin + done, smaller(per_pass, count - done));
+  }
+
+  /// scores[query][cache row] = query · key.
+  void score() {
+    const Number* query = static_cast<const Number*>(layer_.query) +
+                          (tile_.group * layer_.query_rows + tile_.first_query) * d_;
+    const uint16_t* keys = layer_.keys + layer_.block(tile_.slot, tile_.group);
+    for (int64_t row = 0; row < tile_.end; row += kBlock) {
+      PairOperand pair{keys + row * d_, keys + (row + kTileRows) * d_};
+      pair.tile_stride = kTileNumbers;
+      pair.low_ahead = pair.high_ahead = ahead();
+      for_each_pass(0, tile_.num_queries, [&](int64_t first, int64_t count) {
+        float* to = scratch_.scores + first * scratch_.stride + row;
+        Engine::template multiply<false>({query + first * d_, d_, kTileDepth}, pair,
+                                         d_ / kTileDepth, count,
+                                         {to, to + kTileRows, scratch_.stride});
+      });
+    }
+  }
+
+  /// sums[query][dimension] = weights · values over the cache rows [begin, end), for queries
+  /// [first, first + count); kResume: added to what the sums hold.
+  /// @param values  where row `begin` lies.
+  /// @param sums    of query `first`.
+  template <bool kResume>
+  void mix(const uint16_t* values, int64_t begin, int64_t end, int64_t first, int64_t count,
+           float* sums) {
+    for (int64_t dim = 0; dim < d_; dim += kPairOutputs) {
+      const uint16_t* at = values + dim * 2;
+      const PairOperand pair{at, at + 2 * kTileRows, 2 * d_, kBlock * d_, ahead(), ahead()};
+      for_each_pass(first, count, [&](int64_t query, int64_t rows) {
+        float* to = sums + (query - first) * d_ + dim;
+        Engine::template multiply<kResume>(
+            {weights_ + query * scratch_.stride + begin, scratch_.stride, kTileDepth}, pair,
+            ceil_div(end - begin, kBlock), rows, {to, to + kTileRows, d_});
+      });
+    }
+  }
+
+  /// Continues the sums of `heads` queries, all of one row, from `begin` on over the row's own
+  /// path.
+  /// @returns  [heads][D]
+  float* mix_path(const AttentionRow& row, int64_t begin, int64_t query, int64_t heads) {
+    const uint16_t* values = values_ + begin * d_;
+    if (!row.straight) {
+      gather_path(layer_, row, tile_.group, begin, scratch_.path_values);
+      values = scratch_.path_values;
+    }
+    // A copy: an engine may add to more rows than these, and those still need what they hold.
+    float* sums = scratch_.sums + kTileRows * d_;
+    for (int64_t i = 0; i < heads * d_; i += kLanes)
+      store_floats(sums + i, load_floats(scratch_.sums + query * d_ + i));
+    mix<true>(values, begin, row.length, query, heads, sums);
+    return sums;
+  }
+
+  /// Divides by the sum of weights and writes one head of one row.
+  void write_head(int64_t query, const float* sums) {
+    const int64_t at = tile_.first_query + query, n = at / per_group_;
+    const int64_t column = (tile_.group * per_group_ + at % per_group_) * d_;
+    const Floats factor = all_lanes(inverse_[query]);
+    auto* out = static_cast<Number*>(layer_.mixed);
+    for (int64_t dim = 0; dim < d_; dim += kLanes)
+      Engine::store(out + tiled_index(n, column + dim, layer_.mixed_depth),
+                    load_floats(sums + dim) * factor);
+  }
+
+  const AttentionLayer& layer_;
+  const AttentionTile& tile_;
+  const AttentionScratch& scratch_;
+  Number* const weights_;
+  const int64_t d_, per_group_;
+  const uint16_t* const values_;
+  float inverse_[kTileRows];  // one over the sum of a query's weights
+};
+
+template <typename Engine>
+void attend(const AttentionLayer& layer, const AttentionTile& tile,
+            const AttentionScratch& scratch) {
+  TileAttention<Engine>(layer, tile, scratch).run();
+}
+
+}  // namespace
+}  // namespace medusa

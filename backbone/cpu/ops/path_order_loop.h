@@ -1,0 +1,74 @@
+// The two steps of attention that put a scattered path in order: the softmax over its scores, and
+// its values as if they lay in the cache one after the other. For kernel files only (lanes.h).
+#pragma once
+
+#include "backbone/cpu/layout/tile_layout.h"
+#include "backbone/cpu/ops/attention_types.h"
+#include "backbone/cpu/simd/lanes.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kBlock = kTileDepth;  // cache rows that are one tile deep
+constexpr float kUnseen = -1e30F;       // 2 to the power of it is 0
+
+inline int64_t block_end(int64_t rows) { return ceil_div(rows, kBlock) * kBlock; }
+
+/// Weights 2^(scale · (score - largest)) of the rows seen, in path order, 0 from there to `end`.
+/// @param window  last rows that are seen; 0: all.
+/// @param end     multiple of 32, at least row.length.
+/// @param scores  by cache row; changed.
+/// @returns       one over the sum of the weights.
+template <typename Engine>
+float soften(const AttentionRow& row, float scale, int64_t window, int64_t end, float* scores,
+             typename Engine::Number* weights) {
+  if (!row.straight)
+    for (int64_t i = 0; i < row.length - row.start; ++i)  // path[i] >= start + i: read in time
+      scores[row.start + i] = scores[row.path[i]];
+  if (window > 0)
+    for (int64_t i = 0; i < row.length - window; ++i) scores[i] = kUnseen;
+  for (int64_t i = row.length; i < end; ++i) scores[i] = kUnseen;
+
+  Floats top = all_lanes(kUnseen);
+  for (int64_t i = 0; i < end; i += kLanes) top = larger(top, load_floats(scores + i));
+  const Floats factor = all_lanes(scale);
+  const Floats shift = all_lanes(largest_of(top) * scale);
+
+  // Two sums, each over every second group of 16: more groups of zeros do not change them.
+  Floats even = all_lanes(0), odd = all_lanes(0);
+  for (int64_t i = 0; i < end; i += 2 * kLanes) {
+    const Floats a = load_floats(scores + i), b = load_floats(scores + i + kLanes);
+    const Floats first = exp2_of(multiply_subtract(a, factor, shift));
+    const Floats second = exp2_of(multiply_subtract(b, factor, shift));
+    even = even + first;
+    odd = odd + second;
+    Engine::store(weights + i, first);
+    Engine::store(weights + i + kLanes, second);
+  }
+  return 1.0F / sum_of(even + odd);
+}
+
+/// The values that a row on a scattered path sees from row `begin` on, as they would lie in the
+/// cache: rows of earlier passes from there, rows of this one from its plain copy, zeros behind the
+/// path up to a multiple of 32.
+/// @param begin  even.
+inline void gather_path(const AttentionLayer& layer, const AttentionRow& row, int64_t group,
+                        int64_t begin, uint16_t* out) {
+  const int64_t d = layer.head_size;
+  const uint16_t* cached = layer.values + layer.block(row.slot, group);
+  const uint16_t* fresh =
+      layer.fresh_values + (group * layer.fresh_rows + row.segment_begin - row.fresh_begin) * d;
+  // Sixteen dimensions of one row, as the lower halves of words.
+  const auto words = [&](int64_t at, int64_t dim) {
+    if (at >= row.length) return Words{};
+    const int64_t from = at < row.start ? at : row.path[at - row.start];
+    if (from >= row.fresh_begin) return widen_words(fresh + from * d + dim);
+    return half_words(cached + from / 2 * 2 * d + dim * 2, from % 2 != 0);
+  };
+  for (int64_t at = begin; at < block_end(row.length); at += 2)
+    for (int64_t dim = 0; dim < d; dim += kLanes, out += 2 * kLanes)
+      store_words(out, words(at, dim), words(at + 1, dim));
+}
+
+}  // namespace
+}  // namespace medusa

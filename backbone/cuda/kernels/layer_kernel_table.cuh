@@ -1,0 +1,28 @@
+// All kernels of a layer, for layer_kernels.cu and for tests, which run them emulated.
+#pragma once
+
+#include "backbone/cuda/kernels/add_norm.cuh"
+#include "backbone/cuda/kernels/embed.cuh"
+#include "backbone/cuda/kernels/move_rows.cuh"
+#include "backbone/cuda/kernels/place_heads.cuh"
+#include "backbone/cuda/kernels/silu_mul.cuh"
+#include "backbone/cuda/kernels/tree_attention.cuh"
+
+namespace medusa {
+namespace {
+
+constexpr LayerKernels layer_kernel_table(const char* name) {
+  return {.name = name,
+          .supports = attention_supports,
+          .tile_rows = attention_tile_rows,
+          .attention_scratch = attention_scratch,
+          .embed = embed,
+          .add_norm = add_norm,
+          .place_heads = place_heads,
+          .attend = attend,
+          .silu_mul = silu_mul,
+          .move_rows = move_rows};
+}
+
+}  // namespace
+}  // namespace medusa

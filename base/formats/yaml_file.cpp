@@ -1,0 +1,74 @@
+#include "base/formats/yaml_file.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/file.h"
+
+namespace medusa {
+namespace {
+
+constexpr size_t kMostBytes = size_t{16} << 20;  // more than a thousand times what we write
+
+YAML::Node parse(const std::string& text, const std::string& name) {
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    throw UserError(fmt::format("{}:{}: not valid YAML ({}); mend the line", name,
+                                error.mark.line + 1, error.msg));
+  }
+}
+
+void set(YAML::Node node, const std::string& path, const YAML::Node& value) {
+  const size_t dot = path.find('.');
+  if (dot == std::string::npos) {
+    node[path] = value;
+    return;
+  }
+  const std::string section = path.substr(0, dot);
+  if (!node[section] || node[section].IsNull()) node[section] = YAML::Node(YAML::NodeType::Map);
+  if (!node[section].IsMap())
+    throw UserError(
+        fmt::format("--set {}: '{}' is not a section, expected section.key=value", path, section));
+  set(node[section], path.substr(dot + 1), value);
+}
+
+}  // namespace
+
+YamlFile::YamlFile(const std::filesystem::path& path, const std::vector<std::string>& overrides)
+    : name_(path.string()) {
+  load(read_file(path, kMostBytes), overrides);
+}
+
+YamlFile YamlFile::from_text(const std::string& text, const std::string& name,
+                             const std::vector<std::string>& overrides) {
+  YamlFile file;
+  file.name_ = name;
+  file.load(text, overrides);
+  return file;
+}
+
+void YamlFile::load(const std::string& text, const std::vector<std::string>& overrides) {
+  root_ = parse(text, name_);
+  if (root_.IsNull()) root_ = YAML::Node(YAML::NodeType::Map);
+  for (const std::string& each : overrides) {
+    const size_t equals = each.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw UserError(
+          fmt::format("--set {}: expected section.key=value, like --set train.epochs=2", each));
+    const std::string path = each.substr(0, equals);
+    if (!root_.IsMap())
+      throw UserError(
+          fmt::format("{}:1: expected a mapping of keys to values; correct the file", name_));
+    set(root_, path, parse(each.substr(equals + 1), "--set " + each));
+    overridden_[path] = "--set " + each;
+  }
+}
+
+std::string YamlFile::place(const std::string& path, const YAML::Node& node) const {
+  for (const auto& [set_path, text] : overridden_)
+    if (path == set_path || path.rfind(set_path + ".", 0) == 0) return text;
+  return fmt::format("{}:{}", name_, node.Mark().line + 1);
+}
+
+}  // namespace medusa

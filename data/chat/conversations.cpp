@@ -1,0 +1,83 @@
+#include "data/chat/conversations.h"
+
+#include "data/json_lines.h"
+#include "data/json_value.h"
+
+namespace medusa {
+namespace fs = std::filesystem;
+namespace {
+
+/// Empty: nobody we know.
+std::string role_of(const std::string& speaker) {
+  if (speaker == "human" || speaker == "user") return "user";
+  if (speaker == "gpt" || speaker == "assistant" || speaker == "chatgpt") return "assistant";
+  return speaker == "system" ? speaker : "";
+}
+
+/// @param who, what  the keys of one message.
+/// @returns  false: the conversation is one to skip.
+bool read_messages(const Json& list, const char* who, const char* what, const std::string& place,
+                   std::vector<ChatMessage>& out) {
+  if (!list.is_array())
+    throw UserError(
+        fmt::format("{}: the messages are {}, expected a list of {} and {}; correct or "
+                    "remove the entry",
+                    place, list.type_name(), who, what));
+  bool answered = false;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string source = fmt::format("{}: message {}", place, i);
+    const std::string role = role_of(need_json<std::string>(list[i], who, source));
+    auto text = need_json<std::string>(list[i], what, source);
+    if (role.empty() || (role == "system" && i > 0)) return false;
+    answered = answered || role == "assistant";
+    out.push_back({role, std::move(text)});
+  }
+  return answered;
+}
+
+void read_entry(const Json& entry, const std::string& place, const std::string& fallback,
+                ConversationSet& set) {
+  Conversation out{fallback, {}};
+  bool usable = false;
+  if (entry.is_array()) {
+    usable = read_messages(entry, "role", "content", place, out.messages);
+  } else if (entry.is_object() && entry.contains("conversations")) {
+    usable = read_messages(entry["conversations"], "from", "value", place, out.messages);
+  } else if (entry.is_object() && entry.contains("messages")) {
+    usable = read_messages(entry["messages"], "role", "content", place, out.messages);
+  } else {
+    throw UserError(
+        fmt::format("{}: has no conversation, expected 'conversations' or 'messages'; correct or "
+                    "remove the entry",
+                    place));
+  }
+  if (entry.is_object() && entry.contains("id"))
+    out.id = entry["id"].is_string() ? entry["id"].get<std::string>() : entry["id"].dump();
+  if (usable)
+    set.conversations.push_back(std::move(out));
+  else
+    ++set.skipped;
+}
+
+}  // namespace
+
+ConversationSet read_conversations(const fs::path& file) {
+  ConversationSet set;
+  if (file.extension() == ".json") {
+    const Json root = read_json_file(file);
+    for (size_t i = 0; i < root.size() && root.is_array(); ++i)
+      read_entry(root[i], fmt::format("{}: element {}", file.string(), i),
+                 fmt::format("{}:{}", file.stem().string(), i), set);
+  } else {
+    read_json_lines(file, [&](const Json& entry, const JsonLine& line) {
+      read_entry(entry, line.place, line.id, set);
+    });
+  }
+  if (set.conversations.empty())
+    throw UserError(fmt::format(
+        "{}: holds no conversation with an answer, expected at least one; give another file",
+        file.string()));
+  return set;
+}
+
+}  // namespace medusa

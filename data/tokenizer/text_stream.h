@@ -1,0 +1,58 @@
+// Token ids -> text, one token at a time, never half a character.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizer/tokenizer.h"
+
+namespace medusa {
+
+/// Thread safety: none.
+class TextStream {
+ public:
+  /// @param tokenizer  must outlive the stream.
+  /// @param show_special  false: special tokens give no text.
+  explicit TextStream(const Tokenizer& tokenizer, bool show_special = false)
+      : tokenizer_(tokenizer), show_special_(show_special) {}
+
+  /// The text that has become certain by this token; empty while a character is unfinished. Bytes
+  /// that can be no part of a character become U+FFFD as soon as that is certain.
+  std::string add(TokenId id);
+
+  /// What is left: an unfinished character becomes U+FFFD. The stream is then as new.
+  std::string finish();
+
+ private:
+  const Tokenizer& tokenizer_;
+  bool show_special_;
+  std::string pending_;  // at most three bytes: the start of a character
+};
+
+/// Finds stop strings in a text that comes in pieces. Text is held back only as long as it may be
+/// the start of a stop string.
+///
+/// Thread safety: none.
+class StopMatcher {
+ public:
+  /// @param stops  strings that end the text; empty ones are a bug of the caller.
+  explicit StopMatcher(std::vector<std::string> stops);
+
+  /// @param text  the next piece; ignored once stopped.
+  /// @returns what may now be shown. Once a stop string is complete: what is left before it.
+  std::string add(std::string_view text);
+
+  /// No more text comes: what was held back. Empty once stopped.
+  std::string finish();
+
+  /// True as soon as a stop string is complete.
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::vector<std::string> stops_;
+  std::string held_;  // not shown yet
+  bool stopped_ = false;
+};
+
+}  // namespace medusa

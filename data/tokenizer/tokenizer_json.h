@@ -1,0 +1,43 @@
+// What both kinds of tokenizer.json have in common. For .cpp files only: it includes the JSON
+// library.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/json_value.h"
+#include "data/tokenizer/added_tokens.h"
+#include "data/tokenizer/bpe_tokenizer.h"
+#include "data/tokenizer/sentencepiece/sentencepiece_tokenizer.h"
+
+namespace medusa {
+
+/// @throws UserError  always.
+[[noreturn]] void refuse_tokenizer(const std::string& source, const std::string& found,
+                                   const std::string& expected);
+
+/// @throws UserError  an id below 0 or far too large, or no text.
+AddedToken read_added_token(const Json& entry, int64_t id, const std::string& source);
+
+/// The list "added_tokens" of a tokenizer.json.
+std::vector<AddedToken> read_added_tokens(const Json& root, const std::string& source);
+
+/// The tokens of a vocabulary {text: id} and added ones, by id.
+/// @throws UserError  not every id below V is there once.
+std::vector<std::string> tokens_by_id(const Json& vocab, const std::vector<AddedToken>& added,
+                                      const std::string& source);
+
+/// "a b" or ["a", "b"].
+std::pair<std::string, std::string> read_merge(const Json& merge, const std::string& source);
+
+/// True if the file's post-processor puts a special token before every text.
+bool begins_with_special(const Json& root, const std::string& source);
+
+/// A step of the normaliser that is a Unicode normal form, by its type; nullopt: another step.
+std::optional<Normalization> normal_form(const std::string& type);
+
+BpeParts byte_level_from_json(const Json& root, const std::string& source);
+SentencePieceParts sentencepiece_from_json(const Json& root, const std::string& source);
+
+}  // namespace medusa

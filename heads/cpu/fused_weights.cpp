@@ -1,0 +1,37 @@
+#include "heads/cpu/fused_weights.h"
+
+#include <ATen/ATen.h>
+
+namespace medusa {
+namespace {
+
+TileWeight pack(const at::Tensor& weight, BlockKind kind) {
+  return kind == BlockKind::None ? TileWeight(weight) : TileWeight(quantise_blocks(weight));
+}
+
+FusedBlock pack_block(const HeadBlock& block, int64_t hidden_size, BlockKind kind) {
+  FusedBlock packed;
+  packed.state = pack(block.weight.narrow(1, 0, hidden_size), kind);
+  packed.bias = block.bias.to(at::kFloat).contiguous();
+  for (int64_t at = hidden_size; at < block.weight.size(1); at += hidden_size)
+    packed.tokens.push_back(pack(block.weight.narrow(1, at, hidden_size), kind));
+  if (block.second.defined()) packed.second = pack(block.second, kind);
+  return packed;
+}
+
+}  // namespace
+
+FusedWeights::FusedWeights(const MedusaHeads& heads, const Weights& backbone)
+    : config(heads.config), hidden_size(heads.hidden_size), kept_tokens(heads.kept_tokens) {
+  for (const HeadBlock& block : heads.blocks)
+    blocks.push_back(pack_block(block, hidden_size, backbone.kind));
+  for (const at::Tensor& output : heads.outputs) outputs.push_back(pack(output, backbone.kind));
+  for (const at::Tensor& down : heads.downs) downs.push_back(pack(down, backbone.kind));
+  if (outputs.empty()) outputs.push_back(pack(shared_output(heads, backbone), backbone.kind));
+  if (reads_tokens()) {
+    embedding = backbone.embedding.contiguous();
+    gain = static_cast<float>(embedding_gain(backbone));
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,56 @@
+#include "heads/cpu/head_buffers.h"
+
+#include "backbone/cpu/layout/block_layout.h"
+
+namespace medusa {
+
+void ProductRows::shape(const CpuKernels& kernels, int64_t num_matrices, int64_t num_rows,
+                        int64_t k) {
+  kernels_ = &kernels;
+  depth_ = ceil_div(k, kTileDepth);
+  matrix_bytes_ = tiled_rows_size(num_rows, k) * kernels.number_bytes;
+  numbers_.reserve(num_matrices * matrix_bytes_);
+  if (kernels.quantise == nullptr) return;
+  blocks_bytes_ = row_blocks_size(num_rows, depth_);
+  blocks_.reserve(num_matrices * blocks_bytes_);
+}
+
+void ProductRows::write(int64_t i, int64_t row, int64_t column, const uint16_t* bfloat16,
+                        int64_t size) const {
+  // Spread over the tiles as the first row of a matrix that begins there.
+  kernels_->tile(bfloat16, 1, size,
+                 numbers(i) + tiled_index(row, column, depth_) * kernels_->number_bytes);
+  if (kernels_->quantise == nullptr) return;
+  const int64_t first = row * depth_ + column / kTileDepth;
+  kernels_->quantise(numbers(i), depth_, {first, first + size / kTileDepth}, blocks(i));
+}
+
+const void* ProductRows::matrix(int64_t i) const {
+  return kernels_->quantise == nullptr ? numbers(i) : blocks(i);
+}
+
+void HeadBuffers::shape(const CpuKernels& kernels, const FusedWeights& weights,
+                        const PassSize& pass) {
+  const int64_t num_positions = pass.num_positions, num_heads = pass.num_heads;
+  const int64_t size = weights.hidden_size, num_rows = num_positions * num_heads;
+  const auto float_bytes = static_cast<int64_t>(sizeof(float));
+  const auto bf16_bytes = static_cast<int64_t>(sizeof(uint16_t));
+  hidden.shape(kernels, 1, num_positions, size);
+  if (weights.reads_tokens()) {
+    tokens.shape(kernels, pass.num_tokens, num_positions, size);
+    inner.shape(kernels, num_heads, num_positions, size);
+  }
+  if (weights.reads_tokens() || weights.low_rank()) rounded.reserve(num_rows * size * bf16_bytes);
+  for (ProductRows& rows : between) rows.shape(kernels, num_heads, num_positions, size);
+  if (weights.shares_output())
+    last.shape(kernels, 1, num_rows, size);
+  else
+    last.shape(kernels, num_heads, num_positions, size);
+  if (weights.low_rank())
+    narrow.shape(kernels, num_heads, num_positions, weights.downs[0].num_outputs());
+  sums.reserve(num_rows * size * float_bytes);
+  states.reserve(num_rows * size * bf16_bytes);
+  logits.reserve(num_rows * weights.outputs[0].num_outputs() * float_bytes);
+}
+
+}  // namespace medusa

@@ -1,0 +1,61 @@
+// Memory of the fused heads: reused from guess to guess, grown when more positions come.
+#pragma once
+
+#include <cstdint>
+
+#include "backbone/cpu/cpu_kernels.h"
+#include "backbone/cpu/fused_buffers.h"
+#include "heads/cpu/fused_weights.h"
+
+namespace medusa {
+
+/// Several equally large matrices of rows as an engine's products read them: its Numbers in tile
+/// order, and RowBlocks of these where its weights are in blocks.
+class ProductRows {
+ public:
+  /// What was there is void.
+  /// @param k        columns, a multiple of 32.
+  /// @param kernels  live as long as this.
+  void shape(const CpuKernels& kernels, int64_t num_matrices, int64_t num_rows, int64_t k);
+
+  /// Columns [column, column + size) of a row, both multiples of 32. Different columns may be
+  /// written at the same time.
+  void write(int64_t i, int64_t row, int64_t column, const uint16_t* bfloat16, int64_t size) const;
+
+  /// What products take as their rows.
+  const void* matrix(int64_t i) const;
+
+ private:
+  char* numbers(int64_t i) const { return numbers_.data<char>() + i * matrix_bytes_; }
+  char* blocks(int64_t i) const { return blocks_.data<char>() + i * blocks_bytes_; }
+
+  const CpuKernels* kernels_ = nullptr;
+  GrowingBuffer numbers_, blocks_;
+  int64_t depth_ = 0, matrix_bytes_ = 0, blocks_bytes_ = 0;
+};
+
+/// What a pass needs room for.
+struct PassSize {
+  int64_t num_positions = 0;  // M
+  int64_t num_heads = 0;      // K'
+  int64_t num_tokens = 0;     // E, read at each position by the last head
+};
+
+/// What M positions of K' heads pass from one product to the next.
+struct HeadBuffers {
+  ProductRows hidden;      // one matrix [M, H]: what the first layers read
+  ProductRows tokens;      // E matrices [M, H]: scaled embeddings
+  ProductRows inner;       // K' matrices [M, H]: what the second products read
+  ProductRows between[2];  // K' matrices [M, H]: from layer to layer, in turns
+  ProductRows last;        // what outputs read: K' matrices [M, H]; if shared one [M K', H]
+  ProductRows narrow;      // between the factors of low-rank outputs: K' matrices [M, r]
+  GrowingBuffer sums;      // [M, K', H] float32: what products give
+  GrowingBuffer rounded;   // [M, K', H] bfloat16: inner, row by row; scaled embeddings; or narrow
+  GrowingBuffer states;    // [M, K', H] bfloat16: what layers add to
+  GrowingBuffer logits;    // [M, K', V_t] float32
+
+  /// What was there is void.
+  void shape(const CpuKernels& kernels, const FusedWeights& weights, const PassSize& pass);
+};
+
+}  // namespace medusa

@@ -1,0 +1,36 @@
+#include "infer/drafters/research/jacobi_drafter.h"
+
+#include "infer/drafter_spec.h"
+#include "infer/drafters/research/random_token.h"
+#include "infer/infer_config.h"
+#include "infer/sampling.h"
+#include "infer/tree_builder.h"
+
+namespace medusa {
+
+CandidateTree JacobiDrafter::propose(const DraftContext& context, const Random& random) {
+  while (guesses_.size() < static_cast<size_t>(config_.block))
+    guesses_.push_back(random_token(context.tokens, random, guesses_.size()));
+  TreeBuilder tree(context);
+  tree.add_path(guesses_);
+  return std::move(tree).take();
+}
+
+void JacobiDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
+                            const Acceptance& accepted) {
+  // Row i holds the target's answer to the place after node i. The one after the last accepted node
+  // is the next root; the rows behind it saw guesses that are wrong now, but seldom all of them.
+  guesses_.clear();
+  for (auto node = static_cast<int32_t>(accepted.path.size()) + 1; node < tree.size(); ++node)
+    guesses_.push_back(argmax(logits_row(output.logits, node)));
+}
+
+const DrafterSpec kJacobiDrafter{
+    .kind = DrafterKind::Jacobi,
+    .summary = "a chain: the target's answers to the chain before it",
+    .level = SupportLevel::Research,
+    .make = [](const InferConfig& config, const DraftParts&) -> DrafterFactory {
+      return [own = config.jacobi] { return std::make_unique<JacobiDrafter>(own); };
+    }};
+
+}  // namespace medusa

@@ -1,0 +1,184 @@
+// medusa distill: the model answers prompts; the answers become the training text of the heads.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/output.h"
+#include "data/prompts.h"
+#include "data/self_distill.h"
+#include "infer/backbone_target.h"
+#include "tools/commands/command.h"
+#include "tools/generation.h"
+#include "tools/measure/peak_memory.h"
+#include "tools/run_lock.h"
+#include "tools/self_prompt.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+void add_prompts(const PromptSet& set, const Session& session, std::vector<DistillPrompt>& out) {
+  for (const Prompt& prompt : set) out.push_back({prompt.id, session.encode(prompt.messages)});
+}
+
+std::vector<DistillPrompt> collect_prompts(const RunConfig& config, const Session& session,
+                                           TargetModel& target) {
+  std::vector<DistillPrompt> out;
+  if (config.distill.prompts.empty())
+    add_prompts(self_prompts(config, session, target), session, out);
+  for (const std::string& file : config.distill.prompts) {
+    const PromptSet set = read_prompts(file);
+    if (set.skipped > 0)
+      print_note("{}: {} conversations without a user's message are skipped\n", file, set.skipped);
+    add_prompts(set, session, out);
+  }
+  return out;
+}
+
+constexpr double kBytesOfMegabyte = 1e6;
+
+/// The settings that decide what the samples hold.
+std::string sampling_text(const RunConfig& config) {
+  DistillSection settings = config.distill;
+  settings.prompts.clear();  // prompts are told apart by their own fingerprint
+  settings.batch = 0;        // does not change the text
+  // How states are kept is told apart by itself, and datasets from before there was a choice go on.
+  std::istringstream all(write_config(settings));
+  std::string text;
+  for (std::string line; std::getline(all, line);)
+    if (!line.starts_with("states_")) text += line + "\n";
+  return text;
+}
+
+void report(const DistillReport& result, const PeakMemory& peak,
+            const std::filesystem::path& folder, bool as_json) {
+  if (as_json) {
+    nlohmann::json out{{"dataset", folder.string()},
+                       {"samples", result.answered},
+                       {"answer_tokens", result.answer_tokens},
+                       {"generated", result.generated},
+                       {"too_long", result.too_long},
+                       {"complete", result.complete},
+                       {"seconds", result.seconds}};
+    add_memory(out, peak);
+    print_json(out);
+    return;
+  }
+  if (result.too_long > 0)
+    print_note("{} prompts do not fit into the context and are skipped\n", result.too_long);
+  print_note("{} answers, {} tokens; {} generated now, {:.0f} tokens/s{}\n", result.answered,
+             result.answer_tokens, result.generated,
+             result.seconds > 0 ? static_cast<double>(result.generated) / result.seconds : 0.0,
+             memory_text(peak));
+  if (result.complete)
+    print_note("dataset: {}\n", folder.string());
+  else
+    print_note("interrupted; run the same command again to continue\n");
+}
+
+/// "2/8": the third of eight parts.
+DatasetPart parse_part(const std::string& text) {
+  DatasetPart part;
+  const size_t slash = text.find('/');
+  const auto number = [](std::string_view digits, int64_t& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  const bool read = slash != std::string::npos &&
+                    number(std::string_view(text).substr(0, slash), part.index) &&
+                    number(std::string_view(text).substr(slash + 1), part.count);
+  if (!read || part.index < 0 || part.index >= part.count)
+    throw UserError(
+        fmt::format("--shard is '{}', expected index/count with an index from 0 to count - 1; "
+                    "write 0/{} for the "
+                    "first of {} parts",
+                    text, read ? std::max<int64_t>(part.count, 1) : 4,
+                    read ? std::max<int64_t>(part.count, 1) : 4));
+  return part;
+}
+
+DatasetWriter open_dataset_writer(const RunConfig& config, const std::filesystem::path& folder,
+                                  const DatasetInfo& info, int64_t num_prompts,
+                                  const std::optional<DatasetPart>& part) {
+  const int64_t shard_size = config.distill.shard_samples;
+  return part ? DatasetWriter(folder, info, num_prompts, shard_size, *part)
+              : DatasetWriter(folder, info, num_prompts, shard_size,
+                              config.distill.max_answer_tokens);
+}
+
+void run_distill(const CommonOptions& options, const std::optional<DatasetPart>& part) {
+  const RunConfig config = read_run_config(options);
+  const DistillSection& settings = config.distill;
+  if (part && settings.max_answer_tokens > 0)
+    throw UserError(fmt::format(
+        "distill.max_answer_tokens is {} with --shard, found a limit that no part can count alone, "
+        "expected 0; bound the prompts instead (distill.self_prompts, or the prompt files)",
+        settings.max_answer_tokens));
+  if (part && settings.states_budget_mb)
+    throw UserError(fmt::format(
+        "distill.states_budget_mb is {} with --shard, found a limit that no part can count alone, "
+        "expected null; set record_hidden to false in all parts, or states_dtype to int8",
+        *settings.states_budget_mb));
+  const std::filesystem::path folder =
+      part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
+  const Session session = open_session(config.backbone);
+  const FolderLock lock =
+      part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
+  const at::Device device = session.llama->device();
+  reset_peak_memory(device);
+  const ModelConfig& model = session.llama->config();
+  const int64_t rows = std::min<int64_t>(session.context, model.context);
+  BackboneTarget target(*session.llama, static_cast<int32_t>(settings.batch), rows);
+  const std::vector<DistillPrompt> prompts = collect_prompts(config, session, target);
+  if (interrupted()) return;
+
+  DatasetInfo info;
+  info.backbone = session.llama->weights().fingerprint;
+  info.tokenizer = session.tokenizer->fingerprint();
+  info.prompts = fingerprint_prompts(prompts);
+  info.sampling = sampling_text(config);
+  info.seed = config.seed;
+  info.vocab_size = model.vocab_size;
+  if (settings.record_hidden) {
+    info.hidden_size = model.hidden_size;
+    info.states = settings.states_dtype;
+    info.states_budget =
+        static_cast<int64_t>(std::ceil(kBytesOfMegabyte * settings.states_budget_mb.value_or(0)));
+  }
+  DatasetWriter writer =
+      open_dataset_writer(config, folder, info, static_cast<int64_t>(prompts.size()), part);
+  const GenerateFunction generate =
+      make_generate_function(target, settings.sampling, session.eos, info.hidden_size);
+  const DistillLimits limits{.max_new_tokens = settings.max_new_tokens, .max_sequence = rows};
+  const DistillReport result = self_distill(prompts, generate, limits, Random(config.seed), writer);
+  report(result, peak_memory(device), folder, options.json);
+}
+
+}  // namespace
+
+Command distill_command() {
+  return {
+      "distill",
+      "let the model write the training text",
+      {"backbone", "distill"},
+      [](CLI::App& app, const CommonOptions& options) -> std::function<void()> {
+        const auto shard = std::make_shared<std::string>();
+        app.add_option("--shard", *shard,
+                       "i/n: only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa "
+                       "dataset merge joins them");
+        return [shard, &options] {
+          run_distill(options, shard->empty() ? std::nullopt : std::optional(parse_part(*shard)));
+        };
+      }};
+}
+
+}  // namespace medusa

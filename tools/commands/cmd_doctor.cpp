@@ -1,0 +1,213 @@
+// medusa doctor: whether heads can work with a model, and in which engine they silently do not.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "backbone/model_ends.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "data/prompts.h"
+#include "heads/foreign/diagnosis.h"
+#include "heads/heads_checkpoint.h"
+#include "tools/commands/command.h"
+#include "tools/measure/head_acceptance.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+constexpr const char* kEverywhere = "every engine";
+
+struct DoctorOptions {
+  std::string heads, backbone, tree, questions, engine;
+  std::optional<std::string> chat_template;
+  int32_t tokens = 64;
+  bool no_measuring = false;
+};
+
+/// What is known once everything has been looked at.
+struct Report {
+  std::vector<HeadFinding> findings;
+  std::optional<MedusaHeads> heads;  // none: they cannot be run
+  std::string description;
+  std::optional<HeadAcceptance> acceptance;
+};
+
+void add_failure(Report& report, const char* code, const std::string& text) {
+  report.findings.push_back({Severity::Failure, code, kEverywhere, text});
+}
+
+/// Heads that medusa itself wrote.
+void examine_own(const DoctorOptions& options, const Weights& backbone, Report& report) {
+  const HeadsManifest manifest = read_heads_manifest(options.heads);
+  const HeadsConfig& config = manifest.config;
+  report.description =
+      fmt::format("{} heads of {} layers, input {}, output {}", config.num_heads,
+                  config.layers_per_head, enum_name(config.input), enum_name(config.output));
+  if (config.input != HeadInput::Hidden)
+    report.findings.push_back(
+        {Severity::Warning, "own_engine_only", "every engine but medusa",
+         fmt::format("{}: these heads read more than the hidden state (input: {}), expected input: "
+                     "hidden elsewhere; they run in medusa only",
+                     options.heads, enum_name(config.input))});
+  if (manifest.backbone != backbone.fingerprint) {
+    add_failure(report, "other_backbone",
+                fmt::format("{}: trained on another backbone than {}, expected the same file; pass "
+                            "that one, or train heads for this one",
+                            options.heads, options.backbone));
+    return;
+  }
+  report.heads = load_heads(options.heads, backbone).heads;
+}
+
+void examine_foreign(const DoctorOptions& options, const Weights& backbone, Report& report) {
+  const ForeignHeads heads = read_foreign_heads(options.heads);
+  report.description = fmt::format("{} heads of {} layers in the layout '{}', {}, {}",
+                                   heads.num_heads, heads.layers_per_head, enum_name(heads.layout),
+                                   heads.dtype, heads.has_bias ? "with biases" : "without biases");
+  report.findings = diagnose(heads, backbone);
+  if (model_misfits(heads, backbone.config).empty())
+    report.heads = import_heads(heads, backbone, std::nullopt).heads;
+}
+
+void examine_files(const DoctorOptions& options, const Weights& backbone, Report& report) {
+  try {
+    if (std::filesystem::exists(std::filesystem::path(options.heads) / "manifest.yaml"))
+      examine_own(options, backbone, report);
+    else
+      examine_foreign(options, backbone, report);
+  } catch (const UserError& error) {  // a finding like any other: the report goes on
+    add_failure(report, "unreadable", error.what());
+  }
+  if (options.tree.empty() || !report.heads) return;
+  const auto more =
+      diagnose_tree(read_choice_tree(options.tree), report.heads->config.num_heads, options.tree);
+  report.findings.insert(report.findings.end(), more.begin(), more.end());
+}
+
+std::vector<std::string> questions_of(const DoctorOptions& options) {
+  if (options.questions.empty())
+    return {"What is gravity?", "Write a short story about a lighthouse keeper.",
+            "How do I boil an egg?", "Explain what a computer program is."};
+  std::vector<std::string> out;
+  for (const Prompt& prompt : read_prompts(options.questions))
+    out.push_back(prompt.messages.back().content);
+  return out;
+}
+
+void measure(const DoctorOptions& options, const Session& session, Report& report) {
+  constexpr double kNothing = 0.02;  // of the positions; guessing the commonest token does as well
+  report.acceptance =
+      measure_acceptance(session, *report.heads, questions_of(options), options.tokens);
+  const double first = report.acceptance->top_1.front();
+  if (first < kNothing)
+    add_failure(report, "acceptance_zero",
+                fmt::format("{}: the first head is right at {:.1f} % of {} positions, expected 20 "
+                            "to 60 %; these heads were trained on another model, or damaged",
+                            options.heads, 100 * first, report.acceptance->num_positions));
+}
+
+bool concerns(const HeadFinding& finding, const std::string& engine) {
+  if (engine.empty() || finding.engines.starts_with("every engine")) return true;
+  const auto lower = [](std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+  };
+  return lower(finding.engines).find(lower(engine)) != std::string::npos;
+}
+
+nlohmann::json report_json(const Report& report, bool works) {
+  nlohmann::json findings = nlohmann::json::array();
+  for (const HeadFinding& finding : report.findings)
+    findings.push_back({{"severity", enum_name(finding.severity)},
+                        {"code", finding.code},
+                        {"engines", finding.engines},
+                        {"text", finding.text}});
+  nlohmann::json out{{"works", works},
+                     {"heads", report.description},
+                     {"findings", findings},
+                     {"acceptance", nullptr}};
+  if (const auto& measured = report.acceptance)
+    out["acceptance"] = {{"answers", measured->num_answers},
+                         {"positions", measured->num_positions},
+                         {"top_1", measured->top_1},
+                         {"top_5", measured->top_5},
+                         {"chain_tokens_per_step", measured->chain_tokens_per_step}};
+  return out;
+}
+
+void print_report(const Report& report, bool works) {
+  if (!report.description.empty()) print_text("{}\n", report.description);
+  for (const HeadFinding& finding : report.findings)
+    print_text("{} ({}): {}\n", enum_name(finding.severity), finding.engines, finding.text);
+  if (const auto& measured = report.acceptance) {
+    print_text("measured on {} answers, {} positions:\n", measured->num_answers,
+               measured->num_positions);
+    for (size_t k = 0; k < measured->top_1.size(); ++k)
+      print_text("  head {}: first guess right {:.3f}, one of five {:.3f}\n", k, measured->top_1[k],
+                 measured->top_5[k]);
+    print_text("  as a chain: {:.2f} tokens per step\n", measured->chain_tokens_per_step);
+  }
+  print_text("{}\n", works ? "these heads work with this model"
+                           : "these heads do not work everywhere: see the failures above");
+}
+
+void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
+  BackboneSection section;
+  section.model = options.backbone;
+  section.device = DeviceKind::Cpu;  // where heads are read to
+  section.chat_template = options.chat_template;
+  Report report;
+  // In float32, whatever decoding computes in: stored copies of the LM head are compared with it.
+  examine_files(options,
+                load_weights_without_layers(section.model, at::kFloat, at::Device(at::kCPU)),
+                report);
+  if (report.heads && !options.no_measuring) measure(options, open_session(section), report);
+  const bool works =
+      std::none_of(report.findings.begin(), report.findings.end(), [&](const HeadFinding& finding) {
+        return finding.severity == Severity::Failure && concerns(finding, options.engine);
+      });
+  if (common.json)
+    print_json(report_json(report, works));
+  else
+    print_report(report, works);
+  if (!works)
+    throw UserError(fmt::format(
+        "{}: found failures, expected heads without; mend what is said above, or ask about one "
+        "engine only with --engine",
+        options.heads));
+}
+
+void add_options(CLI::App& app, DoctorOptions& options) {
+  app.add_option("HEADS", options.heads, "folder or file of heads, ours or published")->required();
+  app.add_option("--backbone", options.backbone, "the model: a .gguf file or a folder")->required();
+  app.add_option("--tree", options.tree, "choice tree that these heads should fill");
+  app.add_option("--engine", options.engine,
+                 "only failures in this engine count: medusa, vLLM, TGI, FasterDecoding, "
+                 "TensorRT-LLM");
+  app.add_option("--questions", options.questions, "prompts to measure on; else four built in");
+  app.add_option("--tokens", options.tokens, "most tokens of each answer")
+      ->check(CLI::Range(8, 4096));
+  app.add_option("--chat-template", options.chat_template, "a built-in one, by name");
+  app.add_flag("--no-measuring", options.no_measuring, "look at the files only");
+}
+
+}  // namespace
+
+Command doctor_command() {
+  return {"doctor",
+          "say whether heads work with a model, and in which engine they silently do not",
+          {},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<DoctorOptions>();
+            add_options(app, *options);
+            return [options, &common] { run_doctor(common, *options); };
+          }};
+}
+
+}  // namespace medusa

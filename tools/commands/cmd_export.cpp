@@ -1,0 +1,144 @@
+// medusa export: the run's heads in the files that another engine loads.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "backbone/model_ends.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/utf8.h"
+#include "data/tokenizer/tokenizer_export.h"
+#include "heads/foreign/export_heads.h"
+#include "heads/heads_checkpoint.h"
+#include "tools/commands/command.h"
+
+namespace medusa {
+namespace {
+
+struct ExportCommandOptions {
+  std::string format, output, dtype = "stored", base_model;
+  std::optional<int64_t> num_heads;
+  bool own_outputs = false, check = false;
+};
+
+ExportFormat format_of(const std::string& name) {
+  for (const auto& [text, format] : EnumNames<ExportFormat>::values)
+    if (name == text) return format;
+  throw UserError(fmt::format("export: unknown format '{}', expected {}; choose one of these", name,
+                              enum_choices<ExportFormat>()));
+}
+
+at::ScalarType dtype_of(const std::string& name, at::ScalarType stored) {
+  if (name == "stored") return stored;
+  if (name == "float32") return at::kFloat;
+  if (name == "float16") return at::kHalf;
+  if (name == "bfloat16") return at::kBFloat16;
+  throw UserError(
+      fmt::format("export: unknown --store-dtype '{}', expected stored | float32 | float16 | "
+                  "bfloat16; choose one",
+                  name));
+}
+
+/// Whether a GGUF file becomes a Hugging Face folder on the way.
+bool converts_model(ExportFormat format, const RunConfig& config) {
+  return format == ExportFormat::Medusa2 && !std::filesystem::is_directory(config.backbone.model);
+}
+
+/// Of the LM head that outputs are copied from: as it stands in the model beside them.
+at::ScalarType model_dtype(ExportFormat format, const RunConfig& config) {
+  return converts_model(format, config) ? at::kBFloat16 : at::kFloat;
+}
+
+/// The run's own tree, where there is one.
+std::optional<ChoiceTree> tree_of(const RunConfig& config, const LoadedHeads& loaded) {
+  if (!std::filesystem::exists(config.tree_file())) return std::nullopt;
+  ChoiceTree tree = read_choice_tree(config.tree_file());
+  check_tree_fits(tree, loaded.heads.config.num_heads, loaded.manifest.fingerprint,
+                  config.tree_file());
+  return tree;
+}
+
+void report(const ExportedHeads& exported, const ExportCommandOptions& options, bool as_json) {
+  if (as_json) {
+    nlohmann::json names = nlohmann::json::array();
+    for (const auto& [name, tensor] : exported.tensors) names.push_back(name);
+    print_json(nlohmann::json{{"folder", options.output},
+                              {"format", enum_name(exported.format)},
+                              {"num_heads", exported.num_heads},
+                              {"tensors", names},
+                              {"tree", exported.tree_file},
+                              {"checked", options.check},
+                              {"notes", exported.notes}});
+    return;
+  }
+  for (const std::string& note : exported.notes) print_note("note: {}\n", note);
+  print_note("{} heads{}: {}\n", exported.num_heads,
+             options.check ? ", opened again and as meant" : "", options.output);
+}
+
+void run_export(const CommonOptions& common, const ExportCommandOptions& options) {
+  const ExportFormat format = format_of(options.format);
+  const RunConfig config = read_run_config(common);
+  const std::filesystem::path folder = config.heads_folder();
+  if (!is_valid_utf8(options.base_model))
+    throw UserError(
+        "--base-model: is not UTF-8, expected text in it, as config.json must be; set the terminal "
+        "to UTF-8, or rename the model");
+  if (std::filesystem::exists(options.output))
+    throw UserError(fmt::format(
+        "{}: exists already, expected a new folder; remove it or name another with --output",
+        options.output));
+  const Weights backbone = load_weights_without_layers(
+      config.backbone.model, model_dtype(format, config), at::Device(at::kCPU));
+  const LoadedHeads loaded = load_heads(folder, backbone);
+  const std::string base = options.base_model.empty() ? config.backbone.model : options.base_model;
+  ExportedHeads exported = export_heads(loaded.heads, backbone, tree_of(config, loaded),
+                                        {.format = format,
+                                         .num_heads = options.num_heads,
+                                         .dtype = dtype_of(options.dtype, loaded.dtype),
+                                         .own_outputs = options.own_outputs,
+                                         .base_model = base},
+                                        folder.string());
+  if (format != ExportFormat::Medusa2 && options.base_model.empty() &&
+      !std::filesystem::is_directory(config.backbone.model))
+    exported.notes.push_back(
+        fmt::format("config.json names {} as the model, which other engines do not open; name the "
+                    "Hugging Face model with --base-model",
+                    base));
+  write_export(options.output, exported, config.backbone.model);
+  if (converts_model(format, config)) export_tokenizer(config.backbone.model, options.output);
+  if (options.check) check_export(options.output, exported, backbone);
+  report(exported, options, common.json);
+}
+
+void add_options(CLI::App& app, ExportCommandOptions& options) {
+  app.add_option("--format", options.format, enum_choices<ExportFormat>())->required();
+  app.add_option("--output", options.output, "folder to write; it must not exist")->required();
+  app.add_option("--heads", options.num_heads, "only the first N")->check(CLI::PositiveNumber);
+  app.add_option("--store-dtype", options.dtype,
+                 "stored | float32 | float16 | bfloat16: of the tensors written (stored: as the "
+                 "run's heads are, bit for bit)");
+  app.add_option("--base-model", options.base_model,
+                 "name or path under which the engine finds the backbone");
+  app.add_flag("--own-outputs", options.own_outputs,
+               "vllm: a copy of the LM head for every head instead of one");
+  app.add_flag("--check", options.check, "open what was written again and compare every bit");
+}
+
+}  // namespace
+
+Command export_command() {
+  return {"export",
+          "write the heads for another engine",
+          {"backbone"},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<ExportCommandOptions>();
+            add_options(app, *options);
+            return [options, &common] { run_export(common, *options); };
+          }};
+}
+
+}  // namespace medusa

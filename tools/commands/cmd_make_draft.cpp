@@ -1,0 +1,92 @@
+// medusa make-draft: cuts a small model out of the backbone and trains it to draft.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backbone/files/hf_export.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/replace_folder.h"
+#include "data/dataset/dataset_reader.h"
+#include "tools/check_dataset.h"
+#include "tools/commands/command.h"
+#include "tools/draft_folder.h"
+#include "tools/output_check.h"
+#include "tools/run_lock.h"
+#include "tools/session.h"
+#include "train/draft_trainer.h"
+
+namespace medusa {
+namespace {
+
+void report(const DraftManifest& manifest, const std::filesystem::path& folder, double seconds,
+            bool as_json) {
+  if (as_json) {
+    nlohmann::ordered_json out{{"draft", folder.string()}, {"seconds", seconds}};
+    out.update(draft_json(manifest));
+    print_json(out);
+    return;
+  }
+  print_note("{} of its first choices are the backbone's ({} validation positions)\n",
+             number_text(std::round(1000 * manifest.agreement) / 1000), manifest.num_validation);
+  if (!manifest.complete)
+    print_note("interrupted: the draft model is as good as {} steps made it\n", manifest.steps);
+  print_note("draft model: {}\n", folder.string());
+}
+
+void run_make_draft(const CommonOptions& options) {
+  const RunConfig config = read_run_config(options);
+  const std::filesystem::path folder = config.made_draft_folder();
+  check_output_folder(folder, ArtefactKind::DraftModel);
+  const Placement placement = place(config.backbone);
+  const DatasetReader dataset(config.dataset_folder());
+  Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
+                                 placement.device);
+  weights.engine = placement.engine;
+  const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
+  const FolderLock lock = lock_run(config, "medusa make-draft");
+  DraftManifest manifest;
+  manifest.backbone = weights.fingerprint;
+  manifest.tokenizer = dataset.info().tokenizer;
+  manifest.dataset = dataset.fingerprint();
+  manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
+  if (folder_is_done(folder)) {
+    const auto there = read_draft_manifest(folder);
+    if (there && there->complete && there->dataset == manifest.dataset &&
+        there->layers == manifest.layers) {
+      print_note("the draft model is there already; remove {} to make it again\n", folder.string());
+      return report(*there, folder, 0, options.json);
+    }
+  }
+
+  TrainableLlama draft(weights, manifest.layers);
+  std::unique_ptr<Llama> llama;
+  if (!own_states || !dataset.has_hidden()) llama = std::make_unique<Llama>(std::move(weights));
+  weights.layers.clear();
+  const HiddenSource hidden =
+      own_states ? recorded_hidden(dataset, llama.get()) : live_hidden(dataset, *llama);
+  const DraftTrainResult result = train_draft(config.draft, dataset, hidden, config.seed, draft);
+  manifest.steps = result.steps;
+  manifest.complete = result.complete;
+  manifest.loss = result.loss;
+  manifest.agreement = result.agreement;
+  manifest.num_validation = result.num_validation;
+  replace_folder(folder, [&](const std::filesystem::path& place) {
+    write_hf_model(place, narrowed(draft.weights()), config.backbone.model);
+    write_draft_manifest(place, manifest);
+  });
+  report(manifest, folder, result.seconds, options.json);
+}
+
+}  // namespace
+
+Command make_draft_command() {
+  return {"make-draft",
+          "cut a small model out of the backbone and train it to draft",
+          {"backbone", "draft"},
+          [](CLI::App&, const CommonOptions& options) {
+            return [&options] { run_make_draft(options); };
+          }};
+}
+
+}  // namespace medusa

@@ -1,0 +1,122 @@
+// medusa profile: one decoding step in its parts, by rows, beside what the machine can do.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "backbone/cpu/threads/thread_team.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/output.h"
+#include "base/replace_folder.h"
+#include "heads/heads_checkpoint.h"
+#include "tools/commands/command.h"
+#include "tools/output_check.h"
+#include "tools/profile/profile.h"
+#include "tools/profile/profile_page.h"
+#include "tools/profile/profile_table.h"
+#include "tools/profile/roof.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kProfileContext = 512;  // tokens before a step
+constexpr int64_t kTopK = 10;             // guesses of a head that trees are made of
+
+struct ProfileOptions {
+  std::vector<int32_t> rows{1, 2, 4, 8, 16, 32, 64};
+  std::vector<int64_t> contexts;
+  int64_t repeats = 16;
+  std::string out;
+};
+
+template <typename T>
+std::vector<T> ascending(std::vector<T> values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+/// @throws UserError  a step does not fit into the run's context.
+ProfilePlan make_plan(const ProfileOptions& options, const Session& session) {
+  ProfilePlan plan{ascending(options.rows), ascending(options.contexts), options.repeats};
+  const int64_t room = session.context - plan.rows.back();
+  if (plan.contexts.empty()) plan.contexts = {std::min(kProfileContext, room)};
+  if (plan.contexts.back() > room || room < 1)
+    throw UserError(fmt::format(
+        "--contexts: a step of {} rows behind {} tokens, expected at most the {} tokens of the "
+        "context; lower --rows or --contexts, or raise backbone.context",
+        plan.rows.back(), plan.contexts.back(), session.context));
+  return plan;
+}
+
+/// The run's heads, if they are trained.
+std::unique_ptr<HeadGuesser> run_heads(const RunConfig& config, const Llama& llama,
+                                       int32_t most_rows) {
+  if (!folder_is_done(config.heads_folder())) return nullptr;
+  const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
+  // One head alone gives as many paths as it has guesses.
+  const int64_t top_k = loaded.heads.config.num_heads > 1 ? kTopK : most_rows;
+  return std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k);
+}
+
+Roof session_roof(const Llama& llama) {
+  const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
+  return measure_roof(llama.device(), llama.dtype(), threads, device_wait(llama.device()));
+}
+
+void run_profile(const CommonOptions& common, const ProfileOptions& options) {
+  const RunConfig config = read_run_config(common);
+  const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
+  check_output_file(folder / "profile.json", ArtefactKind::Profile);
+  check_output_file(folder / "profile.html", ArtefactKind::Page);
+  const Session session = open_session(config.backbone);
+  Llama& llama = *session.llama;
+  const ProfilePlan plan = make_plan(options, session);
+  const auto heads = run_heads(config, llama, plan.rows.back());
+  const Roof roof = session_roof(llama);
+  Profile profile = profile_steps(llama, plan, heads.get());
+  profile.roof = roof;
+
+  make_folder(folder);
+  write_file(folder / "profile.json", profile_json(profile).dump(1) + "\n");
+  write_file(folder / "profile.html", profile_page(profile));
+  if (common.json)
+    print_json(profile_json(profile));
+  else
+    print_text("{}page: {}        numbers: {}\n", profile_table(profile),
+               (folder / "profile.html").string(), (folder / "profile.json").string());
+}
+
+}  // namespace
+
+Command profile_command() {
+  return {"profile",
+          "time the parts of a decoding step beside what the machine can do",
+          {"backbone"},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<ProfileOptions>();
+            app.add_option("--rows", options->rows,
+                           "rows of the steps, with commas between them; default: "
+                           "1,2,4,8,16,32,64")
+                ->delimiter(',')
+                ->check(CLI::Range(1, 64));
+            app.add_option("--contexts", options->contexts,
+                           "tokens before a step, one number or more; default: 512, or as many as "
+                           "fit")
+                ->delimiter(',')
+                ->check(CLI::PositiveNumber);
+            app.add_option("--repeat", options->repeats, "time every step so many times")
+                ->check(CLI::PositiveNumber)
+                ->capture_default_str();
+            app.add_option("--out", options->out,
+                           "folder of profile.json and profile.html; default: the run's");
+            return [options, &common] { run_profile(common, *options); };
+          }};
+}
+
+}  // namespace medusa

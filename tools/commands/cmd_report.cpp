@@ -1,0 +1,25 @@
+// medusa report: writes the run's page of pictures anew.
+#include <CLI/CLI.hpp>
+
+#include "base/output.h"
+#include "tools/commands/command.h"
+#include "tools/output_check.h"
+#include "tools/report/report.h"
+
+namespace medusa {
+
+Command report_command() {
+  return {"report",
+          "write the run's page of curves, tree and numbers",
+          {"backbone"},
+          [](CLI::App&, const CommonOptions& options) {
+            return [&options] {
+              const RunConfig config = read_run_config(options);
+              check_output_file(config.report_file(), ArtefactKind::Page);
+              write_run_report(config.run, config.report_file());
+              print_text("report: {}\n", config.report_file().string());
+            };
+          }};
+}
+
+}  // namespace medusa

@@ -1,0 +1,151 @@
+// medusa train: fits heads, and the backbone if asked to, to the run's dataset.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/allowed_cpus.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/process_place.h"
+#include "data/dataset/dataset_reader.h"
+#include "tools/check_dataset.h"
+#include "tools/commands/command.h"
+#include "tools/dry_run.h"
+#include "tools/heads_stage.h"
+#include "tools/joint_stage.h"
+#include "tools/live_report.h"
+#include "tools/measure/head_quality.h"
+#include "tools/measure/peak_memory.h"
+#include "tools/output_check.h"
+#include "tools/run_lock.h"
+#include "tools/session.h"
+#include "train/processes/peer_sums.h"
+#include "train/trainer.h"
+
+namespace medusa {
+namespace {
+
+nlohmann::ordered_json heads_json(const TrainResult& result, const PeakMemory& peak,
+                                  const std::filesystem::path& heads) {
+  nlohmann::ordered_json out{{"heads", heads.string()},       {"complete", result.complete},
+                             {"steps", result.steps},         {"loss", result.loss},
+                             {"positions", result.positions}, {"seconds", result.seconds}};
+  add_memory(out, peak);
+  if (!result.validation.empty()) out["validation"] = quality_json(result.validation);
+  return out;
+}
+
+void report(const TrainResult& result, const PeakMemory& peak, const std::filesystem::path& heads) {
+  print_note("{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
+             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
+             memory_text(peak));
+  print_quality(result.validation);
+  if (result.complete)
+    print_note("heads: {}\n", heads.string());
+  else
+    print_note("interrupted; run the same command again to continue\n");
+}
+
+constexpr const char* kSeveralProcesses =
+    "\n\nSeveral processes train together, each on train.batch_positions of every step, in the "
+    "joint stage on train.joint.accumulate batches; process 0 writes. Start them with one of\n"
+    "  torchrun --no-python --nproc-per-node 2 medusa train --config my.yaml\n"
+    "  mpirun -n 2 medusa train --config my.yaml\n"
+    "  srun -n 2 medusa train --config my.yaml\n"
+    "Other machines need the run's folder and the model under the same paths, and MASTER_ADDR "
+    "where "
+    "the launcher does not set it.";
+
+/// What several processes cannot do together.
+void check_together(const ProcessPlace& place, bool dry) {
+  if (place.count > 1 && dry)
+    throw UserError(fmt::format(
+        "train: --dry-run was given to {} processes, expected one; start it without torchrun, "
+        "mpirun or srun, it tells what each process takes",
+        place.count));
+}
+
+/// The processes of one machine share its cores.
+void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
+  if (place.local_count == 1 || backbone.threads) return;
+  const auto cores = static_cast<int64_t>(allowed_cpus().size());
+  backbone.threads = std::max<int64_t>(1, cores / place.local_count);
+}
+
+void check_outputs(const RunConfig& config) {
+  check_output_file(config.report_file(), ArtefactKind::Page);
+  for (const TrainStage stage : config.train.stages)
+    if (stage == TrainStage::Heads)
+      check_output_folder(config.heads_folder(), ArtefactKind::Heads);
+    else
+      check_joint_outputs(config);
+}
+
+/// As one of several processes that is not the first: writes and says nothing.
+void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* peers) {
+  for (const TrainStage stage : config.train.stages) {
+    const bool complete = stage == TrainStage::Heads
+                              ? run_heads_stage(config, dataset, {}, peers).complete
+                              : run_joint_stage(config, dataset, {}, peers).complete;
+    if (!complete) return;
+  }
+}
+
+void run_train(const CommonOptions& options, bool dry) {
+  RunConfig config = read_run_config(options);
+  config.train.config.seed = config.seed;
+  const ProcessPlace process = process_place();
+  check_together(process, dry);
+  check_outputs(config);
+  share_cores(process, config.backbone);
+  const auto peers = join_peers(process, config.train.config.peer_timeout_s);
+  const DatasetReader dataset = open_dataset(config);
+  if (dry) return dry_run(config, dataset, options.json);
+  if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
+  const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
+  const at::Device device = place(config.backbone, process.local_rank).device;
+  LiveReport page(config, dataset);
+  const Reported reported = [&page] { page.update(); };
+  nlohmann::ordered_json out;
+  bool complete = true;  // the stages so far
+  for (const TrainStage stage : config.train.stages) {
+    if (!complete) break;
+    reset_peak_memory(device);
+    if (stage == TrainStage::Heads) {
+      const TrainResult result = run_heads_stage(config, dataset, reported, peers.get());
+      const PeakMemory peak = peak_memory(device);
+      complete = result.complete;
+      out = heads_json(result, peak, config.heads_folder());
+      report(result, peak, config.heads_folder());
+    } else {
+      const JointResult result = run_joint_stage(config, dataset, reported, peers.get());
+      const PeakMemory peak = peak_memory(device);
+      complete = result.complete;
+      out["joint"] = joint_json(config, result, peak);
+      report_joint(config, result, peak);
+    }
+  }
+  page.finish();
+  print_note("report: {}\n", config.report_file().string());
+  if (options.json) print_json(out);
+}
+
+}  // namespace
+
+Command train_command() {
+  return {"train",
+          "train Medusa heads, or heads and backbone together, on the dataset",
+          {"backbone", "train"},
+          [](CLI::App& app, const CommonOptions& options) {
+            const auto dry = std::make_shared<bool>(false);
+            app.description(app.get_description() + kSeveralProcesses);
+            app.add_flag("--dry-run", *dry,
+                         "say what the run will take and learn from, and stop before it");
+            return [&options, dry] { run_train(options, *dry); };
+          }};
+}
+
+}  // namespace medusa

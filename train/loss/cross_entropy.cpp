@@ -1,0 +1,163 @@
+#include "train/loss/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "base/check.h"
+#include "base/lanes.h"
+
+namespace medusa {
+namespace {
+
+constexpr float kNothing = -1e30F;  // stands behind the end of a row: no maximum, no probability
+
+template <typename T>
+MEDUSA_INLINE void load_some(const T* from, int64_t n, Lanes& x) {
+  if (n >= kLanes) {
+    load(from, x);
+    return;
+  }
+  T part[kLanes] = {};
+  std::copy_n(from, n, part);
+  load(part, x);
+  for (int64_t i = n; i < kLanes; ++i) x[i] = kNothing;
+}
+
+template <typename T>
+MEDUSA_INLINE void store_some(const Lanes& x, int64_t n, T* to) {
+  if (n >= kLanes) {
+    store(x, to);
+    return;
+  }
+  T part[kLanes];
+  store(x, part);
+  std::copy_n(part, n, to);
+}
+
+template <typename T>
+MEDUSA_INLINE float value_at(const T* row, int64_t i) {
+  Lanes x;
+  load_some(row + i, 1, x);
+  return x[0];
+}
+
+/// The logits of a target, and where they lie.
+struct Wanted {
+  const int32_t* rows = nullptr;
+  const float* probs = nullptr;
+  int64_t count = 0;
+  float logits[kMaxTargets] = {};
+};
+
+template <typename T>
+MEDUSA_INLINE int32_t rank_of(const T* row, int64_t size, int32_t label) {
+  const float wanted = value_at(row, label);
+  Lanes x, threshold;
+  fill(wanted, threshold);
+  IntLanes above{};
+  for (int64_t i = 0; i < size; i += kLanes) {
+    load_some(row + i, size - i, x);
+    above -= i + kLanes <= label ? x >= threshold : x > threshold;  // true is -1 in a lane
+  }
+  int32_t rank = 0;
+  for (int i = 0; i < kLanes; ++i) rank += above[i];
+  for (int64_t i = label / kLanes * kLanes; i < label; ++i)  // equal ones beside the label
+    rank += value_at(row, i) == wanted ? 1 : 0;
+  return rank;
+}
+
+/// Where a target lies, the gradient again: the same e^x as for all others, less its share.
+template <typename T>
+MEDUSA_INLINE void subtract_target(const Wanted& wanted, float most, float factor, float scale,
+                                   T* row) {
+  for (int64_t i = 0; i < wanted.count; i += kLanes) {
+    const int64_t n = std::min(kLanes, wanted.count - i);
+    Lanes x, shift;
+    fill(most, shift);
+    load_some(wanted.logits + i, n, x);
+    x -= shift;
+    exp_in_place(x);
+    for (int64_t lane = 0; lane < n; ++lane) {
+      Lanes one;
+      fill(x[lane] * factor - scale * wanted.probs[i + lane], one);
+      store_some(one, 1, row + wanted.rows[i + lane]);
+    }
+  }
+}
+
+template <typename T>
+MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& wanted, float scale) {
+  const int32_t rank = label < 0 ? std::numeric_limits<int32_t>::max() : rank_of(row, size, label);
+  float expected = 0;  // logit, under the target
+  for (int64_t i = 0; i < wanted.count; ++i) {
+    wanted.logits[i] = value_at(row, wanted.rows[i]);
+    expected += wanted.probs[i] * wanted.logits[i];
+  }
+  Lanes x, largest;
+  fill(kNothing, largest);
+  for (int64_t i = 0; i < size; i += kLanes) {
+    load_some(row + i, size - i, x);
+    max_with(x, largest);
+  }
+  // e^x is kept in the row where it loses nothing there.
+  const bool kept = std::is_same_v<T, float> && scale != 0;
+  Lanes shift, sum{};
+  const float most = max_of(largest);
+  fill(most, shift);
+  for (int64_t i = 0; i < size; i += kLanes) {
+    load_some(row + i, size - i, x);
+    x -= shift;
+    exp_in_place(x);
+    sum += x;
+    if (kept) store_some(x, size - i, row + i);
+  }
+  const float total = sum_of(sum);
+  if (scale != 0) {
+    Lanes factor;
+    fill(scale / total, factor);
+    for (int64_t i = 0; i < size; i += kLanes) {
+      load_some(row + i, size - i, x);
+      if (!kept) {
+        x -= shift;
+        exp_in_place(x);
+      }
+      x *= factor;
+      store_some(x, size - i, row + i);
+    }
+    subtract_target(wanted, most, scale / total, scale, row);
+  }
+  return {std::log(total) + most - expected, rank};
+}
+
+MEDUSA_WIDE RowLoss row_of_floats(float* row, int64_t size, int32_t label, Wanted& wanted,
+                                  float scale) {
+  return row_loss(row, size, label, wanted, scale);
+}
+MEDUSA_WIDE RowLoss row_of_halves(uint16_t* row, int64_t size, int32_t label, Wanted& wanted,
+                                  float scale) {
+  return row_loss(row, size, label, wanted, scale);
+}
+
+Wanted wanted_of(const RowTarget& target) {
+  MEDUSA_ASSERT(!target.rows.empty() && target.rows.size() <= kMaxTargets &&
+                    target.probs.size() == target.rows.size(),
+                target.rows.size(), target.probs.size());
+  return {target.rows.data(), target.probs.data(), static_cast<int64_t>(target.rows.size()), {}};
+}
+
+}  // namespace
+
+RowLoss cross_entropy(std::span<float> logits, const RowTarget& target, float scale) {
+  Wanted wanted = wanted_of(target);
+  return row_of_floats(logits.data(), static_cast<int64_t>(logits.size()), target.label, wanted,
+                       scale);
+}
+RowLoss cross_entropy(std::span<uint16_t> logits, const RowTarget& target, float scale) {
+  Wanted wanted = wanted_of(target);
+  return row_of_halves(logits.data(), static_cast<int64_t>(logits.size()), target.label, wanted,
+                       scale);
+}
+
+}  // namespace medusa

@@ -1,0 +1,54 @@
+// Cross-entropy of one head over a batch, and its gradient, in chunks of positions: a [K, n, V]
+// tensor never exists. Paper: Medusa (arXiv:2401.10774) §2.2.1, L = sum over k of lambda_k CE_k.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "heads/heads_checkpoint.h"
+#include "train/samples/batch.h"
+
+namespace medusa {
+
+/// Sums over positions, so that chunks and batches add up.
+struct HeadLoss {
+  double loss = 0;                           // nats, over num_labels positions
+  int64_t num_labels = 0;                    // positions that have a loss
+  int64_t num_scored = 0;                    // positions whose token is known
+  int64_t top_1 = 0, top_5 = 0, top_10 = 0;  // positions with that token among the first guesses
+
+  void add(const HeadLoss& other);
+  HeadQuality quality() const;  // means; zeros if there was no position
+};
+
+/// @returns  [K]
+std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads);
+
+/// What a head's output is and where its gradients go.
+struct HeadOutputWeight {
+  at::Tensor weight;    // [V_t, H] compute dtype
+  at::Tensor gradient;  // [V_t, H] float32, added to; undefined: frozen
+};
+
+/// @param states    [n, H] of head_state, compute dtype, detached.
+/// @param labels    of n positions; at most kMaxTargets soft ones for each.
+/// @param scale     what one position's cross-entropy weighs in the loss; 0: measure only.
+/// @param chunk     positions whose logits exist at one time.
+/// @param gradient  [n, H] like states; overwritten with scale * d loss / d states unless scale is
+///                  0, when it may be undefined.
+HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
+                   double scale, int64_t chunk, at::Tensor gradient);
+
+/// Backpropagates d loss / d logits through logits = states · weightᵀ.
+/// @param logit_gradient  [n, V_t] in the weight's dtype.
+/// @param gradient        [n, H]; overwritten.
+void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
+                    const HeadOutputWeight& output, at::Tensor gradient);
+
+/// The slow twin: LibTorch's ops on whole logits, any dtype and device. Same arguments and results.
+HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& output,
+                         const Labels& labels, double scale, at::Tensor gradient);
+
+}  // namespace medusa

@@ -1,0 +1,111 @@
+#include "train/processes/peer_sums.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+
+#include "base/fingerprint.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kLossNumbers = 6;  // of a HeadLoss; counts are exact in double
+
+}  // namespace
+
+void sum_gradients(Peers* peers, const NamedTensors& parameters) {
+  if (peers == nullptr || parameters.empty()) return;
+  const c10::NoGradGuard no_grad;
+  std::vector<at::Tensor> flat;
+  for (const auto& [name, parameter] : parameters)
+    flat.push_back(parameter.grad().defined()
+                       ? parameter.grad().reshape({-1})
+                       : at::zeros({parameter.numel()}, parameter.options()));
+  const at::Tensor all = at::cat(flat);
+  peers->sum(all);
+  int64_t begin = 0;
+  for (const auto& [name, parameter] : parameters) {
+    at::Tensor(parameter).mutable_grad() =
+        all.narrow(0, begin, parameter.numel()).view(parameter.sizes());
+    begin += parameter.numel();
+  }
+}
+
+void sum_losses(Peers* peers, std::vector<HeadLoss>& heads) {
+  if (peers == nullptr) return;
+  at::Tensor all = at::empty({std::ssize(heads), kLossNumbers}, at::kDouble);
+  auto* numbers = all.mutable_data_ptr<double>();
+  for (const HeadLoss& head : heads)
+    for (const double number :
+         {head.loss, static_cast<double>(head.num_labels), static_cast<double>(head.num_scored),
+          static_cast<double>(head.top_1), static_cast<double>(head.top_5),
+          static_cast<double>(head.top_10)})
+      *numbers++ = number;
+  peers->sum(all);
+  const auto* sum = all.const_data_ptr<double>();
+  for (HeadLoss& head : heads) {
+    const auto count = [&](int i) { return static_cast<int64_t>(sum[i]); };
+    head = {sum[0], count(1), count(2), count(3), count(4), count(5)};
+    sum += kLossNumbers;
+  }
+}
+
+void sum_counts(Peers* peers, std::vector<int64_t>& counts) {
+  if (peers == nullptr) return;
+  peers->sum(at::from_blob(counts.data(), {std::ssize(counts)}, at::kLong));
+}
+
+void sum_value(Peers* peers, double& value) {
+  if (peers != nullptr) peers->sum(at::from_blob(&value, {1}, at::kDouble));
+}
+
+bool is_true_in_any(Peers* peers, bool mine) {
+  if (peers == nullptr) return mine;
+  std::vector<int64_t> count{mine ? 1 : 0};
+  sum_counts(peers, count);
+  return count[0] > 0;
+}
+
+int64_t value_of_first(Peers* peers, int64_t mine) {
+  if (peers == nullptr) return mine;
+  const at::Tensor value = at::full({1}, mine, at::kLong);
+  peers->broadcast(value);
+  return value.item<int64_t>();
+}
+
+std::string text_of_first(Peers* peers, const std::string& mine) {
+  if (peers == nullptr) return mine;
+  std::string text = mine;
+  text.resize(static_cast<size_t>(value_of_first(peers, std::ssize(mine))));
+  if (!text.empty()) peers->broadcast(at::from_blob(text.data(), {std::ssize(text)}, at::kChar));
+  return text;
+}
+
+void take_parameters_of_first(Peers* peers, const NamedTensors& parameters) {
+  if (peers == nullptr) return;
+  for (const auto& [name, parameter] : parameters) peers->broadcast(parameter.detach());
+}
+
+void take_state_of_first(Peers* peers, const NamedTensors& parameters, AdamW& optimizer) {
+  if (peers == nullptr) return;
+  take_parameters_of_first(peers, parameters);
+  std::vector<at::Tensor> moments;
+  for (const auto& [name, moment] : optimizer.moments()) {
+    peers->broadcast(moment);
+    moments.push_back(moment);
+  }
+  optimizer.restore(value_of_first(peers, optimizer.num_steps()), moments);
+}
+
+void check_same_parameters(Peers* peers, const NamedTensors& parameters, int64_t step) {
+  if (peers == nullptr) return;
+  Fingerprint held;
+  for (const auto& [name, parameter] : parameters) {
+    const at::Tensor bytes = parameter.detach().cpu().contiguous();
+    held.add({static_cast<const uint8_t*>(bytes.const_data_ptr()), bytes.nbytes()});
+  }
+  peers->check_same(held.digest(), fmt::format("holds other weights after step {}", step),
+                    "run all of them on machines of one kind with as many threads");
+}
+
+}  // namespace medusa

@@ -1,0 +1,131 @@
+#include "train/record/checkpoint_store.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "base/replace_folder.h"
+#include "train/processes/peer_sums.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kLast = "checkpoint";
+constexpr std::string_view kNumbered = "checkpoint-";
+constexpr size_t kMostDigits = 18;  // fits 64 bits
+
+/// The second name of a file, or a copy where the file system has none.
+void link_or_copy(const fs::path& from, const fs::path& to) {
+  std::error_code failed;
+  fs::create_hard_link(from, to, failed);
+  if (failed) fs::copy_file(from, to);
+}
+
+/// What a run that was killed left half-written (base/replace_folder.h).
+void remove_unfinished(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kLast) && name.ends_with(".partial"))
+      fs::remove_all(entry.path(), ignored);
+  }
+}
+
+/// Steps of the checkpoint-<step> folders.
+std::map<int64_t, fs::path> numbered_in(const fs::path& folder) {
+  std::map<int64_t, fs::path> out;
+  if (!fs::is_directory(folder)) return out;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const std::string digits = name.starts_with(kNumbered) ? name.substr(kNumbered.size()) : "";
+    if (!digits.empty() && digits.size() <= kMostDigits &&
+        digits.find_first_not_of("0123456789") == std::string::npos)
+      out[std::stoll(digits)] = entry.path();
+  }
+  return out;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(fs::path folder, RunIdentity identity, NamedTensors parameters,
+                                 AdamW& optimizer, int64_t keep, Peers* peers)
+    : folder_(std::move(folder)),
+      identity_(std::move(identity)),
+      parameters_(std::move(parameters)),
+      optimizer_(optimizer),
+      keep_(keep),
+      peers_(peers) {
+  MEDUSA_ASSERT(keep >= 1, keep);
+}
+
+fs::path CheckpointStore::numbered(int64_t step) const {
+  return folder_ / fmt::format("{}{:08}", kNumbered, step);
+}
+
+bool CheckpointStore::has_one() const { return folder_is_done(last()); }
+
+int64_t CheckpointStore::load() {
+  if (peers_ != nullptr)
+    peers_->check_same(fmt::format("{}", fmt::join(identity_, "\n")),
+                       "has other settings or another dataset",
+                       "give all of them the same command, files and version");
+  if (is_first(peers_)) {
+    remove_unfinished(folder_);
+    std::error_code ignored;
+    if (load_checkpoint(last(), identity_, parameters_, optimizer_) == 0)
+      fs::remove_all(best(), ignored);
+    else if (has_checkpoint(best()))
+      read_checkpoint(best());  // a damaged one is found now, not at the end
+  }
+  take_state_of_first(peers_, parameters_, optimizer_);
+  return optimizer_.num_steps();
+}
+
+void CheckpointStore::save() {
+  check_same_parameters(peers_, parameters_, optimizer_.num_steps());
+  if (!is_first(peers_)) return;
+  save_checkpoint(last(), identity_, parameters_, optimizer_);
+  keep_last_ones();
+}
+
+void CheckpointStore::keep_last_ones() const {
+  if (keep_ > 1)
+    replace_folder(numbered(optimizer_.num_steps()), [&](const fs::path& fresh) {
+      for (const auto& entry : fs::directory_iterator(last()))
+        if (entry.path().filename() != "DONE")
+          link_or_copy(entry.path(), fresh / entry.path().filename());
+    });
+  auto all = numbered_in(folder_);
+  std::error_code ignored;
+  // Of a run that went back and takes these steps again.
+  all.erase(all.upper_bound(optimizer_.num_steps()), all.end());
+  for (; std::ssize(all) > (keep_ > 1 ? keep_ : 0); all.erase(all.begin()))
+    fs::remove_all(all.begin()->second, ignored);
+}
+
+void CheckpointStore::offer(double tokens_per_step) {
+  if (!is_first(peers_)) return;
+  if (const auto before = checkpoint_score(best()); before && *before >= tokens_per_step) return;
+  save_checkpoint(best(), identity_, parameters_, optimizer_, tokens_per_step);
+}
+
+std::optional<int64_t> CheckpointStore::load_best() {
+  constexpr int64_t kNone = -1;
+  int64_t step = kNone;
+  if (is_first(peers_) && has_checkpoint(best()))
+    step = load_parameters(best(), identity_, parameters_);
+  step = value_of_first(peers_, step);
+  if (step == kNone) return std::nullopt;
+  take_parameters_of_first(peers_, parameters_);
+  return step;
+}
+
+}  // namespace medusa

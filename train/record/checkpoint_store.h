@@ -1,0 +1,63 @@
+// The checkpoints in a run's folder: the last, which a killed run continues; the ones before it, as
+// many as are asked for; the best. Of several processes the first reads and writes them, and the
+// others take over what it holds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "train/processes/peers.h"
+#include "train/record/checkpoint.h"
+
+namespace medusa {
+
+/// Of several processes all call the same functions, but for last() and has_one().
+///
+/// Thread safety: none.
+class CheckpointStore {
+ public:
+  /// @param optimizer  and the tensors of parameters must outlive the store.
+  /// @param keep       how many checkpoints stay, at least 1. With more than one, each is also
+  ///                   checkpoint-<step>, whose files take no room of their own while it is the
+  ///                   last.
+  /// @param peers      those that train together; null: none.
+  CheckpointStore(std::filesystem::path folder, RunIdentity identity, NamedTensors parameters,
+                  AdamW& optimizer, int64_t keep, Peers* peers = nullptr);
+
+  /// Fills parameters and optimiser from the last checkpoint, if there is one, and removes what a
+  /// run that was killed left half-written.
+  /// @returns  optimiser steps done; 0 if there is none: then a best one is of no use and removed.
+  /// @throws UserError  as load_checkpoint() does, of the best one, too; a process has another
+  ///                    identity.
+  int64_t load();
+
+  /// Saves the last checkpoint and removes those that are too old.
+  /// @throws UserError  a process holds other parameters.
+  void save();
+
+  /// Saves the best one if no earlier one was as good.
+  /// @param tokens_per_step  expected of it.
+  void offer(double tokens_per_step);
+
+  /// Fills parameters from the best checkpoint.
+  /// @returns  its step; nothing if there is none.
+  std::optional<int64_t> load_best();
+
+  std::filesystem::path last() const { return folder_ / "checkpoint"; }
+  bool has_one() const;
+
+ private:
+  std::filesystem::path best() const { return folder_ / "checkpoint-best"; }
+  std::filesystem::path numbered(int64_t step) const;
+  void keep_last_ones() const;
+
+  std::filesystem::path folder_;
+  RunIdentity identity_;
+  NamedTensors parameters_;
+  AdamW& optimizer_;
+  int64_t keep_;
+  Peers* peers_;
+};
+
+}  // namespace medusa

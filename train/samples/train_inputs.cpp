@@ -1,0 +1,67 @@
+#include "train/samples/train_inputs.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/fingerprint.h"
+
+namespace medusa {
+namespace {
+
+/// Which of several it is, and what it holds.
+std::string dataset_without_hidden(const DatasetReader& dataset) {
+  for (const DatasetSource& source : dataset.sources()) {
+    if (source.num_hidden == source.count) continue;
+    const std::string name = dataset.sources().size() > 1 ? source.folder.string() : "the dataset";
+    return source.num_hidden == 0
+               ? name + " holds no hidden states"
+               : fmt::format("{} holds the hidden states of {} of its {} samples", name,
+                             source.num_hidden, source.count);
+  }
+  return "the dataset holds no samples";
+}
+
+}  // namespace
+
+void check_backbone(const DatasetReader& dataset, const Weights& backbone) {
+  const std::string& wrote = dataset.info().backbone;
+  if (wrote != backbone.fingerprint)
+    throw UserError(fmt::format(
+        "train: the dataset was written by the backbone {}, the backbone given is {}, expected the "
+        "same one; pass the other backbone or distil again",
+        short_fingerprint(wrote), short_fingerprint(backbone.fingerprint)));
+}
+
+void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
+  check_backbone(inputs.dataset, inputs.backbone);
+  if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
+    throw UserError(
+        fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "
+                    "distil with record_hidden: true and no states_budget_mb",
+                    dataset_without_hidden(inputs.dataset)));
+  const int64_t v = inputs.backbone.config.vocab_size;
+  if (is_truncated(heads.output) && heads.output_size > v)
+    throw UserError(fmt::format(
+        "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
+        "that many; lower it, or set 'output' to shared or own",
+        heads.output_size, v));
+  const int64_t h = inputs.backbone.config.hidden_size;
+  if (is_low_rank(heads.output) && heads.output_rank > h)
+    throw UserError(fmt::format(
+        "heads: 'output_rank' is {}, the backbone's states have {} numbers, expected at most that "
+        "many; lower it, or set 'output' to {}",
+        heads.output_rank, h, is_truncated(heads.output) ? "truncated_own" : "own"));
+}
+
+HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
+  const bool all_live = config.hidden == HiddenFrom::Live;
+  if (inputs.llama == nullptr && (all_live || !inputs.dataset.has_hidden()))
+    throw UserError(
+        fmt::format("train: {} and no backbone is loaded, expected one of them; distil with "
+                    "record_hidden: true",
+                    all_live ? "'hidden' is live" : dataset_without_hidden(inputs.dataset)));
+  return all_live ? live_hidden(inputs.dataset, *inputs.llama)
+                  : recorded_hidden(inputs.dataset, inputs.llama);
+}
+
+}  // namespace medusa

@@ -1,0 +1,40 @@
+// What a run that fits heads is given, and what it is refused for before it starts.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "backbone/llama.h"
+#include "data/dataset/dataset_reader.h"
+#include "heads/heads_config.h"
+#include "train/processes/peers.h"
+#include "train/record/metrics.h"
+#include "train/samples/hidden_source.h"
+#include "train/train_config.h"
+
+namespace medusa {
+
+struct TrainInputs {
+  const DatasetReader& dataset;
+  const Weights& backbone;  // its dtype is what training computes in; only embedding and LM head
+                            // are read
+  Llama* llama = nullptr;   // the same backbone ready to run; needed when states are not cached
+  std::filesystem::path heads_folder;  // the result
+  std::filesystem::path work_folder;   // checkpoint/ and metrics.jsonl; a run found here is resumed
+  std::string settings;                // resolved settings of the whole run, kept in the manifest
+  Reported reported = {};              // told after each report
+  Peers* peers = nullptr;              // processes that train with this one; null: it is alone
+};
+
+/// @throws UserError  another backbone than the one given wrote the dataset.
+void check_backbone(const DatasetReader& dataset, const Weights& backbone);
+
+/// @throws UserError  dataset of another backbone; recorded states asked for and not there; an
+///                    output larger than the vocabulary, or of a rank above H.
+void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs);
+
+/// Recorded states where there are some, unless the settings say otherwise; else the llama's.
+/// @throws UserError  neither is there.
+HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs);
+
+}  // namespace medusa
