@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config python3-venv clang-format
-          libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev
+          libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libboost1.81-dev libssl-dev
           libpcre2-dev libutf8proc-dev libhdf5-dev libgtest-dev)
 
 missing=()

@@ -40,6 +40,7 @@ Command calibrate_command();
 Command build_store_command();
 Command make_draft_command();
 Command generate_command();
+Command serve_command();
 Command bench_command();
 Command profile_command();
 Command quality_command();

@@ -91,9 +91,10 @@ RunConfig read_run_config(const CommonOptions& options) {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
       distill_command(),    train_command(),    calibrate_command(), build_store_command(),
-      make_draft_command(), generate_command(), bench_command(),     profile_command(),
-      quality_command(),    inspect_command(),  import_command(),    export_command(),
-      doctor_command(),     dataset_command(),  report_command(),    completion_command()};
+      make_draft_command(), generate_command(), serve_command(),     bench_command(),
+      profile_command(),    quality_command(),  inspect_command(),   import_command(),
+      export_command(),     doctor_command(),   dataset_command(),   report_command(),
+      completion_command()};
   return all;
 }
 

@@ -1,0 +1,244 @@
+#include "server/api.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/completion_answer.h"
+#include "server/completion_request.h"
+#include "server/event_queue.h"
+#include "server/request_fields.h"
+
+namespace medusa {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr const char* kJsonType = "application/json";
+constexpr size_t kUnwritten = 1 << 20;  // bytes of text that may wait for a slow reader
+
+/// The generations of one request, which end with it.
+class OpenGenerations {
+ public:
+  OpenGenerations(Scheduler& scheduler, asio::any_io_executor executor)
+      : scheduler_(scheduler), queue_(std::make_shared<EventQueue>(std::move(executor))) {}
+  ~OpenGenerations() {
+    for (const Scheduler::Ticket ticket : tickets_) scheduler_.cancel(ticket);
+  }
+  OpenGenerations(const OpenGenerations&) = delete;
+  OpenGenerations& operator=(const OpenGenerations&) = delete;
+
+  void submit(const std::vector<GenerationRequest>& choices) {
+    for (size_t i = 0; i < choices.size(); ++i)
+      tickets_.push_back(scheduler_.submit(choices[i], queue_->listener(i)));
+  }
+  const std::shared_ptr<EventQueue>& queue() const { return queue_; }
+
+ private:
+  Scheduler& scheduler_;
+  std::shared_ptr<EventQueue> queue_;
+  std::vector<Scheduler::Ticket> tickets_;
+};
+
+[[noreturn]] void throw_failure(const GenerationEnd& end) {
+  std::string why = "the server is stopping";
+  if (end.error) try {
+      std::rethrow_exception(end.error);
+    } catch (const ApiError&) {
+      throw;
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  throw ApiError(end.error ? 500 : 503, fmt::format("the answer could not be completed: {}", why));
+}
+
+bool has_failed(const GenerationEnd& end) {
+  return end.error || end.stats.finish == FinishReason::Cancelled ||
+         end.stats.finish == FinishReason::Failed;
+}
+
+}  // namespace
+
+Api::Api(Scheduler& scheduler, ServerMetrics& metrics) : scheduler_(scheduler), metrics_(metrics) {
+  const auto add = [this](const char* method, const char* path, auto function) {
+    endpoints_[path] = {method, [this, function](const HttpRequest& request, HttpAnswer& answer) {
+                          return (this->*function)(request, answer);
+                        }};
+  };
+  add("GET", "/health", &Api::health);
+  add("GET", "/v1/models", &Api::models);
+  add("GET", "/metrics", &Api::metrics_text);
+  add("POST", "/tokenize", &Api::tokenize);
+  add("POST", "/detokenize", &Api::detokenize);
+  for (const bool is_chat : {false, true})
+    endpoints_[is_chat ? "/v1/chat/completions" : "/v1/completions"] = {
+        "POST", [this, is_chat](const HttpRequest& request, HttpAnswer& answer) {
+          return complete(request, answer, is_chat);
+        }};
+}
+
+std::string Api::new_id() {
+  return fmt::format("{:08x}{:08x}{:08x}", random_(), random_(), random_());
+}
+
+asio::awaitable<void> Api::json(HttpAnswer& answer, int status, std::string body) {
+  metrics_.count_answer(status);
+  return answer.reply(status, kJsonType, std::move(body));
+}
+
+asio::awaitable<void> Api::handle(const HttpRequest& request, HttpAnswer& answer) {
+  std::optional<ApiError> wrong;
+  std::vector<HttpAnswer::Header> headers;
+  try {
+    const auto found = endpoints_.find(request.path);
+    if (found == endpoints_.end())
+      throw ApiError(404, fmt::format("'{}' is no path of this server, expected one like "
+                                      "/v1/chat/completions; correct the client's base URL",
+                                      request.path.substr(0, 100)));
+    const auto& [method, endpoint] = found->second;
+    if (request.method != method && !(method == "GET" && request.method == "HEAD")) {
+      headers.emplace_back("Allow", method);
+      throw ApiError(405, fmt::format("{} is asked for with {}, expected {}; use that",
+                                      request.path, request.method.substr(0, 20), method));
+    }
+    co_await endpoint(request, answer);
+    co_return;
+  } catch (const ApiError& error) {
+    wrong = error;
+  } catch (const boost::system::system_error&) {  // of the connection: nobody to answer
+    throw;
+  } catch (const std::exception& error) {
+    wrong.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+  }
+  if (answer.has_begun()) {  // too late for a status: OpenAI's clients know an error in a stream
+    co_await answer.write(sent_event(wrong->json()));
+    co_await answer.end_stream();
+    co_return;
+  }
+  metrics_.count_answer(wrong->status());
+  if (wrong->status() == 429) headers.emplace_back("Retry-After", "1");
+  co_await answer.reply(wrong->status(), kJsonType, json_text(wrong->json()), std::move(headers));
+}
+
+asio::awaitable<void> Api::health(const HttpRequest&, HttpAnswer& answer) {
+  const SchedulerState state = scheduler_.state();
+  const bool is_stuck = state.seconds_since_step > kStuckSeconds;
+  const char* status = is_stuck ? "stuck" : draining_ ? "stopping" : "ok";
+  return json(answer, is_stuck || draining_ ? 503 : 200,
+              json_text({{"status", status},
+                         {"running", state.running},
+                         {"waiting", state.waiting},
+                         {"seconds_since_step", state.seconds_since_step}}));
+}
+
+asio::awaitable<void> Api::models(const HttpRequest&, HttpAnswer& answer) {
+  const ServedModel& model = scheduler_.model();
+  nlohmann::json drafters = nlohmann::json::array();
+  for (const auto& [kind, factory] : model.drafters) drafters.push_back(enum_name(kind));
+  return json(answer, 200,
+              json_text({{"object", "list"},
+                         {"data",
+                          {{{"id", model.name},
+                            {"object", "model"},
+                            {"created", 0},
+                            {"owned_by", "medusa.cpp"},
+                            {"max_model_len", model.context},
+                            {"medusa",
+                             {{"drafter", enum_name(model.settings.drafter)},
+                              {"drafters", std::move(drafters)},
+                              {"sequences", model.num_sequences}}}}}}}));
+}
+
+asio::awaitable<void> Api::metrics_text(const HttpRequest&, HttpAnswer& answer) {
+  const SchedulerState state = scheduler_.state();
+  metrics_.count_answer(200);
+  return answer.reply(200, "text/plain; version=0.0.4; charset=utf-8",
+                      metrics_.text(state.running, state.waiting));
+}
+
+asio::awaitable<void> Api::tokenize(const HttpRequest& request, HttpAnswer& answer) {
+  const nlohmann::json body = parse_body(request.body);
+  RequestFields fields(body);
+  const auto prompt = fields.text("prompt");
+  if (!prompt) fields.refuse("prompt", "a text");
+  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  auto tokens = tokenizer.encode(*prompt, true);
+  const bool adds = fields.boolean("add_special_tokens").value_or(true);
+  if (adds && tokenizer.adds_bos() && tokenizer.bos())
+    tokens.insert(tokens.begin(), *tokenizer.bos());
+  const auto count = tokens.size();
+  // g++ 12 cannot keep lists of lists alive across a co_await.
+  std::string out = json_text({{"tokens", std::move(tokens)},
+                               {"count", count},
+                               {"max_model_len", scheduler_.model().context}});
+  co_await json(answer, 200, std::move(out));
+}
+
+asio::awaitable<void> Api::detokenize(const HttpRequest& request, HttpAnswer& answer) {
+  const nlohmann::json body = parse_body(request.body);
+  RequestFields fields(body);
+  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const std::string expected =
+      fmt::format("a list of token ids from 0 to {}", tokenizer.vocab_size() - 1);
+  if (!fields.has("tokens") || !body["tokens"].is_array()) fields.refuse("tokens", expected);
+  std::string text;
+  for (const nlohmann::json& id : body["tokens"]) {
+    if (!id.is_number_integer() || id < 0 || id >= tokenizer.vocab_size())
+      fields.refuse("tokens", expected);
+    text += tokenizer.bytes(id.get<TokenId>());
+  }
+  std::string out = json_text({{"prompt", text}});
+  co_await json(answer, 200, std::move(out));
+}
+
+asio::awaitable<void> Api::complete(const HttpRequest& request, HttpAnswer& answer, bool is_chat) {
+  if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
+  const nlohmann::json body = parse_body(request.body);
+  const ServedModel& model = scheduler_.model();
+  const CompletionRequest wanted =
+      is_chat ? read_chat_request(body, model) : read_completion_request(body, model);
+  CompletionAnswer writer(wanted, model, new_id());
+  OpenGenerations generations(scheduler_, co_await asio::this_coro::executor);
+  generations.submit(wanted.choices);
+  metrics_.count_prompt(wanted.prompt_tokens);
+  const std::shared_ptr<EventQueue> queue = generations.queue();
+  answer.on_gone([queue] { queue->client_gone(); });
+
+  size_t open = wanted.choices.size();
+  if (wanted.stream) {
+    metrics_.count_answer(200);
+    co_await answer.begin_stream();
+    for (size_t i = 0; i < open; ++i)
+      if (std::string first = writer.first_chunk(i); !first.empty())
+        co_await answer.write(std::move(first));
+  }
+  while (open > 0) {
+    GenerationEvent event = co_await queue->next(std::chrono::seconds(kPingSeconds));
+    if (queue->is_client_gone() || queue->waiting_bytes() > kUnwritten)
+      throw boost::system::system_error(asio::error::connection_aborted);
+    if (event.end && has_failed(*event.end)) throw_failure(*event.end);
+    if (event.end) --open;
+    if (!wanted.stream) {
+      if (event.piece) writer.add(event.choice, *event.piece);
+      if (event.end) writer.add(event.choice, *event.end);
+      continue;
+    }
+    std::string text = event.piece ? writer.chunk(event.choice, *event.piece)
+                       : event.end ? writer.last_chunk(event.choice, *event.end)
+                                   : std::string(": still working\n\n");
+    if (!text.empty()) co_await answer.write(std::move(text));
+  }
+  if (!wanted.stream) {
+    co_await json(answer, 200, writer.whole());
+    co_return;
+  }
+  co_await answer.write(writer.usage_chunk() + "data: [DONE]\n\n");
+  co_await answer.end_stream();
+}
+
+}  // namespace medusa

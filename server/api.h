@@ -1,0 +1,55 @@
+// The server's endpoints: which path answers what.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "server/http_server.h"
+#include "server/metrics.h"
+#include "server/scheduler.h"
+
+namespace medusa {
+
+/// Thread safety: the io thread alone.
+class Api {
+ public:
+  /// Seconds without a step, with work waiting, after which /health fails.
+  static constexpr double kStuckSeconds = 60;
+  /// Seconds of silence after which a stream says a word (an SSE comment).
+  static constexpr int kPingSeconds = 15;
+
+  Api(Scheduler& scheduler, ServerMetrics& metrics);
+
+  /// Answers one request. Errors of the client's become answers, too.
+  boost::asio::awaitable<void> handle(const HttpRequest& request, HttpAnswer& answer);
+
+  /// From now on /health says 503 and new generations are refused; those that run go on.
+  void drain() { draining_ = true; }
+
+ private:
+  using Endpoint =
+      std::function<boost::asio::awaitable<void>(const HttpRequest& request, HttpAnswer& answer)>;
+
+  boost::asio::awaitable<void> json(HttpAnswer& answer, int status, std::string body);
+  boost::asio::awaitable<void> health(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> models(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> tokenize(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> detokenize(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> metrics_text(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> complete(const HttpRequest& request, HttpAnswer& answer,
+                                        bool is_chat);
+  std::string new_id();
+
+  Scheduler& scheduler_;
+  ServerMetrics& metrics_;
+  std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
+  std::random_device random_;
+  bool draining_ = false;
+};
+
+}  // namespace medusa

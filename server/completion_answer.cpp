@@ -1,0 +1,204 @@
+#include "server/completion_answer.h"
+
+#include <algorithm>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace medusa {
+namespace {
+
+using nlohmann::json;
+
+/// A token's text and bytes, as OpenAI gives them.
+json token_json(const Tokenizer& tokenizer, TokenId id, double logprob) {
+  const std::string bytes = tokenizer.bytes(id);
+  json list = json::array();
+  for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
+  return {{"token", bytes}, {"logprob", logprob}, {"bytes", std::move(list)}};
+}
+
+json chat_logprobs(const Tokenizer& tokenizer, const std::vector<GeneratedToken>& tokens) {
+  json content = json::array();
+  for (const GeneratedToken& token : tokens) {
+    json row = token_json(tokenizer, token.id, token.logprob);
+    row["top_logprobs"] = json::array();
+    for (const auto& [id, logprob] : token.most_probable)
+      row["top_logprobs"].push_back(token_json(tokenizer, id, logprob));
+    content.push_back(std::move(row));
+  }
+  return {{"content", std::move(content)}};
+}
+
+json text_logprobs(const Tokenizer& tokenizer, const std::vector<GeneratedToken>& tokens) {
+  json out{{"tokens", json::array()},
+           {"token_logprobs", json::array()},
+           {"top_logprobs", json::array()}};
+  for (const GeneratedToken& token : tokens) {
+    out["tokens"].push_back(tokenizer.bytes(token.id));
+    out["token_logprobs"].push_back(token.logprob);
+    json top = json::object();
+    for (const auto& [id, logprob] : token.most_probable) top[tokenizer.bytes(id)] = logprob;
+    out["top_logprobs"].push_back(std::move(top));
+  }
+  return out;
+}
+
+json ids_of(const std::vector<GeneratedToken>& tokens) {
+  json out = json::array();
+  for (const GeneratedToken& token : tokens) out.push_back(token.id);
+  return out;
+}
+
+}  // namespace
+
+std::string json_text(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string sent_event(const json& data) { return "data: " + json_text(data) + "\n\n"; }
+
+CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const ServedModel& model,
+                                   std::string id)
+    : request_(request),
+      model_(model),
+      id_((request.is_chat ? "chatcmpl-" : "cmpl-") + std::move(id)),
+      created_(static_cast<int64_t>(std::time(nullptr))),
+      choices_(request.choices.size()) {}
+
+json CompletionAnswer::head(bool chunk) const {
+  json out{{"id", id_}, {"created", created_}, {"model", model_.name}};
+  out["object"] = !request_.is_chat ? "text_completion"
+                  : chunk           ? "chat.completion.chunk"
+                                    : "chat.completion";
+  return out;
+}
+
+json CompletionAnswer::logprobs(const std::vector<GeneratedToken>& tokens) const {
+  return request_.is_chat ? chat_logprobs(model_.tokenizer, tokens)
+                          : text_logprobs(model_.tokenizer, tokens);
+}
+
+json CompletionAnswer::usage() const {
+  return {{"prompt_tokens", request_.prompt_tokens},
+          {"completion_tokens", num_tokens_},
+          {"total_tokens", request_.prompt_tokens + num_tokens_}};
+}
+
+/// In the shape of vLLM's metrics.speculative_decoding: entry n of the histogram counts steps that
+/// accepted n candidates.
+json CompletionAnswer::acceptance() const {
+  const auto ratio = [](int64_t a, int64_t b) {
+    return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+  };
+  json histogram = json::array();
+  for (size_t n = 1; n < total_.emitted_per_step.size(); ++n)
+    histogram.push_back(total_.emitted_per_step[n]);
+  return {{"mean_acceptance_length", ratio(total_.emitted, total_.steps)},
+          {"draft_acceptance_rate", ratio(total_.accepted, total_.proposed)},
+          {"acceptance_histogram", std::move(histogram)},
+          {"num_accepted_draft_tokens", total_.accepted},
+          {"num_draft_tokens", total_.proposed},
+          {"num_spec_steps", total_.steps}};
+}
+
+std::string CompletionAnswer::event(json choice, bool with_usage) const {
+  json out = head(true);
+  out["choices"] = choice.is_null() ? json::array() : json::array({std::move(choice)});
+  if (with_usage)
+    out["usage"] = usage();
+  else if (request_.include_usage)
+    out["usage"] = nullptr;
+  return sent_event(out);
+}
+
+std::string CompletionAnswer::first_chunk(size_t choice) {
+  json out{{"index", choice}, {"finish_reason", nullptr}};
+  if (request_.is_chat)
+    out["delta"] = {{"role", "assistant"}, {"content", ""}};
+  else if (!request_.echoes[choice].empty())
+    out["text"] = request_.echoes[choice];
+  else
+    return {};
+  return event(std::move(out), request_.continuous_usage);
+}
+
+std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece) {
+  num_tokens_ += std::ssize(piece.tokens);
+  const bool wants_tokens =
+      (request_.return_token_ids || request_.choices[choice].logprobs) && !piece.tokens.empty();
+  if (piece.text.empty() && !wants_tokens) return {};
+  json out{{"index", choice}, {"finish_reason", nullptr}};
+  if (request_.is_chat)
+    out["delta"] = {{"content", piece.text}};
+  else
+    out["text"] = piece.text;
+  if (request_.choices[choice].logprobs && !piece.tokens.empty())
+    out["logprobs"] = logprobs(piece.tokens);
+  if (request_.return_token_ids) out["token_ids"] = ids_of(piece.tokens);
+  return event(std::move(out), request_.continuous_usage);
+}
+
+std::string CompletionAnswer::last_chunk(size_t choice, const GenerationEnd& end) {
+  count(end.stats);
+  json out{{"index", choice}, {"finish_reason", end.reason()}};
+  if (request_.is_chat)
+    out["delta"] = json::object();
+  else
+    out["text"] = "";
+  return event(std::move(out), request_.continuous_usage);
+}
+
+std::string CompletionAnswer::usage_chunk() const {
+  if (!request_.include_usage) return {};
+  json out = head(true);
+  out["choices"] = json::array();
+  out["usage"] = usage();
+  out["metrics"] = {{"speculative_decoding", acceptance()}};
+  if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
+  return sent_event(out);
+}
+
+void CompletionAnswer::add(size_t choice, const GenerationPiece& piece) {
+  num_tokens_ += std::ssize(piece.tokens);
+  choices_[choice].text += piece.text;
+  choices_[choice].tokens.insert(choices_[choice].tokens.end(), piece.tokens.begin(),
+                                 piece.tokens.end());
+}
+
+void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
+  choices_[choice].reason = end.reason();
+  count(end.stats);
+}
+
+void CompletionAnswer::count(const DecodeStats& stats) {
+  total_.steps += stats.steps;
+  total_.emitted += stats.emitted;
+  total_.proposed += stats.proposed;
+  total_.accepted += stats.accepted;
+  auto& sums = total_.emitted_per_step;
+  sums.resize(std::max(sums.size(), stats.emitted_per_step.size()), 0);
+  for (size_t n = 0; n < stats.emitted_per_step.size(); ++n) sums[n] += stats.emitted_per_step[n];
+}
+
+std::string CompletionAnswer::whole() const {
+  json out = head(false);
+  out["choices"] = json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    const Choice& each = choices_[i];
+    json choice{{"index", i}, {"finish_reason", each.reason}, {"logprobs", nullptr}};
+    if (request_.is_chat)
+      choice["message"] = {{"role", "assistant"}, {"content", each.text}};
+    else
+      choice["text"] = request_.echoes[i] + each.text;
+    if (request_.choices[i].logprobs) choice["logprobs"] = logprobs(each.tokens);
+    if (request_.return_token_ids) choice["token_ids"] = ids_of(each.tokens);
+    out["choices"].push_back(std::move(choice));
+  }
+  out["usage"] = usage();
+  out["metrics"] = {{"speculative_decoding", acceptance()}};
+  if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
+  return json_text(out);
+}
+
+}  // namespace medusa

@@ -1,0 +1,62 @@
+// Generations -> the answers of /v1/chat/completions and /v1/completions, whole or as chunks.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "server/completion_request.h"
+
+namespace medusa {
+
+/// Writes JSON of one request's answer.
+///
+/// Thread safety: none.
+class CompletionAnswer {
+ public:
+  /// @param request  kept by reference.
+  /// @param id       of the answer, hexadecimal.
+  CompletionAnswer(const CompletionRequest& request, const ServedModel& model, std::string id);
+
+  /// The chunk that begins a choice of a stream: its role, or its echo; empty: there is none.
+  std::string first_chunk(size_t choice);
+  /// The chunk of a piece; empty: nothing to say yet.
+  std::string chunk(size_t choice, const GenerationPiece& piece);
+  std::string last_chunk(size_t choice, const GenerationEnd& end);
+  /// The chunk with the usage of all; empty if it was not asked for.
+  std::string usage_chunk() const;
+
+  /// What a whole answer is made of.
+  void add(size_t choice, const GenerationPiece& piece);
+  void add(size_t choice, const GenerationEnd& end);
+  std::string whole() const;
+
+ private:
+  struct Choice {
+    std::string text;
+    std::vector<GeneratedToken> tokens;
+    std::string reason;
+  };
+  nlohmann::json head(bool chunk) const;
+  nlohmann::json logprobs(const std::vector<GeneratedToken>& tokens) const;
+  nlohmann::json usage() const;
+  nlohmann::json acceptance() const;
+  std::string event(nlohmann::json choice, bool with_usage) const;
+  void count(const DecodeStats& stats);
+
+  const CompletionRequest& request_;
+  const ServedModel& model_;
+  std::string id_;
+  int64_t created_;  // seconds since 1970
+  std::vector<Choice> choices_;
+  int64_t num_tokens_ = 0;
+  DecodeStats total_;
+};
+
+/// One event of a stream: "data: …" and an empty line.
+std::string sent_event(const nlohmann::json& data);
+
+/// JSON whose strings hold U+FFFD where bytes are not UTF-8.
+std::string json_text(const nlohmann::json& value);
+
+}  // namespace medusa

@@ -1,0 +1,188 @@
+#include "server/completion_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.h"
+#include "server/api_error.h"
+#include "server/request_fields.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kMostChoices = 16;  // answers of one request
+constexpr size_t kMostStops = 16;
+constexpr int64_t kMostLogprobs = 20;
+
+template <typename Enum>
+Enum named(RequestFields& fields, const std::string& name, const std::string& value) {
+  for (const auto& [word, each] : EnumNames<Enum>::values)
+    if (word == value) return each;
+  fields.refuse(name, enum_choices<Enum>());
+}
+
+/// What asks for the distribution or the form of the answer to be another one than this server can
+/// give: refused, since an answer that ignored it would be wrong.
+void refuse_what_cannot_be_followed(RequestFields& fields) {
+  for (const char* name : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens"})
+    fields.expect_unused(name, 0);
+  fields.expect_unused("repetition_penalty", 1);
+  fields.expect_unused("best_of", 1);
+  fields.expect_unused("logit_bias", nlohmann::json::object());
+  fields.expect_unused("suffix", "");
+  for (const char* name : {"tools", "functions"})
+    fields.expect_unused(name, nlohmann::json::array());
+  fields.expect_unused("tool_choice", "none");
+  fields.expect_unused("function_call", "none");
+  fields.expect_unused("response_format", {{"type", "text"}});
+  fields.ignore({"model", "user", "metadata", "store", "service_tier", "cache_prompt",
+                 "prompt_cache_key", "parallel_tool_calls", "safety_identifier"});
+}
+
+void read_own_fields(RequestFields& fields, GenerationRequest& out,
+                     std::vector<std::string>& unknown) {
+  auto own = fields.object("medusa");
+  if (!own) return;
+  if (const auto drafter = own->text("drafter"))
+    out.drafter = named<DrafterKind>(*own, "drafter", *drafter);
+  if (const auto rule = own->text("rule")) out.rule = named<RuleKind>(*own, "rule", *rule);
+  const auto epsilon = own->number("epsilon", 0, 1), delta = own->number("delta", 0, 1);
+  if (epsilon || delta) {
+    out.typical.emplace();
+    if (epsilon) out.typical->epsilon = *epsilon;
+    if (delta) out.typical->delta = *delta;
+  }
+  const auto more = own->unknown();
+  unknown.insert(unknown.end(), more.begin(), more.end());
+}
+
+/// What chats and completions have in common.
+/// @returns  how many answers each prompt gets.
+int64_t read_common(RequestFields& fields, const ServedModel& model, GenerationRequest& each,
+                    CompletionRequest& out) {
+  SamplingConfig& sampling = each.sampling;
+  sampling = model.settings.sampling;
+  sampling.temperature = fields.number("temperature", 0, 100).value_or(sampling.temperature);
+  sampling.top_k =
+      std::max<int64_t>(0, fields.integer("top_k", -1, INT32_MAX).value_or(sampling.top_k));
+  sampling.top_p = fields.number("top_p", 1e-6, 1).value_or(sampling.top_p);
+  each.rule = model.settings.rule;
+  each.seed = static_cast<uint64_t>(
+      fields.integer("seed", INT64_MIN, INT64_MAX)
+          .value_or(static_cast<int64_t>(std::random_device{}() * 0x100000001ULL)));
+  each.stop = fields.texts("stop", kMostStops);
+  each.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  out.stream = fields.boolean("stream").value_or(false);
+  if (auto options = fields.object("stream_options")) {
+    out.include_usage = options->boolean("include_usage").value_or(false);
+    out.continuous_usage = options->boolean("continuous_usage_stats").value_or(false);
+    out.warnings = options->unknown();
+  }
+  out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
+  refuse_what_cannot_be_followed(fields);
+  read_own_fields(fields, each, out.warnings);
+  return fields.integer("n", 1, kMostChoices).value_or(1);
+}
+
+/// Adds the answers to one prompt. The first has the seed itself, so that it is the text of that
+/// seed; the others have the seeds after it.
+void add_choices(const GenerationRequest& each, const std::vector<TokenId>& prompt, int64_t count,
+                 const std::string& echo, const ServedModel& model, CompletionRequest& out) {
+  out.prompt_tokens += std::ssize(prompt);
+  for (int64_t i = 0; i < count; ++i) {
+    GenerationRequest& choice = out.choices.emplace_back(each);
+    choice.prompt = prompt;
+    choice.seed = each.seed + static_cast<uint64_t>(i);
+    const int64_t room = std::max<int64_t>(1, model.context - std::ssize(prompt));
+    choice.max_tokens = static_cast<int32_t>(std::min<int64_t>(choice.max_tokens, room));
+    out.echoes.push_back(echo);
+  }
+}
+
+void finish(const RequestFields& fields, CompletionRequest& out) {
+  const auto unknown = fields.unknown();
+  out.warnings.insert(out.warnings.end(), unknown.begin(), unknown.end());
+  for (std::string& name : out.warnings) name += ": unknown field, ignored";
+}
+
+/// The prompts of a completion: a text, token ids, or a list of either.
+std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const ServedModel& model) {
+  const std::string expected =
+      "a text, a list of texts, a list of token ids, or a list of such lists; none empty";
+  if (!fields.has("prompt")) fields.refuse("prompt", expected);
+  const auto ids_of = [&](const nlohmann::json& list) {
+    std::vector<TokenId> ids;
+    for (const nlohmann::json& id : list) {
+      if (!id.is_number_integer() || id < 0 || id >= model.tokenizer.vocab_size())
+        fields.refuse("prompt", fmt::format("token ids from 0 to {}, or texts",
+                                            model.tokenizer.vocab_size() - 1));
+      ids.push_back(id.get<TokenId>());
+    }
+    return ids;
+  };
+  const auto tokens_of = [&](const nlohmann::json& prompt) {
+    std::vector<TokenId> ids;
+    if (prompt.is_string()) {
+      ids = model.tokenizer.encode(prompt.get<std::string>(), true);
+      if (model.tokenizer.adds_bos() && model.tokenizer.bos())
+        ids.insert(ids.begin(), *model.tokenizer.bos());
+    } else if (prompt.is_array()) {
+      ids = ids_of(prompt);
+    }
+    if (ids.empty()) fields.refuse("prompt", expected);
+    return ids;
+  };
+  const nlohmann::json& prompt = fields.at("prompt");
+  const bool is_one = !prompt.is_array() || (!prompt.empty() && prompt[0].is_number());
+  if (is_one) return {tokens_of(prompt)};
+  if (prompt.empty() || prompt.size() > 64) fields.refuse("prompt", "1 to 64 prompts");
+  std::vector<std::vector<TokenId>> out;
+  for (const nlohmann::json& each : prompt) out.push_back(tokens_of(each));
+  return out;
+}
+
+}  // namespace
+
+CompletionRequest read_chat_request(const nlohmann::json& body, const ServedModel& model) {
+  RequestFields fields(body);
+  CompletionRequest out;
+  out.is_chat = true;
+  GenerationRequest each;
+  const int64_t count = read_common(fields, model, each, out);
+  const auto most = fields.integer("max_tokens", 1, INT32_MAX);
+  each.max_tokens = static_cast<int32_t>(
+      fields.integer("max_completion_tokens", 1, INT32_MAX).value_or(most.value_or(INT32_MAX)));
+  const bool wants = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
+  if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
+  if (wants) each.logprobs = top.value_or(0);
+  std::vector<TokenId> prompt;
+  try {
+    prompt = model.chat.encode(model.tokenizer, fields.messages("messages"));
+  } catch (const UserError& error) {  // the model's own template refuses the conversation
+    throw ApiError(400, error.what(), "messages");
+  }
+  add_choices(each, prompt, count, "", model, out);
+  finish(fields, out);
+  return out;
+}
+
+CompletionRequest read_completion_request(const nlohmann::json& body, const ServedModel& model) {
+  RequestFields fields(body);
+  CompletionRequest out;
+  GenerationRequest each;
+  const int64_t count = read_common(fields, model, each, out);
+  each.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
+  each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
+  const bool echo = fields.boolean("echo").value_or(false);
+  if (echo && each.logprobs) fields.refuse("echo", "false beside logprobs, as prompts get none");
+  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
+    add_choices(each, prompt, count, echo ? model.tokenizer.decode(prompt) : "", model, out);
+  finish(fields, out);
+  return out;
+}
+
+}  // namespace medusa

@@ -1,0 +1,29 @@
+// Bodies of /v1/chat/completions and /v1/completions -> generation requests.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "server/generation.h"
+#include "server/served_model.h"
+
+namespace medusa {
+
+struct CompletionRequest {
+  bool is_chat = false;
+  std::vector<GenerationRequest> choices;  // one for each answer that is wanted, in order
+  std::vector<std::string> echoes;  // [choices] of completions: what stands before the answer
+  int64_t prompt_tokens = 0;        // of all prompts, each counted once
+  bool stream = false;
+  bool include_usage = false;     // a last chunk with the usage
+  bool continuous_usage = false;  // and one in each chunk
+  bool return_token_ids = false;
+  std::vector<std::string> warnings;  // fields that were ignored
+};
+
+/// @throws ApiError  a field is wrong or cannot be followed; names it.
+CompletionRequest read_chat_request(const nlohmann::json& body, const ServedModel& model);
+CompletionRequest read_completion_request(const nlohmann::json& body, const ServedModel& model);
+
+}  // namespace medusa

@@ -1,0 +1,63 @@
+// A text that the server is asked for: the request, the pieces it comes in, and its end.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "infer/decode_request.h"
+#include "infer/drafter_kind.h"
+#include "infer/infer_config.h"
+
+namespace medusa {
+
+struct GenerationRequest {
+  std::vector<TokenId> prompt;  // at least one token
+  int32_t max_tokens = 256;
+  SamplingConfig sampling;
+  RuleKind rule = RuleKind::Auto;
+  std::optional<TypicalConfig> typical;  // none: the server's own
+  std::optional<DrafterKind> drafter;    // none: the server's own
+  uint64_t seed = 1;
+  std::vector<std::string> stop;    // texts that end the answer and are not shown; none is empty
+  bool ignore_eos = false;          // only max_tokens, stop and the context end the text
+  std::optional<int64_t> logprobs;  // how many of the most probable tokens; 0: the chosen alone
+};
+
+struct GeneratedToken {
+  TokenId id = 0;
+  double logprob = 0;  // of the token; 0 where none was asked for
+  std::vector<std::pair<TokenId, double>> most_probable;  // with their log-probabilities
+};
+
+/// What one step added to a text.
+struct GenerationPiece {
+  std::string text;  // may be empty: a character or a stop string is unfinished
+  std::vector<GeneratedToken> tokens;
+};
+
+struct GenerationEnd {
+  DecodeStats stats;
+  bool stopped_by_text = false;  // one of the request's stop strings came
+  std::exception_ptr error;      // what ended it, if stats.finish is Failed
+
+  /// OpenAI's word for it: "stop" or "length".
+  const char* reason() const {
+    return stats.finish == FinishReason::Length || stats.finish == FinishReason::Context ? "length"
+                                                                                         : "stop";
+  }
+};
+
+/// Hears how a text grows. Calls come from the scheduler's thread, in order, on_end() last and
+/// exactly once; they must neither block nor throw.
+class GenerationListener {
+ public:
+  virtual ~GenerationListener() = default;
+  virtual void on_piece(GenerationPiece piece) = 0;
+  virtual void on_end(GenerationEnd end) = 0;
+};
+
+}  // namespace medusa

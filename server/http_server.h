@@ -1,0 +1,79 @@
+// HTTP/1.1 on one thread: connections as coroutines over Boost.Beast, with limits on everything
+// that a client decides.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace medusa {
+
+struct HttpLimits {
+  uint32_t header_bytes = 16 << 10;
+  uint64_t body_bytes = 8 << 20;
+  int64_t connections = 1024;
+  std::chrono::seconds request{30};  // from a request's first byte to its last
+  std::chrono::seconds idle{75};     // between requests of a connection
+  std::chrono::seconds write{30};    // without a byte taken by the client
+};
+
+struct HttpRequest {
+  std::string method;  // "GET"
+  std::string path;    // without the query
+  std::string body;
+};
+
+/// What a handler answers through: either reply() once, or begin_stream(), events, end_stream().
+/// Every function throws boost::system::system_error when the client has gone or takes nothing.
+class HttpAnswer {
+ public:
+  virtual ~HttpAnswer() = default;
+  using Header = std::pair<std::string, std::string>;
+
+  /// @param headers  never a client's text.
+  virtual boost::asio::awaitable<void> reply(int status, std::string_view type, std::string body,
+                                             std::vector<Header> headers = {}) = 0;
+  virtual boost::asio::awaitable<void> begin_stream() = 0;  // of server-sent events
+  /// @param text  whole lines of the event stream, its empty line included.
+  virtual boost::asio::awaitable<void> write(std::string text) = 0;
+  virtual boost::asio::awaitable<void> end_stream() = 0;
+
+  /// Calls f on the io thread, at most once, if the client closes the connection before the answer
+  /// has ended.
+  virtual void on_gone(std::function<void()> f) = 0;
+  virtual bool has_begun() const = 0;
+};
+
+using HttpHandler =
+    std::function<boost::asio::awaitable<void>(const HttpRequest& request, HttpAnswer& answer)>;
+
+/// Accepts connections from its construction on. All of it runs on the io context's thread.
+class HttpServer {
+ public:
+  /// @param endpoint  port 0: any free one.
+  /// @param handler   answers; what it throws ends the connection.
+  /// @throws UserError  the address cannot be listened on.
+  HttpServer(boost::asio::io_context& io, const boost::asio::ip::tcp::endpoint& endpoint,
+             HttpLimits limits, HttpHandler handler);
+  ~HttpServer();
+
+  boost::asio::ip::tcp::endpoint endpoint() const;
+  int64_t num_connections() const;
+
+  /// Accepts no more connections, and closes those that wait for a request.
+  void stop();
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace medusa

@@ -1,0 +1,236 @@
+#include "server/scheduler.h"
+
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "data/tokenizer/text_stream.h"
+#include "infer/factory.h"
+#include "infer/sampling.h"
+#include "server/api_error.h"
+
+namespace medusa {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+GeneratedToken described(const EmittedToken& token, int64_t count) {
+  const auto row = logits_row(token.output->logits, token.row);
+  GeneratedToken out{token.id, log_probability(row, token.id), {}};
+  if (count == 0) return out;
+  for (const TokenId id : largest_tokens(row, count))
+    out.most_probable.emplace_back(id, log_probability(row, id));
+  return out;
+}
+
+}  // namespace
+
+/// A request from submit() to its end.
+struct Scheduler::Generation {
+  Generation(const Tokenizer& tokenizer, std::vector<std::string> stops)
+      : stream(tokenizer), matcher(std::move(stops)) {}
+
+  Ticket ticket = 0;
+  DecodeRequest request;
+  std::shared_ptr<GenerationListener> listener;
+  std::optional<int64_t> logprobs;
+  RequestId id = -1;  // of the decoder; -1: not there yet
+  TextStream stream;
+  StopMatcher matcher;
+  GenerationPiece piece;  // since the last step
+  Clock::time_point submitted = Clock::now(), last_piece;
+  bool has_begun = false;
+
+  bool take(const EmittedToken& token) {
+    piece.tokens.push_back(logprobs ? described(token, *logprobs)
+                                    : GeneratedToken{token.id, 0, {}});
+    piece.text += matcher.add(stream.add(token.id));
+    return !matcher.stopped();
+  }
+};
+
+Scheduler::Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metrics)
+    : model_(std::move(model)),
+      max_waiting_(max_waiting),
+      metrics_(metrics),
+      last_step_(Clock::now()),
+      thread_([this] { run(); }) {}
+
+Scheduler::~Scheduler() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const {
+  InferConfig settings = model_.settings;
+  settings.sampling = request.sampling;
+  settings.rule = request.rule;
+  settings.drafter = request.drafter.value_or(settings.drafter);
+  if (request.typical) settings.typical = *request.typical;
+  const auto drafter = model_.drafters.find(settings.drafter);
+  if (drafter == model_.drafters.end())
+    throw ApiError(400,
+                   fmt::format("medusa.drafter is '{}', which this server has not loaded, expected "
+                               "one that /v1/models lists; choose one of these",
+                               enum_name(settings.drafter)),
+                   "medusa.drafter");
+  DecodeRequest out;
+  try {
+    settings.validate();
+    out.rule = make_rule(settings);
+  } catch (const UserError& error) {
+    throw ApiError(400, error.what(), "medusa");
+  }
+  const auto tokens = static_cast<int64_t>(request.prompt.size());
+  if (tokens >= model_.context)
+    throw ApiError(400,
+                   fmt::format("the prompt has {} tokens, expected fewer than the context of {}; "
+                               "shorten it, or start the server with a larger --context",
+                               tokens, model_.context),
+                   "messages", "context_length_exceeded");
+  out.prompt = request.prompt;
+  out.limits.max_new_tokens = request.max_tokens;
+  if (!request.ignore_eos) out.limits.eos = model_.eos;
+  out.random = Random(request.seed);
+  out.make_drafter = drafter->second;
+  return out;
+}
+
+Scheduler::Ticket Scheduler::submit(GenerationRequest request,
+                                    std::shared_ptr<GenerationListener> listener) {
+  auto generation = std::make_shared<Generation>(model_.tokenizer, std::move(request.stop));
+  generation->request = decode_request(request);
+  generation->listener = std::move(listener);
+  generation->logprobs = request.logprobs;
+  Generation* const self = generation.get();  // which outlives its request in the decoder
+  generation->request.emit = [self](const EmittedToken& token) { return self->take(token); };
+  {
+    const std::lock_guard lock(mutex_);
+    if (num_waiting_ >= max_waiting_)
+      throw ApiError(429,
+                     fmt::format("{} requests wait already, expected fewer; try again later, or "
+                                 "start the server with a larger --max-waiting",
+                                 num_waiting_),
+                     "", "queue_full");
+    generation->ticket = next_ticket_++;
+    if (num_running_ + num_waiting_ == 0) last_step_ = Clock::now();
+    ++num_waiting_;
+    submitted_.push_back(generation);
+  }
+  wake_.notify_one();
+  return generation->ticket;
+}
+
+void Scheduler::cancel(Ticket ticket) {
+  {
+    const std::lock_guard lock(mutex_);
+    cancelled_.push_back(ticket);
+  }
+  wake_.notify_one();
+}
+
+SchedulerState Scheduler::state() const {
+  const std::lock_guard lock(mutex_);
+  const bool works = num_running_ + num_waiting_ > 0;
+  return {num_running_, num_waiting_, works ? seconds_between(last_step_, Clock::now()) : 0};
+}
+
+void Scheduler::run() {
+  const c10::InferenceMode no_gradients;
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] {
+        return stopping_ || !submitted_.empty() || !cancelled_.empty() || !open_.empty();
+      });
+      if (stopping_) break;
+    }
+    take_inbox();
+    if (!open_.empty()) step();
+    const std::lock_guard lock(mutex_);
+    num_running_ = model_.decoder.num_running();
+    num_waiting_ = model_.decoder.num_waiting() + static_cast<int64_t>(submitted_.size());
+    last_step_ = Clock::now();
+  }
+  take_inbox();
+  while (!open_.empty()) {
+    const auto first = open_.begin();
+    end(first, model_.decoder.cancel(first->second->id).value_or(DecodeStats{}), nullptr);
+  }
+}
+
+void Scheduler::take_inbox() {
+  std::vector<std::shared_ptr<Generation>> submitted;
+  std::vector<Ticket> cancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    submitted.swap(submitted_);
+    cancelled.swap(cancelled_);
+  }
+  for (const auto& generation : submitted) {
+    const auto which = open_.emplace(generation->ticket, generation).first;
+    try {
+      generation->id = model_.decoder.submit(std::move(generation->request));
+      by_request_.emplace(generation->id, generation->ticket);
+    } catch (...) {
+      DecodeStats failed;
+      failed.finish = FinishReason::Failed;
+      end(which, std::move(failed), std::current_exception());
+    }
+  }
+  for (const Ticket ticket : cancelled) {
+    const auto which = open_.find(ticket);
+    if (which == open_.end()) continue;
+    end(which, model_.decoder.cancel(which->second->id).value_or(DecodeStats{}), nullptr);
+  }
+}
+
+void Scheduler::step() {
+  auto ended = model_.decoder.step();
+  const auto now = Clock::now();
+  for (const auto& [ticket, generation] : open_) {
+    Generation& g = *generation;
+    if (g.piece.tokens.empty()) continue;
+    const auto tokens = static_cast<int64_t>(g.piece.tokens.size());
+    if (std::exchange(g.has_begun, true))
+      metrics_.count_tokens(tokens, seconds_between(g.last_piece, now));
+    else
+      metrics_.count_first_tokens(tokens, seconds_between(g.submitted, now));
+    g.last_piece = now;
+    g.listener->on_piece(std::exchange(g.piece, {}));
+  }
+  for (FinishedRequest& each : ended) {
+    const auto ticket = by_request_.find(each.id);
+    MEDUSA_ASSERT(ticket != by_request_.end(), each.id);
+    end(open_.find(ticket->second), std::move(each.stats), each.error);
+  }
+}
+
+void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator which,
+                    DecodeStats stats, std::exception_ptr error) {
+  const std::shared_ptr<Generation> g = std::move(which->second);
+  open_.erase(which);
+  by_request_.erase(g->id);
+  const bool stopped = g->matcher.stopped();
+  if (!stopped && stats.finish != FinishReason::Cancelled) {
+    GenerationPiece rest;
+    rest.text = g->matcher.add(g->stream.finish());
+    rest.text += g->matcher.finish();
+    if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
+  }
+  metrics_.count_end(stats, stopped, seconds_between(g->submitted, Clock::now()));
+  g->listener->on_end({std::move(stats), stopped, std::move(error)});
+}
+
+}  // namespace medusa

@@ -1,0 +1,77 @@
+// One thread that owns the decoder: requests come in from other threads, pieces of text go out.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "server/generation.h"
+#include "server/metrics.h"
+#include "server/served_model.h"
+
+namespace medusa {
+
+struct SchedulerState {
+  int64_t running = 0;
+  int64_t waiting = 0;
+  double seconds_since_step = 0;  // 0 while there is nothing to do
+};
+
+/// Thread safety: all functions may be called from any thread, but not from a listener.
+class Scheduler {
+ public:
+  using Ticket = uint64_t;
+
+  /// @param max_waiting  requests that may wait for a free sequence; more are refused.
+  Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metrics);
+  /// Ends what still runs: its listeners hear FinishReason::Cancelled.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Queues a request.
+  /// @throws ApiError  429: too many wait. 400: the prompt does not fit, or drafter, rule and
+  ///                   sampling do not go together; the message says which.
+  Ticket submit(GenerationRequest request, std::shared_ptr<GenerationListener> listener);
+
+  /// Ends a request before the next step. Nothing happens if it has ended.
+  void cancel(Ticket ticket);
+
+  SchedulerState state() const;
+  const ServedModel& model() const { return model_; }
+
+ private:
+  struct Generation;
+
+  DecodeRequest decode_request(const GenerationRequest& request) const;
+  void run();
+  void take_inbox();
+  void step();
+  void end(std::map<Ticket, std::shared_ptr<Generation>>::iterator which, DecodeStats stats,
+           std::exception_ptr error);
+
+  const ServedModel model_;
+  const int64_t max_waiting_;
+  ServerMetrics& metrics_;
+
+  mutable std::mutex mutex_;  // of what follows, up to the empty line
+  std::condition_variable wake_;
+  std::vector<std::shared_ptr<Generation>> submitted_;
+  std::vector<Ticket> cancelled_;
+  Ticket next_ticket_ = 1;
+  bool stopping_ = false;
+  int64_t num_running_ = 0, num_waiting_ = 0;  // num_waiting_ counts submitted_, too
+  std::chrono::steady_clock::time_point last_step_;
+
+  std::map<Ticket, std::shared_ptr<Generation>> open_;  // of the thread alone, as all below
+  std::map<RequestId, Ticket> by_request_;
+  std::thread thread_;  // last: it uses all the others
+};
+
+}  // namespace medusa

@@ -1,0 +1,29 @@
+// The model that a server answers with, and how it drafts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "data/chat/chat_template.h"
+#include "data/tokenizer/tokenizer.h"
+#include "infer/decoder.h"
+#include "infer/infer_config.h"
+
+namespace medusa {
+
+/// Kept by reference: tokenizer, chat and decoder outlive the server.
+struct ServedModel {
+  std::string name;  // that clients ask for
+  const Tokenizer& tokenizer;
+  const ChatTemplate& chat;
+  std::vector<TokenId> eos;   // whatever ends an answer
+  int64_t context = 0;        // tokens of prompt and answer together
+  int64_t num_sequences = 1;  // that run at the same time
+  Decoder& decoder;           // idle; only the scheduler's thread uses it from now on
+  InferConfig settings;       // of requests that do not say otherwise
+  std::map<DrafterKind, DrafterFactory>
+      drafters;  // that a request may choose; has settings.drafter
+};
+
+}  // namespace medusa

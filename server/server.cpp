@@ -1,0 +1,109 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <csignal>
+#include <utility>
+
+#include "base/error.h"
+#include "server/api.h"
+#include "server/http_server.h"
+#include "server/scheduler.h"
+
+namespace medusa {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+constexpr std::chrono::milliseconds kLookAgain{20};  // while the last requests finish
+
+asio::ip::tcp::endpoint endpoint_of(const ServerOptions& options) {
+  error_code error;
+  const auto address = asio::ip::make_address(options.host, error);
+  if (error)
+    throw UserError(fmt::format(
+        "--host is '{}', expected an address in numbers, 127.0.0.1 for this machine alone or "
+        "0.0.0.0 for every network; give one of these",
+        options.host));
+  return {address, options.port};
+}
+
+}  // namespace
+
+struct Server::Parts {
+  Parts(ServedModel model, const ServerOptions& options)
+      : scheduler(std::move(model), options.max_waiting, metrics),
+        api(scheduler, metrics),
+        http(io, endpoint_of(options), HttpLimits{},
+             [this](const HttpRequest& request, HttpAnswer& answer) {
+               return api.handle(request, answer);
+             }),
+        signals(io),
+        look_again(io) {}
+
+  void drain() {
+    api.drain();
+    http.stop();
+    wait_for_the_last();
+  }
+
+  void wait_for_the_last() {
+    if (http.num_connections() == 0) return io.stop();
+    look_again.expires_after(kLookAgain);
+    look_again.async_wait([this](error_code error) {
+      if (!error) wait_for_the_last();
+    });
+  }
+
+  void await_signal(bool is_first) {
+    signals.async_wait([this, is_first](error_code error, int) {
+      if (error) return;
+      if (!is_first) return io.stop();
+      drain();
+      await_signal(false);
+    });
+  }
+
+  asio::io_context io{1};
+  ServerMetrics metrics;
+  Scheduler scheduler;
+  Api api;
+  HttpServer http;
+  asio::signal_set signals;
+  asio::steady_timer look_again;
+};
+
+Server::Server(ServedModel model, const ServerOptions& options)
+    : parts_(std::make_unique<Parts>(std::move(model), options)) {}
+
+Server::~Server() = default;
+
+uint16_t Server::port() const { return parts_->http.endpoint().port(); }
+
+std::string Server::url() const {
+  const auto endpoint = parts_->http.endpoint();
+  const std::string host = endpoint.address().to_string();
+  return endpoint.address().is_v6() ? fmt::format("http://[{}]:{}", host, endpoint.port())
+                                    : fmt::format("http://{}:{}", host, endpoint.port());
+}
+
+void Server::run(bool with_signals) {
+  if (with_signals) {
+    parts_->signals.add(SIGINT);
+    parts_->signals.add(SIGTERM);
+    parts_->await_signal(true);
+  }
+  parts_->io.run();
+}
+
+void Server::stop() {
+  asio::post(parts_->io, [this] { parts_->drain(); });
+}
+
+}  // namespace medusa

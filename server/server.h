@@ -1,0 +1,42 @@
+// A server: one io thread that speaks HTTP, one scheduler thread that owns the model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/served_model.h"
+
+namespace medusa {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";  // an address of this machine, as numbers
+  uint16_t port = 8080;            // 0: any free one
+  int64_t max_waiting = 256;       // requests that may wait for a free sequence
+};
+
+class Server {
+ public:
+  /// Listens from now on; answers while run() runs.
+  /// @throws UserError  the address cannot be listened on.
+  Server(ServedModel model, const ServerOptions& options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  uint16_t port() const;
+  std::string url() const;  // "http://127.0.0.1:8080"
+
+  /// Answers until somebody stops it: SIGTERM or SIGINT where with_signals is true, or stop().
+  /// Then takes no more requests and finishes those that run; a second signal ends these, too.
+  void run(bool with_signals);
+
+  /// From any thread: as the first signal does.
+  void stop();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace medusa

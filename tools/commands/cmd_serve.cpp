@@ -1,0 +1,138 @@
+// medusa serve: an OpenAI-compatible server over the run's model, with its heads where it has some.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/output.h"
+#include "base/replace_folder.h"
+#include "infer/backbone_target.h"
+#include "infer/host_decoder.h"
+#include "server/server.h"
+#include "tools/commands/command.h"
+#include "tools/drafting.h"
+#include "tools/session.h"
+
+namespace medusa {
+namespace {
+
+struct ServeOptions {
+  ServerOptions server;
+  std::string drafter;
+  std::string name;
+  int32_t sequences = 4;
+};
+
+/// Whether everything that a drafter is made from is there.
+bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
+  return (!needs.heads || parts.guesser != nullptr) && (!needs.tree || parts.shape != nullptr) &&
+         (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
+         (!needs.skipping || parts.skipping != nullptr) &&
+         (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
+}
+
+/// The server's own drafter: the one that was asked for; else heads with prompt lookup where the
+/// run has heads and a tree, else prompt lookup alone.
+DrafterKind own_drafter(const RunConfig& config, const ServeOptions& options) {
+  if (!options.drafter.empty()) return config.generate.infer.drafter;
+  const bool has_heads =
+      folder_is_done(config.heads_folder()) && std::filesystem::exists(config.tree_file());
+  if (!has_heads)
+    print_note(
+        "note: {} has no trained heads with a tree, so prompt lookup alone drafts; medusa distill, "
+        "train and calibrate make them\n",
+        config.run);
+  return has_heads ? DrafterKind::Merge : DrafterKind::PromptLookup;
+}
+
+/// The factories of all drafters whose parts are loaded.
+std::map<DrafterKind, DrafterFactory> ready_drafters(const InferConfig& infer,
+                                                     const DraftParts& parts) {
+  std::map<DrafterKind, DrafterFactory> out;
+  for (const DrafterSpec* spec : all_drafters()) {
+    InferConfig each = infer;
+    each.drafter = spec->kind;
+    if (has_parts(needs_of(each), parts))
+      out.emplace(spec->kind, make_drafter_factory(each, parts));
+  }
+  return out;
+}
+
+std::string model_name(const RunConfig& config, const ServeOptions& options) {
+  if (!options.name.empty()) return options.name;
+  const std::filesystem::path path = config.backbone.model;
+  return path.has_stem() ? path.stem().string() : path.parent_path().filename().string();
+}
+
+void print_start(const Server& server, const ServedModel& model) {
+  std::vector<std::string> drafters;
+  for (const auto& [kind, factory] : model.drafters) drafters.emplace_back(enum_name(kind));
+  print_text(
+      "{} at {}, drafter {} (of {}), {} sequences of {} tokens at the same time\n\n"
+      "curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", \"content\": "
+      "\"What is gravity?\"}}]}}'\n",
+      model.name, server.url(), enum_name(model.settings.drafter), fmt::join(drafters, ", "),
+      model.num_sequences, model.context, server.url());
+}
+
+void run_serve(const CommonOptions& common, const ServeOptions& options) {
+  CommonOptions settings = common;
+  if (!options.drafter.empty()) settings.sets.push_back("generate.drafter=" + options.drafter);
+  const RunConfig config = read_run_config(settings);
+  InferConfig infer = config.generate.infer;
+  infer.drafter = own_drafter(config, options);
+  const Session session = open_session(config.backbone);
+  BackboneTarget target(*session.llama, options.sequences, session.context);
+  const LoadedDrafting drafting = load_drafting(config, infer, session, target);
+  infer.validate();
+  HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, drafting.parts()));
+  const ServedModel model{.name = model_name(config, options),
+                          .tokenizer = *session.tokenizer,
+                          .chat = session.chat,
+                          .eos = session.eos,
+                          .context = session.context,
+                          .num_sequences = options.sequences,
+                          .decoder = decoder,
+                          .settings = infer,
+                          .drafters = ready_drafters(infer, drafting.parts())};
+  Server server(model, options.server);
+  if (options.server.host != "127.0.0.1" && options.server.host != "::1")
+    print_note("note: {} is reachable from other machines, and nobody is asked for a password\n",
+               server.url());
+  if (common.json)
+    print_json(nlohmann::json{{"url", server.url()}, {"model", model.name}});
+  else
+    print_start(server, model);
+  server.run(true);
+}
+
+}  // namespace
+
+Command serve_command() {
+  return {"serve",
+          "answer over HTTP, as OpenAI's API does",
+          {"backbone", "generate"},
+          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<ServeOptions>();
+            app.add_option("--host", options->server.host,
+                           "address to listen on; 127.0.0.1 is this machine alone");
+            app.add_option("--port", options->server.port, "0: any free one (8080)");
+            app.add_option("--sequences", options->sequences,
+                           "texts that are decoded at the same time (4)")
+                ->check(CLI::Range(1, 256));
+            app.add_option("--max-waiting", options->server.max_waiting,
+                           "requests that may wait for one of these (256)")
+                ->check(CLI::Range(0, 100000));
+            app.add_option("--name", options->name,
+                           "of the model, for clients; default: that of its file");
+            app.add_option("--drafter", options->drafter,
+                           enum_choices<DrafterKind>() + " (sets generate.drafter)");
+            return [options, &common] { run_serve(common, *options); };
+          }};
+}
+
+}  // namespace medusa
