@@ -19,12 +19,12 @@ struct GenerationRequest {
   int32_t max_tokens = 256;
   SamplingConfig sampling;
   RuleKind rule = RuleKind::Auto;
-  std::optional<TypicalConfig> typical;  // none: the server's own
-  std::optional<DrafterKind> drafter;    // none: the server's own
+  std::optional<TypicalConfig> typical{};  // none: the server's own
+  std::optional<DrafterKind> drafter{};    // none: the server's own
   uint64_t seed = 1;
-  std::vector<std::string> stop;    // texts that end the answer and are not shown; none is empty
-  bool ignore_eos = false;          // only max_tokens, stop and the context end the text
-  std::optional<int64_t> logprobs;  // how many of the most probable tokens; 0: the chosen alone
+  std::vector<std::string> stop;      // texts that end the answer and are not shown; none is empty
+  bool ignore_eos = false;            // only max_tokens, stop and the context end the text
+  std::optional<int64_t> logprobs{};  // how many of the most probable tokens; 0: the chosen alone
 };
 
 struct GeneratedToken {

@@ -32,7 +32,7 @@ refuse() {
 pack() {
   local package file
   command -v dpkg >/dev/null || refuse "--pack: no dpkg, expected a Debian machine with the packages of tools/setup.sh; run it on one"
-  for package in "${packages[@]}"; do
+  for package in "${packages[@]}" libboost1.81-dev; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' ||
       refuse "--pack: no package '$package', expected those of tools/setup.sh to be installed; run that first"
   done
@@ -48,6 +48,11 @@ pack() {
     name=${name#*-linux-gnu/}
     install -D -m 644 "$file" "$carry/include/${name#hdf5/serial/}"
   done < <(dpkg -L "${packages[@]}" | sort -u)
+  # Of Boost's 130 MB what the server includes.
+  while read -r file; do
+    install -D -m 644 "$file" "$carry/include/${file#/usr/include/}"
+  done < <(grep -h '#include <boost' server/*.h server/*.cpp tests/server/* | sort -u |
+    g++ -x c++ -std=c++20 -M - | tr ' \\' '\n\n' | grep '^/usr/include/boost/' | sort -u)
   local from
   from=/usr/lib/$(gcc -print-multiarch)
   for file in "${libraries[@]}"; do install -m 644 "$from/$file" "$carry/lib/$file"; done

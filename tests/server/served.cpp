@@ -1,0 +1,144 @@
+#include "tests/server/served.h"
+
+#include <sstream>
+
+namespace medusa::fixtures {
+namespace {
+
+namespace asio = boost::asio;
+
+Session tiny_session() {
+  BackboneSection config;
+  config.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
+  config.device = DeviceKind::Cpu;
+  config.threads = 1;
+  config.context = 256;
+  config.chat_template = "plain";
+  return open_session(config);
+}
+
+/// Chunks put together; what is no chunk is left as it is.
+std::string without_chunks(const std::string& bytes) {
+  std::string out;
+  size_t at = 0;
+  for (;;) {
+    const size_t line = bytes.find("\r\n", at);
+    if (line == std::string::npos) return out;
+    const size_t size = std::stoul(bytes.substr(at, line - at), nullptr, 16);
+    if (size == 0) return out;
+    out += bytes.substr(line + 2, size);
+    at = line + 2 + size + 2;
+  }
+}
+
+}  // namespace
+
+TinyServed::TinyServed(int32_t sequences) : session_(tiny_session()) {
+  settings_.drafter = DrafterKind::PromptLookup;
+  target_ = std::make_unique<BackboneTarget>(*session_.llama, sequences, session_.context);
+  decoder_ = std::make_unique<HostDecoder>(*target_, make_rule(settings_),
+                                           make_drafter_factory(settings_, {}));
+}
+
+ServedModel TinyServed::model() {
+  std::map<DrafterKind, DrafterFactory> drafters;
+  for (const DrafterKind kind : {DrafterKind::None, DrafterKind::PromptLookup, DrafterKind::Jacobi,
+                                 DrafterKind::Lookahead}) {
+    InferConfig each = settings_;
+    each.drafter = kind;
+    drafters.emplace(kind, make_drafter_factory(each, {}));
+  }
+  return {.name = "tiny",
+          .tokenizer = *session_.tokenizer,
+          .chat = session_.chat,
+          .eos = session_.eos,
+          .context = session_.context,
+          .num_sequences = target_->num_free_slots(),
+          .decoder = *decoder_,
+          .settings = settings_,
+          .drafters = std::move(drafters)};
+}
+
+std::string TinyServed::alone(const std::string& prompt, int32_t tokens, double temperature,
+                              uint64_t seed) {
+  InferConfig plain;
+  plain.drafter = DrafterKind::None;
+  plain.sampling.temperature = temperature;
+  BackboneTarget target(*session_.llama, 1, session_.context);
+  std::string text;
+  DecodeRequest request;
+  request.prompt = session_.tokenizer->encode(prompt, true);
+  if (session_.tokenizer->adds_bos())
+    request.prompt.insert(request.prompt.begin(), *session_.tokenizer->bos());
+  request.limits = {.max_new_tokens = tokens, .eos = session_.eos};
+  request.random = Random(seed);
+  std::vector<TokenId> ids;
+  request.emit = [&](const EmittedToken& token) {
+    if (!session_.tokenizer->is_special(token.id)) ids.push_back(token.id);
+    return true;
+  };
+  decode_one(target, *make_rule(plain), make_drafter_factory(plain, {}), std::move(request));
+  return session_.tokenizer->decode(ids);
+}
+
+RunningServer::RunningServer(ServedModel model, int64_t max_waiting)
+    : server_(std::move(model), {.port = 0, .max_waiting = max_waiting}),
+      thread_([this] { server_.run(false); }) {}
+
+RunningServer::~RunningServer() {
+  server_.stop();
+  thread_.join();
+}
+
+Client::Client(uint16_t port) : socket_(io_) {
+  socket_.connect({asio::ip::make_address("127.0.0.1"), port});
+}
+
+void Client::send(const std::string& bytes) { asio::write(socket_, asio::buffer(bytes)); }
+
+std::string Client::read_to_end() {
+  std::string out;
+  boost::system::error_code error;
+  asio::read(socket_, asio::dynamic_buffer(out), error);
+  return out;
+}
+
+std::string Client::read_some(size_t bytes) {
+  std::string out;
+  asio::read(socket_, asio::dynamic_buffer(out), asio::transfer_at_least(bytes));
+  return out;
+}
+
+std::string http_request(const std::string& method, const std::string& path,
+                         const std::string& body, const std::string& headers) {
+  return method + " " + path + " HTTP/1.1\r\nHost: test\r\n" + headers +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+HttpReply parse_reply(const std::string& bytes) {
+  HttpReply out;
+  const size_t end = bytes.find("\r\n\r\n");
+  if (end == std::string::npos) return out;
+  out.header = bytes.substr(0, end);
+  out.status = std::stoi(out.header.substr(out.header.find(' ') + 1, 3));
+  out.body = bytes.substr(end + 4);
+  if (out.header.find("chunked") != std::string::npos) out.body = without_chunks(out.body);
+  return out;
+}
+
+HttpReply ask(uint16_t port, const std::string& method, const std::string& path,
+              const std::string& body) {
+  Client client(port);
+  client.send(http_request(method, path, body, "Connection: close\r\n"));
+  return parse_reply(client.read_to_end());
+}
+
+std::vector<nlohmann::json> events_of(const std::string& body) {
+  std::vector<nlohmann::json> out;
+  std::istringstream lines(body);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("data: {")) out.push_back(nlohmann::json::parse(line.substr(6)));
+  return out;
+}
+
+}  // namespace medusa::fixtures

@@ -1,0 +1,322 @@
+// The server as its clients see it: texts, streams, errors, and what happens when they leave.
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/server/served.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::ask;
+using fixtures::Client;
+using fixtures::events_of;
+using fixtures::http_request;
+using fixtures::parse_reply;
+using nlohmann::json;
+
+class ServerTest : public testing::Test {
+ protected:
+  static constexpr int32_t kSequences = 4;
+  static void SetUpTestSuite() { tiny_ = new fixtures::TinyServed(kSequences); }
+  static void TearDownTestSuite() { delete std::exchange(tiny_, nullptr); }
+
+  uint16_t port() const { return server_.port(); }
+
+  json complete(const json& body) const {
+    const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return reply.json();
+  }
+
+  double metric(const std::string& line) const {
+    const std::string text = ask(port(), "GET", "/metrics").body;
+    const size_t at = text.find("\n" + line + " ");
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + line.size() + 2));
+  }
+
+  /// Waits, at most five seconds, until a metric has this value.
+  bool reaches(const std::string& line, double value) const {
+    for (int i = 0; i < 250; ++i) {
+      if (metric(line) == value) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
+
+  static fixtures::TinyServed* tiny_;
+  fixtures::RunningServer server_{tiny_->model()};
+};
+
+fixtures::TinyServed* ServerTest::tiny_ = nullptr;
+
+TEST_F(ServerTest, GreedyTextIsThePlainText) {
+  const json answer = complete({{"prompt", "Once upon a time"}, {"max_tokens", 60}});
+  EXPECT_EQ(answer["choices"][0]["text"], tiny_->alone("Once upon a time", 60, 0, 1));
+  EXPECT_EQ(answer["object"], "text_completion");
+  EXPECT_EQ(answer["model"], "tiny");
+  EXPECT_EQ(answer["usage"]["total_tokens"], answer["usage"]["prompt_tokens"].get<int>() +
+                                                 answer["usage"]["completion_tokens"].get<int>());
+}
+
+TEST_F(ServerTest, RequestsThatDifferInEverythingGetTheTextsTheyGetAlone) {
+  const std::vector<std::string> prompts{"Once upon a time", "Lily and Tom", "One day, a boy",
+                                         "The big dog"};
+  const std::vector<std::string> drafters{"none", "prompt_lookup", "jacobi", "lookahead"};
+  std::vector<std::future<std::string>> texts;
+  for (size_t i = 0; i < 16; ++i)
+    texts.push_back(std::async(std::launch::async, [&, i] {
+      const json answer = complete({{"prompt", prompts[i % 4]},
+                                    {"max_tokens", 20 + i},
+                                    {"temperature", i % 3 == 0 ? 0.0 : 0.8},
+                                    {"seed", i},
+                                    {"medusa", {{"drafter", drafters[(i / 4) % 4]}}}});
+      return answer["choices"][0]["text"].get<std::string>();
+    }));
+  for (size_t i = 0; i < 16; ++i)
+    EXPECT_EQ(texts[i].get(),
+              tiny_->alone(prompts[i % 4], static_cast<int32_t>(20 + i), i % 3 == 0 ? 0.0 : 0.8, i))
+        << i;
+}
+
+TEST_F(ServerTest, SeveralAnswersHaveTheSeedsOneAfterTheOther) {
+  const json answer = complete({{"prompt", {"Once upon a time", "Lily and Tom"}},
+                                {"max_tokens", 24},
+                                {"temperature", 1},
+                                {"seed", 7},
+                                {"n", 2}});
+  ASSERT_EQ(answer["choices"].size(), 4U);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(answer["choices"][i]["index"], i);
+    EXPECT_EQ(answer["choices"][i]["text"],
+              tiny_->alone(i < 2 ? "Once upon a time" : "Lily and Tom", 24, 1, 7 + i % 2));
+  }
+}
+
+TEST_F(ServerTest, AStreamSaysTheSameInPieces) {
+  const json body{{"prompt", "One day, a boy"},
+                  {"max_tokens", 40},
+                  {"stream", true},
+                  {"return_token_ids", true},
+                  {"stream_options", {{"include_usage", true}}}};
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  ASSERT_EQ(reply.status, 200);
+  EXPECT_NE(reply.header.find("text/event-stream"), std::string::npos);
+  EXPECT_TRUE(reply.body.ends_with("data: [DONE]\n\n"));
+  const auto events = events_of(reply.body);
+  ASSERT_GT(events.size(), 3U);
+  std::string text;
+  size_t tokens = 0;
+  for (const json& event : events)
+    for (const json& choice : event["choices"]) {
+      text += choice["text"].get<std::string>();
+      tokens += choice.value("token_ids", json::array()).size();
+    }
+  EXPECT_EQ(text, tiny_->alone("One day, a boy", 40, 0, 1));
+  EXPECT_EQ(events.back()["usage"]["completion_tokens"], tokens);
+  EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
+  const json& acceptance = events.back()["metrics"]["speculative_decoding"];
+  size_t steps = 0, emitted = 0;
+  for (size_t n = 0; n < acceptance["acceptance_histogram"].size(); ++n) {
+    steps += acceptance["acceptance_histogram"][n].get<size_t>();
+    emitted += (n + 1) * acceptance["acceptance_histogram"][n].get<size_t>();
+  }
+  EXPECT_EQ(steps, acceptance["num_spec_steps"]);
+  EXPECT_EQ(emitted, tokens);
+}
+
+TEST_F(ServerTest, AChatIsTheModelsTemplateAroundItsMessages) {
+  const json messages = {{{"role", "user"}, {"content", "Once upon a time"}}};
+  const json parts = {
+      {{"role", "user"},
+       {"content",
+        {{{"type", "text"}, {"text", "Once "}}, {{"type", "text"}, {"text", "upon a time"}}}}}};
+  for (const json& each : {messages, parts}) {
+    const json body{
+        {"messages", each}, {"max_completion_tokens", 30}, {"logprobs", true}, {"top_logprobs", 2}};
+    const auto reply = ask(port(), "POST", "/v1/chat/completions", body.dump());
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    const json choice = reply.json()["choices"][0];
+    EXPECT_EQ(choice["message"]["content"], tiny_->alone("Once upon a time", 30, 0, 1));
+    ASSERT_EQ(choice["logprobs"]["content"].size(), 30U);
+    for (const json& token : choice["logprobs"]["content"]) {
+      ASSERT_EQ(token["top_logprobs"].size(), 2U);
+      EXPECT_EQ(token["token"], token["top_logprobs"][0]["token"]) << "greedy";
+      EXPECT_LT(token["logprob"], 0);
+      EXPECT_LE(token["top_logprobs"][1]["logprob"], token["logprob"]);
+    }
+  }
+}
+
+TEST_F(ServerTest, AStopStringEndsTheTextBeforeIt) {
+  const std::string whole = tiny_->alone("Once upon a time", 60, 0, 1);
+  const std::string stop = whole.substr(whole.size() / 2, 6);
+  const json answer =
+      complete({{"prompt", "Once upon a time"}, {"max_tokens", 60}, {"stop", stop}});
+  EXPECT_EQ(answer["choices"][0]["text"], whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
+}
+
+TEST_F(ServerTest, EchoAndTokenIds) {
+  const json ids =
+      ask(port(), "POST", "/tokenize", R"({"prompt": "Lily and Tom"})").json()["tokens"];
+  const json answer = complete({{"prompt", ids}, {"max_tokens", 10}, {"echo", true}});
+  const json text = ask(port(), "POST", "/detokenize", json{{"tokens", ids}}.dump()).json();
+  EXPECT_EQ(answer["choices"][0]["text"],
+            text["prompt"].get<std::string>() + tiny_->alone("Lily and Tom", 10, 0, 1));
+}
+
+TEST_F(ServerTest, AClientThatLeavesGivesItsSequenceBack) {
+  constexpr int kClients = 3 * kSequences;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < kClients; ++i) {
+    const json body{{"prompt", "Once upon a time"},
+                    {"max_tokens", 240},
+                    {"ignore_eos", true},
+                    {"stream", i % 2 == 0}};
+    clients.push_back(std::make_unique<Client>(port()));
+    clients.back()->send(http_request("POST", "/v1/completions", body.dump()));
+  }
+  clients[0]->read_some(200);
+  for (const auto& client : clients) client->close();
+  EXPECT_TRUE(reaches("medusa:request_success_total{finished_reason=\"cancelled\"}", kClients));
+  EXPECT_TRUE(reaches("medusa:num_requests_waiting", 0));
+  EXPECT_TRUE(reaches("medusa:num_requests_running", 0));
+  EXPECT_EQ(complete({{"prompt", "Lily and Tom"}, {"max_tokens", 9}})["choices"][0]["text"],
+            tiny_->alone("Lily and Tom", 9, 0, 1));
+}
+
+TEST_F(ServerTest, AWrongFieldIsNamed) {
+  struct Case {
+    const char* body;
+    const char* field;
+  };
+  for (const Case& each : std::initializer_list<Case>{
+           {R"({"prompt": "a", "temperature": "x"})", "temperature"},
+           {R"({"prompt": "a", "temperature": -1})", "temperature"},
+           {R"({"prompt": "a", "temperature": 1e999})", nullptr},  // no JSON number
+           {R"({"prompt": "a", "top_p": 0})", "top_p"},
+           {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
+           {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
+           {R"({"prompt": "a", "n": 17})", "n"},
+           {R"({"prompt": "a", "seed": 18446744073709551615})", "seed"},
+           {R"({"prompt": "a", "stop": [""]})", "stop"},
+           {R"({"prompt": "a", "stop": 5})", "stop"},
+           {R"({"prompt": "a", "stream": "yes"})", "stream"},
+           {R"({"prompt": "a", "stream_options": {"include_usage": 1}})",
+            "stream_options.include_usage"},
+           {R"({"prompt": []})", "prompt"},
+           {R"({"prompt": [1, "a"]})", "prompt"},
+           {R"({"prompt": [-1]})", "prompt"},
+           {R"({"prompt": [100000000]})", "prompt"},
+           {R"({"prompt": {"a": 1}})", "prompt"},
+           {R"({})", "prompt"},
+           {R"({"prompt": "a", "logit_bias": {"5": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "presence_penalty": 0.5})", "presence_penalty"},
+           {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
+           {R"({"prompt": "a", "echo": true, "logprobs": 1})", "echo"},
+           {R"({"prompt": "a", "medusa": {"drafter": "nobody"}})", "medusa.drafter"},
+           {R"({"prompt": "a", "medusa": {"drafter": "medusa"}})", "medusa.drafter"},
+           {R"({"prompt": "a", "medusa": {"rule": 3}})", "medusa.rule"},
+           {R"({"prompt": "a", "medusa": {"rule": "match"}})", "medusa"},  // at temperature 0
+           {"[1]", nullptr},
+           {"{\"prompt\": \"a\xff\"}", nullptr},
+           {R"({"prompt": "\ud800"})", nullptr},
+           {"", nullptr},
+           {"{", nullptr},
+       }) {
+    const auto reply = ask(port(), "POST", "/v1/completions", each.body);
+    EXPECT_EQ(reply.status, 400) << each.body;
+    const json error = reply.json()["error"];
+    EXPECT_EQ(error["param"], each.field != nullptr ? json(each.field) : json()) << each.body;
+    EXPECT_EQ(error["type"], "invalid_request_error");
+  }
+  const std::string deep(5000, '[');
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", deep).status, 400);
+  for (const char* messages : {"[]", "[1]", R"([{"role": "tool", "content": "a"}])",
+                               R"([{"role": "user"}])", R"([{"role": "user", "content": 5}])"})
+    EXPECT_EQ(
+        ask(port(), "POST", "/v1/chat/completions", fmt::format(R"({{"messages": {}}})", messages))
+            .status,
+        400)
+        << messages;
+}
+
+TEST_F(ServerTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {
+  const json body{{"prompt", std::vector<int>(256, 5)}};
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json()["error"]["code"], "context_length_exceeded");
+  EXPECT_NE(reply.body.find("256"), std::string::npos);
+}
+
+TEST_F(ServerTest, AnUnknownFieldIsIgnoredWithAWarning) {
+  const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
+  EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
+}
+
+TEST_F(ServerTest, PathsAndMethodsThatAreNotThere) {
+  EXPECT_EQ(ask(port(), "GET", "/nothing").status, 404);
+  EXPECT_EQ(ask(port(), "GET", "/v1/completions").status, 405);
+  EXPECT_NE(ask(port(), "POST", "/health", "{}").header.find("Allow: GET"), std::string::npos);
+  EXPECT_EQ(ask(port(), "GET", "/health?verbose=1").status, 200);
+  const auto head = ask(port(), "HEAD", "/v1/models");
+  EXPECT_EQ(head.status, 200);
+  EXPECT_EQ(head.body, "");
+}
+
+TEST_F(ServerTest, AConnectionServesOneRequestAfterTheOther) {
+  Client client(port());
+  for (int i = 0; i < 3; ++i) {
+    client.send(http_request("GET", "/health", ""));
+    EXPECT_EQ(parse_reply(client.read_some(60)).status, 200);
+  }
+}
+
+TEST_F(ServerTest, WhatIsNoRequestIsRefusedAndTheConnectionCloses) {
+  const auto reply_to = [&](const std::string& bytes) {
+    Client client(port());
+    client.send(bytes);
+    client.finish_sending();
+    return parse_reply(client.read_to_end()).status;
+  };
+  EXPECT_EQ(reply_to("hello\r\n\r\n"), 400);
+  EXPECT_EQ(reply_to("GET /health HTTP/1.1\r\nX: " + std::string(20000, 'a') + "\r\n\r\n"), 431);
+  EXPECT_EQ(reply_to("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), 413);
+  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: -5\r\n\r\n"), 400);
+  EXPECT_EQ(
+      reply_to(
+          "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"),
+      400);
+  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: 50\r\n\r\nhalf"), 0) << "cut off";
+  EXPECT_EQ(ask(port(), "GET", "/health").status, 200);
+}
+
+TEST_F(ServerTest, AnOldClientGetsItsStreamWithoutChunks) {
+  Client client(port());
+  const std::string body = R"({"prompt": "Lily and Tom", "max_tokens": 8, "stream": true})";
+  client.send("POST /v1/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
+              "\r\n\r\n" + body);
+  const auto reply = parse_reply(client.read_to_end());
+  std::string text;
+  for (const json& event : events_of(reply.body))
+    text += event["choices"][0]["text"].get<std::string>();
+  EXPECT_EQ(text, tiny_->alone("Lily and Tom", 8, 0, 1));
+}
+
+TEST_F(ServerTest, StoppingFinishesWhatRuns) {
+  Client client(port());
+  const json body{
+      {"prompt", "Once upon a time"}, {"max_tokens", 200}, {"ignore_eos", true}, {"stream", true}};
+  client.send(http_request("POST", "/v1/completions", body.dump()));
+  client.read_some(200);
+  server_.stop();
+  EXPECT_TRUE(client.read_to_end().find("data: [DONE]") != std::string::npos);
+  EXPECT_THROW(Client late(port()), boost::system::system_error);
+}
+
+}  // namespace
+}  // namespace medusa
