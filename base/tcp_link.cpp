@@ -63,14 +63,21 @@ const char* look_up(const std::string& host, int64_t port, sockaddr_in& address)
   return nullptr;
 }
 
-/// One attempt. @returns -1 if nobody listens.
-int try_to_connect(const std::string& host, int64_t port) {
+/// One attempt. @returns -1 if nobody listens, or answers in time.
+int try_to_connect(const std::string& host, int64_t port, Deadline deadline) {
   sockaddr_in address{};
   if (look_up(host, port, address) != nullptr) return -1;
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (socket >= 0 &&
-      ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-    return socket;
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (socket >= 0) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      return socket;
+    // A host that drops packets would hold a blocking call for minutes.
+    if (errno == EINPROGRESS && wait_for(socket, POLLOUT, deadline) &&
+        ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
+      return socket;
+  }
   if (socket >= 0) ::close(socket);
   return -1;
 }
@@ -202,7 +209,8 @@ std::optional<TcpLink> TcpListener::accept(std::span<uint8_t> first, Deadline de
 
 std::optional<TcpLink> connect_to(const std::string& host, int64_t port, Deadline deadline) {
   while (!interrupted()) {
-    if (const int socket = try_to_connect(host, port); socket >= 0) return TcpLink(socket);
+    if (const int socket = try_to_connect(host, port, deadline); socket >= 0)
+      return TcpLink(socket);
     if (Clock::now() >= deadline) return std::nullopt;
     std::this_thread::sleep_for(kSlice);
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <random>
 #include <string_view>
@@ -51,6 +52,18 @@ void check_others_reach(const TcpListener& listener, const ProcessPlace& place) 
       "train: MASTER_ADDR is '{}', which is {} here, and {} of {} processes are on other machines, "
       "expected an address at which they reach this one; give that address in numbers",
       place.address, listener.address(), place.count - place.local_count, place.count));
+}
+
+/// The port behind the ticket. Anybody who reaches the store can write there.
+int64_t told_port(const std::string& told) {
+  int64_t port = 0;
+  if (told.size() > kTicketSize + 1 && told[kTicketSize] == ' ')
+    std::from_chars(told.data() + kTicketSize + 1, told.data() + told.size(), port);
+  if (port < 1 || port > 65535)
+    throw UserError(
+        "train: the place that process 0 told in the store at MASTER_ADDR is none, expected its "
+        "port; another program uses that store: start all processes with another MASTER_PORT");
+  return port;
 }
 
 Deadline seconds_from_now(double seconds) {
@@ -126,8 +139,7 @@ Peers::Peers(const ProcessPlace& place, double timeout) : place_(place), timeout
   }
   Meeting meeting(place, timeout);
   const std::string told = meeting.hear();
-  MEDUSA_ASSERT(told.size() > kTicketSize + 1, told);
-  auto link = connect_to(place.address, std::stoll(told.substr(kTicketSize + 1)), deadline());
+  auto link = connect_to(place.address, told_port(told), deadline());
   if (!link) fail(0, Transfer::TimedOut);
   Greeting greeting;
   std::memcpy(greeting.ticket.data(), told.data(), kTicketSize);
