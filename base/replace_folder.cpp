@@ -67,6 +67,7 @@ void check_replaceable(const fs::path& folder) {
 
 void replace_folder(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
   const fs::path named = plain(folder), target = follow_links(named);
+  finish_replacement(target);
   check_replaceable(target);
   const fs::path fresh = target.string() + ".partial";
   std::error_code ignored;
@@ -84,6 +85,19 @@ void replace_folder(const fs::path& folder, const std::function<void(const fs::p
     throw;
   }
   flush_folder(target.parent_path());
+}
+
+void finish_replacement(const fs::path& folder) {
+  const fs::path target = follow_links(plain(folder));
+  const fs::path fresh = target.string() + ".partial", old = fresh.string() + "-old";
+  std::error_code ignored;
+  if (!fs::is_directory(old, ignored)) return;
+  if (!fs::exists(fs::symlink_status(target, ignored))) {
+    const fs::path& whole = folder_is_done(fresh) ? fresh : old;
+    if (std::rename(whole.c_str(), target.c_str()) != 0) fail(target, errno);
+    flush_folder(target.parent_path());
+  }
+  fs::remove_all(old, ignored);
 }
 
 bool folder_is_done(const fs::path& folder) { return fs::exists(folder / "DONE"); }

@@ -19,6 +19,10 @@ void replace_folder(const std::filesystem::path& folder,
 ///                    one that holds something and was not finished by it (no DONE).
 void check_replaceable(const std::filesystem::path& folder);
 
+/// Ends what a kill interrupted where the file system cannot swap two names: a folder that is gone,
+/// with the finished new one beside it under its temporary name, or only the old one, gets that.
+void finish_replacement(const std::filesystem::path& folder);
+
 /// True when the folder was finished: DONE is there.
 bool folder_is_done(const std::filesystem::path& folder);
 

@@ -78,5 +78,36 @@ TEST(ReplaceFolder, AFailureLeavesTheOldOneAlone) {
   EXPECT_FALSE(fs::exists(folder / "a.partial"));
 }
 
+// What a kill leaves where two names cannot be swapped: between the two renames, and after them.
+TEST(ReplaceFolder, WhatAKillInterruptedIsFinished) {
+  const TempFolder folder;
+  const auto leave = [&](const std::string& name, bool done) {
+    make_folder(folder / name);
+    write_file(folder / name / "of", name);
+    if (done) write_file(folder / name / "DONE", "");
+  };
+  leave("a.partial", true);
+  leave("a.partial-old", true);
+  finish_replacement(folder / "a");
+  EXPECT_EQ(read_file(folder / "a/of"), "a.partial");
+  EXPECT_TRUE(folder_is_done(folder / "a"));
+
+  leave("b.partial", false);  // never finished: the old one is the folder
+  leave("b.partial-old", true);
+  finish_replacement(folder / "b");
+  EXPECT_EQ(read_file(folder / "b/of"), "b.partial-old");
+
+  leave("c", true);
+  leave("c.partial-old", true);
+  finish_replacement(folder / "c");
+  EXPECT_EQ(read_file(folder / "c/of"), "c");
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_FALSE(fs::exists(folder / (std::string(name) + ".partial-old"))) << name;
+
+  leave("d.partial", true);  // nobody has taken its place: it is an unfinished writer's
+  finish_replacement(folder / "d");
+  EXPECT_FALSE(fs::exists(folder / "d"));
+}
+
 }  // namespace
 }  // namespace medusa
