@@ -19,7 +19,8 @@
 namespace medusa {
 namespace {
 
-std::unique_ptr<TextStore> load_store(const RunConfig& config, const Tokenizer& tokenizer) {
+std::unique_ptr<TextStore> load_store(const RunConfig& config, const Tokenizer& tokenizer,
+                                      int64_t vocab_size) {
   if (!std::filesystem::exists(config.store_file()))
     throw UserError(fmt::format(
         "{}: no such file, expected the texts that the retrieval drafter looks up; build it with "
@@ -32,6 +33,11 @@ std::unique_ptr<TextStore> load_store(const RunConfig& config, const Tokenizer& 
         "with medusa build-store, or give another one with generate.retrieval.store",
         store->path().string(), short_fingerprint(store->info().tokenizer), config.backbone.model,
         short_fingerprint(tokenizer.fingerprint())));
+  if (store->max_token() >= vocab_size)
+    throw UserError(fmt::format(
+        "{}: holds token {}, expected ids below the {} of the model in {}; build the store again "
+        "with medusa build-store, or give another one with generate.retrieval.store",
+        store->path().string(), store->max_token(), vocab_size, config.backbone.model));
   return store;
 }
 
@@ -86,7 +92,7 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
   const Llama& llama = *session.llama;
   std::optional<ChoiceTree> tree;
   if (needs.tree) tree = read_choice_tree(config.tree_file());
-  if (needs.store) out.store = load_store(config, *session.tokenizer);
+  if (needs.store) out.store = load_store(config, *session.tokenizer, llama.config().vocab_size);
   if (needs.draft) add_draft(config, session, target.num_free_slots(), out);
   if (needs.skipping)
     out.skipping = std::make_unique<SkippingModel>(target, skipped_layers(config, llama));

@@ -130,6 +130,23 @@ TextStore::TextStore(const std::filesystem::path& file) : file_(file), info_(rea
     fail(file, fmt::format("altered since it was written: its contents have checksum {}, expected "
                            "{}",
                            short_fingerprint(found), short_fingerprint(expected)));
+  // The checksum is no secret: whoever made the file has made it, too.
+  if (tokens_.empty() || tokens_.back() != kEndOfText)
+    fail(file, "its last text has no end, expected -1 after each");
+  int64_t num_suffixes = 0;
+  for (const TokenId token : tokens_) {
+    if (token < kEndOfText)
+      fail(file, fmt::format("holds token {}, expected ids from 0 on", token));
+    num_suffixes += token == kEndOfText ? 0 : 1;
+    max_token_ = std::max(max_token_, token);
+  }
+  if (num_suffixes != std::ssize(suffixes_))
+    fail(file, fmt::format("has {} suffixes for {} tokens, expected one for each", suffixes_.size(),
+                           num_suffixes));
+  for (const int32_t at : suffixes_)
+    if (at < 0 || at >= std::ssize(tokens_) || tokens_[static_cast<size_t>(at)] == kEndOfText)
+      fail(file, fmt::format("has a suffix at {} of {}, expected the place of a token", at,
+                             tokens_.size()));
 }
 
 /// The first place from `from` on at which something greater than the token follows the run.

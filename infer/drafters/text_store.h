@@ -57,6 +57,7 @@ class TextStore {
 
   const TextStoreInfo& info() const { return info_; }
   const std::filesystem::path& path() const { return file_.path(); }
+  TokenId max_token() const { return max_token_; }  // of all texts
   int64_t num_tokens() const { return static_cast<int64_t>(suffixes_.size()); }
 
   /// The places at which the same run of tokens begins: neighbours among the sorted suffixes.
@@ -88,6 +89,7 @@ class TextStore {
 
   SafetensorsFile file_;
   TextStoreInfo info_;
+  TokenId max_token_ = 0;
   std::span<const TokenId> tokens_;
   std::span<const int32_t> suffixes_;
 };

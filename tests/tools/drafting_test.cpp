@@ -34,6 +34,13 @@ TEST(Drafting, AStoreOfAnotherTokenizerIsTheUsersError) {
                 "generate.retrieval.store");
   writer.write(file, {own, "", "training"});
   EXPECT_EQ(fixtures::error_text(load), "(no error)");
+
+  TextStoreWriter above;
+  const auto vocab_size = static_cast<TokenId>(session.llama->config().vocab_size);
+  above.add(std::vector<TokenId>{1, vocab_size, 3});
+  above.write(file, {own, "", "training"});
+  EXPECT_NE(fixtures::error_text(load).find("holds token " + std::to_string(vocab_size)),
+            std::string::npos);
 }
 
 }  // namespace

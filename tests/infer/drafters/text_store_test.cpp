@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "tests/base/error_text.h"
 #include "tests/infer/random_texts.h"
 #include "tests/infer/text_store_file.h"
@@ -133,6 +134,46 @@ TEST_F(DamagedStore, SaysWhatIsWrong) {
                 "build-store");
   std::filesystem::remove(file_);
   EXPECT_EQ(error(), name + ": no such file; check the path");
+}
+
+/// Other arrays in the place of the file's, with a checksum that is right: nobody keeps that from a
+/// stranger.
+void forge(const std::filesystem::path& file, const std::vector<TokenId>& tokens,
+           const std::vector<int32_t>& suffixes) {
+  std::map<std::string, std::string> metadata;
+  {
+    const SafetensorsFile honest(file);
+    for (const auto& [key, value] : honest.metadata()) metadata.emplace(key, value);
+  }
+  const auto bytes = [](const auto& values) {
+    return std::span(reinterpret_cast<const uint8_t*>(values.data()),
+                     values.size() * sizeof values[0]);
+  };
+  Fingerprint sum;
+  for (const auto& [key, value] : metadata)
+    if (key != "checksum") sum.add(key).add(0).add(value).add(0);
+  metadata["checksum"] = sum.add(bytes(tokens)).add(bytes(suffixes)).digest();
+  const std::vector<SafetensorsEntry> entries{
+      {"tokens", "I32", {std::ssize(tokens)}, bytes(tokens)},
+      {"suffixes", "I32", {std::ssize(suffixes)}, bytes(suffixes)}};
+  std::filesystem::remove(file);
+  write_safetensors(file, entries, metadata);
+}
+
+TEST_F(DamagedStore, AForgedOneThatWouldLeadOutsideIsRefused) {
+  const auto error_of = [&](const std::vector<TokenId>& tokens,
+                            const std::vector<int32_t>& suffixes) {
+    write_file(file_, bytes_);
+    forge(file_, tokens, suffixes);
+    return error();
+  };
+  EXPECT_EQ(error_of({5, 6, -1}, {0, 1}), "(no error)");
+  EXPECT_NE(error_of({5, 6, 7}, {0, 1, 2}).find("its last text has no end"), std::string::npos);
+  EXPECT_NE(error_of({5, -2, -1}, {0, 1}).find("holds token -2"), std::string::npos);
+  EXPECT_NE(error_of({5, 6, -1}, {0}).find("has 1 suffixes for 2 tokens"), std::string::npos);
+  for (const int32_t at : {-1, 2, 3, 1 << 30})
+    EXPECT_NE(error_of({5, 6, -1}, {0, at}).find("has a suffix at " + std::to_string(at)),
+              std::string::npos);
 }
 
 TEST(TextStoreWriter, NoTextsAreTheUsersError) {
