@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace medusa {
 
 /// Thrown where stdout is a pipe that nobody reads any more (| head): no error of anybody, so not
@@ -68,7 +70,7 @@ void print_json_line(std::string_view text);
 /// The same of an nlohmann::json, in whose strings bytes that are not UTF-8 become U+FFFD.
 template <typename Json>
 void print_json(const Json& value) {
-  print_json_line(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+  print_json_line(json_text(value));
 }
 
 }  // namespace medusa

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/json_text.h"
 #include "server/api_error.h"
 #include "server/completion_answer.h"
 #include "server/completion_request.h"
@@ -130,10 +131,10 @@ asio::awaitable<void> Api::health(const HttpRequest&, HttpAnswer& answer) {
   const bool is_stuck = state.seconds_since_step > kStuckSeconds;
   const char* status = is_stuck ? "stuck" : draining_ ? "stopping" : "ok";
   return json(answer, is_stuck || draining_ ? 503 : 200,
-              json_text({{"status", status},
-                         {"running", state.running},
-                         {"waiting", state.waiting},
-                         {"seconds_since_step", state.seconds_since_step}}));
+              json_text(nlohmann::json{{"status", status},
+                                       {"running", state.running},
+                                       {"waiting", state.waiting},
+                                       {"seconds_since_step", state.seconds_since_step}}));
 }
 
 asio::awaitable<void> Api::models(const HttpRequest&, HttpAnswer& answer) {
@@ -141,17 +142,17 @@ asio::awaitable<void> Api::models(const HttpRequest&, HttpAnswer& answer) {
   nlohmann::json drafters = nlohmann::json::array();
   for (const auto& [kind, factory] : model.drafters) drafters.push_back(enum_name(kind));
   return json(answer, 200,
-              json_text({{"object", "list"},
-                         {"data",
-                          {{{"id", model.name},
-                            {"object", "model"},
-                            {"created", 0},
-                            {"owned_by", "medusa.cpp"},
-                            {"max_model_len", model.context},
-                            {"medusa",
-                             {{"drafter", enum_name(model.settings.drafter)},
-                              {"drafters", std::move(drafters)},
-                              {"sequences", model.num_sequences}}}}}}}));
+              json_text(nlohmann::json{{"object", "list"},
+                                       {"data",
+                                        {{{"id", model.name},
+                                          {"object", "model"},
+                                          {"created", 0},
+                                          {"owned_by", "medusa.cpp"},
+                                          {"max_model_len", model.context},
+                                          {"medusa",
+                                           {{"drafter", enum_name(model.settings.drafter)},
+                                            {"drafters", std::move(drafters)},
+                                            {"sequences", model.num_sequences}}}}}}}));
 }
 
 asio::awaitable<void> Api::metrics_text(const HttpRequest&, HttpAnswer& answer) {
@@ -173,9 +174,9 @@ asio::awaitable<void> Api::tokenize(const HttpRequest& request, HttpAnswer& answ
     tokens.insert(tokens.begin(), *tokenizer.bos());
   const auto count = tokens.size();
   // g++ 12 cannot keep lists of lists alive across a co_await.
-  std::string out = json_text({{"tokens", std::move(tokens)},
-                               {"count", count},
-                               {"max_model_len", scheduler_.model().context}});
+  std::string out = json_text(nlohmann::json{{"tokens", std::move(tokens)},
+                                             {"count", count},
+                                             {"max_model_len", scheduler_.model().context}});
   co_await json(answer, 200, std::move(out));
 }
 
@@ -192,7 +193,7 @@ asio::awaitable<void> Api::detokenize(const HttpRequest& request, HttpAnswer& an
       fields.refuse("tokens", expected);
     text += tokenizer.bytes(id.get<TokenId>());
   }
-  std::string out = json_text({{"prompt", text}});
+  std::string out = json_text(nlohmann::json{{"prompt", text}});
   co_await json(answer, 200, std::move(out));
 }
 

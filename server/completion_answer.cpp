@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json_text.h"
+
 namespace medusa {
 namespace {
 
@@ -51,10 +53,6 @@ json ids_of(const std::vector<GeneratedToken>& tokens) {
 }
 
 }  // namespace
-
-std::string json_text(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::string sent_event(const json& data) { return "data: " + json_text(data) + "\n\n"; }
 

@@ -56,7 +56,4 @@ class CompletionAnswer {
 /// One event of a stream: "data: …" and an empty line.
 std::string sent_event(const nlohmann::json& data);
 
-/// JSON whose strings hold U+FFFD where bytes are not UTF-8.
-std::string json_text(const nlohmann::json& value);
-
 }  // namespace medusa

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "server/api_error.h"
 
 namespace medusa {
@@ -169,7 +170,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
         std::vector<HttpAnswer::Header> headers;
         headers.emplace_back("Retry-After", "1");
         const ApiError full(503, "too many connections are open; try again later");
-        co_await answer.reply(503, kJson, full.json().dump(), std::move(headers));
+        co_await answer.reply(503, kJson, json_text(full.json()), std::move(headers));
       } else {
         beast::flat_buffer buffer;
         while (!stopping && co_await serve_one(stream, buffer)) {
@@ -208,7 +209,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     if (error) {
       if (const auto wrong = refusal(error)) {
         Answer answer(stream, limits, 11, false, false);
-        co_await answer.reply(wrong->status(), kJson, wrong->json().dump(), {});
+        co_await answer.reply(wrong->status(), kJson, json_text(wrong->json()), {});
       }
       co_return false;
     }

@@ -39,13 +39,13 @@ const char* word_of(FinishReason reason, bool stopped_by_text) {
 
 }  // namespace
 
-void Histogram::add(double value, int64_t times) {
+void LatencyHistogram::add(double value, int64_t times) {
   const auto at = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
   counts_[static_cast<size_t>(at)] += times;
   sum_ += value * static_cast<double>(times);
 }
 
-std::string Histogram::text(const std::string& name, const std::string& help) const {
+std::string LatencyHistogram::text(const std::string& name, const std::string& help) const {
   std::string out = header(name, "histogram", help);
   int64_t below = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {

@@ -13,9 +13,9 @@
 namespace medusa {
 
 /// Counts of values up to some bounds, as a Prometheus histogram.
-class Histogram {
+class LatencyHistogram {
  public:
-  explicit Histogram(std::vector<double> bounds)  // ascending
+  explicit LatencyHistogram(std::vector<double> bounds)  // ascending
       : bounds_(std::move(bounds)), counts_(bounds_.size() + 1, 0) {}
 
   /// The same value, several times.
@@ -49,9 +49,9 @@ class ServerMetrics {
   std::map<std::string, int64_t> ends_;   // by finish reason
   std::map<int, int64_t> answers_;        // by HTTP status
   std::vector<int64_t> steps_by_tokens_;  // [n]: steps that emitted n tokens
-  Histogram first_token_{{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}};
-  Histogram between_tokens_{{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}};
-  Histogram whole_{{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}};
+  LatencyHistogram first_token_{{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}};
+  LatencyHistogram between_tokens_{{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}};
+  LatencyHistogram whole_{{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}};
 };
 
 }  // namespace medusa

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/formats/json_nesting.h"
+#include "base/json_text.h"
 #include "server/api_error.h"
 
 namespace medusa {
@@ -17,7 +18,7 @@ constexpr size_t kLongestQuote = 60;  // bytes of a wrong value in a message
 std::string quoted(const nlohmann::json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return fmt::format("a list of {}", value.size());
-  std::string out = value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::string out = json_text(value);
   if (out.size() > kLongestQuote) out = out.substr(0, kLongestQuote) + "…";
   return out;
 }
@@ -134,7 +135,7 @@ void RequestFields::expect_unused(const std::string& name, const nlohmann::json&
   throw ApiError(400,
                  fmt::format("{}{} is {}, which this server cannot follow, expected it to be {} or "
                              "absent; leave it out",
-                             place_, name, quoted(json_[name]), harmless.dump()),
+                             place_, name, quoted(json_[name]), json_text(harmless)),
                  place_ + name, "unsupported_parameter");
 }
 

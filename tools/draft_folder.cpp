@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -30,7 +31,7 @@ nlohmann::ordered_json draft_json(const DraftManifest& manifest) {
 void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest) {
   nlohmann::ordered_json out{{"format", kDraftFormat}, {"version", kDraftVersion}};
   out.update(draft_json(manifest));
-  write_file(folder / kDraftManifest, out.dump(2) + "\n");
+  write_file(folder / kDraftManifest, json_text(out, 2) + "\n");
 }
 
 std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& folder) {
@@ -43,7 +44,7 @@ std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& fo
           "{}: format {} version {}, expected {} version {}; make the draft model again with "
           "medusa "
           "make-draft",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kDraftFormat,
+          file.string(), json_text(in.at("format")), json_text(in.at("version")), kDraftFormat,
           kDraftVersion));
     DraftManifest out;
     in.at("backbone").get_to(out.backbone);

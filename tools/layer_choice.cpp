@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -24,7 +25,7 @@ nlohmann::ordered_json layer_choice_json(const LayerChoice& choice) {
 void write_layer_choice(const std::filesystem::path& file, const LayerChoice& choice) {
   nlohmann::ordered_json out{{"format", kLayersFormat}, {"version", kLayersVersion}};
   out.update(layer_choice_json(choice));
-  write_file(file, out.dump(2) + "\n");
+  write_file(file, json_text(out, 2) + "\n");
 }
 
 LayerChoice read_layer_choice(const std::filesystem::path& file) {
@@ -39,7 +40,7 @@ LayerChoice read_layer_choice(const std::filesystem::path& file) {
     if (in.at("format") != kLayersFormat || in.at("version") != kLayersVersion)
       throw UserError(fmt::format(
           "{}: format {} version {}, expected {} version {}; run medusa calibrate --layers again",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kLayersFormat,
+          file.string(), json_text(in.at("format")), json_text(in.at("version")), kLayersFormat,
           kLayersVersion));
     in.at("backbone").get_to(choice.backbone);
     in.at("skip").get_to(choice.skip);

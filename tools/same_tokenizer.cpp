@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 /// A token's bytes on one line: "\n", and what is not UTF-8 replaced.
 std::string shown(const Tokenizer& tokenizer, TokenId id) {
   if (id >= tokenizer.vocab_size()) return "not there";
-  const std::string text = nlohmann::json(tokenizer.bytes(id))
-                               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = json_text(nlohmann::json(tokenizer.bytes(id)));
   return text + (tokenizer.is_special(id) ? " (special)" : "");
 }
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/json_text.h"
 #include "base/output.h"
 #include "base/progress.h"
 #include "data/prompts.h"
@@ -87,7 +88,7 @@ void save(const std::filesystem::path& file, const std::vector<std::string>& que
   std::string lines;
   for (size_t i = 0; i < questions.size(); ++i) {
     const nlohmann::json line{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}};
-    lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    lines += json_text(line) + "\n";
   }
   make_folder(file.parent_path());
   write_file(file, lines);

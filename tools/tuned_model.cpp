@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -31,7 +32,7 @@ nlohmann::ordered_json tuned_json(const TunedManifest& manifest) {
 void write_tuned_manifest(const std::filesystem::path& folder, const TunedManifest& manifest) {
   nlohmann::ordered_json out{{"format", kTunedFormat}, {"version", kTunedVersion}};
   out.update(tuned_json(manifest));
-  write_file(folder / kTunedManifest, out.dump(2) + "\n");
+  write_file(folder / kTunedManifest, json_text(out, 2) + "\n");
 }
 
 std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& model) {
@@ -43,7 +44,7 @@ std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& mo
       throw UserError(fmt::format(
           "{}: format {} version {}, expected {} version {}; tune the model again with medusa "
           "train",
-          file.string(), in.at("format").dump(), in.at("version").dump(), kTunedFormat,
+          file.string(), json_text(in.at("format")), json_text(in.at("version")), kTunedFormat,
           kTunedVersion));
     TunedManifest out;
     in.at("backbone").get_to(out.backbone);

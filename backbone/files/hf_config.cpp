@@ -10,6 +10,7 @@
 #include "backbone/files/model_config_check.h"
 #include "backbone/model_config.h"
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -79,11 +80,11 @@ void check_quantisation(const JsonSettings& file, const fs::path& folder) {
     throw UserError(fmt::format(
         "{}: 'quantization_config' says that the weights are quantised by {}, expected plain "
         "numbers or fp8; use the model as it was before that, or a GGUF file of it",
-        (folder / "config.json").string(), method.dump()));
+        (folder / "config.json").string(), json_text(method)));
   const json blocks = settings->value("weight_block_size", json());
   if (!blocks.is_null() && blocks != json::array({kFp8Block, kFp8Block}))
-    file.fail(fmt::format("'weight_block_size' is {}, expected [{}, {}]", blocks.dump(), kFp8Block,
-                          kFp8Block));
+    file.fail(fmt::format("'weight_block_size' is {}, expected [{}, {}]", json_text(blocks),
+                          kFp8Block, kFp8Block));
 }
 
 const Architecture& read_architecture(const JsonSettings& file, ModelConfig& config) {
@@ -93,7 +94,7 @@ const Architecture& read_architecture(const JsonSettings& file, ModelConfig& con
     file.fail(fmt::format("'model_type' is '{}', expected {}", type, architecture_names(false)));
   if (const json* names = file.find("architectures");
       names && *names != json::array({std::string(architecture->class_name)}))
-    file.fail(fmt::format("'architectures' is {}, expected [\"{}\"]", names->dump(),
+    file.fail(fmt::format("'architectures' is {}, expected [\"{}\"]", json_text(*names),
                           architecture->class_name));
   if (const std::string act = file.text("hidden_act"); act != "silu")
     file.fail(fmt::format("'hidden_act' is '{}', expected silu", act));

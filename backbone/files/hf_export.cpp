@@ -12,6 +12,7 @@
 #include "backbone/rotary_rows.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -154,7 +155,7 @@ void write_hf_model(const fs::path& folder, const Weights& weights, const fs::pa
   const bool from_folder = fs::is_directory(source);
   const json config = from_folder ? patched_config(source / "config.json", c, dtype)
                                   : config_json(c, source, dtype);
-  write_file(folder / "config.json", config.dump(2) + "\n");
+  write_file(folder / "config.json", json_text(config, 2) + "\n");
   if (from_folder)
     for (const char* name :
          {"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json",

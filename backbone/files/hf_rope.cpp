@@ -9,6 +9,7 @@
 
 #include "backbone/files/model_config_check.h"
 #include "backbone/rope_scaling.h"
+#include "base/json_text.h"
 
 namespace medusa {
 using nlohmann::json;
@@ -29,13 +30,13 @@ class RopeSettings {
   std::string type() const {
     const json* named = find("rope_type") ? find("rope_type") : find("type");
     if (named == nullptr) return has("factor") ? "unnamed" : "default";
-    return named->is_string() ? named->get<std::string>() : named->dump();
+    return named->is_string() ? named->get<std::string>() : json_text(*named);
   }
   bool has(const char* key) const { return find(key) != nullptr; }
   double number(const char* key) const {
     const json* value = find(key);
     if (value == nullptr || !value->is_number())
-      fail(key, value ? value->dump() : "missing", "a number");
+      fail(key, value ? json_text(*value) : "missing", "a number");
     return value->get<double>();
   }
   double number(const char* key, double otherwise) const {
@@ -43,7 +44,7 @@ class RopeSettings {
   }
   bool flag(const char* key, bool otherwise) const {
     const json* value = find(key);
-    if (value && !value->is_boolean()) fail(key, value->dump(), "true or false");
+    if (value && !value->is_boolean()) fail(key, json_text(*value), "true or false");
     return value ? value->get<bool>() : otherwise;
   }
   std::vector<double> numbers(const char* key, int64_t count) const {
@@ -51,7 +52,7 @@ class RopeSettings {
     bool right = value && value->is_array() && std::ssize(*value) == count;
     for (const json& each : right ? *value : json::array()) right = right && each.is_number();
     if (!right)
-      fail(key, value ? value->dump() : "missing", fmt::format("a list of {} numbers", count));
+      fail(key, value ? json_text(*value) : "missing", fmt::format("a list of {} numbers", count));
     return value->get<std::vector<double>>();
   }
 

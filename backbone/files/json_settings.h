@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/formats/json_nesting.h"
+#include "base/json_text.h"
 #include "base/token.h"
 
 namespace medusa {
@@ -79,7 +80,7 @@ class JsonSettings {
   }
 
   [[noreturn]] void mistyped(const char* key, const Json& value, const char* expected) const {
-    fail(fmt::format("'{}' is {}, expected {}", key, value.dump(), expected));
+    fail(fmt::format("'{}' is {}, expected {}", key, json_text(value), expected));
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/formats/json_nesting.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -180,7 +181,7 @@ std::string header_text(std::span<const SafetensorsEntry* const> layout,
         {"dtype", entry->dtype}, {"shape", entry->shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data starts aligned
   return text;
 }

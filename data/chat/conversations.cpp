@@ -1,5 +1,6 @@
 #include "data/chat/conversations.h"
 
+#include "base/json_text.h"
 #include "data/json_lines.h"
 #include "data/json_value.h"
 
@@ -52,7 +53,7 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
                     place));
   }
   if (entry.is_object() && entry.contains("id"))
-    out.id = entry["id"].is_string() ? entry["id"].get<std::string>() : entry["id"].dump();
+    out.id = entry["id"].is_string() ? entry["id"].get<std::string>() : json_text(entry["id"]);
   if (usable)
     set.conversations.push_back(std::move(out));
   else

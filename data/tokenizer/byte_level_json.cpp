@@ -1,6 +1,7 @@
 // Byte-level BPE from tokenizer.json, or from vocab.json with merges.txt.
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "data/tokenizer/tokenizer_config.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "data/tokenizer/tokenizer_json.h"
@@ -82,7 +83,7 @@ BpeParts byte_level_from_json(const Json& root, const std::string& source) {
     parts.merges.push_back(read_merge(merge, source));
   const auto pre = need_json<Json>(root, "pre_tokenizer", source);
   read_pre_tokenizer(pre, parts.pre_tokenizer, source);
-  parts.pre_tokenizer_text = pre.dump();
+  parts.pre_tokenizer_text = json_text(pre);
   parts.normalization =
       read_normalizer(find_json<Json>(root, "normalizer", source).value_or(Json()), source);
   normalize_added(parts);

@@ -1,10 +1,15 @@
 #include "data/tokenizer/tokenizer_export.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/formats/gguf_file.h"
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "data/tokenizer/tokenizer_files.h"
 
 namespace medusa {
@@ -124,6 +129,21 @@ OrderedJson config_json(const BpeParts& parts) {
   return out;
 }
 
+/// tokenizer.json can hold nothing else; U+FFFD instead would make two tokens one.
+void expect_utf8(const BpeParts& parts) {
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(fmt::format(
+        "{}: {} is not UTF-8, expected that of everything that tokenizer.json holds; export with "
+        "the tokenizer of the original model",
+        parts.source, what));
+  };
+  for (size_t id = 0; id < parts.tokens.size(); ++id)
+    if (!is_valid_utf8(parts.tokens[id])) refuse(fmt::format("token {}", id));
+  for (const auto& [left, right] : parts.merges)
+    if (!is_valid_utf8(left) || !is_valid_utf8(right)) refuse("a merge");
+  if (!is_valid_utf8(parts.chat_template)) refuse("the chat template");
+}
+
 }  // namespace
 
 void export_tokenizer(const fs::path& gguf, const fs::path& folder) {
@@ -135,8 +155,9 @@ void export_tokenizer(const fs::path& gguf, const fs::path& folder) {
   write_file(folder / kTokenizerGguf, gguf_of(kept, file.version()));
   if (file.find<std::string>("tokenizer.ggml.model") != "gpt2") return;
   const BpeParts parts = bpe_from_gguf(file);
-  write_file(folder / "tokenizer.json", tokenizer_json(parts).dump(1) + "\n");
-  write_file(folder / "tokenizer_config.json", config_json(parts).dump(2) + "\n");
+  expect_utf8(parts);
+  write_file(folder / "tokenizer.json", json_text(tokenizer_json(parts), 1) + "\n");
+  write_file(folder / "tokenizer_config.json", json_text(config_json(parts), 2) + "\n");
 }
 
 }  // namespace medusa

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -250,7 +251,7 @@ ExportedHeads Exporter::run(const std::optional<ChoiceTree>& tree) {
         heads_.output_rows(), heads_.vocab_size));
   note_limits();
   if (tree) put_tree(*tree);
-  out_.config = config().dump(2) + "\n";
+  out_.config = json_text(config(), 2) + "\n";
   return std::move(out_);
 }
 

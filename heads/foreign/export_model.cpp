@@ -11,6 +11,7 @@
 #include "backbone/weights.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -65,7 +66,7 @@ void write_index(const fs::path& folder, size_t count) {
     }
   }
   const json index{{"metadata", {{"total_size", bytes}}}, {"weight_map", places}};
-  write_file(folder / "model.safetensors.index.json", index.dump(2) + "\n");
+  write_file(folder / "model.safetensors.index.json", json_text(index, 2) + "\n");
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ void write_model_with_heads(const fs::path& folder, const fs::path& model,
   write_index(folder, count + 1);
   json settings = json::parse(read_file(folder / "config.json"));
   settings.update(json::parse(config));
-  write_file(folder / "config.json", settings.dump(2) + "\n");
+  write_file(folder / "config.json", json_text(settings, 2) + "\n");
 }
 
 }  // namespace medusa

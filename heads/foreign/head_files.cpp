@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/formats/torch_file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -65,7 +66,7 @@ class HintReader {
     throw UserError(
         fmt::format("{}: '{}' is {}, expected {}; correct it, or remove config.json, which is only "
                     "a hint",
-                    file_.string(), key, value.dump().substr(0, 40), expected));
+                    file_.string(), key, json_text(value).substr(0, 40), expected));
   }
 
   const fs::path& file_;

@@ -35,7 +35,7 @@ TEST(Help, UnknownSubcommandIsTheUsersError) {
   EXPECT_EQ(
       ran.err,
       "medusa: unknown subcommand 'trian' (did you mean 'train'?), expected one of distill, "
-      "train, calibrate, build-store, make-draft, generate, "
+      "train, calibrate, build-store, make-draft, generate, serve, "
       "bench, profile, quality, inspect, import, export, doctor, dataset, report, completion; see "
       "medusa --help\n");
 }

@@ -1,8 +1,12 @@
 #include "data/tokenizer/tokenizer_export.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "base/formats/gguf_file.h"
 #include "data/tokenizer/tokenizer.h"
+#include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/tokenizer_cases.h"
 
@@ -48,6 +52,21 @@ TEST(TokenizerExport, ASentencePieceTokenizerStaysAGguf) {
   EXPECT_EQ(copy->fingerprint(), original->fingerprint());
   expect_same(*copy, *original);
   EXPECT_FALSE(std::filesystem::exists(folder / "tokenizer.json"));
+}
+
+TEST(TokenizerExport, ATokenThatIsNotUtf8IsTheUsersError) {
+  const TempFolder folder;
+  const auto good = small_tokenizer("gpt2.gguf");
+  const auto tokens = GgufFile(good).required<std::vector<std::string>>("tokenizer.ggml.tokens");
+  std::string bytes = read_file(good);
+  const size_t at = bytes.find(tokens.back());
+  ASSERT_NE(at, std::string::npos);
+  bytes[at] = '\xff';
+  write_file(folder / "bad.gguf", bytes);
+  const std::string text =
+      fixtures::error_text([&] { export_tokenizer(folder / "bad.gguf", folder.path()); });
+  EXPECT_NE(text.find(fmt::format("token {} is not UTF-8", tokens.size() - 1)), std::string::npos)
+      << text;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "tools/bench/result_page.h"
 #include "tools/output_check.h"
 
@@ -79,7 +80,7 @@ std::vector<BenchSample> BenchFolder::combined(const std::vector<BenchSample>& n
 
 void BenchFolder::write(const BenchResult& result, const std::vector<BenchSample>& samples) const {
   write_samples(answers(), samples);
-  write_file(json(), bench_json(result).dump(1) + "\n");
+  write_file(json(), json_text(bench_json(result), 1) + "\n");
   write_file(page(), bench_page(result));
 }
 

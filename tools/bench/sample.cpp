@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -18,9 +19,7 @@ using nlohmann::json;
 constexpr const char* kChecksum = "checksum";  // of the rest of a line
 
 /// Half characters at the end of a text are replaced.
-std::string line_text(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string line_text(const json& object) { return json_text(object); }
 
 std::string part_key(size_t part) { return std::string(kStepParts[part]) + "_s"; }
 

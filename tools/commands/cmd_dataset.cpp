@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "base/json_text.h"
 #include "base/output.h"
 #include "data/chat/conversations.h"
 #include "data/dataset/answer_places.h"
@@ -40,11 +41,6 @@ std::string words(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
   for (const TokenId token : tokens)
     if (!tokenizer.is_special(token)) text += tokenizer.bytes(token);
   return text;
-}
-
-/// Texts may end within a character where an answer was cut: that piece is replaced.
-std::string json_text(const json& entry) {
-  return entry.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 constexpr std::string_view kListStart = "[\n";
@@ -91,15 +87,15 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
       continue;
     }
     entries.push_back(sharegpt
-                          ? json_text({{"id", dataset.prompt_id(i)},
-                                       {"conversations",
-                                        {{{"from", "human"}, {"value", *question}},
-                                         {{"from", "gpt"}, {"value", answer}}}}})
-                          : json_text({{"id", dataset.prompt_id(i)},
-                                       {"prompt", question ? json(*question) : json(nullptr)},
-                                       {"answer", answer},
-                                       {"tokens", std::vector<TokenId>(all.begin(), all.end())},
-                                       {"answer_start", dataset.answer_start(i)}}));
+                          ? json_text(json{{"id", dataset.prompt_id(i)},
+                                           {"conversations",
+                                            {{{"from", "human"}, {"value", *question}},
+                                             {{"from", "gpt"}, {"value", answer}}}}})
+                          : json_text(json{{"id", dataset.prompt_id(i)},
+                                           {"prompt", question ? json(*question) : json(nullptr)},
+                                           {"answer", answer},
+                                           {"tokens", std::vector<TokenId>(all.begin(), all.end())},
+                                           {"answer_start", dataset.answer_start(i)}}));
   }
   write_file(options.files[0], file_text(options.files[0], entries));
   if (as_json)

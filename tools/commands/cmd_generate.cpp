@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
+#include "base/json_text.h"
 #include "base/output.h"
 #include "base/utf8.h"
 #include "data/prompts.h"
@@ -149,7 +150,7 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
   const Comparison comparison = compare(config, session, target, drafting, prompts);
   const nlohmann::json out = comparison_json(comparison, config, session);
   make_folder(config.run);
-  write_file(config.compare_file(), out.dump(1) + "\n");
+  write_file(config.compare_file(), json_text(out, 1) + "\n");
   write_run_report(config.run, config.report_file());
   if (as_json)
     print_json(out);

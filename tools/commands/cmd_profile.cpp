@@ -10,6 +10,7 @@
 #include "backbone/cpu/threads/thread_team.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
@@ -83,7 +84,7 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   profile.roof = roof;
 
   make_folder(folder);
-  write_file(folder / "profile.json", profile_json(profile).dump(1) + "\n");
+  write_file(folder / "profile.json", json_text(profile_json(profile), 1) + "\n");
   write_file(folder / "profile.html", profile_page(profile));
   if (common.json)
     print_json(profile_json(profile));

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/json_text.h"
+
 namespace medusa {
 namespace {
 
@@ -39,7 +41,7 @@ std::string value_text(const std::string& key, const Json& value) {
     const double number = value.get<double>();
     return std::abs(number) >= 1000 ? fmt::format("{:.0f}", number) : fmt::format("{:.4g}", number);
   }
-  if (!value.is_array()) return value.dump();
+  if (!value.is_array()) return json_text(value);
   std::string text;
   for (const Json& each : value) text += (text.empty() ? "" : ", ") + value_text("", each);
   return "[" + text + "]";

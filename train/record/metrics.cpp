@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -82,7 +83,7 @@ void MetricsLog::add(const Metrics& metrics) {
     json["memory_bytes"] = metrics.memory_bytes;
   }
   for (const auto& [name, value] : metrics.more) json[name] = value;
-  if (!has(metrics.kind, metrics.step)) lines_.add(json.dump() + "\n");
+  if (!has(metrics.kind, metrics.step)) lines_.add(json_text(json) + "\n");
   events_.add(metrics.step, scalars_of(json));
   if (reported_) reported_();
 }

@@ -1,6 +1,7 @@
 // SentencePiece tokenizers that were written as tokenizer.json: Llama 2, Mistral, Gemma, Phi-3.
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "data/tokenizer/tokenizer_json.h"
 
 namespace medusa {
@@ -147,7 +148,7 @@ SentencePieceParts sentencepiece_from_json(const Json& root, const std::string& 
   read_normalizer(normalizer, parts.normalizer, source);
   const auto pre = find_json<Json>(root, "pre_tokenizer", source).value_or(Json());
   read_pre_tokenizer(pre, !replaces_spaces(normalizer), parts);
-  parts.normalizer_text = normalizer.dump() + pre.dump();
+  parts.normalizer_text = json_text(normalizer) + json_text(pre);
   for (auto& token : parts.added)
     token.normalized = parts.normalizer.empty()
                            ? ""
