@@ -14,6 +14,7 @@
 #include <boost/beast/http.hpp>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json_text.h"
@@ -136,7 +137,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   HttpLimits limits;
   HttpHandler handler;
   int64_t num_connections = 0;
-  std::set<beast::tcp_stream*> idle;  // wait for a request
+  std::set<beast::tcp_stream*> idle;  // wait for a request, or for the client to close
   bool stopping = false;
 
   asio::awaitable<void> accept() {
@@ -179,7 +180,21 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     } catch (const std::exception&) {  // the client has gone, or takes nothing
     }
     error_code ignored;
-    stream.socket().shutdown(tcp::socket::shutdown_both, ignored);
+    stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    co_await discard_what_still_comes(stream);
+  }
+
+  /// Reads until the client closes, or a limit is reached. Closing with unread bytes would reset
+  /// the connection, and the client's system could drop the answer before the client has read it.
+  asio::awaitable<void> discard_what_still_comes(beast::tcp_stream& stream) {
+    std::vector<char> bytes(16384);
+    error_code error;
+    stream.expires_after(limits.linger);
+    idle.insert(&stream);
+    for (uint64_t got = 0; !error && !stopping && got < limits.body_bytes;)
+      got += co_await stream.async_read_some(asio::buffer(bytes),
+                                             asio::redirect_error(use_awaitable, error));
+    idle.erase(&stream);
   }
 
   /// @returns  whether the connection goes on.

@@ -23,6 +23,7 @@ struct HttpLimits {
   std::chrono::seconds request{30};  // from a request's first byte to its last
   std::chrono::seconds idle{75};     // between requests of a connection
   std::chrono::seconds write{30};    // without a byte taken by the client
+  std::chrono::seconds linger{2};    // for the client to close, once its last answer is sent
 };
 
 struct HttpRequest {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <thread>
 
 #include "tests/server/served.h"
 
@@ -293,6 +294,14 @@ TEST_F(ServerTest, WhatIsNoRequestIsRefusedAndTheConnectionCloses) {
       400);
   EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: 50\r\n\r\nhalf"), 0) << "cut off";
   EXPECT_EQ(ask(port(), "GET", "/health").status, 200);
+}
+
+TEST_F(ServerTest, ARefusalArrivesThoughTheClientStillSends) {
+  Client client(port());
+  client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
+  client.send(std::string(4 << 20, 'a'));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the server has answered by now
+  EXPECT_EQ(parse_reply(client.read_to_end()).status, 413);
 }
 
 TEST_F(ServerTest, AnOldClientGetsItsStreamWithoutChunks) {
