@@ -8,11 +8,11 @@ namespace medusa {
 
 /// True if lists and objects lie in each other deeper than the files of models have them; copying
 /// or printing such a value would exhaust the stack. May also say so of a text that is not JSON.
-inline bool nests_too_deeply(std::string_view json) {
+inline bool nests_too_deeply(std::string_view text) {
   int depth = 0;
   bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     if (c == '"') in_string = !in_string;
     if (in_string && c == '\\') ++i;
     if (in_string) continue;
