@@ -1,5 +1,7 @@
 #include "infer/backbone_target.h"
 
+#include <ATen/ops/cat.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -73,18 +75,40 @@ PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
     at += std::ssize(each.tokens);
     output.prompt_states.push_back(hidden[at - 1].clone());
   }
-  if (trees.empty()) return output;
+  add_logits(trees, chunks, hidden, output);
+  return output;
+}
 
-  at::Tensor logits = llama_.logits(hidden.narrow(0, 0, tree_rows));
+/// One product with the LM head for all rows that want logits.
+void BackboneTarget::add_logits(std::span<const SlotTree> trees,
+                                std::span<const PromptChunk> chunks, const at::Tensor& hidden,
+                                PassOutput& output) {
+  std::vector<at::Tensor> wanted;
+  int64_t at = 0;
+  for (const SlotTree& each : trees) at += each.tree->size();
+  if (at > 0) wanted.push_back(hidden.narrow(0, 0, at));
+  for (const PromptChunk& each : chunks) {
+    if (each.wants_logits) wanted.push_back(hidden.narrow(0, at, std::ssize(each.tokens)));
+    at += std::ssize(each.tokens);
+  }
+  output.prompt_logits.resize(chunks.size());
+  if (wanted.empty()) return;
+  at::Tensor logits = llama_.logits(wanted.size() == 1 ? wanted[0] : at::cat(wanted));
   if (!logits.is_cpu()) logits = logits.cpu();  // the rules walk the tree on the host
-  output.trees.reserve(trees.size());
+
   at = 0;
+  output.trees.reserve(trees.size());
   for (const SlotTree& each : trees) {
     const int64_t n = each.tree->size();
     output.trees.push_back({logits.narrow(0, at, n), hidden.narrow(0, at, n)});
     at += n;
   }
-  return output;
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    if (!chunks[i].wants_logits) continue;
+    const auto n = std::ssize(chunks[i].tokens);
+    output.prompt_logits[i] = logits.narrow(0, at, n);
+    at += n;
+  }
 }
 
 }  // namespace medusa

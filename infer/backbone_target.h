@@ -40,6 +40,9 @@ class BackboneTarget : public TargetModel {
   const KvCache& cache() const { return cache_; }
 
  private:
+  void add_logits(std::span<const SlotTree> trees, std::span<const PromptChunk> chunks,
+                  const at::Tensor& hidden, PassOutput& output);
+
   Llama& llama_;
   KvCache cache_;
   int64_t max_rows_;

@@ -12,6 +12,7 @@ namespace medusa {
 void DecodeStats::count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted) {
   ++steps;
   proposed += num_proposed;
+  last_proposed = num_proposed;
   accepted += num_accepted;
   if (emitted_per_step.size() <= num_emitted) emitted_per_step.resize(num_emitted + 1);
   ++emitted_per_step[num_emitted];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "infer/drafter.h"
+#include "infer/logits/logits_processor.h"
 
 namespace medusa {
 
@@ -35,6 +36,12 @@ struct EmittedToken {
                     // token before it
 };
 
+/// Some rows of a prompt, as they are given to on_prompt().
+struct PromptRows {
+  int64_t first = 0;  // row i is the target's prediction after token first + i of the prompt
+  at::Tensor logits;  // [n, V] float32 on the CPU, valid during the call
+};
+
 /// Makes the drafter of a new sequence.
 using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
 
@@ -46,13 +53,18 @@ struct DecodeRequest {
   std::function<bool(const EmittedToken&)> emit;  // each token once, in order; false ends the text
   std::shared_ptr<const AcceptanceRule> rule{};   // null: the decoder's own
   DrafterFactory make_drafter{};                  // empty: the decoder's own
+  std::vector<LogitsProcessorFactory> processors{};    // that change its logits, in this order
+  std::function<void(const PromptRows&)> on_prompt{};  // all rows of the prompt but its last
+                                                       // token's, in order, before the first token;
+                                                       // empty: they are not computed
 };
 
 struct DecodeStats {
-  int64_t steps = 0;     // target passes after prefill that this sequence took part in
-  int64_t emitted = 0;   // tokens given to emit()
-  int64_t proposed = 0;  // candidates: verify nodes below the root
-  int64_t accepted = 0;  // candidates the rule let stand
+  int64_t steps = 0;          // target passes after prefill that this sequence took part in
+  int64_t emitted = 0;        // tokens given to emit()
+  int64_t proposed = 0;       // candidates: verify nodes below the root
+  int64_t accepted = 0;       // candidates the rule let stand
+  int64_t last_proposed = 0;  // candidates of the last step
   std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
   FinishReason finish = FinishReason::Length;
 

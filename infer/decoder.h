@@ -46,6 +46,10 @@ class Decoder {
   /// @returns  what it had done; nothing if the id is unknown or has ended.
   virtual std::optional<DecodeStats> cancel(RequestId id) = 0;
 
+  /// What a request has done so far; null: its id is unknown or has ended. Valid until the next
+  /// call of another function.
+  virtual const DecodeStats* stats(RequestId id) const = 0;
+
   virtual int64_t num_waiting() const = 0;  // requests that have no slot yet
   virtual int64_t num_running() const = 0;  // requests that have one
 

@@ -35,6 +35,7 @@ struct HostDecoder::Sequence {
   int64_t prompt_rows = 0;           // of the prompt, committed so far
   at::Tensor hidden;                 // [H] at the token before the root
   CandidateTree tree;
+  ProcessedRows rows;  // of the tree
   Acceptance accepted;
   DecodeStats stats;
   bool more = true;
@@ -47,8 +48,8 @@ struct HostDecoder::Sequence {
         .subspan(static_cast<size_t>(prompt_rows));
   }
 
-  void take_prompt(int64_t rows, at::Tensor state) {
-    prompt_rows += rows;
+  void take_prompt(int64_t num_rows, at::Tensor state) {
+    prompt_rows += num_rows;
     hidden = std::move(state);
   }
 
@@ -75,6 +76,15 @@ struct HostDecoder::Pass {
   std::vector<SlotTree> trees;
   std::vector<PromptChunk> chunks;
   PassOutput output;
+
+  /// Adds the next rows of a prompt, at most so many. @returns  how many.
+  int64_t add_chunk(Sequence& s, int64_t most) {
+    const auto missing = s.missing_prompt();
+    const auto chunk = missing.first(std::min(missing.size(), static_cast<size_t>(most)));
+    with_chunk.push_back(&s);
+    chunks.push_back({s.slot, chunk, s.request.on_prompt != nullptr});
+    return std::ssize(chunk);
+  }
 
   bool empty() const { return trees.empty() && chunks.empty(); }
   /// Of all rows, those of prompts.
@@ -125,6 +135,14 @@ std::optional<DecodeStats> HostDecoder::cancel(RequestId id) {
   return std::move(s->stats);
 }
 
+const DecodeStats* HostDecoder::stats(RequestId id) const {
+  for (const auto& s : running_)
+    if (s->id == id) return &s->stats;
+  for (const auto& s : waiting_)
+    if (s->id == id) return &s->stats;
+  return nullptr;
+}
+
 void HostDecoder::cancel_all() {
   waiting_.clear();
   for (const auto& s : std::exchange(running_, {})) target_.close(s->slot);
@@ -141,13 +159,12 @@ void HostDecoder::admit() {
 /// Where a row's bits depend on its neighbors, a sequence is decoded as if it were alone as far as
 /// that goes: nothing stands beside its prompt.
 void HostDecoder::run_prompts_alone() {
-  for (const auto& s : running_) {
-    if (!s->more || s->missing_prompt().empty()) continue;
-    s->guarded([&] {
-      const auto prompt = s->missing_prompt();
-      s->take_prompt(static_cast<int64_t>(prompt.size()), target_.prefill(s->slot, prompt));
-    });
-  }
+  for (const auto& s : running_)
+    while (s->more && !s->missing_prompt().empty()) {
+      Pass pass;
+      pass.add_chunk(*s, kPromptRows);
+      run(pass);
+    }
 }
 
 /// Chooses the rows of the next pass. Prompts are served in order: the first one gets what the pass
@@ -164,12 +181,9 @@ HostDecoder::Pass HostDecoder::plan() {
     }
     if (room == 0) continue;
     s.guarded([&] {
-      if (s.prompt_rows == 0) s.prompt_rows = target_.share_prefix(s.slot, s.missing_prompt());
-      const auto missing = s.missing_prompt();
-      const auto chunk = missing.first(std::min(missing.size(), static_cast<size_t>(room)));
-      room -= static_cast<int64_t>(chunk.size());
-      pass.with_chunk.push_back(&s);
-      pass.chunks.push_back({s.slot, chunk});
+      if (s.prompt_rows == 0 && !s.request.on_prompt)  // shared rows have no logits
+        s.prompt_rows = target_.share_prefix(s.slot, s.missing_prompt());
+      room -= pass.add_chunk(s, room);
     });
   }
 
@@ -179,6 +193,7 @@ HostDecoder::Pass HostDecoder::plan() {
       const DrafterFactory& make = s.request.make_drafter ? s.request.make_drafter : make_drafter_;
       s.drafter = make();
       s.drafter->begin(s.request.prompt);
+      s.rows = ProcessedRows(s.request.processors, s.request.prompt);
     }
     const DecodeLimits& limits = s.request.limits;
     const auto committed = static_cast<int64_t>(s.tokens.size()) - 1;
@@ -207,9 +222,13 @@ void HostDecoder::run(Pass& pass) {
       for (Sequence* s : *list) s->fail(std::current_exception());
     return;
   }
-  for (size_t i = 0; i < pass.chunks.size(); ++i)
-    pass.with_chunk[i]->take_prompt(static_cast<int64_t>(pass.chunks[i].tokens.size()),
-                                    pass.output.prompt_states[i]);
+  for (size_t i = 0; i < pass.chunks.size(); ++i) {
+    Sequence& s = *pass.with_chunk[i];
+    const int64_t first = s.prompt_rows;
+    s.take_prompt(std::ssize(pass.chunks[i].tokens), pass.output.prompt_states[i]);
+    if (pass.chunks[i].wants_logits)
+      s.guarded([&] { s.request.on_prompt({first, pass.output.prompt_logits[i]}); });
+  }
 }
 
 /// Rules are pure, so sequences are judged at the same time; a lone one on the calling thread.
@@ -218,8 +237,9 @@ void HostDecoder::accept_all(Pass& pass) {
     Sequence& s = *pass.with_tree[i];
     const AcceptanceRule& rule = s.request.rule ? *s.request.rule : *rule_;
     s.guarded([&] {
-      s.accepted = rule.accept(s.tree, pass.output.trees[i].logits,
-                               static_cast<int64_t>(s.tokens.size()) - 1, s.request.random);
+      const TargetLogits logits(pass.output.trees[i].logits, s.tree, &s.rows);
+      s.accepted =
+          rule.accept(s.tree, logits, static_cast<int64_t>(s.tokens.size()) - 1, s.request.random);
     });
   };
   if (pass.with_tree.size() == 1) return accept(0);
@@ -242,6 +262,7 @@ std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t m
     const bool is_next = i == path.size();
     const TokenId token = is_next ? s.accepted.next : s.tree.tokens[static_cast<size_t>(path[i])];
     s.tokens.push_back(token);
+    s.rows.take(token);
     ++s.stats.emitted;
     const bool wanted = s.request.emit({token, &output, keep.back()});
     const std::optional<FinishReason> finish =

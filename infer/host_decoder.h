@@ -34,6 +34,7 @@ class HostDecoder : public Decoder {
   std::optional<DecodeStats> cancel(RequestId id) override;
   void cancel_all() override;
 
+  const DecodeStats* stats(RequestId id) const override;
   int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
   int64_t num_running() const override { return static_cast<int64_t>(running_.size()); }
   int64_t num_free() const override;

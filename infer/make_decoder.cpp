@@ -11,16 +11,15 @@ namespace {
 
 std::optional<DeviceJudge> judge_of(const InferConfig& settings) {
   const SamplingConfig& sampling = settings.sampling;
-  const bool filters = sampling.top_k > 0 || sampling.top_p < 1;
   const double temperature = sampling.temperature;
   switch (resolved_rule(settings)) {
     case RuleKind::Greedy:
       return DeviceJudge{};
     case RuleKind::Match:
-      if (filters) return std::nullopt;
+      if (sampling.filters()) return std::nullopt;
       return DeviceJudge{DeviceRule::Match, temperature};
     case RuleKind::Typical:
-      if (filters && temperature > 0) return std::nullopt;
+      if (sampling.filters() && temperature > 0) return std::nullopt;
       return DeviceJudge{DeviceRule::Typical, temperature, settings.typical.epsilon,
                          settings.typical.delta};
     default:

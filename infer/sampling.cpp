@@ -71,10 +71,13 @@ TokenId argmax(std::span<const float> logits) {
   return static_cast<TokenId>(first - logits.begin());
 }
 
+LogProbabilities::LogProbabilities(std::span<const float> logits)
+    : logits_(logits),
+      max_(row_max(logits)),
+      log_sum_(std::log(row_exp_sums(logits, max_, 1).sum)) {}
+
 double log_probability(std::span<const float> logits, TokenId token) {
-  const float max = row_max(logits);
-  return static_cast<double>(logits[static_cast<size_t>(token)] - max) -
-         std::log(row_exp_sums(logits, max, 1).sum);
+  return LogProbabilities(logits).of(token);
 }
 
 std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count) {
@@ -92,6 +95,7 @@ std::vector<WeightedToken> target_distribution(std::span<const float> logits,
   double sum =
       row_exp(logits, row_max(logits), static_cast<float>(1 / config.temperature), weights);
 
+  const auto least = static_cast<float>(config.min_p);  // the most probable token weighs 1
   std::vector<Weighted> kept;
   if (config.top_k > 0) {
     kept = largest(weights, static_cast<size_t>(config.top_k));
@@ -101,11 +105,12 @@ std::vector<WeightedToken> target_distribution(std::span<const float> logits,
   } else if (config.top_p < 1) {
     kept = nucleus(nucleus_candidates(weights, sum, config.top_p), sum, config.top_p);
   } else {
-    kept.reserve(weights.size());
+    if (config.min_p == 0) kept.reserve(weights.size());
     for (size_t i = 0; i < weights.size(); ++i)
-      kept.push_back({weights[i], static_cast<TokenId>(i)});
+      if (weights[i] >= least) kept.push_back({weights[i], static_cast<TokenId>(i)});
   }
-  std::erase_if(kept, [](const Weighted& token) { return token.weight == 0; });
+  std::erase_if(
+      kept, [least](const Weighted& token) { return token.weight == 0 || token.weight < least; });
 
   double total = 0;
   for (const Weighted& token : kept) total += static_cast<double>(token.weight);
@@ -128,8 +133,7 @@ TokenId draw(std::span<const WeightedToken> tokens, const Random& random, Random
 
 TokenId sample(std::span<const float> logits, const SamplingConfig& config, const Random& random,
                RandomUse use, int64_t position) {
-  if (config.top_k > 0 || config.top_p < 1)
-    return draw(target_distribution(logits, config), random, use, position);
+  if (config.filters()) return draw(target_distribution(logits, config), random, use, position);
   MEDUSA_ASSERT(config.temperature > 0, config.temperature);
   thread_local std::vector<float> weights;
   weights.resize(logits.size());

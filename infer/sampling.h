@@ -1,4 +1,4 @@
-// Temperature, top-k, top-p, and drawing with position-keyed noise.
+// Temperature, top-k, top-p, min-p, and drawing with position-keyed noise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,6 +17,9 @@ struct SamplingConfig {
   double temperature = 0;  // 0: greedy
   int64_t top_k = 0;       // keep the k most probable tokens; 0: all
   double top_p = 1;        // keep the smallest set of tokens whose probability reaches this
+  double min_p = 0;        // keep tokens at least this times as probable as the most probable one
+
+  bool filters() const { return top_k > 0 || top_p < 1 || min_p > 0; }
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -24,6 +27,9 @@ struct SamplingConfig {
     f("top_k", top_k, "keep the k most probable tokens; 0 keeps all", at_least<int64_t>(0));
     f("top_p", top_p, "keep the smallest set of tokens that reaches this probability",
       Rule<double>{"> 0 and <= 1", [](const double& p) { return p > 0 && p <= 1; }});
+    f("min_p", min_p,
+      "keep tokens at least this times as probable as the most probable one; 0 keeps all",
+      between(0.0, 1.0));
   }
   void validate() const {}
 };
@@ -37,7 +43,22 @@ struct WeightedToken {
 /// Index of the largest value; the first of equals.
 TokenId argmax(std::span<const float> logits);
 
-/// log p of one token at temperature 1, nothing filtered: what --logprobs reports.
+/// log p of tokens after one row, at temperature 1, nothing filtered: what logprobs report.
+class LogProbabilities {
+ public:
+  /// @param logits  kept by reference.
+  explicit LogProbabilities(std::span<const float> logits);
+  double of(TokenId token) const {
+    return static_cast<double>(logits_[static_cast<size_t>(token)] - max_) - log_sum_;
+  }
+
+ private:
+  std::span<const float> logits_;
+  float max_;
+  double log_sum_;
+};
+
+/// The same, of one token.
 double log_probability(std::span<const float> logits, TokenId token);
 
 /// The count largest logits' tokens (all, if there are fewer), best first; of equal logits the
@@ -45,8 +66,9 @@ double log_probability(std::span<const float> logits, TokenId token);
 /// @param count  at least 1.
 std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count);
 
-/// The distribution after temperature, top-k and top-p, in this order; tokens of probability 0 and
-/// filtered tokens are left out. Sorted by id when nothing is filtered, by probability else.
+/// The distribution after temperature, top-k, top-p and min-p, in this order; tokens of probability
+/// 0 and filtered tokens are left out. Sorted by probability where top-k or top-p filters, by id
+/// else. min-p looks at the ratio of two tokens, so what it drops does not depend on the order.
 /// @param config  temperature > 0.
 std::vector<WeightedToken> target_distribution(std::span<const float> logits,
                                                const SamplingConfig& config);

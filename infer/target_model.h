@@ -26,12 +26,16 @@ struct SlotTree {
 struct PromptChunk {
   int32_t slot = 0;
   std::span<const TokenId> tokens;  // at least one
+  bool wants_logits = false;        // of every row: an LM head's work for each of them
 };
 
 /// The answers to a pass of trees and chunks of prompts.
 struct PassOutput {
   std::vector<TargetOutput> trees;        // in the order of the trees
   std::vector<at::Tensor> prompt_states;  // [H] each, of a chunk's last token: copies
+  std::vector<at::Tensor> prompt_logits;  // of each chunk that wants them [n, V] float32 on the
+                                          // CPU, row i: what follows its token i; else undefined.
+                                          // Views: valid until the next forward()
 };
 
 /// Rows appended by forward() are tentative until commit(). The root of a tree is never in the

@@ -90,10 +90,11 @@ int64_t DeviceDecoder::num_free() const {
 
 RequestId DeviceDecoder::submit(DecodeRequest request) {
   check_request(request, target_.max_rows());
-  if (request.rule || request.make_drafter)
+  if (request.rule || request.make_drafter || !request.processors.empty() || request.on_prompt)
     throw UserError(
-        "the request has a drafter or a rule of its own, expected those that the GPU's steps were "
-        "captured with; leave them out or decode it with the host's loop (graphs: false)");
+        "the request has a drafter, a rule or a use of the logits of its own, expected those that "
+        "the GPU's steps were captured with; leave them out or decode it with the host's loop "
+        "(graphs: false)");
   auto s = std::make_shared<Sequence>();
   s->id = next_id_++;
   s->request = std::move(request);
@@ -234,6 +235,14 @@ std::optional<DecodeStats> DeviceDecoder::cancel(RequestId id) {
   waiting_.erase(found);
   stats.finish = FinishReason::Cancelled;
   return stats;
+}
+
+const DecodeStats* DeviceDecoder::stats(RequestId id) const {
+  for (const auto& s : open_)
+    if (s->id == id) return &s->stats;
+  for (const auto& s : waiting_)
+    if (s->id == id) return &s->stats;
+  return nullptr;
 }
 
 void DeviceDecoder::cancel_all() {

@@ -56,12 +56,15 @@ class DeviceDecoder : public Decoder {
                 const DeviceJudge& judge, const DeviceLoopKernels& kernels);
   ~DeviceDecoder() override;
 
-  /// @throws UserError  also where the request brings a drafter or a rule: a captured step has one.
+  /// @throws UserError  also where the request brings a drafter, a rule or logits processors: a
+  /// captured
+  ///                    step has its own.
   RequestId submit(DecodeRequest request) override;
   std::vector<FinishedRequest> step() override;
   std::optional<DecodeStats> cancel(RequestId id) override;
   void cancel_all() override;
 
+  const DecodeStats* stats(RequestId id) const override;
   int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
   int64_t num_running() const override { return static_cast<int64_t>(open_.size()); }
   int64_t num_free() const override;

@@ -1,6 +1,7 @@
 #include "infer/rules/blockwise_rule.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "infer/sampling.h"
 
@@ -19,6 +20,10 @@ int32_t best_child(const CandidateTree& tree, int32_t node, std::span<const floa
   return best;
 }
 
+bool cannot_come(std::span<const float> logits, TokenId token) {
+  return logits[static_cast<size_t>(token)] == -std::numeric_limits<float>::infinity();
+}
+
 /// Whether fewer than k tokens come before this one, of equal logits the lower id first.
 bool among_best(std::span<const float> logits, TokenId token, int64_t k) {
   const auto id = static_cast<size_t>(token);
@@ -30,14 +35,14 @@ bool among_best(std::span<const float> logits, TokenId token, int64_t k) {
 
 }  // namespace
 
-Acceptance BlockwiseRule::accept(const CandidateTree& tree, const at::Tensor& logits,
+Acceptance BlockwiseRule::accept(const CandidateTree& tree, const TargetLogits& logits,
                                  int64_t /*root_position*/, const Random& /*random*/) const {
   Acceptance out;
   for (int32_t node = 0;;) {
-    const std::span<const float> row = logits_row(logits, node);
+    const std::span<const float> row = logits.row(node);
     const int32_t child = best_child(tree, node, row);
     const bool forced = static_cast<int32_t>(out.path.size()) + 1 < config_.min_block;
-    if (child < 0 ||
+    if (child < 0 || cannot_come(row, tree.tokens[static_cast<size_t>(child)]) ||
         !(forced || among_best(row, tree.tokens[static_cast<size_t>(child)], config_.top_k))) {
       out.next = argmax(row);
       return out;

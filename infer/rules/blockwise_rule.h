@@ -28,7 +28,7 @@ class BlockwiseRule : public AcceptanceRule {
  public:
   explicit BlockwiseRule(const BlockwiseRuleConfig& config) : config_(config) {}
 
-  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override;
   bool lossless() const override { return config_.top_k == 1 && config_.min_block == 1; }
 

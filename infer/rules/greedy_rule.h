@@ -8,7 +8,7 @@ namespace medusa {
 /// Keeps the tokens of plain greedy decoding.
 class GreedyRule : public AcceptanceRule {
  public:
-  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override;
   bool lossless() const override { return true; }
 };

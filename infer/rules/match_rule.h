@@ -14,7 +14,7 @@ class MatchRule : public AcceptanceRule {
   /// @param sampling  temperature > 0.
   explicit MatchRule(const SamplingConfig& sampling) : sampling_(sampling) {}
 
-  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override;
   bool lossless() const override { return true; }
 

@@ -46,11 +46,11 @@ class Residual {
 
 }  // namespace
 
-Acceptance RejectionRule::accept(const CandidateTree& tree, const at::Tensor& logits,
+Acceptance RejectionRule::accept(const CandidateTree& tree, const TargetLogits& logits,
                                  int64_t root_position, const Random& random) const {
   Acceptance out;
   for (int32_t node = 0;; ++root_position) {
-    Residual residual(logits_row(logits, node), sampling_);
+    Residual residual(logits.row(node), sampling_);
     int32_t stands = -1;
     uint64_t tried = 0;
     for (int32_t i = node + 1; i < tree.num_verify && stands < 0; ++i) {

@@ -29,7 +29,7 @@ NodeView view(std::span<const float> logits, float inverse_temperature,
 
 }  // namespace
 
-Acceptance TypicalRule::accept(const CandidateTree& tree, const at::Tensor& logits,
+Acceptance TypicalRule::accept(const CandidateTree& tree, const TargetLogits& logits,
                                int64_t root_position, const Random& random) const {
   const auto inverse_temperature =
       static_cast<float>(sampling_.temperature > 0 ? 1 / sampling_.temperature : 1.0);
@@ -45,7 +45,7 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const at::Tensor& logi
   for (int32_t i = 1; i < tree.num_verify; ++i) {  // parents come first
     const auto parent = static_cast<size_t>(tree.parents[static_cast<size_t>(i)]);
     if (!reached[parent]) continue;
-    const auto row = logits_row(logits, static_cast<int64_t>(parent));
+    const auto row = logits.row(static_cast<int32_t>(parent));
     if (!views[parent]) views[parent] = view(row, inverse_temperature, config_);
     const float logit = row[static_cast<size_t>(tree.tokens[static_cast<size_t>(i)])];
     const double log_p = static_cast<double>((logit - views[parent]->max) * inverse_temperature) -
@@ -63,7 +63,7 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const at::Tensor& logi
   for (int32_t node = best; node > 0; node = tree.parents[static_cast<size_t>(node)])
     out.path.push_back(node);
   std::reverse(out.path.begin(), out.path.end());
-  const auto row = logits_row(logits, best);
+  const auto row = logits.row(best);
   const int64_t position = root_position + static_cast<int64_t>(out.path.size());
   out.next = sampling_.temperature > 0 ? sample(row, sampling_, random, RandomUse::Accept, position)
                                        : argmax(row);

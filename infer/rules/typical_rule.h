@@ -27,12 +27,12 @@ struct TypicalConfig {
 class TypicalRule : public AcceptanceRule {
  public:
   /// @param sampling  temperature 0: p and H at temperature 1, and the token after the path is the
-  ///                  most probable one; else p, H and the draw under the temperature, and top-k
-  ///                  and top-p for the draw.
+  ///                  most probable one; else p, H and the draw under the temperature, and the
+  ///                  filters for the draw.
   TypicalRule(const TypicalConfig& config, const SamplingConfig& sampling)
       : config_(config), sampling_(sampling) {}
 
-  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override;
   bool lossless() const override { return false; }
 

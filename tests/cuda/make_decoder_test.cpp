@@ -69,6 +69,9 @@ TEST_F(MakeDecoderTest, IsForTheRulesThatItsKernelsKnow) {
   filtered.sampling.top_p = 1;
   filtered.sampling.top_k = 5;
   EXPECT_FALSE(offered(filtered));
+  filtered.sampling.top_k = 0;
+  filtered.sampling.min_p = 0.1;
+  EXPECT_FALSE(offered(filtered));
 }
 
 TEST_F(MakeDecoderTest, TellsTheGraphsThatItCaptured) {

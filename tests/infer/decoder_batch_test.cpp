@@ -197,7 +197,7 @@ TEST(DecoderBatch, AnExceptionLeavesAllSlotsClosed) {
 
 class ThrowingRule : public GreedyRule {
  public:
-  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override {
     if (root_position == 5) throw std::runtime_error("rule failed");
     return GreedyRule::accept(tree, logits, root_position, random);

@@ -6,8 +6,10 @@
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "tests/infer/drafter_cases.h"
+#include "tests/infer/logits/logits_cases.h"
 #include "tests/infer/toy_drafters.h"
 #include "tests/infer/toy_heads.h"
+#include "tests/reference/changed_logits.h"
 
 namespace medusa {
 namespace {
@@ -53,6 +55,42 @@ TEST_P(EveryDrafter, GivesThePlainSampledTextOfEachSeed) {
     EXPECT_EQ(run.text, plain) << seed;
     EXPECT_EQ(run.cached, without_last(kRepetitive, plain)) << seed;
   }
+}
+
+/// The text after a prompt under changes of the logits, without any of the decoder's code.
+std::vector<TokenId> changed_text(const LogitsConfig& config, TokenId end,
+                                  const std::vector<TokenId>& prompt, size_t count,
+                                  const SamplingConfig& sampling, const Random& random) {
+  std::vector<TokenId> context = prompt, text;
+  while (text.size() < count && (text.empty() || text.back() != end)) {
+    const auto row =
+        reference::changed_logits(config, {end}, prompt, text, fixtures::toy_logits(context));
+    const TokenId next = sampling.temperature == 0
+                             ? argmax(row)
+                             : draw(target_distribution(row, sampling), random, RandomUse::Accept,
+                                    static_cast<int64_t>(context.size()) - 1);
+    text.push_back(next);
+    context.push_back(next);
+  }
+  return text;
+}
+
+TEST_P(EveryDrafter, GivesThePlainTextUnderChangesOfTheLogits) {
+  constexpr TokenId kEnd = 6;
+  const SamplingConfig narrow{.temperature = 1.5, .top_k = 5, .top_p = 0.95, .min_p = 0.2};
+  for (const fixtures::LogitsCase& each : fixtures::logits_cases())
+    for (const SamplingConfig& sampling : {kGreedy, kWarm, narrow})
+      for (const uint64_t seed : {1, 2}) {
+        std::shared_ptr<AcceptanceRule> rule = std::make_shared<GreedyRule>();
+        if (sampling.temperature > 0) rule = std::make_shared<MatchRule>(sampling);
+        fixtures::ToyTarget target;
+        std::vector<TokenId> text;
+        DecodeRequest request = fixtures::toy_request(kRepetitive, {80, 16, {kEnd}}, seed, text);
+        request.processors = make_processors(each.config, {kEnd});
+        decode_one(target, *rule, drafter(), std::move(request));
+        EXPECT_EQ(text, changed_text(each.config, kEnd, kRepetitive, 80, sampling, Random(seed)))
+            << each.name << ", temperature " << sampling.temperature;
+      }
 }
 
 TEST_P(EveryDrafter, EndsTheTextAtAnEndTokenInsideARun) {

@@ -172,7 +172,7 @@ TEST_F(HostDecoderTest, ACancelledRequestGivesItsSlotBackAtOnceAndEmitsNoMore) {
 
 TEST_F(HostDecoderTest, WhatFailsInOneRequestLeavesTheOthersAsTheyWere) {
   struct FailingRule : GreedyRule {
-    Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+    Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                       const Random& random) const override {
       if (root_position == 6) throw std::runtime_error("rule failed");
       return GreedyRule::accept(tree, logits, root_position, random);

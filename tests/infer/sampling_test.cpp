@@ -77,16 +77,18 @@ TEST(Sampling, DistributionAgreesWithSortingInDouble) {
   for (const NamedRow& row : rows)
     for (const double temperature : {0.3, 0.7, 1.0, 2.0})
       for (const int64_t top_k : {0, 1, 5, 40, 1000})
-        for (const double top_p : {1.0, 0.95, 0.5, 0.1, 1e-9}) {
-          const SamplingConfig config{temperature, top_k, top_p};
-          const auto expected = reference::distribution(row.logits, config);
-          if (expected.margin < 1e-6) continue;  // rounding may decide about one token
-          expect_same(target_distribution(row.logits, config), expected.probabilities,
-                      std::string(row.name) + ", temperature " + std::to_string(temperature) +
-                          ", top-k " + std::to_string(top_k) + ", top-p " + std::to_string(top_p));
-          ++compared;
-        }
-  EXPECT_GT(compared, 540);  // of 600
+        for (const double top_p : {1.0, 0.95, 0.5, 0.1, 1e-9})
+          for (const double min_p : {0.0, 0.01, 0.35}) {
+            const SamplingConfig config{temperature, top_k, top_p, min_p};
+            const auto expected = reference::distribution(row.logits, config);
+            if (expected.margin < 1e-6) continue;  // rounding may decide about one token
+            expect_same(target_distribution(row.logits, config), expected.probabilities,
+                        std::string(row.name) + ", temperature " + std::to_string(temperature) +
+                            ", top-k " + std::to_string(top_k) + ", top-p " +
+                            std::to_string(top_p) + ", min-p " + std::to_string(min_p));
+            ++compared;
+          }
+  EXPECT_GT(compared, 1620);  // of 1800
 }
 
 TEST(Sampling, DistributionIsOrderedAsDocumented) {
@@ -95,8 +97,10 @@ TEST(Sampling, DistributionIsOrderedAsDocumented) {
   const auto by_probability = [](const WeightedToken& a, const WeightedToken& b) {
     return a.probability != b.probability ? a.probability > b.probability : a.id < b.id;
   };
-  const auto all = target_distribution(logits, {0.8, 0, 1});
-  EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), by_id));
+  for (const double min_p : {0.0, 0.3}) {
+    const auto all = target_distribution(logits, {0.8, 0, 1, min_p});
+    EXPECT_TRUE(std::is_sorted(all.begin(), all.end(), by_id));
+  }
   for (const SamplingConfig& config : {SamplingConfig{0.8, 9, 1}, {0.8, 0, 0.7}, {0.8, 20, 0.7}}) {
     const auto kept = target_distribution(logits, config);
     EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end(), by_probability));
@@ -187,8 +191,12 @@ TEST(Sampling, ASampleIsTheDrawFromTheWholeList) {
   for (const size_t vocabulary : {1U, 7U, 256U, 257U, 5000U}) {
     std::vector<float> logits = random_logits(vocabulary, vocabulary);
     if (vocabulary > 7) logits[3] = -std::numeric_limits<float>::infinity();
-    for (const SamplingConfig& config :
-         {SamplingConfig{1, 0, 1}, {0.2, 0, 1}, {50, 0, 1}, {1, 5, 1}, {1, 0, 0.8}}) {
+    for (const SamplingConfig& config : {SamplingConfig{1, 0, 1},
+                                         {0.2, 0, 1},
+                                         {50, 0, 1},
+                                         {1, 5, 1},
+                                         {1, 0, 0.8},
+                                         {1, 0, 1, 0.1}}) {
       const auto tokens = target_distribution(logits, config);
       for (int64_t position = 0; position < 200; ++position)
         ASSERT_EQ(sample(logits, config, Random(4), RandomUse::Accept, position),

@@ -87,7 +87,12 @@ class ToyTarget : public TargetModel {
       if (fail_prefill) throw std::runtime_error("prefill failed");
       std::vector<TokenId>& rows = at(each.slot).rows;
       MEDUSA_ASSERT(at(each.slot).open && !each.tokens.empty(), each.slot);
-      rows.insert(rows.end(), each.tokens.begin(), each.tokens.end());
+      std::vector<at::Tensor> logits;
+      for (const TokenId token : each.tokens) {
+        rows.push_back(token);
+        logits.push_back(at::tensor(toy_logits(rows)));
+      }
+      output.prompt_logits.push_back(each.wants_logits ? at::stack(logits) : at::Tensor());
       largest_chunk = std::max(largest_chunk, each.tokens.size());
       output.prompt_states.push_back(at::tensor(toy_state(rows)));
     }

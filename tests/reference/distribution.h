@@ -1,4 +1,5 @@
-// Temperature, top-k and top-p by sorting everything in double: the slow twin of infer/sampling.
+// Temperature, top-k, top-p and min-p by sorting everything in double: the slow twin of
+// infer/sampling.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace medusa::reference {
 
 struct Distribution {
   std::map<TokenId, double> probabilities;  // of the tokens that are kept
-  double margin = 1;                        // how far top-p is from keeping one token more or less
+  double margin = 1;  // how far top-p and min-p are from keeping one token more or less
 };
 
 inline Distribution distribution(std::span<const float> logits, const SamplingConfig& config) {
@@ -44,7 +45,12 @@ inline Distribution distribution(std::span<const float> logits, const SamplingCo
     out.probabilities[id] = weight(id);
     reached += weight(id);
   }
-  for (auto& [id, p] : out.probabilities) p /= reached;
+  for (const auto& [id, p] : out.probabilities)
+    if (config.min_p > 0) out.margin = std::min(out.margin, std::abs(p - config.min_p));
+  std::erase_if(out.probabilities, [&](const auto& each) { return each.second < config.min_p; });
+  double kept = 0;
+  for (const auto& [id, p] : out.probabilities) kept += p;
+  for (auto& [id, p] : out.probabilities) p /= kept;
   return out;
 }
 

@@ -197,7 +197,7 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
     for (const std::string& turn : question.later_turns) asked.add(turn).add(1);
     asked.add(2);
   }
-  return {
+  Conditions out{
       {"model", llama.weights().fingerprint},
       {"dtype", llama.number_format()},
       {"threads", std::to_string(threads)},
@@ -211,6 +211,9 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
       {"seed", std::to_string(config.seed)},
       {"chat_template", session.chat.name()},
       {"questions", fmt::format("{} ({})", questions.size(), short_fingerprint(asked.digest()))}};
+  const double min_p = infer.sampling.min_p;  // results from before it was there stay comparable
+  if (min_p > 0) out.emplace_back("min_p", number_text(min_p));
+  return out;
 }
 
 Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,

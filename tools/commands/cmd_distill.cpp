@@ -51,11 +51,12 @@ std::string sampling_text(const RunConfig& config) {
   DistillSection settings = config.distill;
   settings.prompts.clear();  // prompts are told apart by their own fingerprint
   settings.batch = 0;        // does not change the text
-  // How states are kept is told apart by itself, and datasets from before there was a choice go on.
+  // How states are kept is told apart by itself, and datasets from before there was a choice, or
+  // min-p, go on.
   std::istringstream all(write_config(settings));
   std::string text;
   for (std::string line; std::getline(all, line);)
-    if (!line.starts_with("states_")) text += line + "\n";
+    if (!line.starts_with("states_") && !line.ends_with("min_p: 0")) text += line + "\n";
   return text;
 }
 

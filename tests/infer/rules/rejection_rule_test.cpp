@@ -113,11 +113,11 @@ TEST(RejectionRule, TextHasTheTargetsDistribution) {
 /// instead of the residual.
 class WithoutResidual : public AcceptanceRule {
  public:
-  Acceptance accept(const CandidateTree& tree, const at::Tensor& logits, int64_t root_position,
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override {
     Acceptance out = RejectionRule(kWarm).accept(tree, logits, root_position, random);
     const int32_t last = out.path.empty() ? 0 : out.path.back();
-    const auto row = target_distribution(logits_row(logits, last), kWarm);
+    const auto row = target_distribution(logits.row(last), kWarm);
     out.next = draw(row, random, RandomUse::Residual,
                     root_position + static_cast<int64_t>(out.path.size()));
     return out;
