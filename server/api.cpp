@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json_text.h"
 #include "server/api_error.h"
 #include "server/completion_answer.h"
@@ -52,6 +53,8 @@ class OpenGenerations {
       std::rethrow_exception(end.error);
     } catch (const ApiError&) {
       throw;
+    } catch (const UserError& error) {  // what it asks for leads nowhere
+      throw ApiError(400, error.what());
     } catch (const std::exception& error) {
       why = error.what();
     }
@@ -74,6 +77,8 @@ Api::Api(Scheduler& scheduler, ServerMetrics& metrics) : scheduler_(scheduler), 
   add("GET", "/health", &Api::health);
   add("GET", "/v1/models", &Api::models);
   add("GET", "/metrics", &Api::metrics_text);
+  add("GET", "/slots", &Api::slots);
+  add("GET", "/tokenizer_info", &Api::tokenizer_info);
   add("POST", "/tokenize", &Api::tokenize);
   add("POST", "/detokenize", &Api::detokenize);
   for (const bool is_chat : {false, true})
@@ -155,6 +160,36 @@ asio::awaitable<void> Api::models(const HttpRequest&, HttpAnswer& answer) {
                                             {"sequences", model.num_sequences}}}}}}}));
 }
 
+asio::awaitable<void> Api::slots(const HttpRequest&, HttpAnswer& answer) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const SlotState& each : scheduler_.slots())
+    out.push_back({{"id", each.ticket},
+                   {"state", each.is_running ? "running" : "waiting"},
+                   {"drafter", enum_name(each.drafter)},
+                   {"prompt_tokens", each.prompt_tokens},
+                   {"tokens", each.tokens},
+                   {"steps", each.steps},
+                   {"tree_nodes", each.tree_nodes},
+                   {"num_draft_tokens", each.proposed},
+                   {"num_accepted_draft_tokens", each.accepted}});
+  return json(answer, 200, json_text(out));
+}
+
+/// What lm-eval's remote tokenizer asks for.
+asio::awaitable<void> Api::tokenizer_info(const HttpRequest&, HttpAnswer& answer) {
+  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const auto text_of = [&tokenizer](std::optional<TokenId> id) {
+    return id ? nlohmann::json(tokenizer.bytes(*id)) : nlohmann::json();
+  };
+  return json(answer, 200,
+              json_text(nlohmann::json{{"bos_token", text_of(tokenizer.bos())},
+                                       {"eos_token", text_of(tokenizer.eos())},
+                                       {"pad_token", nullptr},
+                                       {"add_bos_token", tokenizer.adds_bos()},
+                                       {"vocab_size", tokenizer.vocab_size()},
+                                       {"chat_template", tokenizer.chat_template()}}));
+}
+
 asio::awaitable<void> Api::metrics_text(const HttpRequest&, HttpAnswer& answer) {
   const SchedulerState state = scheduler_.state();
   metrics_.count_answer(200);
@@ -184,15 +219,9 @@ asio::awaitable<void> Api::detokenize(const HttpRequest& request, HttpAnswer& an
   const nlohmann::json body = parse_body(request.body);
   RequestFields fields(body);
   const Tokenizer& tokenizer = scheduler_.model().tokenizer;
-  const std::string expected =
-      fmt::format("a list of token ids from 0 to {}", tokenizer.vocab_size() - 1);
-  if (!fields.has("tokens") || !body["tokens"].is_array()) fields.refuse("tokens", expected);
-  std::string text;
-  for (const nlohmann::json& id : body["tokens"]) {
-    if (!id.is_number_integer() || id < 0 || id >= tokenizer.vocab_size())
-      fields.refuse("tokens", expected);
-    text += tokenizer.bytes(id.get<TokenId>());
-  }
+  const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
+  if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
+  const std::string text = tokenizer.decode(tokens);
   std::string out = json_text(nlohmann::json{{"prompt", text}});
   co_await json(answer, 200, std::move(out));
 }

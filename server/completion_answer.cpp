@@ -1,11 +1,14 @@
 #include "server/completion_answer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json_text.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {
@@ -32,18 +35,37 @@ json chat_logprobs(const Tokenizer& tokenizer, const std::vector<GeneratedToken>
   return {{"content", std::move(content)}};
 }
 
-json text_logprobs(const Tokenizer& tokenizer, const std::vector<GeneratedToken>& tokens) {
-  json out{{"tokens", json::array()},
-           {"token_logprobs", json::array()},
-           {"top_logprobs", json::array()}};
-  for (const GeneratedToken& token : tokens) {
-    out["tokens"].push_back(tokenizer.bytes(token.id));
-    out["token_logprobs"].push_back(token.logprob);
-    json top = json::object();
-    for (const auto& [id, logprob] : token.most_probable) top[tokenizer.bytes(id)] = logprob;
-    out["top_logprobs"].push_back(std::move(top));
-  }
+/// A token's text as OpenAI writes it where it is a name: one that is no text by itself is told by
+/// its bytes, so that two of them are not the same name.
+std::string token_name(const Tokenizer& tokenizer, TokenId id) {
+  std::string bytes = tokenizer.bytes(id);
+  if (is_valid_utf8(bytes)) return bytes;
+  std::string out = "bytes:";
+  for (const char c : bytes) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return out;
+}
+
+/// Characters that begin in some bytes.
+int64_t num_characters(std::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
+}
+
+/// The lists of /v1/completions, to which a token is added.
+void add_text_logprobs(const Tokenizer& tokenizer, const GeneratedToken& token, bool has_logprob,
+                       int64_t& offset, json& out) {
+  out["tokens"].push_back(token_name(tokenizer, token.id));
+  out["text_offset"].push_back(offset);
+  offset += num_characters(tokenizer.bytes(token.id));
+  if (!has_logprob) {
+    out["token_logprobs"].push_back(nullptr);
+    out["top_logprobs"].push_back(nullptr);
+    return;
+  }
+  out["token_logprobs"].push_back(token.logprob);
+  json top = json::object();
+  for (const auto& [id, logprob] : token.most_probable) top[token_name(tokenizer, id)] = logprob;
+  out["top_logprobs"].push_back(std::move(top));
 }
 
 json ids_of(const std::vector<GeneratedToken>& tokens) {
@@ -72,9 +94,18 @@ json CompletionAnswer::head(bool chunk) const {
   return out;
 }
 
-json CompletionAnswer::logprobs(const std::vector<GeneratedToken>& tokens) const {
-  return request_.is_chat ? chat_logprobs(model_.tokenizer, tokens)
-                          : text_logprobs(model_.tokenizer, tokens);
+json CompletionAnswer::logprobs(size_t choice, const std::vector<GeneratedToken>& prompt,
+                                const std::vector<GeneratedToken>& tokens) {
+  if (request_.is_chat) return chat_logprobs(model_.tokenizer, tokens);
+  json out;
+  for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
+    out[list] = json::array();
+  int64_t& offset = choices_[choice].offset;
+  for (size_t i = 0; i < prompt.size(); ++i)  // nothing predicts the first token of a prompt
+    add_text_logprobs(model_.tokenizer, prompt[i], i > 0, offset, out);
+  for (const GeneratedToken& token : tokens)
+    add_text_logprobs(model_.tokenizer, token, true, offset, out);
+  return out;
 }
 
 json CompletionAnswer::usage() const {
@@ -114,7 +145,7 @@ std::string CompletionAnswer::first_chunk(size_t choice) {
   json out{{"index", choice}, {"finish_reason", nullptr}};
   if (request_.is_chat)
     out["delta"] = {{"role", "assistant"}, {"content", ""}};
-  else if (!request_.echoes[choice].empty())
+  else if (!request_.echoes[choice].empty() && !request_.choices[choice].prompt_logprobs)
     out["text"] = request_.echoes[choice];
   else
     return {};
@@ -130,9 +161,9 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
   if (request_.is_chat)
     out["delta"] = {{"content", piece.text}};
   else
-    out["text"] = piece.text;
+    out["text"] = (piece.prompt.empty() ? "" : request_.echoes[choice]) + piece.text;
   if (request_.choices[choice].logprobs && !piece.tokens.empty())
-    out["logprobs"] = logprobs(piece.tokens);
+    out["logprobs"] = logprobs(choice, piece.prompt, piece.tokens);
   if (request_.return_token_ids) out["token_ids"] = ids_of(piece.tokens);
   return event(std::move(out), request_.continuous_usage);
 }
@@ -159,9 +190,10 @@ std::string CompletionAnswer::usage_chunk() const {
 
 void CompletionAnswer::add(size_t choice, const GenerationPiece& piece) {
   num_tokens_ += std::ssize(piece.tokens);
-  choices_[choice].text += piece.text;
-  choices_[choice].tokens.insert(choices_[choice].tokens.end(), piece.tokens.begin(),
-                                 piece.tokens.end());
+  Choice& out = choices_[choice];
+  out.text += piece.text;
+  out.prompt.insert(out.prompt.end(), piece.prompt.begin(), piece.prompt.end());
+  out.tokens.insert(out.tokens.end(), piece.tokens.begin(), piece.tokens.end());
 }
 
 void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
@@ -179,7 +211,7 @@ void CompletionAnswer::count(const DecodeStats& stats) {
   for (size_t n = 0; n < stats.emitted_per_step.size(); ++n) sums[n] += stats.emitted_per_step[n];
 }
 
-std::string CompletionAnswer::whole() const {
+std::string CompletionAnswer::whole() {
   json out = head(false);
   out["choices"] = json::array();
   for (size_t i = 0; i < choices_.size(); ++i) {
@@ -189,7 +221,7 @@ std::string CompletionAnswer::whole() const {
       choice["message"] = {{"role", "assistant"}, {"content", each.text}};
     else
       choice["text"] = request_.echoes[i] + each.text;
-    if (request_.choices[i].logprobs) choice["logprobs"] = logprobs(each.tokens);
+    if (request_.choices[i].logprobs) choice["logprobs"] = logprobs(i, each.prompt, each.tokens);
     if (request_.return_token_ids) choice["token_ids"] = ids_of(each.tokens);
     out["choices"].push_back(std::move(choice));
   }

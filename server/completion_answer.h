@@ -18,7 +18,8 @@ class CompletionAnswer {
   /// @param id       of the answer, hexadecimal.
   CompletionAnswer(const CompletionRequest& request, const ServedModel& model, std::string id);
 
-  /// The chunk that begins a choice of a stream: its role, or its echo; empty: there is none.
+  /// The chunk that begins a choice of a stream: its role, or its echo; empty: there is none,
+  /// or the echo waits for its log-probabilities.
   std::string first_chunk(size_t choice);
   /// The chunk of a piece; empty: nothing to say yet.
   std::string chunk(size_t choice, const GenerationPiece& piece);
@@ -29,16 +30,18 @@ class CompletionAnswer {
   /// What a whole answer is made of.
   void add(size_t choice, const GenerationPiece& piece);
   void add(size_t choice, const GenerationEnd& end);
-  std::string whole() const;
+  std::string whole();
 
  private:
   struct Choice {
     std::string text;
-    std::vector<GeneratedToken> tokens;
+    std::vector<GeneratedToken> prompt, tokens;
+    int64_t offset = 0;  // characters of the tokens whose log-probabilities are written
     std::string reason;
   };
   nlohmann::json head(bool chunk) const;
-  nlohmann::json logprobs(const std::vector<GeneratedToken>& tokens) const;
+  nlohmann::json logprobs(size_t choice, const std::vector<GeneratedToken>& prompt,
+                          const std::vector<GeneratedToken>& tokens);
   nlohmann::json usage() const;
   nlohmann::json acceptance() const;
   std::string event(nlohmann::json choice, bool with_usage) const;

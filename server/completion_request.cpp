@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "server/api_error.h"
+#include "server/logits_fields.h"
 #include "server/request_fields.h"
 
 namespace medusa {
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kMostChoices = 16;  // answers of one request
 constexpr size_t kMostStops = 16;
 constexpr int64_t kMostLogprobs = 20;
+constexpr int64_t kMostNodes = 64;  // of a step's tree
 
 template <typename Enum>
 Enum named(RequestFields& fields, const std::string& name, const std::string& value) {
@@ -27,11 +29,6 @@ Enum named(RequestFields& fields, const std::string& name, const std::string& va
 /// What asks for the distribution or the form of the answer to be another one than this server can
 /// give: refused, since an answer that ignored it would be wrong.
 void refuse_what_cannot_be_followed(RequestFields& fields) {
-  for (const char* name : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens"})
-    fields.expect_unused(name, 0);
-  fields.expect_unused("repetition_penalty", 1);
-  fields.expect_unused("best_of", 1);
-  fields.expect_unused("logit_bias", nlohmann::json::object());
   fields.expect_unused("suffix", "");
   for (const char* name : {"tools", "functions"})
     fields.expect_unused(name, nlohmann::json::array());
@@ -48,6 +45,8 @@ void read_own_fields(RequestFields& fields, GenerationRequest& out,
   if (!own) return;
   if (const auto drafter = own->text("drafter"))
     out.drafter = named<DrafterKind>(*own, "drafter", *drafter);
+  if (const auto nodes = own->integer("tree_size", 1, kMostNodes))
+    out.tree_size = static_cast<int32_t>(*nodes);
   if (const auto rule = own->text("rule")) out.rule = named<RuleKind>(*own, "rule", *rule);
   const auto epsilon = own->number("epsilon", 0, 1), delta = own->number("delta", 0, 1);
   if (epsilon || delta) {
@@ -69,11 +68,14 @@ int64_t read_common(RequestFields& fields, const ServedModel& model, GenerationR
   sampling.top_k =
       std::max<int64_t>(0, fields.integer("top_k", -1, INT32_MAX).value_or(sampling.top_k));
   sampling.top_p = fields.number("top_p", 1e-6, 1).value_or(sampling.top_p);
+  sampling.min_p = fields.number("min_p", 0, 1).value_or(sampling.min_p);
+  each.logits = read_logits_fields(fields, model.tokenizer);
   each.rule = model.settings.rule;
   each.seed = static_cast<uint64_t>(
       fields.integer("seed", INT64_MIN, INT64_MAX)
           .value_or(static_cast<int64_t>(std::random_device{}() * 0x100000001ULL)));
   each.stop = fields.texts("stop", kMostStops);
+  each.stop_tokens = fields.token_ids("stop_token_ids", model.tokenizer.vocab_size());
   each.ignore_eos = fields.boolean("ignore_eos").value_or(false);
   out.stream = fields.boolean("stream").value_or(false);
   if (auto options = fields.object("stream_options")) {
@@ -84,7 +86,15 @@ int64_t read_common(RequestFields& fields, const ServedModel& model, GenerationR
   out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   refuse_what_cannot_be_followed(fields);
   read_own_fields(fields, each, out.warnings);
-  return fields.integer("n", 1, kMostChoices).value_or(1);
+  const int64_t count = fields.integer("n", 1, kMostChoices).value_or(1);
+  if (fields.integer("best_of", 1, INT32_MAX).value_or(count) != count)
+    fields.refuse("best_of", "as many as n: every answer is returned");
+  return count;
+}
+
+void expect_room_for_min_tokens(const RequestFields& fields, const GenerationRequest& each) {
+  if (each.logits.min_tokens > each.max_tokens)
+    fields.refuse("min_tokens", fmt::format("at most max_tokens, {}", each.max_tokens));
 }
 
 /// Adds the answers to one prompt. The first has the seed itself, so that it is the text of that
@@ -155,6 +165,7 @@ CompletionRequest read_chat_request(const nlohmann::json& body, const ServedMode
   const auto most = fields.integer("max_tokens", 1, INT32_MAX);
   each.max_tokens = static_cast<int32_t>(
       fields.integer("max_completion_tokens", 1, INT32_MAX).value_or(most.value_or(INT32_MAX)));
+  expect_room_for_min_tokens(fields, each);
   const bool wants = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
@@ -176,9 +187,10 @@ CompletionRequest read_completion_request(const nlohmann::json& body, const Serv
   GenerationRequest each;
   const int64_t count = read_common(fields, model, each, out);
   each.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
+  expect_room_for_min_tokens(fields, each);
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
   const bool echo = fields.boolean("echo").value_or(false);
-  if (echo && each.logprobs) fields.refuse("echo", "false beside logprobs, as prompts get none");
+  each.prompt_logprobs = echo && each.logprobs;
   for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
     add_choices(each, prompt, count, echo ? model.tokenizer.decode(prompt) : "", model, out);
   finish(fields, out);

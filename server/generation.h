@@ -11,6 +11,7 @@
 #include "infer/decode_request.h"
 #include "infer/drafter_kind.h"
 #include "infer/infer_config.h"
+#include "infer/logits/logits_config.h"
 
 namespace medusa {
 
@@ -18,24 +19,30 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;  // at least one token
   int32_t max_tokens = 256;
   SamplingConfig sampling;
+  LogitsConfig logits{};  // its min_tokens holds for stop, too
   RuleKind rule = RuleKind::Auto;
   std::optional<TypicalConfig> typical{};  // none: the server's own
   std::optional<DrafterKind> drafter{};    // none: the server's own
   uint64_t seed = 1;
-  std::vector<std::string> stop;      // texts that end the answer and are not shown; none is empty
-  bool ignore_eos = false;            // only max_tokens, stop and the context end the text
+  std::optional<int32_t> tree_size{};  // nodes of a step's tree, at most; none: the decoder's own
+  std::vector<std::string> stop;       // texts that end the answer and are not shown; none is empty
+  std::vector<TokenId> stop_tokens;    // tokens that do
+  bool ignore_eos = false;  // only max_tokens, stop, stop_tokens and the context end the text
   std::optional<int64_t> logprobs{};  // how many of the most probable tokens; 0: the chosen alone
+  bool prompt_logprobs = false;       // those of the prompt's tokens, too
 };
 
 struct GeneratedToken {
   TokenId id = 0;
-  double logprob = 0;  // of the token; 0 where none was asked for
+  double logprob = 0;  // by the model's own distribution: temperature 1, nothing changed or
+                       // filtered; 0 where none was asked for, or nothing stands before the token
   std::vector<std::pair<TokenId, double>> most_probable;  // with their log-probabilities
 };
 
 /// What one step added to a text.
 struct GenerationPiece {
-  std::string text;  // may be empty: a character or a stop string is unfinished
+  std::vector<GeneratedToken> prompt;  // with the first piece, if prompt_logprobs were asked for
+  std::string text;                    // may be empty: a character or a stop string is unfinished
   std::vector<GeneratedToken> tokens;
 };
 

@@ -103,6 +103,18 @@ std::vector<std::string> RequestFields::texts(const std::string& name, size_t mo
   return out;
 }
 
+std::vector<TokenId> RequestFields::token_ids(const std::string& name, int64_t vocab_size) {
+  if (!has(name)) return {};
+  const std::string expected = fmt::format("a list of token ids from 0 to {}", vocab_size - 1);
+  if (!json_[name].is_array()) refuse(name, expected);
+  std::vector<TokenId> out;
+  for (const nlohmann::json& id : json_[name]) {
+    if (!id.is_number_integer() || id < 0 || id >= vocab_size) refuse(name, expected);
+    out.push_back(id.get<TokenId>());
+  }
+  return out;
+}
+
 std::optional<RequestFields> RequestFields::object(const std::string& name) {
   if (!has(name)) return std::nullopt;
   if (!json_[name].is_object()) refuse(name, "an object");

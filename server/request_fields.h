@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/token.h"
 #include "data/chat/chat_message.h"
 
 namespace medusa {
@@ -33,6 +34,8 @@ class RequestFields {
   std::optional<std::string> text(const std::string& name);
   /// A text, or a list of at most so many texts; none may be empty.
   std::vector<std::string> texts(const std::string& name, size_t most);
+  /// A list of ids below vocab_size; may be empty.
+  std::vector<TokenId> token_ids(const std::string& name, int64_t vocab_size);
   std::optional<RequestFields> object(const std::string& name);
   /// Messages of a chat; the contents may be texts or lists of text parts.
   std::vector<ChatMessage> messages(const std::string& name);

@@ -3,6 +3,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -21,12 +22,12 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-GeneratedToken described(const EmittedToken& token, int64_t count) {
-  const auto row = logits_row(token.output->logits, token.row);
-  GeneratedToken out{token.id, log_probability(row, token.id), {}};
+GeneratedToken described(TokenId token, std::span<const float> row, int64_t count) {
+  const LogProbabilities log_p(row);
+  GeneratedToken out{token, log_p.of(token), {}};
   if (count == 0) return out;
   for (const TokenId id : largest_tokens(row, count))
-    out.most_probable.emplace_back(id, log_probability(row, id));
+    out.most_probable.emplace_back(id, log_p.of(id));
   return out;
 }
 
@@ -34,12 +35,21 @@ GeneratedToken described(const EmittedToken& token, int64_t count) {
 
 /// A request from submit() to its end.
 struct Scheduler::Generation {
-  Generation(const Tokenizer& tokenizer, std::vector<std::string> stops)
-      : stream(tokenizer), matcher(std::move(stops)) {}
+  Generation(const Tokenizer& tokenizer, const GenerationRequest& wanted)
+      : drafter(wanted.drafter),
+        stop_tokens(wanted.stop_tokens),
+        min_tokens(wanted.logits.min_tokens),
+        logprobs(wanted.logprobs),
+        stream(tokenizer),
+        matcher(wanted.stop) {}
 
   Ticket ticket = 0;
   DecodeRequest request;
   std::shared_ptr<GenerationListener> listener;
+  std::optional<DrafterKind> drafter;
+  std::vector<TokenId> prompt;  // kept where its log-probabilities are asked for
+  std::vector<TokenId> stop_tokens;
+  int64_t prompt_size = 0, min_tokens = 0, num_tokens = 0;
   std::optional<int64_t> logprobs;
   RequestId id = -1;  // of the decoder; -1: not there yet
   TextStream stream;
@@ -49,10 +59,23 @@ struct Scheduler::Generation {
   bool has_begun = false;
 
   bool take(const EmittedToken& token) {
-    piece.tokens.push_back(logprobs ? described(token, *logprobs)
-                                    : GeneratedToken{token.id, 0, {}});
-    piece.text += matcher.add(stream.add(token.id));
+    if (logprobs)
+      piece.tokens.push_back(
+          described(token.id, logits_row(token.output->logits, token.row), *logprobs));
+    else
+      piece.tokens.push_back({token.id, 0, {}});
+    if (std::find(stop_tokens.begin(), stop_tokens.end(), token.id) != stop_tokens.end())
+      return true;  // it ends the text, and is not shown
+    const std::string text = stream.add(token.id);
+    piece.text += ++num_tokens <= min_tokens ? text : matcher.add(text);
     return !matcher.stopped();
+  }
+
+  void take_prompt(const PromptRows& rows) {
+    if (piece.prompt.empty()) piece.prompt.push_back({prompt[0], 0, {}});
+    for (int64_t i = 0; i < rows.logits.size(0); ++i)
+      piece.prompt.push_back(described(prompt[static_cast<size_t>(rows.first + i + 1)],
+                                       logits_row(rows.logits, i), *logprobs));
   }
 };
 
@@ -101,7 +124,11 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
                    "messages", "context_length_exceeded");
   out.prompt = request.prompt;
   out.limits.max_new_tokens = request.max_tokens;
-  if (!request.ignore_eos) out.limits.eos = model_.eos;
+  if (request.tree_size) out.limits.max_nodes = *request.tree_size;
+  out.limits.eos = request.stop_tokens;
+  if (!request.ignore_eos)
+    out.limits.eos.insert(out.limits.eos.end(), model_.eos.begin(), model_.eos.end());
+  out.processors = make_processors(request.logits, out.limits.eos);
   out.random = Random(request.seed);
   out.make_drafter = drafter->second;
   return out;
@@ -109,12 +136,18 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
 
 Scheduler::Ticket Scheduler::submit(GenerationRequest request,
                                     std::shared_ptr<GenerationListener> listener) {
-  auto generation = std::make_shared<Generation>(model_.tokenizer, std::move(request.stop));
+  auto generation = std::make_shared<Generation>(model_.tokenizer, request);
   generation->request = decode_request(request);
+  generation->prompt_size = std::ssize(request.prompt);
   generation->listener = std::move(listener);
-  generation->logprobs = request.logprobs;
   Generation* const self = generation.get();  // which outlives its request in the decoder
   generation->request.emit = [self](const EmittedToken& token) { return self->take(token); };
+  if (request.prompt_logprobs) {
+    MEDUSA_ASSERT(request.logprobs);
+    generation->prompt = std::move(request.prompt);
+    generation->request.on_prompt = [self](const PromptRows& rows) { self->take_prompt(rows); };
+    if (self->prompt.size() == 1) self->piece.prompt.push_back({self->prompt[0], 0, {}});
+  }
   {
     const std::lock_guard lock(mutex_);
     if (num_waiting_ >= max_waiting_)
@@ -162,11 +195,34 @@ void Scheduler::run() {
     num_running_ = model_.decoder.num_running();
     num_waiting_ = model_.decoder.num_waiting() + static_cast<int64_t>(submitted_.size());
     last_step_ = Clock::now();
+    note_slots();
   }
   take_inbox();
   while (!open_.empty()) {
     const auto first = open_.begin();
     end(first, model_.decoder.cancel(first->second->id).value_or(DecodeStats{}), nullptr);
+  }
+}
+
+std::vector<SlotState> Scheduler::slots() const {
+  const std::lock_guard lock(mutex_);
+  return slots_;
+}
+
+void Scheduler::note_slots() {
+  slots_.clear();
+  for (const auto& [ticket, g] : open_) {
+    const DecodeStats* stats = model_.decoder.stats(g->id);
+    if (stats == nullptr) continue;
+    slots_.push_back({.ticket = ticket,
+                      .is_running = std::ssize(slots_) < num_running_,  // they start in order
+                      .drafter = g->drafter.value_or(model_.settings.drafter),
+                      .prompt_tokens = g->prompt_size,
+                      .tokens = stats->emitted,
+                      .steps = stats->steps,
+                      .tree_nodes = stats->steps > 0 ? 1 + stats->last_proposed : 0,
+                      .proposed = stats->proposed,
+                      .accepted = stats->accepted});
   }
 }
 

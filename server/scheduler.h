@@ -23,6 +23,17 @@ struct SchedulerState {
   double seconds_since_step = 0;  // 0 while there is nothing to do
 };
 
+/// A request that runs or waits, as it stood after the last step.
+struct SlotState {
+  uint64_t ticket = 0;
+  bool is_running = false;  // false: it waits for a free sequence
+  DrafterKind drafter = DrafterKind::None;
+  int64_t prompt_tokens = 0, tokens = 0;  // of the prompt; of the text so far
+  int64_t steps = 0;
+  int64_t tree_nodes = 0;              // of the last step's tree, the root included; 0: no step yet
+  int64_t proposed = 0, accepted = 0;  // candidates of all steps
+};
+
 /// Thread safety: all functions may be called from any thread, but not from a listener.
 class Scheduler {
  public:
@@ -44,6 +55,8 @@ class Scheduler {
   void cancel(Ticket ticket);
 
   SchedulerState state() const;
+  /// All requests that run or wait, in the order in which they came.
+  std::vector<SlotState> slots() const;
   const ServedModel& model() const { return model_; }
 
  private:
@@ -53,6 +66,7 @@ class Scheduler {
   void run();
   void take_inbox();
   void step();
+  void note_slots();
   void end(std::map<Ticket, std::shared_ptr<Generation>>::iterator which, DecodeStats stats,
            std::exception_ptr error);
 
@@ -67,6 +81,7 @@ class Scheduler {
   Ticket next_ticket_ = 1;
   bool stopping_ = false;
   int64_t num_running_ = 0, num_waiting_ = 0;  // num_waiting_ counts submitted_, too
+  std::vector<SlotState> slots_;
   std::chrono::steady_clock::time_point last_step_;
 
   std::map<Ticket, std::shared_ptr<Generation>> open_;  // of the thread alone, as all below

@@ -42,6 +42,9 @@ class EndlessDecoder : public Decoder {
     stats.finish = FinishReason::Cancelled;
     return stats;
   }
+  const DecodeStats* stats(RequestId id) const override {
+    return std::find(open_.begin(), open_.end(), id) == open_.end() ? nullptr : &stats_;
+  }
   int64_t num_waiting() const override { return std::max<int64_t>(0, std::ssize(open_) - slots_); }
   int64_t num_running() const override { return std::min(slots_, std::ssize(open_)); }
   int64_t num_free() const override { return slots_ - num_running(); }
@@ -55,6 +58,7 @@ class EndlessDecoder : public Decoder {
   RequestId next_ = 0;
   std::vector<RequestId> open_;
   DecodeTimes times_;
+  DecodeStats stats_;
 };
 
 class Heard : public GenerationListener {

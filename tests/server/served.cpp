@@ -33,7 +33,8 @@ std::string without_chunks(const std::string& bytes) {
 
 }  // namespace
 
-TinyServed::TinyServed(int32_t sequences) : session_(tiny_session()) {
+TinyServed::TinyServed(int32_t sequences)
+    : session_(tiny_session()), heads_(session_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;
   target_ = std::make_unique<BackboneTarget>(*session_.llama, sequences, session_.context);
   decoder_ = std::make_unique<HostDecoder>(*target_, make_rule(settings_),
@@ -42,11 +43,12 @@ TinyServed::TinyServed(int32_t sequences) : session_(tiny_session()) {
 
 ServedModel TinyServed::model() {
   std::map<DrafterKind, DrafterFactory> drafters;
-  for (const DrafterKind kind : {DrafterKind::None, DrafterKind::PromptLookup, DrafterKind::Jacobi,
-                                 DrafterKind::Lookahead}) {
+  for (const DrafterSpec* spec : all_drafters()) {
     InferConfig each = settings_;
-    each.drafter = kind;
-    drafters.emplace(kind, make_drafter_factory(each, {}));
+    each.drafter = spec->kind;
+    const DraftNeeds needs = needs_of(each);
+    if (!needs.draft && !needs.skipping)
+      drafters.emplace(spec->kind, make_drafter_factory(each, heads_.parts()));
   }
   return {.name = "tiny",
           .tokenizer = *session_.tokenizer,

@@ -16,11 +16,13 @@
 #include "infer/factory.h"
 #include "infer/host_decoder.h"
 #include "server/server.h"
+#include "tests/infer/toy_heads.h"
 #include "tools/session.h"
 
 namespace medusa::fixtures {
 
-/// The tiny model, which writes stories, decoded by prompt lookup unless a request says otherwise.
+/// The tiny model, which writes stories, decoded by prompt lookup unless a request says otherwise;
+/// with all drafters that need no second model.
 class TinyServed {
  public:
   explicit TinyServed(int32_t sequences);
@@ -32,6 +34,7 @@ class TinyServed {
 
  private:
   Session session_;
+  HeadParts heads_;
   InferConfig settings_;
   std::unique_ptr<BackboneTarget> target_;
   std::unique_ptr<HostDecoder> decoder_;

@@ -215,12 +215,27 @@ TEST_F(ServerTest, AWrongFieldIsNamed) {
            {R"({"prompt": [100000000]})", "prompt"},
            {R"({"prompt": {"a": 1}})", "prompt"},
            {R"({})", "prompt"},
-           {R"({"prompt": "a", "logit_bias": {"5": 1}})", "logit_bias"},
-           {R"({"prompt": "a", "presence_penalty": 0.5})", "presence_penalty"},
+           {R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"512": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"-1": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"5x": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": [5]})", "logit_bias"},
+           {R"({"prompt": "a", "presence_penalty": 2.5})", "presence_penalty"},
+           {R"({"prompt": "a", "frequency_penalty": "a"})", "frequency_penalty"},
+           {R"({"prompt": "a", "repetition_penalty": 0})", "repetition_penalty"},
+           {R"({"prompt": "a", "min_p": 1.1})", "min_p"},
+           {R"({"prompt": "a", "min_tokens": 17})", "min_tokens"},  // of 16
+           {R"({"prompt": "a", "min_tokens": -1})", "min_tokens"},
+           {R"({"prompt": "a", "allowed_token_ids": []})", "allowed_token_ids"},
+           {R"({"prompt": "a", "allowed_token_ids": [1, 600]})", "allowed_token_ids"},
+           {R"({"prompt": "a", "stop_token_ids": [-5]})", "stop_token_ids"},
+           {R"({"prompt": "a", "best_of": 2})", "best_of"},
+           {R"({"prompt": "a", "medusa": {"tree_size": 0}})", "medusa.tree_size"},
+           {R"({"prompt": "a", "medusa": {"tree_size": 65}})", "medusa.tree_size"},
            {R"({"prompt": "a", "response_format": {"type": "json_object"}})", "response_format"},
-           {R"({"prompt": "a", "echo": true, "logprobs": 1})", "echo"},
            {R"({"prompt": "a", "medusa": {"drafter": "nobody"}})", "medusa.drafter"},
-           {R"({"prompt": "a", "medusa": {"drafter": "medusa"}})", "medusa.drafter"},
+           {R"({"prompt": "a", "medusa": {"drafter": "draft_model"}})", "medusa.drafter"},
            {R"({"prompt": "a", "medusa": {"rule": 3}})", "medusa.rule"},
            {R"({"prompt": "a", "medusa": {"rule": "match"}})", "medusa"},  // at temperature 0
            {"[1]", nullptr},
@@ -244,6 +259,105 @@ TEST_F(ServerTest, AWrongFieldIsNamed) {
             .status,
         400)
         << messages;
+}
+
+TEST_F(ServerTest, AtMostThreeHundredTokensAreBiased) {
+  json bias = json::object();
+  for (int id = 0; id < 300; ++id) bias[std::to_string(id)] = 0;
+  json body{{"prompt", "a"}, {"max_tokens", 1}, {"logit_bias", bias}};
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 200);
+  body["logit_bias"]["300"] = 0;
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 400);
+}
+
+TEST_F(ServerTest, ARequestThatLeavesNoTokenToFollowIsRefused) {
+  const TokenId end = tiny_->session().eos.at(0);
+  const json body{{"prompt", "a"}, {"min_tokens", 5}, {"allowed_token_ids", {end}}};
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  EXPECT_EQ(reply.status, 400) << reply.body;
+  EXPECT_NE(reply.body.find("no token that may follow"), std::string::npos);
+}
+
+TEST_F(ServerTest, EchoWithLogprobsHasARowForEachTokenOfThePrompt) {
+  // As lm-eval asks for the likelihood of texts.
+  const json prompts{{1, 300, 301, 260}, {1}, {5, 6, 7, 8, 9, 10}};
+  const json answer = complete(
+      {{"prompt", prompts}, {"max_tokens", 1}, {"logprobs", 1}, {"echo", true}, {"seed", 1}});
+  ASSERT_EQ(answer["choices"].size(), prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const json& logprobs = answer["choices"][i]["logprobs"];
+    const size_t count = prompts[i].size() + 1;
+    for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
+      EXPECT_EQ(logprobs[list].size(), count) << list;
+    EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
+    EXPECT_TRUE(logprobs["top_logprobs"][0].is_null());
+    EXPECT_EQ(logprobs["text_offset"][0], 0);
+    for (size_t j = 1; j < count; ++j) {
+      ASSERT_EQ(logprobs["top_logprobs"][j].size(), 1U);
+      EXPECT_LE(logprobs["token_logprobs"][j], *logprobs["top_logprobs"][j].begin());
+    }
+    EXPECT_EQ(logprobs["token_logprobs"][count - 1], *logprobs["top_logprobs"][count - 1].begin())
+        << "greedy";
+  }
+}
+
+TEST_F(ServerTest, AStreamOfAnEchoSaysTheSameLogprobs) {
+  json body{{"prompt", {1, 300, 301, 260}}, {"max_tokens", 8}, {"logprobs", 1}, {"echo", true}};
+  const json whole = complete(body)["choices"][0];
+  body["stream"] = true;
+  std::string text;
+  json logprobs = json::object();
+  for (const json& event : events_of(ask(port(), "POST", "/v1/completions", body.dump()).body))
+    for (const json& choice : event["choices"]) {
+      text += choice["text"].get<std::string>();
+      const json lists = choice.value("logprobs", json::object());
+      for (const auto& [name, list] : lists.items())
+        for (const json& each : list) logprobs[name].push_back(each);
+    }
+  EXPECT_EQ(text, whole["text"]);
+  EXPECT_EQ(logprobs, whole["logprobs"]);
+}
+
+TEST_F(ServerTest, ALimitOfTheTreeIsKept) {
+  for (const int size : {1, 2, 5}) {
+    const json answer = complete({{"prompt", "Lily and Tom. Lily and Tom. Lily and"},
+                                  {"max_tokens", 40},
+                                  {"medusa", {{"tree_size", size}, {"drafter", "medusa"}}}});
+    const json stats = answer["metrics"]["speculative_decoding"];
+    EXPECT_LE(stats["num_draft_tokens"].get<int>(),
+              (size - 1) * stats["num_spec_steps"].get<int>());
+    EXPECT_EQ(stats["num_draft_tokens"] == 0, size == 1);
+  }
+}
+
+TEST_F(ServerTest, TheSlotsSayWhatRuns) {
+  EXPECT_EQ(ask(port(), "GET", "/slots").json(), json::array());
+  const json body{{"prompt", {1, 300, 301}},
+                  {"max_tokens", 250},
+                  {"ignore_eos", true},
+                  {"stream", true},
+                  {"medusa", {{"drafter", "medusa"}}}};
+  json slots = json::array();
+  for (int i = 0; i < 50 && slots.empty(); ++i) {  // a text may end before anybody looks
+    Client client(port());
+    client.send(http_request("POST", "/v1/completions", body.dump()));
+    client.read_some(300);
+    slots = ask(port(), "GET", "/slots").json();
+  }
+  ASSERT_EQ(slots.size(), 1U);
+  EXPECT_EQ(slots[0]["state"], "running");
+  EXPECT_EQ(slots[0]["drafter"], "medusa");
+  EXPECT_EQ(slots[0]["prompt_tokens"], 3);
+  EXPECT_GT(slots[0]["tokens"], 0);
+  EXPECT_GT(slots[0]["tree_nodes"], 1);
+  EXPECT_GE(slots[0]["num_draft_tokens"], slots[0]["num_accepted_draft_tokens"]);
+}
+
+TEST_F(ServerTest, TheTokenizerTellsItsSpecialTokens) {
+  const json info = ask(port(), "GET", "/tokenizer_info").json();
+  const Tokenizer& tokenizer = *tiny_->session().tokenizer;
+  EXPECT_EQ(info["eos_token"], tokenizer.bytes(*tokenizer.eos()));
+  EXPECT_EQ(info["vocab_size"], 512);
 }
 
 TEST_F(ServerTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {

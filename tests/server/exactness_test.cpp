@@ -1,0 +1,210 @@
+// The exactness matrix: whatever a request asks for, whichever drafter proposes and whoever is
+// decoded beside it, the answer is the one of plain decoding. A new supported drafter is tested
+// here without a line of its own; a new field is a line in field_cases().
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/server/plain_answer.h"
+#include "tests/server/served.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::ask;
+using fixtures::Client;
+using fixtures::http_request;
+using fixtures::PlainAnswer;
+using nlohmann::json;
+
+struct FieldCase {
+  std::string name;
+  json fields;
+};
+
+/// @param text  that the model writes when it is asked for nothing.
+std::vector<FieldCase> field_cases(const std::string& text) {
+  const json warm{{"temperature", 0.9}, {"seed", 7}};
+  const auto and_warm = [&warm](json fields) {
+    fields.update(warm);
+    return fields;
+  };
+  std::vector<FieldCase> out{
+      {"nothing", json::object()},
+      {"seed", warm},
+      {"top_p", and_warm({{"top_p", 0.7}})},
+      {"top_k", and_warm({{"top_k", 5}})},
+      {"min_p", and_warm({{"min_p", 0.1}})},
+      {"presence_penalty", {{"presence_penalty", 1.5}}},
+      {"frequency_penalty", {{"frequency_penalty", 0.6}}},
+      {"repetition_penalty", {{"repetition_penalty", 1.3}}},
+      {"penalties, sampled",
+       and_warm({{"presence_penalty", -0.5}, {"frequency_penalty", 0.4}, {"min_p", 0.02}})},
+      {"logit_bias", {{"logit_bias", {{"300", 3.5}, {"301", -100}, {"259", 2}}}}},
+      {"allowed_token_ids", and_warm({{"allowed_token_ids", json::array()}})},
+      {"min_tokens", {{"min_tokens", 30}, {"stop", {text.substr(4, 3)}}}},
+      {"stop", {{"stop", {text.substr(text.size() / 2, 4), "never in it"}}}},
+      {"stop_token_ids", and_warm({{"stop_token_ids", {264, 270, 281}}})},
+      {"max_tokens", {{"max_tokens", 5}}},
+      {"n", and_warm({{"n", 3}})},
+      {"echo", {{"echo", true}, {"max_tokens", 12}}},
+      {"tree_size", {{"medusa", {{"tree_size", 3}}}}},
+      {"everything", and_warm({{"presence_penalty", 0.3},
+                               {"frequency_penalty", 0.2},
+                               {"repetition_penalty", 1.1},
+                               {"logit_bias", {{"265", 1.5}}},
+                               {"top_k", 50},
+                               {"top_p", 0.95},
+                               {"min_p", 0.01},
+                               {"min_tokens", 20},
+                               {"n", 2},
+                               {"echo", true},
+                               {"stop", {text.substr(text.size() / 2, 4)}}})},
+  };
+  for (FieldCase& each : out) {
+    if (each.fields.contains("allowed_token_ids"))
+      for (int id = 0; id < 512; ++id)
+        if (id % 5 != 0) each.fields["allowed_token_ids"].push_back(id);
+    json fields{{"max_tokens", 48}, {"logprobs", 2}, {"return_token_ids", true}};
+    fields.update(each.fields);
+    each.fields = std::move(fields);
+  }
+  return out;
+}
+
+/// Where a request's prompt is longer than what enters in one pass, and where it is not.
+constexpr size_t kShort = 40, kLong = HostDecoder::kPromptRows + 30;
+
+class Exactness : public testing::TestWithParam<const DrafterSpec*> {
+ protected:
+  static void SetUpTestSuite() {
+    tiny_ = new fixtures::TinyServed(kSequences);
+    const json seed{{"prompt", {1}}, {"max_tokens", kLong + 60}, {"ignore_eos", true}};
+    const auto story = fixtures::plain_answer(tiny_->session(), seed).tokens;
+    for (const size_t size : {kShort, kLong}) {  // a text that repeats itself, so that drafts stand
+      std::vector<TokenId> prompt{1};
+      while (prompt.size() < size) {
+        const size_t more = std::min<size_t>(25, size - prompt.size());
+        prompt.insert(prompt.end(), story.begin(), story.begin() + static_cast<int64_t>(more));
+      }
+      prompts_[size] = prompt;
+      const auto text =
+          fixtures::plain_answer(tiny_->session(), {{"prompt", prompt}, {"max_tokens", 48}}).text;
+      cases_[size] = field_cases(text);
+      for (const FieldCase& each : cases_[size]) {
+        json body = each.fields;
+        body["prompt"] = prompt;
+        const auto count = body.value("n", uint64_t{1});
+        const auto first_seed = body.value("seed", uint64_t{1});
+        for (uint64_t i = 0; i < count; ++i) {
+          body["seed"] = first_seed + i;
+          expected_[size][each.name].push_back(fixtures::plain_answer(tiny_->session(), body));
+        }
+      }
+    }
+  }
+  static void TearDownTestSuite() {
+    delete std::exchange(tiny_, nullptr);
+    prompts_ = {};
+    cases_ = {};
+    expected_ = {};
+  }
+
+  json body_of(const FieldCase& each, size_t size) const {
+    json body{{"seed", 1}, {"temperature", 0}};
+    body.update(each.fields);
+    body["prompt"] = prompts_[size];
+    body["medusa"]["drafter"] = enum_name(GetParam()->kind);
+    return body;
+  }
+
+  /// Asks, and compares every byte of the answer.
+  void expect_plain(const FieldCase& each, size_t size) const {
+    const json body = body_of(each, size);
+    const auto reply = ask(server_.port(), "POST", "/v1/completions", body.dump());
+    ASSERT_EQ(reply.status, 200) << each.name << ": " << reply.body;
+    const json answer = reply.json();
+    EXPECT_FALSE(answer.contains("medusa")) << answer["medusa"] << ": a field was not known";
+    const auto& plain = expected_[size].at(each.name);
+    ASSERT_EQ(answer["choices"].size(), plain.size()) << each.name;
+    for (size_t i = 0; i < plain.size(); ++i) expect_choice(each, answer["choices"][i], plain[i]);
+  }
+
+  void expect_choice(const FieldCase& each, const json& choice, const PlainAnswer& plain) const {
+    const bool echo = each.fields.value("echo", false);
+    const auto& prompt = prompts_[plain.prompt_logprobs.size() + 1];
+    const std::string begin = echo ? tiny_->session().tokenizer->decode(prompt) : "";
+    EXPECT_EQ(choice["text"], begin + plain.text) << each.name;
+    EXPECT_EQ(choice["finish_reason"], plain.reason) << each.name;
+    EXPECT_EQ(choice["token_ids"], json(plain.tokens)) << each.name;
+    json logprobs = json::array();
+    if (echo) {
+      logprobs.push_back(nullptr);
+      for (const double p : plain.prompt_logprobs) logprobs.push_back(p);
+    }
+    for (const double p : plain.logprobs) logprobs.push_back(p);
+    EXPECT_EQ(choice["logprobs"]["token_logprobs"], logprobs) << each.name;
+  }
+
+  static constexpr int32_t kSequences = 16;
+  static fixtures::TinyServed* tiny_;
+  static inline std::map<size_t, std::vector<TokenId>> prompts_;
+  static inline std::map<size_t, std::vector<FieldCase>> cases_;
+  static inline std::map<size_t, std::map<std::string, std::vector<PlainAnswer>>> expected_;
+  fixtures::RunningServer server_{tiny_->model()};
+};
+
+fixtures::TinyServed* Exactness::tiny_ = nullptr;
+
+std::vector<const DrafterSpec*> supported_drafters() {
+  std::vector<const DrafterSpec*> out;
+  for (const DrafterSpec* each : all_drafters())
+    if (each->level == SupportLevel::Supported) out.push_back(each);
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Drafters, Exactness, testing::ValuesIn(supported_drafters()),
+                         [](const auto& each) { return std::string(enum_name(each.param->kind)); });
+
+TEST_P(Exactness, Alone) {
+  for (const FieldCase& each : cases_[kShort]) expect_plain(each, kShort);
+}
+
+TEST_P(Exactness, AmongTheOthersAtTheSameTime) {
+  std::vector<std::future<void>> all;
+  for (const size_t size : {kShort, kLong})
+    for (const FieldCase& each : cases_[size])
+      all.push_back(std::async(std::launch::async, [&] { expect_plain(each, size); }));
+  for (auto& each : all) each.get();
+}
+
+TEST_P(Exactness, AfterAnotherRequestWithTheSameBeginning) {
+  Client donor(server_.port());
+  json body{
+      {"prompt", prompts_[kLong]}, {"max_tokens", 60}, {"stream", true}, {"ignore_eos", true}};
+  for (const FieldCase& each : cases_[kLong]) {
+    Client beside(server_.port());
+    beside.send(http_request("POST", "/v1/completions", body.dump()));
+    beside.read_some(400);  // its prompt is in the cache
+    expect_plain(each, kLong);
+  }
+}
+
+TEST_P(Exactness, WithThePromptInChunks) {
+  for (const FieldCase& each : cases_[kLong]) expect_plain(each, kLong);
+}
+
+/// The matrix would say nothing if no draft stood.
+TEST_P(Exactness, DraftsStandUnderEveryField) {
+  if (GetParam()->kind == DrafterKind::None) return;
+  for (const FieldCase& each : cases_[kLong]) {
+    const auto reply = ask(server_.port(), "POST", "/v1/completions", body_of(each, kLong).dump());
+    const json stats = reply.json()["metrics"]["speculative_decoding"];
+    EXPECT_GT(stats["num_draft_tokens"], 0) << each.name;
+    EXPECT_GT(stats["num_accepted_draft_tokens"], 0) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace medusa

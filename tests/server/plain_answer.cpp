@@ -1,0 +1,100 @@
+#include "tests/server/plain_answer.h"
+
+#include "base/utf8.h"
+#include "infer/backbone_target.h"
+#include "tests/reference/changed_logits.h"
+
+namespace medusa::fixtures {
+namespace {
+
+using nlohmann::json;
+
+/// The model, one row after the other.
+class PlainModel {
+ public:
+  explicit PlainModel(const Session& session)
+      : target_(*session.llama, 1, session.context), slot_(target_.open()) {}
+
+  /// What follows after one more token.
+  std::vector<float> after(TokenId token) {
+    const CandidateTree root = root_only(token);
+    const SlotTree tree{slot_, &root};
+    const auto output = target_.forward({&tree, 1});
+    target_.commit(slot_, std::vector<int32_t>{0});
+    const auto row = logits_row(output[0].logits, 0);
+    return {row.begin(), row.end()};
+  }
+
+ private:
+  BackboneTarget target_;
+  int32_t slot_;
+};
+
+LogitsConfig logits_of(const json& body) {
+  LogitsConfig out;
+  out.penalties = {body.value("presence_penalty", 0.0), body.value("frequency_penalty", 0.0),
+                   body.value("repetition_penalty", 1.0)};
+  for (const auto& [id, bias] : body.value("logit_bias", json::object()).items())
+    out.bias.emplace_back(std::stoi(id), bias.get<float>());
+  out.allowed = body.value("allowed_token_ids", std::vector<TokenId>());
+  out.min_tokens = body.value("min_tokens", 0);
+  return out;
+}
+
+SamplingConfig sampling_of(const json& body) {
+  return {body.value("temperature", 0.0), body.value("top_k", int64_t{0}), body.value("top_p", 1.0),
+          body.value("min_p", 0.0)};
+}
+
+}  // namespace
+
+PlainAnswer plain_answer(const Session& session, const json& body) {
+  const Tokenizer& tokenizer = *session.tokenizer;
+  const auto prompt = body["prompt"].get<std::vector<TokenId>>();
+  const LogitsConfig logits = logits_of(body);
+  const SamplingConfig sampling = sampling_of(body);
+  const Random random(body.value("seed", uint64_t{1}));
+  const auto stop_tokens = body.value("stop_token_ids", std::vector<TokenId>());
+  const auto stops = body.value("stop", std::vector<std::string>());
+  std::vector<TokenId> ends = stop_tokens;
+  if (!body.value("ignore_eos", false))
+    ends.insert(ends.end(), session.eos.begin(), session.eos.end());
+  const auto is_in = [](const std::vector<TokenId>& list, TokenId token) {
+    return std::find(list.begin(), list.end(), token) != list.end();
+  };
+
+  PlainAnswer out;
+  PlainModel model(session);
+  std::vector<float> row;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    row = model.after(prompt[i]);
+    if (i + 1 < prompt.size()) out.prompt_logprobs.push_back(log_probability(row, prompt[i + 1]));
+  }
+  std::string bytes;      // of the text
+  size_t first_stop = 0;  // where a stop text may begin
+  const auto most = body.value("max_tokens", size_t{16});
+  out.reason = "length";
+  while (out.tokens.size() < most) {
+    const auto changed = reference::changed_logits(logits, ends, prompt, out.tokens, row);
+    const auto position = static_cast<int64_t>(prompt.size() + out.tokens.size()) - 1;
+    const TokenId token = sampling.temperature == 0 ? argmax(changed)
+                                                    : draw(target_distribution(changed, sampling),
+                                                           random, RandomUse::Accept, position);
+    out.tokens.push_back(token);
+    out.logprobs.push_back(log_probability(row, token));
+    if (!tokenizer.is_special(token) && !is_in(stop_tokens, token)) bytes += tokenizer.bytes(token);
+    if (std::ssize(out.tokens) <= logits.min_tokens) first_stop = bytes.size();
+    size_t cut = std::string::npos;
+    for (const std::string& stop : stops) cut = std::min(cut, bytes.find(stop, first_stop));
+    if (cut != std::string::npos) bytes.resize(cut);
+    if (is_in(ends, token) || cut != std::string::npos) {
+      out.reason = "stop";
+      break;
+    }
+    row = model.after(token);
+  }
+  out.text = repair_utf8(bytes);
+  return out;
+}
+
+}  // namespace medusa::fixtures
