@@ -45,5 +45,14 @@ TEST(TestSummary, WhatFailedOrCouldNotBeStartedIsAFailure) {
   EXPECT_EQ(ran.status, 1);
 }
 
+// gtest calls every test of a suite skipped whose SetUpTestSuite() failed, and ctest believes it.
+TEST(TestSummary, ASkipWithoutAReasonIsAFailure) {
+  const Ran ran = summed_up(std::string(kPassed) + skipped("b", "b.cpp:7: Skipped\n\n") +
+                            skipped("c", "c.cpp:7: Skipped\n\n[  SKIPPED ] c (0 ms)\n"));
+  EXPECT_EQ(ran.out, "1 passed, 2 failed, 0 skipped\n");
+  EXPECT_NE(ran.err.find("b: skipped without a reason"), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.status, 1);
+}
+
 }  // namespace
 }  // namespace medusa::cli

@@ -52,7 +52,9 @@ inline Weights toy_weights() {
 class HeadParts {
  public:
   explicit HeadParts(const Weights& weights, HeadInput input = HeadInput::Root)
-      : guesser_(arbitrary_heads(weights, 3, input), weights, 4) {
+      : HeadParts(arbitrary_heads(weights, 3, input), weights) {}
+  /// @param heads  three of them.
+  HeadParts(MedusaHeads heads, const Weights& weights) : guesser_(std::move(heads), weights, 4) {
     shape_.temperatures = {1.5, 1, 0.75};
   }
   DraftParts parts() { return {&guesser_, &shape_, &texts_.store()}; }

@@ -6,6 +6,7 @@
 
 #include <future>
 
+#include "tests/server/fitted_heads.h"
 #include "tests/server/plain_answer.h"
 #include "tests/server/served.h"
 
@@ -73,19 +74,19 @@ std::vector<FieldCase> field_cases(const std::string& text) {
   return out;
 }
 
-/// Where a request's prompt is longer than what enters in one pass, and where it is not.
-constexpr size_t kShort = 40, kLong = HostDecoder::kPromptRows + 30;
+/// Where a request's prompt is longer than what enters in one pass, and where it is not. Both end
+/// in the middle of the same sentence, which the model goes on with.
+constexpr size_t kShort = 40, kLong = HostDecoder::kPromptRows + 37;
 
 class Exactness : public testing::TestWithParam<const DrafterSpec*> {
  protected:
   static void SetUpTestSuite() {
     tiny_ = new fixtures::TinyServed(kSequences);
-    const json seed{{"prompt", {1}}, {"max_tokens", kLong + 60}, {"ignore_eos", true}};
-    const auto story = fixtures::plain_answer(tiny_->session(), seed).tokens;
+    const auto story = fixtures::own_text(tiny_->session(), 25);
     for (const size_t size : {kShort, kLong}) {  // a text that repeats itself, so that drafts stand
       std::vector<TokenId> prompt{1};
       while (prompt.size() < size) {
-        const size_t more = std::min<size_t>(25, size - prompt.size());
+        const size_t more = std::min(story.size(), size - prompt.size());
         prompt.insert(prompt.end(), story.begin(), story.begin() + static_cast<int64_t>(more));
       }
       prompts_[size] = prompt;
@@ -175,7 +176,8 @@ TEST_P(Exactness, AmongTheOthersAtTheSameTime) {
   std::vector<std::future<void>> all;
   for (const size_t size : {kShort, kLong})
     for (const FieldCase& each : cases_[size])
-      all.push_back(std::async(std::launch::async, [&] { expect_plain(each, size); }));
+      all.push_back(
+          std::async(std::launch::async, [this, &each, size] { expect_plain(each, size); }));
   for (auto& each : all) each.get();
 }
 

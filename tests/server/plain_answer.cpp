@@ -34,7 +34,8 @@ LogitsConfig logits_of(const json& body) {
   LogitsConfig out;
   out.penalties = {body.value("presence_penalty", 0.0), body.value("frequency_penalty", 0.0),
                    body.value("repetition_penalty", 1.0)};
-  for (const auto& [id, bias] : body.value("logit_bias", json::object()).items())
+  const json biases = body.value("logit_bias", json::object());
+  for (const auto& [id, bias] : biases.items())
     out.bias.emplace_back(std::stoi(id), bias.get<float>());
   out.allowed = body.value("allowed_token_ids", std::vector<TokenId>());
   out.min_tokens = body.value("min_tokens", 0);

@@ -2,6 +2,8 @@
 
 #include <sstream>
 
+#include "tests/server/fitted_heads.h"
+
 namespace medusa::fixtures {
 namespace {
 
@@ -34,7 +36,7 @@ std::string without_chunks(const std::string& bytes) {
 }  // namespace
 
 TinyServed::TinyServed(int32_t sequences)
-    : session_(tiny_session()), heads_(session_.llama->weights()) {
+    : session_(tiny_session()), heads_(fitted_heads(session_, 3), session_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;
   target_ = std::make_unique<BackboneTarget>(*session_.llama, sequences, session_.context);
   decoder_ = std::make_unique<HostDecoder>(*target_, make_rule(settings_),
