@@ -40,6 +40,9 @@ std::vector<FieldCase> field_cases(const std::string& text) {
       {"presence_penalty", {{"presence_penalty", 1.5}}},
       {"frequency_penalty", {{"frequency_penalty", 0.6}}},
       {"repetition_penalty", {{"repetition_penalty", 1.3}}},
+      // Tokens that come again and again until their counts forbid it: counts inside a path decide.
+      {"frequency_penalty, biased",
+       {{"frequency_penalty", 0.4}, {"logit_bias", {{"278", 14}, {"343", 14}, {"388", 12}}}}},
       {"penalties, sampled",
        and_warm({{"presence_penalty", -0.5}, {"frequency_penalty", 0.4}, {"min_p", 0.02}})},
       {"logit_bias", {{"logit_bias", {{"300", 3.5}, {"301", -100}, {"259", 2}}}}},
