@@ -68,7 +68,10 @@ bool has_failed(const GenerationEnd& end) {
 
 }  // namespace
 
-Api::Api(Scheduler& scheduler, ServerMetrics& metrics) : scheduler_(scheduler), metrics_(metrics) {
+Api::Api(Scheduler& scheduler, ServerMetrics& metrics)
+    : scheduler_(scheduler),
+      metrics_(metrics),
+      grammars_(scheduler.model().tokenizer, scheduler.model().eos) {
   const auto add = [this](const char* method, const char* path, auto function) {
     endpoints_[path] = {method, [this, function](const HttpRequest& request, HttpAnswer& answer) {
                           return (this->*function)(request, answer);
@@ -230,8 +233,12 @@ asio::awaitable<void> Api::complete(const HttpRequest& request, HttpAnswer& answ
   if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
   const nlohmann::json body = parse_body(request.body);
   const ServedModel& model = scheduler_.model();
-  const CompletionRequest wanted =
-      is_chat ? read_chat_request(body, model) : read_completion_request(body, model);
+  CompletionRequest wanted = is_chat ? read_chat_request(body, request.body, model)
+                                     : read_completion_request(body, request.body, model);
+  if (wanted.grammar) {
+    const auto grammar = co_await grammars_.compile(wanted.grammar->grammar, wanted.grammar->field);
+    for (GenerationRequest& each : wanted.choices) each.grammar = grammar;
+  }
   CompletionAnswer writer(wanted, model, new_id());
   OpenGenerations generations(scheduler_, co_await asio::this_coro::executor);
   generations.submit(wanted.choices);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "server/grammars.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
 #include "server/scheduler.h"
@@ -49,6 +50,7 @@ class Api {
 
   Scheduler& scheduler_;
   ServerMetrics& metrics_;
+  Grammars grammars_;
   std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
   std::random_device random_;
   bool draining_ = false;

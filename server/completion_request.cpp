@@ -34,15 +34,13 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
     fields.expect_unused(name, nlohmann::json::array());
   fields.expect_unused("tool_choice", "none");
   fields.expect_unused("function_call", "none");
-  fields.expect_unused("response_format", {{"type", "text"}});
   fields.ignore({"model", "user", "metadata", "store", "service_tier", "cache_prompt",
                  "prompt_cache_key", "parallel_tool_calls", "safety_identifier"});
 }
 
-void read_own_fields(RequestFields& fields, GenerationRequest& out,
-                     std::vector<std::string>& unknown) {
-  auto own = fields.object("medusa");
-  if (!own) return;
+/// @param own  the object medusa.
+void read_own_fields(RequestFields* own, GenerationRequest& out) {
+  if (own == nullptr) return;
   if (const auto drafter = own->text("drafter"))
     out.drafter = named<DrafterKind>(*own, "drafter", *drafter);
   if (const auto nodes = own->integer("tree_size", 1, kMostNodes))
@@ -54,14 +52,12 @@ void read_own_fields(RequestFields& fields, GenerationRequest& out,
     if (epsilon) out.typical->epsilon = *epsilon;
     if (delta) out.typical->delta = *delta;
   }
-  const auto more = own->unknown();
-  unknown.insert(unknown.end(), more.begin(), more.end());
 }
 
 /// What chats and completions have in common.
 /// @returns  how many answers each prompt gets.
-int64_t read_common(RequestFields& fields, const ServedModel& model, GenerationRequest& each,
-                    CompletionRequest& out) {
+int64_t read_common(RequestFields& fields, std::string_view text, const ServedModel& model,
+                    GenerationRequest& each, CompletionRequest& out) {
   SamplingConfig& sampling = each.sampling;
   sampling = model.settings.sampling;
   sampling.temperature = fields.number("temperature", 0, 100).value_or(sampling.temperature);
@@ -85,7 +81,16 @@ int64_t read_common(RequestFields& fields, const ServedModel& model, GenerationR
   }
   out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   refuse_what_cannot_be_followed(fields);
-  read_own_fields(fields, each, out.warnings);
+  auto own = fields.object("medusa");
+  read_own_fields(own ? &*own : nullptr, each);
+  out.grammar = read_grammar_fields(fields, own ? &*own : nullptr, text);
+  if (out.grammar && each.ignore_eos)
+    fields.refuse("ignore_eos",
+                  fmt::format("false beside {}, which ends the text", out.grammar->field));
+  if (own) {
+    const auto more = own->unknown();
+    out.warnings.insert(out.warnings.end(), more.begin(), more.end());
+  }
   const int64_t count = fields.integer("n", 1, kMostChoices).value_or(1);
   if (fields.integer("best_of", 1, INT32_MAX).value_or(count) != count)
     fields.refuse("best_of", "as many as n: every answer is returned");
@@ -156,12 +161,13 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
 
 }  // namespace
 
-CompletionRequest read_chat_request(const nlohmann::json& body, const ServedModel& model) {
+CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view text,
+                                    const ServedModel& model) {
   RequestFields fields(body);
   CompletionRequest out;
   out.is_chat = true;
   GenerationRequest each;
-  const int64_t count = read_common(fields, model, each, out);
+  const int64_t count = read_common(fields, text, model, each, out);
   const auto most = fields.integer("max_tokens", 1, INT32_MAX);
   each.max_tokens = static_cast<int32_t>(
       fields.integer("max_completion_tokens", 1, INT32_MAX).value_or(most.value_or(INT32_MAX)));
@@ -181,11 +187,12 @@ CompletionRequest read_chat_request(const nlohmann::json& body, const ServedMode
   return out;
 }
 
-CompletionRequest read_completion_request(const nlohmann::json& body, const ServedModel& model) {
+CompletionRequest read_completion_request(const nlohmann::json& body, std::string_view text,
+                                          const ServedModel& model) {
   RequestFields fields(body);
   CompletionRequest out;
   GenerationRequest each;
-  const int64_t count = read_common(fields, model, each, out);
+  const int64_t count = read_common(fields, text, model, each, out);
   each.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
   expect_room_for_min_tokens(fields, each);
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "server/generation.h"
+#include "server/grammar_fields.h"
 #include "server/served_model.h"
 
 namespace medusa {
@@ -13,6 +14,7 @@ namespace medusa {
 struct CompletionRequest {
   bool is_chat = false;
   std::vector<GenerationRequest> choices;  // one for each answer that is wanted, in order
+  std::optional<WantedGrammar> grammar;    // of all of them, still to be compiled
   std::vector<std::string> echoes;  // [choices] of completions: what stands before the answer
   int64_t prompt_tokens = 0;        // of all prompts, each counted once
   bool stream = false;
@@ -22,8 +24,11 @@ struct CompletionRequest {
   std::vector<std::string> warnings;  // fields that were ignored
 };
 
+/// @param text  that body was parsed from.
 /// @throws ApiError  a field is wrong or cannot be followed; names it.
-CompletionRequest read_chat_request(const nlohmann::json& body, const ServedModel& model);
-CompletionRequest read_completion_request(const nlohmann::json& body, const ServedModel& model);
+CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view text,
+                                    const ServedModel& model);
+CompletionRequest read_completion_request(const nlohmann::json& body, std::string_view text,
+                                          const ServedModel& model);
 
 }  // namespace medusa

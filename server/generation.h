@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include "infer/decode_request.h"
 #include "infer/drafter_kind.h"
+#include "infer/grammar/grammar.h"
 #include "infer/infer_config.h"
 #include "infer/logits/logits_config.h"
 
@@ -19,7 +21,8 @@ struct GenerationRequest {
   std::vector<TokenId> prompt;  // at least one token
   int32_t max_tokens = 256;
   SamplingConfig sampling;
-  LogitsConfig logits{};  // its min_tokens holds for stop, too
+  LogitsConfig logits{};                             // its min_tokens holds for stop, too
+  std::shared_ptr<const CompiledGrammar> grammar{};  // that the answer follows; null: any text
   RuleKind rule = RuleKind::Auto;
   std::optional<TypicalConfig> typical{};  // none: the server's own
   std::optional<DrafterKind> drafter{};    // none: the server's own

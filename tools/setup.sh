@@ -27,11 +27,12 @@ fi
 # wheel is named with its SHA-256 (tools/dev/pin_wheels.py writes the lists): pip refuses any other.
 venv=.deps/venv
 [ -x "$venv/bin/pip" ] || /usr/bin/python3 -m venv "$venv"
-installed=$("$venv/bin/python" -c 'import importlib.metadata as m; print(m.version("torch"))' 2>/dev/null || true)
-if [ "$installed" != 2.11.0 ]; then
-  echo "setup: installing LibTorch 2.11.0 into .deps/ (about 550 MB without a GPU)"
-  wheels=tools/wheels-cpu.txt
-  if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then wheels=tools/wheels-cuda.txt; fi
+wheels=tools/wheels-cpu.txt
+if command -v nvidia-smi >/dev/null && nvidia-smi >/dev/null 2>&1; then wheels=tools/wheels-cuda.txt; fi
+wanted=$(grep -o '^[a-z0-9.-]*==[^ ]*' "$wheels" | sort)
+installed=$("$venv/bin/pip" list --disable-pip-version-check --format=freeze 2>/dev/null || true)
+if [ -n "$(comm -23 <(echo "$wanted") <(echo "$installed" | sort))" ]; then
+  echo "setup: installing LibTorch 2.11.0 and xgrammar into .deps/ (about 550 MB without a GPU)"
   "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes -r "$wheels"
 fi
 echo "setup: done"

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "infer/factory.h"
+#include "infer/grammar/grammar_processor.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "tests/infer/drafter_cases.h"
+#include "tests/infer/grammar/toy_grammar.h"
 #include "tests/infer/logits/logits_cases.h"
 #include "tests/infer/toy_drafters.h"
 #include "tests/infer/toy_heads.h"
@@ -91,6 +93,32 @@ TEST_P(EveryDrafter, GivesThePlainTextUnderChangesOfTheLogits) {
         EXPECT_EQ(text, changed_text(each.config, kEnd, kRepetitive, 80, sampling, Random(seed)))
             << each.name << ", temperature " << sampling.temperature;
       }
+}
+
+TEST_P(EveryDrafter, GivesThePlainTextOfAGrammar) {
+  for (const SamplingConfig& sampling : {kGreedy, kWarm})
+    for (const uint64_t seed : {1, 2, 3}) {
+      std::vector<TokenId> context = kRepetitive, plain;
+      while (plain.size() < 60 && (plain.empty() || plain.back() != fixtures::kToyEnd)) {
+        const auto row = fixtures::toy_masked(plain, fixtures::toy_logits(context));
+        plain.push_back(sampling.temperature == 0
+                            ? argmax(row)
+                            : draw(target_distribution(row, sampling), Random(seed),
+                                   RandomUse::Accept, std::ssize(context) - 1));
+        context.push_back(plain.back());
+      }
+      std::shared_ptr<AcceptanceRule> rule = std::make_shared<GreedyRule>();
+      if (sampling.temperature > 0) rule = std::make_shared<MatchRule>(sampling);
+      fixtures::ToyTarget target;
+      std::vector<TokenId> text;
+      DecodeRequest request =
+          fixtures::toy_request(kRepetitive, {60, 16, {fixtures::kToyEnd}}, seed, text);
+      request.processors.emplace_back([] {
+        return std::make_unique<GrammarProcessor>(std::make_shared<fixtures::ToyGrammar>());
+      });
+      decode_one(target, *rule, drafter(), std::move(request));
+      EXPECT_EQ(text, plain) << "temperature " << sampling.temperature << ", seed " << seed;
+    }
 }
 
 TEST_P(EveryDrafter, EndsTheTextAtAnEndTokenInsideARun) {

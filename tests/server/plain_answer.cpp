@@ -1,7 +1,12 @@
 #include "tests/server/plain_answer.h"
 
+#include <gtest/gtest.h>
+
+#include <limits>
+
 #include "base/utf8.h"
 #include "infer/backbone_target.h"
+#include "infer/grammar/grammar.h"
 #include "tests/reference/changed_logits.h"
 
 namespace medusa::fixtures {
@@ -47,6 +52,37 @@ SamplingConfig sampling_of(const json& body) {
           body.value("min_p", 0.0)};
 }
 
+/// The grammar that a body asks for, if it does.
+std::shared_ptr<const CompiledGrammar> grammar_of(const Session& session, const json& body) {
+  GrammarText wanted;
+  const json regex = body.value("/medusa/regex"_json_pointer, json());
+  const json schema = body.value("/response_format/json_schema/schema"_json_pointer, json());
+  if (regex.is_string())
+    wanted = {GrammarKind::Regex, regex};
+  else if (schema.is_object())
+    wanted = {GrammarKind::JsonSchema, schema.dump()};
+  else
+    return nullptr;
+  GrammarVocabulary vocabulary;
+  vocabulary.ends = session.eos;
+  const Tokenizer& tokenizer = *session.tokenizer;
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
+    vocabulary.bytes.push_back(tokenizer.is_special(id) ? "" : tokenizer.bytes(id));
+  return make_grammar_compiler(vocabulary)->compile(wanted);
+}
+
+/// The row without what the grammar has no place for behind a text, looked at from its beginning.
+void keep_inside(const CompiledGrammar& grammar, const std::vector<TokenId>& text,
+                 std::vector<float>& row) {
+  const auto matcher = grammar.make_matcher();
+  for (const TokenId token : text) EXPECT_TRUE(matcher->accept(token)) << token;
+  std::vector<int32_t> mask((row.size() + 31) / 32);
+  matcher->fill_mask(mask);
+  for (size_t i = 0; i < row.size(); ++i)
+    if ((static_cast<uint32_t>(mask[i / 32]) >> (i % 32) & 1U) == 0)
+      row[i] = -std::numeric_limits<float>::infinity();
+}
+
 }  // namespace
 
 PlainAnswer plain_answer(const Session& session, const json& body) {
@@ -64,6 +100,8 @@ PlainAnswer plain_answer(const Session& session, const json& body) {
     return std::find(list.begin(), list.end(), token) != list.end();
   };
 
+  const auto grammar = grammar_of(session, body);
+
   PlainAnswer out;
   PlainModel model(session);
   std::vector<float> row;
@@ -76,7 +114,8 @@ PlainAnswer plain_answer(const Session& session, const json& body) {
   const auto most = body.value("max_tokens", size_t{16});
   out.reason = "length";
   while (out.tokens.size() < most) {
-    const auto changed = reference::changed_logits(logits, ends, prompt, out.tokens, row);
+    auto changed = reference::changed_logits(logits, ends, prompt, out.tokens, row);
+    if (grammar) keep_inside(*grammar, out.tokens, changed);
     const auto position = static_cast<int64_t>(prompt.size() + out.tokens.size()) - 1;
     const TokenId token = sampling.temperature == 0 ? argmax(changed)
                                                     : draw(target_distribution(changed, sampling),

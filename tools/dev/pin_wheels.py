@@ -13,9 +13,11 @@ import sys
 import tempfile
 
 TORCH = "torch==2.11.0"
+# The grammar library and the library through which it is called; what else they name is for Python.
+GRAMMAR = ["xgrammar==0.2.8", "apache-tvm-ffi==0.1.15.post2"]
 PYTHONS = ("3.11", "3.12", "3.13")
 # Without a GPU these two small libraries are all that LibTorch's CPU side loads.
-CPU_ONLY = {"torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti"}
+CPU_ONLY = {"torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti", "xgrammar", "apache-tvm-ffi"}
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(5, 29)] + [
     "manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"]
 
@@ -32,7 +34,7 @@ def resolve(arguments):
 
 def main():
     hashes = {}
-    for name, version, digest in resolve([TORCH]):
+    for name, version, digest in resolve([TORCH]) + resolve(["--no-deps", *GRAMMAR]):
         hashes[name, version] = {digest}
     pins = [f"{name}=={version}" for name, version in hashes]
     platforms = [word for platform in PLATFORMS for word in ("--platform", platform)]

@@ -1,0 +1,159 @@
+// The grammar library as we call it: each kind of grammar, each function.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/random.h"
+#include "infer/grammar/grammar.h"
+#include "tests/base/error_text.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::json;
+
+constexpr TokenId kEnd = 256, kNoText = 257;
+
+/// A token for each byte, an end, one without text, and some of several bytes.
+GrammarVocabulary vocabulary() {
+  GrammarVocabulary out;
+  for (int byte = 0; byte < 256; ++byte) out.bytes.emplace_back(1, static_cast<char>(byte));
+  for (const char* each : {"", "", "ab", "{\"", "\": ", "\", \"", "true", "}", "bc", "aab"})
+    out.bytes.emplace_back(each);
+  out.ends = {kEnd};
+  return out;
+}
+
+class Xgrammar : public testing::Test {
+ protected:
+  std::unique_ptr<GrammarMatcher> matcher(GrammarKind kind, const std::string& text) {
+    if (!compiler_) compiler_ = make_grammar_compiler(vocabulary());
+    return compiler_->compile({kind, text})->make_matcher();
+  }
+  static std::vector<TokenId> allowed(GrammarMatcher& matcher) {
+    const auto size = std::ssize(vocabulary().bytes);
+    std::vector<int32_t> mask(static_cast<size_t>(size + 31) / 32);
+    matcher.fill_mask(mask);
+    std::vector<TokenId> out;
+    for (TokenId id = 0; id < size; ++id)
+      if ((static_cast<uint32_t>(mask[static_cast<size_t>(id / 32)]) >> (id % 32) & 1U) != 0)
+        out.push_back(id);
+    return out;
+  }
+  static std::string texts(const std::vector<TokenId>& tokens) {
+    const GrammarVocabulary all = vocabulary();
+    std::string out;
+    for (const TokenId id : tokens)
+      out += (id == kEnd ? "<end>" : all.bytes.at(static_cast<size_t>(id))) + " ";
+    return out;
+  }
+  /// Follows the masks by chance to an end; empty: it did not come to one.
+  static std::string random_text(GrammarMatcher& matcher, uint64_t seed) {
+    std::string out;
+    for (int64_t i = 0; i < 400; ++i) {
+      const auto tokens = allowed(matcher);
+      EXPECT_FALSE(tokens.empty());
+      const double u = Random(seed).uniform(RandomUse::Shuffle, i);
+      const bool may_end = tokens.back() == kEnd || std::count(tokens.begin(), tokens.end(), kEnd);
+      const TokenId next =
+          may_end ? kEnd : tokens[static_cast<size_t>(u * static_cast<double>(tokens.size()))];
+      EXPECT_NE(next, kNoText);
+      EXPECT_TRUE(matcher.accept(next));
+      if (matcher.has_ended()) return out;
+      out += vocabulary().bytes[static_cast<size_t>(next)];
+    }
+    return {};
+  }
+
+  std::unique_ptr<GrammarCompiler> compiler_;
+};
+
+TEST_F(Xgrammar, ABuildWithoutItSaysWhatToInstall) {
+  if (has_grammar_library()) return;
+  EXPECT_EQ(fixtures::error_text([] { make_grammar_compiler(vocabulary()); }),
+            "this build of medusa has no grammar library, expected xgrammar, which keeps a text "
+            "inside a schema, an expression or a grammar; run tools/setup.sh, then cmake --preset "
+            "release, and build again");
+}
+
+TEST_F(Xgrammar, AnExpressionLetsItsTokensComeAndNoOthers) {
+  if (!has_grammar_library()) return;
+  const auto at = matcher(GrammarKind::Regex, "a+b?c");
+  EXPECT_EQ(texts(allowed(*at)), "a ab aab ");
+  EXPECT_FALSE(at->accept('c'));
+  ASSERT_TRUE(at->accept('a'));
+  EXPECT_EQ(texts(allowed(*at)), "a b c ab bc aab ");
+  ASSERT_TRUE(at->accept('b'));
+  EXPECT_EQ(texts(allowed(*at)), "c ");
+  at->rollback(1);
+  EXPECT_EQ(texts(allowed(*at)), "a b c ab bc aab ");
+  ASSERT_TRUE(at->accept('c'));
+  EXPECT_EQ(texts(allowed(*at)), "<end> ");
+  EXPECT_FALSE(at->has_ended());
+  ASSERT_TRUE(at->accept(kEnd));
+  EXPECT_TRUE(at->has_ended());
+  EXPECT_FALSE(at->accept('a'));
+  at->rollback(2);
+  EXPECT_FALSE(at->has_ended());
+  EXPECT_EQ(texts(allowed(*at)), "a b c ab bc aab ");
+}
+
+TEST_F(Xgrammar, TextsOfASchemaAreOfTheSchema) {
+  if (!has_grammar_library()) return;
+  const std::string schema =
+      R"({"type": "object", "properties": {"zone": {"enum": ["a", "b"]}, "age": {"type": "integer"},
+          "tags": {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}},
+          "required": ["zone", "age", "tags"]})";
+  int ended = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto at = matcher(GrammarKind::JsonSchema, schema);
+    const std::string text = random_text(*at, seed);
+    if (text.empty()) continue;  // a long number
+    ++ended;
+    const json value = json::parse(text);
+    EXPECT_TRUE(value["zone"] == "a" || value["zone"] == "b") << text;
+    EXPECT_TRUE(value["age"].is_number_integer()) << text;
+    EXPECT_LE(value["tags"].size(), 3U) << text;
+    EXPECT_EQ(value.size(), 3U) << text;
+    EXPECT_LT(text.find("zone"), text.find("age")) << "in the schema's order";
+  }
+  EXPECT_GT(ended, 5);
+}
+
+TEST_F(Xgrammar, RulesAreFollowed) {
+  if (!has_grammar_library()) return;
+  const auto at = matcher(GrammarKind::Ebnf, "root ::= \"a\" pair*\npair ::= \"bc\" | \"true\"\n");
+  EXPECT_EQ(texts(allowed(*at)), "a ab ");
+  ASSERT_TRUE(at->accept('a'));
+  EXPECT_EQ(texts(allowed(*at)), "b t <end> true bc ");
+}
+
+TEST_F(Xgrammar, WhatIsNoGrammarIsRefused) {
+  if (!has_grammar_library()) return;
+  for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
+           {GrammarKind::JsonSchema, R"({"type": "nothing"})"},
+           {GrammarKind::JsonSchema, R"({"$ref": "#/nowhere"})"},
+           {GrammarKind::JsonSchema, "{"},
+           {GrammarKind::Regex, "(a"},
+           {GrammarKind::Ebnf, "root ::= nothing"},
+           {GrammarKind::Ebnf, "a ::= \"b\""},
+           {GrammarKind::Ebnf, ""}}) {
+    const std::string error =
+        fixtures::error_text([&, kind = kind, text = text] { matcher(kind, text); });
+    EXPECT_TRUE(error.find(" cannot be compiled: ") != std::string::npos) << text << ": " << error;
+    EXPECT_EQ(error.find(".cc:"), std::string::npos) << error;
+  }
+}
+
+TEST_F(Xgrammar, MatchersOfOneGrammarAreIndependent) {
+  if (!has_grammar_library()) return;
+  const auto compiler = make_grammar_compiler(vocabulary());
+  const auto grammar = compiler->compile({GrammarKind::Regex, "(ab)+"});
+  const auto one = grammar->make_matcher(), other = grammar->make_matcher();
+  ASSERT_TRUE(one->accept('a'));
+  EXPECT_EQ(texts(allowed(*one)), "b ");
+  EXPECT_EQ(texts(allowed(*other)), "a ab ");
+}
+
+}  // namespace
+}  // namespace medusa
