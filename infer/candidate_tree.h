@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/token.h"
+#include "infer/drafter_kind.h"
 
 namespace medusa {
 
@@ -19,6 +20,8 @@ struct CandidateTree {
                            // siblings; undefined: every token was chosen outright (a point mass)
   std::vector<float> beliefs{};  // [N] how probable it is that node i is right if its parent is, as
                                  // the drafter sees it; empty: it does not say
+  std::vector<DrafterKind> drafters{};  // [N] who proposed node i, where several drafters share the
+                                        // tree (the root: None); empty: one drafter alone
 
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
 };

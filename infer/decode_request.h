@@ -42,6 +42,12 @@ struct PromptRows {
   at::Tensor logits;  // [n, V] float32 on the CPU, valid during the call
 };
 
+/// One step of a sequence: what was proposed and what stood. Valid during the call that gets it.
+struct StepView {
+  const CandidateTree& tree;
+  const Acceptance& accepted;
+};
+
 /// Makes the drafter of a new sequence.
 using DrafterFactory = std::function<std::unique_ptr<Drafter>()>;
 
@@ -57,6 +63,7 @@ struct DecodeRequest {
   std::function<void(const PromptRows&)> on_prompt{};  // all rows of the prompt but its last
                                                        // token's, in order, before the first token;
                                                        // empty: they are not computed
+  std::function<void(const StepView&)> watch{};        // each step, before its tokens are emitted
 };
 
 struct DecodeStats {

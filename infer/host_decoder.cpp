@@ -282,6 +282,7 @@ std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t m
 /// Emits what was accepted, keeps its rows and tells the drafter.
 void HostDecoder::advance(Sequence& s, const TargetOutput& output) {
   Stopwatch watch;
+  if (s.request.watch) s.request.watch({s.tree, s.accepted});
   const std::vector<int32_t> keep = emit_run(s, output, target_.max_rows());
   watch.lap(times_.accept_s);
   target_.commit(s.slot, keep);

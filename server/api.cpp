@@ -14,6 +14,7 @@
 #include "server/completion_answer.h"
 #include "server/completion_request.h"
 #include "server/event_queue.h"
+#include "server/page.h"
 #include "server/request_fields.h"
 
 namespace medusa {
@@ -77,6 +78,7 @@ Api::Api(Scheduler& scheduler, ServerMetrics& metrics)
                           return (this->*function)(request, answer);
                         }};
   };
+  add("GET", "/", &Api::page);
   add("GET", "/health", &Api::health);
   add("GET", "/v1/models", &Api::models);
   add("GET", "/metrics", &Api::metrics_text);
@@ -191,6 +193,16 @@ asio::awaitable<void> Api::tokenizer_info(const HttpRequest&, HttpAnswer& answer
                                        {"add_bos_token", tokenizer.adds_bos()},
                                        {"vocab_size", tokenizer.vocab_size()},
                                        {"chat_template", tokenizer.chat_template()}}));
+}
+
+asio::awaitable<void> Api::page(const HttpRequest&, HttpAnswer& answer) {
+  metrics_.count_answer(200);
+  return answer.reply(200, "text/html; charset=utf-8", std::string(page_html()),
+                      {{"Content-Security-Policy",
+                        "default-src 'none'; style-src 'unsafe-inline'; script-src "
+                        "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
+                        "form-action 'none'; frame-ancestors 'none'"},
+                       {"X-Content-Type-Options", "nosniff"}});
 }
 
 asio::awaitable<void> Api::metrics_text(const HttpRequest&, HttpAnswer& answer) {

@@ -43,6 +43,7 @@ class Api {
   boost::asio::awaitable<void> detokenize(const HttpRequest& request, HttpAnswer& answer);
   boost::asio::awaitable<void> tokenizer_info(const HttpRequest& request, HttpAnswer& answer);
   boost::asio::awaitable<void> slots(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> page(const HttpRequest& request, HttpAnswer& answer);
   boost::asio::awaitable<void> metrics_text(const HttpRequest& request, HttpAnswer& answer);
   boost::asio::awaitable<void> complete(const HttpRequest& request, HttpAnswer& answer,
                                         bool is_chat);

@@ -74,6 +74,20 @@ json ids_of(const std::vector<GeneratedToken>& tokens) {
   return out;
 }
 
+json step_json(const Tokenizer& tokenizer, const StepTrace& step) {
+  json out{{"tokens", json::array()},
+           {"parents", json::array()},
+           {"drafters", json::array()},
+           {"accepted", step.accepted},
+           {"next", tokenizer.bytes(step.next)}};
+  for (const StepTrace::Node& node : step.nodes) {
+    out["tokens"].push_back(tokenizer.bytes(node.token));
+    out["parents"].push_back(node.parent);
+    out["drafters"].push_back(enum_name(node.drafter));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string sent_event(const json& data) { return "data: " + json_text(data) + "\n\n"; }
@@ -156,7 +170,7 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
   num_tokens_ += std::ssize(piece.tokens);
   const bool wants_tokens =
       (request_.return_token_ids || request_.choices[choice].logprobs) && !piece.tokens.empty();
-  if (piece.text.empty() && !wants_tokens) return {};
+  if (piece.text.empty() && !wants_tokens && !piece.step) return {};
   json out{{"index", choice}, {"finish_reason", nullptr}};
   if (request_.is_chat)
     out["delta"] = {{"content", piece.text}};
@@ -165,6 +179,7 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
   if (request_.choices[choice].logprobs && !piece.tokens.empty())
     out["logprobs"] = logprobs(choice, piece.prompt, piece.tokens);
   if (request_.return_token_ids) out["token_ids"] = ids_of(piece.tokens);
+  if (piece.step) out["medusa"] = {{"step", step_json(model_.tokenizer, *piece.step)}};
   return event(std::move(out), request_.continuous_usage);
 }
 
@@ -194,6 +209,7 @@ void CompletionAnswer::add(size_t choice, const GenerationPiece& piece) {
   out.text += piece.text;
   out.prompt.insert(out.prompt.end(), piece.prompt.begin(), piece.prompt.end());
   out.tokens.insert(out.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+  if (piece.step) out.steps.push_back(*piece.step);
 }
 
 void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
@@ -223,6 +239,10 @@ std::string CompletionAnswer::whole() {
       choice["text"] = request_.echoes[i] + each.text;
     if (request_.choices[i].logprobs) choice["logprobs"] = logprobs(i, each.prompt, each.tokens);
     if (request_.return_token_ids) choice["token_ids"] = ids_of(each.tokens);
+    if (request_.steps) {
+      json& steps = choice["medusa"]["steps"] = json::array();
+      for (const StepTrace& step : each.steps) steps.push_back(step_json(model_.tokenizer, step));
+    }
     out["choices"].push_back(std::move(choice));
   }
   out["usage"] = usage();

@@ -37,6 +37,7 @@ class CompletionAnswer {
     std::string text;
     std::vector<GeneratedToken> prompt, tokens;
     int64_t offset = 0;  // characters of the tokens whose log-probabilities are written
+    std::vector<StepTrace> steps;
     std::string reason;
   };
   nlohmann::json head(bool chunk) const;

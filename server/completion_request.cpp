@@ -52,6 +52,7 @@ void read_own_fields(RequestFields* own, GenerationRequest& out) {
     if (epsilon) out.typical->epsilon = *epsilon;
     if (delta) out.typical->delta = *delta;
   }
+  out.steps = own->boolean("steps").value_or(false);
 }
 
 /// What chats and completions have in common.
@@ -83,6 +84,7 @@ int64_t read_common(RequestFields& fields, std::string_view text, const ServedMo
   refuse_what_cannot_be_followed(fields);
   auto own = fields.object("medusa");
   read_own_fields(own ? &*own : nullptr, each);
+  out.steps = each.steps;
   out.grammar = read_grammar_fields(fields, own ? &*own : nullptr, text);
   if (out.grammar && each.ignore_eos)
     fields.refuse("ignore_eos",

@@ -21,6 +21,7 @@ struct CompletionRequest {
   bool include_usage = false;     // a last chunk with the usage
   bool continuous_usage = false;  // and one in each chunk
   bool return_token_ids = false;
+  bool steps = false;                 // the tree of each step
   std::vector<std::string> warnings;  // fields that were ignored
 };
 

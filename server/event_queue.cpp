@@ -34,7 +34,7 @@ std::shared_ptr<GenerationListener> EventQueue::listener(size_t choice) {
 }
 
 void EventQueue::push(GenerationEvent event) {
-  if (event.piece) bytes_ += event.piece->text.size();
+  if (event.piece) bytes_ += event.piece->bytes();
   events_.push_back(std::move(event));
   wake_.cancel();
 }
@@ -53,7 +53,7 @@ boost::asio::awaitable<GenerationEvent> EventQueue::next(std::chrono::seconds pa
   if (events_.empty() || gone_) co_return GenerationEvent{};
   GenerationEvent event = std::move(events_.front());
   events_.pop_front();
-  if (event.piece) bytes_ -= event.piece->text.size();
+  if (event.piece) bytes_ -= event.piece->bytes();
   co_return event;
 }
 

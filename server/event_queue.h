@@ -34,7 +34,7 @@ class EventQueue : public std::enable_shared_from_this<EventQueue> {
   void client_gone();  // on the io thread
   bool is_client_gone() const { return gone_; }
 
-  /// Bytes of text that wait to be written.
+  /// Bytes of pieces that wait to be written.
   size_t waiting_bytes() const { return bytes_; }
 
  private:

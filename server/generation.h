@@ -33,6 +33,7 @@ struct GenerationRequest {
   bool ignore_eos = false;  // only max_tokens, stop, stop_tokens and the context end the text
   std::optional<int64_t> logprobs{};  // how many of the most probable tokens; 0: the chosen alone
   bool prompt_logprobs = false;       // those of the prompt's tokens, too
+  bool steps = false;                 // each piece carries the tree of its step
 };
 
 struct GeneratedToken {
@@ -42,11 +43,29 @@ struct GeneratedToken {
   std::vector<std::pair<TokenId, double>> most_probable;  // with their log-probabilities
 };
 
+/// The candidate tree of a step, for people to look at.
+struct StepTrace {
+  struct Node {
+    TokenId token = 0;
+    int32_t parent = -1;                      // index of a node before it; the root has none
+    DrafterKind drafter = DrafterKind::None;  // who proposed it; of the root: None
+  };
+  std::vector<Node> nodes;        // those that could be accepted, the root first
+  std::vector<int32_t> accepted;  // nodes below the root, top down
+  TokenId next = 0;               // that the model itself added after them
+};
+
 /// What one step added to a text.
 struct GenerationPiece {
   std::vector<GeneratedToken> prompt;  // with the first piece, if prompt_logprobs were asked for
   std::string text;                    // may be empty: a character or a stop string is unfinished
   std::vector<GeneratedToken> tokens;
+  std::optional<StepTrace> step{};
+
+  /// About the memory that it holds while it waits for its reader.
+  size_t bytes() const {
+    return text.size() + (step ? step->nodes.size() * sizeof(StepTrace::Node) : 0);
+  }
 };
 
 struct GenerationEnd {

@@ -59,6 +59,21 @@ struct Scheduler::Generation {
   Clock::time_point submitted = Clock::now(), last_piece;
   bool has_begun = false;
 
+  /// @param own_drafter  who proposed the nodes of a tree that does not say.
+  void watch(const StepView& view, DrafterKind own_drafter) {
+    StepTrace& step = piece.step.emplace();
+    for (int32_t i = 0; i < view.tree.num_verify; ++i) {
+      const auto node = static_cast<size_t>(i);
+      const bool says = !view.tree.drafters.empty();
+      step.nodes.push_back({view.tree.tokens[node], view.tree.parents[node],
+                            i == 0 ? DrafterKind::None
+                            : says ? view.tree.drafters[node]
+                                   : own_drafter});
+    }
+    step.accepted = view.accepted.path;
+    step.next = view.accepted.next;
+  }
+
   bool take(const EmittedToken& token) {
     if (logprobs)
       piece.tokens.push_back(
@@ -152,6 +167,9 @@ Scheduler::Ticket Scheduler::submit(GenerationRequest request,
     generation->request.on_prompt = [self](const PromptRows& rows) { self->take_prompt(rows); };
     if (self->prompt.size() == 1) self->piece.prompt.push_back({self->prompt[0], 0, {}});
   }
+  if (request.steps)
+    generation->request.watch = [self, drafter = request.drafter.value_or(model_.settings.drafter)](
+                                    const StepView& view) { self->watch(view, drafter); };
   {
     const std::lock_guard lock(mutex_);
     if (num_waiting_ >= max_waiting_)

@@ -95,6 +95,10 @@ RequestId DeviceDecoder::submit(DecodeRequest request) {
         "the request has a drafter, a rule or a use of the logits of its own, expected those that "
         "the GPU's steps were captured with; leave them out or decode it with the host's loop "
         "(graphs: false)");
+  if (request.watch)
+    throw UserError(
+        "the request watches its steps, whose trees stay on the GPU; expected none who watches; "
+        "leave it out or decode with the host's loop (graphs: false)");
   auto s = std::make_shared<Sequence>();
   s->id = next_id_++;
   s->request = std::move(request);

@@ -47,6 +47,7 @@ MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Rando
   all.max_nodes = 1 + static_cast<int32_t>(members_.size()) * context.max_nodes;
   TreeBuilder folded(all);
   std::vector<double> chances{1}, without_heads{1};
+  std::vector<DrafterKind> drafters{DrafterKind::None};
   for (Member& member : members_) {
     if (member.proposer.asks_heads && !ask_heads) continue;
     const CandidateTree tree = member.proposer.drafter->propose(context, random);
@@ -61,11 +62,16 @@ MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Rando
       const auto node = static_cast<size_t>(nodes.back());
       for (std::vector<double>* list : {&chances, &without_heads})
         list->resize(static_cast<size_t>(folded.size()), 0);
-      chances[node] = std::max(chances[node], own[i]);
+      drafters.resize(chances.size(), member.proposer.kind);
+      if (own[i] > chances[node]) {
+        chances[node] = own[i];
+        drafters[node] = member.proposer.kind;
+      }
       if (!member.proposer.asks_heads) without_heads[node] = std::max(without_heads[node], own[i]);
     }
   }
-  return {std::move(folded).take(), std::move(chances), std::move(without_heads)};
+  return {std::move(folded).take(), std::move(chances), std::move(without_heads),
+          std::move(drafters)};
 }
 
 bool MergeDrafter::heads_pay(double price) const {
@@ -95,6 +101,11 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
       places[node] =
           chosen.child(places[static_cast<size_t>(all.tree.parents[node])], all.tree.tokens[node]);
   CandidateTree tree = std::move(chosen).take();
+  if (members_.size() > 1) {
+    tree.drafters.resize(tree.tokens.size(), DrafterKind::None);
+    for (const size_t node : nodes)
+      tree.drafters[static_cast<size_t>(places[node])] = all.drafters[node];
+  }
   step_cost_ = cost(tree.size()) + (ask_heads ? price : 0);
   return tree;
 }
@@ -109,12 +120,12 @@ void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output
   pace_.count(static_cast<double>(emitted.size()), step_cost_);
 }
 
-DrafterFactory weigh_lookups(const InferConfig& /*config*/, const DraftParts& parts,
+DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,
                              DrafterFactory made) {
   static constexpr int32_t kMostNodes = 64;
-  return [made, cost = step_cost(parts), rates = rates_of_all_texts()] {
+  return [kind = config.drafter, made, cost = step_cost(parts), rates = rates_of_all_texts()] {
     std::vector<Proposer> alone;
-    alone.push_back({made(), /*asks_heads=*/false, rates});
+    alone.push_back({kind, made(), /*asks_heads=*/false, rates});
     return std::make_unique<MergeDrafter>(std::move(alone), kMostNodes, cost);
   };
 }
@@ -138,10 +149,11 @@ const DrafterSpec kMergeDrafter{
       }
       return
           [budget = config.merge.budget, make = make_inside(config, parts, config.merge.drafters),
-           ask_heads, rates, cost = step_cost(parts), heads_worth = heads_worth_of_all_texts()] {
+           kinds = config.merge.drafters, ask_heads, rates, cost = step_cost(parts),
+           heads_worth = heads_worth_of_all_texts()] {
             std::vector<Proposer> proposers;
             for (size_t i = 0; i < make.size(); ++i)
-              proposers.push_back({make[i](), ask_heads[i], rates[i]});
+              proposers.push_back({kinds[i], make[i](), ask_heads[i], rates[i]});
             return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost, heads_worth);
           };
     }};

@@ -33,6 +33,7 @@ struct MergeConfig {
 
 /// One whose proposals are merged.
 struct Proposer {
+  DrafterKind kind = DrafterKind::None;
   std::unique_ptr<Drafter> drafter;
   bool asks_heads = false;                        // whose guessing costs StepCost::drafting
   std::shared_ptr<HitRates> all_texts = nullptr;  // of its kind; null: each text begins anew
@@ -81,6 +82,7 @@ class MergeDrafter : public Drafter {
     CandidateTree tree;
     std::vector<double> chances;        // [N]
     std::vector<double> without_heads;  // [N] by those who ask no heads; 0: none of them has it
+    std::vector<DrafterKind> drafters;  // [N] who gives the node its chance
   };
   Folded fold(const DraftContext& context, const Random& random, bool ask_heads);
   bool heads_pay(double price) const;

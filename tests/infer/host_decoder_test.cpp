@@ -283,5 +283,22 @@ TEST_F(HostDecoderTest, APromptStandsAloneWhereRowsDependOnTheirNeighbors) {
   EXPECT_EQ(text(1), fixtures::plain_text(long_prompt(150), 3, kGreedy, Random(1)));
 }
 
+TEST_F(HostDecoderTest, AStepIsSeenBeforeItsTokens) {
+  ToyTarget target(1, 64);
+  HostDecoder decoder = decoder_on(target);
+  DecodeRequest watched = request({1, 2, 3}, 5);
+  size_t steps = 0;
+  watched.watch = [&](const StepView& view) {
+    EXPECT_EQ(text(0).size(), steps) << "a tree of one node emits one token a step";
+    EXPECT_EQ(view.tree.size(), 1);
+    EXPECT_TRUE(view.accepted.path.empty());
+    ++steps;
+  };
+  decoder.submit(std::move(watched));
+  const auto ended = decoder.drain();
+  EXPECT_EQ(steps, 5U);
+  EXPECT_EQ(ended[0].stats.steps, 5);
+}
+
 }  // namespace
 }  // namespace medusa

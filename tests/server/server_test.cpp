@@ -152,6 +152,44 @@ TEST_F(ServerTest, AChatIsTheModelsTemplateAroundItsMessages) {
   }
 }
 
+TEST_F(ServerTest, TheTreeOfEachStepSaysWhatStood) {
+  json body{{"prompt", "Lily and Tom. Lily and Tom. Lily and"},
+            {"max_tokens", 40},
+            {"ignore_eos", true},
+            {"medusa", {{"steps", true}}}};
+  const json answer = complete(body);
+  const json choice = answer["choices"][0];
+  const json steps = choice["medusa"]["steps"];
+  ASSERT_EQ(steps.size(), answer["metrics"]["speculative_decoding"]["num_spec_steps"]);
+  std::string text;
+  int accepted = 0;
+  for (const json& step : steps) {
+    ASSERT_EQ(step["tokens"].size(), step["parents"].size());
+    ASSERT_EQ(step["tokens"].size(), step["drafters"].size());
+    EXPECT_EQ(step["parents"][0], -1);
+    EXPECT_EQ(step["drafters"][0], "none");
+    int parent = 0;
+    for (const json& node : step["accepted"]) {
+      EXPECT_EQ(step["parents"][node.get<size_t>()], parent);
+      EXPECT_EQ(step["drafters"][node.get<size_t>()], "prompt_lookup");
+      text += step["tokens"][node.get<size_t>()].get<std::string>();
+      parent = node;
+      ++accepted;
+    }
+    text += step["next"].get<std::string>();
+  }
+  EXPECT_GT(accepted, 0) << "the prompt repeats itself";
+  EXPECT_EQ(text.substr(0, choice["text"].get<std::string>().size()), choice["text"]);
+
+  body["stream"] = true;
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  json streamed = json::array();
+  for (const json& event : events_of(reply.body))
+    for (const json& each : event["choices"])
+      if (each.contains("medusa")) streamed.push_back(each["medusa"]["step"]);
+  EXPECT_EQ(streamed, steps);
+}
+
 TEST_F(ServerTest, AStopStringEndsTheTextBeforeIt) {
   const std::string whole = tiny_->alone("Once upon a time", 60, 0, 1);
   const std::string stop = whole.substr(whole.size() / 2, 6);
@@ -376,6 +414,18 @@ TEST_F(ServerTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {
 TEST_F(ServerTest, AnUnknownFieldIsIgnoredWithAWarning) {
   const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
   EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
+}
+
+TEST_F(ServerTest, ThePageLoadsNothingElse) {
+  const auto reply = ask(port(), "GET", "/");
+  ASSERT_EQ(reply.status, 200);
+  EXPECT_NE(reply.header.find("Content-Type: text/html"), std::string::npos);
+  EXPECT_NE(reply.header.find("Content-Security-Policy: default-src 'none'"), std::string::npos);
+  EXPECT_TRUE(reply.body.starts_with("<!doctype html>"));
+  for (const char* part : {"drawTree", "chatCompletion", "runRace", "--heads:"})
+    EXPECT_NE(reply.body.find(part), std::string::npos) << part;
+  for (const char* link : {"src=\"http", "href=\"http", "@import", "url(", "@PAGE"})
+    EXPECT_EQ(reply.body.find(link), std::string::npos) << link;
 }
 
 TEST_F(ServerTest, PathsAndMethodsThatAreNotThere) {

@@ -35,7 +35,8 @@ CandidateTree tree_of(const Text& tokens, const Parents& parents) {
 
 MergeDrafter merge(int32_t budget, const std::vector<CandidateTree>& trees, StepCost cost = {}) {
   std::vector<Proposer> proposers;
-  for (const CandidateTree& tree : trees) proposers.push_back({std::make_unique<Fixed>(tree)});
+  for (const CandidateTree& tree : trees)
+    proposers.push_back({DrafterKind::None, std::make_unique<Fixed>(tree)});
   return {std::move(proposers), budget, std::move(cost)};
 }
 
@@ -56,6 +57,24 @@ TEST(MergeDrafter, WhatDraftersHaveInCommonIsProposedOnce) {
   EXPECT_EQ(tree.tokens, (Text{3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(tree.parents, (Parents{-1, 0, 1, 2, 1, 2}));
   EXPECT_EQ(tree.num_verify, 6);
+}
+
+TEST(MergeDrafter, EachNodeNamesTheDrafterThatGivesItItsChance) {
+  std::vector<Proposer> proposers;
+  proposers.push_back(
+      {DrafterKind::Medusa, std::make_unique<Fixed>(tree_of({3, 4, 5}, {-1, 0, 0}))});
+  proposers.push_back(
+      {DrafterKind::PromptLookup, std::make_unique<Fixed>(tree_of({3, 4, 6}, {-1, 0, 1}))});
+  MergeDrafter drafter(std::move(proposers), kAll, {});
+  const CandidateTree tree = propose(drafter);
+  ASSERT_EQ(tree.drafters.size(), tree.tokens.size());
+  for (size_t i = 1; i < tree.tokens.size(); ++i) {
+    const bool is_lookups = tree.tokens[i] == 6;
+    EXPECT_EQ(tree.drafters[i], is_lookups ? DrafterKind::PromptLookup : DrafterKind::Medusa);
+  }
+  EXPECT_EQ(tree.drafters[0], DrafterKind::None) << "nobody proposes the root";
+  MergeDrafter alone = merge(kAll, {tree_of({3, 4}, {-1, 0})});
+  EXPECT_TRUE(propose(alone).drafters.empty());
 }
 
 TEST(MergeDrafter, AnEmptyProposalLeavesTheOther) {
@@ -152,8 +171,10 @@ class RestingHeads : public testing::Test {
   /// Heads that guess `guess_`, beside a drafter that proposes 4.
   MergeDrafter make(StepCost cost, const std::shared_ptr<FadingMean>& all_texts = nullptr) {
     std::vector<Proposer> proposers;
-    proposers.push_back({std::make_unique<Counted>(guess_, asked_), /*asks_heads=*/true});
-    proposers.push_back({std::make_unique<Fixed>(tree_of({3, 4}, {-1, 0}))});
+    proposers.push_back(
+        {DrafterKind::Medusa, std::make_unique<Counted>(guess_, asked_), /*asks_heads=*/true});
+    proposers.push_back(
+        {DrafterKind::PromptLookup, std::make_unique<Fixed>(tree_of({3, 4}, {-1, 0}))});
     return {std::move(proposers), 64, std::move(cost), all_texts};
   }
 

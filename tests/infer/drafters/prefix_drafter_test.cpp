@@ -132,9 +132,10 @@ TEST_F(PrefixDrafterTest, SeesTheStatesOfAMergedTreeWhoeverProposedThem) {
       GreedyRule(),
       [&] {
         std::vector<Proposer> members;
-        members.push_back({std::make_unique<Recorder>(others, 3)});  // its nodes come first
         members.push_back(
-            {std::make_unique<PrefixDrafter>(std::make_unique<Recorder>(shown, 1), model_)});
+            {DrafterKind::None, std::make_unique<Recorder>(others, 3)});  // its nodes come first
+        members.push_back({DrafterKind::None, std::make_unique<PrefixDrafter>(
+                                                  std::make_unique<Recorder>(shown, 1), model_)});
         return std::make_unique<MergeDrafter>(std::move(members), 64, StepCost{});
       },
       {1, 2, 3}, {60, 64, {}});
