@@ -9,7 +9,7 @@ enum class Kernels {
 };
 
 /// Which of our CPU kernels (backbone/cpu/), where Kernels::Auto takes them.
-enum class CpuEngine {
+enum class CpuIsa {
   Auto,        // the fastest that this machine has
   Amx,         // tiles of bfloat16 numbers; AVX-512 beside them
   Avx512Bf16,  // dot products of bfloat16 numbers; AVX-512 beside them

@@ -7,10 +7,10 @@
 
 namespace medusa {
 
-Linear::Linear(const at::Tensor& weight, Kernels kernels, CpuEngine engine) {
+Linear::Linear(const at::Tensor& weight, Kernels kernels, CpuIsa isa) {
   const CpuKernels* tiles =
       kernels == Kernels::Auto && weight.is_cpu() && weight.scalar_type() == at::kBFloat16
-          ? kernels_for(engine, /*in_blocks=*/false)
+          ? kernels_for(isa, /*in_blocks=*/false)
           : nullptr;
   if (tiles != nullptr)
     packed_ = std::make_shared<const TileLinear>(weight, *tiles);

@@ -25,8 +25,8 @@ class Linear {
 
   /// @param weight  [n, k] float32 or bfloat16 on any device. In bfloat16 on a CPU that our kernels
   ///                run on (backbone/cpu/) a packed copy is made, and the weight itself not kept.
-  /// @param engine  that multiplies it there, one that this machine has.
-  Linear(const at::Tensor& weight, Kernels kernels, CpuEngine engine);
+  /// @param isa  that multiplies it there, one that this machine has.
+  Linear(const at::Tensor& weight, Kernels kernels, CpuIsa isa);
 
   /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
   /// and scales stand for, rows rounded as the kernels round them.

@@ -39,8 +39,8 @@ Llama::Llama(Weights weights, const DeviceKernels& kernels) : weights_(std::move
   take_layers(layers, Kernels::Auto);
 }
 
-Llama::Llama(WeightsReader& reader, Kernels kernels, CpuEngine engine) : weights_(reader.ends()) {
-  weights_.engine = engine;
+Llama::Llama(WeightsReader& reader, Kernels kernels, CpuIsa isa) : weights_(reader.ends()) {
+  weights_.isa = isa;
   fast_ = choose_fast(kernels);
   take_layers([&reader] { return reader.next_layer(); }, kernels);
 }
@@ -91,7 +91,7 @@ void Llama::take_layers(const std::function<LayerWeights()>& next, Kernels kerne
 void Llama::make_products(Kernels kernels) {
   const bool in_blocks = weights_.kind != BlockKind::None;
   const auto product = [&](const at::Tensor& weight) {
-    return Linear(weight, kernels, weights_.engine);
+    return Linear(weight, kernels, weights_.isa);
   };
   for (const LayerWeights& layer : weights_.layers) {
     const LayerBlocks& blocks = layer.blocks;

@@ -36,9 +36,8 @@ class Llama {
   /// Where weights are packed, each layer is as soon as it is read, and the plain copy let go: at
   /// no time are there two copies of the model.
   /// @param reader  of which nothing has been read yet.
-  /// @param engine  as Weights::engine.
-  explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto,
-                 CpuEngine engine = CpuEngine::Auto);
+  /// @param isa  as Weights::isa.
+  explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto, CpuIsa isa = CpuIsa::Auto);
   /// On these kernels, whatever the device (cuda/device_llama.h): for tests, which emulate a GPU.
   Llama(Weights weights, const DeviceKernels& kernels);
   ~Llama();
@@ -48,8 +47,8 @@ class Llama {
   at::ScalarType dtype() const;
   at::Device device() const;
 
-  /// Whether passes run on our own kernels for CPUs and their team of threads
-  /// (cpu/threads/thread_team.h).
+  /// Whether passes run on our own kernels for CPUs and their pool of threads
+  /// (cpu/threads/thread_pool.h).
   bool runs_fused() const { return fast_ != nullptr && on_device_ == nullptr; }
 
   /// The passes on a GPU's kernels; null where others compute.

@@ -71,7 +71,7 @@ struct Weights {
   BlockKind kind = BlockKind::None;
   BlockMatrix lm_head_blocks;  // where products are kept in blocks, besides lm_head
 
-  CpuEngine engine = CpuEngine::Auto;  // that our CPU kernels multiply them with, and heads theirs
+  CpuIsa isa = CpuIsa::Auto;  // that our CPU kernels multiply them with, and heads theirs
 };
 
 /// Loads a model. Shows progress.

@@ -19,7 +19,7 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
   const auto product = [&](const at::Tensor& weight) {
     return in_blocks ? Linear(quantise_blocks(weight))
                      : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels,
-                              backbone.engine);
+                              backbone.isa);
   };
   if (config_.input != HeadInput::Hidden) {
     ends_.embedding = backbone.embedding;

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "base/check.h"
 
 namespace medusa {
@@ -243,9 +243,9 @@ void HostDecoder::accept_all(Pass& pass) {
     });
   };
   if (pass.with_tree.size() == 1) return accept(0);
-  const auto team = shared_team();
-  const auto stride = static_cast<size_t>(team->num_threads());
-  team->run([&](int thread) {
+  const auto pool = shared_pool();
+  const auto stride = static_cast<size_t>(pool->num_threads());
+  pool->run([&](int thread) {
     for (auto i = static_cast<size_t>(thread); i < pass.with_tree.size(); i += stride) accept(i);
   });
 }

@@ -70,7 +70,7 @@ std::unique_ptr<Llama> load_draft(const RunConfig& config, const Session& sessio
   }
   const Llama& target = *session.llama;
   WeightsReader reader(folder, target.dtype(), target.device(), target.weights().kind);
-  return std::make_unique<Llama>(reader, Kernels::Auto, target.weights().engine);
+  return std::make_unique<Llama>(reader, Kernels::Auto, target.weights().isa);
 }
 
 /// @param num_slots  sequences that are drafted for at the same time.

@@ -25,7 +25,7 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* p
       cached ? load_weights_without_layers(config.backbone.model, dtype, placement.device)
              : load_weights(config.backbone.model, dtype, placement.device);
   check_dataset(dataset, config, weights.fingerprint, weights.config);
-  weights.engine = placement.engine;
+  weights.isa = placement.isa;
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();

@@ -40,21 +40,21 @@ struct EnumNames<DtypeKind> {
 };
 
 template <>
-struct EnumNames<CpuEngine> {
-  static constexpr std::array<std::pair<const char*, CpuEngine>, 6> values{
-      {{"auto", CpuEngine::Auto},
-       {"amx", CpuEngine::Amx},
-       {"avx512_bf16", CpuEngine::Avx512Bf16},
-       {"avx512", CpuEngine::Avx512},
-       {"avx2", CpuEngine::Avx2},
-       {"plain", CpuEngine::Plain}}};
+struct EnumNames<CpuIsa> {
+  static constexpr std::array<std::pair<const char*, CpuIsa>, 6> values{
+      {{"auto", CpuIsa::Auto},
+       {"amx", CpuIsa::Amx},
+       {"avx512_bf16", CpuIsa::Avx512Bf16},
+       {"avx512", CpuIsa::Avx512},
+       {"avx2", CpuIsa::Avx2},
+       {"plain", CpuIsa::Plain}}};
 };
 
 struct BackboneSection {
   std::string model;
   DeviceKind device = DeviceKind::Auto;
   DtypeKind dtype = DtypeKind::Auto;
-  CpuEngine cpu = CpuEngine::Auto;
+  CpuIsa cpu = CpuIsa::Auto;
   std::optional<int64_t> threads;
   std::optional<int64_t> context;
   std::optional<std::string> chat_template;

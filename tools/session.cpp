@@ -10,7 +10,7 @@
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/cuda/device_llama.h"
 #include "backbone/files/weights_reader.h"
 #include "base/allowed_cpus.h"
@@ -35,10 +35,10 @@ std::string cpu_name() {
 }
 
 /// The engines that this CPU has, "auto | avx2 | plain".
-std::string engines_here(bool in_blocks) {
+std::string isas_here(bool in_blocks) {
   std::vector<std::string> names;
-  for (const auto& [name, engine] : EnumNames<CpuEngine>::values)
-    if (kernels_for(engine, in_blocks) != nullptr) names.emplace_back(name);
+  for (const auto& [name, isa] : EnumNames<CpuIsa>::values)
+    if (kernels_for(isa, in_blocks) != nullptr) names.emplace_back(name);
   return fmt::format("{}", fmt::join(names, " | "));
 }
 
@@ -55,8 +55,8 @@ int threads_of(const BackboneSection& config) {
   return static_cast<int>(threads);
 }
 
-void check_engine(const BackboneSection& config, const Placement& placement) {
-  if (config.cpu == CpuEngine::Auto) return;
+void check_isa(const BackboneSection& config, const Placement& placement) {
+  if (config.cpu == CpuIsa::Auto) return;
   const std::string name = enum_name(config.cpu);
   if (!placement.device.is_cpu())
     throw UserError(fmt::format(
@@ -73,12 +73,12 @@ void check_engine(const BackboneSection& config, const Placement& placement) {
     throw UserError(fmt::format(
         "backbone.cpu is '{}', found a CPU without it ({}), expected {}{}; use --set "
         "backbone.cpu=auto for the fastest of these",
-        name, cpu_name(), engines_here(in_blocks), in_blocks ? " for weights in blocks" : ""));
+        name, cpu_name(), isas_here(in_blocks), in_blocks ? " for weights in blocks" : ""));
 }
 
-/// An engine that was asked for by name computes, or the user hears of it.
-void expect_engine(const BackboneSection& config, const Llama& llama) {
-  if (config.cpu == CpuEngine::Auto || llama.runs_fused()) return;
+/// An ISA that was asked for by name computes, or the user hears of it.
+void expect_isa(const BackboneSection& config, const Llama& llama) {
+  if (config.cpu == CpuIsa::Auto || llama.runs_fused()) return;
   throw UserError(fmt::format(
       "backbone.cpu is '{}', found a model with states of {} and heads of {} numbers, expected "
       "multiples of 32, as only these run on our kernels; leave backbone.cpu out for LibTorch's",
@@ -108,7 +108,7 @@ Placement place(const BackboneSection& config, int64_t local_rank) {
         "backbone.dtype is 'int8' or 'stored' and the device a GPU, found a build without our CUDA "
         "kernels, expected them for weights in blocks; build where nvcc is found, or use --dtype "
         "bfloat16 or --device cpu");
-  check_engine(config, placement);
+  check_isa(config, placement);
   return placement;
 }
 
@@ -123,12 +123,12 @@ std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) c
   return chat.encode(*tokenizer, messages);
 }
 
-/// Our kernels have a team of threads of their own. LibTorch's would go on spinning for a while
+/// Our kernels have a pool of threads of their own. LibTorch's would go on spinning for a while
 /// after each parallel op and take the cores away from it; between passes there is no work for
 /// them.
-void leave_cores_to_our_team(const Llama& llama) {
+void leave_cores_to_our_pool(const Llama& llama) {
   if (!llama.runs_fused()) return;
-  shared_team();  // made with as many threads as LibTorch had
+  shared_pool();  // made with as many threads as LibTorch had
   at::set_num_threads(1);
 }
 
@@ -144,11 +144,11 @@ Session open_session(const BackboneSection& config) {
         config.model);
   {
     WeightsReader reader(config.model, placement.dtype, placement.device, placement.blocks);
-    session.llama = std::make_unique<Llama>(reader, Kernels::Auto, placement.engine);
+    session.llama = std::make_unique<Llama>(reader, Kernels::Auto, placement.isa);
   }
-  expect_engine(config, *session.llama);
+  expect_isa(config, *session.llama);
 
-  leave_cores_to_our_team(*session.llama);
+  leave_cores_to_our_pool(*session.llama);
 
   const ModelConfig& model = session.llama->config();
   if (session.tokenizer->vocab_size() > model.vocab_size)
@@ -170,7 +170,7 @@ Session open_session(const BackboneSection& config) {
 }
 
 std::string machine_text(const Llama& llama) {
-  const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
+  const int threads = llama.runs_fused() ? shared_pool()->num_threads() : at::get_num_threads();
   return fmt::format("{}, {} threads, {}, {}",
                      llama.device().is_cpu() ? cpu_name() : llama.device().str(), threads,
                      llama.number_format(), llama.kernels());

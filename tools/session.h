@@ -17,11 +17,11 @@ struct Placement {
   at::Device device;
   at::ScalarType dtype;  // of states, cache and embedding, and of weights that are not in blocks
   BlockKind blocks = BlockKind::None;
-  CpuEngine engine = CpuEngine::Auto;  // that multiplies bfloat16 and blocks on a CPU
+  CpuIsa isa = CpuIsa::Auto;  // that multiplies bfloat16 and blocks on a CPU
 };
 
 /// @param local_rank  of several processes on this machine: they take the GPUs in turns.
-/// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU; an engine of
+/// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU; an ISA of
 ///                    the CPU that it does not have, or beside a GPU or float32.
 Placement place(const BackboneSection& config, int64_t local_rank = 0);
 

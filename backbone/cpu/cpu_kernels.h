@@ -1,6 +1,6 @@
-// The kernels of the CPU step, as one table per engine.
+// The kernels of the CPU step, as one table per ISA.
 //
-// All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the engine:
+// All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the ISA:
 // bfloat16 for AMX and AVX512-BF16, float32 for the others; pointers to them are void here.
 // Products with block weights read RowBlocks instead (block_layout.h), which quantise() makes of
 // Numbers. Several threads may compute different parts of the same product or pass at once.
@@ -77,11 +77,11 @@ struct CpuKernels {
   void (*quantise)(const void* rows, int64_t depth, Range blocks, void* row_blocks) = nullptr;
 };
 
-/// What CpuEngine::Auto stands for on a processor, for weights that are, or are not, in blocks.
-CpuEngine fastest_engine(const CpuFeatures& features, bool in_blocks);
+/// What CpuIsa::Auto stands for on a processor, for weights that are, or are not, in blocks.
+CpuIsa fastest_isa(const CpuFeatures& features, bool in_blocks);
 
-/// Those of one engine; null where this machine cannot run them. Auto: never null.
-const CpuKernels* kernels_for(CpuEngine engine, bool in_blocks);
+/// Those of one ISA; null where this machine cannot run them. Auto: never null.
+const CpuKernels* kernels_for(CpuIsa isa, bool in_blocks);
 
 /// Each by itself; null where this machine cannot run it.
 const CpuKernels* amx_kernels();

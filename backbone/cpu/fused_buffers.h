@@ -24,7 +24,7 @@ class GrowingBuffer {
   at::Tensor memory_;  // bytes, 64-byte aligned
 };
 
-/// What rows pass from one product to the next; N rows each. Numbers are the engine's; "tiled" as
+/// What rows pass from one product to the next; N rows each. Numbers are the ISA's; "tiled" as
 /// in tile_layout.h.
 struct RowBuffers {
   int64_t max_rows = 0;

@@ -10,7 +10,7 @@
 #include "backbone/cpu/layout/block_layout.h"
 #include "backbone/cpu/layout/tile_weight.h"
 #include "backbone/cpu/ops/attention_plan.h"
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/files/tensor_check.h"
 #include "backbone/rope.h"
 #include "base/check.h"
@@ -61,7 +61,7 @@ class FusedLlama::Impl {
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
   at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache);
   at::Tensor logits(const at::Tensor& hidden);
-  void set_team(std::shared_ptr<ThreadTeam> team) { team_ = std::move(team); }
+  void set_pool(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }
   void set_clock(PartClock* clock) { clock_ = clock; }
   std::array<int64_t, kNumPassParts> weight_bytes() const;
   const char* name() const { return kernels_.name; }
@@ -80,7 +80,7 @@ class FusedLlama::Impl {
 
   /// Waits for all threads, then reports that this part is done.
   void finish(PassPart part, int thread) {
-    team_->barrier();
+    pool_->barrier();
     lap(part, thread);
   }
   void lap(PassPart part, int thread) {
@@ -88,14 +88,14 @@ class FusedLlama::Impl {
   }
 
   Range share(int64_t count, int thread) const {
-    return share_of(count, thread, team_->num_threads());
+    return share_of(count, thread, pool_->num_threads());
   }
   float epsilon() const { return static_cast<float>(config_.norm_epsilon); }
 
   const CpuKernels& kernels_;
   ModelConfig config_;
   OutputOrders orders_{config_};
-  std::shared_ptr<ThreadTeam> team_;
+  std::shared_ptr<ThreadPool> pool_;
   at::Tensor embedding_, final_norm_;
   RopeTable rope_;
   std::vector<PackedLayer> layers_;
@@ -116,7 +116,7 @@ class FusedLlama::Impl {
 FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
     : kernels_(kernels),
       config_(weights.config),
-      team_(shared_team()),
+      pool_(shared_pool()),
       embedding_(weights.embedding.contiguous()),
       final_norm_(weights.final_norm.contiguous()),
       rope_(make_rope_table(config_, at::kCPU)) {
@@ -148,9 +148,9 @@ void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
                 cache.keys().size(4) == config_.head_size);
   num_rows_ = plan.size();
   plan_.assign(plan, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads,
-               team_->num_threads());
+               pool_->num_threads());
   buffers_.grow(config_, num_rows_, kernels_.number_bytes, kernels_.quantise != nullptr);
-  scratch_.resize(static_cast<size_t>(team_->num_threads()));
+  scratch_.resize(static_cast<size_t>(pool_->num_threads()));
   for (ScratchBuffers& scratch : scratch_)
     scratch.grow(config_.head_size, cache.capacity(), kernels_.number_bytes);
   layer_stride_ = cache.keys().stride(0);
@@ -175,7 +175,7 @@ void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
 at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache,
                                      std::span<const int32_t> layers) {
   prepare(plan, cache);
-  team_->run([&](int thread) { run_pass(plan, layers, thread); });
+  pool_->run([&](int thread) { run_pass(plan, layers, thread); });
   lap(PassPart::FinalNorm, 0);
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
@@ -186,7 +186,7 @@ at::Tensor FusedLlama::Impl::run_layers(const RowPlan& plan, const at::Tensor& x
   at::Tensor residual =
       at::from_blob(buffers_.residual.data(), {num_rows_, config_.hidden_size}, at::kFloat);
   residual.copy_(x);
-  team_->run([&](int thread) {
+  pool_->run([&](int thread) {
     const KernelRegion region(kernels_);
     for (size_t layer = 0; layer < layers_.size(); ++layer) run_layer(layer, thread);
   });
@@ -265,7 +265,7 @@ void FusedLlama::Impl::project(const PackedLayer& weights, const AttentionLayer&
   }
   float* heads = buffers_.heads.data<float>();
   kernels_.product(qkv, normalised_rows(), num_rows_, pairs, heads, qkv.n);
-  team_->barrier();
+  pool_->barrier();
   kernels_.place_heads(attention, heads, num_rows_,
                        share(config_.num_heads + 2 * config_.num_kv_heads, thread));
 }
@@ -299,14 +299,14 @@ const void* FusedLlama::Impl::product_rows(const GrowingBuffer& rows, int64_t k,
   const int64_t depth = ceil_div(k, kTileDepth);
   kernels_.quantise(rows.data(), depth, share(num_rows_ * depth, thread),
                     buffers_.row_blocks.data());
-  team_->barrier();
+  pool_->barrier();
   return buffers_.row_blocks.data();
 }
 
 void FusedLlama::Impl::attend(const AttentionLayer& layer, int thread) {
   const AttentionScratch& scratch = scratch_[static_cast<size_t>(thread)].view();
   // Threads take turns, since in a long prompt later tiles see more.
-  const auto step = static_cast<size_t>(team_->num_threads());
+  const auto step = static_cast<size_t>(pool_->num_threads());
   for (size_t i = static_cast<size_t>(thread); i < plan_.tiles.size(); i += step)
     kernels_.attend(layer, plan_.tiles[i], scratch);
 }
@@ -327,7 +327,7 @@ at::Tensor FusedLlama::Impl::logits(const at::Tensor& hidden) {
     kernels_.quantise(from, depth, {0, num_rows * depth}, hidden_blocks_.data());
     from = hidden_blocks_.data();
   }
-  team_->run([&](int thread) {
+  pool_->run([&](int thread) {
     const KernelRegion region(kernels_);
     kernels_.product(lm_head_.view(), from, num_rows, share(lm_head_.view().num_pairs(), thread),
                      floats(logits_), config_.vocab_size);
@@ -354,7 +354,7 @@ bool FusedLlama::supports(const Weights& weights) {
   const ModelConfig& c = weights.config;
   return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         kernels_for(weights.engine, weights.kind != BlockKind::None) != nullptr;
+         kernels_for(weights.isa, weights.kind != BlockKind::None) != nullptr;
 }
 
 FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
@@ -362,7 +362,7 @@ FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
   MEDUSA_ASSERT(supports(weights));
 }
 FusedLlama::FusedLlama(const Weights& weights)
-    : FusedLlama(weights, *kernels_for(weights.engine, weights.kind != BlockKind::None)) {}
+    : FusedLlama(weights, *kernels_for(weights.isa, weights.kind != BlockKind::None)) {}
 FusedLlama::~FusedLlama() = default;
 
 void FusedLlama::add_layer(const LayerWeights& layer) { impl_->add_layer(layer); }
@@ -376,7 +376,7 @@ at::Tensor FusedLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCa
 }
 at::Tensor FusedLlama::logits(const at::Tensor& hidden) { return impl_->logits(hidden); }
 void FusedLlama::set_threads(int num_threads) {
-  impl_->set_team(std::make_shared<ThreadTeam>(num_threads));
+  impl_->set_pool(std::make_shared<ThreadPool>(num_threads));
 }
 void FusedLlama::set_clock(PartClock* clock) { impl_->set_clock(clock); }
 std::array<int64_t, kNumPassParts> FusedLlama::weight_bytes() const {

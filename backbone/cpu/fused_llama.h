@@ -23,7 +23,7 @@ struct CpuKernels;
 class FusedLlama : public FastLlama {
  public:
   /// Whether this dtype and these sizes are the ones that it is written for, bfloat16 on the CPU,
-  /// hidden and head size multiples of 32, and this machine runs the weights' engine.
+  /// hidden and head size multiples of 32, and this machine runs the weights' ISA.
   static bool supports(const Weights& weights);
 
   /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.
@@ -39,7 +39,7 @@ class FusedLlama : public FastLlama {
   at::Tensor logits(const at::Tensor& hidden) override;
   KvLayout layout() const override { return KvLayout::Tiles; }
 
-  /// Default: the process's shared team (thread_team.h).
+  /// Default: the process's shared pool (thread_pool.h).
   void set_threads(int num_threads);
 
   /// Rope and cache write are part of Qkv, the activation of GateUp.

@@ -1,4 +1,4 @@
-// The kernels of one engine as a table. For kernel files only (lanes.h).
+// The kernels of one ISA as a table. For kernel files only (lanes.h).
 #pragma once
 
 #include "backbone/cpu/cpu_kernels.h"
@@ -28,7 +28,7 @@ constexpr CpuKernels kKernelTable = {
     .attend = attend<Engine>,
 };
 
-/// Of an engine for block weights.
+/// Of an ISA for block weights.
 template <typename Engine>
 constexpr CpuKernels kBlockKernelTable = [] {
   CpuKernels table = kKernelTable<Engine>;

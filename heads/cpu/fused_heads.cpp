@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "base/check.h"
 #include "heads/cpu/fused_math.h"
 #include "heads/cpu/fused_weights.h"
@@ -39,7 +39,7 @@ class FusedHeads::Impl {
   Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k, const CpuKernels& kernels);
 
   void guess(const HeadQuery& query, HeadGuesses& guesses);
-  void set_team(std::shared_ptr<ThreadTeam> team);
+  void set_pool(std::shared_ptr<ThreadPool> pool);
   const char* name() const { return kernels_.name; }
 
  private:
@@ -57,7 +57,7 @@ class FusedHeads::Impl {
   void for_each_part(int64_t pairs_per_head, int thread, const Body& body) const;
 
   Range share(int64_t count, int thread) const {
-    return share_of(count, thread, team_->num_threads());
+    return share_of(count, thread, pool_->num_threads());
   }
   int64_t num_positions() const { return pass_.query.num_positions; }        // M
   int64_t num_heads() const { return pass_.query.num_heads; }                // K'
@@ -80,7 +80,7 @@ class FusedHeads::Impl {
   const CpuKernels& kernels_;
   const FusedWeights weights_;
   const int64_t top_k_;
-  std::shared_ptr<ThreadTeam> team_;
+  std::shared_ptr<ThreadPool> pool_;
   std::vector<GuessPicker> pickers_;  // one per thread
   HeadBuffers buffers_;
   Pass pass_;  // the one that runs
@@ -89,12 +89,12 @@ class FusedHeads::Impl {
 FusedHeads::Impl::Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
                        const CpuKernels& kernels)
     : kernels_(kernels), weights_(heads, backbone), top_k_(top_k) {
-  set_team(shared_team());
+  set_pool(shared_pool());
 }
 
-void FusedHeads::Impl::set_team(std::shared_ptr<ThreadTeam> team) {
-  team_ = std::move(team);
-  pickers_.assign(static_cast<size_t>(team_->num_threads()),
+void FusedHeads::Impl::set_pool(std::shared_ptr<ThreadPool> pool) {
+  pool_ = std::move(pool);
+  pickers_.assign(static_cast<size_t>(pool_->num_threads()),
                   GuessPicker(weights_.kept_tokens, top_k_));
 }
 
@@ -115,7 +115,7 @@ void FusedHeads::Impl::guess(const HeadQuery& query, HeadGuesses& guesses) {
     pass_.query.num_positions = count;
     pass_.query.tokens = query.tokens.subspan(static_cast<size_t>(first * query.stride));
     buffers_.shape(kernels_, weights_, {count, query.num_heads, num_tokens});
-    team_->run([this](int thread) { run_pass(thread); });
+    pool_->run([this](int thread) { run_pass(thread); });
   }
   pass_ = {};  // holds nothing of the caller's
 }
@@ -127,13 +127,13 @@ void FusedHeads::Impl::run_pass(int thread) {
     const KernelRegion region(kernels_);
     const Range positions = share(num_positions(), thread);
     for (int64_t m = positions.begin; m < positions.end; ++m) read_position(m);
-    team_->barrier();
+    pool_->barrier();
     for (int64_t layer = 0; layer < weights_.config.layers_per_head; ++layer)
       run_layer(layer, thread);
     if (weights_.low_rank()) run_downs(thread);
     run_outputs(thread);
   }
-  team_->barrier();
+  pool_->barrier();
   pick(thread);
 }
 
@@ -172,14 +172,14 @@ void FusedHeads::Impl::run_layer(int64_t layer, int thread) {
     else
       write_states(block(head, layer), layer, head, columns_of(pairs));
   });
-  team_->barrier();
+  pool_->barrier();
   if (!weights_.reads_tokens()) return;
   for_each_part(pairs_per_head, thread, [&](int64_t head, Range pairs) {
     kernels_.product(block(head, layer).second.view(), buffers_.inner.matrix(head), num_positions(),
                      pairs, sums_of(head), row_size());
     write_states(block(head, layer), layer, head, columns_of(pairs));
   });
-  team_->barrier();
+  pool_->barrier();
 }
 
 /// W1, or W, times what it reads. The parts are added in one order whether or not positions share
@@ -252,7 +252,7 @@ void FusedHeads::Impl::run_downs(int thread) {
       buffers_.narrow.write(head, m, columns.begin, rounded, size);
     }
   });
-  team_->barrier();
+  pool_->barrier();
 }
 
 void FusedHeads::Impl::run_outputs(int thread) {
@@ -284,7 +284,7 @@ void FusedHeads::Impl::pick(int thread) {
 bool FusedHeads::supports(const Weights& backbone) {
   return backbone.embedding.is_cpu() && backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % kTileDepth == 0 &&
-         kernels_for(backbone.engine, backbone.kind != BlockKind::None) != nullptr;
+         kernels_for(backbone.isa, backbone.kind != BlockKind::None) != nullptr;
 }
 
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
@@ -295,14 +295,14 @@ FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_
 }
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k)
     : FusedHeads(heads, backbone, top_k,
-                 *kernels_for(backbone.engine, backbone.kind != BlockKind::None)) {}
+                 *kernels_for(backbone.isa, backbone.kind != BlockKind::None)) {}
 FusedHeads::~FusedHeads() = default;
 
 void FusedHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
   impl_->guess(query, guesses);
 }
 void FusedHeads::set_threads(int num_threads) {
-  impl_->set_team(std::make_shared<ThreadTeam>(num_threads));
+  impl_->set_pool(std::make_shared<ThreadPool>(num_threads));
 }
 const char* FusedHeads::name() const { return impl_->name(); }
 

@@ -24,7 +24,7 @@ struct CpuKernels;
 class FusedHeads {
  public:
   /// Whether this dtype and hidden size are the ones that it is written for, bfloat16 on the CPU
-  /// and a multiple of 32, and this machine runs the backbone's engine.
+  /// and a multiple of 32, and this machine runs the backbone's ISA.
   static bool supports(const Weights& backbone);
 
   /// Packs the products' weights; of the backbone it keeps the embedding (not a copy).
@@ -38,7 +38,7 @@ class FusedHeads {
   /// As HeadGuesser::guess(). Allocates nothing once the largest number of positions was seen.
   void guess(const HeadQuery& query, HeadGuesses& guesses);
 
-  /// Default: the process's shared team (thread_team.h).
+  /// Default: the process's shared pool (thread_pool.h).
   void set_threads(int num_threads);
 
   const char* name() const;

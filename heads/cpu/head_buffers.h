@@ -9,7 +9,7 @@
 
 namespace medusa {
 
-/// Several equally large matrices of rows as an engine's products read them: its Numbers in tile
+/// Several equally large matrices of rows as an ISA's products read them: its Numbers in tile
 /// order, and RowBlocks of these where its weights are in blocks.
 class ProductRows {
  public:

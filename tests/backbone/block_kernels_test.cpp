@@ -10,7 +10,7 @@
 #include "backbone/cpu/layout/tile_weight.h"
 #include "backbone/linear.h"
 #include "tests/backbone/block_weights.h"
-#include "tests/backbone/cpu_engines.h"
+#include "tests/backbone/cpu_isas.h"
 #include "tests/backbone/normal_tensor.h"
 
 namespace medusa {

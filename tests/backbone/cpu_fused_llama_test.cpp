@@ -7,7 +7,7 @@
 #include "backbone/cpu/fused_llama.h"
 #include "backbone/llama.h"
 #include "tests/backbone/block_weights.h"
-#include "tests/backbone/cpu_engines.h"
+#include "tests/backbone/cpu_isas.h"
 #include "tests/backbone/tiny_model.h"
 
 namespace medusa {
@@ -310,12 +310,12 @@ TEST(FusedLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
   EXPECT_TRUE(FusedLlama::supports(tiny_weights(1, tiny_config(), at::kBFloat16)));
   EXPECT_FALSE(FusedLlama::supports(tiny_weights(1)));  // float32
   EXPECT_TRUE(FusedLlama::supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16))));
-  for (const CpuEngine engine : kCpuEngines) {
+  for (const CpuIsa isa : kCpuIsas) {
     Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
-    weights.engine = engine;
-    EXPECT_EQ(FusedLlama::supports(weights), kernels_for(engine, false) != nullptr);
+    weights.isa = isa;
+    EXPECT_EQ(FusedLlama::supports(weights), kernels_for(isa, false) != nullptr);
     if (!FusedLlama::supports(weights)) continue;
-    EXPECT_STREQ(FusedLlama(weights).name(), kernels_for(engine, false)->name);
+    EXPECT_STREQ(FusedLlama(weights).name(), kernels_for(isa, false)->name);
   }
   ModelConfig config = tiny_config();
   config.head_size = 16;

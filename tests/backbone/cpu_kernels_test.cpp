@@ -5,7 +5,7 @@
 
 #include "backbone/cpu/fused_buffers.h"
 #include "backbone/cpu/layout/tile_weight.h"
-#include "tests/backbone/cpu_engines.h"
+#include "tests/backbone/cpu_isas.h"
 #include "tests/backbone/normal_tensor.h"
 
 namespace medusa {
@@ -190,42 +190,42 @@ TEST(CpuKernelsTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
 
 TEST(CpuKernelsTest, AutoIsTheFastestThatAProcessorHas) {
   CpuFeatures cpu;  // from an old one on, each with what comes next
-  const auto expect = [&cpu](CpuEngine plain, CpuEngine in_blocks) {
-    EXPECT_EQ(fastest_engine(cpu, false), plain);
-    EXPECT_EQ(fastest_engine(cpu, true), in_blocks);
+  const auto expect = [&cpu](CpuIsa plain, CpuIsa in_blocks) {
+    EXPECT_EQ(fastest_isa(cpu, false), plain);
+    EXPECT_EQ(fastest_isa(cpu, true), in_blocks);
   };
-  expect(CpuEngine::Plain, CpuEngine::Plain);
+  expect(CpuIsa::Plain, CpuIsa::Plain);
   cpu.avx2 = true;
-  expect(CpuEngine::Avx2, CpuEngine::Avx2);
+  expect(CpuIsa::Avx2, CpuIsa::Avx2);
   cpu.avx512 = true;
-  expect(CpuEngine::Avx512, CpuEngine::Avx2);
+  expect(CpuIsa::Avx512, CpuIsa::Avx2);
   cpu.avx512_vnni = true;
-  expect(CpuEngine::Avx512, CpuEngine::Avx512);
+  expect(CpuIsa::Avx512, CpuIsa::Avx512);
   cpu.avx512_bf16 = true;  // Intel's: slower than multiply-adds
-  expect(CpuEngine::Avx512, CpuEngine::Avx512);
+  expect(CpuIsa::Avx512, CpuIsa::Avx512);
   cpu.dot_products_are_fast = true;
-  expect(CpuEngine::Avx512Bf16, CpuEngine::Avx512);
+  expect(CpuIsa::Avx512Bf16, CpuIsa::Avx512);
   cpu.amx_bf16 = true;
-  expect(CpuEngine::Amx, CpuEngine::Avx512);
+  expect(CpuIsa::Amx, CpuIsa::Avx512);
   cpu.amx_int8 = true;
-  expect(CpuEngine::Amx, CpuEngine::Amx);
+  expect(CpuIsa::Amx, CpuIsa::Amx);
 }
 
 TEST(CpuKernelsTest, AnEngineIsItsOwnTableOrNone) {
-  EXPECT_EQ(kernels_for(CpuEngine::Amx, false), amx_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Avx512Bf16, false), dot_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Avx512, false), avx512_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Avx2, false), avx2_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Plain, false), plain_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Avx2, true), avx2_block_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Plain, true), plain_block_kernels());
-  EXPECT_EQ(kernels_for(CpuEngine::Amx, true), amx_block_kernels());
-  for (const CpuEngine engine : {CpuEngine::Avx512Bf16, CpuEngine::Avx512})
-    EXPECT_EQ(kernels_for(engine, true),
-              kernels_for(engine, false) != nullptr ? vnni_kernels() : nullptr);
+  EXPECT_EQ(kernels_for(CpuIsa::Amx, false), amx_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Avx512Bf16, false), dot_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Avx512, false), avx512_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Avx2, false), avx2_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Plain, false), plain_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Avx2, true), avx2_block_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Plain, true), plain_block_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Amx, true), amx_block_kernels());
+  for (const CpuIsa isa : {CpuIsa::Avx512Bf16, CpuIsa::Avx512})
+    EXPECT_EQ(kernels_for(isa, true),
+              kernels_for(isa, false) != nullptr ? vnni_kernels() : nullptr);
   for (const bool in_blocks : {false, true}) {
-    ASSERT_NE(kernels_for(CpuEngine::Auto, in_blocks), nullptr);
-    EXPECT_EQ(kernels_for(CpuEngine::Auto, in_blocks)->quantise != nullptr, in_blocks);
+    ASSERT_NE(kernels_for(CpuIsa::Auto, in_blocks), nullptr);
+    EXPECT_EQ(kernels_for(CpuIsa::Auto, in_blocks)->quantise != nullptr, in_blocks);
   }
 }
 

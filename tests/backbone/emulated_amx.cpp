@@ -14,7 +14,7 @@
 namespace medusa {
 
 const CpuKernels*
-emulated_amx_kernels();  // also in cpu_engines.h, whose templates stay out of this file
+emulated_amx_kernels();  // also in cpu_isas.h, whose templates stay out of this file
 
 const CpuKernels* emulated_amx_kernels() {
   return has_avx512() ? &kKernelTable<AmxEngine> : nullptr;

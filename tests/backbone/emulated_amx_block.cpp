@@ -12,7 +12,7 @@
 namespace medusa {
 
 const CpuKernels*
-emulated_amx_block_kernels();  // also in cpu_engines.h, whose templates stay out of this file
+emulated_amx_block_kernels();  // also in cpu_isas.h, whose templates stay out of this file
 
 const CpuKernels* emulated_amx_block_kernels() {
   static constexpr CpuKernels kTable = [] {

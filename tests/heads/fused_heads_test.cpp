@@ -6,7 +6,7 @@
 
 #include "heads/head_guesser.h"
 #include "heads/plain_heads.h"
-#include "tests/backbone/cpu_engines.h"
+#include "tests/backbone/cpu_isas.h"
 #include "tests/heads/random_heads.h"
 
 namespace medusa {
@@ -54,7 +54,7 @@ void expect_same(const HeadGuesses& a, int64_t m, const HeadGuesses& b, int64_t 
 /// so that threads share heads.
 class FusedHeadsTest : public testing::Test {
  protected:
-  /// Calls test(heads, backbone, kernels) for every kind of heads and every engine.
+  /// Calls test(heads, backbone, kernels) for every kind of heads and every ISA.
   template <typename Test>
   void for_each_kind(const Test& test) {
     for (const HeadsConfig& config : all_configs())
@@ -242,7 +242,7 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
       EXPECT_EQ(found.tokens, expected.tokens);
       EXPECT_EQ(found.log_probs, expected.log_probs);
       const bool in_blocks = backbone->kind != BlockKind::None;
-      EXPECT_STREQ(guesser.kernels(), kernels_for(CpuEngine::Auto, in_blocks)->name);
+      EXPECT_STREQ(guesser.kernels(), kernels_for(CpuIsa::Auto, in_blocks)->name);
       EXPECT_STREQ(HeadGuesser(heads, *backbone, 10, Kernels::Plain).kernels(), "LibTorch");
     }
 }
@@ -250,10 +250,10 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
 TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
   EXPECT_TRUE(FusedHeads::supports(plain_));
   EXPECT_TRUE(FusedHeads::supports(blocks_));
-  for (const CpuEngine engine : kCpuEngines)
+  for (const CpuIsa isa : kCpuIsas)
     for (Weights backbone : {plain_, blocks_}) {
-      backbone.engine = engine;
-      const CpuKernels* kernels = kernels_for(engine, backbone.kind != BlockKind::None);
+      backbone.isa = isa;
+      const CpuKernels* kernels = kernels_for(isa, backbone.kind != BlockKind::None);
       EXPECT_EQ(FusedHeads::supports(backbone), kernels != nullptr);
       if (kernels == nullptr) continue;
       const MedusaHeads heads = random_heads(all_configs().front(), backbone);

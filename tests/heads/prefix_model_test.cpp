@@ -111,12 +111,12 @@ TEST(PrefixModel, TheFastPathIsThePlainOneWithinRounding) {
 }
 
 TEST(PrefixModel, RunsOnTheBackbonesEngine) {
-  for (const CpuEngine engine : {CpuEngine::Plain, CpuEngine::Avx2, CpuEngine::Avx512})
+  for (const CpuIsa isa : {CpuIsa::Plain, CpuIsa::Avx2, CpuIsa::Avx512})
     for (const BlockKind kind : {BlockKind::None, BlockKind::Int8}) {
-      const CpuKernels* expected = kernels_for(engine, kind != BlockKind::None);
+      const CpuKernels* expected = kernels_for(isa, kind != BlockKind::None);
       if (expected == nullptr) continue;  // not on this machine
       Weights backbone = Along::weights(at::kBFloat16, kind);
-      backbone.engine = engine;
+      backbone.isa = isa;
       const MedusaHeads heads = random_heads(kPrefix, backbone);
       EXPECT_STREQ(PrefixModel(*heads.prefix, backbone).kernels(), expected->name);
     }

@@ -23,41 +23,41 @@ struct Setup {
   const char* name;
   at::ScalarType dtype;
   Kernels kernels;
-  CpuEngine engine = CpuEngine::Auto;
+  CpuIsa isa = CpuIsa::Auto;
   bool in_blocks = false;
 };
 
 Weights weights_of(const Setup& setup) {
   Weights weights = tiny_weights(1, tiny_config(), setup.dtype);
   if (setup.in_blocks) weights = in_blocks(std::move(weights));
-  weights.engine = setup.engine;
+  weights.isa = setup.isa;
   return weights;
 }
 
-/// LibTorch's ops, and every engine that this machine has.
+/// LibTorch's ops, and every ISA that this machine has.
 std::vector<Setup> every_setup() {
   std::vector<Setup> setups{{"Float32", at::kFloat, Kernels::Auto},
                             {"Bfloat16Plain", at::kBFloat16, Kernels::Plain}};
-  const auto add = [&setups](const char* name, CpuEngine engine, bool blocks) {
-    if (kernels_for(engine, blocks) != nullptr)
-      setups.push_back({name, at::kBFloat16, Kernels::Auto, engine, blocks});
+  const auto add = [&setups](const char* name, CpuIsa isa, bool blocks) {
+    if (kernels_for(isa, blocks) != nullptr)
+      setups.push_back({name, at::kBFloat16, Kernels::Auto, isa, blocks});
   };
-  add("Amx", CpuEngine::Amx, false);
-  add("Avx512Bf16", CpuEngine::Avx512Bf16, false);
-  add("Avx512", CpuEngine::Avx512, false);
-  add("Avx2", CpuEngine::Avx2, false);
-  add("PlainCpp", CpuEngine::Plain, false);
-  add("Avx512Blocks", CpuEngine::Avx512, true);
-  add("Avx2Blocks", CpuEngine::Avx2, true);
-  add("PlainCppBlocks", CpuEngine::Plain, true);
+  add("Amx", CpuIsa::Amx, false);
+  add("Avx512Bf16", CpuIsa::Avx512Bf16, false);
+  add("Avx512", CpuIsa::Avx512, false);
+  add("Avx2", CpuIsa::Avx2, false);
+  add("PlainCpp", CpuIsa::Plain, false);
+  add("Avx512Blocks", CpuIsa::Avx512, true);
+  add("Avx2Blocks", CpuIsa::Avx2, true);
+  add("PlainCppBlocks", CpuIsa::Plain, true);
   return setups;
 }
 
 class BackboneTargets : public testing::TestWithParam<Setup> {
  protected:
   BackboneTargets() : weights_(weights_of(GetParam())), llama_(weights_, GetParam().kernels) {
-    if (GetParam().engine != CpuEngine::Auto) {
-      EXPECT_STREQ(llama_.kernels(), kernels_for(GetParam().engine, GetParam().in_blocks)->name);
+    if (GetParam().isa != CpuIsa::Auto) {
+      EXPECT_STREQ(llama_.kernels(), kernels_for(GetParam().isa, GetParam().in_blocks)->name);
     }
   }
 

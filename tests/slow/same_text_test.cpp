@@ -49,14 +49,14 @@ struct Texts {
   int64_t accepted = 0;                      // candidates the rule let stand
 };
 
-/// The model in one dtype on one engine, and what plain decoding says.
+/// The model in one dtype on one ISA, and what plain decoding says.
 class Bed {
  public:
-  Bed(const std::string& dtype, CpuEngine engine)
+  Bed(const std::string& dtype, CpuIsa isa)
       : config_(read_config<RunConfig>(
             YamlFile(kRoot / "configs/demo.yaml",
                      {"run=" + kRun.string(), "backbone.model=" + kModel.string(),
-                      "backbone.dtype=" + dtype, "backbone.cpu=" + enum_name(engine)}))),
+                      "backbone.dtype=" + dtype, "backbone.cpu=" + enum_name(isa)}))),
         session_(open_session(config_.backbone)),
         target_(*session_.llama, kSlots, session_.context),
         questions_(all_questions(session_)) {}
@@ -141,10 +141,10 @@ class Bed {
   fs::path store_;
 };
 
-Bed& bed(const std::string& dtype, CpuEngine engine) {
-  static std::map<std::pair<std::string, CpuEngine>, std::unique_ptr<Bed>> beds;
-  std::unique_ptr<Bed>& found = beds[{dtype, engine}];
-  if (!found) found = std::make_unique<Bed>(dtype, engine);
+Bed& bed(const std::string& dtype, CpuIsa isa) {
+  static std::map<std::pair<std::string, CpuIsa>, std::unique_ptr<Bed>> beds;
+  std::unique_ptr<Bed>& found = beds[{dtype, isa}];
+  if (!found) found = std::make_unique<Bed>(dtype, isa);
   return *found;
 }
 
@@ -155,8 +155,8 @@ class SameText : public testing::TestWithParam<DrafterKind> {
   }
 
   void expect_plain(const std::string& dtype, size_t num_questions, const Setting& setting,
-                    CpuEngine engine = CpuEngine::Auto) {
-    Bed& on = bed(dtype, engine);
+                    CpuIsa isa = CpuIsa::Auto) {
+    Bed& on = bed(dtype, isa);
     const std::optional<Method> method = on.method(GetParam(), setting.temperature);
     ASSERT_TRUE(method) << enum_name(GetParam()) << " needs heads and perhaps a tree in " << kRun
                         << "; tools/demo.sh makes them";
@@ -184,11 +184,11 @@ TEST_P(SameText, GreedyInTheDefaultDtype) { expect_plain("auto", 32, {}); }
 TEST_P(SameText, GreedyInFloat32) { expect_plain("float32", 32, {}); }
 
 TEST_P(SameText, GreedyOnEveryEngine) {
-  for (const auto& [name, engine] : EnumNames<CpuEngine>::values)
+  for (const auto& [name, isa] : EnumNames<CpuIsa>::values)
     for (const bool in_blocks : {false, true}) {
-      if (engine == CpuEngine::Auto || kernels_for(engine, in_blocks) == nullptr) continue;
+      if (isa == CpuIsa::Auto || kernels_for(isa, in_blocks) == nullptr) continue;
       SCOPED_TRACE(name);
-      expect_plain(in_blocks ? "stored" : "bfloat16", 4, {.max_new_tokens = 48}, engine);
+      expect_plain(in_blocks ? "stored" : "bfloat16", 4, {.max_new_tokens = 48}, isa);
     }
 }
 

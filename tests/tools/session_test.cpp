@@ -14,11 +14,11 @@
 namespace medusa {
 namespace {
 
-BackboneSection section(DtypeKind dtype, CpuEngine engine) {
+BackboneSection section(DtypeKind dtype, CpuIsa isa) {
   BackboneSection config;
   config.device = DeviceKind::Cpu;
   config.dtype = dtype;
-  config.cpu = engine;
+  config.cpu = isa;
   config.threads = 1;
   return config;
 }
@@ -34,13 +34,13 @@ std::string refusal(const BackboneSection& config) {
 
 TEST(Place, AnEngineThatTheCpuLacksIsRefusedWithThoseItHas) {
   for (const DtypeKind dtype : {DtypeKind::Auto, DtypeKind::Bfloat16, DtypeKind::Stored})
-    for (const auto& [name, engine] : EnumNames<CpuEngine>::values) {
+    for (const auto& [name, isa] : EnumNames<CpuIsa>::values) {
       const bool in_blocks = dtype == DtypeKind::Stored;
-      const std::string message = refusal(section(dtype, engine));
-      if (kernels_for(engine, in_blocks) != nullptr) {
+      const std::string message = refusal(section(dtype, isa));
+      if (kernels_for(isa, in_blocks) != nullptr) {
         EXPECT_EQ(message, "");
-        EXPECT_EQ(place(section(dtype, engine)).engine, engine);
-        EXPECT_EQ(place(section(dtype, engine)).dtype, at::kBFloat16);
+        EXPECT_EQ(place(section(dtype, isa)).isa, isa);
+        EXPECT_EQ(place(section(dtype, isa)).dtype, at::kBFloat16);
         continue;
       }
       EXPECT_EQ(message.find(std::string("backbone.cpu is '") + name + "', found "), 0U) << message;
@@ -51,16 +51,16 @@ TEST(Place, AnEngineThatTheCpuLacksIsRefusedWithThoseItHas) {
 }
 
 TEST(Place, AnEngineBesideFloat32WouldDoNothing) {
-  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuEngine::Plain)),
+  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuIsa::Plain)),
             "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, expected "
             "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out");
-  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuEngine::Auto)), "");
+  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuIsa::Auto)), "");
 }
 
 // With a thousand, every barrier waits until each of them had a CPU: a step takes minutes.
 TEST(Place, MoreThreadsThanCpusAreRefused) {
   const size_t cpus = allowed_cpus().size();
-  BackboneSection config = section(DtypeKind::Auto, CpuEngine::Auto);
+  BackboneSection config = section(DtypeKind::Auto, CpuIsa::Auto);
   config.threads = static_cast<int64_t>(cpus);
   EXPECT_EQ(refusal(config), "");
   config.threads = static_cast<int64_t>(cpus) + 1;
@@ -79,7 +79,7 @@ TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {
     CPU_SET(allowed_cpus().front(), &first);
     ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
     at::set_num_threads(3);
-    BackboneSection config = section(DtypeKind::Auto, CpuEngine::Auto);
+    BackboneSection config = section(DtypeKind::Auto, CpuIsa::Auto);
     config.threads.reset();
     place(config);
     threads = at::get_num_threads();

@@ -13,7 +13,7 @@
 #include <span>
 #include <utility>
 
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/output.h"
@@ -189,7 +189,7 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
 Conditions bench_conditions(const RunConfig& config, const Session& session,
                             const std::vector<Prompt>& questions, int32_t slots) {
   const Llama& llama = *session.llama;
-  const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
+  const int threads = llama.runs_fused() ? shared_pool()->num_threads() : at::get_num_threads();
   const InferConfig& infer = config.generate.infer;
   Fingerprint asked;
   for (const Prompt& question : questions) {

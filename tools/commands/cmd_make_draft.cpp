@@ -42,7 +42,7 @@ void run_make_draft(const CommonOptions& options) {
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
-  weights.engine = placement.engine;
+  weights.isa = placement.isa;
   const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
   DraftManifest manifest;

@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
@@ -66,7 +66,7 @@ std::unique_ptr<HeadGuesser> run_heads(const RunConfig& config, const Llama& lla
 }
 
 Roof session_roof(const Llama& llama) {
-  const int threads = llama.runs_fused() ? shared_team()->num_threads() : at::get_num_threads();
+  const int threads = llama.runs_fused() ? shared_pool()->num_threads() : at::get_num_threads();
   return measure_roof(llama.device(), llama.dtype(), threads, device_wait(llama.device()));
 }
 

@@ -160,7 +160,7 @@ DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeK
                                const std::string& questions, int64_t limit) {
   BackboneSection reference = config.backbone;
   reference.dtype = DtypeKind::Float32;
-  reference.cpu = CpuEngine::Auto;  // an engine computes in the other dtypes only
+  reference.cpu = CpuIsa::Auto;  // an ISA computes in the other dtypes only
   const Session session = open_session(reference);
   BackboneTarget target(*session.llama, 1, session.context);
   const auto texts = write_answers(config, session, target, questions, limit);

@@ -72,7 +72,7 @@ Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
     if (multiply(dtype, kTrySize) < 4 * multiply(at::kFloat, kTrySize))
       roof.flops_per_s = std::max(roof.flops_per_s, flops / multiply(dtype, size));
   }
-  const Linear own(rows, Kernels::Auto, CpuEngine::Auto);
+  const Linear own(rows, Kernels::Auto, CpuIsa::Auto);
   at::Tensor product;
   const double seconds = fastest([&] { product = own(rows); }, wait);
   roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);

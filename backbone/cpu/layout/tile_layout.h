@@ -6,7 +6,7 @@
 //   weights   [ceil(n / 32)][K][2][16 words][16 outputs][2]
 //
 // Weights lie in the order in which they are read: two blocks of 16 outputs side by side, called a
-// pair. Weights, keys and values are bfloat16; the rows are what the engine multiplies with them.
+// pair. Weights, keys and values are bfloat16; the rows are what the ISA multiplies with them.
 #pragma once
 
 #include <cstdint>

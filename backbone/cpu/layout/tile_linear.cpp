@@ -3,7 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/files/tensor_check.h"
 #include "base/check.h"
 
@@ -22,12 +22,12 @@ at::Tensor TileLinear::operator()(const at::Tensor& x) const {
       at::empty({tiled_rows_size(num_rows, k) * kernels_->number_bytes}, at::kByte);
   kernels_->tile(static_cast<const uint16_t*>(rows.const_data_ptr()), num_rows, k,
                  tiled.data_ptr());
-  const auto team = shared_team();
+  const auto pool = shared_pool();
   const TileWeightView weight = weight_.view();
-  team->run([&](int thread) {
+  pool->run([&](int thread) {
     const KernelRegion region(*kernels_);
     kernels_->product(weight, tiled.const_data_ptr(), num_rows,
-                      share_of(weight.num_pairs(), thread, team->num_threads()),
+                      share_of(weight.num_pairs(), thread, pool->num_threads()),
                       static_cast<float*>(y.data_ptr()), n);
   });
   return y;

@@ -8,7 +8,7 @@
 
 namespace medusa {
 
-/// y = x · weightᵀ on the process's shared team of threads. A row's bits do not depend on the rows
+/// y = x · weightᵀ on the process's shared pool of threads. A row's bits do not depend on the rows
 /// beside it.
 ///
 /// Thread safety: const calls may come from any thread; they take turns.

@@ -1,4 +1,4 @@
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 
 #include <ATen/Parallel.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 namespace medusa {
 namespace {
 
-// A pause takes about 50 ns on the processors that these teams are for. Where each thread has a CPU
+// A pause takes about 50 ns on the processors that these pools are for. Where each thread has a CPU
 // to itself: about a millisecond, longer than the gap between two passes of a step, since waking a
 // sleeping CPU of a virtual machine costs more than the work it waits for (measured: a step of 16
 // rows three times as long with a tenth of this). Else 50 to 100 µs, which others may need.
@@ -62,7 +62,7 @@ class PinnedThread {
 
 }  // namespace
 
-ThreadTeam::ThreadTeam(int num_threads)
+ThreadPool::ThreadPool(int num_threads)
     : num_threads_(num_threads),
       cpus_(num_threads > 1 ? cpus_for(num_threads) : std::vector<int>{}) {
   MEDUSA_ASSERT(num_threads >= 1, num_threads);
@@ -70,16 +70,16 @@ ThreadTeam::ThreadTeam(int num_threads)
     workers_.emplace_back([this, thread] { work(thread); });
 }
 
-int ThreadTeam::spins() const { return cpus_.empty() ? kShortSpins : kLongSpins; }
+int ThreadPool::spins() const { return cpus_.empty() ? kShortSpins : kLongSpins; }
 
-ThreadTeam::~ThreadTeam() {
+ThreadPool::~ThreadPool() {
   stop_.store(true);
   epoch_.fetch_add(1);
   epoch_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-void ThreadTeam::run_task(Task task, const void* context) {
+void ThreadPool::run_task(Task task, const void* context) {
   const std::lock_guard lock(one_run_);
   const PinnedThread pinned(cpus_, 0);
   task_ = task;
@@ -95,7 +95,7 @@ void ThreadTeam::run_task(Task task, const void* context) {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
-void ThreadTeam::work(int thread) {
+void ThreadPool::work(int thread) {
   const PinnedThread pinned(cpus_, thread);
   for (uint32_t last = 0;;) {
     wait_until(epoch_, spins(), [last](uint32_t epoch) { return epoch != last; });
@@ -106,7 +106,7 @@ void ThreadTeam::work(int thread) {
   }
 }
 
-void ThreadTeam::execute(int thread) {
+void ThreadPool::execute(int thread) {
   try {
     task_(context_, thread);
   } catch (...) {
@@ -114,7 +114,7 @@ void ThreadTeam::execute(int thread) {
   }
 }
 
-void ThreadTeam::leave_by_exception() {
+void ThreadPool::leave_by_exception() {
   {
     const std::lock_guard lock(error_guard_);
     if (!error_) error_ = std::current_exception();
@@ -126,7 +126,7 @@ void ThreadTeam::leave_by_exception() {
   generation_.notify_all();
 }
 
-void ThreadTeam::barrier() {
+void ThreadPool::barrier() {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (!broken_.load(std::memory_order_acquire)) {
     const uint32_t before = arrived_.fetch_add(1, std::memory_order_acq_rel);
@@ -139,12 +139,12 @@ void ThreadTeam::barrier() {
     }
   }
   if (broken_.load(std::memory_order_acquire))
-    throw std::runtime_error("another thread of the team failed");  // the first error is reported
+    throw std::runtime_error("another thread of the pool failed");  // the first error is reported
 }
 
-std::shared_ptr<ThreadTeam> shared_team() {
-  static const auto team = std::make_shared<ThreadTeam>(at::get_num_threads());
-  return team;
+std::shared_ptr<ThreadPool> shared_pool() {
+  static const auto pool = std::make_shared<ThreadPool>(at::get_num_threads());
+  return pool;
 }
 
 }  // namespace medusa

@@ -42,8 +42,7 @@ inline std::vector<const CpuKernels*> pass_kernels() {
   return tables;
 }
 
-inline constexpr CpuEngine kCpuEngines[] = {CpuEngine::Amx,    CpuEngine::Avx512Bf16,
-                                            CpuEngine::Avx512, CpuEngine::Avx2,
-                                            CpuEngine::Plain,  CpuEngine::Auto};
+inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::Amx,  CpuIsa::Avx512Bf16, CpuIsa::Avx512,
+                                      CpuIsa::Avx2, CpuIsa::Plain,      CpuIsa::Auto};
 
 }  // namespace medusa

@@ -16,22 +16,22 @@ namespace medusa {
 /// sleeps: a hot start costs about a microsecond, and a busy neighbour on the
 /// machine costs what it takes, not a scheduler's time slice per barrier.
 ///
-/// A team as large as the process's set of CPUs keeps each thread on one of them, the caller while
+/// A pool as large as the process's set of CPUs keeps each thread on one of them, the caller while
 /// it runs: threads that wake each other this often are else drawn to one CPU and take turns there
 /// (measured: a step three times as long).
 ///
 /// Thread safety: run() may be called from any thread, one runs at a time; not from inside run().
-class ThreadTeam {
+class ThreadPool {
  public:
-  explicit ThreadTeam(int num_threads);
-  ~ThreadTeam();
-  ThreadTeam(const ThreadTeam&) = delete;
-  ThreadTeam& operator=(const ThreadTeam&) = delete;
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
 
   int num_threads() const { return num_threads_; }
 
   /// Calls function(thread) once on every thread, 0 <= thread < num_threads(), and waits for all.
-  /// The first exception that a call throws reaches the caller; the team can be used again.
+  /// The first exception that a call throws reaches the caller; the pool can be used again.
   template <typename Function>
   void run(Function&& function) {
     run_task(
@@ -70,7 +70,7 @@ class ThreadTeam {
   std::vector<std::thread> workers_;
 };
 
-/// The team of this process, made at the first call with at::get_num_threads() threads.
-std::shared_ptr<ThreadTeam> shared_team();
+/// The pool of this process, made at the first call with at::get_num_threads() threads.
+std::shared_ptr<ThreadPool> shared_pool();
 
 }  // namespace medusa

@@ -4,69 +4,69 @@
 #include <stdexcept>
 #include <thread>
 
-#include "backbone/cpu/threads/thread_team.h"
+#include "backbone/cpu/threads/thread_pool.h"
 
 namespace medusa {
 namespace {
 
-TEST(ThreadTeam, RunsOnceOnEveryThread) {
+TEST(ThreadPool, RunsOnceOnEveryThread) {
   for (const int num_threads : {1, 2, 5}) {
-    ThreadTeam team(num_threads);
+    ThreadPool pool(num_threads);
     std::vector<int> calls(static_cast<size_t>(num_threads), 0);
     for (int repetition = 0; repetition < 100; ++repetition)
-      team.run([&](int thread) { ++calls[static_cast<size_t>(thread)]; });
+      pool.run([&](int thread) { ++calls[static_cast<size_t>(thread)]; });
     for (const int count : calls) EXPECT_EQ(count, 100);
   }
 }
 
-TEST(ThreadTeam, BarrierShowsWhatOthersWroteBefore) {
+TEST(ThreadPool, BarrierShowsWhatOthersWroteBefore) {
   constexpr int kThreads = 3, kSteps = 2000;
-  ThreadTeam team(kThreads);
+  ThreadPool pool(kThreads);
   std::vector<int> values(kThreads, 0);  // not atomic: the barrier orders the accesses
   std::atomic<int> wrong{0};
-  team.run([&](int thread) {
+  pool.run([&](int thread) {
     for (int step = 1; step <= kSteps; ++step) {
       values[static_cast<size_t>(thread)] = step;
-      team.barrier();
+      pool.barrier();
       for (const int value : values)
         if (value != step) ++wrong;
-      team.barrier();
+      pool.barrier();
     }
   });
   EXPECT_EQ(wrong.load(), 0);
 }
 
-TEST(ThreadTeam, WakesUpAfterSleeping) {
-  ThreadTeam team(2);
+TEST(ThreadPool, WakesUpAfterSleeping) {
+  ThreadPool pool(2);
   std::atomic<int> calls{0};
   for (int repetition = 0; repetition < 3; ++repetition) {
-    team.run([&](int) { ++calls; });
+    pool.run([&](int) { ++calls; });
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // far longer than anyone spins
   }
-  team.run([&](int thread) {
+  pool.run([&](int thread) {
     if (thread == 1) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    team.barrier();  // thread 0 falls asleep here
+    pool.barrier();  // thread 0 falls asleep here
     ++calls;
   });
   EXPECT_EQ(calls.load(), 8);
 }
 
-TEST(ThreadTeam, AnExceptionReachesTheCallerAndTheTeamLivesOn) {
-  ThreadTeam team(3);
+TEST(ThreadPool, AnExceptionReachesTheCallerAndThePoolLivesOn) {
+  ThreadPool pool(3);
   for (int failing = 0; failing < 3; ++failing) {
     try {
-      team.run([&](int thread) {
-        team.barrier();
+      pool.run([&](int thread) {
+        pool.barrier();
         if (thread == failing) throw std::invalid_argument("thread " + std::to_string(thread));
-        team.barrier();  // never complete
+        pool.barrier();  // never complete
       });
       FAIL() << "no exception";
     } catch (const std::invalid_argument& error) {
       EXPECT_EQ(error.what(), "thread " + std::to_string(failing));
     }
     std::atomic<int> calls{0};
-    team.run([&](int) {
-      team.barrier();
+    pool.run([&](int) {
+      pool.barrier();
       ++calls;
     });
     EXPECT_EQ(calls.load(), 3);
