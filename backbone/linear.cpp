@@ -7,13 +7,13 @@
 
 namespace medusa {
 
-Linear::Linear(const at::Tensor& weight, Kernels kernels, CpuIsa isa) {
-  const CpuKernels* tiles =
-      kernels == Kernels::Auto && weight.is_cpu() && weight.scalar_type() == at::kBFloat16
-          ? kernels_for(isa, /*in_blocks=*/false)
-          : nullptr;
+Linear::Linear(const at::Tensor& weight, const ExecutionContext& execution) {
+  const CpuKernels* tiles = execution.kernels() == Kernels::Auto && weight.is_cpu() &&
+                                    weight.scalar_type() == at::kBFloat16
+                                ? kernels_for(execution.isa(), /*in_blocks=*/false)
+                                : nullptr;
   if (tiles != nullptr)
-    packed_ = std::make_shared<const TileLinear>(weight, *tiles);
+    packed_ = std::make_shared<const TileLinear>(weight, *tiles, execution.pool());
   else
     weight_ = weight;
 }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backbone/block_matrix.h"
-#include "backbone/kernels.h"
+#include "backbone/execution_context.h"
 
 namespace medusa {
 
@@ -25,8 +25,8 @@ class Linear {
 
   /// @param weight  [n, k] float32 or bfloat16 on any device. In bfloat16 on a CPU that our kernels
   ///                run on (backbone/cpu/) a packed copy is made, and the weight itself not kept.
-  /// @param isa  that multiplies it there, one that this machine has.
-  Linear(const at::Tensor& weight, Kernels kernels, CpuIsa isa);
+  /// @param execution  threads and ISA that multiply it there; the machine has the ISA.
+  Linear(const at::Tensor& weight, const ExecutionContext& execution);
 
   /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
   /// and scales stand for, rows rounded as the kernels round them.

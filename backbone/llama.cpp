@@ -27,28 +27,30 @@ at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
 
 }  // namespace
 
-Llama::Llama(Weights weights, Kernels kernels) : weights_(std::move(weights)) {
+Llama::Llama(Weights weights, ExecutionContext execution)
+    : weights_(std::move(weights)), execution_(std::move(execution)) {
   std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
-  fast_ = choose_fast(kernels);
-  take_layers(layers, kernels);
+  fast_ = choose_fast();
+  take_layers(layers);
 }
 
 Llama::Llama(Weights weights, const DeviceKernels& kernels) : weights_(std::move(weights)) {
   std::vector<LayerWeights> layers = std::exchange(weights_.layers, {});
   fast_ = run_on(kernels);
-  take_layers(layers, Kernels::Auto);
+  take_layers(layers);
 }
 
-Llama::Llama(WeightsReader& reader, Kernels kernels, CpuIsa isa) : weights_(reader.ends()) {
-  weights_.isa = isa;
-  fast_ = choose_fast(kernels);
-  take_layers([&reader] { return reader.next_layer(); }, kernels);
+Llama::Llama(WeightsReader& reader, ExecutionContext execution)
+    : weights_(reader.ends()), execution_(std::move(execution)) {
+  fast_ = choose_fast();
+  take_layers([&reader] { return reader.next_layer(); });
 }
 
 /// Null: the plain path is to run.
-std::unique_ptr<FastLlama> Llama::choose_fast(Kernels kernels) {
-  if (kernels == Kernels::Plain) return nullptr;
-  if (FusedLlama::supports(weights_)) return std::make_unique<FusedLlama>(weights_);
+std::unique_ptr<FastLlama> Llama::choose_fast() {
+  if (execution_.kernels() == Kernels::Plain) return nullptr;
+  if (FusedLlama::supports(weights_, execution_.isa()))
+    return std::make_unique<FusedLlama>(weights_, execution_);
   if (device().is_cuda() && DeviceLlama::supports(weights_, cuda_kernels()))
     return run_on(cuda_kernels());
   if (weights_.kind != BlockKind::None && !device().is_cpu())
@@ -67,14 +69,14 @@ std::unique_ptr<FastLlama> Llama::run_on(const DeviceKernels& kernels) {
 }
 
 /// Each is let go as soon as it was taken.
-void Llama::take_layers(std::vector<LayerWeights>& layers, Kernels kernels) {
+void Llama::take_layers(std::vector<LayerWeights>& layers) {
   MEDUSA_ASSERT(static_cast<int64_t>(layers.size()) == config().num_layers, layers.size());
   auto layer = layers.begin();
-  take_layers([&layer] { return std::exchange(*layer++, {}); }, kernels);
+  take_layers([&layer] { return std::exchange(*layer++, {}); });
 }
 
 /// @param next  gives layer after layer.
-void Llama::take_layers(const std::function<LayerWeights()>& next, Kernels kernels) {
+void Llama::take_layers(const std::function<LayerWeights()>& next) {
   const ModelConfig& c = config();
   all_layers_.resize(static_cast<size_t>(c.num_layers));
   std::iota(all_layers_.begin(), all_layers_.end(), 0);
@@ -85,14 +87,12 @@ void Llama::take_layers(const std::function<LayerWeights()>& next, Kernels kerne
   }
   for (int64_t i = 0; i < c.num_layers; ++i) weights_.layers.push_back(next());
   rope_ = make_rope_table(c, device());
-  make_products(kernels);
+  make_products();
 }
 
-void Llama::make_products(Kernels kernels) {
+void Llama::make_products() {
   const bool in_blocks = weights_.kind != BlockKind::None;
-  const auto product = [&](const at::Tensor& weight) {
-    return Linear(weight, kernels, weights_.isa);
-  };
+  const auto product = [&](const at::Tensor& weight) { return Linear(weight, execution_); };
   for (const LayerWeights& layer : weights_.layers) {
     const LayerBlocks& blocks = layer.blocks;
     if (in_blocks)

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "backbone/kernels.h"
+#include "backbone/execution_context.h"
 #include "backbone/kv_cache.h"
 #include "backbone/linear.h"
 #include "backbone/part_clock.h"
@@ -32,23 +32,22 @@ struct DeviceKernels;
 class Llama {
  public:
   /// @param weights  without an lm_head logits() is not to be called.
-  explicit Llama(Weights weights, Kernels kernels = Kernels::Auto);
+  explicit Llama(Weights weights, ExecutionContext execution = {});
   /// Where weights are packed, each layer is as soon as it is read, and the plain copy let go: at
   /// no time are there two copies of the model.
   /// @param reader  of which nothing has been read yet.
-  /// @param isa  as Weights::isa.
-  explicit Llama(WeightsReader& reader, Kernels kernels = Kernels::Auto, CpuIsa isa = CpuIsa::Auto);
+  explicit Llama(WeightsReader& reader, ExecutionContext execution = {});
   /// On these kernels, whatever the device (cuda/device_llama.h): for tests, which emulate a GPU.
   Llama(Weights weights, const DeviceKernels& kernels);
   ~Llama();
 
   const ModelConfig& config() const { return weights_.config; }
   const Weights& weights() const { return weights_; }
+  const ExecutionContext& execution() const { return execution_; }
   at::ScalarType dtype() const;
   at::Device device() const;
 
-  /// Whether passes run on our own kernels for CPUs and their pool of threads
-  /// (cpu/threads/thread_pool.h).
+  /// Whether passes run on our own kernels for CPUs and the context's threads.
   bool runs_fused() const { return fast_ != nullptr && on_device_ == nullptr; }
 
   /// The passes on a GPU's kernels; null where others compute.
@@ -99,11 +98,11 @@ class Llama {
     Linear qkv, output, gate_up, down;
   };
 
-  std::unique_ptr<FastLlama> choose_fast(Kernels kernels);
+  std::unique_ptr<FastLlama> choose_fast();
   std::unique_ptr<FastLlama> run_on(const DeviceKernels& kernels);
-  void take_layers(const std::function<LayerWeights()>& next, Kernels kernels);
-  void take_layers(std::vector<LayerWeights>& layers, Kernels kernels);
-  void make_products(Kernels kernels);
+  void take_layers(const std::function<LayerWeights()>& next);
+  void take_layers(std::vector<LayerWeights>& layers);
+  void make_products();
   at::ScalarType product_dtype() const;
   RowPlan checked_plan(std::span<const Segment> segments, const KvCache& cache) const;
   at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
@@ -115,6 +114,7 @@ class Llama {
   }
 
   Weights weights_;
+  ExecutionContext execution_;
   PartClock* clock_ = nullptr;  // not owned
   std::vector<int32_t> all_layers_;
   std::unique_ptr<FastLlama> fast_;   // null: the plain path, which uses the members below

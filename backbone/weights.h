@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "backbone/block_matrix.h"
-#include "backbone/kernels.h"
 #include "backbone/model_config.h"
 
 namespace medusa {
@@ -70,8 +69,6 @@ struct Weights {
 
   BlockKind kind = BlockKind::None;
   BlockMatrix lm_head_blocks;  // where products are kept in blocks, besides lm_head
-
-  CpuIsa isa = CpuIsa::Auto;  // that our CPU kernels multiply them with, and heads theirs
 };
 
 /// Loads a model. Shows progress.

@@ -14,7 +14,7 @@
 namespace medusa {
 
 HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                         Kernels kernels)
+                         const ExecutionContext& execution)
     : input_(heads.config.input),
       num_heads_(heads.config.num_heads),
       hidden_size_(heads.hidden_size),
@@ -25,11 +25,11 @@ HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int6
     throw UserError(fmt::format(
         "heads: top_k is {}, expected 1 to {}, the tokens that the heads can guess; lower it",
         top_k, heads.output_rows()));
-  if (kernels == Kernels::Auto && FusedHeads::supports(backbone))
-    fused_ = std::make_unique<FusedHeads>(heads, backbone, top_k);
+  if (execution.kernels() == Kernels::Auto && FusedHeads::supports(backbone, execution.isa()))
+    fused_ = std::make_unique<FusedHeads>(heads, backbone, top_k, execution);
   else
-    plain_ = std::make_unique<PlainHeads>(heads, backbone, top_k, kernels);
-  if (heads.prefix) prefix_ = std::make_unique<PrefixModel>(*heads.prefix, backbone, kernels);
+    plain_ = std::make_unique<PlainHeads>(heads, backbone, top_k, execution);
+  if (heads.prefix) prefix_ = std::make_unique<PrefixModel>(*heads.prefix, backbone, execution);
 }
 
 HeadGuesser::~HeadGuesser() = default;

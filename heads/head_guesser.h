@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "backbone/kernels.h"
+#include "backbone/execution_context.h"
 #include "heads/head_guesses.h"
 #include "heads/head_query.h"
 #include "heads/medusa_heads.h"
@@ -30,7 +30,7 @@ class HeadGuesser {
   /// @param top_k  1 to V_t.
   /// @throws UserError  top_k is more than the heads' output can guess.
   HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-              Kernels kernels = Kernels::Auto);
+              const ExecutionContext& execution = {});
   ~HeadGuesser();
 
   int64_t num_heads() const { return num_heads_; }

@@ -7,7 +7,7 @@
 namespace medusa {
 
 PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       Kernels kernels)
+                       const ExecutionContext& execution)
     : config_(heads.config),
       rows_(backbone.lm_head.options()),
       hidden_size_(heads.hidden_size),
@@ -18,8 +18,7 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
   const bool in_blocks = backbone.kind != BlockKind::None && backbone.embedding.is_cpu();
   const auto product = [&](const at::Tensor& weight) {
     return in_blocks ? Linear(quantise_blocks(weight))
-                     : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), kernels,
-                              backbone.isa);
+                     : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), execution);
   };
   if (config_.input != HeadInput::Hidden) {
     ends_.embedding = backbone.embedding;

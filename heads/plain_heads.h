@@ -22,9 +22,9 @@ namespace medusa {
 /// Thread safety: none (scratch buffers).
 class PlainHeads {
  public:
-  /// @param kernels  of the products.
+  /// @param execution  of the products.
   PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-             Kernels kernels = Kernels::Auto);
+             const ExecutionContext& execution);
   PlainHeads(const PlainHeads&) = delete;
   PlainHeads& operator=(const PlainHeads&) = delete;
 

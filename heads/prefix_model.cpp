@@ -26,7 +26,6 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
   out.embedding = backbone.embedding;
   out.final_norm = backbone.final_norm;
   out.kind = backbone.embedding.is_cpu() ? backbone.kind : BlockKind::None;
-  out.isa = backbone.isa;
   LayerWeights& layer = out.layers.emplace_back();
   layer.attention_norm = masters.attention_norm.to(at::kFloat);
   layer.mlp_norm = masters.mlp_norm.to(at::kFloat);
@@ -45,9 +44,10 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
 
 }  // namespace
 
-PrefixModel::PrefixModel(const PrefixLayer& prefix, const Weights& backbone, Kernels kernels)
-    : llama_(model_of(prefix, backbone), kernels),
-      token_(prefix.token.to(backbone.embedding.scalar_type()).contiguous(), kernels, backbone.isa),
+PrefixModel::PrefixModel(const PrefixLayer& prefix, const Weights& backbone,
+                         const ExecutionContext& execution)
+    : llama_(model_of(prefix, backbone), execution),
+      token_(prefix.token.to(backbone.embedding.scalar_type()).contiguous(), execution),
       gain_(embedding_gain(backbone)) {}
 
 /// @returns [n, H] float32: x of prefix_layer.h.

@@ -19,7 +19,8 @@ class PrefixModel {
  public:
   /// Computes in the backbone's dtype, on its device; where the backbone's products are in blocks,
   /// those of the layer are in blocks of 8 bits. Keeps the backbone's embedding (not a copy).
-  PrefixModel(const PrefixLayer& prefix, const Weights& backbone, Kernels kernels = Kernels::Auto);
+  PrefixModel(const PrefixLayer& prefix, const Weights& backbone,
+              const ExecutionContext& execution = {});
 
   const char* kernels() const { return llama_.kernels(); }  // which code computes, for people
 

@@ -231,7 +231,8 @@ void HostDecoder::run(Pass& pass) {
   }
 }
 
-/// Rules are pure, so sequences are judged at the same time; a lone one on the calling thread.
+/// Rules are pure, so sequences are judged at the same time where the target lends its threads; a
+/// lone one on the calling thread.
 void HostDecoder::accept_all(Pass& pass) {
   const auto accept = [&](size_t i) {
     Sequence& s = *pass.with_tree[i];
@@ -242,8 +243,11 @@ void HostDecoder::accept_all(Pass& pass) {
           rule.accept(s.tree, logits, static_cast<int64_t>(s.tokens.size()) - 1, s.request.random);
     });
   };
-  if (pass.with_tree.size() == 1) return accept(0);
-  const auto pool = shared_pool();
+  ThreadPool* pool = target_.idle_threads();
+  if (pool == nullptr || pass.with_tree.size() == 1) {
+    for (size_t i = 0; i < pass.with_tree.size(); ++i) accept(i);
+    return;
+  }
   const auto stride = static_cast<size_t>(pool->num_threads());
   pool->run([&](int thread) {
     for (auto i = static_cast<size_t>(thread); i < pass.with_tree.size(); i += stride) accept(i);

@@ -9,6 +9,8 @@
 
 namespace medusa {
 
+class ThreadPool;
+
 /// The target's answer for one tree. Views: valid until the next forward().
 struct TargetOutput {
   at::Tensor logits;  // [N, V] float32 on the CPU, row i: the prediction after node i
@@ -66,6 +68,9 @@ class TargetModel {
 
   /// Keeps these rows of the slot's last tree (node indices, ascending), drops its others.
   virtual void commit(int32_t slot, std::span<const int32_t> nodes) = 0;
+
+  /// Threads that the decoder may use between passes: those that run them. Null: none.
+  virtual ThreadPool* idle_threads() const { return nullptr; }
 
   /// Trees alone.
   std::vector<TargetOutput> forward(std::span<const SlotTree> trees) {

@@ -70,7 +70,7 @@ std::unique_ptr<Llama> load_draft(const RunConfig& config, const Session& sessio
   }
   const Llama& target = *session.llama;
   WeightsReader reader(folder, target.dtype(), target.device(), target.weights().kind);
-  return std::make_unique<Llama>(reader, Kernels::Auto, target.weights().isa);
+  return std::make_unique<Llama>(reader, target.execution());
 }
 
 /// @param num_slots  sequences that are drafted for at the same time.
@@ -114,7 +114,8 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
     out.shape = std::make_unique<TreeShape>(tree->shape());
     out.nodes = tree->num_nodes();
   }
-  out.guesser = std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k);
+  out.guesser =
+      std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
   if (session.llama->on_device() != nullptr)
     out.device_heads = std::make_unique<MedusaHeads>(std::move(loaded.heads));
   return out;

@@ -25,11 +25,11 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* p
       cached ? load_weights_without_layers(config.backbone.model, dtype, placement.device)
              : load_weights(config.backbone.model, dtype, placement.device);
   check_dataset(dataset, config, weights.fingerprint, weights.config);
-  weights.isa = placement.isa;
+  const ExecutionContext execution(placement.execution);
   std::unique_ptr<Llama> llama;
   Weights ends = weights;  // shares the tensors; training reads embedding and LM head
   ends.layers.clear();
-  if (!cached) llama = std::make_unique<Llama>(std::move(weights));
+  if (!cached) llama = std::make_unique<Llama>(std::move(weights), execution);
   weights.layers.clear();
   std::string settings = write_config(config);
   if (peers != nullptr)
@@ -41,7 +41,8 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* p
                          config.train_folder(),
                          settings,
                          {},
-                         peers});
+                         peers,
+                         execution});
 }
 
 }  // namespace

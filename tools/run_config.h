@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backbone/kernels.h"
+#include "backbone/execution_context.h"
 #include "base/fields.h"
 #include "data/dataset/state_rows.h"
 #include "heads/heads_config.h"

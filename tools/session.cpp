@@ -10,7 +10,6 @@
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/cuda/device_llama.h"
 #include "backbone/files/weights_reader.h"
 #include "base/allowed_cpus.h"
@@ -88,7 +87,8 @@ void expect_isa(const BackboneSection& config, const Llama& llama) {
 }  // namespace
 
 Placement place(const BackboneSection& config, int64_t local_rank) {
-  at::set_num_threads(threads_of(config));
+  const ExecutionOptions execution{.threads = threads_of(config), .isa = config.cpu};
+  at::set_num_threads(execution.threads);
   if (config.device == DeviceKind::Cuda && !has_cuda())
     throw UserError(
         "backbone.device is 'cuda', found no usable GPU, expected one with its driver; use "
@@ -99,7 +99,7 @@ Placement place(const BackboneSection& config, int64_t local_rank) {
       cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(
                                        local_rank % at::detail::getCUDAHooks().deviceCount()))
            : at::Device(at::kCPU);
-  Placement placement{device, at::kBFloat16, BlockKind::None, config.cpu};
+  Placement placement{device, at::kBFloat16, BlockKind::None, execution};
   if (config.dtype == DtypeKind::Float32) placement.dtype = at::kFloat;
   if (config.dtype == DtypeKind::Int8) placement.blocks = BlockKind::Int8;
   if (config.dtype == DtypeKind::Stored) placement.blocks = BlockKind::Stored;
@@ -123,13 +123,10 @@ std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) c
   return chat.encode(*tokenizer, messages);
 }
 
-/// Our kernels have a pool of threads of their own. LibTorch's would go on spinning for a while
-/// after each parallel op and take the cores away from it; between passes there is no work for
-/// them.
+/// Our kernels have threads of their own. LibTorch's would go on spinning for a while after each
+/// parallel op and take the cores away from them; between passes there is no work for LibTorch's.
 void leave_cores_to_our_pool(const Llama& llama) {
-  if (!llama.runs_fused()) return;
-  shared_pool();  // made with as many threads as LibTorch had
-  at::set_num_threads(1);
+  if (llama.runs_fused()) at::set_num_threads(1);
 }
 
 Session open_session(const BackboneSection& config) {
@@ -144,7 +141,7 @@ Session open_session(const BackboneSection& config) {
         config.model);
   {
     WeightsReader reader(config.model, placement.dtype, placement.device, placement.blocks);
-    session.llama = std::make_unique<Llama>(reader, Kernels::Auto, placement.isa);
+    session.llama = std::make_unique<Llama>(reader, ExecutionContext(placement.execution));
   }
   expect_isa(config, *session.llama);
 
@@ -169,11 +166,14 @@ Session open_session(const BackboneSection& config) {
   return session;
 }
 
+int num_threads(const Llama& llama) {
+  return llama.runs_fused() ? llama.execution().num_threads() : at::get_num_threads();
+}
+
 std::string machine_text(const Llama& llama) {
-  const int threads = llama.runs_fused() ? shared_pool()->num_threads() : at::get_num_threads();
   return fmt::format("{}, {} threads, {}, {}",
-                     llama.device().is_cpu() ? cpu_name() : llama.device().str(), threads,
-                     llama.number_format(), llama.kernels());
+                     llama.device().is_cpu() ? cpu_name() : llama.device().str(),
+                     num_threads(llama), llama.number_format(), llama.kernels());
 }
 
 }  // namespace medusa

@@ -12,14 +12,15 @@
 
 namespace medusa {
 
-/// Where and in which dtype this run computes; sets the number of threads of the process.
+/// Where and in which dtype this run computes.
 struct Placement {
   at::Device device;
   at::ScalarType dtype;  // of states, cache and embedding, and of weights that are not in blocks
   BlockKind blocks = BlockKind::None;
-  CpuIsa isa = CpuIsa::Auto;  // that multiplies bfloat16 and blocks on a CPU
+  ExecutionOptions execution = {};  // threads and ISA on a CPU
 };
 
+/// Sets LibTorch's number of threads, too.
 /// @param local_rank  of several processes on this machine: they take the GPUs in turns.
 /// @throws UserError  a GPU is asked for and none is there, or block weights on a GPU; an ISA of
 ///                    the CPU that it does not have, or beside a GPU or float32.
@@ -44,6 +45,9 @@ struct Session {
 /// weights.
 /// @throws UserError
 Session open_session(const BackboneSection& config);
+
+/// Threads that run its passes.
+int num_threads(const Llama& llama);
 
 /// "Intel(R) Xeon(R) Processor, 2 threads, bfloat16, AMX bfloat16 tiles": for reports and tree
 /// files.

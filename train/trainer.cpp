@@ -212,8 +212,9 @@ class Run {
     if (heads.empty()) return heads;
     Metrics metrics = metrics_at("validation", step, heads);
     if (config_.keep_best && is_first(peers_)) {
-      const double expected = expected_tokens_per_step(
-          heads_, inputs_.backbone, {inputs_.dataset, plan_.validation, hidden_});
+      const double expected =
+          expected_tokens_per_step(heads_, inputs_.backbone,
+                                   {inputs_.dataset, plan_.validation, hidden_}, inputs_.execution);
       metrics.more = {{"expected_tokens_per_step", expected}};
       store_.offer(expected);
     }

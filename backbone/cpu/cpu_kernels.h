@@ -14,7 +14,7 @@
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/layout/tile_layout.h"
 #include "backbone/cpu/ops/attention_types.h"
-#include "backbone/kernels.h"
+#include "backbone/execution_context.h"
 
 namespace medusa {
 

@@ -55,13 +55,12 @@ at::Tensor in_order(const at::Tensor& numbers, std::span<const int64_t> order) {
 
 class FusedLlama::Impl {
  public:
-  Impl(const Weights& weights, const CpuKernels& kernels);
+  Impl(const Weights& weights, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
   void add_layer(const LayerWeights& layer);
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
   at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache);
   at::Tensor logits(const at::Tensor& hidden);
-  void set_pool(std::shared_ptr<ThreadPool> pool) { pool_ = std::move(pool); }
   void set_clock(PartClock* clock) { clock_ = clock; }
   std::array<int64_t, kNumPassParts> weight_bytes() const;
   const char* name() const { return kernels_.name; }
@@ -113,10 +112,11 @@ class FusedLlama::Impl {
   at::Tensor logits_;
 };
 
-FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels)
+FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels,
+                       std::shared_ptr<ThreadPool> pool)
     : kernels_(kernels),
       config_(weights.config),
-      pool_(shared_pool()),
+      pool_(std::move(pool)),
       embedding_(weights.embedding.contiguous()),
       final_norm_(weights.final_norm.contiguous()),
       rope_(make_rope_table(config_, at::kCPU)) {
@@ -350,19 +350,21 @@ std::array<int64_t, kNumPassParts> FusedLlama::Impl::weight_bytes() const {
   return bytes;
 }
 
-bool FusedLlama::supports(const Weights& weights) {
+bool FusedLlama::supports(const Weights& weights, CpuIsa isa) {
   const ModelConfig& c = weights.config;
   return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         kernels_for(weights.isa, weights.kind != BlockKind::None) != nullptr;
+         kernels_for(isa, weights.kind != BlockKind::None) != nullptr;
 }
 
-FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels)
-    : impl_(std::make_unique<Impl>(weights, kernels)) {
-  MEDUSA_ASSERT(supports(weights));
+FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels,
+                       std::shared_ptr<ThreadPool> pool)
+    : impl_(std::make_unique<Impl>(weights, kernels, std::move(pool))) {
+  MEDUSA_ASSERT(supports(weights, CpuIsa::Auto));
 }
-FusedLlama::FusedLlama(const Weights& weights)
-    : FusedLlama(weights, *kernels_for(weights.isa, weights.kind != BlockKind::None)) {}
+FusedLlama::FusedLlama(const Weights& weights, const ExecutionContext& execution)
+    : FusedLlama(weights, *kernels_for(execution.isa(), weights.kind != BlockKind::None),
+                 execution.pool()) {}
 FusedLlama::~FusedLlama() = default;
 
 void FusedLlama::add_layer(const LayerWeights& layer) { impl_->add_layer(layer); }
@@ -375,9 +377,6 @@ at::Tensor FusedLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCa
   return impl_->run_layers(plan, x, cache);
 }
 at::Tensor FusedLlama::logits(const at::Tensor& hidden) { return impl_->logits(hidden); }
-void FusedLlama::set_threads(int num_threads) {
-  impl_->set_pool(std::make_shared<ThreadPool>(num_threads));
-}
 void FusedLlama::set_clock(PartClock* clock) { impl_->set_clock(clock); }
 std::array<int64_t, kNumPassParts> FusedLlama::weight_bytes() const {
   return impl_->weight_bytes();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 
+#include "backbone/execution_context.h"
 #include "backbone/fast_llama.h"
 
 namespace medusa {
@@ -23,14 +24,14 @@ struct CpuKernels;
 class FusedLlama : public FastLlama {
  public:
   /// Whether this dtype and these sizes are the ones that it is written for, bfloat16 on the CPU,
-  /// hidden and head size multiples of 32, and this machine runs the weights' ISA.
-  static bool supports(const Weights& weights);
+  /// hidden and head size multiples of 32, and this machine runs the ISA.
+  static bool supports(const Weights& weights, CpuIsa isa);
 
   /// Packs the products' weights; of `weights` it keeps the embedding (not a copy) and the norms.
   /// Layers that `weights` does not hold are added one by one before the first pass.
-  explicit FusedLlama(const Weights& weights);
+  FusedLlama(const Weights& weights, const ExecutionContext& execution);
   /// @param kernels  lives as long as this.
-  FusedLlama(const Weights& weights, const CpuKernels& kernels);
+  FusedLlama(const Weights& weights, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
   ~FusedLlama() override;
 
   void add_layer(const LayerWeights& layer) override;  // packs it
@@ -38,9 +39,6 @@ class FusedLlama : public FastLlama {
   at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   KvLayout layout() const override { return KvLayout::Tiles; }
-
-  /// Default: the process's shared pool (thread_pool.h).
-  void set_threads(int num_threads);
 
   /// Rope and cache write are part of Qkv, the activation of GateUp.
   void set_clock(PartClock* clock) override;

@@ -36,10 +36,10 @@ struct Pass {
 
 class FusedHeads::Impl {
  public:
-  Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k, const CpuKernels& kernels);
+  Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k, const CpuKernels& kernels,
+       std::shared_ptr<ThreadPool> pool);
 
   void guess(const HeadQuery& query, HeadGuesses& guesses);
-  void set_pool(std::shared_ptr<ThreadPool> pool);
   const char* name() const { return kernels_.name; }
 
  private:
@@ -87,16 +87,13 @@ class FusedHeads::Impl {
 };
 
 FusedHeads::Impl::Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       const CpuKernels& kernels)
-    : kernels_(kernels), weights_(heads, backbone), top_k_(top_k) {
-  set_pool(shared_pool());
-}
-
-void FusedHeads::Impl::set_pool(std::shared_ptr<ThreadPool> pool) {
-  pool_ = std::move(pool);
-  pickers_.assign(static_cast<size_t>(pool_->num_threads()),
-                  GuessPicker(weights_.kept_tokens, top_k_));
-}
+                       const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
+    : kernels_(kernels),
+      weights_(heads, backbone),
+      top_k_(top_k),
+      pool_(std::move(pool)),
+      pickers_(static_cast<size_t>(pool_->num_threads()),
+               GuessPicker(weights_.kept_tokens, top_k_)) {}
 
 void FusedHeads::Impl::guess(const HeadQuery& query, HeadGuesses& guesses) {
   MEDUSA_ASSERT(query.hidden.scalar_type() == at::kBFloat16 && query.hidden.is_cpu());
@@ -281,28 +278,27 @@ void FusedHeads::Impl::pick(int thread) {
                 pass_.first_row + row, *pass_.guesses);
 }
 
-bool FusedHeads::supports(const Weights& backbone) {
+bool FusedHeads::supports(const Weights& backbone, CpuIsa isa) {
   return backbone.embedding.is_cpu() && backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % kTileDepth == 0 &&
-         kernels_for(backbone.isa, backbone.kind != BlockKind::None) != nullptr;
+         kernels_for(isa, backbone.kind != BlockKind::None) != nullptr;
 }
 
 FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       const CpuKernels& kernels)
-    : impl_(std::make_unique<Impl>(heads, backbone, top_k, kernels)) {
-  MEDUSA_ASSERT(supports(backbone));
+                       const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
+    : impl_(std::make_unique<Impl>(heads, backbone, top_k, kernels, std::move(pool))) {
+  MEDUSA_ASSERT(supports(backbone, CpuIsa::Auto));
   MEDUSA_ASSERT((kernels.quantise != nullptr) == (backbone.kind != BlockKind::None), kernels.name);
 }
-FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k)
+FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+                       const ExecutionContext& execution)
     : FusedHeads(heads, backbone, top_k,
-                 *kernels_for(backbone.isa, backbone.kind != BlockKind::None)) {}
+                 *kernels_for(execution.isa(), backbone.kind != BlockKind::None),
+                 execution.pool()) {}
 FusedHeads::~FusedHeads() = default;
 
 void FusedHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
   impl_->guess(query, guesses);
-}
-void FusedHeads::set_threads(int num_threads) {
-  impl_->set_pool(std::make_shared<ThreadPool>(num_threads));
 }
 const char* FusedHeads::name() const { return impl_->name(); }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "backbone/execution_context.h"
 #include "heads/head_guesses.h"
 #include "heads/head_query.h"
 #include "heads/medusa_heads.h"
@@ -24,22 +25,20 @@ struct CpuKernels;
 class FusedHeads {
  public:
   /// Whether this dtype and hidden size are the ones that it is written for, bfloat16 on the CPU
-  /// and a multiple of 32, and this machine runs the backbone's ISA.
-  static bool supports(const Weights& backbone);
+  /// and a multiple of 32, and this machine runs the ISA.
+  static bool supports(const Weights& backbone, CpuIsa isa);
 
   /// Packs the products' weights; of the backbone it keeps the embedding (not a copy).
   /// @param top_k  1 to V_t.
-  FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k);
+  FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+             const ExecutionContext& execution);
   /// @param kernels  for weights as the backbone keeps its own; live as long as this.
   FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-             const CpuKernels& kernels);
+             const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
   ~FusedHeads();
 
   /// As HeadGuesser::guess(). Allocates nothing once the largest number of positions was seen.
   void guess(const HeadQuery& query, HeadGuesses& guesses);
-
-  /// Default: the process's shared pool (thread_pool.h).
-  void set_threads(int num_threads);
 
   const char* name() const;
 

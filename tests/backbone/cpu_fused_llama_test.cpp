@@ -5,6 +5,7 @@
 #include <random>
 
 #include "backbone/cpu/fused_llama.h"
+#include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/llama.h"
 #include "tests/backbone/block_weights.h"
 #include "tests/backbone/cpu_isas.h"
@@ -85,9 +86,8 @@ struct Output {
 class Runner {
  public:
   Runner(const Weights& weights, const CpuKernels& kernels, int32_t num_slots = 1, int threads = 1)
-      : model_(weights, kernels),
+      : model_(weights, kernels, std::make_shared<ThreadPool>(threads)),
         cache_(weights.config, num_slots, 512, at::kBFloat16, at::kCPU, KvLayout::Tiles) {
-    model_.set_threads(threads);
     layers_.resize(static_cast<size_t>(weights.config.num_layers));
     std::iota(layers_.begin(), layers_.end(), 0);
     for (int32_t slot = 0; slot < num_slots; ++slot) cache_.open();
@@ -307,22 +307,23 @@ TEST(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
 }
 
 TEST(FusedLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
-  EXPECT_TRUE(FusedLlama::supports(tiny_weights(1, tiny_config(), at::kBFloat16)));
-  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1)));  // float32
-  EXPECT_TRUE(FusedLlama::supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16))));
+  EXPECT_TRUE(FusedLlama::supports(tiny_weights(1, tiny_config(), at::kBFloat16), CpuIsa::Auto));
+  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1), CpuIsa::Auto));  // float32
+  EXPECT_TRUE(
+      FusedLlama::supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16)), CpuIsa::Auto));
   for (const CpuIsa isa : kCpuIsas) {
-    Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
-    weights.isa = isa;
-    EXPECT_EQ(FusedLlama::supports(weights), kernels_for(isa, false) != nullptr);
-    if (!FusedLlama::supports(weights)) continue;
-    EXPECT_STREQ(FusedLlama(weights).name(), kernels_for(isa, false)->name);
+    const Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
+    EXPECT_EQ(FusedLlama::supports(weights, isa), kernels_for(isa, false) != nullptr);
+    if (!FusedLlama::supports(weights, isa)) continue;
+    EXPECT_STREQ(FusedLlama(weights, ExecutionContext({.isa = isa})).name(),
+                 kernels_for(isa, false)->name);
   }
   ModelConfig config = tiny_config();
   config.head_size = 16;
-  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16)));
+  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
   config = tiny_config();
   config.hidden_size = 72;
-  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16)));
+  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
 }
 
 }  // namespace

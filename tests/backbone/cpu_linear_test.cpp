@@ -14,7 +14,7 @@ TEST(Linear, EveryKindGivesTheProductInFloat32) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
     for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
       const at::Tensor weight = normal({50, 70}, 1).to(dtype), x = normal({9, 70}, 2).to(dtype);
-      const at::Tensor y = Linear(weight, kernels, CpuIsa::Auto)(x);
+      const at::Tensor y = Linear(weight, kernels)(x);
       const at::Tensor exact = at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t());
       EXPECT_EQ(y.scalar_type(), at::kFloat);
       // Plain bfloat16 products of this size (|y| up to 32) are rounded to multiples of 1/8.
@@ -25,7 +25,7 @@ TEST(Linear, EveryKindGivesTheProductInFloat32) {
 
 TEST(Linear, RowsInBfloat16DoNotDependOnTheirNeighbours) {
   for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
-    const Linear linear(normal({100, 96}, 3).to(at::kBFloat16), kernels, CpuIsa::Auto);
+    const Linear linear(normal({100, 96}, 3).to(at::kBFloat16), kernels);
     const at::Tensor x = normal({80, 96}, 4).to(at::kBFloat16);
     const at::Tensor all = linear(x);
     for (const int64_t m : {1, 2, 16, 33})
@@ -34,19 +34,19 @@ TEST(Linear, RowsInBfloat16DoNotDependOnTheirNeighbours) {
 }
 
 TEST(Linear, TakesRowsThatDoNotLieTogether) {
-  const Linear linear(normal({8, 32}, 5).to(at::kBFloat16), Kernels::Auto, CpuIsa::Auto);
+  const Linear linear(normal({8, 32}, 5).to(at::kBFloat16), Kernels::Auto);
   const at::Tensor wide = normal({6, 64}, 6).to(at::kBFloat16);
   EXPECT_TRUE(at::equal(linear(wide.narrow(1, 0, 32)), linear(wide.narrow(1, 0, 32).contiguous())));
 }
 
-TEST(Linear, MultipliesOnTheEngineThatWasAskedFor) {
+TEST(Linear, MultipliesOnTheIsaThatWasAskedFor) {
   const at::Tensor weight = normal({8, 32}, 7).to(at::kBFloat16);
   for (const CpuIsa isa : {CpuIsa::Plain, CpuIsa::Avx2, CpuIsa::Avx512}) {
     const CpuKernels* expected = kernels_for(isa, /*in_blocks=*/false);
     if (expected == nullptr) continue;  // not on this machine
-    EXPECT_STREQ(Linear(weight, Kernels::Auto, isa).kernels(), expected->name);
+    EXPECT_STREQ(Linear(weight, ExecutionContext({.isa = isa})).kernels(), expected->name);
   }
-  EXPECT_STREQ(Linear(weight, Kernels::Plain, CpuIsa::Auto).kernels(), "LibTorch");
+  EXPECT_STREQ(Linear(weight, Kernels::Plain).kernels(), "LibTorch");
 }
 
 }  // namespace

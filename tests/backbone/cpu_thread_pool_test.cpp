@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <stdexcept>
@@ -71,6 +72,45 @@ TEST(ThreadPool, AnExceptionReachesTheCallerAndThePoolLivesOn) {
     });
     EXPECT_EQ(calls.load(), 3);
   }
+}
+
+/// The CPUs that the calling thread may run on.
+cpu_set_t affinity() {
+  cpu_set_t cpus;
+  EXPECT_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
+  return cpus;
+}
+
+TEST(ThreadPool, LeavesTheCallerOnTheCpusItFound) {
+  const cpu_set_t before = affinity();
+  ThreadPool pool(CPU_COUNT(&before));  // one on each: pinned, where there are several
+  const auto expect_before = [&before] {
+    const cpu_set_t now = affinity();
+    EXPECT_TRUE(CPU_EQUAL(&now, &before));
+  };
+  expect_before();
+  pool.run([](int) {});
+  expect_before();
+  EXPECT_THROW(pool.run([](int) { throw std::runtime_error("no"); }), std::runtime_error);
+  expect_before();
+}
+
+TEST(ThreadPool, DoesNotMoveACallerThatTheApplicationPinnedElsewhere) {
+  const cpu_set_t before = affinity();
+  ThreadPool pool(CPU_COUNT(&before));
+  int last = CPU_SETSIZE - 1;  // not the first, which is thread 0's
+  while (!CPU_ISSET(last, &before)) --last;
+  cpu_set_t elsewhere;
+  CPU_ZERO(&elsewhere);
+  CPU_SET(last, &elsewhere);
+  std::thread([&] {
+    ASSERT_EQ(sched_setaffinity(0, sizeof elsewhere, &elsewhere), 0);
+    pool.run([&](int thread) {
+      if (thread != 0) return;
+      const cpu_set_t now = affinity();
+      EXPECT_TRUE(CPU_EQUAL(&now, &elsewhere));
+    });
+  }).join();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backbone/cpu/threads/thread_pool.h"
 #include "heads/head_guesser.h"
 #include "heads/plain_heads.h"
 #include "tests/backbone/cpu_isas.h"
@@ -72,6 +73,7 @@ class FusedHeadsTest : public testing::Test {
     weights.kind = BlockKind::Stored;
     return weights;
   }();
+  const std::shared_ptr<ThreadPool> pool_ = std::make_shared<ThreadPool>(1);
   const at::Tensor hidden_ = random_hidden(kVocab, at::kBFloat16);
 };
 
@@ -86,8 +88,7 @@ float slack(const MedusaHeads& heads, const CpuKernels& kernels) {
 TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const int64_t all = heads.output_rows();
-    FusedHeads fused(heads, backbone, all, kernels);
-    fused.set_threads(1);
+    FusedHeads fused(heads, backbone, all, kernels, pool_);
     PlainHeads same_products(heads, backbone, all, Kernels::Auto);
     PlainHeads plain(heads, backbone, all, Kernels::Plain);
     for (const int64_t count : {1, 3, 17}) {
@@ -107,7 +108,7 @@ TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
 TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
   int64_t compared = 0, num_guesses = 0;
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 7, kernels);
+    FusedHeads fused(heads, backbone, 7, kernels, pool_);
     PlainHeads plain(heads, backbone, 8, Kernels::Auto);
     const float margin = 0.02F * slack(heads, kernels);
     for (const int64_t count : {1, 3, 17}) {
@@ -132,7 +133,7 @@ TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
 
 TEST_F(FusedHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels);
+    FusedHeads fused(heads, backbone, 10, kernels, pool_);
     const HeadGuesses together = guess(fused, hidden_, 0, 70);  // more than one parallel region
     for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69})
       expect_same(guess(fused, hidden_, m, 1), 0, together, m);
@@ -143,7 +144,7 @@ TEST_F(FusedHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
 
 TEST_F(FusedHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels);
+    FusedHeads fused(heads, backbone, 10, kernels, pool_);
     for (const int64_t count : {1, 17}) {
       const HeadGuesses all = guess(fused, hidden_, 0, count);
       for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
@@ -172,7 +173,7 @@ HeadGuesses guess_paths(FusedHeads& heads, const at::Tensor& state, int64_t head
 
 TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels);
+    FusedHeads fused(heads, backbone, 10, kernels, pool_);
     for (int64_t head = 0; head < kNumHeads; ++head) {
       std::vector<TokenId> rows;  // the same root, then all kinds of paths
       const int64_t num_paths = head == 0 ? 1 : 70;
@@ -195,7 +196,7 @@ TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
 
 TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels);
+    FusedHeads fused(heads, backbone, 10, kernels, pool_);
     const HeadGuesses along = guess(fused, hidden_, 0, 20);  // all heads
     const auto text = some_text(20 + kNumHeads);
     for (const int64_t m : {0, 7, 19})
@@ -213,11 +214,9 @@ TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
 
 TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads one(heads, backbone, 10, kernels);
-    one.set_threads(1);
+    FusedHeads one(heads, backbone, 10, kernels, pool_);
     for (const int threads : {2, 3}) {
-      FusedHeads several(heads, backbone, 10, kernels);
-      several.set_threads(threads);
+      FusedHeads several(heads, backbone, 10, kernels, std::make_shared<ThreadPool>(threads));
       for (const int64_t count : {1, 3})
         for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
           const HeadGuesses expected = guess(one, hidden_, 0, count, num_heads);
@@ -235,7 +234,7 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
     for (const Weights* backbone : {&plain_, &blocks_}) {
       SCOPED_TRACE(describe(config));
       const MedusaHeads heads = random_heads(config, *backbone);
-      FusedHeads fused(heads, *backbone, 10);
+      FusedHeads fused(heads, *backbone, 10, Kernels::Auto);
       HeadGuesser guesser(heads, *backbone, 10);
       const HeadGuesses expected = guess(fused, hidden_, 0, 17);
       const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
@@ -248,24 +247,25 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
 }
 
 TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
-  EXPECT_TRUE(FusedHeads::supports(plain_));
-  EXPECT_TRUE(FusedHeads::supports(blocks_));
+  EXPECT_TRUE(FusedHeads::supports(plain_, CpuIsa::Auto));
+  EXPECT_TRUE(FusedHeads::supports(blocks_, CpuIsa::Auto));
   for (const CpuIsa isa : kCpuIsas)
-    for (Weights backbone : {plain_, blocks_}) {
-      backbone.isa = isa;
+    for (const Weights& backbone : {plain_, blocks_}) {
+      const ExecutionContext execution({.isa = isa});
       const CpuKernels* kernels = kernels_for(isa, backbone.kind != BlockKind::None);
-      EXPECT_EQ(FusedHeads::supports(backbone), kernels != nullptr);
+      EXPECT_EQ(FusedHeads::supports(backbone, isa), kernels != nullptr);
       if (kernels == nullptr) continue;
       const MedusaHeads heads = random_heads(all_configs().front(), backbone);
-      EXPECT_STREQ(HeadGuesser(heads, backbone, 10).kernels(), kernels->name);
+      EXPECT_STREQ(HeadGuesser(heads, backbone, 10, execution).kernels(), kernels->name);
       if (kernels->quantise == nullptr) {
-        EXPECT_STREQ(PlainHeads(heads, backbone, 10).kernels(), kernels->name) << "its twin, too";
+        EXPECT_STREQ(PlainHeads(heads, backbone, 10, execution).kernels(), kernels->name)
+            << "its twin, too";
       }
     }
-  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1)));  // float32
+  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1), CpuIsa::Auto));  // float32
   ModelConfig config = tiny_config();
   config.hidden_size = 72;
-  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1, config, at::kBFloat16)));
+  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ TEST(HeadGuesser, PositionsDoNotDependOnEachOther) {
       HeadGuesser guesser(random_heads(config, backbone), backbone, 10, kernels);
       const HeadGuesses together = guesser.guess(hidden, text);
       // Without AMX LibTorch's product of one row rounds now and then to the other side.
-      const float tolerance = kernels == Kernels::Auto && FusedHeads::supports(backbone) ? 0 : 0.1F;
+      const float tolerance =
+          kernels == Kernels::Auto && FusedHeads::supports(backbone, CpuIsa::Auto) ? 0 : 0.1F;
       for (int64_t m = 0; m < 33; ++m) {
         const HeadGuesses& alone =
             guesser.guess(hidden[m], std::span(text).subspan(static_cast<size_t>(m)));  // [H] too

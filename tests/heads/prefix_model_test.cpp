@@ -110,15 +110,15 @@ TEST(PrefixModel, TheFastPathIsThePlainOneWithinRounding) {
   }
 }
 
-TEST(PrefixModel, RunsOnTheBackbonesEngine) {
+TEST(PrefixModel, RunsOnTheIsaThatWasAskedFor) {
   for (const CpuIsa isa : {CpuIsa::Plain, CpuIsa::Avx2, CpuIsa::Avx512})
     for (const BlockKind kind : {BlockKind::None, BlockKind::Int8}) {
       const CpuKernels* expected = kernels_for(isa, kind != BlockKind::None);
       if (expected == nullptr) continue;  // not on this machine
-      Weights backbone = Along::weights(at::kBFloat16, kind);
-      backbone.isa = isa;
+      const Weights backbone = Along::weights(at::kBFloat16, kind);
       const MedusaHeads heads = random_heads(kPrefix, backbone);
-      EXPECT_STREQ(PrefixModel(*heads.prefix, backbone).kernels(), expected->name);
+      EXPECT_STREQ(PrefixModel(*heads.prefix, backbone, ExecutionContext({.isa = isa})).kernels(),
+                   expected->name);
     }
 }
 

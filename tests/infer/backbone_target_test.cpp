@@ -30,7 +30,6 @@ struct Setup {
 Weights weights_of(const Setup& setup) {
   Weights weights = tiny_weights(1, tiny_config(), setup.dtype);
   if (setup.in_blocks) weights = in_blocks(std::move(weights));
-  weights.isa = setup.isa;
   return weights;
 }
 
@@ -55,7 +54,9 @@ std::vector<Setup> every_setup() {
 
 class BackboneTargets : public testing::TestWithParam<Setup> {
  protected:
-  BackboneTargets() : weights_(weights_of(GetParam())), llama_(weights_, GetParam().kernels) {
+  BackboneTargets()
+      : weights_(weights_of(GetParam())),
+        llama_(weights_, ExecutionContext({.isa = GetParam().isa, .kernels = GetParam().kernels})) {
     if (GetParam().isa != CpuIsa::Auto) {
       EXPECT_STREQ(llama_.kernels(), kernels_for(GetParam().isa, GetParam().in_blocks)->name);
     }

@@ -39,7 +39,7 @@ TEST(Place, AnEngineThatTheCpuLacksIsRefusedWithThoseItHas) {
       const std::string message = refusal(section(dtype, isa));
       if (kernels_for(isa, in_blocks) != nullptr) {
         EXPECT_EQ(message, "");
-        EXPECT_EQ(place(section(dtype, isa)).isa, isa);
+        EXPECT_EQ(place(section(dtype, isa)).execution.isa, isa);
         EXPECT_EQ(place(section(dtype, isa)).dtype, at::kBFloat16);
         continue;
       }

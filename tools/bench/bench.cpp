@@ -13,7 +13,6 @@
 #include <span>
 #include <utility>
 
-#include "backbone/cpu/threads/thread_pool.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "base/output.h"
@@ -189,7 +188,6 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
 Conditions bench_conditions(const RunConfig& config, const Session& session,
                             const std::vector<Prompt>& questions, int32_t slots) {
   const Llama& llama = *session.llama;
-  const int threads = llama.runs_fused() ? shared_pool()->num_threads() : at::get_num_threads();
   const InferConfig& infer = config.generate.infer;
   Fingerprint asked;
   for (const Prompt& question : questions) {
@@ -200,7 +198,7 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
   Conditions out{
       {"model", llama.weights().fingerprint},
       {"dtype", llama.number_format()},
-      {"threads", std::to_string(threads)},
+      {"threads", std::to_string(num_threads(llama))},
       {"slots", std::to_string(slots)},
       {"machine", machine_text(llama)},
       {"context", std::to_string(session.context)},

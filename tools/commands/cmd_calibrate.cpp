@@ -131,7 +131,7 @@ ChoiceTree calibrate(const RunConfig& config) {
       check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
-  HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k);
+  HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k, llama.execution());
 
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, &llama) : live_hidden(dataset, llama);

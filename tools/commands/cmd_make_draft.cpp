@@ -42,7 +42,6 @@ void run_make_draft(const CommonOptions& options) {
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
-  weights.isa = placement.isa;
   const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
   DraftManifest manifest;
@@ -61,7 +60,8 @@ void run_make_draft(const CommonOptions& options) {
 
   TrainableLlama draft(weights, manifest.layers);
   std::unique_ptr<Llama> llama;
-  if (!own_states || !dataset.has_hidden()) llama = std::make_unique<Llama>(std::move(weights));
+  if (!own_states || !dataset.has_hidden())
+    llama = std::make_unique<Llama>(std::move(weights), ExecutionContext(placement.execution));
   weights.layers.clear();
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, llama.get()) : live_hidden(dataset, *llama);

@@ -1,5 +1,4 @@
 // medusa profile: one decoding step in its parts, by rows, beside what the machine can do.
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -7,7 +6,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "backbone/cpu/threads/thread_pool.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
@@ -62,12 +60,12 @@ std::unique_ptr<HeadGuesser> run_heads(const RunConfig& config, const Llama& lla
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   // One head alone gives as many paths as it has guesses.
   const int64_t top_k = loaded.heads.config.num_heads > 1 ? kTopK : most_rows;
-  return std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k);
+  return std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
 }
 
 Roof session_roof(const Llama& llama) {
-  const int threads = llama.runs_fused() ? shared_pool()->num_threads() : at::get_num_threads();
-  return measure_roof(llama.device(), llama.dtype(), threads, device_wait(llama.device()));
+  return measure_roof(llama.device(), llama.dtype(), num_threads(llama), llama.execution(),
+                      device_wait(llama.device()));
 }
 
 void run_profile(const CommonOptions& common, const ProfileOptions& options) {

@@ -38,7 +38,8 @@ HeadAcceptance measure_acceptance(const Session& session, const MedusaHeads& hea
                                   const std::vector<std::string>& prompts, int32_t max_new_tokens) {
   constexpr int64_t kGuesses = 5;
   BackboneTarget target(*session.llama, 1, session.context);
-  HeadGuesser guesser(heads, session.llama->weights(), std::min(kGuesses, heads.output_rows()));
+  HeadGuesser guesser(heads, session.llama->weights(), std::min(kGuesses, heads.output_rows()),
+                      session.llama->execution());
   InferConfig infer;
   infer.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(infer, {});

@@ -49,7 +49,7 @@ class LibTorchThreads {
 }  // namespace
 
 Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
-                  const std::function<void()>& wait) {
+                  const ExecutionContext& execution, const std::function<void()>& wait) {
   const c10::InferenceMode no_grad;
   Roof roof;
   const int64_t size = device.is_cpu() ? kCpuSize : kGpuSize;
@@ -72,7 +72,7 @@ Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
     if (multiply(dtype, kTrySize) < 4 * multiply(at::kFloat, kTrySize))
       roof.flops_per_s = std::max(roof.flops_per_s, flops / multiply(dtype, size));
   }
-  const Linear own(rows, Kernels::Auto, CpuIsa::Auto);
+  const Linear own(rows, execution);
   at::Tensor product;
   const double seconds = fastest([&] { product = own(rows); }, wait);
   roof.flops_per_s = std::max(roof.flops_per_s, flops / seconds);

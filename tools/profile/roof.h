@@ -5,15 +5,17 @@
 
 #include <functional>
 
+#include "backbone/execution_context.h"
 #include "tools/profile/profile_result.h"
 
 namespace medusa {
 
 /// Takes some seconds and 0.6 GB. Uses `threads` threads of LibTorch and leaves as many as it
 /// found.
-/// @param dtype  of the products.
-/// @param wait   until the device has done what was asked of it; may be empty.
+/// @param dtype      of the products.
+/// @param execution  of our own.
+/// @param wait       until the device has done what was asked of it; may be empty.
 Roof measure_roof(at::Device device, at::ScalarType dtype, int threads,
-                  const std::function<void()>& wait);
+                  const ExecutionContext& execution, const std::function<void()>& wait);
 
 }  // namespace medusa

@@ -18,9 +18,9 @@ constexpr int64_t kTopK = 10;
 }  // namespace
 
 double expected_tokens_per_step(const MedusaHeads& heads, const Weights& backbone,
-                                const JudgedText& text) {
+                                const JudgedText& text, const ExecutionContext& execution) {
   const int64_t num_heads = heads.config.num_heads;
-  HeadGuesser guesser(heads, backbone, std::min(kTopK, heads.output_rows()));
+  HeadGuesser guesser(heads, backbone, std::min(kTopK, heads.output_rows()), execution);
   HeadStatistics statistics(num_heads, guesser.top_k());
   for (const int64_t sample : text.samples) {
     if (statistics.num_positions() >= text.most_positions) break;

@@ -24,6 +24,7 @@ struct TrainInputs {
   std::string settings;                // resolved settings of the whole run, kept in the manifest
   Reported reported = {};              // told after each report
   Peers* peers = nullptr;              // processes that train with this one; null: it is alone
+  ExecutionContext execution = {};     // of the heads when they are judged
 };
 
 /// @throws UserError  another backbone than the one given wrote the dataset.

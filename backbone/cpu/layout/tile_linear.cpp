@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <utility>
+
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/files/tensor_check.h"
@@ -9,8 +11,9 @@
 
 namespace medusa {
 
-TileLinear::TileLinear(const at::Tensor& weight, const CpuKernels& kernels)
-    : kernels_(&kernels), weight_(weight) {}
+TileLinear::TileLinear(const at::Tensor& weight, const CpuKernels& kernels,
+                       std::shared_ptr<ThreadPool> pool)
+    : kernels_(&kernels), pool_(std::move(pool)), weight_(weight) {}
 
 at::Tensor TileLinear::operator()(const at::Tensor& x) const {
   check_shape(x, "x", {-1, weight_.num_inputs()});
@@ -22,12 +25,11 @@ at::Tensor TileLinear::operator()(const at::Tensor& x) const {
       at::empty({tiled_rows_size(num_rows, k) * kernels_->number_bytes}, at::kByte);
   kernels_->tile(static_cast<const uint16_t*>(rows.const_data_ptr()), num_rows, k,
                  tiled.data_ptr());
-  const auto pool = shared_pool();
   const TileWeightView weight = weight_.view();
-  pool->run([&](int thread) {
+  pool_->run([&](int thread) {
     const KernelRegion region(*kernels_);
     kernels_->product(weight, tiled.const_data_ptr(), num_rows,
-                      share_of(weight.num_pairs(), thread, pool->num_threads()),
+                      share_of(weight.num_pairs(), thread, pool_->num_threads()),
                       static_cast<float*>(y.data_ptr()), n);
   });
   return y;

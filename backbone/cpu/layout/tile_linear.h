@@ -3,20 +3,23 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <memory>
+
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/layout/tile_weight.h"
 
 namespace medusa {
 
-/// y = x · weightᵀ on the process's shared pool of threads. A row's bits do not depend on the rows
-/// beside it.
+class ThreadPool;
+
+/// y = x · weightᵀ on a pool's threads. A row's bits do not depend on the rows beside it.
 ///
 /// Thread safety: const calls may come from any thread; they take turns.
 class TileLinear {
  public:
   /// @param weight   [n, k] bfloat16 on the CPU; a packed copy is made.
   /// @param kernels  lives as long as this.
-  TileLinear(const at::Tensor& weight, const CpuKernels& kernels);
+  TileLinear(const at::Tensor& weight, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
   /// @param x  [M, k] bfloat16.
   /// @returns  [M, n] float32.
@@ -26,6 +29,7 @@ class TileLinear {
 
  private:
   const CpuKernels* kernels_;
+  std::shared_ptr<ThreadPool> pool_;
   TileWeight weight_;
 };
 

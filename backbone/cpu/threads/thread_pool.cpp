@@ -1,6 +1,5 @@
 #include "backbone/cpu/threads/thread_pool.h"
 
-#include <ATen/Parallel.h>
 #include <sched.h>
 
 #include <stdexcept>
@@ -39,14 +38,17 @@ std::vector<int> cpus_for(int num_threads) {
   return cpus;
 }
 
-/// Keeps the calling thread on one CPU for a while.
+/// Keeps the calling thread on one CPU for a while, if it may run there: an application may have
+/// pinned it elsewhere.
 class PinnedThread {
  public:
   PinnedThread(const std::vector<int>& cpus, int thread) {
     if (cpus.empty() || sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+    const int cpu = cpus[static_cast<size_t>(thread)];
+    if (!CPU_ISSET(cpu, &before_)) return;
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(cpus[static_cast<size_t>(thread)], &one);
+    CPU_SET(cpu, &one);
     pinned_ = sched_setaffinity(0, sizeof one, &one) == 0;
   }
   ~PinnedThread() {
@@ -140,11 +142,6 @@ void ThreadPool::barrier() {
   }
   if (broken_.load(std::memory_order_acquire))
     throw std::runtime_error("another thread of the pool failed");  // the first error is reported
-}
-
-std::shared_ptr<ThreadPool> shared_pool() {
-  static const auto pool = std::make_shared<ThreadPool>(at::get_num_threads());
-  return pool;
 }
 
 }  // namespace medusa

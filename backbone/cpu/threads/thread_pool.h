@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
@@ -16,9 +15,10 @@ namespace medusa {
 /// sleeps: a hot start costs about a microsecond, and a busy neighbour on the
 /// machine costs what it takes, not a scheduler's time slice per barrier.
 ///
-/// A pool as large as the process's set of CPUs keeps each thread on one of them, the caller while
-/// it runs: threads that wake each other this often are else drawn to one CPU and take turns there
-/// (measured: a step three times as long).
+/// A pool as large as the process's set of CPUs keeps each thread on one of them: threads that wake
+/// each other this often are else drawn to one CPU and take turns there (measured: a step three
+/// times as long). The caller stays on its CPU within run() only, and where the application lets it
+/// run there.
 ///
 /// Thread safety: run() may be called from any thread, one runs at a time; not from inside run().
 class ThreadPool {
@@ -69,8 +69,5 @@ class ThreadPool {
   alignas(64) std::atomic<uint32_t> generation_{0};  // counts barriers passed
   std::vector<std::thread> workers_;
 };
-
-/// The pool of this process, made at the first call with at::get_num_threads() threads.
-std::shared_ptr<ThreadPool> shared_pool();
 
 }  // namespace medusa
