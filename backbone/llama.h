@@ -12,18 +12,14 @@
 
 #include "backbone/execution_context.h"
 #include "backbone/kv_cache.h"
-#include "backbone/linear.h"
+#include "backbone/llama_backend.h"
 #include "backbone/part_clock.h"
-#include "backbone/rope.h"
 #include "backbone/row_plan.h"
 #include "backbone/weights.h"
 
 namespace medusa {
 
-class DeviceLlama;
-class FastLlama;
 class WeightsReader;
-struct DeviceKernels;
 
 /// A frozen backbone. Where rows_are_independent(), a row's results are the same bits whatever rows
 /// run beside it and however its path is scattered over a tree.
@@ -37,24 +33,23 @@ class Llama {
   /// no time are there two copies of the model.
   /// @param reader  of which nothing has been read yet.
   explicit Llama(WeightsReader& reader, ExecutionContext execution = {});
-  /// On these kernels, whatever the device (cuda/device_llama.h): for tests, which emulate a GPU.
-  Llama(Weights weights, const DeviceKernels& kernels);
-  ~Llama();
+  /// @param backend  made of these weights, without layers yet: for tests, which emulate a GPU.
+  Llama(Weights weights, std::unique_ptr<LlamaBackend> backend);
 
   const ModelConfig& config() const { return weights_.config; }
-  const Weights& weights() const { return weights_; }
+  const Weights& weights() const { return weights_; }  // without layers: the backend has them
   const ExecutionContext& execution() const { return execution_; }
   at::ScalarType dtype() const;
   at::Device device() const;
 
-  /// Whether passes run on our own kernels for CPUs and the context's threads.
-  bool runs_fused() const { return fast_ != nullptr && on_device_ == nullptr; }
+  /// What computes the passes.
+  LlamaBackend& backend() const { return *backend_; }
 
-  /// The passes on a GPU's kernels; null where others compute.
-  DeviceLlama* on_device() { return on_device_; }
+  /// Whether passes run on our own kernels for CPUs and the context's threads.
+  bool uses_pool() const { return backend_->uses_pool(); }
 
   /// Whether rows keep their bits whatever runs beside them; LibTorch's products do not promise it.
-  bool rows_are_independent() const { return fast_ != nullptr; }
+  bool rows_are_independent() const { return backend_->rows_are_independent(); }
 
   /// A cache in the layout that forward() reads.
   KvCache make_cache(int32_t num_slots, int64_t capacity) const;
@@ -88,40 +83,21 @@ class Llama {
   void set_clock(PartClock* clock);
 
   /// Bytes of the weights that each part of a pass reads, by PassPart.
-  std::array<int64_t, kNumPassParts> weight_bytes() const;
+  std::array<int64_t, kNumPassParts> weight_bytes() const { return backend_->weight_bytes(); }
 
   /// "AMX bfloat16 tiles", "LibTorch": for reports.
-  const char* kernels() const;
+  const char* kernels() const { return backend_->name(); }
 
  private:
-  struct Products {  // of one layer
-    Linear qkv, output, gate_up, down;
-  };
-
-  std::unique_ptr<FastLlama> choose_fast();
-  std::unique_ptr<FastLlama> run_on(const DeviceKernels& kernels);
   void take_layers(const std::function<LayerWeights()>& next);
-  void take_layers(std::vector<LayerWeights>& layers);
-  void make_products();
-  at::ScalarType product_dtype() const;
+  void take_layers(std::vector<LayerWeights> layers);
   RowPlan checked_plan(std::span<const Segment> segments, const KvCache& cache) const;
-  at::Tensor plain_forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
-  at::Tensor plain_layers(const RowPlan& plan, at::Tensor x, KvCache& cache,
-                          std::span<const int32_t> layers);
-
-  void lap(PassPart part) {
-    if (clock_ != nullptr) clock_->lap(part);
-  }
 
   Weights weights_;
   ExecutionContext execution_;
   PartClock* clock_ = nullptr;  // not owned
   std::vector<int32_t> all_layers_;
-  std::unique_ptr<FastLlama> fast_;   // null: the plain path, which uses the members below
-  DeviceLlama* on_device_ = nullptr;  // fast_, where it is one
-  RopeTable rope_;
-  std::vector<Products> layers_;
-  Linear lm_head_;
+  std::unique_ptr<LlamaBackend> backend_;
 };
 
 }  // namespace medusa

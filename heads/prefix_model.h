@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backbone/linear.h"
 #include "backbone/llama.h"
 #include "heads/prefix_layer.h"
 

@@ -40,8 +40,9 @@ std::unique_ptr<DeviceDecoder> make_device_decoder(const InferConfig& settings,
                                                    const DraftParts& parts, BackboneTarget& target,
                                                    const DeviceLoopKernels& kernels) {
   Llama& llama = target.llama();
+  const CudaLlama* backend = as_cuda(llama.backend());
   const auto judge = judge_of(settings);
-  if (!settings.graphs || llama.on_device() == nullptr || !kernels.complete() || !judge ||
+  if (!settings.graphs || backend == nullptr || !kernels.complete() || !judge ||
       !drafts_fixed_trees(settings))
     return nullptr;
   std::unique_ptr<DeviceHeads> heads;  // none: plain decoding
@@ -51,9 +52,9 @@ std::unique_ptr<DeviceDecoder> make_device_decoder(const InferConfig& settings,
       return nullptr;
     const auto& ranks = parts.shape->ranks;
     const int64_t top_k = 1 + *std::max_element(ranks.begin(), ranks.end());
-    heads = std::make_unique<DeviceHeads>(
-        *parts.heads, llama.weights(), *parts.shape, std::max<int64_t>(top_k, 1), *kernels.heads,
-        *llama.on_device()->kernels().products, pick_with(*kernels.steps));
+    heads = std::make_unique<DeviceHeads>(*parts.heads, llama.weights(), *parts.shape,
+                                          std::max<int64_t>(top_k, 1), *kernels.heads,
+                                          *backend->kernels().products, pick_with(*kernels.steps));
   }
   return std::make_unique<DeviceDecoder>(target, std::move(heads),
                                          parts.shape != nullptr ? *parts.shape : root_alone, *judge,

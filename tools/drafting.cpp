@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "backbone/cuda/cuda_llama.h"
 #include "backbone/files/weights_reader.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
@@ -116,7 +117,7 @@ LoadedDrafting load_drafting(const RunConfig& config, const InferConfig& infer,
   }
   out.guesser =
       std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
-  if (session.llama->on_device() != nullptr)
+  if (as_cuda(session.llama->backend()) != nullptr)
     out.device_heads = std::make_unique<MedusaHeads>(std::move(loaded.heads));
   return out;
 }

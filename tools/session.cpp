@@ -10,7 +10,7 @@
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/cuda_llama.h"
 #include "backbone/files/weights_reader.h"
 #include "base/allowed_cpus.h"
 #include "base/error.h"
@@ -77,7 +77,7 @@ void check_isa(const BackboneSection& config, const Placement& placement) {
 
 /// An ISA that was asked for by name computes, or the user hears of it.
 void expect_isa(const BackboneSection& config, const Llama& llama) {
-  if (config.cpu == CpuIsa::Auto || llama.runs_fused()) return;
+  if (config.cpu == CpuIsa::Auto || llama.uses_pool()) return;
   throw UserError(fmt::format(
       "backbone.cpu is '{}', found a model with states of {} and heads of {} numbers, expected "
       "multiples of 32, as only these run on our kernels; leave backbone.cpu out for LibTorch's",
@@ -126,7 +126,7 @@ std::vector<TokenId> Session::encode(const std::vector<ChatMessage>& messages) c
 /// Our kernels have threads of their own. LibTorch's would go on spinning for a while after each
 /// parallel op and take the cores away from them; between passes there is no work for LibTorch's.
 void leave_cores_to_our_pool(const Llama& llama) {
-  if (llama.runs_fused()) at::set_num_threads(1);
+  if (llama.uses_pool()) at::set_num_threads(1);
 }
 
 Session open_session(const BackboneSection& config) {
@@ -167,7 +167,7 @@ Session open_session(const BackboneSection& config) {
 }
 
 int num_threads(const Llama& llama) {
-  return llama.runs_fused() ? llama.execution().num_threads() : at::get_num_threads();
+  return llama.uses_pool() ? llama.execution().num_threads() : at::get_num_threads();
 }
 
 std::string machine_text(const Llama& llama) {

@@ -138,10 +138,10 @@ at::Tensor prefix_states(const PrefixLayer& prefix, const RopeTable& rope,
       rounded(apply_rope(sides[0].reshape({m, c.num_kv_heads, -1}), groups.positions, rope)),
       rounded(sides[1].reshape({m, c.num_kv_heads, -1})));
 
-  const at::Tensor y = x.index_select(0, groups.rows) + product(mixed, layer.output);  // [n, H]
-  const auto halves =
-      product(rms_norm(y, layer.mlp_norm, c.norm_epsilon), layer.gate_up).chunk(2, -1);
-  return (y + product(at::silu(halves[0]) * halves[1], layer.down)).to(dtype);
+  const LayerProduct by_name = [&](const at::Tensor& each, LayerMatrix matrix) {
+    return product(each, matrix_of(layer, matrix));
+  };
+  return run_layer_tail(c, by_name, layer, mixed, x.index_select(0, groups.rows)).to(dtype);
 }
 
 }  // namespace medusa

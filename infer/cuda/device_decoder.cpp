@@ -65,7 +65,7 @@ DeviceDecoder::DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads
                              const TreeShape& shape, const DeviceJudge& judge,
                              const DeviceLoopKernels& kernels)
     : target_(target),
-      llama_(*target.llama().on_device()),
+      llama_(*as_cuda(target.llama().backend())),
       kernels_(kernels),
       heads_(std::move(heads)),
       step_(llama_, heads_.get(), shape, judge, *kernels.steps, target.cache(),

@@ -49,7 +49,7 @@ struct CapturedGraph {
 /// computed. Tokens are emitted without an output.
 class DeviceDecoder : public Decoder {
  public:
-  /// @param target  over a Llama with on_device(). Kept by reference.
+  /// @param target  over a Llama on a CudaLlama. Kept by reference.
   /// @param heads   null: plain decoding.
   /// @param shape   ignored without heads.
   DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads> heads, const TreeShape& shape,
@@ -98,7 +98,7 @@ class DeviceDecoder : public Decoder {
   void wait_for_posted();
 
   BackboneTarget& target_;
-  DeviceLlama& llama_;
+  CudaLlama& llama_;
   DeviceLoopKernels kernels_;
   std::shared_ptr<DeviceHeads> heads_;  // null: plain decoding
   DeviceStep step_;

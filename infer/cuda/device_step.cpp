@@ -7,7 +7,7 @@
 
 namespace medusa {
 
-DeviceStep::DeviceStep(DeviceLlama& llama, DeviceHeads* heads, const TreeShape& shape,
+DeviceStep::DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& shape,
                        const DeviceJudge& judge, const StepKernels& kernels, const KvCache& cache,
                        int32_t num_places)
     : llama_(llama), heads_(heads), judge_(judge), kernels_(kernels), cache_(device_view(cache)) {

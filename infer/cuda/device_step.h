@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/cuda_llama.h"
 #include "heads/cuda/device_heads.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/cuda/step_kernels.h"
@@ -30,9 +30,8 @@ class DeviceStep {
   /// @param llama, heads  kept by reference; heads may be null: plain decoding, a tree of one node.
   /// @param shape         of the tree; ignored without heads. At most 64 nodes.
   /// @param cache         in KvLayout::Rows; kept by reference, must not grow.
-  DeviceStep(DeviceLlama& llama, DeviceHeads* heads, const TreeShape& shape,
-             const DeviceJudge& judge, const StepKernels& kernels, const KvCache& cache,
-             int32_t num_places);
+  DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& shape, const DeviceJudge& judge,
+             const StepKernels& kernels, const KvCache& cache, int32_t num_places);
 
   /// Starts the step of the first num_sequences places.
   /// @param max_context  no row stands at a later position: lengths before the step and the tree's
@@ -60,7 +59,7 @@ class DeviceStep {
   DeviceTree tree() const;
   DevicePass pass(int32_t num_sequences, int64_t max_context) const;
 
-  DeviceLlama& llama_;
+  CudaLlama& llama_;
   DeviceHeads* heads_;
   DeviceJudge judge_;
   StepKernels kernels_;

@@ -75,7 +75,7 @@ TEST(LoadMemory, ThePeakIsAtMostAFifthAboveTheWeights) {
     WeightsReader reader(folder.path(), dtype, at::kCPU, kind);
     const Llama llama(reader);
     const int64_t peak = status_bytes("VmHWM") - before, after = status_bytes("VmRSS") - before;
-    if (kind != BlockKind::None && !llama.runs_fused()) continue;  // the slow twin, in float32
+    if (kind != BlockKind::None && !llama.uses_pool()) continue;  // the slow twin, in float32
     EXPECT_GT(after, 40'000'000) << llama.number_format();
     EXPECT_LE(static_cast<double>(peak), 1.2 * static_cast<double>(after)) << llama.number_format();
   }

@@ -59,7 +59,7 @@ TEST(PartClock, PassesReportTheirPartsAndKeepTheirBits) {
             PassPart::FinalNorm, PassPart::LmHead})
         EXPECT_GT(of(clock, part), 0) << static_cast<int>(part);
       for (const PassPart part : {PassPart::Rope, PassPart::CacheWrite, PassPart::Activation})
-        EXPECT_EQ(of(clock, part) > 0, !llama.runs_fused()) << static_cast<int>(part);
+        EXPECT_EQ(of(clock, part) > 0, !llama.uses_pool()) << static_cast<int>(part);
       llama.set_clock(nullptr);
       clock.reset();
       run();
@@ -77,7 +77,7 @@ TEST(PartClock, WeightsAreCountedWhereTheyAreRead) {
     EXPECT_EQ(at(PassPart::Output), 2 * 2 * 4 * 32 * 64);
     EXPECT_EQ(at(PassPart::GateUp), 2 * 2 * 2 * 96 * 64);
     EXPECT_EQ(at(PassPart::Down), 2 * 2 * 96 * 64);
-    const int64_t padded = llama.runs_fused() ? 160 : 130;  // whole pairs of tiles
+    const int64_t padded = llama.uses_pool() ? 160 : 130;  // whole pairs of tiles
     EXPECT_EQ(at(PassPart::LmHead), 2 * padded * 64);
     EXPECT_EQ(at(PassPart::Embedding) + at(PassPart::Rope) + at(PassPart::Attention), 0);
   }

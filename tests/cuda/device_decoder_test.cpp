@@ -57,7 +57,7 @@ class DeviceDecoderTest : public OnEveryDevice {
     OnEveryDevice::SetUp();
     if (IsSkipped()) return;
     weights_ = device_weights(1, device_config(), device());
-    llama_ = std::make_unique<Llama>(weights_, kernels());
+    llama_ = std::make_unique<Llama>(llama_on_kernels(weights_));
   }
 
   /// Heads that are often right: near the LM head, which itself repeats itself on a tiny model.

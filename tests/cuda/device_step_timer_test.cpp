@@ -25,7 +25,7 @@ class DeviceStepTimer : public OnEveryDevice {
 };
 
 TEST_P(DeviceStepTimer, TimesEachSizeInTheLoopThatWillDecode) {
-  Llama llama(device_weights(1, device_config(), device()), kernels());
+  Llama llama = llama_on_kernels(device_weights(1, device_config(), device()));
   const auto times = time(llama, HeadInput::Root);
   ASSERT_TRUE(times);
   EXPECT_EQ(times->sizes, (std::vector<int32_t>{1, 2, 4}));
@@ -34,7 +34,7 @@ TEST_P(DeviceStepTimer, TimesEachSizeInTheLoopThatWillDecode) {
 }
 
 TEST_P(DeviceStepTimer, LeavesStepsThatRunInTheHostsLoopToItsTwin) {
-  Llama llama(device_weights(1, device_config(), device()), kernels());
+  Llama llama = llama_on_kernels(device_weights(1, device_config(), device()));
   EXPECT_FALSE(time(llama, HeadInput::Prefix));
   InferConfig host;
   host.graphs = false;

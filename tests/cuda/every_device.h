@@ -6,10 +6,13 @@
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/cuda_llama.h"
 #include "backbone/cuda/device_runtime.h"
+#include "backbone/llama.h"
 #include "heads/cuda/head_kernels.h"
 #include "infer/cuda/device_decoder.h"
 #include "infer/cuda/step_kernels.h"
@@ -41,6 +44,10 @@ class OnEveryDevice : public testing::TestWithParam<TestedDevice> {
   static DeviceKernels kernels() {
     if (!emulated()) return cuda_kernels();
     return {emulated_layer_kernels(), emulated_product_kernels()};
+  }
+  static Llama llama_on_kernels(Weights weights) {
+    auto backend = std::make_unique<CudaLlama>(weights, kernels());
+    return {std::move(weights), std::move(backend)};
   }
   static DeviceLoopKernels loop_kernels() {
     if (!emulated()) return cuda_loop_kernels();

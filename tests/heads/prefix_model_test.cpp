@@ -146,7 +146,7 @@ TEST(PrefixModel, StepByStepIsTheSameAsAtOnce) {
         ASSERT_EQ(text.length(), begin);
       }
       const at::Tensor steps = at::cat(parts);
-      if (dtype == at::kBFloat16 && kernels == Kernels::Auto && Llama(along.backbone).runs_fused())
+      if (dtype == at::kBFloat16 && kernels == Kernels::Auto && Llama(along.backbone).uses_pool())
         EXPECT_TRUE(at::equal(steps, whole));
       else
         EXPECT_TRUE(at::allclose(steps, whole, dtype == at::kFloat ? 1e-4 : 0.05,

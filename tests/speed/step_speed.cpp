@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/cuda_llama.h"
 #include "backbone/cuda/device_runtime.h"
 #include "backbone/llama.h"
 #include "backbone/random_weights.h"
@@ -99,8 +99,8 @@ class SpeedModel {
   }
 
   const Llama& llama() const { return llama_; }
-  bool is_fast() { return llama_.runs_fused() || llama_.on_device() != nullptr; }
-  bool has_graphs() { return llama_.on_device() != nullptr && cuda_runtime() != nullptr; }
+  bool is_fast() { return llama_.rows_are_independent(); }
+  bool has_graphs() { return as_cuda(llama_.backend()) != nullptr && cuda_runtime() != nullptr; }
 
   /// A step up to the logits of all rows, [N, V]; does not wait for the device.
   std::function<at::Tensor()> launched(int64_t context, int32_t rows) {
@@ -112,7 +112,7 @@ class SpeedModel {
 
   /// The same from a graph that is captured now.
   std::function<at::Tensor()> captured(int64_t context, int32_t rows) {
-    DeviceLlama& device = *llama_.on_device();
+    CudaLlama& device = *as_cuda(llama_.backend());
     device.reserve(most_rows_, most_);  // all there will be: graphs keep the buffers' places
     device.reserve_logits(most_rows_);
     launched(context, rows)();  // kernels are loaded when they are first started

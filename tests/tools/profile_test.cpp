@@ -93,11 +93,11 @@ TEST(Profile, EveryPartOfAStepIsTimed) {
       for (const ProfiledPart& part : step.parts)
         EXPECT_TRUE(part.ms > 0 || part.name == "host") << part.name;
     }
-    const std::string first = llama.runs_fused() ? "QKV, rope, cache write" : "QKV";
+    const std::string first = llama.uses_pool() ? "QKV, rope, cache write" : "QKV";
     EXPECT_EQ(chains.steps[0].parts[2].name, first);
     EXPECT_EQ(chains.steps[0].parts[2].work.bytes,
               static_cast<double>(llama.weight_bytes()[static_cast<size_t>(PassPart::Qkv)]) +
-                  (llama.runs_fused() ? 2 * 128 * 2 : 0));
+                  (llama.uses_pool() ? 2 * 128 * 2 : 0));
     HeadGuesser guesser(random_heads(heads_config(HeadInput::Hidden, HeadOutput::Shared), weights),
                         weights, 10);
     const Profile trees = profile_steps(llama, plan, &guesser);

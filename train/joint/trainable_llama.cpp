@@ -43,7 +43,8 @@ at::Tensor TrainableLlama::forward(std::span<const TokenId> tokens,
     const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
       return plain_product(rows, matrix_of(layers_[i], matrix), dtype);
     };
-    x = run_layer(config_, static_cast<int64_t>(i), rope_, layers_[i], product, texts, dtype, x);
+    x = run_packed_layer(config_, static_cast<int64_t>(i), rope_, layers_[i], product, texts, dtype,
+                         x);
   }
   return rms_norm(x, final_norm_, config_.norm_epsilon).to(dtype);
 }

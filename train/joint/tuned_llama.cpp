@@ -81,7 +81,8 @@ at::Tensor TunedLlama::forward_original(const PackedTexts& texts) const {
     const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
       return plain_product(rows, matrix_of(layer, matrix), dtype);
     };
-    x = run_layer(model_.config, static_cast<int64_t>(i), rope_, layer, product, texts, dtype, x);
+    x = run_packed_layer(model_.config, static_cast<int64_t>(i), rope_, layer, product, texts,
+                         dtype, x);
   }
   return normalise(x, model_.final_norm);
 }
@@ -94,7 +95,7 @@ at::Tensor TunedLlama::run_tuned_layer(int64_t layer, const PackedTexts& texts,
     const at::Tensor y = plain_product(rows, matrix_of(weights, matrix), dtype);
     return lora_ ? lora_->add_to(y, rows, layer, matrix, dropout_) : y;
   };
-  return run_layer(model_.config, layer, rope_, weights, product, texts, dtype, x);
+  return run_packed_layer(model_.config, layer, rope_, weights, product, texts, dtype, x);
 }
 
 at::Tensor TunedLlama::forward(const PackedTexts& texts, const std::optional<Random>& dropout) {

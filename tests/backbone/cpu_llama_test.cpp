@@ -1,10 +1,11 @@
+#include "backbone/cpu/cpu_llama.h"
+
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 #include <random>
 
-#include "backbone/cpu/fused_llama.h"
 #include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/llama.h"
 #include "tests/backbone/block_weights.h"
@@ -86,8 +87,9 @@ struct Output {
 class Runner {
  public:
   Runner(const Weights& weights, const CpuKernels& kernels, int32_t num_slots = 1, int threads = 1)
-      : model_(weights, kernels, std::make_shared<ThreadPool>(threads)),
+      : model_(make_cpu_llama(weights, kernels, std::make_shared<ThreadPool>(threads))),
         cache_(weights.config, num_slots, 512, at::kBFloat16, at::kCPU, KvLayout::Tiles) {
+    for (const LayerWeights& layer : weights.layers) model_->add_layer(layer);
     layers_.resize(static_cast<size_t>(weights.config.num_layers));
     std::iota(layers_.begin(), layers_.end(), 0);
     for (int32_t slot = 0; slot < num_slots; ++slot) cache_.open();
@@ -95,8 +97,8 @@ class Runner {
 
   Output run(std::span<const Segment> segments) {
     const c10::InferenceMode no_grad;
-    const at::Tensor hidden = model_.forward(plan_rows(segments, cache_), cache_, layers_);
-    return {hidden.clone(), model_.logits(hidden).clone()};
+    const at::Tensor hidden = model_->forward(plan_rows(segments, cache_), cache_, layers_);
+    return {hidden.clone(), model_->logits(hidden).clone()};
   }
   Output run(const Segment& segment) { return run({&segment, 1}); }
 
@@ -128,7 +130,7 @@ class Runner {
 
  private:
   std::vector<int32_t> layers_;  // all
-  FusedLlama model_;
+  std::unique_ptr<LlamaBackend> model_;
   KvCache cache_;
 };
 
@@ -138,7 +140,7 @@ Weights weights_for(const CpuKernels& kernels, uint64_t seed, const ModelConfig&
   return kernels.quantise != nullptr ? in_blocks(std::move(weights)) : weights;
 }
 
-TEST(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
+TEST(CpuLlamaTest, AgreesWithThePlainPathWithinRounding) {
   for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       const Weights weights = weights_for(*kernels, 1, config);
@@ -166,7 +168,7 @@ TEST(FusedLlamaTest, AgreesWithThePlainPathWithinRounding) {
     }
 }
 
-TEST(FusedLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
+TEST(CpuLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {
   for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       Runner runner(weights_for(*kernels, 2, config), *kernels);
@@ -202,7 +204,7 @@ at::Tensor tree_logits(const CpuKernels& kernels, const ModelConfig& config) {
   return runner.run(random_tree(33, 15).segment(0)).logits;
 }
 
-TEST(FusedLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
+TEST(CpuLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
   const std::vector<std::vector<const CpuKernels*>> kinds = {
       {plain_kernels(), avx2_kernels(), avx512_kernels()},
       {plain_block_kernels(), avx2_block_kernels(), vnni_kernels(), amx_block_kernels(),
@@ -229,7 +231,7 @@ TEST(FusedLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
     }
 }
 
-TEST(FusedLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
+TEST(CpuLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
   for (const CpuKernels* kernels : pass_kernels()) {
     Runner runner(weights_for(*kernels, 3, straddling_config()), *kernels, 5);
     std::vector<Tree> trees;
@@ -250,7 +252,7 @@ TEST(FusedLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
   }
 }
 
-TEST(FusedLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
+TEST(CpuLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
   for (const CpuKernels* kernels : pass_kernels()) {
     const Weights weights = weights_for(*kernels, 4, tiny_config());
     const Tree tree = random_tree(33, 9);
@@ -269,7 +271,7 @@ TEST(FusedLlamaTest, ThreadsDoNotChangeTheResultsNorRace) {
   }
 }
 
-TEST(FusedLlamaTest, CommittedNodesEqualAFreshPrompt) {
+TEST(CpuLlamaTest, CommittedNodesEqualAFreshPrompt) {
   for (const CpuKernels* kernels : pass_kernels()) {
     const Weights weights = weights_for(*kernels, 5, tiny_config());
     const Tree tree = random_tree(40, 11);
@@ -289,7 +291,7 @@ TEST(FusedLlamaTest, CommittedNodesEqualAFreshPrompt) {
   }
 }
 
-TEST(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
+TEST(CpuLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
   for (const CpuKernels* kernels : pass_kernels()) {
     const Weights weights = weights_for(*kernels, 6, straddling_config());
     Runner whole(weights, *kernels), pieces(weights, *kernels);
@@ -306,24 +308,24 @@ TEST(FusedLlamaTest, ManyRowsInOnePassEqualFewerAtATime) {
   }
 }
 
-TEST(FusedLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
-  EXPECT_TRUE(FusedLlama::supports(tiny_weights(1, tiny_config(), at::kBFloat16), CpuIsa::Auto));
-  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1), CpuIsa::Auto));  // float32
+TEST(CpuLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
+  EXPECT_TRUE(cpu_llama_supports(tiny_weights(1, tiny_config(), at::kBFloat16), CpuIsa::Auto));
+  EXPECT_FALSE(cpu_llama_supports(tiny_weights(1), CpuIsa::Auto));  // float32
   EXPECT_TRUE(
-      FusedLlama::supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16)), CpuIsa::Auto));
+      cpu_llama_supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16)), CpuIsa::Auto));
   for (const CpuIsa isa : kCpuIsas) {
     const Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
-    EXPECT_EQ(FusedLlama::supports(weights, isa), kernels_for(isa, false) != nullptr);
-    if (!FusedLlama::supports(weights, isa)) continue;
-    EXPECT_STREQ(FusedLlama(weights, ExecutionContext({.isa = isa})).name(),
+    EXPECT_EQ(cpu_llama_supports(weights, isa), kernels_for(isa, false) != nullptr);
+    if (!cpu_llama_supports(weights, isa)) continue;
+    EXPECT_STREQ(make_cpu_llama(weights, ExecutionContext({.isa = isa}))->name(),
                  kernels_for(isa, false)->name);
   }
   ModelConfig config = tiny_config();
   config.head_size = 16;
-  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
+  EXPECT_FALSE(cpu_llama_supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
   config = tiny_config();
   config.hidden_size = 72;
-  EXPECT_FALSE(FusedLlama::supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
+  EXPECT_FALSE(cpu_llama_supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
 }
 
 }  // namespace

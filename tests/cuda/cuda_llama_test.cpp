@@ -1,4 +1,4 @@
-#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/cuda_llama.h"
 
 #include "backbone/llama.h"
 #include "tests/backbone/block_weights.h"
@@ -9,10 +9,10 @@
 namespace medusa {
 namespace {
 
-class DeviceLlamaTest : public OnEveryDevice {
+class CudaLlamaTest : public OnEveryDevice {
  protected:
   static Llama on_device(const ModelConfig& config) {
-    return Llama(device_weights(1, config, device()), kernels());
+    return llama_on_kernels(device_weights(1, config, device()));
   }
   static Llama plain(const ModelConfig& config) {
     return Llama(device_weights(1, config, device()), Kernels::Plain);
@@ -43,7 +43,7 @@ at::Tensor run(Llama& llama, const Pass& pass) {
   return llama.logits(llama.forward({&tree, 1}, cache)).cpu().clone();
 }
 
-TEST_P(DeviceLlamaTest, AgreesWithThePlainPath) {
+TEST_P(CudaLlamaTest, AgreesWithThePlainPath) {
   for (const ModelConfig& config : {device_config(), device_config(6, 2), device_config(2, 2),
                                     uneven_config(device_config())}) {
     Llama device = on_device(config), twin = plain(config);
@@ -55,7 +55,7 @@ TEST_P(DeviceLlamaTest, AgreesWithThePlainPath) {
   }
 }
 
-TEST_P(DeviceLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
+TEST_P(CudaLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
   const ModelConfig config = uneven_config(device_config());
   Llama llama = on_device(config);
   EXPECT_TRUE(llama.rows_are_independent());
@@ -80,7 +80,7 @@ TEST_P(DeviceLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
 
 /// In blocks the plain path rounds rows to 8 bits, as the CPU's kernels do, and the device does
 /// not.
-TEST_P(DeviceLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
+TEST_P(CudaLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
   const Weights weights = in_blocks(tiny_weights(1, device_config(), at::kBFloat16));
   Weights widened = weights;
   widened.kind = BlockKind::None;
@@ -96,7 +96,7 @@ TEST_P(DeviceLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
   }
   widened.lm_head = dequantise_blocks(weights.lm_head_blocks).to(at::kBFloat16);
   widened.lm_head_blocks = {};
-  Llama llama(to_device(weights, device()), kernels()), twin(widened, Kernels::Plain);
+  Llama llama = llama_on_kernels(to_device(weights, device())), twin(widened, Kernels::Plain);
   EXPECT_STREQ(llama.number_format(), "stored");
   const Pass pass = some_pass(70, 9);
   const at::Tensor logits = run(llama, pass), expected = run(twin, pass);
@@ -107,16 +107,16 @@ TEST_P(DeviceLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
   EXPECT_EQ(bytes[static_cast<size_t>(PassPart::Qkv)], 2 * (qkv / 2 + qkv / 32 * 4));
 }
 
-TEST_P(DeviceLlamaTest, BlocksThatNoProductReadsAreTheUsersError) {
+TEST_P(CudaLlamaTest, BlocksThatNoProductReadsAreTheUsersError) {
   Weights weights = in_blocks(tiny_weights(1, device_config(), at::kBFloat16));
   weights.layers[1].blocks.down =
       in_format(at::ones({weights.config.hidden_size, weights.config.mlp_size}), {8, 16, false});
-  EXPECT_EQ(fixtures::error_text([&] { Llama(to_device(weights, device()), kernels()); }),
+  EXPECT_EQ(fixtures::error_text([&] { llama_on_kernels(to_device(weights, device())); }),
             "backbone.dtype: a matrix of the model is stored in blocks that have no product on a "
             "GPU, expected blocks of 32 with one scale; use --dtype bfloat16 or int8");
 }
 
-TEST_P(DeviceLlamaTest, LayersAloneAgreeWithThePlainPath) {
+TEST_P(CudaLlamaTest, LayersAloneAgreeWithThePlainPath) {
   const ModelConfig config = device_config();
   Llama device = on_device(config), twin = plain(config);
   const std::vector<TokenId> tokens = random_tokens(6, 9);
@@ -131,7 +131,7 @@ TEST_P(DeviceLlamaTest, LayersAloneAgreeWithThePlainPath) {
   EXPECT_LT((layers(device) - layers(twin)).abs().max().item<float>(), 0.1);
 }
 
-TEST_P(DeviceLlamaTest, SomeLayersAlone) {
+TEST_P(CudaLlamaTest, SomeLayersAlone) {
   const ModelConfig config = device_config();
   Llama device = on_device(config), twin = plain(config);
   const std::vector<TokenId> tokens = random_tokens(6, 5);
@@ -144,9 +144,9 @@ TEST_P(DeviceLlamaTest, SomeLayersAlone) {
   EXPECT_LT((states(device) - states(twin)).abs().max().item<float>(), 0.1);
 }
 
-TEST_P(DeviceLlamaTest, IsNotOfferedForWhatItIsNotWrittenFor) {
+TEST_P(CudaLlamaTest, IsNotOfferedForWhatItIsNotWrittenFor) {
   const auto supports = [](ModelConfig config, at::ScalarType dtype = at::kBFloat16) {
-    return DeviceLlama::supports(tiny_weights(1, config, dtype), kernels());
+    return CudaLlama::supports(tiny_weights(1, config, dtype), kernels());
   };
   EXPECT_TRUE(supports(device_config()));
   EXPECT_FALSE(supports(device_config(), at::kFloat));
@@ -156,10 +156,10 @@ TEST_P(DeviceLlamaTest, IsNotOfferedForWhatItIsNotWrittenFor) {
   config = device_config();
   config.head_size = 48;
   EXPECT_FALSE(supports(config));
-  EXPECT_FALSE(DeviceLlama::supports(tiny_weights(1, device_config(), at::kBFloat16), {}));
+  EXPECT_FALSE(CudaLlama::supports(tiny_weights(1, device_config(), at::kBFloat16), {}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceLlamaTest, every_device(), device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, CudaLlamaTest, every_device(), device_name);
 
 }  // namespace
 }  // namespace medusa

@@ -1,4 +1,4 @@
-#include "backbone/cuda/device_llama.h"
+#include "backbone/cuda/cuda_llama.h"
 
 #include <ATen/ATen.h>
 
@@ -12,7 +12,7 @@
 
 namespace medusa {
 
-bool DeviceLlama::supports(const Weights& weights, const DeviceKernels& kernels) {
+bool CudaLlama::supports(const Weights& weights, const DeviceKernels& kernels) {
   const ModelConfig& c = weights.config;
   const auto divides = [](int64_t size) { return size % 32 == 0; };
   return kernels.complete() && weights.embedding.scalar_type() == at::kBFloat16 &&
@@ -20,7 +20,7 @@ bool DeviceLlama::supports(const Weights& weights, const DeviceKernels& kernels)
          kernels.layers->supports(c.head_size, c.num_heads / c.num_kv_heads);
 }
 
-DeviceLlama::DeviceLlama(const Weights& weights, const DeviceKernels& kernels)
+CudaLlama::CudaLlama(const Weights& weights, const DeviceKernels& kernels)
     : config_(weights.config),
       kernels_(kernels),
       embedding_(weights.embedding.contiguous()),
@@ -34,7 +34,7 @@ DeviceLlama::DeviceLlama(const Weights& weights, const DeviceKernels& kernels)
 }
 
 /// @param blocks  instead of the weight, where products are kept in blocks.
-DeviceProduct DeviceLlama::product(const at::Tensor& weight, const BlockMatrix& blocks) {
+DeviceProduct CudaLlama::product(const at::Tensor& weight, const BlockMatrix& blocks) {
   auto stored = blocks.defined() ? device_weight(blocks, embedding_.device())
                                  : device_weight(weight, embedding_.device());
   if (!stored)
@@ -46,7 +46,7 @@ DeviceProduct DeviceLlama::product(const at::Tensor& weight, const BlockMatrix& 
   return product;
 }
 
-void DeviceLlama::add_layer(const LayerWeights& layer) {
+void CudaLlama::add_layer(const LayerWeights& layer) {
   const at::Device device = embedding_.device();
   const auto here = [&](const at::Tensor& numbers) {
     return numbers.defined() ? numbers.to(device, at::kFloat).contiguous() : numbers;
@@ -59,11 +59,11 @@ void DeviceLlama::add_layer(const LayerWeights& layer) {
   all_layers_.push_back(static_cast<int32_t>(all_layers_.size()));
 }
 
-int32_t DeviceLlama::tile_rows() const {
+int32_t CudaLlama::tile_rows() const {
   return kernels_.layers->tile_rows(config_.num_heads / config_.num_kv_heads);
 }
 
-void DeviceLlama::reserve(int64_t num_rows, int64_t max_context) {
+void CudaLlama::reserve(int64_t num_rows, int64_t max_context) {
   if (num_rows <= rows_ && max_context <= context_) return;
   const ModelConfig& c = config_;
   ++generation_;
@@ -85,14 +85,14 @@ void DeviceLlama::reserve(int64_t num_rows, int64_t max_context) {
   scratch_ = at::empty({std::max<int64_t>(scratch, 1)}, embedding_.options().dtype(at::kFloat));
 }
 
-void DeviceLlama::reserve_logits(int64_t num_rows) {
+void CudaLlama::reserve_logits(int64_t num_rows) {
   if (logits_.defined() && logits_.size(0) >= num_rows) return;
   ++generation_;
   logits_ = at::empty({num_rows, config_.vocab_size}, embedding_.options().dtype(at::kFloat));
 }
 
 /// normed = RMSNorm(x), after x += sum if there is something to add.
-void DeviceLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream) {
+void CudaLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream) {
   AddNormArgs args;
   args.x = numbers<float>(x_);
   args.y = add ? numbers<float>(sum_) : nullptr;
@@ -105,8 +105,8 @@ void DeviceLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, Dev
 }
 
 /// From normed rows to what is to be added to the residual stream next.
-void DeviceLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
-                            DeviceStream stream) {
+void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
+                          DeviceStream stream) {
   const ModelConfig& c = config_;
   const Layer& layer = layers_[static_cast<size_t>(index)];
   const int64_t n = pass.rows.count;
@@ -160,8 +160,8 @@ void DeviceLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceC
   lap(PassPart::Down);
 }
 
-void DeviceLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
-                           std::span<const int32_t> layers, DeviceStream stream) {
+void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
+                         std::span<const int32_t> layers, DeviceStream stream) {
   const int64_t n = pass.rows.count;
   MEDUSA_ASSERT(n <= rows_ && pass.max_context <= context_, n, rows_, pass.max_context, context_);
   if (clock_ != nullptr) clock_->begin();
@@ -174,8 +174,8 @@ void DeviceLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
 }
 
 /// From the residual stream to the same, to which `sum` is still to be added.
-void DeviceLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
-                             std::span<const int32_t> layers, DeviceStream stream) {
+void CudaLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
+                           std::span<const int32_t> layers, DeviceStream stream) {
   MEDUSA_ASSERT(!layers.empty());
   bool add = false;
   for (const int32_t l : layers) {
@@ -186,14 +186,13 @@ void DeviceLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
   }
 }
 
-const Bf16* DeviceLlama::run(const DevicePass& pass, const DeviceCache& cache,
-                             DeviceStream stream) {
+const Bf16* CudaLlama::run(const DevicePass& pass, const DeviceCache& cache, DeviceStream stream) {
   run_pass(pass, cache, all_layers_, stream);
   return numbers<Bf16>(normed_);
 }
 
-at::Tensor DeviceLlama::forward(const RowPlan& plan, KvCache& cache,
-                                std::span<const int32_t> layers) {
+at::Tensor CudaLlama::forward(const RowPlan& plan, KvCache& cache,
+                              std::span<const int32_t> layers) {
   const DeviceOfKernels guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   reserve(plan.size(), rows.pass().max_context);
@@ -201,7 +200,7 @@ at::Tensor DeviceLlama::forward(const RowPlan& plan, KvCache& cache,
   return normed_.narrow(0, 0, plan.size());
 }
 
-at::Tensor DeviceLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+at::Tensor CudaLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
   const DeviceOfKernels guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   const int64_t n = plan.size();
@@ -211,20 +210,20 @@ at::Tensor DeviceLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvC
   return x_.narrow(0, 0, n).add_(sum_.narrow(0, 0, n));
 }
 
-const float* DeviceLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {
+const float* CudaLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {
   reserve_logits(num_rows);
   lm_head_(hidden, num_rows, numbers<float>(sums_), numbers<float>(logits_), stream);
   return numbers<float>(logits_);
 }
 
-at::Tensor DeviceLlama::logits(const at::Tensor& hidden) {
+at::Tensor CudaLlama::logits(const at::Tensor& hidden) {
   const DeviceOfKernels guard(embedding_.device());
   const int64_t n = hidden.size(0);
   run_logits(numbers<Bf16>(hidden.contiguous()), n, nullptr);
   return logits_.narrow(0, 0, n);
 }
 
-std::array<int64_t, kNumPassParts> DeviceLlama::weight_bytes() const {
+std::array<int64_t, kNumPassParts> CudaLlama::weight_bytes() const {
   std::array<int64_t, kNumPassParts> bytes{};
   const auto add = [&bytes](PassPart part, const DeviceProduct& product) {
     bytes[static_cast<size_t>(part)] += product.bytes();

@@ -14,7 +14,7 @@
 #include "backbone/cuda/device_product.h"
 #include "backbone/cuda/layer_kernels.h"
 #include "backbone/cuda/product_kernels.h"
-#include "backbone/fast_llama.h"
+#include "backbone/llama_backend.h"
 #include "backbone/rope.h"
 
 namespace medusa {
@@ -33,19 +33,19 @@ inline DeviceKernels cuda_kernels() { return {cuda_layer_kernels(), cuda_product
 /// Keys, values and weights are bfloat16; sums and the residual stream float32.
 ///
 /// Thread safety: none (scratch buffers).
-class DeviceLlama : public FastLlama {
+class CudaLlama : public LlamaBackend {
  public:
   /// Whether this dtype and these sizes are the ones that the kernels are written for.
   static bool supports(const Weights& weights, const DeviceKernels& kernels);
 
   /// Shares the tensors of `weights`; layers are added one by one before the first pass.
-  DeviceLlama(const Weights& weights, const DeviceKernels& kernels);
+  CudaLlama(const Weights& weights, const DeviceKernels& kernels);
 
   void add_layer(const LayerWeights& layer) override;
   at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) override;
   at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
-  KvLayout layout() const override { return KvLayout::Rows; }
+  int64_t rows_behind() const override { return kRowsBehind; }
   void set_clock(PartClock* clock) override { clock_ = clock; }
   std::array<int64_t, kNumPassParts> weight_bytes() const override;
   const char* name() const override { return kernels_.layers->name; }
@@ -116,5 +116,9 @@ class DeviceLlama : public FastLlama {
   at::Tensor sums_;       // float32, scratch of the products
   at::Tensor logits_;     // [R', V] float32
 };
+
+/// The passes on a GPU's kernels, for a decoding loop that starts them itself; null where another
+/// backend computes.
+inline CudaLlama* as_cuda(LlamaBackend& backend) { return dynamic_cast<CudaLlama*>(&backend); }
 
 }  // namespace medusa

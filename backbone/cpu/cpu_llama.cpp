@@ -1,4 +1,4 @@
-#include "backbone/cpu/fused_llama.h"
+#include "backbone/cpu/cpu_llama.h"
 
 #include <ATen/ATen.h>
 
@@ -51,19 +51,19 @@ at::Tensor in_order(const at::Tensor& numbers, std::span<const int64_t> order) {
   return numbers.index_select(0, index).contiguous();
 }
 
-}  // namespace
-
-class FusedLlama::Impl {
+class CpuLlama : public LlamaBackend {
  public:
-  Impl(const Weights& weights, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
+  CpuLlama(const Weights& ends, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
-  void add_layer(const LayerWeights& layer);
-  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers);
-  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache);
-  at::Tensor logits(const at::Tensor& hidden);
-  void set_clock(PartClock* clock) { clock_ = clock; }
-  std::array<int64_t, kNumPassParts> weight_bytes() const;
-  const char* name() const { return kernels_.name; }
+  void add_layer(const LayerWeights& layer) override;
+  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) override;
+  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
+  at::Tensor logits(const at::Tensor& hidden) override;
+  bool uses_pool() const override { return true; }
+  KvLayout layout() const override { return KvLayout::Tiles; }
+  void set_clock(PartClock* clock) override { clock_ = clock; }
+  std::array<int64_t, kNumPassParts> weight_bytes() const override;
+  const char* name() const override { return kernels_.name; }
 
  private:
   void prepare(const RowPlan& plan, KvCache& cache);
@@ -112,21 +112,19 @@ class FusedLlama::Impl {
   at::Tensor logits_;
 };
 
-FusedLlama::Impl::Impl(const Weights& weights, const CpuKernels& kernels,
-                       std::shared_ptr<ThreadPool> pool)
+CpuLlama::CpuLlama(const Weights& ends, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
     : kernels_(kernels),
-      config_(weights.config),
+      config_(ends.config),
       pool_(std::move(pool)),
-      embedding_(weights.embedding.contiguous()),
-      final_norm_(weights.final_norm.contiguous()),
+      embedding_(ends.embedding.contiguous()),
+      final_norm_(ends.final_norm.contiguous()),
       rope_(make_rope_table(config_, at::kCPU)) {
-  if (weights.lm_head.defined())
-    lm_head_ = weights.kind == BlockKind::None ? TileWeight(weights.lm_head)
-                                               : TileWeight(weights.lm_head_blocks);
-  for (const LayerWeights& layer : weights.layers) add_layer(layer);
+  if (ends.lm_head.defined())
+    lm_head_ =
+        ends.kind == BlockKind::None ? TileWeight(ends.lm_head) : TileWeight(ends.lm_head_blocks);
 }
 
-void FusedLlama::Impl::add_layer(const LayerWeights& layer) {
+void CpuLlama::add_layer(const LayerWeights& layer) {
   const auto order_head = std::span(orders_.qkv).first(static_cast<size_t>(config_.head_size));
   PackedLayer packed;
   packed.attention_norm = layer.attention_norm.contiguous();
@@ -142,7 +140,7 @@ void FusedLlama::Impl::add_layer(const LayerWeights& layer) {
   layers_.push_back(std::move(packed));
 }
 
-void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
+void CpuLlama::prepare(const RowPlan& plan, KvCache& cache) {
   MEDUSA_ASSERT(cache.layout() == KvLayout::Tiles && plan.size() > 0, plan.size());
   MEDUSA_ASSERT(cache.keys().size(2) == config_.num_kv_heads &&
                 cache.keys().size(4) == config_.head_size);
@@ -172,15 +170,14 @@ void FusedLlama::Impl::prepare(const RowPlan& plan, KvCache& cache) {
                 .mixed_depth = ceil_div(config_.num_heads * config_.head_size, kTileDepth)};
 }
 
-at::Tensor FusedLlama::Impl::forward(const RowPlan& plan, KvCache& cache,
-                                     std::span<const int32_t> layers) {
+at::Tensor CpuLlama::forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) {
   prepare(plan, cache);
   pool_->run([&](int thread) { run_pass(plan, layers, thread); });
   lap(PassPart::FinalNorm, 0);
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
 
-at::Tensor FusedLlama::Impl::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+at::Tensor CpuLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
   check_shape(x, "x", {plan.size(), config_.hidden_size});
   prepare(plan, cache);
   at::Tensor residual =
@@ -193,7 +190,7 @@ at::Tensor FusedLlama::Impl::run_layers(const RowPlan& plan, const at::Tensor& x
   return residual.clone();
 }
 
-void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread) {
+void CpuLlama::run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread) {
   const KernelRegion region(kernels_);
   const Range rows = share(num_rows_, thread);
   embed(plan, rows);
@@ -207,7 +204,7 @@ void FusedLlama::Impl::run_pass(const RowPlan& plan, std::span<const int32_t> la
 
 /// Products split their outputs among the threads, norms their rows, attention its tiles: so every
 /// step waits for the one before.
-void FusedLlama::Impl::run_layer(size_t layer, int thread) {
+void CpuLlama::run_layer(size_t layer, int thread) {
   const PackedLayer& weights = layers_[layer];
   const auto pairs = [&](const TileWeight& weight) {
     return share(weight.view().num_pairs(), thread);
@@ -238,7 +235,7 @@ void FusedLlama::Impl::run_layer(size_t layer, int thread) {
   finish(PassPart::Down, thread);
 }
 
-AttentionLayer FusedLlama::Impl::attention_of(size_t layer) const {
+AttentionLayer CpuLlama::attention_of(size_t layer) const {
   const PackedLayer& weights = layers_[layer];
   const auto index = static_cast<int64_t>(layer);
   AttentionLayer attention = attention_;
@@ -255,8 +252,7 @@ AttentionLayer FusedLlama::Impl::attention_of(size_t layer) const {
 }
 
 /// Queries, keys and values of normalised rows.
-void FusedLlama::Impl::project(const PackedLayer& weights, const AttentionLayer& attention,
-                               int thread) {
+void CpuLlama::project(const PackedLayer& weights, const AttentionLayer& attention, int thread) {
   const TileWeightView qkv = weights.qkv.view();
   const Range pairs = share(qkv.num_pairs(), thread);
   if (attention.query_norm == nullptr) {
@@ -270,14 +266,14 @@ void FusedLlama::Impl::project(const PackedLayer& weights, const AttentionLayer&
                        share(config_.num_heads + 2 * config_.num_kv_heads, thread));
 }
 
-void FusedLlama::Impl::embed(const RowPlan& plan, Range rows) {
+void CpuLlama::embed(const RowPlan& plan, Range rows) {
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
     kernels_.widen(bits(embedding_) + plan.rows[static_cast<size_t>(n)].token * size, size,
                    buffers_.residual.data<float>() + n * size);
 }
 
-void FusedLlama::Impl::normalise(const at::Tensor& norm, Range rows) {
+void CpuLlama::normalise(const at::Tensor& norm, Range rows) {
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
     kernels_.normalise(buffers_.residual.data<float>() + n * size, floats(norm), epsilon(), size, n,
@@ -289,12 +285,12 @@ void FusedLlama::Impl::normalise(const at::Tensor& norm, Range rows) {
 }
 
 /// What a product reads of rows that were normalised.
-const void* FusedLlama::Impl::normalised_rows() const {
+const void* CpuLlama::normalised_rows() const {
   return kernels_.quantise == nullptr ? buffers_.normalised.data() : buffers_.row_blocks.data();
 }
 
 /// What a product reads of other rows of k Numbers, when all threads have come.
-const void* FusedLlama::Impl::product_rows(const GrowingBuffer& rows, int64_t k, int thread) {
+const void* CpuLlama::product_rows(const GrowingBuffer& rows, int64_t k, int thread) {
   if (kernels_.quantise == nullptr) return rows.data();
   const int64_t depth = ceil_div(k, kTileDepth);
   kernels_.quantise(rows.data(), depth, share(num_rows_ * depth, thread),
@@ -303,7 +299,7 @@ const void* FusedLlama::Impl::product_rows(const GrowingBuffer& rows, int64_t k,
   return buffers_.row_blocks.data();
 }
 
-void FusedLlama::Impl::attend(const AttentionLayer& layer, int thread) {
+void CpuLlama::attend(const AttentionLayer& layer, int thread) {
   const AttentionScratch& scratch = scratch_[static_cast<size_t>(thread)].view();
   // Threads take turns, since in a long prompt later tiles see more.
   const auto step = static_cast<size_t>(pool_->num_threads());
@@ -311,7 +307,7 @@ void FusedLlama::Impl::attend(const AttentionLayer& layer, int thread) {
     kernels_.attend(layer, plan_.tiles[i], scratch);
 }
 
-at::Tensor FusedLlama::Impl::logits(const at::Tensor& hidden) {
+at::Tensor CpuLlama::logits(const at::Tensor& hidden) {
   check_shape(hidden, "hidden", {-1, config_.hidden_size});
   MEDUSA_ASSERT(hidden.scalar_type() == at::kBFloat16);
   const at::Tensor rows = hidden.contiguous();
@@ -335,7 +331,7 @@ at::Tensor FusedLlama::Impl::logits(const at::Tensor& hidden) {
   return logits_.narrow(0, 0, num_rows);
 }
 
-std::array<int64_t, kNumPassParts> FusedLlama::Impl::weight_bytes() const {
+std::array<int64_t, kNumPassParts> CpuLlama::weight_bytes() const {
   std::array<int64_t, kNumPassParts> bytes{};
   const auto add = [&bytes](PassPart part, const TileWeight& weight) {
     bytes[static_cast<size_t>(part)] += weight.num_bytes();
@@ -350,37 +346,25 @@ std::array<int64_t, kNumPassParts> FusedLlama::Impl::weight_bytes() const {
   return bytes;
 }
 
-bool FusedLlama::supports(const Weights& weights, CpuIsa isa) {
-  const ModelConfig& c = weights.config;
-  return weights.embedding.is_cpu() && weights.embedding.scalar_type() == at::kBFloat16 &&
+}  // namespace
+
+bool cpu_llama_supports(const Weights& ends, CpuIsa isa) {
+  const ModelConfig& c = ends.config;
+  return ends.embedding.is_cpu() && ends.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         kernels_for(isa, weights.kind != BlockKind::None) != nullptr;
+         kernels_for(isa, ends.kind != BlockKind::None) != nullptr;
 }
 
-FusedLlama::FusedLlama(const Weights& weights, const CpuKernels& kernels,
-                       std::shared_ptr<ThreadPool> pool)
-    : impl_(std::make_unique<Impl>(weights, kernels, std::move(pool))) {
-  MEDUSA_ASSERT(supports(weights, CpuIsa::Auto));
+std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& ends, const CpuKernels& kernels,
+                                             std::shared_ptr<ThreadPool> pool) {
+  MEDUSA_ASSERT(cpu_llama_supports(ends, CpuIsa::Auto));
+  return std::make_unique<CpuLlama>(ends, kernels, std::move(pool));
 }
-FusedLlama::FusedLlama(const Weights& weights, const ExecutionContext& execution)
-    : FusedLlama(weights, *kernels_for(execution.isa(), weights.kind != BlockKind::None),
-                 execution.pool()) {}
-FusedLlama::~FusedLlama() = default;
 
-void FusedLlama::add_layer(const LayerWeights& layer) { impl_->add_layer(layer); }
-
-at::Tensor FusedLlama::forward(const RowPlan& plan, KvCache& cache,
-                               std::span<const int32_t> layers) {
-  return impl_->forward(plan, cache, layers);
+std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& ends,
+                                             const ExecutionContext& execution) {
+  return make_cpu_llama(ends, *kernels_for(execution.isa(), ends.kind != BlockKind::None),
+                        execution.pool());
 }
-at::Tensor FusedLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
-  return impl_->run_layers(plan, x, cache);
-}
-at::Tensor FusedLlama::logits(const at::Tensor& hidden) { return impl_->logits(hidden); }
-void FusedLlama::set_clock(PartClock* clock) { impl_->set_clock(clock); }
-std::array<int64_t, kNumPassParts> FusedLlama::weight_bytes() const {
-  return impl_->weight_bytes();
-}
-const char* FusedLlama::name() const { return impl_->name(); }
 
 }  // namespace medusa

@@ -1,0 +1,71 @@
+// What computes a Llama's passes: the reference (reference_llama.h), our CPU kernels
+// (cpu/cpu_llama.h) or a GPU's (cuda/cuda_llama.h).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "backbone/execution_context.h"
+#include "backbone/kv_cache.h"
+#include "backbone/part_clock.h"
+#include "backbone/row_plan.h"
+#include "backbone/weights.h"
+
+namespace medusa {
+
+/// The layers and both ends of one model. All backends give the same numbers within rounding.
+///
+/// Thread safety: none (scratch buffers).
+class LlamaBackend {
+ public:
+  virtual ~LlamaBackend() = default;
+
+  /// Takes the next layer, so that no two copies of all layers need to exist at once.
+  virtual void add_layer(const LayerWeights& layer) = 0;
+
+  /// @param cache   in layout(). Rows go to their places in it.
+  /// @param layers  that run, ascending; the others are passed by.
+  /// @returns       [N, H] in the embedding's dtype after the final norm; valid until the next
+  /// call.
+  virtual at::Tensor forward(const RowPlan& plan, KvCache& cache,
+                             std::span<const int32_t> layers) = 0;
+
+  /// All layers alone, as Llama::run_layers().
+  /// @param x  [N, H] float32.
+  virtual at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) = 0;
+
+  /// @param hidden  [N, H] in the embedding's dtype.
+  /// @returns       [N, V] float32; valid until the next call.
+  virtual at::Tensor logits(const at::Tensor& hidden) = 0;
+
+  /// Whether a row's results are the same bits whatever rows run beside it and however its path is
+  /// scattered over a tree.
+  virtual bool rows_are_independent() const { return true; }
+
+  /// Whether passes run on the execution context's threads.
+  virtual bool uses_pool() const { return false; }
+
+  virtual KvLayout layout() const { return KvLayout::Rows; }
+
+  /// Rows that a cache needs behind the last position of a sequence.
+  virtual int64_t rows_behind() const { return 0; }
+
+  /// As Llama's.
+  virtual void set_clock(PartClock* clock) = 0;
+  virtual std::array<int64_t, kNumPassParts> weight_bytes() const = 0;
+
+  virtual const char* name() const = 0;
+};
+
+/// The fastest that runs on the weights' device with their dtype and sizes; the reference for
+/// Kernels::Plain and where no other does.
+/// @param ends  weights of which the layers are added afterwards.
+/// @throws UserError  weights in blocks on a GPU whose kernels do not multiply them.
+std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& ends,
+                                                 const ExecutionContext& execution);
+
+}  // namespace medusa

@@ -1,0 +1,76 @@
+#include "backbone/reference_layer.h"
+
+#include <ATen/ATen.h>
+
+#include "backbone/rms_norm.h"
+
+namespace medusa {
+namespace {
+
+at::Tensor LayerWeights::*part_of(LayerMatrix matrix) {
+  switch (matrix) {
+    case LayerMatrix::Qkv:
+      return &LayerWeights::qkv;
+    case LayerMatrix::Output:
+      return &LayerWeights::output;
+    case LayerMatrix::GateUp:
+      return &LayerWeights::gate_up;
+    case LayerMatrix::Down:
+      break;
+  }
+  return &LayerWeights::down;
+}
+
+void report(PartClock* clock, PassPart part) {
+  if (clock != nullptr) clock->lap(part);
+}
+
+}  // namespace
+
+at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix) { return layer.*part_of(matrix); }
+
+const at::Tensor& matrix_of(const LayerWeights& layer, LayerMatrix matrix) {
+  return layer.*part_of(matrix);
+}
+
+at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
+                     const LayerAttention& attention, const at::Tensor& x) {
+  const ModelConfig& c = pass.config;
+  const int64_t n = x.size(0), query_size = c.num_heads * c.head_size,
+                kv_size = c.num_kv_heads * c.head_size;
+  const at::Tensor input = rms_norm(x, layer.attention_norm, c.norm_epsilon);
+  report(pass.clock, PassPart::AttentionNorm);
+  at::Tensor qkv = pass.product(input, LayerMatrix::Qkv);
+  if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias.to(qkv.scalar_type());
+  report(pass.clock, PassPart::Qkv);
+  const auto parts = qkv.to(at::kFloat).split_with_sizes({query_size, kv_size, kv_size}, -1);
+  const auto place = [&](const at::Tensor& part, int64_t heads, const at::Tensor& norm) {
+    at::Tensor y = part.reshape({n, heads, -1});
+    if (norm.defined()) y = rms_norm(y, norm, c.norm_epsilon);
+    return c.turns(pass.index) ? apply_rope(y, pass.positions, pass.rope) : y;
+  };
+  const at::Tensor query = place(parts[0], c.num_heads, layer.query_norm);
+  const at::Tensor key = place(parts[1], c.num_kv_heads, layer.key_norm);
+  report(pass.clock, PassPart::Rope);
+  const at::Tensor mixed = attention(query, key, parts[2].reshape({n, c.num_kv_heads, -1}));
+  report(pass.clock, PassPart::Attention);
+  return run_layer_tail(c, pass.product, layer, mixed, x, pass.clock);
+}
+
+at::Tensor run_layer_tail(const ModelConfig& config, const LayerProduct& product,
+                          const LayerWeights& layer, const at::Tensor& mixed, const at::Tensor& x,
+                          PartClock* clock) {
+  const at::Tensor y = x + product(mixed, LayerMatrix::Output).to(at::kFloat);
+  report(clock, PassPart::Output);
+  const at::Tensor input = rms_norm(y, layer.mlp_norm, config.norm_epsilon);
+  report(clock, PassPart::MlpNorm);
+  const auto halves = product(input, LayerMatrix::GateUp).chunk(2, -1);  // [n, I] each
+  report(clock, PassPart::GateUp);
+  const at::Tensor activated = at::silu(halves[0]) * halves[1];
+  report(clock, PassPart::Activation);
+  at::Tensor out = y + product(activated, LayerMatrix::Down).to(at::kFloat);
+  report(clock, PassPart::Down);
+  return out;
+}
+
+}  // namespace medusa

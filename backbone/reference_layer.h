@@ -1,0 +1,53 @@
+// The arithmetic of one transformer layer in LibTorch's ops: of the reference, and with autograd of
+// whatever is trained.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "backbone/part_clock.h"
+#include "backbone/rope.h"
+#include "backbone/weights.h"
+
+namespace medusa {
+
+/// The four weights of a layer that rows are multiplied with.
+enum class LayerMatrix { Qkv, Output, GateUp, Down };
+
+const at::Tensor& matrix_of(const LayerWeights& layer, LayerMatrix matrix);
+at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix);
+
+/// x [n, in] · matrixᵀ -> [n, out]. It takes x in float32 or the dtype that it gives back.
+using LayerProduct = std::function<at::Tensor(const at::Tensor& x, LayerMatrix matrix)>;
+
+/// Attention of the layer's rows: query [n, A, D], key and value [n, G, D], float32, with rotary
+/// embedding -> [n, A D], in any dtype that the layer's products take.
+using LayerAttention = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key,
+                                                const at::Tensor& value)>;
+
+/// What a layer is besides its products and its attention.
+struct LayerPass {
+  const ModelConfig& config;
+  int64_t index;  // of the layer in the model
+  const RopeTable& rope;
+  const at::Tensor& positions;  // [n] int64
+  const LayerProduct& product;
+  PartClock* clock = nullptr;  // told of each part; attention tells of CacheWrite
+};
+
+/// @param layer  norms and bias are read from it; its matrices are the product's.
+/// @param x      [n, H] float32, the residual stream.
+/// @returns      [n, H] float32, behind the layer.
+at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
+                     const LayerAttention& attention, const at::Tensor& x);
+
+/// The part behind attention: the output projection and the feed-forward network.
+/// @param mixed  [n, A D] what attention gave.
+/// @param x      [n, H] float32, the residual stream before the layer.
+at::Tensor run_layer_tail(const ModelConfig& config, const LayerProduct& product,
+                          const LayerWeights& layer, const at::Tensor& mixed, const at::Tensor& x,
+                          PartClock* clock = nullptr);
+
+}  // namespace medusa
