@@ -7,8 +7,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "heads/cpu/fused_heads.h"
-#include "heads/plain_heads.h"
 #include "heads/prefix_model.h"
 
 namespace medusa {
@@ -25,15 +23,11 @@ HeadGuesser::HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int6
     throw UserError(fmt::format(
         "heads: top_k is {}, expected 1 to {}, the tokens that the heads can guess; lower it",
         top_k, heads.output_rows()));
-  if (execution.kernels() == Kernels::Auto && FusedHeads::supports(backbone, execution.isa()))
-    fused_ = std::make_unique<FusedHeads>(heads, backbone, top_k, execution);
-  else
-    plain_ = std::make_unique<PlainHeads>(heads, backbone, top_k, execution);
+  backend_ = make_heads_backend(heads, backbone, top_k, execution);
   if (heads.prefix) prefix_ = std::make_unique<PrefixModel>(*heads.prefix, backbone, execution);
 }
 
 HeadGuesser::~HeadGuesser() = default;
-const char* HeadGuesser::kernels() const { return fused_ ? fused_->name() : plain_->kernels(); }
 
 void HeadGuesser::check(const HeadQuery& query) const {
   const int64_t num_positions = query.num_positions, num_states = query.hidden.size(0);
@@ -54,10 +48,7 @@ void HeadGuesser::check(const HeadQuery& query) const {
 const HeadGuesses& HeadGuesser::guess(const HeadQuery& query) {
   const c10::InferenceMode no_grad;
   check(query);
-  if (fused_)
-    fused_->guess(query, guesses_);
-  else
-    plain_->guess(query, guesses_);
+  backend_->guess(query, guesses_);
   return guesses_;
 }
 

@@ -10,12 +10,11 @@
 #include "backbone/execution_context.h"
 #include "heads/head_guesses.h"
 #include "heads/head_query.h"
+#include "heads/heads_backend.h"
 #include "heads/medusa_heads.h"
 
 namespace medusa {
 
-class FusedHeads;
-class PlainHeads;
 class PrefixModel;
 
 /// A position's guesses of one head depend neither on the positions beside it nor on which other
@@ -25,8 +24,8 @@ class PrefixModel;
 class HeadGuesser {
  public:
   /// Computes in the backbone's dtype, on its device: with our own kernels where they run
-  /// (fused_heads.h), else with LibTorch's ops. Keeps packed copies of what it multiplies with, and
-  /// the backbone's embedding; heads and backbone may go afterwards.
+  /// (cpu/cpu_heads.h), else with LibTorch's ops. Keeps packed copies of what it multiplies with,
+  /// and the backbone's embedding; heads and backbone may go afterwards.
   /// @param top_k  1 to V_t.
   /// @throws UserError  top_k is more than the heads' output can guess.
   HeadGuesser(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
@@ -35,7 +34,7 @@ class HeadGuesser {
 
   int64_t num_heads() const { return num_heads_; }
   int64_t top_k() const { return top_k_; }
-  const char* kernels() const;  // which code computes, for people
+  const char* kernels() const { return backend_->name(); }  // which code computes, for people
 
   /// Whether guesses depend on the tokens between the root and the one guessed.
   bool reads_paths() const { return medusa::reads_paths(input_); }
@@ -71,8 +70,7 @@ class HeadGuesser {
 
   const HeadInput input_;
   const int64_t num_heads_, hidden_size_, vocab_size_, top_k_;
-  std::unique_ptr<FusedHeads> fused_;  // one of the two
-  std::unique_ptr<PlainHeads> plain_;
+  std::unique_ptr<HeadsBackend> backend_;
   std::unique_ptr<PrefixModel> prefix_;
   HeadGuesses guesses_;
 };

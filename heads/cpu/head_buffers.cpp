@@ -29,7 +29,7 @@ const void* ProductRows::matrix(int64_t i) const {
   return kernels_->quantise == nullptr ? numbers(i) : blocks(i);
 }
 
-void HeadBuffers::shape(const CpuKernels& kernels, const FusedWeights& weights,
+void HeadBuffers::shape(const CpuKernels& kernels, const PackedHeads& weights,
                         const PassSize& pass) {
   const int64_t num_positions = pass.num_positions, num_heads = pass.num_heads;
   const int64_t size = weights.hidden_size, num_rows = num_positions * num_heads;

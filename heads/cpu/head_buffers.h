@@ -1,11 +1,11 @@
-// Memory of the fused heads: reused from guess to guess, grown when more positions come.
+// Memory of the heads on a CPU: reused from guess to guess, grown when more positions come.
 #pragma once
 
 #include <cstdint>
 
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/fused_buffers.h"
-#include "heads/cpu/fused_weights.h"
+#include "heads/cpu/packed_heads.h"
 
 namespace medusa {
 
@@ -55,7 +55,7 @@ struct HeadBuffers {
   GrowingBuffer logits;    // [M, K', V_t] float32
 
   /// What was there is void.
-  void shape(const CpuKernels& kernels, const FusedWeights& weights, const PassSize& pass);
+  void shape(const CpuKernels& kernels, const PackedHeads& weights, const PassSize& pass);
 };
 
 }  // namespace medusa

@@ -20,9 +20,9 @@ using PickGuesses =
     std::function<void(const float* logits, int64_t num_rows, int64_t row_size, int32_t top_k,
                        const int32_t* token_of_row, int32_t* tokens, DeviceStream stream)>;
 
-/// The device's twin of MedusaDrafter over a fixed tree. Rounds as PlainHeads does. Depth by depth:
-/// the guesses after all paths that have children are asked together, so that sequential heads read
-/// the tokens that were just guessed.
+/// The device's twin of MedusaDrafter over a fixed tree. Rounds as ReferenceHeads does. Depth by
+/// depth: the guesses after all paths that have children are asked together, so that sequential
+/// heads read the tokens that were just guessed.
 ///
 /// Thread safety: none (scratch buffers).
 class DeviceHeads {

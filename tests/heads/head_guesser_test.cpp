@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "heads/cpu/fused_heads.h"
+#include "heads/cpu/cpu_heads.h"
 #include "heads/prefix_model.h"
 #include "tests/heads/random_heads.h"
 
@@ -47,7 +47,7 @@ TEST(HeadGuesser, PositionsDoNotDependOnEachOther) {
       const HeadGuesses together = guesser.guess(hidden, text);
       // Without AMX LibTorch's product of one row rounds now and then to the other side.
       const float tolerance =
-          kernels == Kernels::Auto && FusedHeads::supports(backbone, CpuIsa::Auto) ? 0 : 0.1F;
+          kernels == Kernels::Auto && cpu_heads_support(backbone, CpuIsa::Auto) ? 0 : 0.1F;
       for (int64_t m = 0; m < 33; ++m) {
         const HeadGuesses& alone =
             guesser.guess(hidden[m], std::span(text).subspan(static_cast<size_t>(m)));  // [H] too

@@ -1,4 +1,4 @@
-#include "heads/cpu/fused_heads.h"
+#include "heads/cpu/cpu_heads.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "backbone/cpu/threads/thread_pool.h"
 #include "heads/head_guesser.h"
-#include "heads/plain_heads.h"
+#include "heads/reference_heads.h"
 #include "tests/backbone/cpu_isas.h"
 #include "tests/heads/random_heads.h"
 
@@ -17,8 +17,7 @@ constexpr int64_t kNumHeads = 3;
 constexpr int64_t kVocab = 130;
 
 /// Guesses of positions [first, first + count) of a fixed text.
-template <typename Heads>
-HeadGuesses guess(Heads& heads, const at::Tensor& hidden, int64_t first, int64_t count,
+HeadGuesses guess(HeadsBackend& heads, const at::Tensor& hidden, int64_t first, int64_t count,
                   int64_t num_heads = kNumHeads) {
   const auto text = some_text(first + count + kNumHeads);
   HeadQuery query{.hidden = hidden.narrow(0, first, count),
@@ -53,7 +52,7 @@ void expect_same(const HeadGuesses& a, int64_t m, const HeadGuesses& b, int64_t 
 
 /// Random heads of each kind over a bfloat16 backbone with H = 64: two pairs of outputs per head,
 /// so that threads share heads.
-class FusedHeadsTest : public testing::Test {
+class CpuHeadsTest : public testing::Test {
  protected:
   /// Calls test(heads, backbone, kernels) for every kind of heads and every ISA.
   template <typename Test>
@@ -85,35 +84,35 @@ float slack(const MedusaHeads& heads, const CpuKernels& kernels) {
   return kernels.quantise != nullptr ? 4.0F : 2.0F;
 }
 
-TEST_F(FusedHeadsTest, LogProbabilitiesAreThePlainTwins) {
+TEST_F(CpuHeadsTest, LogProbabilitiesAreThePlainTwins) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const int64_t all = heads.output_rows();
-    FusedHeads fused(heads, backbone, all, kernels, pool_);
-    PlainHeads same_products(heads, backbone, all, Kernels::Auto);
-    PlainHeads plain(heads, backbone, all, Kernels::Plain);
+    const auto fused = make_cpu_heads(heads, backbone, all, kernels, pool_);
+    const auto same_products = make_reference_heads(heads, backbone, all, Kernels::Auto);
+    const auto plain = make_reference_heads(heads, backbone, all, Kernels::Plain);
     for (const int64_t count : {1, 3, 17}) {
-      const at::Tensor found = by_token(guess(fused, hidden_, 0, count));
+      const at::Tensor found = by_token(guess(*fused, hidden_, 0, count));
       // Sums in another order: now and then a number is rounded to the other side.
-      const at::Tensor close = found - by_token(guess(same_products, hidden_, 0, count));
+      const at::Tensor close = found - by_token(guess(*same_products, hidden_, 0, count));
       EXPECT_LT(close.abs().mean().item<float>(), 3e-4F * slack(heads, kernels));
       EXPECT_LT(close.abs().max().item<float>(), 0.02F * slack(heads, kernels));
       // LibTorch's products are rounded to bfloat16 themselves.
-      const at::Tensor loose = found - by_token(guess(plain, hidden_, 0, count));
+      const at::Tensor loose = found - by_token(guess(*plain, hidden_, 0, count));
       EXPECT_LT(loose.abs().mean().item<float>(), 0.03F);
       EXPECT_LT(loose.abs().max().item<float>(), 0.25F);
     }
   });
 }
 
-TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
+TEST_F(CpuHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
   int64_t compared = 0, num_guesses = 0;
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 7, kernels, pool_);
-    PlainHeads plain(heads, backbone, 8, Kernels::Auto);
+    const auto fused = make_cpu_heads(heads, backbone, 7, kernels, pool_);
+    const auto plain = make_reference_heads(heads, backbone, 8, Kernels::Auto);
     const float margin = 0.02F * slack(heads, kernels);
     for (const int64_t count : {1, 3, 17}) {
-      const HeadGuesses found = guess(fused, hidden_, 0, count);
-      const HeadGuesses expected = guess(plain, hidden_, 0, count);
+      const HeadGuesses found = guess(*fused, hidden_, 0, count);
+      const HeadGuesses expected = guess(*plain, hidden_, 0, count);
       ASSERT_EQ(found.size(), count);
       for (int64_t m = 0; m < count; ++m)
         for (int64_t k = 0; k < kNumHeads; ++k)
@@ -131,24 +130,24 @@ TEST_F(FusedHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
   EXPECT_GT(compared, num_guesses / 2);
 }
 
-TEST_F(FusedHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
+TEST_F(CpuHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels, pool_);
-    const HeadGuesses together = guess(fused, hidden_, 0, 70);  // more than one parallel region
+    const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
+    const HeadGuesses together = guess(*fused, hidden_, 0, 70);  // more than one parallel region
     for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69})
-      expect_same(guess(fused, hidden_, m, 1), 0, together, m);
-    const HeadGuesses some = guess(fused, hidden_, 50, 17);
+      expect_same(guess(*fused, hidden_, m, 1), 0, together, m);
+    const HeadGuesses some = guess(*fused, hidden_, 50, 17);
     for (int64_t m = 0; m < 17; ++m) expect_same(some, m, together, 50 + m);
   });
 }
 
-TEST_F(FusedHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
+TEST_F(CpuHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels, pool_);
+    const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
     for (const int64_t count : {1, 17}) {
-      const HeadGuesses all = guess(fused, hidden_, 0, count);
+      const HeadGuesses all = guess(*fused, hidden_, 0, count);
       for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
-        const HeadGuesses some = guess(fused, hidden_, 0, count, num_heads);
+        const HeadGuesses some = guess(*fused, hidden_, 0, count, num_heads);
         ASSERT_EQ(some.num_heads, num_heads);
         ASSERT_EQ(some.size(), count);
         for (int64_t m = 0; m < count; ++m) expect_same(some, m, all, m);
@@ -159,7 +158,7 @@ TEST_F(FusedHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
 
 /// Head k's guesses after M paths of k tokens below one root, all of them at the same state: as a
 /// tree asks, or with the state said once for each path.
-HeadGuesses guess_paths(FusedHeads& heads, const at::Tensor& state, int64_t head,
+HeadGuesses guess_paths(HeadsBackend& heads, const at::Tensor& state, int64_t head,
                         const std::vector<TokenId>& rows, bool say_state_once) {
   HeadQuery query{.hidden = state.unsqueeze(0), .tokens = rows, .stride = 1 + head};
   query.num_positions = static_cast<int64_t>(rows.size()) / query.stride;
@@ -171,22 +170,22 @@ HeadGuesses guess_paths(FusedHeads& heads, const at::Tensor& state, int64_t head
   return guesses;
 }
 
-TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
+TEST_F(CpuHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels, pool_);
+    const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
     for (int64_t head = 0; head < kNumHeads; ++head) {
       std::vector<TokenId> rows;  // the same root, then all kinds of paths
       const int64_t num_paths = head == 0 ? 1 : 70;
       for (int64_t m = 0; m < num_paths; ++m)
         for (int64_t i = 0; i <= head; ++i)
           rows.push_back(i == 0 ? 9 : static_cast<TokenId>((17 * m + 5 * i) % kVocab));
-      const HeadGuesses once = guess_paths(fused, hidden_[4], head, rows, true);
-      const HeadGuesses each = guess_paths(fused, hidden_[4], head, rows, false);
+      const HeadGuesses once = guess_paths(*fused, hidden_[4], head, rows, true);
+      const HeadGuesses each = guess_paths(*fused, hidden_[4], head, rows, false);
       for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69}) {
         if (m >= num_paths) break;
         const auto begin = rows.begin() + m * (1 + head);
         const HeadGuesses alone =
-            guess_paths(fused, hidden_[4], head, {begin, begin + 1 + head}, true);
+            guess_paths(*fused, hidden_[4], head, {begin, begin + 1 + head}, true);
         expect_same(once, m, alone, 0);
         expect_same(each, m, alone, 0);
       }
@@ -194,16 +193,16 @@ TEST_F(FusedHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
   });
 }
 
-TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
+TEST_F(CpuHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads fused(heads, backbone, 10, kernels, pool_);
-    const HeadGuesses along = guess(fused, hidden_, 0, 20);  // all heads
+    const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
+    const HeadGuesses along = guess(*fused, hidden_, 0, 20);  // all heads
     const auto text = some_text(20 + kNumHeads);
     for (const int64_t m : {0, 7, 19})
       for (int64_t head = 0; head < kNumHeads; ++head) {
         const auto begin = text.begin() + m;
         const HeadGuesses alone =
-            guess_paths(fused, hidden_[m], head, {begin, begin + 1 + head}, true);
+            guess_paths(*fused, hidden_[m], head, {begin, begin + 1 + head}, true);
         for (int64_t rank = 0; rank < 10; ++rank) {
           ASSERT_EQ(alone.token(0, 0, rank), along.token(m, head, rank));
           ASSERT_EQ(alone.log_prob(0, 0, rank), along.log_prob(m, head, rank));
@@ -212,16 +211,17 @@ TEST_F(FusedHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
   });
 }
 
-TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
+TEST_F(CpuHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
-    FusedHeads one(heads, backbone, 10, kernels, pool_);
+    const auto one = make_cpu_heads(heads, backbone, 10, kernels, pool_);
     for (const int threads : {2, 3}) {
-      FusedHeads several(heads, backbone, 10, kernels, std::make_shared<ThreadPool>(threads));
+      const auto several =
+          make_cpu_heads(heads, backbone, 10, kernels, std::make_shared<ThreadPool>(threads));
       for (const int64_t count : {1, 3})
         for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
-          const HeadGuesses expected = guess(one, hidden_, 0, count, num_heads);
+          const HeadGuesses expected = guess(*one, hidden_, 0, count, num_heads);
           for (int repetition = 0; repetition < 3; ++repetition) {
-            const HeadGuesses found = guess(several, hidden_, 0, count, num_heads);
+            const HeadGuesses found = guess(*several, hidden_, 0, count, num_heads);
             for (int64_t m = 0; m < count; ++m) expect_same(found, m, expected, m);
           }
         }
@@ -229,14 +229,14 @@ TEST_F(FusedHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
   });
 }
 
-TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
+TEST_F(CpuHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
   for (const HeadsConfig& config : all_configs())
     for (const Weights* backbone : {&plain_, &blocks_}) {
       SCOPED_TRACE(describe(config));
       const MedusaHeads heads = random_heads(config, *backbone);
-      FusedHeads fused(heads, *backbone, 10, Kernels::Auto);
+      const auto fused = make_cpu_heads(heads, *backbone, 10, Kernels::Auto);
       HeadGuesser guesser(heads, *backbone, 10);
-      const HeadGuesses expected = guess(fused, hidden_, 0, 17);
+      const HeadGuesses expected = guess(*fused, hidden_, 0, 17);
       const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
       EXPECT_EQ(found.tokens, expected.tokens);
       EXPECT_EQ(found.log_probs, expected.log_probs);
@@ -246,26 +246,26 @@ TEST_F(FusedHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
     }
 }
 
-TEST_F(FusedHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
-  EXPECT_TRUE(FusedHeads::supports(plain_, CpuIsa::Auto));
-  EXPECT_TRUE(FusedHeads::supports(blocks_, CpuIsa::Auto));
+TEST_F(CpuHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
+  EXPECT_TRUE(cpu_heads_support(plain_, CpuIsa::Auto));
+  EXPECT_TRUE(cpu_heads_support(blocks_, CpuIsa::Auto));
   for (const CpuIsa isa : kCpuIsas)
     for (const Weights& backbone : {plain_, blocks_}) {
       const ExecutionContext execution({.isa = isa});
       const CpuKernels* kernels = kernels_for(isa, backbone.kind != BlockKind::None);
-      EXPECT_EQ(FusedHeads::supports(backbone, isa), kernels != nullptr);
+      EXPECT_EQ(cpu_heads_support(backbone, isa), kernels != nullptr);
       if (kernels == nullptr) continue;
       const MedusaHeads heads = random_heads(all_configs().front(), backbone);
       EXPECT_STREQ(HeadGuesser(heads, backbone, 10, execution).kernels(), kernels->name);
       if (kernels->quantise == nullptr) {
-        EXPECT_STREQ(PlainHeads(heads, backbone, 10, execution).kernels(), kernels->name)
+        EXPECT_STREQ(make_reference_heads(heads, backbone, 10, execution)->name(), kernels->name)
             << "its twin, too";
       }
     }
-  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1), CpuIsa::Auto));  // float32
+  EXPECT_FALSE(cpu_heads_support(tiny_weights(1), CpuIsa::Auto));  // float32
   ModelConfig config = tiny_config();
   config.hidden_size = 72;
-  EXPECT_FALSE(FusedHeads::supports(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
+  EXPECT_FALSE(cpu_heads_support(tiny_weights(1, config, at::kBFloat16), CpuIsa::Auto));
 }
 
 }  // namespace

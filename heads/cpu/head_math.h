@@ -1,4 +1,4 @@
-// The small work between the products of the fused heads, on some columns of one row. Rows that
+// The small work between the products of the heads on a CPU, on some columns of one row. Rows that
 // products read are bfloat16 bits, what they give is float32. No LibTorch.
 //
 // A column's result does not depend on how many are computed together. Sizes are multiples of 16.

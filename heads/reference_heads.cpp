@@ -1,13 +1,50 @@
-#include "heads/plain_heads.h"
+#include "heads/reference_heads.h"
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
+#include "backbone/linear.h"
 #include "heads/best_on_device.h"
 
 namespace medusa {
+namespace {
 
-PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       const ExecutionContext& execution)
+class ReferenceHeads : public HeadsBackend {
+ public:
+  ReferenceHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+                 const ExecutionContext& execution);
+
+  void guess(const HeadQuery& query, HeadGuesses& guesses) override;
+  const char* name() const override { return outputs_.front().kernels(); }
+
+ private:
+  /// One residual layer of one head.
+  struct Block {
+    Linear first;     // [H, (1 + E) H]
+    at::Tensor bias;  // [H] float32
+    Linear second;    // [H, H]; unused where no tokens are read
+  };
+
+  at::Tensor embeddings(const HeadQuery& query) const;
+  at::Tensor state(int64_t head, const at::Tensor& hidden, const at::Tensor& embeddings) const;
+  at::Tensor logits(const std::vector<at::Tensor>& states, int64_t first_head) const;
+  void pick(const at::Tensor& logits, HeadGuesses& guesses);
+
+  HeadsConfig config_;
+  at::TensorOptions rows_;  // dtype and device of what the heads read
+  int64_t hidden_size_ = 0, top_k_ = 0;
+  std::vector<TokenId> token_of_row_;  // [V_t]; empty: a row is its token
+  Weights ends_;                       // only the embedding [V, H]; none for HeadInput::Hidden
+  double gain_ = 1;                    // embedding_gain() of the backbone
+  std::vector<Block> blocks_;          // [K * layers_per_head], head-major
+  std::vector<Linear> outputs_;        // one of [V_t, H] if shared, else K; of low rank [V_t, r]
+  std::vector<Linear> downs_;          // K of [r, H] of low-rank outputs, else none
+  GuessPicker picker_;
+};
+
+ReferenceHeads::ReferenceHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+                               const ExecutionContext& execution)
     : config_(heads.config),
       rows_(backbone.lm_head.options()),
       hidden_size_(heads.hidden_size),
@@ -33,7 +70,7 @@ PlainHeads::PlainHeads(const MedusaHeads& heads, const Weights& backbone, int64_
 }
 
 /// @returns [M, E, H] of what the last head reads, or undefined where heads read none.
-at::Tensor PlainHeads::embeddings(const HeadQuery& query) const {
+at::Tensor ReferenceHeads::embeddings(const HeadQuery& query) const {
   const int64_t num_read = tokens_read(config_.input, query.last_head());
   if (num_read == 0) return {};
   std::vector<TokenId> tokens;
@@ -46,8 +83,8 @@ at::Tensor PlainHeads::embeddings(const HeadQuery& query) const {
 /// @param hidden      [M, H] compute dtype.
 /// @param embeddings  [M, E, H] compute dtype.
 /// @returns           [M, H] what the head's output multiplies.
-at::Tensor PlainHeads::state(int64_t head, const at::Tensor& hidden,
-                             const at::Tensor& embeddings) const {
+at::Tensor ReferenceHeads::state(int64_t head, const at::Tensor& hidden,
+                                 const at::Tensor& embeddings) const {
   const at::ScalarType dtype = hidden.scalar_type();
   const int64_t num_read = tokens_read(config_.input, head);
   at::Tensor tokens;  // [M, E H]
@@ -65,7 +102,7 @@ at::Tensor PlainHeads::state(int64_t head, const at::Tensor& hidden,
 
 /// @param states  [K'] of [M, H], of first_head and those after it.
 /// @returns       [M K', V_t] float32, position-major.
-at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states, int64_t first_head) const {
+at::Tensor ReferenceHeads::logits(const std::vector<at::Tensor>& states, int64_t first_head) const {
   at::Tensor out;
   if (is_own(config_.output)) {
     std::vector<at::Tensor> parts;
@@ -83,7 +120,7 @@ at::Tensor PlainHeads::logits(const std::vector<at::Tensor>& states, int64_t fir
 }
 
 /// @param logits  [M K', V_t] as logits() gives them.
-void PlainHeads::pick(const at::Tensor& logits, HeadGuesses& guesses) {
+void ReferenceHeads::pick(const at::Tensor& logits, HeadGuesses& guesses) {
   if (!logits.is_cpu()) {
     const BestRows found = best_on_device(logits, top_k_);
     for (int64_t row = 0; row < found.size(); ++row)
@@ -96,7 +133,7 @@ void PlainHeads::pick(const at::Tensor& logits, HeadGuesses& guesses) {
     picker_.pick({values, row_size}, row, guesses);
 }
 
-void PlainHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
+void ReferenceHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
   const at::Tensor rows =
       query.hidden.to(rows_).expand({query.num_positions, hidden_size_}).contiguous();
   const at::Tensor embedded = embeddings(query);
@@ -105,6 +142,14 @@ void PlainHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
     states.push_back(state(head, rows, embedded));
   guesses.reshape(query.num_positions, query.num_heads, top_k_);
   pick(logits(states, query.first_head), guesses);
+}
+
+}  // namespace
+
+std::unique_ptr<HeadsBackend> make_reference_heads(const MedusaHeads& heads,
+                                                   const Weights& backbone, int64_t top_k,
+                                                   const ExecutionContext& execution) {
+  return std::make_unique<ReferenceHeads>(heads, backbone, top_k, execution);
 }
 
 }  // namespace medusa

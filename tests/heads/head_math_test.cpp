@@ -1,4 +1,4 @@
-#include "heads/cpu/fused_math.h"
+#include "heads/cpu/head_math.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
@@ -22,20 +22,20 @@ void expect_rounded(const at::Tensor& found, const at::Tensor& exact) {
   EXPECT_LE(found.ne(exact.to(at::kBFloat16)).sum().item<int64_t>(), kSize / 100 + 1);
 }
 
-TEST(FusedMath, ScaleIsExactForPowersOfTwo) {
+TEST(HeadMath, ScaleIsExactForPowersOfTwo) {
   const at::Tensor x = normal(1).to(at::kBFloat16), y = at::zeros({kSize}, at::kBFloat16);
   scale_row(bits(x), 16.0F, kSize, bits(y));
   EXPECT_TRUE(at::equal(y, x * 16));
 }
 
-TEST(FusedMath, RoundIsToTheNearestAndToEvenOnTies) {
+TEST(HeadMath, RoundIsToTheNearestAndToEvenOnTies) {
   at::Tensor x = normal(7), y = at::zeros({kSize}, at::kBFloat16);
   x.narrow(0, 0, 3).copy_(at::tensor({1 + 0x1p-8F, 1 + 3 * 0x1p-8F, 1 + 0x1p-8F + 0x1p-20F}));
   round_row(floats(x), kSize, bits(y));
   EXPECT_TRUE(at::equal(y, x.to(at::kBFloat16)));
 }
 
-TEST(FusedMath, ActivateIsSiluOfTheSum) {
+TEST(HeadMath, ActivateIsSiluOfTheSum) {
   at::Tensor x = 3 * normal(2);
   const at::Tensor bias = normal(3), y = at::zeros({kSize}, at::kBFloat16);
   x.narrow(0, 0, 6).copy_(at::tensor({100.0F, -100.0F, 1e6F, -80.0F, 0.0F, -20.0F}));
@@ -47,7 +47,7 @@ TEST(FusedMath, ActivateIsSiluOfTheSum) {
   EXPECT_LT(y.masked_select(sum < -60).abs().max().item<float>(), 1e-20F);
 }
 
-TEST(FusedMath, AddRoundsTheSumOnce) {
+TEST(HeadMath, AddRoundsTheSumOnce) {
   // 1 + 2^-8 is a tie and goes to 1 (even); a little more goes up. Rounding x to bfloat16 first
   // would lose the little more.
   at::Tensor state = at::ones({kSize}, at::kBFloat16), x = at::full({kSize}, 0x1p-8F);
@@ -59,14 +59,14 @@ TEST(FusedMath, AddRoundsTheSumOnce) {
   EXPECT_EQ(state[10].item<float>(), 1.0F);
 }
 
-TEST(FusedMath, AddActivatedAddsSiluOfTheSum) {
+TEST(HeadMath, AddActivatedAddsSiluOfTheSum) {
   const at::Tensor x = normal(4), bias = normal(5), state = normal(6).to(at::kBFloat16);
   const at::Tensor exact = (state + at::silu(x + bias)).to(at::kBFloat16);
   add_activated_to_row(floats(x), floats(bias), kSize, bits(state));
   expect_rounded(state, exact);
 }
 
-TEST(FusedMath, WritesItsColumnsOnly) {
+TEST(HeadMath, WritesItsColumnsOnly) {
   const at::Tensor x = normal(7), bias = normal(8);
   const at::Tensor before = normal(9).to(at::kBFloat16);
   at::Tensor state = before.clone();

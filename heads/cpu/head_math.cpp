@@ -1,4 +1,4 @@
-#include "heads/cpu/fused_math.h"
+#include "heads/cpu/head_math.h"
 
 #include "base/lanes.h"
 

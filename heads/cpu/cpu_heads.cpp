@@ -1,4 +1,4 @@
-#include "heads/cpu/fused_heads.h"
+#include "heads/cpu/cpu_heads.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -9,9 +9,9 @@
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/threads/thread_pool.h"
 #include "base/check.h"
-#include "heads/cpu/fused_math.h"
-#include "heads/cpu/fused_weights.h"
 #include "heads/cpu/head_buffers.h"
+#include "heads/cpu/head_math.h"
+#include "heads/cpu/packed_heads.h"
 
 namespace medusa {
 namespace {
@@ -32,23 +32,21 @@ struct Pass {
   HeadGuesses* guesses = nullptr;
 };
 
-}  // namespace
-
-class FusedHeads::Impl {
+class CpuHeads : public HeadsBackend {
  public:
-  Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k, const CpuKernels& kernels,
-       std::shared_ptr<ThreadPool> pool);
+  CpuHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+           const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
-  void guess(const HeadQuery& query, HeadGuesses& guesses);
-  const char* name() const { return kernels_.name; }
+  void guess(const HeadQuery& query, HeadGuesses& guesses) override;
+  const char* name() const override { return kernels_.name; }
 
  private:
   void run_pass(int thread);
   void read_position(int64_t position);
   void run_layer(int64_t layer, int thread);
   void run_first_product(int64_t layer, int64_t head, Range pairs);
-  void write_inner(const FusedBlock& block, int64_t head, Range columns);
-  void write_states(const FusedBlock& block, int64_t layer, int64_t head, Range columns);
+  void write_inner(const PackedHeadBlock& block, int64_t head, Range columns);
+  void write_states(const PackedHeadBlock& block, int64_t layer, int64_t head, Range columns);
   void run_downs(int thread);
   void run_outputs(int thread);
   void pick(int thread);
@@ -65,7 +63,7 @@ class FusedHeads::Impl {
   int64_t output_size() const { return weights_.outputs[0].num_outputs(); }  // V_t
   bool is_last(int64_t layer) const { return layer + 1 == weights_.config.layers_per_head; }
   /// Heads are counted from the first that is asked.
-  const FusedBlock& block(int64_t head, int64_t layer) const {
+  const PackedHeadBlock& block(int64_t head, int64_t layer) const {
     return weights_.block(pass_.query.first_head + head, layer);
   }
   /// Of a head's columns at one position in the buffers of [M, K', H].
@@ -78,7 +76,7 @@ class FusedHeads::Impl {
   }
 
   const CpuKernels& kernels_;
-  const FusedWeights weights_;
+  const PackedHeads weights_;
   const int64_t top_k_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<GuessPicker> pickers_;  // one per thread
@@ -86,8 +84,8 @@ class FusedHeads::Impl {
   Pass pass_;  // the one that runs
 };
 
-FusedHeads::Impl::Impl(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
+CpuHeads::CpuHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
+                   const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
     : kernels_(kernels),
       weights_(heads, backbone),
       top_k_(top_k),
@@ -95,7 +93,7 @@ FusedHeads::Impl::Impl(const MedusaHeads& heads, const Weights& backbone, int64_
       pickers_(static_cast<size_t>(pool_->num_threads()),
                GuessPicker(weights_.kept_tokens, top_k_)) {}
 
-void FusedHeads::Impl::guess(const HeadQuery& query, HeadGuesses& guesses) {
+void CpuHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
   MEDUSA_ASSERT(query.hidden.scalar_type() == at::kBFloat16 && query.hidden.is_cpu());
   const at::Tensor states = query.hidden.contiguous();  // itself, if it is
   const bool shared = states.size(0) == 1;
@@ -119,7 +117,7 @@ void FusedHeads::Impl::guess(const HeadQuery& query, HeadGuesses& guesses) {
 
 /// Products split their outputs among the threads, and who has computed a column also does the
 /// small work on it; the next product reads all columns and so waits for all threads.
-void FusedHeads::Impl::run_pass(int thread) {
+void CpuHeads::run_pass(int thread) {
   {
     const KernelRegion region(kernels_);
     const Range positions = share(num_positions(), thread);
@@ -134,7 +132,7 @@ void FusedHeads::Impl::run_pass(int thread) {
   pick(thread);
 }
 
-void FusedHeads::Impl::read_position(int64_t position) {
+void CpuHeads::read_position(int64_t position) {
   const int64_t size = weights_.hidden_size;
   const uint16_t* hidden = pass_.hidden + std::min(position, pass_.num_states - 1) * size;
   buffers_.hidden.write(0, position, 0, hidden, size);
@@ -150,7 +148,7 @@ void FusedHeads::Impl::read_position(int64_t position) {
 
 /// Calls body(head, pairs of that head's product) for this thread's share of all heads' pairs.
 template <typename Body>
-void FusedHeads::Impl::for_each_part(int64_t pairs_per_head, int thread, const Body& body) const {
+void CpuHeads::for_each_part(int64_t pairs_per_head, int thread, const Body& body) const {
   const Range all = share(num_heads() * pairs_per_head, thread);
   for (int64_t pair = all.begin; pair < all.end;) {
     const int64_t head = pair / pairs_per_head, first = head * pairs_per_head;
@@ -160,7 +158,7 @@ void FusedHeads::Impl::for_each_part(int64_t pairs_per_head, int thread, const B
   }
 }
 
-void FusedHeads::Impl::run_layer(int64_t layer, int thread) {
+void CpuHeads::run_layer(int64_t layer, int thread) {
   const int64_t pairs_per_head = weights_.hidden_size / kPairOutputs;
   for_each_part(pairs_per_head, thread, [&](int64_t head, Range pairs) {
     run_first_product(layer, head, pairs);
@@ -181,8 +179,8 @@ void FusedHeads::Impl::run_layer(int64_t layer, int thread) {
 
 /// W1, or W, times what it reads. The parts are added in one order whether or not positions share
 /// the first of them: before the first layer those of one root differ only in the tokens behind it.
-void FusedHeads::Impl::run_first_product(int64_t layer, int64_t head, Range pairs) {
-  const FusedBlock& weights = block(head, layer);
+void CpuHeads::run_first_product(int64_t layer, int64_t head, Range pairs) {
+  const PackedHeadBlock& weights = block(head, layer);
   const int64_t num_different = layer == 0 ? pass_.num_states : num_positions();
   const void* rows =
       layer == 0 ? buffers_.hidden.matrix(0) : buffers_.between[layer % 2].matrix(head);
@@ -200,7 +198,7 @@ void FusedHeads::Impl::run_first_product(int64_t layer, int64_t head, Range pair
 }
 
 /// What the second product reads, from the first one's sums.
-void FusedHeads::Impl::write_inner(const FusedBlock& block, int64_t head, Range columns) {
+void CpuHeads::write_inner(const PackedHeadBlock& block, int64_t head, Range columns) {
   const int64_t size = columns.end - columns.begin;
   const auto* bias = static_cast<const float*>(block.bias.const_data_ptr()) + columns.begin;
   for (int64_t m = 0; m < num_positions(); ++m) {
@@ -212,8 +210,8 @@ void FusedHeads::Impl::write_inner(const FusedBlock& block, int64_t head, Range 
 }
 
 /// The residual sum, from the layer's last sums, and where the next product reads it.
-void FusedHeads::Impl::write_states(const FusedBlock& block, int64_t layer, int64_t head,
-                                    Range columns) {
+void CpuHeads::write_states(const PackedHeadBlock& block, int64_t layer, int64_t head,
+                            Range columns) {
   const int64_t size = columns.end - columns.begin;
   const auto* bias = static_cast<const float*>(block.bias.const_data_ptr()) + columns.begin;
   for (int64_t m = 0; m < num_positions(); ++m) {
@@ -234,7 +232,7 @@ void FusedHeads::Impl::write_states(const FusedBlock& block, int64_t layer, int6
 }
 
 /// The first factors of low-rank outputs.
-void FusedHeads::Impl::run_downs(int thread) {
+void CpuHeads::run_downs(int thread) {
   const int64_t rank = weights_.downs[0].num_outputs();
   for_each_part(rank / kPairOutputs, thread, [&](int64_t head, Range pairs) {
     const auto down = static_cast<size_t>(pass_.query.first_head + head);
@@ -252,7 +250,7 @@ void FusedHeads::Impl::run_downs(int thread) {
   pool_->barrier();
 }
 
-void FusedHeads::Impl::run_outputs(int thread) {
+void CpuHeads::run_outputs(int thread) {
   const int64_t num_pairs = weights_.outputs[0].view().num_pairs();
   float* logits = buffers_.logits.data<float>();  // [M, K', V_t]
   if (weights_.shares_output()) {
@@ -269,7 +267,7 @@ void FusedHeads::Impl::run_outputs(int thread) {
   });
 }
 
-void FusedHeads::Impl::pick(int thread) {
+void CpuHeads::pick(int thread) {
   const Range rows = share(num_positions() * num_heads(), thread);
   GuessPicker& picker = pickers_[static_cast<size_t>(thread)];
   for (int64_t row = rows.begin; row < rows.end; ++row)
@@ -278,28 +276,27 @@ void FusedHeads::Impl::pick(int thread) {
                 pass_.first_row + row, *pass_.guesses);
 }
 
-bool FusedHeads::supports(const Weights& backbone, CpuIsa isa) {
+}  // namespace
+
+bool cpu_heads_support(const Weights& backbone, CpuIsa isa) {
   return backbone.embedding.is_cpu() && backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % kTileDepth == 0 &&
          kernels_for(isa, backbone.kind != BlockKind::None) != nullptr;
 }
 
-FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
-    : impl_(std::make_unique<Impl>(heads, backbone, top_k, kernels, std::move(pool))) {
-  MEDUSA_ASSERT(supports(backbone, CpuIsa::Auto));
+std::unique_ptr<HeadsBackend> make_cpu_heads(const MedusaHeads& heads, const Weights& backbone,
+                                             int64_t top_k, const CpuKernels& kernels,
+                                             std::shared_ptr<ThreadPool> pool) {
+  MEDUSA_ASSERT(cpu_heads_support(backbone, CpuIsa::Auto));
   MEDUSA_ASSERT((kernels.quantise != nullptr) == (backbone.kind != BlockKind::None), kernels.name);
+  return std::make_unique<CpuHeads>(heads, backbone, top_k, kernels, std::move(pool));
 }
-FusedHeads::FusedHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
-                       const ExecutionContext& execution)
-    : FusedHeads(heads, backbone, top_k,
-                 *kernels_for(execution.isa(), backbone.kind != BlockKind::None),
-                 execution.pool()) {}
-FusedHeads::~FusedHeads() = default;
 
-void FusedHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
-  impl_->guess(query, guesses);
+std::unique_ptr<HeadsBackend> make_cpu_heads(const MedusaHeads& heads, const Weights& backbone,
+                                             int64_t top_k, const ExecutionContext& execution) {
+  return make_cpu_heads(heads, backbone, top_k,
+                        *kernels_for(execution.isa(), backbone.kind != BlockKind::None),
+                        execution.pool());
 }
-const char* FusedHeads::name() const { return impl_->name(); }
 
 }  // namespace medusa

@@ -1,4 +1,4 @@
-#include "heads/cpu/fused_weights.h"
+#include "heads/cpu/packed_heads.h"
 
 #include <ATen/ATen.h>
 
@@ -9,8 +9,8 @@ TileWeight pack(const at::Tensor& weight, BlockKind kind) {
   return kind == BlockKind::None ? TileWeight(weight) : TileWeight(quantise_blocks(weight));
 }
 
-FusedBlock pack_block(const HeadBlock& block, int64_t hidden_size, BlockKind kind) {
-  FusedBlock packed;
+PackedHeadBlock pack_block(const HeadBlock& block, int64_t hidden_size, BlockKind kind) {
+  PackedHeadBlock packed;
   packed.state = pack(block.weight.narrow(1, 0, hidden_size), kind);
   packed.bias = block.bias.to(at::kFloat).contiguous();
   for (int64_t at = hidden_size; at < block.weight.size(1); at += hidden_size)
@@ -21,7 +21,7 @@ FusedBlock pack_block(const HeadBlock& block, int64_t hidden_size, BlockKind kin
 
 }  // namespace
 
-FusedWeights::FusedWeights(const MedusaHeads& heads, const Weights& backbone)
+PackedHeads::PackedHeads(const MedusaHeads& heads, const Weights& backbone)
     : config(heads.config), hidden_size(heads.hidden_size), kept_tokens(heads.kept_tokens) {
   for (const HeadBlock& block : heads.blocks)
     blocks.push_back(pack_block(block, hidden_size, backbone.kind));

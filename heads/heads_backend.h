@@ -1,0 +1,37 @@
+// What computes the heads' guesses on the host's request: the reference (reference_heads.h) or our
+// CPU kernels (cpu/cpu_heads.h). Heads that fill a tree on a GPU, without the host, are another
+// thing (cuda/device_heads.h).
+#pragma once
+
+#include <memory>
+
+#include "backbone/execution_context.h"
+#include "heads/head_guesses.h"
+#include "heads/head_query.h"
+#include "heads/medusa_heads.h"
+
+namespace medusa {
+
+/// The residual layers and outputs of all heads, without the prefix layer. Backends give the same
+/// numbers but for the order of sums, and round in the same places. A position's guesses of one
+/// head depend neither on the positions nor on the heads that are computed beside it (in every
+/// dtype in which backbone/linear.h promises so).
+///
+/// Thread safety: none (scratch buffers).
+class HeadsBackend {
+ public:
+  virtual ~HeadsBackend() = default;
+
+  /// As HeadGuesser::guess().
+  virtual void guess(const HeadQuery& query, HeadGuesses& guesses) = 0;
+
+  virtual const char* name() const = 0;  // of what multiplies, for people
+};
+
+/// The fastest that runs beside this backbone; the reference for Kernels::Plain and where no other
+/// does. Packs what it multiplies with; of the backbone it keeps the embedding (not a copy).
+/// @param top_k  1 to V_t.
+std::unique_ptr<HeadsBackend> make_heads_backend(const MedusaHeads& heads, const Weights& backbone,
+                                                 int64_t top_k, const ExecutionContext& execution);
+
+}  // namespace medusa
