@@ -1,7 +1,8 @@
-// JSON -> text that any reader takes.
+// JSON -> text that any reader takes, and what is wrong with JSON, for people.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace medusa {
 
@@ -12,5 +13,10 @@ template <typename Json>
 std::string json_text(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
+
+/// What an nlohmann exception says, without its names of classes and functions: "not JSON at line
+/// 2, column 7", "key 'rows' not found", "is array, not an object".
+/// @param what  the exception's what().
+std::string json_error_text(std::string_view what);
 
 }  // namespace medusa

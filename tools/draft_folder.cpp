@@ -61,7 +61,7 @@ std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& fo
     throw UserError(
         fmt::format("{}: is not a draft model's manifest ({}), expected what medusa make-draft "
                     "wrote; make it again",
-                    file.string(), error.what()));
+                    file.string(), json_error_text(error.what())));
   }
 }
 

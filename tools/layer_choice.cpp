@@ -51,7 +51,7 @@ LayerChoice read_layer_choice(const std::filesystem::path& file) {
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format(
         "{}: cannot be read ({}), expected what medusa calibrate --layers wrote; run it again",
-        file.string(), error.what()));
+        file.string(), json_error_text(error.what())));
   }
   return choice;
 }

@@ -61,7 +61,7 @@ std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& mo
     throw UserError(
         fmt::format("{}: is not a tuned model's manifest ({}), expected what medusa train wrote; "
                     "tune the model again",
-                    file.string(), error.what()));
+                    file.string(), json_error_text(error.what())));
   }
 }
 

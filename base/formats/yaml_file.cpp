@@ -29,7 +29,9 @@ void set(YAML::Node node, const std::string& path, const YAML::Node& value) {
   if (!node[section] || node[section].IsNull()) node[section] = YAML::Node(YAML::NodeType::Map);
   if (!node[section].IsMap())
     throw UserError(
-        fmt::format("--set {}: '{}' is not a section, expected section.key=value", path, section));
+        fmt::format("--set {}: '{}' is a value, expected a section before a dot, as in "
+                    "train.epochs=2; correct the key (--help lists them)",
+                    path, section));
   set(node[section], path.substr(dot + 1), value);
 }
 
@@ -54,8 +56,10 @@ void YamlFile::load(const std::string& text, const std::vector<std::string>& ove
   for (const std::string& each : overrides) {
     const size_t equals = each.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw UserError(
-          fmt::format("--set {}: expected section.key=value, like --set train.epochs=2", each));
+      throw UserError(fmt::format(
+          "--set {}: has no key before a '=', expected section.key=value; write it as in "
+          "--set train.epochs=2",
+          each));
     const std::string path = each.substr(0, equals);
     if (!root_.IsMap())
       throw UserError(

@@ -20,5 +20,15 @@ TEST(UserError, KeepsLinesTabsAndOtherScripts) {
   EXPECT_STREQ(UserError(text).what(), text);
 }
 
+TEST(UserError, AValueAsLongAsABookIsShortened) {
+  std::string book;
+  for (int i = 0; i < 100000; ++i) book += "東";
+  const std::string text = UserError("a.gguf: the tokenizer is '" + book + "'; use another").what();
+  EXPECT_LT(text.size(), 4200U);
+  EXPECT_EQ(text.find("a.gguf: the tokenizer is '東東"), 0U);
+  EXPECT_NE(text.find("東 [296073 bytes left out] 東"), std::string::npos) << text;
+  EXPECT_EQ(text.substr(text.size() - 20), "東東'; use another");
+}
+
 }  // namespace
 }  // namespace medusa

@@ -42,11 +42,14 @@ TEST(YamlFile, OverridesMakeTheSectionsTheyNeed) {
 
 TEST(YamlFile, RejectsOverridesThatCannotBeApplied) {
   EXPECT_EQ(load_error("", {"epochs"}),
-            "--set epochs: expected section.key=value, like --set train.epochs=2");
+            "--set epochs: has no key before a '=', expected section.key=value; write it as in "
+            "--set train.epochs=2");
   EXPECT_EQ(load_error("", {"=2"}),
-            "--set =2: expected section.key=value, like --set train.epochs=2");
+            "--set =2: has no key before a '=', expected section.key=value; write it as in --set "
+            "train.epochs=2");
   EXPECT_EQ(load_error("train: 3\n", {"train.epochs=2"}),
-            "--set train.epochs: 'train' is not a section, expected section.key=value");
+            "--set train.epochs: 'train' is a value, expected a section before a dot, as in "
+            "train.epochs=2; correct the key (--help lists them)");
   EXPECT_EQ(load_error("- 3\n", {"train.epochs=2"}),
             "run.yaml:1: expected a mapping of keys to values; correct the file");
   EXPECT_EQ(load_error("", {"a=[1"}),

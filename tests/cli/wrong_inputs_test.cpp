@@ -38,7 +38,9 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
       {"backbone.cpu=avx",
        "--set backbone.cpu=avx: 'cpu' is 'avx', must be one of auto | amx | avx512_bf16 | avx512 | "
        "avx2 | plain; correct or remove it"},
-      {"train.epochs", "--set train.epochs: expected section.key=value, like --set train.epochs=2"},
+      {"train.epochs",
+       "--set train.epochs: has no key before a '=', expected section.key=value; write it as in "
+       "--set train.epochs=2"},
   };
   for (const Setting& each : wrong)
     expect_refused(place.run("train --config run.yaml --set '" + each.set + "'"), each.message);
@@ -102,7 +104,8 @@ TEST(WrongInputs, ModelsThatAreNone) {
 TEST(WrongInputs, PromptsThatAreNone) {
   const Workplace place;
   expect_refused(place.run("generate --config run.yaml --set generate.drafter=none"),
-                 "generate: no prompt given, expected --prompt TEXT or --questions FILE");
+                 "generate: found no prompt, expected one with text in it; give --prompt TEXT or "
+                 "--questions FILE");
   for (const char* bad : {"{\"text\": 7}\n", "not json\n", "{\"id\": \"a\"}\n", ""}) {
     spill(place / "bad.jsonl",
           std::string("{\"text\": \"fine\"}\n").substr(0, *bad == '\0' ? 0 : std::string::npos) +

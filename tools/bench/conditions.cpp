@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -42,7 +43,7 @@ Conditions read_conditions(const std::filesystem::path& file) {
     throw UserError(
         fmt::format("{}: {}, expected the summary that medusa bench writes; remove it and "
                     "bench.jsonl, or give another folder with --out",
-                    file.string(), error.what()));
+                    file.string(), json_error_text(error.what())));
   }
 }
 

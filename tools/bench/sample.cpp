@@ -131,7 +131,7 @@ std::vector<BenchSample> read_samples(const std::filesystem::path& file) {
       if (!has_own_checksum(object)) fail("its contents are not those that its checksum says");
       out.push_back(read_sample(object));
     } catch (const json::exception& error) {
-      fail(error.what());
+      fail(json_error_text(error.what()));
     }
   }
   return out;

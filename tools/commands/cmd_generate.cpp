@@ -53,7 +53,10 @@ std::vector<Question> read_questions(const GenerateOptions& options, const Sessi
     for (const Prompt& prompt : read_prompts(options.questions))
       out.push_back({prompt.id, prompt.messages.back().content, session.encode(prompt.messages)});
   if (out.empty())
-    throw UserError("generate: no prompt given, expected --prompt TEXT or --questions FILE");
+    throw UserError(
+        "generate: found no prompt, expected one with text in it; give --prompt TEXT or "
+        "--questions "
+        "FILE");
   if (options.limit > 0 && out.size() > static_cast<size_t>(options.limit))
     out.resize(static_cast<size_t>(options.limit));
   const size_t before = out.size();

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/conditions.h"
@@ -165,7 +166,7 @@ Json inspect_bench(const fs::path& file) {
   } catch (const Json::exception& error) {
     throw UserError(
         fmt::format("{}: {}, expected the summary that medusa bench writes; run it again",
-                    file.string(), error.what()));
+                    file.string(), json_error_text(error.what())));
   }
   return out;
 }
@@ -201,7 +202,7 @@ Json inspect_profile(const fs::path& file) {
     out["steps"] = std::move(steps);
   } catch (const Json::exception& error) {
     throw UserError(fmt::format("{}: {}, expected what medusa profile writes; run it again",
-                                file.string(), error.what()));
+                                file.string(), json_error_text(error.what())));
   }
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 namespace {
@@ -69,7 +70,7 @@ ReportedComparison read_comparison(const std::filesystem::path& file) {
   } catch (const json::exception& error) {
     throw UserError(fmt::format(
         "{}: {}, expected the comparison that medusa writes; run medusa generate --compare again",
-        file.string(), error.what()));
+        file.string(), json_error_text(error.what())));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 
 namespace medusa {
 
@@ -38,7 +39,7 @@ TrainingCurve read_training_curve(const std::filesystem::path& file) {
     } catch (const nlohmann::json::exception& error) {
       throw UserError(fmt::format(
           "{}:{}: {}, expected a report of medusa train; remove the line or train again",
-          file.string(), number, error.what()));
+          file.string(), number, json_error_text(error.what())));
     }
   }
   return curve;
