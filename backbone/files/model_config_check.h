@@ -18,6 +18,9 @@ namespace medusa {
 inline constexpr int64_t kMaxSize = std::numeric_limits<int32_t>::max();
 inline constexpr int64_t kMaxHeadSize = 4096;
 inline constexpr int64_t kMaxLayers = 65536;  // some settings are kept for each
+inline constexpr double kMaxFloat = std::numeric_limits<float>::max();  // tables are float32
+inline constexpr int64_t kMaxContext = int64_t{1} << 24;
+inline constexpr int64_t kMaxRotated = int64_t{1} << 29;  // numbers of the rotary table: 2 GiB
 
 /// What no model can have, whichever file said it.
 /// @param fail  called with what was found and what was expected; does not return.
@@ -50,8 +53,8 @@ void check_values(const ModelConfig& config, const Fail& fail) {
   if (!(config.norm_epsilon > 0 && config.norm_epsilon < 1))
     fail(fmt::format("the norm's epsilon is {}, expected a small positive number",
                      config.norm_epsilon));
-  if (!(config.rope_base > 1 && std::isfinite(config.rope_base)))
-    fail(fmt::format("the rotary base is {}, expected a number above 1", config.rope_base));
+  if (!(config.rope_base > 1 && config.rope_base <= kMaxFloat))
+    fail(fmt::format("the rotary base is {}, expected a float32 above 1", config.rope_base));
   for (const TokenId id : config.eos)
     if (id < 0 || id >= config.vocab_size)
       fail(fmt::format("the end token is {}, expected an id below the vocabulary size {}", id,
@@ -79,16 +82,22 @@ void check_rotary_size(const ModelConfig& config, const Fail& fail) {
                      config.rotary_size, config.head_size));
 }
 
-/// What stretches the rotary embedding, which is read last: its numbers are the head size's.
+/// What stretches the rotary embedding, which is read last: its numbers are the head size's. So
+/// is the context, which it stretches, too.
 template <typename Fail>
 void check_rope(const ModelConfig& config, const Fail& fail) {
   for (const double factor : config.rope_factors)
-    if (!(factor > 0 && std::isfinite(factor)))
+    if (!(factor > 0 && factor <= kMaxFloat))
       fail(fmt::format("a factor of the rotary embedding is {}, expected a positive number",
                        factor));
-  if (!(config.rope_attention > 0 && std::isfinite(config.rope_attention)))
+  if (!(config.rope_attention > 0 && config.rope_attention <= kMaxFloat))
     fail(fmt::format("the rotary embedding's attention factor is {}, expected a positive number",
                      config.rope_attention));
+  // The rotary table has a row for every position, so a header of some bytes could ask for any
+  // amount of memory.
+  const int64_t longest = std::min(kMaxContext, kMaxRotated / config.head_size);
+  if (config.context > longest)
+    fail(fmt::format("the context length is {}, expected 1 to {}", config.context, longest));
 }
 
 /// How far a text may reach: models are also published with the first context as theirs.

@@ -119,6 +119,23 @@ TEST_F(ModelConfigTest, RejectsConfigJsonThatIsMissingOrBroken) {
             "<>/config.json: is not a JSON object; copy or download the file again");
 }
 
+TEST_F(ModelConfigTest, AContextWhoseRotaryTableNoMachineHoldsIsRefused) {
+  EXPECT_EQ(error_with("max_position_embeddings", 1 << 25),
+            std::string("<>/config.json: the context length is 33554432, expected 1 to 16777216") +
+                kHfRemedy);
+  fixtures::GgufBuilder builder = tiny_gguf();
+  builder.set("llama.attention.head_count", 1u);
+  builder.set("llama.attention.head_count_kv", 1u);
+  builder.set("llama.attention.key_length", 128u);
+  builder.set("llama.attention.value_length", 128u);
+  builder.set("llama.context_length", 1u << 23);
+  EXPECT_NE(error(builder).find("the context length is 8388608, expected 1 to 4194304"),
+            std::string::npos)
+      << error(builder);
+  builder.set("llama.context_length", 1u << 22);
+  EXPECT_EQ(error(builder), "(no error)");
+}
+
 TEST_F(ModelConfigTest, RejectsMissingMistypedAndImpossibleValues) {
   const auto expect = [&](const char* key, const json& value, const std::string& message) {
     EXPECT_EQ(error_with(key, value), "<>/config.json: " + message + kHfRemedy);
@@ -141,7 +158,8 @@ TEST_F(ModelConfigTest, RejectsMissingMistypedAndImpossibleValues) {
       "head_dim", 7,
       "the head size is 7, expected an even number up to 4096: the rotary embedding turns pairs");
   expect("rms_norm_eps", 0, "the norm's epsilon is 0, expected a small positive number");
-  expect("rope_theta", 1, "the rotary base is 1, expected a number above 1");
+  expect("rope_theta", 1, "the rotary base is 1, expected a float32 above 1");
+  expect("rope_theta", 1e308, "the rotary base is 1e+308, expected a float32 above 1");
   expect("eos_token_id", 100, "the end token is 100, expected an id below the vocabulary size 100");
 }
 
