@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "infer/exponential_race.h"
 #include "infer/row_math.h"
 
@@ -17,6 +18,20 @@ struct Weighted {
 
 bool more_probable(const Weighted& a, const Weighted& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
+}
+
+/// A model whose file is damaged, or whose states are too large for the dtype, gives such logits.
+[[noreturn]] void refuse_logits() {
+  throw UserError(
+      "the model: gives logits that are not finite, expected numbers; get its file again, as its "
+      "weights may be damaged, or try --dtype float32");
+}
+
+/// The largest logit.
+float finite_max(std::span<const float> logits) {
+  const float best = row_max(logits);
+  if (!std::isfinite(best)) refuse_logits();
+  return best;
 }
 
 /// The k largest, sorted.
@@ -65,9 +80,9 @@ std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double t
 }  // namespace
 
 TokenId argmax(std::span<const float> logits) {
-  const float best = row_max(logits);
+  const float best = finite_max(logits);
   const auto first = std::find(logits.begin(), logits.end(), best);
-  MEDUSA_ASSERT(first != logits.end(), best);  // a NaN equals nothing
+  if (first == logits.end()) refuse_logits();  // a NaN equals nothing
   return static_cast<TokenId>(first - logits.begin());
 }
 
@@ -93,7 +108,8 @@ std::vector<WeightedToken> target_distribution(std::span<const float> logits,
   thread_local std::vector<float> weights;
   weights.resize(logits.size());
   double sum =
-      row_exp(logits, row_max(logits), static_cast<float>(1 / config.temperature), weights);
+      row_exp(logits, finite_max(logits), static_cast<float>(1 / config.temperature), weights);
+  if (!std::isfinite(sum)) refuse_logits();
 
   const auto least = static_cast<float>(config.min_p);  // the most probable token weighs 1
   std::vector<Weighted> kept;
@@ -137,7 +153,7 @@ TokenId sample(std::span<const float> logits, const SamplingConfig& config, cons
   MEDUSA_ASSERT(config.temperature > 0, config.temperature);
   thread_local std::vector<float> weights;
   weights.resize(logits.size());
-  row_exp(logits, row_max(logits), static_cast<float>(1 / config.temperature), weights);
+  row_exp(logits, finite_max(logits), static_cast<float>(1 / config.temperature), weights);
   return exponential_race(weights, argmax(logits), random, use, position);
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error.h"
 #include "tests/reference/chi_square.h"
 #include "tests/reference/distribution.h"
 
@@ -43,7 +44,22 @@ TEST(Sampling, ArgmaxIsTheFirstOfEquals) {
   std::vector<float> late(40, -1);
   late[37] = late[38] = 2;
   EXPECT_EQ(argmax(late), 37);
-  EXPECT_THROW(argmax(std::vector<float>(3, std::nanf(""))), std::logic_error);
+}
+
+// A damaged model's. The user can get the file again.
+TEST(Sampling, LogitsThatAreNotFiniteAreTheModelsFault) {
+  const float nan = std::nanf(""), infinity = std::numeric_limits<float>::infinity();
+  const Random random(1);
+  for (const std::vector<float>& logits :
+       {std::vector<float>(40, nan), std::vector<float>(40, -nan),
+        std::vector<float>(40, -infinity), std::vector<float>{0, 1, infinity, 2}}) {
+    EXPECT_THROW(argmax(logits), UserError);
+    for (const SamplingConfig& config :
+         {SamplingConfig{.temperature = 1}, SamplingConfig{.temperature = 1, .top_k = 3},
+          SamplingConfig{.temperature = 1, .top_p = 0.5},
+          SamplingConfig{.temperature = 1, .top_k = 3, .top_p = 0.5}})
+      EXPECT_THROW(sample(logits, config, random, RandomUse::Accept, 0), UserError);
+  }
 }
 
 TEST(Sampling, LogProbabilityIsTheLogSoftmax) {
