@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
+#include <thread>
+#include <vector>
 
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
@@ -54,6 +57,20 @@ int threads_of(const BackboneSection& config) {
   return static_cast<int>(threads);
 }
 
+/// Starts so many threads at the same time and ends them again. LibTorch waits for ever for a
+/// thread that the system refused, and OpenMP ends the program without a word of what to do.
+/// @throws std::system_error  the system gives no more of them.
+void expect_threads(int count) {
+  struct End {
+    std::promise<void> promise;
+    ~End() { promise.set_value(); }
+  };
+  std::vector<std::jthread> threads;  // joined after the end was given
+  End end;
+  const std::shared_future<void> ended = end.promise.get_future().share();
+  for (int i = 0; i < count; ++i) threads.emplace_back([ended] { ended.wait(); });
+}
+
 void check_isa(const BackboneSection& config, const Placement& placement) {
   if (config.cpu == CpuIsa::Auto) return;
   const std::string name = enum_name(config.cpu);
@@ -88,6 +105,8 @@ void expect_isa(const BackboneSection& config, const Llama& llama) {
 
 Placement place(const BackboneSection& config, int64_t local_rank) {
   const ExecutionOptions execution{.threads = threads_of(config), .isa = config.cpu};
+  // For a pool of LibTorch's, one of OpenMP's and our own. Once: the pools stay, and would count.
+  [[maybe_unused]] static const bool given = (expect_threads(3 * execution.threads), true);
   at::set_num_threads(execution.threads);
   if (config.device == DeviceKind::Cuda && !has_cuda())
     throw UserError(

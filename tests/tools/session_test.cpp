@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <system_error>
 #include <thread>
 
 #include "backbone/cpu/cpu_kernels.h"
 #include "base/allowed_cpus.h"
 #include "base/error.h"
+#include "tools/failure.h"
 
 namespace medusa {
 namespace {
@@ -69,6 +73,22 @@ TEST(Place, MoreThreadsThanCpusAreRefused) {
                         "expected at most as many threads; lower it, or leave it out for one on "
                         "each",
                         cpus + 1, cpus, cpus == 1 ? "" : "s"));
+}
+
+// LibTorch would wait for ever for the threads of its pool.
+TEST(Place, ThreadsThatTheSystemRefusesAreAnError) {
+  const auto place_without_threads = [] {
+    const rlimit none{0, 0};
+    if (setrlimit(RLIMIT_NPROC, &none) != 0 || (geteuid() == 0 && setuid(65534) != 0)) _exit(3);
+    try {
+      place(section(DtypeKind::Auto, CpuIsa::Auto));
+    } catch (const std::system_error& error) {
+      _exit(failure_of(error).message.find("threads: the system gives no more") == 0 ? 2 : 4);
+    }
+    _exit(0);
+  };
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process in which nobody asked before
+  EXPECT_EXIT(place_without_threads(), testing::ExitedWithCode(2), "");
 }
 
 TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {
