@@ -26,9 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path model_folder(const RunConfig& config) { return config.joint_folder() / "model"; }
-fs::path tuned_heads_folder(const RunConfig& config) { return config.joint_folder() / "heads"; }
-
 constexpr const char* kUntrained = "untrained";
 
 struct FirstHeads {
@@ -73,28 +70,28 @@ TunedManifest manifest_of(const RunConfig& config, const JointResult& result,
 /// Model first, then the heads, which name its fingerprint.
 void write_result(const RunConfig& config, const TunedManifest& tuned, JointResult& result) {
   const fs::path source = config.backbone.model;
-  replace_folder(model_folder(config), [&](const fs::path& place) {
+  replace_folder(config.joint_model_folder(), [&](const fs::path& place) {
     write_hf_model(place, narrowed(result.backbone), source);
     if (!fs::is_directory(source)) export_tokenizer(source, place);
     write_tuned_manifest(place, tuned);
   });
   HeadsManifest manifest;
-  manifest.backbone = fingerprint_model(open_model_files(model_folder(config)));
+  manifest.backbone = fingerprint_model(open_model_files(config.joint_model_folder()));
   manifest.dataset = tuned.dataset;
   manifest.mixed_datasets = tuned.mixed_datasets;
   manifest.step = result.steps;
   manifest.num_validation = result.num_validation;
   manifest.quality = result.validation;
   manifest.settings = tuned.settings;
-  save_heads(tuned_heads_folder(config), result.heads, result.backbone.lm_head.scalar_type(),
+  save_heads(config.joint_heads_folder(), result.heads, result.backbone.lm_head.scalar_type(),
              manifest);
 }
 
 }  // namespace
 
 void check_joint_outputs(const RunConfig& config) {
-  check_output_folder(model_folder(config), ArtefactKind::HuggingFace);
-  check_output_folder(tuned_heads_folder(config), ArtefactKind::Heads);
+  check_output_folder(config.joint_model_folder(), ArtefactKind::HuggingFace);
+  check_output_folder(config.joint_heads_folder(), ArtefactKind::Heads);
 }
 
 Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset) {
@@ -130,8 +127,8 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
 
 nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result,
                                   const PeakMemory& peak) {
-  nlohmann::ordered_json out{{"model", model_folder(config).string()},
-                             {"heads", tuned_heads_folder(config).string()},
+  nlohmann::ordered_json out{{"model", config.joint_model_folder().string()},
+                             {"heads", config.joint_heads_folder().string()},
                              {"complete", result.complete},
                              {"stopped", result.stopped.value_or("")},
                              {"steps", result.steps},

@@ -217,6 +217,8 @@ struct RunConfig {
   std::filesystem::path dataset_part_folder(int64_t index, int64_t count) const;
   std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
   std::filesystem::path joint_folder() const { return std::filesystem::path(run) / "joint"; }
+  std::filesystem::path joint_model_folder() const { return joint_folder() / "model"; }
+  std::filesystem::path joint_heads_folder() const { return joint_folder() / "heads"; }
   std::filesystem::path heads_folder() const;
   std::filesystem::path tree_file() const;
   std::filesystem::path store_file() const;

@@ -9,8 +9,9 @@ FolderLock lock_run(const RunConfig& config, const std::string& command) {
   for (const auto& file : {config.questions_file(), config.tree_file(), config.store_file(),
                            config.layers_file(), config.compare_file(), config.report_file()})
     remove_leftovers(file);
-  for (const auto& folder : {config.dataset_folder(), config.heads_folder(), config.joint_folder(),
-                             config.made_draft_folder()})
+  for (const auto& folder :
+       {config.dataset_folder(), config.heads_folder(), config.joint_model_folder(),
+        config.joint_heads_folder(), config.made_draft_folder()})
     finish_replacement(folder);
   return lock;
 }

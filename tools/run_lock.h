@@ -10,8 +10,8 @@
 
 namespace medusa {
 
-/// Holds the run's folder while it lives, and removes the temporary files that commands which were
-/// killed left in it.
+/// Holds the run's folder while it lives. Removes the temporary files that commands which were
+/// killed left in it, and ends what they were about to put in place.
 /// @param command  "medusa train".
 /// @throws UserError  another command holds it; the folder cannot be written.
 FolderLock lock_run(const RunConfig& config, const std::string& command);

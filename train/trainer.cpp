@@ -78,7 +78,7 @@ class Run {
         trainer_(config, heads_, inputs.backbone, inputs.peers),
         store_(inputs.work_folder, identity_of(config, heads, inputs), named_parameters(heads_),
                trainer_.optimizer(), config.keep_checkpoints, inputs.peers),
-        start_(store_.load()) {
+        start_(store_.load(plan_.num_steps())) {
     if (is_first(peers_))
       log_.emplace(inputs.work_folder / "metrics.jsonl", start_, inputs.reported);
   }

@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kSteps = 5;  // of a whole run
+
 /// One parameter that a step moves by about 0.1.
 struct StoredRun {
   explicit StoredRun(const fs::path& folder, int64_t keep = 1, RunIdentity identity = {"seed=1"})
@@ -54,7 +56,7 @@ TEST(CheckpointStore, KeepsTheLastOnes) {
   fs::remove_all(folder / "checkpoint");
   fs::rename(folder / "checkpoint-00000004", folder / "checkpoint");
   StoredRun again(folder.path(), 3);
-  EXPECT_EQ(again.store.load(), 4);
+  EXPECT_EQ(again.store.load(kSteps), 4);
   EXPECT_EQ(again.value(), values[3]);
   again.step();
   EXPECT_EQ(again.value(), values[4]);
@@ -70,7 +72,7 @@ TEST(CheckpointStore, OneAloneHasNoOthersBesideIt) {
     }
   }
   StoredRun run(folder.path());
-  EXPECT_EQ(run.store.load(), 3);
+  EXPECT_EQ(run.store.load(kSteps), 3);
   run.step();
   run.store.save();
   EXPECT_EQ(names_in(folder.path()), std::set<std::string>{"checkpoint"});
@@ -103,7 +105,7 @@ TEST(CheckpointStore, ARunFromTheStartForgetsTheBestOfAnother) {
     run.store.offer(9);
   }
   StoredRun run(folder.path());
-  EXPECT_EQ(run.store.load(), 0);
+  EXPECT_EQ(run.store.load(kSteps), 0);
   EXPECT_FALSE(run.store.load_best());
 }
 
@@ -129,7 +131,7 @@ TEST(CheckpointStore, ADamagedOneIsRefusedAndTheOthersStay) {
   damage(folder / "checkpoint");
   {
     StoredRun run(folder.path(), 3);
-    const std::string error = fixtures::error_text(folder, [&] { run.store.load(); });
+    const std::string error = fixtures::error_text(folder, [&] { run.store.load(kSteps); });
     EXPECT_TRUE(error.starts_with("<>/checkpoint/state.safetensors: has the fingerprint "))
         << error;
     EXPECT_EQ(run.value(), 0);
@@ -138,7 +140,7 @@ TEST(CheckpointStore, ADamagedOneIsRefusedAndTheOthersStay) {
   fs::remove_all(folder / "checkpoint");
   fs::rename(folder / "checkpoint-00000003", folder / "checkpoint");
   StoredRun run(folder.path(), 3);
-  EXPECT_EQ(run.store.load(), 3);
+  EXPECT_EQ(run.store.load(kSteps), 3);
   EXPECT_EQ(run.value(), values[2]);
 }
 
@@ -153,7 +155,7 @@ TEST(CheckpointStore, ADamagedBestOneIsFoundBeforeARunGoesOn) {
   }
   damage(folder / "checkpoint-best");
   StoredRun run(folder.path());
-  const std::string error = fixtures::error_text(folder, [&] { run.store.load(); });
+  const std::string error = fixtures::error_text(folder, [&] { run.store.load(kSteps); });
   EXPECT_TRUE(error.starts_with("<>/checkpoint-best/state.safetensors: has the fingerprint "))
       << error;
 }
@@ -164,8 +166,46 @@ TEST(CheckpointStore, WhatAKilledRunLeftOfOneIsRemovedByTheNext) {
                            "checkpoint-best.partial", "mine.partial"})
     write_file((make_folder(folder / name), folder / name / "state.safetensors"), "half");
   StoredRun run(folder.path());
-  EXPECT_EQ(run.store.load(), 0);
+  EXPECT_EQ(run.store.load(kSteps), 0);
   EXPECT_EQ(names_in(folder.path()), std::set<std::string>{"mine.partial"});
+}
+
+// Where the file system cannot swap two names: killed between the two renames, a run would begin
+// anew.
+TEST(CheckpointStore, WhatAKillLeftOfAReplacementIsGoneOnFrom) {
+  const fixtures::TempFolder folder;
+  {
+    StoredRun run(folder.path());
+    run.step();
+    run.store.offer(2);
+    run.store.save();
+    for (const char* name : {"checkpoint", "checkpoint-best"})
+      fs::copy(folder / name, folder / (std::string(name) + ".partial-old"));
+    run.step();
+    run.store.offer(3);
+    run.store.save();
+  }
+  for (const char* name : {"checkpoint", "checkpoint-best"})
+    fs::rename(folder / name, folder / (std::string(name) + ".partial"));
+  StoredRun run(folder.path());
+  EXPECT_EQ(run.store.load(kSteps), 2);
+  EXPECT_EQ(run.store.load_best(), 2);
+  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"checkpoint", "checkpoint-best"}));
+}
+
+// Altered and sealed again.
+TEST(CheckpointStore, OneOfMoreStepsThanTheRunHasIsRefused) {
+  const fixtures::TempFolder folder;
+  {
+    StoredRun run(folder.path());
+    run.step();
+    run.step();
+    run.store.save();
+  }
+  StoredRun run(folder.path());
+  EXPECT_EQ(fixtures::error_text(folder, [&] { run.store.load(1); }),
+            "<>/checkpoint: the checkpoint was made after 2 steps, this run has 1, expected at "
+            "most as many; put a good copy in its place, or remove <> to train anew");
 }
 
 }  // namespace

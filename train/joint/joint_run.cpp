@@ -79,7 +79,7 @@ class JointRun {
                joint.chunk_positions),
         store_(inputs.work_folder, identity_of(config, joint, inputs), trainer_.parameters(),
                trainer_.optimizer(), config.keep_checkpoints, inputs.peers),
-        start_(store_.load()) {
+        start_(store_.load(plan_.num_steps)) {
     if (is_first(peers_))
       log_.emplace(inputs.work_folder / "metrics.jsonl", start_, inputs.reported);
   }
@@ -187,7 +187,7 @@ class JointRun {
     }
     result_.stopped = exceeded;
     ends_ = true;
-    step = store_.load();
+    step = store_.load(plan_.num_steps);
     if (guard_.watches()) result_.drift = guard_.measure(llama_);
     return step;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "base/replace_folder.h"
 #include "train/processes/peer_sums.h"
 
@@ -37,6 +38,15 @@ void remove_unfinished(const fs::path& folder) {
     if (name.starts_with(kLast) && name.ends_with(".partial"))
       fs::remove_all(entry.path(), ignored);
   }
+}
+
+/// A checksum is no secret: whoever alters a checkpoint may make that, too.
+void check_steps(const fs::path& checkpoint, int64_t done, int64_t num_steps) {
+  if (done <= num_steps) return;
+  throw UserError(fmt::format(
+      "{}: the checkpoint was made after {} steps, this run has {}, expected at most as many; put "
+      "a good copy in its place, or remove {} to train anew",
+      checkpoint.string(), done, num_steps, checkpoint.parent_path().string()));
 }
 
 /// Steps of the checkpoint-<step> folders.
@@ -72,18 +82,21 @@ fs::path CheckpointStore::numbered(int64_t step) const {
 
 bool CheckpointStore::has_one() const { return folder_is_done(last()); }
 
-int64_t CheckpointStore::load() {
+int64_t CheckpointStore::load(int64_t num_steps) {
   if (peers_ != nullptr)
     peers_->check_same(fmt::format("{}", fmt::join(identity_, "\n")),
                        "has other settings or another dataset",
                        "give all of them the same command, files and version");
   if (is_first(peers_)) {
+    for (const fs::path& folder : {last(), best()}) finish_replacement(folder);
     remove_unfinished(folder_);
     std::error_code ignored;
-    if (load_checkpoint(last(), identity_, parameters_, optimizer_) == 0)
+    const int64_t done = load_checkpoint(last(), identity_, parameters_, optimizer_);
+    check_steps(last(), done, num_steps);
+    if (done == 0)
       fs::remove_all(best(), ignored);
-    else if (has_checkpoint(best()))
-      read_checkpoint(best());  // a damaged one is found now, not at the end
+    else if (has_checkpoint(best()))  // a damaged one is found now, not at the end
+      check_steps(best(), read_checkpoint(best()).step, num_steps);
   }
   take_state_of_first(peers_, parameters_, optimizer_);
   return optimizer_.num_steps();

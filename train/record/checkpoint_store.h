@@ -25,12 +25,13 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path folder, RunIdentity identity, NamedTensors parameters,
                   AdamW& optimizer, int64_t keep, Peers* peers = nullptr);
 
-  /// Fills parameters and optimiser from the last checkpoint, if there is one, and removes what a
-  /// run that was killed left half-written.
+  /// Fills parameters and optimiser from the last checkpoint, if there is one, and ends or removes
+  /// what a run that was killed left half-written.
+  /// @param num_steps  of the whole run.
   /// @returns  optimiser steps done; 0 if there is none: then a best one is of no use and removed.
-  /// @throws UserError  as load_checkpoint() does, of the best one, too; a process has another
-  ///                    identity.
-  int64_t load();
+  /// @throws UserError  as load_checkpoint() does, of the best one, too; the checkpoint says more
+  ///                    steps than the run has; a process has another identity.
+  int64_t load(int64_t num_steps);
 
   /// Saves the last checkpoint and removes those that are too old.
   /// @throws UserError  a process holds other parameters.
