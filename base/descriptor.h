@@ -45,9 +45,9 @@ inline const char* file_type(mode_t mode) {
 inline void wait_a_moment(int descriptor, short events) {
   constexpr int kMoment = 50;  // milliseconds; a signal just before poll() does not end it
   pollfd waited{events == 0 ? -1 : descriptor, events, 0};
-  if (interrupted()) throw Interrupted();
+  stop_if_interrupted();
   ::poll(&waited, 1, kMoment);
-  if (interrupted()) throw Interrupted();
+  stop_if_interrupted();
 }
 
 }  // namespace medusa

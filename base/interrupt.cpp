@@ -23,4 +23,8 @@ void install_interrupt_handler() {
 
 bool interrupted() { return g_signals > 0; }
 
+void stop_if_interrupted() {
+  if (interrupted()) throw Interrupted();
+}
+
 }  // namespace medusa

@@ -5,7 +5,8 @@
 
 namespace medusa {
 
-/// Thrown where the process waited for another one when the signal came: there is nothing to keep.
+/// Thrown where there is nothing to keep when the signal came: the process waited for another one,
+/// or measured.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
@@ -16,5 +17,8 @@ void install_interrupt_handler();
 
 /// True once SIGINT or SIGTERM came. Any thread may ask.
 bool interrupted();
+
+/// @throws Interrupted  SIGINT or SIGTERM came.
+void stop_if_interrupted();
 
 }  // namespace medusa

@@ -63,6 +63,13 @@ const char* look_up(const std::string& host, int64_t port, sockaddr_in& address)
   return nullptr;
 }
 
+/// Until the other side answers, or Ctrl-C is pressed: there is no step yet to finish.
+bool wait_for_answer(int socket, Deadline deadline) {
+  while (!interrupted() && Clock::now() < deadline)
+    if (wait_for(socket, POLLOUT, std::min(deadline, Clock::now() + kSlice))) return true;
+  return false;
+}
+
 /// One attempt. @returns -1 if nobody listens, or answers in time.
 int try_to_connect(const std::string& host, int64_t port, Deadline deadline) {
   sockaddr_in address{};
@@ -74,7 +81,7 @@ int try_to_connect(const std::string& host, int64_t port, Deadline deadline) {
     if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
       return socket;
     // A host that drops packets would hold a blocking call for minutes.
-    if (errno == EINPROGRESS && wait_for(socket, POLLOUT, deadline) &&
+    if (errno == EINPROGRESS && wait_for_answer(socket, deadline) &&
         ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0)
       return socket;
   }

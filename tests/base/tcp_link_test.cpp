@@ -1,11 +1,17 @@
 #include "base/tcp_link.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {
@@ -144,6 +150,50 @@ TEST(TcpListener, AFloodOfSilentConnectionsDoesNotKeepTheNextOneOut) {
   say(*talker, {7});
   EXPECT_TRUE(listener.accept(first, in_ms(60000)));
   EXPECT_EQ(first[0], 7);
+}
+
+/// Takes no connection: its queue is full, so the system drops whoever knocks.
+class FullHost {
+ public:
+  FullHost() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* general = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(socket_, general, size), 0);
+    EXPECT_EQ(::listen(socket_, 0), 0);
+    EXPECT_EQ(::getsockname(socket_, general, &size), 0);
+    port_ = ntohs(address.sin_port);
+    while (auto guest = connect_to("127.0.0.1", port_, in_ms(300)))
+      guests_.push_back(std::move(*guest));
+  }
+  ~FullHost() { ::close(socket_); }
+  FullHost(const FullHost&) = delete;
+  FullHost& operator=(const FullHost&) = delete;
+  int64_t port() const { return port_; }
+
+ private:
+  int socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
+  int64_t port_ = 0;
+  std::vector<TcpLink> guests_;
+};
+
+TEST(TcpLink, AHostThatDropsPacketsIsWaitedForUntilTheDeadlineOrASignal) {
+  const FullHost host;
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_FALSE(connect_to("127.0.0.1", host.port(), in_ms(50)));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, milliseconds(5000));
+  const auto interrupted_while_connecting = [&] {
+    install_interrupt_handler();
+    ::alarm(30);  // ends this process of its own, if the first signal does not
+    std::thread([] {
+      std::this_thread::sleep_for(milliseconds(300));
+      ::kill(::getpid(), SIGTERM);
+    }).detach();
+    _exit(connect_to("127.0.0.1", host.port(), in_ms(60000)) ? 1 : 0);
+  };
+  EXPECT_EXIT(interrupted_while_connecting(), testing::ExitedWithCode(0), "");
 }
 
 TEST(TcpLink, TriesUntilSomebodyListens) {

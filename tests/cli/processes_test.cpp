@@ -4,10 +4,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/folder_lock.h"
+#include "base/tcp_link.h"
 #include "program.h"
 
 namespace medusa::cli {
@@ -109,6 +113,60 @@ TEST_F(Processes, AllEndWhereAnotherCommandWrites) {
       << first.err;
   EXPECT_EQ(second.status, 2);
   EXPECT_NE(second.err.find("process 0"), std::string::npos) << second.err;
+}
+
+/// Takes every connection, and says the same to all.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& words) : words_(words), thread_([this] { answer(); }) {}
+  ~Stranger() {
+    over_ = true;
+    thread_.join();
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  std::string port() const { return std::to_string(listener_.port()); }
+
+ private:
+  static Deadline in_ms(int ms) {
+    return std::chrono::steady_clock::now() + std::chrono::milliseconds(ms);
+  }
+  void answer() {
+    std::vector<TcpLink> links;
+    while (!over_) {
+      auto link = listener_.accept({}, in_ms(50));
+      if (!link) continue;
+      link->send({reinterpret_cast<const uint8_t*>(words_.data()), words_.size()}, in_ms(1000));
+      links.push_back(std::move(*link));
+    }
+  }
+
+  std::string words_;
+  TcpListener listener_{"127.0.0.1"};
+  std::atomic<bool> over_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+TEST_F(Processes, AStrangerInThePlaceOfTheFirstIsToldInOneMessage) {
+  const Stranger stranger("HTTP/1.1 400 Bad Request\r\n\r\n");
+  const Ran ran = place_.run_as("RANK=1 WORLD_SIZE=2 MASTER_PORT=" + stranger.port() + " ",
+                                "train --config run.yaml --set train.peer_timeout_s=0.5");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(ran.err.starts_with("medusa: train: process 1 of 2 asked for the others at "))
+      << ran.err;
+}
+
+TEST_F(Processes, ASignalEndsTheWaitingForOthers) {
+  const Stranger silent("");
+  const auto ended = [&](const std::string& rank, const std::string& port) {
+    return place_.run_as("RANK=" + rank + " WORLD_SIZE=2 MASTER_PORT=" + port +
+                             " timeout --preserve-status --kill-after=10 2 ",
+                         "train --config run.yaml");
+  };
+  for (const Ran& ran : {ended("1", silent.port()), ended("0", std::to_string(free_port()))}) {
+    EXPECT_EQ(ran.status, 130);
+    EXPECT_EQ(ran.err, "");
+  }
 }
 
 TEST_F(Processes, WhatCannotWorkIsTheUsersError) {

@@ -152,6 +152,24 @@ TEST(Peers, OfANameThatIsNotLoopbackListenThereAlone) {
   first.join();
 }
 
+TEST(Peers, RefuseWhatAnotherProgramWroteIntoTheStore) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  c10d::TCPStore store("127.0.0.1", options);
+  const std::string ticket(32, '7');
+  for (const std::string& told : {std::string("x"), ticket, ticket + " ", ticket + " 0",
+                                  ticket + " 70000", ticket + " x", ticket + "-80"}) {
+    store.set("medusa/0", {told.begin(), told.end()});
+    EXPECT_EQ(fixtures::error_text([&] { Peers(local_place(1, 2, store.getPort()), 20); }),
+              "train: the place that process 0 told in the store at MASTER_ADDR is none, expected "
+              "its port; another program uses that store: start all processes with another "
+              "MASTER_PORT")
+        << told;
+  }
+}
+
 TEST(Peers, ASilentConnectionKeepsNobodyOut) {
   const int64_t port = free_port();
   std::string said;
@@ -277,6 +295,17 @@ TEST(Peers, AllHaveToCome) {
                         "and a port that is free",
                         port));
   EXPECT_EQ(join_peers({}, 1), nullptr);
+}
+
+// c10d would wait for ever.
+TEST(Peers, ASilentStrangerInThePlaceOfTheFirstIsWaitedForNoLongerThanTheTimeout) {
+  const TcpListener silent("127.0.0.1");
+  EXPECT_EQ(fixtures::error_text([&] { Peers(local_place(1, 2, silent.port()), 1); }),
+            fmt::format("train: process 1 of 2 asked for the others at 127.0.0.1:{} and found none "
+                        "within 1 s (no answer), expected process 0 there; start all processes, "
+                        "and set MASTER_ADDR and MASTER_PORT to where process 0 runs and a port "
+                        "that is free",
+                        silent.port()));
 }
 
 TEST(OwnShare, DealsOutEveryPositionOnce) {

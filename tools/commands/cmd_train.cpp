@@ -1,10 +1,12 @@
 // medusa train: fits heads, and the backbone if asked to, to the run's dataset.
+#include <c10/util/Logging.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/allowed_cpus.h"
 #include "base/error.h"
@@ -75,6 +77,16 @@ void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
   backbone.threads = std::max<int64_t>(1, cores / place.local_count);
 }
 
+/// Where a stranger answers, c10d tells of it again and again, with names of its files.
+/// @returns  null where one process trains alone.
+std::unique_ptr<Peers> meet(const ProcessPlace& place, double timeout) {
+  const int level = std::exchange(FLAGS_caffe2_log_level, c10::GLOG_FATAL);
+  auto peers = join_peers(place, timeout);
+  FLAGS_caffe2_log_level =
+      level;  // not after a failure: c10d may still be waiting for the stranger
+  return peers;
+}
+
 void check_outputs(const RunConfig& config) {
   check_output_file(config.report_file(), ArtefactKind::Page);
   for (const TrainStage stage : config.train.stages)
@@ -101,7 +113,7 @@ void run_train(const CommonOptions& options, bool dry) {
   check_together(process, dry);
   check_outputs(config);
   share_cores(process, config.backbone);
-  const auto peers = join_peers(process, config.train.config.peer_timeout_s);
+  const auto peers = meet(process, config.train.config.peer_timeout_s);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(peers.get())) return help_train(config, dataset, peers.get());

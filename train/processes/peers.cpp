@@ -7,13 +7,19 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <future>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "base/interrupt.h"
 
 namespace medusa {
 namespace {
@@ -71,38 +77,55 @@ Deadline seconds_from_now(double seconds) {
          std::chrono::milliseconds(static_cast<int64_t>(1000 * seconds));
 }
 
-/// The store in which process 0 says where it listens.
+/// The store in which process 0 says where it listens. c10d waits for ever where a stranger answers
+/// in its place and keeps silent. So it is asked in a thread, which is left behind then.
 class Meeting {
  public:
   Meeting(const ProcessPlace& place, double timeout)
-      : key_("medusa/" + place.attempt), place_(place), timeout_(timeout) {
+      : key_("medusa/" + place.attempt),
+        place_(place),
+        timeout_(timeout),
+        end_(seconds_from_now(timeout)) {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(place.port);
     options.isServer = place.rank == 0 && !place.has_store;
     options.waitWorkers = false;
     options.timeout = std::chrono::milliseconds(static_cast<int64_t>(1000 * timeout));
     // Asked here first: where nobody listens, c10d prints a page of its own.
-    if (!options.isServer && !connect_to(place.address, place.port, seconds_from_now(timeout)))
-      fail("nobody answered");
+    if (!options.isServer && !connect_to(place.address, place.port, end_)) fail("nobody answered");
     // c10d itself would listen at every address of the machine.
     if (options.isServer) options.masterListenFd = TcpListener(place.address, place.port).release();
-    try_to([&] { store_ = c10::make_intrusive<c10d::TCPStore>(place.address, options); });
+    store_ = ask([address = place.address, options] {
+      return c10::make_intrusive<c10d::TCPStore>(address, options);
+    });
   }
 
   void tell(const std::string& text) {
-    try_to([&] { store_->set(key_, std::vector<uint8_t>(text.begin(), text.end())); });
+    ask([store = store_, key = key_, bytes = std::vector<uint8_t>(text.begin(), text.end())] {
+      store->set(key, bytes);
+      return true;
+    });
   }
   std::string hear() {
-    std::vector<uint8_t> bytes;
-    try_to([&] { bytes = store_->get(key_); });
+    const auto bytes = ask([store = store_, key = key_] { return store->get(key); });
     return {bytes.begin(), bytes.end()};
   }
 
  private:
-  template <typename Try>
-  void try_to(const Try& question) const {
+  /// @param question  holds all that it uses, as it may outlive this.
+  template <typename Question>
+  std::invoke_result_t<Question> ask(Question question) const {
+    std::packaged_task<std::invoke_result_t<Question>()> task(std::move(question));
+    auto answer = task.get_future();
+    std::thread thread(std::move(task));
+    while (answer.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+      if (interrupted() || std::chrono::steady_clock::now() >= end_) {
+        thread.detach();
+        fail("no answer");
+      }
+    thread.join();
     try {
-      question();
+      return answer.get();
     } catch (const c10::Error& error) {
       const std::string text = error.what_without_backtrace();
       fail(text.substr(0, text.find('\n')));
@@ -110,6 +133,7 @@ class Meeting {
   }
 
   [[noreturn]] void fail(const std::string& why) const {
+    stop_if_interrupted();
     throw UserError(fmt::format(
         "train: process {} of {} asked for the others at {}:{} and found none within {} s ({}), "
         "expected process 0 there; start all processes, and set MASTER_ADDR and MASTER_PORT to "
@@ -120,6 +144,7 @@ class Meeting {
   std::string key_;
   ProcessPlace place_;
   double timeout_;
+  Deadline end_;
   c10::intrusive_ptr<c10d::TCPStore> store_;
 };
 
@@ -140,6 +165,7 @@ Peers::Peers(const ProcessPlace& place, double timeout) : place_(place), timeout
   Meeting meeting(place, timeout);
   const std::string told = meeting.hear();
   auto link = connect_to(place.address, told_port(told), deadline());
+  stop_if_interrupted();
   if (!link) fail(0, Transfer::TimedOut);
   Greeting greeting;
   std::memcpy(greeting.ticket.data(), told.data(), kTicketSize);
@@ -156,6 +182,7 @@ void Peers::accept_all(TcpListener& listener, const std::string& ticket) {
   while (std::ssize(links_) + 1 < place_.count) {
     Greeting greeting;
     auto link = listener.accept(bytes_of_value(greeting), end);
+    stop_if_interrupted();
     if (!link)
       throw UserError(fmt::format(
           "train: {} of {} processes came within {} s, expected all of them; look at what the "

@@ -30,7 +30,8 @@ class Peers {
   /// Returns when all have come.
   /// @param place    of this process, one of at least two.
   /// @param timeout  seconds that one may keep the others waiting.
-  /// @throws UserError  they did not all come in time; process 0's machine gives no port.
+  /// @throws UserError    they did not all come in time; process 0's machine gives no port.
+  /// @throws Interrupted  Ctrl-C was pressed before that.
   Peers(const ProcessPlace& place, double timeout);
   ~Peers();
 
