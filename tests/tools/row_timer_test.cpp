@@ -1,8 +1,12 @@
 #include "tools/measure/row_timer.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
 
 #include "backbone/weights.h"
+#include "base/interrupt.h"
 
 namespace medusa {
 namespace {
@@ -33,6 +37,23 @@ TEST(RowTimer, TimesAscendWithTheRows) {
   ASSERT_EQ(ms.size(), 32U);
   EXPECT_GT(ms.front(), 0);
   EXPECT_TRUE(std::is_sorted(ms.begin(), ms.end()));
+}
+
+// Calibration of a large model takes minutes.
+TEST(RowTimer, EndsWhenCtrlCIsPressed) {
+  const auto time_interrupted = [] {
+    install_interrupt_handler();
+    Llama llama(
+        load_weights(MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf", at::kFloat, at::kCPU));
+    std::raise(SIGTERM);
+    try {
+      time_rows(llama);
+    } catch (const Interrupted&) {
+      _exit(0);
+    }
+    _exit(1);
+  };
+  EXPECT_EXIT(time_interrupted(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

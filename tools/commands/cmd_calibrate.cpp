@@ -57,7 +57,8 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
   TemperatureFit temperatures(guesser.num_heads());
   Progress progress("count guesses", "positions", 0);
   for (const int64_t sample : split.validation) {
-    if (statistics.num_positions() >= config.calibrate.positions || interrupted()) break;
+    stop_if_interrupted();
+    if (statistics.num_positions() >= config.calibrate.positions) break;
     const auto answer = dataset.answer(sample);
     // Positions with a true token for every head; row i is the state before root answer[i].
     const auto count = static_cast<int64_t>(answer.size()) - guesser.num_heads();

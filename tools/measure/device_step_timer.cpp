@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/elapsed.h"
+#include "base/interrupt.h"
 #include "base/progress.h"
 #include "tools/bench/statistics.h"
 
@@ -68,6 +69,7 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
     std::vector<double> samples;
     for (int64_t i = 0; i < repeats; ++i) {
       samples.push_back(sample_ms(*decoding, context));
+      stop_if_interrupted();
       progress.update(++done);
     }
     times.medians_ms.push_back(median(std::move(samples)));

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "infer/backbone_target.h"
 #include "tools/bench/statistics.h"
 #include "tools/measure/step_timer.h"
@@ -34,6 +35,7 @@ std::vector<double> time_rows(Llama& llama) {
   };
   take_turns(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
+    stop_if_interrupted();
     return true;
   });
   double highest = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/interrupt.h"
 #include "base/progress.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
@@ -128,6 +129,7 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
   take_turns(sizes.size(), repeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     progress.update(++done);
+    stop_if_interrupted();
     return true;
   });
   progress.finish();
