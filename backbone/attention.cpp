@@ -33,6 +33,19 @@ at::Tensor group_queries(const at::Tensor& query, int64_t groups) {
   return scaled.view({n, groups, -1, head_size}).transpose(0, 1).reshape({groups, -1, head_size});
 }
 
+/// Keys and values of a run's slot up to its last row: [G, T, D] each.
+struct SlotRows {
+  at::Tensor keys, values;
+};
+
+SlotRows rows_of(const RowPlan& plan, const Run& run, int64_t layer, const KvCache& cache) {
+  const PlannedRow& last = plan.rows[static_cast<size_t>(run.end) - 1];
+  const auto read = [&](KvSide side) {
+    return cache.read(side, layer, last.slot, last.cache_row + 1);
+  };
+  return {read(KvSide::Keys), read(KvSide::Values)};
+}
+
 /// [n, T - from] 0 where a row sees a cache row, else minus infinity.
 at::Tensor mask_of(const RowPlan& plan, const Run& run, int64_t window) {
   const auto& first = plan.rows[static_cast<size_t>(run.begin)];
@@ -59,38 +72,39 @@ void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
   MEDUSA_ASSERT(cache.layout() == KvLayout::Rows);
   for (const Run& run : runs_of(plan)) {
     const auto& row = plan.rows[static_cast<size_t>(run.begin)];
-    const auto store = [&](const at::Tensor& side, const at::Tensor& rows) {
-      side.select(0, layer)
-          .select(0, row.slot)
-          .narrow(1, row.cache_row, run.end - run.begin)  // [G, n, D]
-          .copy_(rows.narrow(0, run.begin, run.end - run.begin).transpose(0, 1));
+    const auto store = [&](KvSide side, const at::Tensor& rows) {
+      cache.write(side, layer, row.slot, row.cache_row,
+                  rows.narrow(0, run.begin, run.end - run.begin).transpose(0, 1));  // [G, n, D]
     };
-    store(cache.keys(), keys);
-    store(cache.values(), values);
+    store(KvSide::Keys, keys);
+    store(KvSide::Values, values);
   }
 }
 
 at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
                           const KvCache& cache, int64_t window) {
-  const int64_t groups = cache.keys().size(2);
   std::vector<at::Tensor> out;
-  for (int64_t i = 0; i < plan.size(); ++i) {
-    const auto& row = plan.rows[static_cast<size_t>(i)];
-    const auto path = plan.path(row);
-    const int64_t length = row.position + 1, seen = window > 0 ? std::min(window, length) : length;
-    const auto in_order = [&](const at::Tensor& side) {
-      const at::Tensor rows = side.select(0, layer).select(0, row.slot);  // [G, capacity, D]
-      if (row.straight) return rows.narrow(1, 0, length).to(at::kFloat);
-      const at::Tensor index =
-          at::tensor(at::ArrayRef<int64_t>(path.data(), path.size())).to(rows.device());
-      return at::cat({rows.narrow(1, 0, row.start), rows.index_select(1, index)}, 1).to(at::kFloat);
-    };
-    const auto gather = [&](const at::Tensor& side) {  // [G, seen, D]
-      return in_order(side).narrow(1, length - seen, seen);
-    };
-    const at::Tensor q = group_queries(query.narrow(0, i, 1), groups);  // [G, A/G, D]
-    const at::Tensor weights = at::bmm(q, gather(cache.keys()).transpose(1, 2)).softmax(-1);
-    out.push_back(at::bmm(weights, gather(cache.values())).reshape({1, -1}));  // [1, A D]
+  for (const Run& run : runs_of(plan)) {
+    const SlotRows all = rows_of(plan, run, layer, cache);
+    for (int64_t i = run.begin; i < run.end; ++i) {
+      const auto& row = plan.rows[static_cast<size_t>(i)];
+      const auto path = plan.path(row);
+      const int64_t length = row.position + 1;
+      const int64_t seen = window > 0 ? std::min(window, length) : length;
+      const auto in_order = [&](const at::Tensor& rows) {
+        if (row.straight) return rows.narrow(1, 0, length).to(at::kFloat);
+        const at::Tensor index =
+            at::tensor(at::ArrayRef<int64_t>(path.data(), path.size())).to(rows.device());
+        return at::cat({rows.narrow(1, 0, row.start), rows.index_select(1, index)}, 1)
+            .to(at::kFloat);
+      };
+      const auto gather = [&](const at::Tensor& rows) {  // [G, seen, D]
+        return in_order(rows).narrow(1, length - seen, seen);
+      };
+      const at::Tensor q = group_queries(query.narrow(0, i, 1), all.keys.size(0));  // [G, A/G, D]
+      const at::Tensor weights = at::bmm(q, gather(all.keys).transpose(1, 2)).softmax(-1);
+      out.push_back(at::bmm(weights, gather(all.values)).reshape({1, -1}));  // [1, A D]
+    }
   }
   return at::cat(out);
 }
@@ -105,24 +119,19 @@ const std::vector<at::Tensor>& AttentionMasks::of(int64_t window) {
 
 at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
                             const KvCache& cache, AttentionMasks& masks, int64_t window) {
-  const int64_t groups = cache.keys().size(2), per_group = query.size(1) / groups;
   auto mask = masks.of(window).begin();
   std::vector<at::Tensor> out;
   for (const Run& run : runs_of(plan)) {
     const auto& first = plan.rows[static_cast<size_t>(run.begin)];
     const int64_t n = run.end - run.begin, length = first.cache_row + n, masked = mask->size(1);
-    const auto rows = [&](const at::Tensor& side) {
-      return side.select(0, layer)
-          .select(0, first.slot)
-          .narrow(1, 0, length)
-          .to(at::kFloat);  // [G, T, D]
-    };
+    const SlotRows all = rows_of(plan, run, layer, cache);
+    const int64_t groups = all.keys.size(0), per_group = query.size(1) / groups;
+    const at::Tensor keys = all.keys.to(at::kFloat), values = all.values.to(at::kFloat);
     const at::Tensor q = group_queries(query.narrow(0, run.begin, n), groups);  // [G, n A/G, D]
-    const at::Tensor scores =
-        at::bmm(q, rows(cache.keys()).transpose(1, 2)).view({groups, n, per_group, length});
+    const at::Tensor scores = at::bmm(q, keys.transpose(1, 2)).view({groups, n, per_group, length});
     scores.narrow(3, length - masked, masked).add_((mask++)->view({1, n, 1, masked}));
     const at::Tensor mixed =
-        at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), rows(cache.values()));
+        at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), values);
     out.push_back(
         mixed.view({groups, n, per_group, -1}).transpose(0, 1).reshape({n, -1}));  // [n, A D]
   }

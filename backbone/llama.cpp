@@ -64,12 +64,18 @@ const char* Llama::number_format() const {
   return dtype() == at::kFloat ? "float32" : "bfloat16";
 }
 
-KvCache Llama::make_cache(int32_t num_slots, int64_t capacity) const {
-  return {config(), num_slots, capacity + backend_->rows_behind(),
-          dtype(),  device(),  backend_->layout()};
+KvCache Llama::make_cache(int32_t num_slots, int64_t capacity,
+                          std::optional<int64_t> max_bytes) const {
+  return {config(), num_slots,          capacity + backend_->rows_behind(),        dtype(),
+          device(), backend_->layout(), {backend_->reads_whole_slots(), max_bytes}};
 }
 
-RowPlan Llama::checked_plan(std::span<const Segment> segments, const KvCache& cache) const {
+int64_t Llama::cache_bytes(int64_t capacity) const {
+  return KvCache::slot_bytes(config(), capacity + backend_->rows_behind(), dtype(),
+                             backend_->reads_whole_slots());
+}
+
+RowPlan Llama::checked_plan(std::span<const Segment> segments, KvCache& cache) const {
   RowPlan plan = plan_rows(segments, cache);
   for (const PlannedRow& row : plan.rows)
     MEDUSA_ASSERT(

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -52,7 +53,12 @@ class Llama {
   bool rows_are_independent() const { return backend_->rows_are_independent(); }
 
   /// A cache in the layout that forward() reads.
-  KvCache make_cache(int32_t num_slots, int64_t capacity) const;
+  /// @param max_bytes  as KvBlocking's.
+  KvCache make_cache(int32_t num_slots, int64_t capacity,
+                     std::optional<int64_t> max_bytes = std::nullopt) const;
+
+  /// The smallest max_bytes with which a cache has room for a slot of this capacity.
+  int64_t cache_bytes(int64_t capacity) const;
 
   /// Runs the segments as one pass; their keys and values become tentative rows of the cache.
   /// @param layers  ascending; the others are passed by and leave their cache alone. Empty: all.
@@ -91,7 +97,7 @@ class Llama {
  private:
   void take_layers(const std::function<LayerWeights()>& next);
   void take_layers(std::vector<LayerWeights> layers);
-  RowPlan checked_plan(std::span<const Segment> segments, const KvCache& cache) const;
+  RowPlan checked_plan(std::span<const Segment> segments, KvCache& cache) const;
 
   Weights weights_;
   ExecutionContext execution_;

@@ -51,6 +51,9 @@ class LlamaBackend {
 
   virtual KvLayout layout() const { return KvLayout::Rows; }
 
+  /// Whether a sequence's cache rows must lie in one piece.
+  virtual bool reads_whole_slots() const { return false; }
+
   /// Rows that a cache needs behind the last position of a sequence.
   virtual int64_t rows_behind() const { return 0; }
 

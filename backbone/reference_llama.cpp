@@ -59,6 +59,10 @@ class ReferenceLlama : public LlamaBackend {
 
   bool rows_are_independent() const override { return false; }  // LibTorch's GEMMs promise nothing
 
+  /// Blocks would be copied together in every layer, which a GPU takes longer for than for the
+  /// rest.
+  bool reads_whole_slots() const override { return !device().is_cpu(); }
+
   void set_clock(PartClock* clock) override { clock_ = clock; }
 
   std::array<int64_t, kNumPassParts> weight_bytes() const override {

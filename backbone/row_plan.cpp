@@ -40,7 +40,7 @@ void append_segment(const Segment& segment, int64_t start, RowPlan& plan) {
 
 }  // namespace
 
-RowPlan plan_rows(std::span<const Segment> segments, const KvCache& cache) {
+RowPlan plan_rows(std::span<const Segment> segments, KvCache& cache) {
   RowPlan plan;
   std::vector<int32_t> slots;
   for (const Segment& segment : segments) {
@@ -57,6 +57,7 @@ RowPlan plan_rows(std::span<const Segment> segments, const KvCache& cache) {
           fmt::format("the sequence needs {} rows, the cache holds {}; shorten the prompt or raise "
                       "backbone.context",
                       end, cache.capacity()));
+    cache.make_room(segment.slot, end);
     append_segment(segment, start, plan);
   }
   return plan;

@@ -46,8 +46,9 @@ struct RowPlan {
 
 class KvCache;
 
-/// @throws std::logic_error  a parent is not before its child.
+/// Makes room for the rows in the cache, too.
+/// @throws std::logic_error  a parent is not before its child; a slot was opened for fewer rows.
 /// @throws UserError         a segment does not fit in the cache.
-RowPlan plan_rows(std::span<const Segment> segments, const KvCache& cache);
+RowPlan plan_rows(std::span<const Segment> segments, KvCache& cache);
 
 }  // namespace medusa

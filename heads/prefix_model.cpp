@@ -63,11 +63,20 @@ at::Tensor PrefixModel::residual(const at::Tensor& hidden, std::span<const Token
 PrefixText::PrefixText(PrefixModel& model)
     : model_(model), cache_(model.llama_.make_cache(1, kFirstRows)), slot_(cache_.open()) {}
 
+void PrefixText::reserve(int64_t rows) {
+  if (rows <= cache_.capacity()) return;
+  KvCache larger = model_.llama_.make_cache(1, std::max(rows, cache_.capacity() * 3 / 2));
+  const int32_t slot = larger.open();
+  larger.take_rows(slot, cache_, slot_);
+  cache_ = std::move(larger);
+  slot_ = slot;
+}
+
 at::Tensor PrefixText::extend(const at::Tensor& hidden, std::span<const TokenId> roots) {
   const c10::InferenceMode no_grad;
   const auto count = static_cast<int64_t>(roots.size());
   MEDUSA_ASSERT(count > 0 && hidden.size(0) == count, hidden.size(0), count);
-  cache_.reserve(length() + count);
+  reserve(length() + count);
   std::vector<at::Tensor> parts;
   std::vector<int32_t> all;
   for (int64_t begin = 0; begin < count; begin += kPassRows) {

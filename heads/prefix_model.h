@@ -55,6 +55,8 @@ class PrefixText {
   int64_t length() const { return cache_.length(slot_); }  // positions that stayed
 
  private:
+  void reserve(int64_t rows);
+
   PrefixModel& model_;
   KvCache cache_;
   int32_t slot_;

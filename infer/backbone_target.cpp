@@ -2,50 +2,44 @@
 
 #include <ATen/ops/cat.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/check.h"
 
 namespace medusa {
 
-BackboneTarget::BackboneTarget(Llama& llama, int32_t num_slots, int64_t max_rows)
+BackboneTarget::BackboneTarget(Llama& llama, int32_t num_slots, int64_t max_rows,
+                               std::optional<int64_t> max_bytes)
     : llama_(llama),
-      cache_(llama.make_cache(num_slots, max_rows)),
+      cache_(llama.make_cache(num_slots, max_rows, max_bytes)),
       max_rows_(max_rows),
-      prompts_(static_cast<size_t>(num_slots)) {
+      trees_(static_cast<size_t>(num_slots)) {
   MEDUSA_ASSERT(max_rows >= 1 && max_rows <= llama.config().context, max_rows,
                 llama.config().context);
 }
 
-void BackboneTarget::close(int32_t slot) {
-  cache_.close(slot);
-  prompts_[static_cast<size_t>(slot)].clear();
-}
+void BackboneTarget::close(int32_t slot) { cache_.close(slot); }
 
-void BackboneTarget::rewind(int32_t slot, int64_t length) {
-  cache_.rewind(slot, length);
-  auto& prompt = prompts_[static_cast<size_t>(slot)];
-  prompt.resize(std::min(prompt.size(), static_cast<size_t>(length)));
-}
+void BackboneTarget::rewind(int32_t slot, int64_t length) { cache_.rewind(slot, length); }
 
-int64_t BackboneTarget::share_prefix(int32_t slot, std::span<const TokenId> tokens) {
+int64_t BackboneTarget::reuse_prefix(int32_t slot, std::span<const TokenId> tokens) {
   MEDUSA_ASSERT(!tokens.empty() && cache_.length(slot) == 0, slot);
   if (!rows_are_independent()) return 0;
-  int64_t longest = 0;
-  int32_t donor = -1;
-  for (size_t other = 0; other < prompts_.size(); ++other) {
-    const auto& prompt = prompts_[other];
-    const auto end = std::mismatch(prompt.begin(), prompt.end(), tokens.begin(), tokens.end() - 1);
-    if (end.first - prompt.begin() <= longest) continue;
-    longest = end.first - prompt.begin();
-    donor = static_cast<int32_t>(other);
-  }
-  if (donor < 0) return 0;
-  cache_.copy_prefix(donor, slot, longest);
-  const auto same = tokens.first(static_cast<size_t>(longest));
-  prompts_[static_cast<size_t>(slot)].assign(same.begin(), same.end());
-  return longest;
+  return cache_.reuse(slot, tokens, std::ssize(tokens) - 1);
+}
+
+void BackboneTarget::commit(int32_t slot, std::span<const int32_t> nodes) {
+  const std::vector<TokenId>& tree = trees_.at(static_cast<size_t>(slot));
+  std::vector<TokenId> tokens;
+  tokens.reserve(nodes.size());
+  for (const int32_t node : nodes) tokens.push_back(tree.at(static_cast<size_t>(node)));
+  commit(slot, nodes, tokens);
+}
+
+/// Where a row's bits depend on its neighbors, nobody may find it.
+void BackboneTarget::commit(int32_t slot, std::span<const int32_t> rows,
+                            std::span<const TokenId> tokens) {
+  cache_.commit(slot, rows, rows_are_independent() ? tokens : std::span<const TokenId>());
 }
 
 at::Tensor BackboneTarget::draft(const Segment& segment, std::span<const int32_t> layers) {
@@ -59,6 +53,7 @@ PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
   int64_t tree_rows = 0;
   for (const SlotTree& each : trees) {
     segments.push_back({each.slot, each.tree->tokens, each.tree->parents});
+    trees_.at(static_cast<size_t>(each.slot)) = each.tree->tokens;
     tree_rows += each.tree->size();
   }
   for (const PromptChunk& each : chunks) segments.push_back({each.slot, each.tokens, {}});
@@ -69,9 +64,7 @@ PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
   for (const PromptChunk& each : chunks) {
     std::vector<int32_t> rows(each.tokens.size());
     std::iota(rows.begin(), rows.end(), 0);
-    cache_.commit(each.slot, rows);
-    auto& prompt = prompts_[static_cast<size_t>(each.slot)];
-    prompt.insert(prompt.end(), each.tokens.begin(), each.tokens.end());
+    commit(each.slot, rows, each.tokens);
     at += std::ssize(each.tokens);
     output.prompt_states.push_back(hidden[at - 1].clone());
   }

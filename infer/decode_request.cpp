@@ -29,7 +29,22 @@ std::optional<FinishReason> finish_reason(const DecodeLimits& limits, TokenId to
   return std::nullopt;
 }
 
-void check_request(const DecodeRequest& request, int64_t max_rows) {
+int64_t rows_needed(int64_t prompt_tokens, const DecodeLimits& limits, int64_t max_rows) {
+  return std::min(max_rows, prompt_tokens + limits.max_new_tokens + limits.max_nodes);
+}
+
+void check_room(int64_t prompt_tokens, const DecodeLimits& limits, int64_t max_rows,
+                int64_t total_rows) {
+  const int64_t rows = rows_needed(prompt_tokens, limits, max_rows);
+  if (rows <= total_rows) return;
+  throw UserError(fmt::format(
+      "the request may need {} rows of the KV cache (a prompt of {} tokens, at most {} new ones, "
+      "trees of at most {} nodes; a sequence has at most {}), found {} in all, expected at least "
+      "as many; ask for fewer tokens, or raise backbone.cache_mb",
+      rows, prompt_tokens, limits.max_new_tokens, limits.max_nodes, max_rows, total_rows));
+}
+
+void check_request(const DecodeRequest& request, int64_t max_rows, int64_t total_rows) {
   if (request.prompt.empty())
     throw UserError("the prompt has no tokens, expected at least one; give a text to continue");
   if (static_cast<int64_t>(request.prompt.size()) > max_rows)
@@ -39,6 +54,7 @@ void check_request(const DecodeRequest& request, int64_t max_rows) {
                     request.prompt.size(), max_rows));
   MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);
   MEDUSA_ASSERT(request.limits.max_nodes >= 1, request.limits.max_nodes);
+  check_room(std::ssize(request.prompt), request.limits, max_rows, total_rows);
 }
 
 }  // namespace medusa

@@ -67,11 +67,12 @@ struct DecodeRequest {
 };
 
 struct DecodeStats {
-  int64_t steps = 0;          // target passes after prefill that this sequence took part in
-  int64_t emitted = 0;        // tokens given to emit()
-  int64_t proposed = 0;       // candidates: verify nodes below the root
-  int64_t accepted = 0;       // candidates the rule let stand
-  int64_t last_proposed = 0;  // candidates of the last step
+  int64_t steps = 0;                 // target passes after prefill that this sequence took part in
+  int64_t emitted = 0;               // tokens given to emit()
+  int64_t proposed = 0;              // candidates: verify nodes below the root
+  int64_t accepted = 0;              // candidates the rule let stand
+  int64_t last_proposed = 0;         // candidates of the last step
+  int64_t cached_prompt_tokens = 0;  // that the cache held, so that nothing computed them
   std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
   FinishReason finish = FinishReason::Length;
 
@@ -100,8 +101,19 @@ std::optional<FinishReason> finish_reason(const DecodeLimits& limits, TokenId to
                                           int64_t emitted, int64_t num_tokens, bool wanted,
                                           int64_t max_rows);
 
-/// @throws UserError         the prompt is empty or longer than the target's rows.
+/// Cache rows that a sequence may have at most: its prompt, its tokens and a last tree, as far as
+/// the target goes.
+int64_t rows_needed(int64_t prompt_tokens, const DecodeLimits& limits, int64_t max_rows);
+
+/// @throws UserError  all of a cache of total_rows is too small for what a request may need.
+void check_room(int64_t prompt_tokens, const DecodeLimits& limits, int64_t max_rows,
+                int64_t total_rows);
+
+/// @param max_rows    of the target, for one sequence.
+/// @param total_rows  of the target, for all of them.
+/// @throws UserError         the prompt is empty or longer than the target's rows, or as
+///                           check_room().
 /// @throws std::logic_error  limits below 1.
-void check_request(const DecodeRequest& request, int64_t max_rows);
+void check_request(const DecodeRequest& request, int64_t max_rows, int64_t total_rows);
 
 }  // namespace medusa

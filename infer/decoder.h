@@ -24,20 +24,22 @@ struct FinishedRequest {
   std::exception_ptr error{};  // what ended it, if finish is Failed; else null
 };
 
-/// Runs requests, as many at a time as the target has free slots; the others wait in order. A
-/// request that fails gives its slot back and leaves the others running.
+/// Runs requests, as many at a time as the target has free slots and room for all that they may
+/// need; the others wait in order. A request that fails gives its slot and its room back and leaves
+/// the others running.
 ///
 /// Thread safety: one thread at a time. emit() must not call the decoder.
 class Decoder {
  public:
   virtual ~Decoder() = default;
 
-  /// Queues a request. It starts in the first step() that finds a free slot.
-  /// @throws UserError  it can never run here: an empty prompt, a prompt longer than the cache, a
-  ///                    drafter or a rule that this decoder does not run.
+  /// Queues a request. It starts in the first step() that finds a free slot and room.
+  /// @throws UserError  it can never run here: an empty prompt, a prompt longer than the context, a
+  ///                    need that all of the cache cannot meet, a drafter or a rule that this
+  ///                    decoder does not run.
   virtual RequestId submit(DecodeRequest request) = 0;
 
-  /// Starts waiting requests where slots are free, then runs one pass over all that have started.
+  /// Starts waiting requests where there is room, then runs one pass over all that have started.
   /// Does nothing when idle().
   /// @returns  the requests that ended in this step, in the order of their ids.
   virtual std::vector<FinishedRequest> step() = 0;
@@ -55,6 +57,9 @@ class Decoder {
 
   /// Slots that no running or waiting request needs.
   virtual int64_t num_free() const = 0;
+
+  /// What the target's cache holds now.
+  virtual KvUse cache_use() const = 0;
 
   /// Where the time of all steps so far went.
   virtual const DecodeTimes& times() const = 0;

@@ -108,7 +108,7 @@ int64_t HostDecoder::num_free() const {
 
 RequestId HostDecoder::submit(DecodeRequest request) {
   MEDUSA_ASSERT(!in_step_);
-  check_request(request, target_.max_rows());
+  check_request(request, target_.max_rows(), target_.total_rows());
   auto s = std::make_unique<Sequence>();
   s->id = next_id_++;
   s->request = std::move(request);
@@ -149,8 +149,12 @@ void HostDecoder::cancel_all() {
 }
 
 void HostDecoder::admit() {
-  while (!waiting_.empty() && target_.num_free_slots() > 0) {
-    waiting_.front()->slot = target_.open();
+  while (!waiting_.empty()) {
+    Sequence& next = *waiting_.front();
+    const int64_t rows =
+        rows_needed(std::ssize(next.request.prompt), next.request.limits, target_.max_rows());
+    if (!target_.has_room(rows)) return;  // nor has anybody behind it: they wait in order
+    next.slot = target_.open(rows);
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
@@ -181,8 +185,9 @@ HostDecoder::Pass HostDecoder::plan() {
     }
     if (room == 0) continue;
     s.guarded([&] {
-      if (s.prompt_rows == 0 && !s.request.on_prompt)  // shared rows have no logits
-        s.prompt_rows = target_.share_prefix(s.slot, s.missing_prompt());
+      if (s.prompt_rows == 0 && !s.request.on_prompt)  // cached rows have no logits
+        s.prompt_rows = s.stats.cached_prompt_tokens =
+            target_.reuse_prefix(s.slot, s.missing_prompt());
       room -= pass.add_chunk(s, room);
     });
   }

@@ -38,6 +38,7 @@ class HostDecoder : public Decoder {
   int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
   int64_t num_running() const override { return static_cast<int64_t>(running_.size()); }
   int64_t num_free() const override;
+  KvUse cache_use() const override { return target_.cache_use(); }
   const DecodeTimes& times() const override { return times_; }
 
  private:

@@ -9,7 +9,7 @@ namespace medusa {
 at::Tensor TargetModel::prefill(int32_t slot, std::span<const TokenId> tokens) {
   constexpr size_t kRows = 128;  // per pass: enough to be efficient, few enough for the scratch
   MEDUSA_ASSERT(!tokens.empty());
-  tokens = tokens.subspan(static_cast<size_t>(share_prefix(slot, tokens)));
+  tokens = tokens.subspan(static_cast<size_t>(reuse_prefix(slot, tokens)));
   at::Tensor last;
   while (!tokens.empty()) {
     const PromptChunk chunk{slot, tokens.first(std::min(tokens.size(), kRows))};

@@ -2,9 +2,12 @@
 // rows.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
+#include "backbone/kv_cache.h"
 #include "infer/candidate_tree.h"
 
 namespace medusa {
@@ -49,17 +52,31 @@ class TargetModel {
   virtual ~TargetModel() = default;
 
   virtual int32_t num_free_slots() const = 0;
-  virtual int32_t open() = 0;            // takes a slot for a new sequence
+
+  /// Whether a sequence of so many rows at most can be opened now.
+  virtual bool has_room(int64_t /*rows*/) const { return num_free_slots() > 0; }
+
+  /// Takes a slot for a new sequence.
+  /// @param rows  most that it will have, committed and tentative together; there is room for them.
+  virtual int32_t open(int64_t rows) = 0;
+  int32_t open() { return open(max_rows()); }
+
   virtual void close(int32_t slot) = 0;  // gives it back, with its rows
   virtual int64_t max_rows() const = 0;  // of one slot, committed and tentative together
+
+  /// Of all sequences together.
+  virtual int64_t total_rows() const { return std::numeric_limits<int64_t>::max(); }
+
+  /// What its cache holds now, if it has one.
+  virtual KvUse cache_use() const { return {}; }
 
   /// True: a row's results are the same bits whatever rows run beside it.
   virtual bool rows_are_independent() const { return true; }
 
-  /// Gives an empty slot the committed rows that another sequence has for the same beginning, where
-  /// that gives the same bits as running it.
+  /// Lets an empty slot begin with rows that the cache holds for the same tokens, where that gives
+  /// the same bits as running them.
   /// @returns  rows that the slot now has; fewer than tokens, since the last one's state is needed.
-  virtual int64_t share_prefix(int32_t /*slot*/, std::span<const TokenId> /*tokens*/) { return 0; }
+  virtual int64_t reuse_prefix(int32_t /*slot*/, std::span<const TokenId> /*tokens*/) { return 0; }
 
   /// Runs all trees and chunks as one pass and commits the chunks' rows; drops tentative rows left
   /// by a failed step. A slot has a tree or a chunk, not both.

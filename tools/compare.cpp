@@ -96,6 +96,7 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
                               .stop = config.generate.stop,
                               .show = {}};
   const auto play = [&](size_t i, size_t prompt) -> std::vector<Answer> {
+    target.forget_ended();  // nobody's prompts are computed for the next
     return {answer(session, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
   };
 

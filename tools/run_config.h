@@ -57,6 +57,7 @@ struct BackboneSection {
   CpuIsa cpu = CpuIsa::Auto;
   std::optional<int64_t> threads;
   std::optional<int64_t> context;
+  std::optional<double> cache_mb;
   std::optional<std::string> chat_template;
 
   template <typename Fields>
@@ -74,6 +75,10 @@ struct BackboneSection {
       at_least<int64_t>(1));
     f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
       at_least<int64_t>(2));
+    f("cache_mb", cache_mb,
+      "most megabytes (10^6 bytes) of the KV cache, taken as they are used; null: enough for as "
+      "many whole contexts as a command decodes at the same time",
+      between(0.001, 1e9));
     f("chat_template", chat_template,
       "chatml | llama-2 | llama-3 | zephyr | vicuna | mistral | plain; null: the model's own");
   }

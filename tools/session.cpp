@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -187,6 +188,22 @@ Session open_session(const BackboneSection& config) {
 
 int num_threads(const Llama& llama) {
   return llama.uses_pool() ? llama.execution().num_threads() : at::get_num_threads();
+}
+
+BackboneTarget open_target(const BackboneSection& config, const Session& session,
+                           int32_t num_sequences, int64_t rows) {
+  std::optional<int64_t> max_bytes;
+  if (config.cache_mb) {
+    max_bytes = std::llround(*config.cache_mb * 1e6);
+    const int64_t needed = session.llama->cache_bytes(rows);
+    if (*max_bytes < needed)
+      throw UserError(
+          fmt::format("backbone.cache_mb is {}, found a model whose sequences of {} tokens take "
+                      "{:.1f} MB each, "
+                      "expected room for at least one; raise it, or lower backbone.context",
+                      *config.cache_mb, rows, std::ceil(static_cast<double>(needed) / 1e5) / 10));
+  }
+  return {*session.llama, num_sequences, rows, max_bytes};
 }
 
 std::string machine_text(const Llama& llama) {

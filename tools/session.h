@@ -8,6 +8,7 @@
 #include "backbone/llama.h"
 #include "data/chat/chat_template.h"
 #include "data/tokenizer/tokenizer.h"
+#include "infer/backbone_target.h"
 #include "tools/run_config.h"
 
 namespace medusa {
@@ -48,6 +49,12 @@ Session open_session(const BackboneSection& config);
 
 /// Threads that run its passes.
 int num_threads(const Llama& llama);
+
+/// A target for so many sequences at the same time, within backbone.cache_mb.
+/// @param rows        most of one sequence; at most the model's context.
+/// @throws UserError  the cache does not hold one such sequence.
+BackboneTarget open_target(const BackboneSection& config, const Session& session,
+                           int32_t num_sequences, int64_t rows);
 
 /// "Intel(R) Xeon(R) Processor, 2 threads, bfloat16, AMX bfloat16 tiles": for reports and tree
 /// files.

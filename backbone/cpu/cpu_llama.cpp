@@ -103,8 +103,8 @@ class CpuLlama : public LlamaBackend {
 
   // The pass that runs.
   int64_t num_rows_ = 0;
-  int64_t layer_stride_ = 0;  // numbers from one layer's keys to the next
-  AttentionLayer attention_;  // of layer 0
+  KvBlocks::Strides strides_;  // of its cache
+  AttentionLayer attention_;   // what all layers share
   AttentionPlan plan_;
   RowBuffers buffers_;
   std::vector<ScratchBuffers> scratch_;  // one per thread
@@ -142,16 +142,17 @@ void CpuLlama::add_layer(const LayerWeights& layer) {
 
 void CpuLlama::prepare(const RowPlan& plan, KvCache& cache) {
   MEDUSA_ASSERT(cache.layout() == KvLayout::Tiles && plan.size() > 0, plan.size());
-  MEDUSA_ASSERT(cache.keys().size(2) == config_.num_kv_heads &&
-                cache.keys().size(4) == config_.head_size);
   num_rows_ = plan.size();
-  plan_.assign(plan, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads,
+  plan_.assign(plan, cache, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads,
                pool_->num_threads());
   buffers_.grow(config_, num_rows_, kernels_.number_bytes, kernels_.quantise != nullptr);
   scratch_.resize(static_cast<size_t>(pool_->num_threads()));
   for (ScratchBuffers& scratch : scratch_)
     scratch.grow(config_.head_size, cache.capacity(), kernels_.number_bytes);
-  layer_stride_ = cache.keys().stride(0);
+  strides_ = cache.strides();
+  MEDUSA_ASSERT(strides_.head == kKvBlockRows * config_.head_size &&
+                    strides_.block == config_.num_kv_heads * strides_.head,
+                strides_.head, strides_.block);
   attention_ = {.num_heads = config_.num_heads,
                 .num_kv_heads = config_.num_kv_heads,
                 .head_size = config_.head_size,
@@ -163,9 +164,7 @@ void CpuLlama::prepare(const RowPlan& plan, KvCache& cache) {
                 .query_rows = buffers_.query_rows(config_),
                 .fresh_values = buffers_.fresh_values.data<uint16_t>(),
                 .fresh_rows = buffers_.max_rows,
-                .keys = bits(cache.keys()),
-                .values = bits(cache.values()),
-                .capacity = cache.capacity(),
+                .block_stride = strides_.block,
                 .mixed = buffers_.mixed.data(),
                 .mixed_depth = ceil_div(config_.num_heads * config_.head_size, kTileDepth)};
 }
@@ -239,8 +238,8 @@ AttentionLayer CpuLlama::attention_of(size_t layer) const {
   const PackedLayer& weights = layers_[layer];
   const auto index = static_cast<int64_t>(layer);
   AttentionLayer attention = attention_;
-  attention.keys += index * layer_stride_;
-  attention.values += index * layer_stride_;
+  attention.keys = index * strides_.layer;
+  attention.values = attention.keys + strides_.values;
   attention.window = config_.window(index);
   if (!config_.turns(index)) attention.cos = attention.sin = nullptr;
   if (weights.qkv_bias.defined()) attention.qkv_bias = floats(weights.qkv_bias);

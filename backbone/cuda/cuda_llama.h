@@ -46,6 +46,7 @@ class CudaLlama : public LlamaBackend {
   at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   int64_t rows_behind() const override { return kRowsBehind; }
+  bool reads_whole_slots() const override { return true; }
   void set_clock(PartClock* clock) override { clock_ = clock; }
   std::array<int64_t, kNumPassParts> weight_bytes() const override;
   const char* name() const override { return kernels_.layers->name; }

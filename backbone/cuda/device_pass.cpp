@@ -65,8 +65,8 @@ UploadedPlan::UploadedPlan(const RowPlan& plan, int32_t tile_rows, at::Device de
 }
 
 DeviceCache device_view(const KvCache& cache) {
-  MEDUSA_ASSERT(cache.layout() == KvLayout::Rows && cache.keys().scalar_type() == at::kBFloat16);
-  const at::Tensor& keys = cache.keys();
+  const at::Tensor keys = cache.keys();
+  MEDUSA_ASSERT(cache.layout() == KvLayout::Rows && keys.scalar_type() == at::kBFloat16);
   return {static_cast<Bf16*>(keys.data_ptr()),
           static_cast<Bf16*>(cache.values().data_ptr()),
           keys.size(0),

@@ -35,7 +35,7 @@ class UploadedPlan {
 /// The tiles of rows whose slots are these: [T, 2] int32 on the CPU, first row and count.
 at::Tensor tiles_of(std::span<const int32_t> slots, int32_t tile_rows);
 
-/// @param cache  in KvLayout::Rows, bfloat16.
+/// @param cache  of whole slots in KvLayout::Rows, bfloat16.
 DeviceCache device_view(const KvCache& cache);
 
 }  // namespace medusa

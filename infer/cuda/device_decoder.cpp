@@ -89,7 +89,7 @@ int64_t DeviceDecoder::num_free() const {
 }
 
 RequestId DeviceDecoder::submit(DecodeRequest request) {
-  check_request(request, target_.max_rows());
+  check_request(request, target_.max_rows(), target_.total_rows());
   if (request.rule || request.make_drafter || !request.processors.empty() || request.on_prompt)
     throw UserError(
         "the request has a drafter, a rule or a use of the logits of its own, expected those that "

@@ -68,6 +68,7 @@ class DeviceDecoder : public Decoder {
   int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
   int64_t num_running() const override { return static_cast<int64_t>(open_.size()); }
   int64_t num_free() const override;
+  KvUse cache_use() const override { return target_.cache_use(); }
   const DecodeTimes& times() const override { return times_; }
 
   /// "graph: 1 sequence of 8 nodes within 512 tokens, 421 kernels", a line for each.

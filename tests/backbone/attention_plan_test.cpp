@@ -17,11 +17,11 @@ constexpr int64_t kGroups = 3, kHeadsPerGroup = 3;
 
 /// One chain of so many rows.
 AttentionPlan plan_chain(int64_t num_rows, int num_threads) {
-  KvCache cache(tiny_config(), 1, 64, at::kFloat, at::kCPU, KvLayout::Rows);
+  KvCache cache(tiny_config(), 1, 64, at::kBFloat16, at::kCPU, KvLayout::Tiles);
   const std::vector<TokenId> tokens(static_cast<size_t>(num_rows), 7);
   const Segment chain{cache.open(), tokens, {}};
   AttentionPlan plan;
-  plan.assign(plan_rows({&chain, 1}, cache), kGroups, kHeadsPerGroup, num_threads);
+  plan.assign(plan_rows({&chain, 1}, cache), cache, kGroups, kHeadsPerGroup, num_threads);
   return plan;
 }
 

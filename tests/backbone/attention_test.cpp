@@ -19,7 +19,7 @@ void commit_first(KvCache& cache, int32_t slot, int32_t count) {
   cache.commit(slot, rows);
 }
 
-/// Two slots of 5 and 21 committed rows, their caches full of random numbers.
+/// Two slots of 5 and 29 committed rows, their caches full of random numbers.
 struct Scene {
   KvCache cache;
   std::vector<int32_t> parents{-1, 0, 0, 1, 2, 4, 1};
@@ -28,11 +28,20 @@ struct Scene {
   RowPlan plan;
   at::Tensor query;  // [N, A, D]
 
-  explicit Scene(at::ScalarType dtype)
-      : cache(tiny_config(), 2, 64, dtype, at::kCPU, KvLayout::Rows), tokens(parents.size(), 1) {
-    for (const int32_t length : {5, 21}) commit_first(cache, cache.open(), length);
-    cache.keys().copy_(normal(cache.keys().sizes(), 1));
-    cache.values().copy_(normal(cache.values().sizes(), 2));
+  /// @param whole_slots  else the longer slot's rows lie in two blocks.
+  explicit Scene(at::ScalarType dtype, bool whole_slots = false)
+      : cache(tiny_config(), 2, 64, dtype, at::kCPU, KvLayout::Rows, {whole_slots, {}}),
+        tokens(parents.size(), 1) {
+    for (const int32_t length : {5, 29}) commit_first(cache, cache.open(), length);
+    for (const int32_t slot : {1, 0}) cache.make_room(slot, 64);  // not in order
+    const ModelConfig config = tiny_config();
+    for (const KvSide side : {KvSide::Keys, KvSide::Values})
+      for (int64_t layer = 0; layer < config.num_layers; ++layer)
+        for (const int32_t slot : {0, 1})
+          cache.write(side, layer, slot, 0,
+                      normal({config.num_kv_heads, 64, config.head_size},
+                             1 + 2 * static_cast<uint64_t>(2 * layer + slot) +
+                                 (side == KvSide::Keys ? 0 : 1)));
     segments = {{1, tokens, parents}, {0, std::span(tokens).first(3), {}}};
     plan = plan_rows(segments, cache);
     query = normal({plan.size(), tiny_config().num_heads, tiny_config().head_size}, 3);
@@ -74,21 +83,40 @@ TEST_P(AttentionTypes, AWindowHidesAllButTheLastTokensOfEachPath) {
 
 TEST_P(AttentionTypes, WriteCachePutsRowsAtTheirPlacesOnly) {
   Scene scene(GetParam());
-  const at::Tensor keys_before = scene.cache.keys().clone();
-  const at::Tensor values_before = scene.cache.values().clone();
+  const auto everything = [&] {  // [2 sides, L, S, G, 64, D]
+    std::vector<at::Tensor> all;
+    for (const KvSide side : {KvSide::Keys, KvSide::Values})
+      for (const int64_t layer : {0, 1})
+        for (const int32_t slot : {0, 1}) all.push_back(scene.cache.read(side, layer, slot, 64));
+    const at::Tensor rows = at::stack(all);
+    return rows.view({2, 2, 2, rows.size(1), rows.size(2), rows.size(3)});
+  };
   const ModelConfig config = tiny_config();
+  ASSERT_EQ(config.num_layers, 2);
+  const at::Tensor expected = everything();
   const at::Tensor keys = normal({scene.plan.size(), config.num_kv_heads, config.head_size}, 4);
   const at::Tensor values = normal({scene.plan.size(), config.num_kv_heads, config.head_size}, 5);
   write_cache(scene.plan, 1, keys, values, scene.cache);
   for (int64_t i = 0; i < scene.plan.size(); ++i) {
     const PlannedRow& row = scene.plan.rows[static_cast<size_t>(i)];
     for (int64_t group = 0; group < config.num_kv_heads; ++group) {
-      keys_before[1][row.slot][group][row.cache_row].copy_(keys[i][group]);
-      values_before[1][row.slot][group][row.cache_row].copy_(values[i][group]);
+      expected[0][1][row.slot][group][row.cache_row].copy_(keys[i][group]);
+      expected[1][1][row.slot][group][row.cache_row].copy_(values[i][group]);
     }
   }
-  EXPECT_TRUE(at::equal(scene.cache.keys(), keys_before));
-  EXPECT_TRUE(at::equal(scene.cache.values(), values_before));
+  EXPECT_TRUE(at::equal(everything(), expected));
+}
+
+TEST_P(AttentionTypes, BlocksGiveTheBitsOfWholeSlots) {
+  const Scene paged(GetParam()), whole(GetParam(), /*whole_slots=*/true);
+  AttentionMasks masks(paged.plan, at::kCPU);
+  for (const int64_t window : {0, 20}) {
+    EXPECT_TRUE(at::equal(path_attention(paged.plan, 1, paged.query, paged.cache, window),
+                          path_attention(whole.plan, 1, whole.query, whole.cache, window)));
+    EXPECT_TRUE(
+        at::equal(masked_attention(paged.plan, 1, paged.query, paged.cache, masks, window),
+                  masked_attention(whole.plan, 1, whole.query, whole.cache, masks, window)));
+  }
 }
 
 TEST_P(AttentionTypes, ANodesSumsAreTheBitsOfItsPathRunAlone) {
@@ -96,7 +124,7 @@ TEST_P(AttentionTypes, ANodesSumsAreTheBitsOfItsPathRunAlone) {
   const std::vector<int32_t> path{0, 2, 4, 5};  // of the tree in slot 1
   const at::Tensor in_tree = path_attention(scene.plan, 0, scene.query, scene.cache)[5];
   scene.cache.commit(1, path);
-  scene.cache.rewind(1, 21 + 3);
+  scene.cache.rewind(1, 29 + 3);
   const std::vector<TokenId> last{1};
   const Segment alone{1, last, {}};
   const at::Tensor straight = path_attention(plan_rows({&alone, 1}, scene.cache), 0,

@@ -60,8 +60,8 @@ TEST(KvTiles, EveryElementHasItsOwnPlaceInLayoutOrder) {
   EXPECT_EQ(tile_value_index(3, 5, 32), 2 * 32 + 5 * 2 + 1);
 }
 
-TEST(KvTiles, MovesOneRowAndNothingElse) {
-  const int64_t capacity = 64, head_size = 32;
+TEST(KvTiles, OneRowIsCopiedAndNothingElse) {
+  const int64_t capacity = kKvBlockRows, head_size = 32;
   const auto size = static_cast<size_t>(capacity * head_size);
   std::vector<uint16_t> keys(size), values(size);
   for (size_t i = 0; i < size; ++i) {
@@ -69,10 +69,11 @@ TEST(KvTiles, MovesOneRowAndNothingElse) {
     values[i] = static_cast<uint16_t>(i + 5000);
   }
   auto moved_keys = keys, moved_values = values;
-  move_tile_row(moved_keys.data(), moved_values.data(), capacity, head_size, 50, 7);
+  copy_tile_key(moved_keys.data(), 25, moved_keys.data(), 7, head_size);
+  copy_tile_value(moved_values.data(), 25, moved_values.data(), 7, head_size);
   for (int64_t row = 0; row < capacity; ++row)
     for (int64_t dim = 0; dim < head_size; ++dim) {
-      const int64_t from = row == 7 ? 50 : row;
+      const int64_t from = row == 7 ? 25 : row;
       const auto key = [&](int64_t r) { return static_cast<size_t>(tile_key_index(r, dim, 32)); };
       const auto value = [&](int64_t r) {
         return static_cast<size_t>(tile_value_index(r, dim, 32));

@@ -30,7 +30,7 @@ std::vector<int64_t> path_of(const RowPlan& plan, size_t row) {
 }
 
 TEST(RowPlan, AChainIsTheCausalCase) {
-  const KvCache cache = cache_with({3});
+  KvCache cache = cache_with({3});
   const std::vector<TokenId> tokens{7, 8, 9};
   const Segment segment{0, tokens, {}};
   const RowPlan plan = plan_rows({&segment, 1}, cache);
@@ -47,7 +47,7 @@ TEST(RowPlan, AChainIsTheCausalCase) {
 }
 
 TEST(RowPlan, ATreesRowsSeeTheirAncestorsAndStandAtTheirDepth) {
-  const KvCache cache = cache_with({10});
+  KvCache cache = cache_with({10});
   const std::vector<TokenId> tokens{1, 2, 3, 4, 5, 6};
   const std::vector<int32_t> parents{-1, 0, 0, 1, 2, 4};
   const Segment segment{0, tokens, parents};
@@ -64,7 +64,7 @@ TEST(RowPlan, ATreesRowsSeeTheirAncestorsAndStandAtTheirDepth) {
 }
 
 TEST(RowPlan, SegmentsStandOneAfterTheOtherEachAtItsSlotsStart) {
-  const KvCache cache = cache_with({4, 0, 20});
+  KvCache cache = cache_with({4, 0, 20});
   const std::vector<TokenId> first{1, 2, 3}, second{4, 5};
   const std::vector<int32_t> parents{-1, 0, 0}, two_roots{-1, -1};
   const std::vector<Segment> segments{{2, first, parents}, {0, second, two_roots}};
@@ -79,7 +79,7 @@ TEST(RowPlan, SegmentsStandOneAfterTheOtherEachAtItsSlotsStart) {
 }
 
 TEST(RowPlan, ATreeThatGrowsRunsItsNewRowsOnly) {
-  const KvCache cache = cache_with({10});
+  KvCache cache = cache_with({10});
   const std::vector<TokenId> tokens{1, 2, 3, 4, 5};
   const std::vector<int32_t> parents{-1, 0, 0, 1, 2};
   const Segment whole{0, tokens, parents}, grown{0, tokens, parents, 3};
@@ -96,7 +96,7 @@ TEST(RowPlan, ATreeThatGrowsRunsItsNewRowsOnly) {
 }
 
 TEST(RowPlan, WhatIsNoTreeIsABug) {
-  const KvCache cache = cache_with({0, 0});
+  KvCache cache = cache_with({0, 0});
   const std::vector<TokenId> tokens{1, 2};
   const std::vector<int32_t> itself{-1, 1}, too_few{-1}, good{-1, 0};
   for (const auto* parents : {&itself, &too_few}) {
@@ -108,7 +108,7 @@ TEST(RowPlan, WhatIsNoTreeIsABug) {
 }
 
 TEST(RowPlan, ASegmentThatDoesNotFitIsTheUsersError) {
-  const KvCache cache = cache_with({60}, 64);
+  KvCache cache = cache_with({60}, 64);
   const std::vector<TokenId> fits(4, 1), too_long(5, 1);
   const Segment good{0, fits, {}}, bad{0, too_long, {}};
   EXPECT_EQ(plan_rows({&good, 1}, cache).size(), 4);

@@ -122,7 +122,9 @@ class AttentionScene {
     config.num_heads = shape_.heads;
     config.num_kv_heads = shape_.groups;
     config.head_size = shape_.size;
-    KvCache cache(config, kSlots, keys_.size(3), at::kBFloat16, at::kCPU, KvLayout::Rows);
+    KvCache cache(config, kSlots, keys_.size(3), at::kBFloat16, at::kCPU, KvLayout::Rows,
+                  {.whole_slots = true});
+    for (int64_t slot = 0; slot < kSlots; ++slot) cache.open();
     cache.keys().narrow(3, 0, keys_.size(3)).copy_(keys_);
     cache.values().narrow(3, 0, keys_.size(3)).copy_(values_);
     RowPlan plan;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -65,10 +66,15 @@ class ToyTarget : public TargetModel {
     return static_cast<int32_t>(
         std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return !s.open; }));
   }
-  int32_t open() override {
+  bool has_room(int64_t rows) const override {
+    return num_free_slots() > 0 && reserved_rows() + rows <= pool_rows;
+  }
+  using TargetModel::open;
+  int32_t open(int64_t rows) override {
+    MEDUSA_ASSERT(has_room(rows), rows);
     const auto slot = std::find_if(slots_.begin(), slots_.end(), [](auto& s) { return !s.open; });
     MEDUSA_ASSERT(slot != slots_.end());
-    *slot = {true, {}, {}};
+    *slot = {true, rows, {}, {}};
     return static_cast<int32_t>(slot - slots_.begin());
   }
   void close(int32_t slot) override {
@@ -77,6 +83,12 @@ class ToyTarget : public TargetModel {
     closed.push_back(at(slot).rows);
   }
   int64_t max_rows() const override { return max_rows_; }
+  int64_t total_rows() const override { return pool_rows; }
+  int64_t reserved_rows() const {
+    int64_t sum = 0;
+    for (const Slot& slot : slots_) sum += slot.open ? slot.reserved : 0;
+    return sum;
+  }
 
   using TargetModel::forward;
   PassOutput forward(std::span<const SlotTree> trees,
@@ -114,10 +126,12 @@ class ToyTarget : public TargetModel {
   size_t largest_chunk = 0;  // tokens
   int32_t largest_tree = 0;  // nodes
   bool fail_prefill = false;
+  int64_t pool_rows = std::numeric_limits<int64_t>::max();  // of all open slots together
 
  private:
   struct Slot {
     bool open = false;
+    int64_t reserved = 0;
     std::vector<TokenId> rows;  // committed
     CandidateTree tree;         // tentative
   };
@@ -128,7 +142,8 @@ class ToyTarget : public TargetModel {
       const CandidateTree& tree = *each.tree;
       Slot& slot = at(each.slot);
       MEDUSA_ASSERT(slot.open, each.slot);
-      MEDUSA_ASSERT(static_cast<int64_t>(slot.rows.size()) + tree.size() <= max_rows_, tree.size());
+      MEDUSA_ASSERT(static_cast<int64_t>(slot.rows.size()) + tree.size() <= slot.reserved,
+                    tree.size());
       largest_tree = std::max(largest_tree, tree.size());
       slot.tree = tree;
       std::vector<at::Tensor> logits, hidden;

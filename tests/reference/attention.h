@@ -17,18 +17,21 @@ namespace medusa::reference {
 /// @returns       [N, A * D] float32.
 inline at::Tensor attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
                             const KvCache& cache, int64_t window = 0) {
-  const int64_t heads = query.size(1), size = query.size(2), groups = cache.keys().size(2);
+  const int64_t heads = query.size(1), size = query.size(2);
   const at::Tensor out = at::zeros({plan.size(), heads * size}, at::kFloat);
   for (int64_t i = 0; i < plan.size(); ++i) {
     const PlannedRow& row = plan.rows[static_cast<size_t>(i)];
     std::vector<int64_t> visible;
     for (int64_t r = 0; r < row.start; ++r) visible.push_back(r);
     for (const int64_t r : plan.path(row)) visible.push_back(r);
+    const int64_t count = *std::max_element(visible.begin(), visible.end()) + 1;
+    const at::Tensor all_keys = cache.read(KvSide::Keys, layer, row.slot, count);  // [G, count, D]
+    const at::Tensor all_values = cache.read(KvSide::Values, layer, row.slot, count);
     while (window > 0 && std::ssize(visible) > window) visible.erase(visible.begin());
     for (int64_t head = 0; head < heads; ++head) {
-      const int64_t group = head / (heads / groups);
-      const at::Tensor keys = cache.keys()[layer][row.slot][group].to(at::kDouble);  // [cap, D]
-      const at::Tensor values = cache.values()[layer][row.slot][group].to(at::kDouble);
+      const int64_t group = head / (heads / all_keys.size(0));
+      const at::Tensor keys = all_keys[group].to(at::kDouble);
+      const at::Tensor values = all_values[group].to(at::kDouble);
       const at::Tensor q = query[i][head].to(at::kDouble);
       std::vector<double> weights;
       for (const int64_t r : visible)

@@ -48,6 +48,7 @@ class EndlessDecoder : public Decoder {
   int64_t num_waiting() const override { return std::max<int64_t>(0, std::ssize(open_) - slots_); }
   int64_t num_running() const override { return std::min(slots_, std::ssize(open_)); }
   int64_t num_free() const override { return slots_ - num_running(); }
+  KvUse cache_use() const override { return {}; }
   const DecodeTimes& times() const override { return times_; }
   void cancel_all() override { open_.clear(); }
 

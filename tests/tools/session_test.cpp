@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <system_error>
 #include <thread>
 
@@ -106,6 +107,33 @@ TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {
   })
       .join();
   EXPECT_EQ(threads, 1);
+}
+
+TEST(Session, ACacheWithoutRoomForOneContextIsRefusedWithTheNumbers) {
+  BackboneSection config = section(DtypeKind::Auto, CpuIsa::Plain);
+  config.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
+  config.chat_template = "plain";
+  config.context = 256;
+  const Session session = open_session(config);
+  const int64_t one = session.llama->cache_bytes(256);
+  EXPECT_EQ(open_target(config, session, 3, 256).total_rows(), 3 * 256);
+  config.cache_mb = static_cast<double>(2 * one) / 1e6 + 1e-6;
+  const BackboneTarget target = open_target(config, session, 3, 256);
+  EXPECT_EQ(target.num_free_slots(), 3);
+  EXPECT_EQ(target.total_rows(), 2 * 256);
+  config.cache_mb = 0.001;
+  try {
+    open_target(config, session, 3, 256);
+    ADD_FAILURE() << "not refused";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              fmt::format("backbone.cache_mb is 0.001, found a model whose sequences of 256 tokens "
+                          "take {:.1f} MB each, expected room for at least one; raise it, or lower "
+                          "backbone.context",
+                          std::ceil(static_cast<double>(one) / 1e5) / 10));
+    config.cache_mb = std::ceil(static_cast<double>(one) / 1e5) / 10;
+    EXPECT_GE(open_target(config, session, 3, 256).total_rows(), 256) << "the number that it said";
+  }
 }
 
 }  // namespace

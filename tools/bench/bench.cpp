@@ -219,7 +219,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
                       const std::function<void(const Measurement&)>& so_far) {
   const auto slots = static_cast<size_t>(plan.slots);
   const std::vector<Group> groups = groups_of(questions, slots);
-  BackboneTarget target(*session.llama, plan.slots, session.context);
+  BackboneTarget target = open_target(config.backbone, session, plan.slots, session.context);
   Contenders contenders(config, plan, session, target);
   std::vector<Contender>& list = contenders.list();
   std::vector<int64_t> peaks(list.size());
@@ -227,6 +227,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   const auto play = [&](size_t i, size_t group) -> std::vector<Answer> {
     Contender& contender = list[i];
     if (!contender.problem.empty()) return {};
+    target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
                                 .stop = config.generate.stop,
                                 .show = {}};

@@ -124,7 +124,8 @@ Command bench_command() {
             app.add_option("--out", options->out,
                            "folder of bench.json, bench.jsonl and bench.html; default: the run's");
             return [options, &common] { run_bench(common, *options); };
-          }};
+          },
+          /*limits_cache=*/true};
 }
 
 }  // namespace medusa

@@ -138,7 +138,8 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   reset_peak_memory(device);
   const ModelConfig& model = session.llama->config();
   const int64_t rows = std::min<int64_t>(session.context, model.context);
-  BackboneTarget target(*session.llama, static_cast<int32_t>(settings.batch), rows);
+  BackboneTarget target =
+      open_target(config.backbone, session, static_cast<int32_t>(settings.batch), rows);
   const std::vector<DistillPrompt> prompts = collect_prompts(config, session, target);
   if (interrupted()) return;
 
@@ -179,7 +180,8 @@ Command distill_command() {
         return [shard, &options] {
           run_distill(options, shard->empty() ? std::nullopt : std::optional(parse_part(*shard)));
         };
-      }};
+      },
+      /*limits_cache=*/true};
 }
 
 }  // namespace medusa

@@ -112,7 +112,7 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
   const std::vector<Question> questions = read_questions(options, session);
   InferConfig infer = config.generate.infer;
   if (options.logprobs > 0) infer.graphs = false;  // the logits are wanted on the host
-  BackboneTarget target(*session.llama, 1, session.context);
+  BackboneTarget target = open_target(config.backbone, session, 1, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
   const Method method = make_method(infer, drafting.parts(), target);
   AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
@@ -148,7 +148,7 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
     prompts.push_back(std::move(question.tokens));
   InferConfig medusa = config.generate.infer;
   medusa.drafter = DrafterKind::Medusa;
-  BackboneTarget target(*session.llama, 1, session.context);
+  BackboneTarget target = open_target(config.backbone, session, 1, session.context);
   const LoadedDrafting drafting = load_drafting(config, medusa, session, target);
   const Comparison comparison = compare(config, session, target, drafting, prompts);
   const nlohmann::json out = comparison_json(comparison, config, session);
@@ -196,7 +196,8 @@ Command generate_command() {
                          "decode every prompt plainly and with Medusa, alternately; print a table "
                          "and write the report");
             return [options, &common] { run_generate(common, *options); };
-          }};
+          },
+          /*limits_cache=*/true};
 }
 
 }  // namespace medusa

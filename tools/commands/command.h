@@ -20,7 +20,7 @@ struct CommonOptions {
   bool json = false;              // one object on stdout; everything else goes to stderr
 };
 
-/// Reads the YAML file with the overrides of --set, --device, --dtype, --threads and --seed.
+/// Reads the YAML file with the overrides of --set and of the options that are short for one.
 /// @throws UserError
 RunConfig read_run_config(const CommonOptions& options);
 
@@ -32,6 +32,8 @@ struct Command {
 
   /// Adds the command's own options and returns what to run once they are parsed.
   std::function<std::function<void()>(CLI::App&, const CommonOptions&)> attach;
+
+  bool limits_cache = false;  // it has --cache-mb
 };
 
 Command distill_command();

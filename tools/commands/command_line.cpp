@@ -64,6 +64,8 @@ void add_common_options(CLI::App& app, const Command& command, CommonOptions& co
   add_shorthand(app, "--dtype", "backbone.dtype", "auto, float32, bfloat16, int8 or stored",
                 common);
   add_shorthand(app, "--threads", "backbone.threads", "CPU threads", common);
+  if (command.limits_cache)
+    add_shorthand(app, "--cache-mb", "backbone.cache_mb", "most megabytes of the KV cache", common);
   add_shorthand(app, "--seed", "seed", "random seed", common);
   app.footer("\nSettings of the YAML file:\n" + settings_help(command.sections));
 }

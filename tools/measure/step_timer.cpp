@@ -23,13 +23,15 @@ class StepTimer::ForgetfulTarget : public TargetModel {
   explicit ForgetfulTarget(BackboneTarget& target) : target_(target) {}
 
   int32_t num_free_slots() const override { return target_.num_free_slots(); }
-  int32_t open() override { return target_.open(); }
+  bool has_room(int64_t /*rows*/) const override { return target_.has_room(target_.max_rows()); }
+  using TargetModel::open;
+  int32_t open(int64_t /*rows*/) override { return target_.open(); }
   void close(int32_t slot) override { target_.close(slot); }
   /// The decoder counts the tokens that it emits; the rows are the context's, again and again.
   int64_t max_rows() const override { return std::numeric_limits<int32_t>::max(); }
   bool rows_are_independent() const override { return target_.rows_are_independent(); }
-  int64_t share_prefix(int32_t slot, std::span<const TokenId> tokens) override {
-    return target_.share_prefix(slot, tokens);
+  int64_t reuse_prefix(int32_t slot, std::span<const TokenId> tokens) override {
+    return target_.reuse_prefix(slot, tokens);
   }
   PassOutput forward(std::span<const SlotTree> trees,
                      std::span<const PromptChunk> chunks) override {

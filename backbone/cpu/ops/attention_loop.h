@@ -31,7 +31,7 @@ class TileAttention {
         weights_(static_cast<Number*>(scratch.weights)),
         d_(layer.head_size),
         per_group_(layer.heads_per_group()),
-        values_(layer.values + layer.block(tile.slot, tile.group)) {}
+        last_block_((block_end(tile.end) - 1) / kBlock) {}
 
   void run() {
     score();
@@ -44,7 +44,9 @@ class TileAttention {
     // Blocks before the first row of the pass lie alike for all rows of the tile, and so does
     // everything if all paths are straight.
     const int64_t shared = tile_.straight ? end : row_of(0).start / kBlock * kBlock;
-    mix<false>(values_, 0, shared, 0, tile_.num_queries, scratch_.sums);
+    for (int64_t i = 0; i < tile_.num_queries * d_; i += kLanes)
+      store_floats(scratch_.sums + i, all_lanes(0));
+    mix_cache(0, shared, 0, tile_.num_queries, scratch_.sums);
     for (int64_t query = 0, heads = 0; query < tile_.num_queries; query += heads) {
       heads = smaller(per_group_ - (tile_.first_query + query) % per_group_,
                       tile_.num_queries - query);  // of the same row
@@ -59,8 +61,18 @@ class TileAttention {
     return layer_.rows[(tile_.first_query + query) / per_group_];
   }
 
-  /// Bytes to the block after next of keys or values: what the products ask for in advance.
-  int64_t ahead() const { return 2 * kBlock * d_ * static_cast<int64_t>(sizeof(uint16_t)); }
+  /// Bytes from one of the slot's blocks to another; they may be of different slabs.
+  int64_t distance(int64_t from, int64_t to) const {
+    return reinterpret_cast<intptr_t>(tile_.blocks[to]) -
+           reinterpret_cast<intptr_t>(tile_.blocks[from]);
+  }
+  bool follows_in_slab(int64_t block) const {
+    return distance(block - 1, block) ==
+           layer_.block_stride * static_cast<int64_t>(sizeof(uint16_t));
+  }
+
+  /// Bytes from a block to the one after next: what the products ask for in advance.
+  int64_t ahead(int64_t block) const { return distance(block, smaller(block + 2, last_block_)); }
 
   /// Calls body(first, count) for groups of queries that the engine takes at once.
   template <typename Body>
@@ -74,11 +86,12 @@ class TileAttention {
   void score() {
     const Number* query = static_cast<const Number*>(layer_.query) +
                           (tile_.group * layer_.query_rows + tile_.first_query) * d_;
-    const uint16_t* keys = layer_.keys + layer_.block(tile_.slot, tile_.group);
+    const int64_t keys_of_head = layer_.keys_of(tile_.group);
     for (int64_t row = 0; row < tile_.end; row += kBlock) {
-      PairOperand pair{keys + row * d_, keys + (row + kTileRows) * d_};
+      const uint16_t* keys = tile_.blocks[row / kBlock] + keys_of_head;
+      PairOperand pair{keys, keys + kTileRows * d_};
       pair.tile_stride = kTileNumbers;
-      pair.low_ahead = pair.high_ahead = ahead();
+      pair.low_ahead = pair.high_ahead = ahead(row / kBlock);
       for_each_pass(0, tile_.num_queries, [&](int64_t first, int64_t count) {
         float* to = scratch_.scores + first * scratch_.stride + row;
         Engine::template multiply<false>({query + first * d_, d_, kTileDepth}, pair,
@@ -88,22 +101,42 @@ class TileAttention {
     }
   }
 
-  /// sums[query][dimension] = weights · values over the cache rows [begin, end), for queries
-  /// [first, first + count); kResume: added to what the sums hold.
-  /// @param values  where row `begin` lies.
+  /// Values of blocks that lie at one distance.
+  struct ValueBlocks {
+    const uint16_t* first = nullptr;
+    int64_t stride = 0;  // numbers to the next one
+    int64_t ahead = 0;   // as ahead(), in bytes
+  };
+
+  /// sums[query][dimension] += weights · values over the cache rows [begin, end), for queries
+  /// [first, first + count).
+  /// @param values  of the block that row `begin` starts.
   /// @param sums    of query `first`.
-  template <bool kResume>
-  void mix(const uint16_t* values, int64_t begin, int64_t end, int64_t first, int64_t count,
+  void mix(const ValueBlocks& values, int64_t begin, int64_t end, int64_t first, int64_t count,
            float* sums) {
     for (int64_t dim = 0; dim < d_; dim += kPairOutputs) {
-      const uint16_t* at = values + dim * 2;
-      const PairOperand pair{at, at + 2 * kTileRows, 2 * d_, kBlock * d_, ahead(), ahead()};
+      const uint16_t* at = values.first + dim * 2;
+      const PairOperand pair{at,           at + 2 * kTileRows, 2 * d_, values.stride,
+                             values.ahead, values.ahead};
       for_each_pass(first, count, [&](int64_t query, int64_t rows) {
         float* to = sums + (query - first) * d_ + dim;
-        Engine::template multiply<kResume>(
+        Engine::template multiply<true>(
             {weights_ + query * scratch_.stride + begin, scratch_.stride, kTileDepth}, pair,
             ceil_div(end - begin, kBlock), rows, {to, to + kTileRows, d_});
       });
+    }
+  }
+
+  /// The same where the values lie in the slot's own blocks: those that follow each other in memory
+  /// at once. (The sums that a product leaves are those that the next one starts from, so where it
+  /// is cut does not change them.)
+  void mix_cache(int64_t begin, int64_t end, int64_t first, int64_t count, float* sums) {
+    const int64_t last = ceil_div(end, kBlock);
+    for (int64_t block = begin / kBlock, next = 0; block < last; block = next) {
+      next = block + 1;
+      while (next < last && follows_in_slab(next)) ++next;
+      mix({tile_.blocks[block] + layer_.values_of(tile_.group), layer_.block_stride, ahead(block)},
+          block * kBlock, smaller(next * kBlock, end), first, count, sums);
     }
   }
 
@@ -111,16 +144,18 @@ class TileAttention {
   /// path.
   /// @returns  [heads][D]
   float* mix_path(const AttentionRow& row, int64_t begin, int64_t query, int64_t heads) {
-    const uint16_t* values = values_ + begin * d_;
-    if (!row.straight) {
-      gather_path(layer_, row, tile_.group, begin, scratch_.path_values);
-      values = scratch_.path_values;
-    }
     // A copy: an engine may add to more rows than these, and those still need what they hold.
     float* sums = scratch_.sums + kTileRows * d_;
     for (int64_t i = 0; i < heads * d_; i += kLanes)
       store_floats(sums + i, load_floats(scratch_.sums + query * d_ + i));
-    mix<true>(values, begin, row.length, query, heads, sums);
+    if (row.straight) {
+      mix_cache(begin, row.length, query, heads, sums);
+      return sums;
+    }
+    gather_path(layer_, row, tile_.group, begin, scratch_.path_values);
+    const int64_t size = kBlock * d_;
+    mix({scratch_.path_values, size, 2 * size * static_cast<int64_t>(sizeof(uint16_t))}, begin,
+        row.length, query, heads, sums);
     return sums;
   }
 
@@ -140,7 +175,7 @@ class TileAttention {
   const AttentionScratch& scratch_;
   Number* const weights_;
   const int64_t d_, per_group_;
-  const uint16_t* const values_;
+  const int64_t last_block_;  // that any of its queries reads
   float inverse_[kTileRows];  // one over the sum of a query's weights
 };
 

@@ -15,7 +15,7 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
   tile.num_queries = last - first + 1;
   for (int64_t n = first / heads_per_group; n <= last / heads_per_group; ++n) {
     const AttentionRow& row = plan.rows[static_cast<size_t>(n)];
-    tile.slot = row.slot;
+    tile.blocks = row.blocks;
     tile.end = std::max(tile.end, row.cache_row + 1);
     tile.max_length = std::max(tile.max_length, row.length);
     tile.straight = tile.straight && row.straight;
@@ -53,17 +53,20 @@ void split_last(AttentionPlan& plan, int64_t heads_per_group, int num_threads) {
 
 }  // namespace
 
-void AttentionPlan::assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group,
-                           int num_threads) {
+void AttentionPlan::assign(const RowPlan& plan, const KvCache& cache, int64_t num_kv_heads,
+                           int64_t heads_per_group, int num_threads) {
   rows.clear();
   tiles.clear();
   int64_t segment_begin = 0, fresh_begin = 0;
+  std::span<uint16_t* const> blocks;
   for (const PlannedRow& row : plan.rows) {
-    if (rows.empty() || rows.back().slot != row.slot) {
+    if (rows.empty() || plan.rows[rows.size() - 1].slot != row.slot) {
       segment_begin = static_cast<int64_t>(rows.size());
       fresh_begin = row.cache_row;
+      blocks = cache.tiles(row.slot);
     }
-    rows.push_back({.slot = row.slot,
+    rows.push_back({.blocks = blocks.data(),
+                    .own_block = blocks[static_cast<size_t>(row.cache_row / kKvBlockRows)],
                     .cache_row = row.cache_row,
                     .start = row.start,
                     .length = row.position + 1,

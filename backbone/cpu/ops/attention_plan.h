@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backbone/cpu/ops/attention_types.h"
+#include "backbone/kv_cache.h"
 #include "backbone/row_plan.h"
 
 namespace medusa {
@@ -15,8 +16,10 @@ struct AttentionPlan {
   std::vector<AttentionTile> tiles;  // every query of the pass is in one of them
 
   /// Tiles that do not go round the threads that take turns with them are split among these.
-  /// @param plan  outlives the use of `rows`.
-  void assign(const RowPlan& plan, int64_t num_kv_heads, int64_t heads_per_group, int num_threads);
+  /// @param plan   outlives the use of `rows`.
+  /// @param cache  in KvLayout::Tiles; the same.
+  void assign(const RowPlan& plan, const KvCache& cache, int64_t num_kv_heads,
+              int64_t heads_per_group, int num_threads);
 };
 
 }  // namespace medusa

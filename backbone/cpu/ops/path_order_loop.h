@@ -9,8 +9,9 @@
 namespace medusa {
 namespace {
 
-constexpr int64_t kBlock = kTileDepth;  // cache rows that are one tile deep
-constexpr float kUnseen = -1e30F;       // 2 to the power of it is 0
+constexpr int64_t kBlock = kKvBlockRows;  // cache rows that are one tile deep
+static_assert(kBlock == kTileDepth);
+constexpr float kUnseen = -1e30F;  // 2 to the power of it is 0
 
 inline int64_t block_end(int64_t rows) { return ceil_div(rows, kBlock) * kBlock; }
 
@@ -48,6 +49,19 @@ float soften(const AttentionRow& row, float scale, int64_t window, int64_t end, 
   return 1.0F / sum_of(even + odd);
 }
 
+/// Where a row's values are read; nowhere: zeros.
+struct ValueRow {
+  const uint16_t* fresh = nullptr;  // plain
+  const uint16_t* pair = nullptr;   // in the cache, with its neighbor's
+  bool is_odd = false;              // of the pair
+
+  /// Sixteen dimensions, as the lower halves of words.
+  Words words(int64_t dim) const {
+    if (fresh != nullptr) return widen_words(fresh + dim);
+    return pair != nullptr ? half_words(pair + dim * 2, is_odd) : Words{};
+  }
+};
+
 /// The values that a row on a scattered path sees from row `begin` on, as they would lie in the
 /// cache: rows of earlier passes from there, rows of this one from its plain copy, zeros behind the
 /// path up to a multiple of 32.
@@ -55,19 +69,20 @@ float soften(const AttentionRow& row, float scale, int64_t window, int64_t end, 
 inline void gather_path(const AttentionLayer& layer, const AttentionRow& row, int64_t group,
                         int64_t begin, uint16_t* out) {
   const int64_t d = layer.head_size;
-  const uint16_t* cached = layer.values + layer.block(row.slot, group);
   const uint16_t* fresh =
       layer.fresh_values + (group * layer.fresh_rows + row.segment_begin - row.fresh_begin) * d;
-  // Sixteen dimensions of one row, as the lower halves of words.
-  const auto words = [&](int64_t at, int64_t dim) {
-    if (at >= row.length) return Words{};
+  const auto find = [&](int64_t at) {
+    if (at >= row.length) return ValueRow{};
     const int64_t from = at < row.start ? at : row.path[at - row.start];
-    if (from >= row.fresh_begin) return widen_words(fresh + from * d + dim);
-    return half_words(cached + from / 2 * 2 * d + dim * 2, from % 2 != 0);
+    if (from >= row.fresh_begin) return ValueRow{.fresh = fresh + from * d};
+    const uint16_t* block = row.blocks[from / kBlock] + layer.values_of(group);
+    return ValueRow{.pair = block + from % kBlock / 2 * 2 * d, .is_odd = from % 2 != 0};
   };
-  for (int64_t at = begin; at < block_end(row.length); at += 2)
+  for (int64_t at = begin; at < block_end(row.length); at += 2) {
+    const ValueRow even = find(at), odd = find(at + 1);
     for (int64_t dim = 0; dim < d; dim += kLanes, out += 2 * kLanes)
-      store_words(out, words(at, dim), words(at + 1, dim));
+      store_words(out, even.words(dim), odd.words(dim));
+  }
 }
 
 }  // namespace

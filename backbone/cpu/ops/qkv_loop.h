@@ -42,8 +42,9 @@ void write_query(const AttentionLayer& layer, int64_t n, HeadPart part, Floats l
 
 inline void write_key(const AttentionLayer& layer, const AttentionRow& row, HeadPart part,
                       Floats low, Floats high) {
-  uint16_t* to = layer.keys + layer.block(row.slot, part.head) +
-                 tile_key_index(row.cache_row, part.block * kTileRows, layer.head_size);
+  uint16_t* to =
+      row.own_block + layer.keys_of(part.head) +
+      tile_key_index(row.cache_row % kKvBlockRows, part.block * kTileRows, layer.head_size);
   scatter_words(to, low, high, layer.head_size / 4 * 16);  // `high`: half the head further
 }
 
@@ -52,9 +53,10 @@ inline void write_value(const AttentionLayer& layer, const AttentionRow& row, in
   const int64_t dim = part.block * kPairOutputs;
   uint16_t* fresh = layer.fresh_values + (part.head * layer.fresh_rows + n) * layer.head_size + dim;
   // An even row fills the lower halves of the words that it shares with the next row.
-  uint16_t* pair = layer.values + layer.block(row.slot, part.head) +
-                   tile_value_index(row.cache_row & ~int64_t{1}, dim, layer.head_size);
-  const bool odd = row.cache_row % 2 != 0;
+  const int64_t index = row.cache_row % kKvBlockRows;
+  uint16_t* pair = row.own_block + layer.values_of(part.head) +
+                   tile_value_index(index & ~int64_t{1}, dim, layer.head_size);
+  const bool odd = index % 2 != 0;
   store_bf16(fresh, low);
   store_bf16(fresh + kLanes, high);
   store_halves(pair, low, odd);
