@@ -162,7 +162,8 @@ asio::awaitable<void> Api::models(const HttpRequest&, HttpAnswer& answer) {
                                           {"medusa",
                                            {{"drafter", enum_name(model.settings.drafter)},
                                             {"drafters", std::move(drafters)},
-                                            {"sequences", model.num_sequences}}}}}}}));
+                                            {"sequences", model.num_sequences},
+                                            {"cache_tokens", model.cache_tokens}}}}}}}));
 }
 
 asio::awaitable<void> Api::slots(const HttpRequest&, HttpAnswer& answer) {
@@ -209,7 +210,7 @@ asio::awaitable<void> Api::metrics_text(const HttpRequest&, HttpAnswer& answer) 
   const SchedulerState state = scheduler_.state();
   metrics_.count_answer(200);
   return answer.reply(200, "text/plain; version=0.0.4; charset=utf-8",
-                      metrics_.text(state.running, state.waiting));
+                      metrics_.text(state.running, state.waiting, state.cache));
 }
 
 asio::awaitable<void> Api::tokenize(const HttpRequest& request, HttpAnswer& answer) {

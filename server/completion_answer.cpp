@@ -98,7 +98,8 @@ CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Serve
       model_(model),
       id_((request.is_chat ? "chatcmpl-" : "cmpl-") + std::move(id)),
       created_(static_cast<int64_t>(std::time(nullptr))),
-      choices_(request.choices.size()) {}
+      choices_(request.choices.size()),
+      cached_tokens_(request.choices.size() / static_cast<size_t>(request.choices_per_prompt)) {}
 
 json CompletionAnswer::head(bool chunk) const {
   json out{{"id", id_}, {"created", created_}, {"model", model_.name}};
@@ -123,9 +124,12 @@ json CompletionAnswer::logprobs(size_t choice, const std::vector<GeneratedToken>
 }
 
 json CompletionAnswer::usage() const {
+  int64_t cached_tokens = 0;
+  for (const auto& each : cached_tokens_) cached_tokens += each.value_or(0);
   return {{"prompt_tokens", request_.prompt_tokens},
           {"completion_tokens", num_tokens_},
-          {"total_tokens", request_.prompt_tokens + num_tokens_}};
+          {"total_tokens", request_.prompt_tokens + num_tokens_},
+          {"prompt_tokens_details", {{"cached_tokens", cached_tokens}}}};
 }
 
 /// In the shape of vLLM's metrics.speculative_decoding: entry n of the histogram counts steps that
@@ -184,7 +188,7 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
 }
 
 std::string CompletionAnswer::last_chunk(size_t choice, const GenerationEnd& end) {
-  count(end.stats);
+  count(choice, end.stats);
   json out{{"index", choice}, {"finish_reason", end.reason()}};
   if (request_.is_chat)
     out["delta"] = json::object();
@@ -214,10 +218,12 @@ void CompletionAnswer::add(size_t choice, const GenerationPiece& piece) {
 
 void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
   choices_[choice].reason = end.reason();
-  count(end.stats);
+  count(choice, end.stats);
 }
 
-void CompletionAnswer::count(const DecodeStats& stats) {
+void CompletionAnswer::count(size_t choice, const DecodeStats& stats) {
+  auto& cached = cached_tokens_.at(choice / static_cast<size_t>(request_.choices_per_prompt));
+  cached = std::min(cached.value_or(stats.cached_prompt_tokens), stats.cached_prompt_tokens);
   total_.steps += stats.steps;
   total_.emitted += stats.emitted;
   total_.proposed += stats.proposed;

@@ -46,13 +46,15 @@ class CompletionAnswer {
   nlohmann::json usage() const;
   nlohmann::json acceptance() const;
   std::string event(nlohmann::json choice, bool with_usage) const;
-  void count(const DecodeStats& stats);
+  void count(size_t choice, const DecodeStats& stats);
 
   const CompletionRequest& request_;
   const ServedModel& model_;
   std::string id_;
   int64_t created_;  // seconds since 1970
   std::vector<Choice> choices_;
+  /// Of each prompt, the tokens that none of its answers computed; none: no answer has ended.
+  std::vector<std::optional<int64_t>> cached_tokens_;
   int64_t num_tokens_ = 0;
   DecodeStats total_;
 };

@@ -109,6 +109,7 @@ void expect_room_for_min_tokens(const RequestFields& fields, const GenerationReq
 void add_choices(const GenerationRequest& each, const std::vector<TokenId>& prompt, int64_t count,
                  const std::string& echo, const ServedModel& model, CompletionRequest& out) {
   out.prompt_tokens += std::ssize(prompt);
+  out.choices_per_prompt = count;
   for (int64_t i = 0; i < count; ++i) {
     GenerationRequest& choice = out.choices.emplace_back(each);
     choice.prompt = prompt;

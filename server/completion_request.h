@@ -14,9 +14,10 @@ namespace medusa {
 struct CompletionRequest {
   bool is_chat = false;
   std::vector<GenerationRequest> choices;  // one for each answer that is wanted, in order
-  std::optional<WantedGrammar> grammar;    // of all of them, still to be compiled
-  std::vector<std::string> echoes;  // [choices] of completions: what stands before the answer
-  int64_t prompt_tokens = 0;        // of all prompts, each counted once
+  int64_t choices_per_prompt = 1;
+  std::optional<WantedGrammar> grammar;  // of all of them, still to be compiled
+  std::vector<std::string> echoes;       // [choices] of completions: what stands before the answer
+  int64_t prompt_tokens = 0;             // of all prompts, each counted once
   bool stream = false;
   bool include_usage = false;     // a last chunk with the usage
   bool continuous_usage = false;  // and one in each chunk

@@ -70,10 +70,13 @@ void ServerMetrics::count_tokens(int64_t tokens, double seconds) {
   between_tokens_.add(0, tokens - 1);
 }
 
-void ServerMetrics::count_end(const DecodeStats& stats, bool stopped_by_text, double seconds) {
+void ServerMetrics::count_end(const DecodeStats& stats, int64_t prompt_tokens, bool stopped_by_text,
+                              double seconds) {
   const std::lock_guard lock(mutex_);
   ++ends_[word_of(stats.finish, stopped_by_text)];
   whole_.add(seconds);
+  prefix_queries_ += prompt_tokens;
+  prefix_hits_ += stats.cached_prompt_tokens;
   steps_ += stats.steps;
   proposed_ += stats.proposed;
   accepted_ += stats.accepted;
@@ -92,11 +95,22 @@ void ServerMetrics::count_answer(int http_status) {
   ++answers_[http_status];
 }
 
-std::string ServerMetrics::text(int64_t running, int64_t waiting) const {
+std::string ServerMetrics::text(int64_t running, int64_t waiting, const KvUse& cache) const {
   const std::lock_guard lock(mutex_);
   std::string out = gauge("medusa:num_requests_running", "Requests that are decoded now.", running);
   out += gauge("medusa:num_requests_waiting", "Requests that wait for a free sequence.", waiting);
+  out += gauge("medusa:cache_blocks_used", "Blocks of the KV cache that running requests hold.",
+               cache.blocks_used);
+  out += gauge("medusa:cache_blocks_kept",
+               "Blocks of ended requests, for prompts that begin alike, until others need them.",
+               cache.blocks_kept);
+  out += gauge("medusa:cache_blocks_total", "Blocks of the KV cache.", cache.blocks_total);
+  out += gauge("medusa:cache_bytes", "Memory that the KV cache has taken so far.", cache.bytes);
   out += counter("medusa:prompt_tokens_total", "Tokens of prompts.", prompt_tokens_);
+  out += counter("medusa:prefix_cache_queries_total",
+                 "Tokens of the prompts of ended requests, once for each answer.", prefix_queries_);
+  out += counter("medusa:prefix_cache_hits_total", "Those of them that the KV cache held.",
+                 prefix_hits_);
   out += counter("medusa:generation_tokens_total", "Tokens of answers.", tokens_);
   out += header("medusa:request_success_total", "counter", "Ended requests by what ended them.");
   for (const auto& [reason, count] : ends_)

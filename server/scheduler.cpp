@@ -99,6 +99,7 @@ Scheduler::Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metr
     : model_(std::move(model)),
       max_waiting_(max_waiting),
       metrics_(metrics),
+      cache_use_(model_.decoder.cache_use()),
       last_step_(Clock::now()),
       thread_([this] { run(); }) {}
 
@@ -141,6 +142,11 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   out.prompt = request.prompt;
   out.limits.max_new_tokens = request.max_tokens;
   if (request.tree_size) out.limits.max_nodes = *request.tree_size;
+  try {
+    check_room(tokens, out.limits, model_.context, model_.cache_tokens);
+  } catch (const UserError& error) {
+    throw ApiError(400, error.what(), "max_tokens", "cache_too_small");
+  }
   out.limits.eos = request.stop_tokens;
   if (!request.ignore_eos)
     out.limits.eos.insert(out.limits.eos.end(), model_.eos.begin(), model_.eos.end());
@@ -198,7 +204,8 @@ void Scheduler::cancel(Ticket ticket) {
 SchedulerState Scheduler::state() const {
   const std::lock_guard lock(mutex_);
   const bool works = num_running_ + num_waiting_ > 0;
-  return {num_running_, num_waiting_, works ? seconds_between(last_step_, Clock::now()) : 0};
+  return {num_running_, num_waiting_, works ? seconds_between(last_step_, Clock::now()) : 0,
+          cache_use_};
 }
 
 void Scheduler::run() {
@@ -216,6 +223,7 @@ void Scheduler::run() {
     const std::lock_guard lock(mutex_);
     num_running_ = model_.decoder.num_running();
     num_waiting_ = model_.decoder.num_waiting() + static_cast<int64_t>(submitted_.size());
+    cache_use_ = model_.decoder.cache_use();
     last_step_ = Clock::now();
     note_slots();
   }
@@ -307,7 +315,7 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
     rest.text += g->matcher.finish();
     if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
   }
-  metrics_.count_end(stats, stopped, seconds_between(g->submitted, Clock::now()));
+  metrics_.count_end(stats, g->prompt_size, stopped, seconds_between(g->submitted, Clock::now()));
   g->listener->on_end({std::move(stats), stopped, std::move(error)});
 }
 

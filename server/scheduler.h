@@ -21,6 +21,7 @@ struct SchedulerState {
   int64_t running = 0;
   int64_t waiting = 0;
   double seconds_since_step = 0;  // 0 while there is nothing to do
+  KvUse cache;                    // after the last step
 };
 
 /// A request that runs or waits, as it stood after the last step.
@@ -47,8 +48,9 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   /// Queues a request.
-  /// @throws ApiError  429: too many wait. 400: the prompt does not fit, or drafter, rule and
-  ///                   sampling do not go together; the message says which.
+  /// @throws ApiError  429: too many wait. 400: the request can never fit into the context or the
+  ///                   cache, or drafter, rule and sampling do not go together; the message says
+  ///                   which.
   Ticket submit(GenerationRequest request, std::shared_ptr<GenerationListener> listener);
 
   /// Ends a request before the next step. Nothing happens if it has ended.
@@ -82,6 +84,7 @@ class Scheduler {
   bool stopping_ = false;
   int64_t num_running_ = 0, num_waiting_ = 0;  // num_waiting_ counts submitted_, too
   std::vector<SlotState> slots_;
+  KvUse cache_use_;
   std::chrono::steady_clock::time_point last_step_;
 
   std::map<Ticket, std::shared_ptr<Generation>> open_;  // of the thread alone, as all below

@@ -20,6 +20,7 @@ struct ServedModel {
   std::vector<TokenId> eos;   // whatever ends an answer
   int64_t context = 0;        // tokens of prompt and answer together
   int64_t num_sequences = 1;  // that run at the same time
+  int64_t cache_tokens = 0;   // of all sequences together that the KV cache holds
   Decoder& decoder;           // idle; only the scheduler's thread uses it from now on
   InferConfig settings;       // of requests that do not say otherwise
   std::map<DrafterKind, DrafterFactory>

@@ -1,11 +1,13 @@
-// The exactness matrix: whatever a request asks for, whichever drafter proposes and whoever is
-// decoded beside it, the answer is the one of plain decoding. A new supported drafter is tested
-// here without a line of its own; a new field is a line in field_cases().
+// The exactness matrix: whatever a request asks for, whichever drafter proposes, whoever is decoded
+// beside it and whatever the KV cache holds of its prompt, the answer is the one of plain decoding.
+// A new supported drafter is tested here without a line of its own; a new field is a line in
+// field_cases().
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <future>
 
+#include "backbone/cpu/layout/kv_tiles.h"
 #include "infer/grammar/grammar.h"
 #include "tests/server/fitted_heads.h"
 #include "tests/server/plain_answer.h"
@@ -131,6 +133,19 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
     expected_ = {};
   }
 
+  void forget_all() {
+    server_.reset();
+    tiny_->forget_ended();
+    server_.emplace(tiny_->model());
+  }
+
+  /// Full blocks before the prompt's last token. One whose log-probabilities are asked for is
+  /// computed.
+  static int64_t cacheable(const FieldCase& each, size_t size) {
+    if (each.fields.value("echo", false)) return 0;
+    return static_cast<int64_t>(size - 1) / kKvBlockRows * kKvBlockRows;
+  }
+
   json body_of(const FieldCase& each, size_t size) const {
     json body{{"seed", 1}, {"temperature", 0}};
     body.update(each.fields);
@@ -140,15 +155,19 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
   }
 
   /// Asks, and compares every byte of the answer.
-  void expect_plain(const FieldCase& each, size_t size) const {
+  /// @returns  tokens of the prompt that the cache held.
+  int64_t expect_plain(const FieldCase& each, size_t size) const {
     const json body = body_of(each, size);
-    const auto reply = ask(server_.port(), "POST", "/v1/completions", body.dump());
-    ASSERT_EQ(reply.status, 200) << each.name << ": " << reply.body;
+    const auto reply = ask(server_->port(), "POST", "/v1/completions", body.dump());
+    EXPECT_EQ(reply.status, 200) << each.name << ": " << reply.body;
+    if (reply.status != 200) return -1;
     const json answer = reply.json();
     EXPECT_FALSE(answer.contains("medusa")) << answer["medusa"] << ": a field was not known";
     const auto& plain = expected_[size].at(each.name);
-    ASSERT_EQ(answer["choices"].size(), plain.size()) << each.name;
-    for (size_t i = 0; i < plain.size(); ++i) expect_choice(each, answer["choices"][i], plain[i]);
+    EXPECT_EQ(answer["choices"].size(), plain.size()) << each.name;
+    for (size_t i = 0; i < plain.size() && i < answer["choices"].size(); ++i)
+      expect_choice(each, answer["choices"][i], plain[i]);
+    return answer["usage"]["prompt_tokens_details"]["cached_tokens"].get<int64_t>();
   }
 
   void expect_choice(const FieldCase& each, const json& choice, const PlainAnswer& plain) const {
@@ -172,7 +191,7 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
   static inline std::map<size_t, std::vector<TokenId>> prompts_;
   static inline std::map<size_t, std::vector<FieldCase>> cases_;
   static inline std::map<size_t, std::map<std::string, std::vector<PlainAnswer>>> expected_;
-  fixtures::RunningServer server_{tiny_->model()};
+  std::optional<fixtures::RunningServer> server_{std::in_place, tiny_->model()};
 };
 
 fixtures::TinyServed* Exactness::tiny_ = nullptr;
@@ -188,7 +207,10 @@ INSTANTIATE_TEST_SUITE_P(Drafters, Exactness, testing::ValuesIn(supported_drafte
                          [](const auto& each) { return std::string(enum_name(each.param->kind)); });
 
 TEST_P(Exactness, Alone) {
-  for (const FieldCase& each : cases_[kShort]) expect_plain(each, kShort);
+  for (const FieldCase& each : cases_[kShort]) {
+    forget_all();
+    EXPECT_EQ(expect_plain(each, kShort), 0) << each.name;
+  }
 }
 
 TEST_P(Exactness, AmongTheOthersAtTheSameTime) {
@@ -200,20 +222,33 @@ TEST_P(Exactness, AmongTheOthersAtTheSameTime) {
   for (auto& each : all) each.get();
 }
 
-TEST_P(Exactness, AfterAnotherRequestWithTheSameBeginning) {
-  Client donor(server_.port());
-  json body{
+TEST_P(Exactness, BesideAnotherRequestWithTheSameBeginning) {
+  const json body{
       {"prompt", prompts_[kLong]}, {"max_tokens", 60}, {"stream", true}, {"ignore_eos", true}};
   for (const FieldCase& each : cases_[kLong]) {
-    Client beside(server_.port());
+    forget_all();
+    Client beside(server_->port());
     beside.send(http_request("POST", "/v1/completions", body.dump()));
     beside.read_some(400);  // its prompt is in the cache
-    expect_plain(each, kLong);
+    EXPECT_EQ(expect_plain(each, kLong), cacheable(each, kLong)) << each.name;
   }
 }
 
+TEST_P(Exactness, AfterAPrefixCacheHit) {
+  for (const size_t size : {kShort, kLong})
+    for (const FieldCase& each : cases_[size]) {
+      forget_all();
+      const json first{{"prompt", prompts_[size]}, {"max_tokens", 1}};
+      ASSERT_EQ(ask(server_->port(), "POST", "/v1/completions", first.dump()).status, 200);
+      EXPECT_EQ(expect_plain(each, size), cacheable(each, size)) << each.name;
+    }
+}
+
 TEST_P(Exactness, WithThePromptInChunks) {
-  for (const FieldCase& each : cases_[kLong]) expect_plain(each, kLong);
+  for (const FieldCase& each : cases_[kLong]) {
+    forget_all();
+    EXPECT_EQ(expect_plain(each, kLong), 0) << each.name;
+  }
 }
 
 /// The matrix would say nothing if no draft stood. A grammar may forbid all that a lookup finds.
@@ -221,7 +256,7 @@ TEST_P(Exactness, DraftsStandUnderEveryField) {
   if (GetParam()->kind == DrafterKind::None) return;
   for (const FieldCase& each : cases_[kLong]) {
     if (each.name.starts_with("regex, sampled") || each.name == "json_schema") continue;
-    const auto reply = ask(server_.port(), "POST", "/v1/completions", body_of(each, kLong).dump());
+    const auto reply = ask(server_->port(), "POST", "/v1/completions", body_of(each, kLong).dump());
     const json stats = reply.json()["metrics"]["speculative_decoding"];
     EXPECT_GT(stats["num_draft_tokens"], 0) << each.name;
     EXPECT_GT(stats["num_accepted_draft_tokens"], 0) << each.name;

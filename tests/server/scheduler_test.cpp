@@ -101,6 +101,7 @@ class SchedulerTest : public testing::Test {
             .eos = tiny.eos,
             .context = tiny.context,
             .num_sequences = 2,
+            .cache_tokens = 512,
             .decoder = decoder_,
             .settings = tiny.settings,
             .drafters = tiny.drafters};

@@ -35,10 +35,12 @@ std::string without_chunks(const std::string& bytes) {
 
 }  // namespace
 
-TinyServed::TinyServed(int32_t sequences)
+TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens)
     : session_(tiny_session()), heads_(fitted_heads(session_, 3), session_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;
-  target_ = std::make_unique<BackboneTarget>(*session_.llama, sequences, session_.context);
+  std::optional<int64_t> bytes;
+  if (cache_tokens) bytes = session_.llama->cache_bytes(*cache_tokens);
+  target_ = std::make_unique<BackboneTarget>(*session_.llama, sequences, session_.context, bytes);
   decoder_ = std::make_unique<HostDecoder>(*target_, make_rule(settings_),
                                            make_drafter_factory(settings_, {}));
 }
@@ -58,6 +60,7 @@ ServedModel TinyServed::model() {
           .eos = session_.eos,
           .context = session_.context,
           .num_sequences = target_->num_free_slots(),
+          .cache_tokens = target_->total_rows(),
           .decoder = *decoder_,
           .settings = settings_,
           .drafters = std::move(drafters)};

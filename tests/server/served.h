@@ -25,9 +25,13 @@ namespace medusa::fixtures {
 /// with all drafters that need no second model.
 class TinyServed {
  public:
-  explicit TinyServed(int32_t sequences);
+  /// @param cache_tokens  of all sequences together; none: enough for all of them.
+  explicit TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens = std::nullopt);
   ServedModel model();
   const Session& session() const { return session_; }
+
+  /// Empties the cache. No server of the model runs.
+  void forget_ended() { target_->forget_ended(); }
 
   /// The text of a prompt decoded plainly, alone, by a decoder of its own.
   std::string alone(const std::string& prompt, int32_t tokens, double temperature, uint64_t seed);

@@ -72,11 +72,13 @@ void print_start(const Server& server, const ServedModel& model) {
   std::vector<std::string> drafters;
   for (const auto& [kind, factory] : model.drafters) drafters.emplace_back(enum_name(kind));
   print_text(
-      "{} at {}, drafter {} (of {}), {} sequences of {} tokens at the same time\n\n"
+      "{} at {}, drafter {} (of {}), {} sequences at the same time; the KV cache holds {} tokens, "
+      "{} whole contexts of {}\n\n"
       "curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", \"content\": "
       "\"What is gravity?\"}}]}}'\n",
       model.name, server.url(), enum_name(model.settings.drafter), fmt::join(drafters, ", "),
-      model.num_sequences, model.context, server.url());
+      model.num_sequences, model.cache_tokens, model.cache_tokens / model.context, model.context,
+      server.url());
 }
 
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
@@ -86,7 +88,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
   InferConfig infer = config.generate.infer;
   infer.drafter = own_drafter(config, options);
   const Session session = open_session(config.backbone);
-  BackboneTarget target(*session.llama, options.sequences, session.context);
+  BackboneTarget target = open_target(config.backbone, session, options.sequences, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
   infer.validate();
   HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, drafting.parts()));
@@ -95,7 +97,8 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
                           .chat = session.chat,
                           .eos = session.eos,
                           .context = session.context,
-                          .num_sequences = options.sequences,
+                          .num_sequences = target.num_free_slots(),
+                          .cache_tokens = target.total_rows(),
                           .decoder = decoder,
                           .settings = infer,
                           .drafters = ready_drafters(infer, drafting.parts())};
@@ -132,7 +135,8 @@ Command serve_command() {
             app.add_option("--drafter", options->drafter,
                            enum_choices<DrafterKind>() + " (sets generate.drafter)");
             return [options, &common] { run_serve(common, *options); };
-          }};
+          },
+          /*limits_cache=*/true};
 }
 
 }  // namespace medusa
