@@ -13,7 +13,11 @@ namespace medusa {
 
 void read_json_lines(const std::filesystem::path& file,
                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read) {
-  const std::string text = read_file_or_stream(file);
+  parse_json_lines(read_file_or_stream(file), file, read);
+}
+
+void parse_json_lines(const std::string& text, const std::filesystem::path& file,
+                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read) {
   int64_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());

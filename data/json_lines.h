@@ -19,4 +19,9 @@ struct JsonLine {
 void read_json_lines(const std::filesystem::path& file,
                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read);
 
+/// The same for text that was read before.
+/// @param file  for messages and ids.
+void parse_json_lines(const std::string& text, const std::filesystem::path& file,
+                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read);
+
 }  // namespace medusa

@@ -1,8 +1,11 @@
 #include "data/prompts.h"
 
+#include <algorithm>
 #include <optional>
 
+#include "base/file.h"
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "data/json_lines.h"
 #include "data/json_value.h"
 #include "data/tokenizer/white_space.h"
@@ -84,6 +87,15 @@ bool read_conversation(const Json& conversation, Prompt& prompt, const std::stri
   return !prompt.messages.empty() && prompt.messages.back().role == "user";
 }
 
+/// The instruction, and below it the text that it is about, if there is one.
+std::string read_instruction(const Json& instruction, const Json& entry, const std::string& place) {
+  std::string text = need_text(instruction, "'instruction'", place);
+  const auto input = find_json<Json>(entry, "input", place);
+  if (!input || input->is_null() || (input->is_string() && is_blank(input->get<std::string>())))
+    return text;
+  return text + "\n\n" + need_text(*input, "'input'", place);
+}
+
 /// @param place     file:line or file and element.
 /// @param fallback  the id, if the entry has none.
 void read_entry(const Json& entry, const std::string& place, const std::string& fallback,
@@ -108,13 +120,21 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
     read_messages(*messages, prompt, place);
   } else if (const auto text = find_json<Json>(entry, "text", place)) {
     prompt.messages.push_back({"user", need_text(*text, "'text'", place)});
+  } else if (const auto asked = find_json<Json>(entry, "prompt", place)) {
+    if (asked->is_array())
+      read_messages(*asked, prompt, place);
+    else
+      prompt.messages.push_back({"user", need_text(*asked, "'prompt'", place)});
+  } else if (const auto instruction = find_json<Json>(entry, "instruction", place)) {
+    prompt.messages.push_back({"user", read_instruction(*instruction, entry, place)});
   } else if (const auto conversation = find_json<Json>(entry, "conversations", place)) {
     if (!read_conversation(*conversation, prompt, place)) {
       ++set.skipped;
       return;
     }
   } else {
-    refuse_prompt(place, "has no prompt", "one of 'turns', 'messages', 'text', 'conversations'");
+    refuse_prompt(place, "has no prompt",
+                  "one of 'prompt', 'text', 'instruction', 'messages', 'turns', 'conversations'");
   }
   set.prompts.push_back(std::move(prompt));
 }
@@ -133,16 +153,45 @@ void read_list(const fs::path& file, PromptSet& set) {
     read_entry(root[i], fmt::format("{}: element {}", file.string(), i), id(i), set);
 }
 
+bool begins_as_json(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (text[first] == '{' || text[first] == '[');
+}
+
+/// Every line that is not blank is the user's message.
+void read_plain_lines(const std::string& text, const fs::path& file, PromptSet& set) {
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    at = end + 1;
+    ++number;
+    if (line.ends_with('\r')) line.pop_back();
+    if (is_blank(line)) continue;
+    if (!is_valid_utf8(line))
+      refuse_prompt(fmt::format("{}:{}", file.string(), number), "is not UTF-8", "text in it");
+    set.prompts.push_back({.id = fmt::format("{}:{}", file.stem().string(), number),
+                           .category = "",
+                           .messages = {{"user", std::move(line)}},
+                           .later_turns = {}});
+  }
+}
+
 }  // namespace
 
 PromptSet read_prompts(const fs::path& file) {
   PromptSet set;
-  if (file.extension() == ".json")
+  if (file.extension() == ".json") {
     read_list(file, set);
-  else
-    read_json_lines(file, [&](const Json& entry, const JsonLine& line) {
-      read_entry(entry, line.place, line.id, set);
-    });
+  } else {
+    const std::string text = read_file_or_stream(file);
+    if (file.extension() == ".txt" || (file == "-" && !begins_as_json(text)))
+      read_plain_lines(text, file, set);
+    else
+      parse_json_lines(text, file, [&](const Json& entry, const JsonLine& line) {
+        read_entry(entry, line.place, line.id, set);
+      });
+  }
   if (set.prompts.empty())
     throw UserError(fmt::format(
         "{}: holds no prompt{}, expected at least one; give another file", file.string(),

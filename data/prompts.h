@@ -1,4 +1,4 @@
-// Reads prompts: .jsonl, ShareGPT .json, .json lists of messages.
+// Reads prompts: .jsonl, plain lines, ShareGPT .json, .json lists of messages.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,12 @@ struct PromptSet {
 ///   turns          ["first message", "second", …] of the user (the answers are left to the model)
 ///   messages       [{"role", "content"}, …]; answers in between are kept, those at the end dropped
 ///   text           the user's message
+///   prompt         the same, or a list as messages
+///   instruction    the same, with "input", if there is one, below it
 ///   conversations  ShareGPT's [{"from", "value"}, …]: read as turns, its answers are dropped
 /// and may have id, category and system. An element that is itself a list counts as messages.
-/// Blank lines are passed over.
+/// Each line of a .txt file, and of a standard input ("-") that does not begin as JSON, is the
+/// user's message. Blank lines are passed over.
 /// @throws UserError  with file:line (or file and element): not JSON, no prompt in it, an empty or
 ///                    mistyped one; and if the file holds no prompt at all.
 PromptSet read_prompts(const std::filesystem::path& file);

@@ -50,6 +50,30 @@ TEST(Prompts, ReadsEveryKindOfLine) {
   EXPECT_EQ(set.skipped, 0);
 }
 
+TEST(Prompts, ReadsTheKeysOfOtherDataSets) {
+  const auto set = read("p.jsonl",
+                        "{\"prompt\": \"One\", \"answer\": \"left out\"}\n"
+                        "{\"prompt\": [{\"role\": \"user\", \"content\": \"Two\"}]}\n"
+                        "{\"instruction\": \"Sum up\", \"input\": \"\", \"output\": \"x\"}\n"
+                        "{\"instruction\": \"Sum up\", \"input\": \"A tale\"}\n");
+  ASSERT_EQ(set.prompts.size(), 4U);
+  EXPECT_EQ(flat(set.prompts[0]), "p:1||user:One");
+  EXPECT_EQ(flat(set.prompts[1]), "p:2||user:Two");
+  EXPECT_EQ(flat(set.prompts[2]), "p:3||user:Sum up");
+  EXPECT_EQ(flat(set.prompts[3]), "p:4||user:Sum up\n\nA tale");
+  EXPECT_EQ(error_of("p.jsonl", "{\"instruction\": 7}\n"),
+            "p.jsonl:1: 'instruction' is number, expected a text; correct or remove it");
+}
+
+TEST(Prompts, LinesOfATextFileAreMessages) {
+  const auto set = read("p.txt", "What is gravity?\r\n\n  Why {so}?\n");
+  ASSERT_EQ(set.prompts.size(), 2U);
+  EXPECT_EQ(flat(set.prompts[0]), "p:1||user:What is gravity?");
+  EXPECT_EQ(flat(set.prompts[1]), "p:3||user:  Why {so}?");
+  EXPECT_EQ(error_of("p.txt", "fine\n\xff\n"),
+            "p.txt:2: is not UTF-8, expected text in it; correct or remove it");
+}
+
 TEST(Prompts, ReadsShareGptAndCountsWhatItSkips) {
   const auto set = read("s.json", R"([
     {"id": "x", "conversations": [{"from": "gpt", "value": "Hi"}, {"from": "human", "value": "Q"},
@@ -74,10 +98,10 @@ TEST(Prompts, NamesTheLineThatIsWrong) {
   EXPECT_EQ(
       error_of("p.jsonl", "{\"text\": \"a\"}\n{\"text\": \n"),
       "p.jsonl:2: is not JSON (at byte 10 of the line), expected one JSON object per line" + mend);
-  EXPECT_EQ(
-      error_of("p.jsonl", "\n{\"question\": \"a\"}\n"),
-      "p.jsonl:2: has no prompt, expected one of 'turns', 'messages', 'text', 'conversations'" +
-          mend);
+  EXPECT_EQ(error_of("p.jsonl", "\n{\"question\": \"a\"}\n"),
+            "p.jsonl:2: has no prompt, expected one of 'prompt', 'text', 'instruction', "
+            "'messages', 'turns', 'conversations'" +
+                mend);
   EXPECT_EQ(error_of("p.jsonl", "[]"),
             "p.jsonl:1: no user speaks in 'messages', expected a message of the user" + mend);
   EXPECT_EQ(error_of("p.jsonl", "3"), "p.jsonl:1: is number, expected a JSON object" + mend);
