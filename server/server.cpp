@@ -36,6 +36,11 @@ asio::ip::tcp::endpoint endpoint_of(const ServerOptions& options) {
 
 }  // namespace
 
+void check_address(const ServerOptions& options) {
+  asio::io_context io{1};
+  const HttpServer tried(io, endpoint_of(options), HttpLimits{}, {});
+}
+
 struct Server::Parts {
   Parts(ServedModel model, const ServerOptions& options)
       : scheduler(std::move(model), options.max_waiting, metrics),

@@ -15,6 +15,10 @@ struct ServerOptions {
   int64_t max_waiting = 256;       // requests that may wait for a free sequence
 };
 
+/// Tries the address, for who has a model to load before there is a Server.
+/// @throws UserError  it cannot be listened on.
+void check_address(const ServerOptions& options);
+
 class Server {
  public:
   /// Listens from now on; answers while run() runs.
