@@ -11,7 +11,7 @@
 #include "tools/answer.h"
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
-#include "tools/bench/statistics.h"
+#include "tools/report/reported_comparison.h"
 
 namespace medusa {
 namespace {
@@ -19,11 +19,14 @@ namespace {
 constexpr double kTypicalTemperature =
     0.7;  // where the settings ask for greedy; typical is for sampling
 
+constexpr int32_t kWarmUpTokens = 8;  // of an answer that does not count
+
 /// A method and everything its answers add up to.
 struct Runner {
   Method method;
-  int64_t steps = 0, emitted = 0;
-  std::vector<double> rates;  // tokens per second of each prompt
+  size_t plain = 0;  // the runner that it is compared with
+  int64_t steps = 0;
+  std::vector<double> emitted, seconds;  // [prompts]
   MethodResult result;
 };
 
@@ -33,7 +36,7 @@ Runner make_runner(const RunConfig& config, DrafterKind drafter, RuleKind rule,
   settings.drafter = drafter;
   settings.rule = rule;
   if (rule == RuleKind::Greedy) settings.sampling.temperature = 0;
-  if (rule == RuleKind::Typical && settings.sampling.temperature == 0)
+  if (rule != RuleKind::Greedy && settings.sampling.temperature == 0)
     settings.sampling.temperature = kTypicalTemperature;
   Runner out;
   out.method = make_method(settings, parts, target);
@@ -54,8 +57,8 @@ void add(DecodeTimes& sum, const DecodeTimes& more) {
 
 void add(Runner& runner, const Answer& answer) {
   runner.steps += answer.stats.steps;
-  runner.emitted += answer.stats.emitted;
-  runner.rates.push_back(static_cast<double>(answer.stats.emitted) / answer.times.decode_s());
+  runner.emitted.push_back(static_cast<double>(answer.stats.emitted));
+  runner.seconds.push_back(answer.times.decode_s());
   add(runner.result.times, answer.times);
   auto& histogram = runner.result.emitted_per_step;
   histogram.resize(std::max(histogram.size(), answer.stats.emitted_per_step.size()));
@@ -63,19 +66,22 @@ void add(Runner& runner, const Answer& answer) {
     histogram[n] += answer.stats.emitted_per_step[n];
 }
 
-void summarise(Runner& runner, const Runner& plain) {
+void summarise(Runner& runner, const Runner& plain, uint64_t seed) {
+  std::vector<PairedWork> work;
+  double emitted = 0, seconds = 0, plain_seconds = 0;
+  for (size_t i = 0; i < runner.emitted.size(); ++i) {
+    work.push_back({runner.emitted[i], runner.seconds[i], plain.emitted[i], plain.seconds[i]});
+    emitted += runner.emitted[i];
+    seconds += runner.seconds[i];
+    plain_seconds += plain.seconds[i];
+  }
   MethodResult& out = runner.result;
-  const double seconds = out.times.decode_s(), plain_seconds = plain.result.times.decode_s();
-  out.tokens_per_s = static_cast<double>(runner.emitted) / seconds;
-  out.tokens_per_step = static_cast<double>(runner.emitted) / static_cast<double>(runner.steps);
-  out.step_overhead = seconds / static_cast<double>(runner.steps) /
-                      (plain_seconds / static_cast<double>(plain.steps));
-  out.speedup = out.tokens_per_s / (static_cast<double>(plain.emitted) / plain_seconds);
-  std::vector<double> ratios;
-  for (size_t i = 0; i < runner.rates.size(); ++i)
-    ratios.push_back(runner.rates[i] / plain.rates[i]);
-  out.speedup_low = quantile(ratios, 0.25);
-  out.speedup_high = quantile(ratios, 0.75);
+  const auto steps = static_cast<double>(runner.steps);
+  out.tokens_per_s = emitted / seconds;
+  out.tokens_per_step = emitted / steps;
+  out.step_overhead = seconds / steps / (plain_seconds / static_cast<double>(plain.steps));
+  out.speedup = speedup(work);
+  if (&runner != &plain) out.speedup_95 = speedup_interval(work, seed);
 }
 
 }  // namespace
@@ -84,55 +90,64 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts) {
   std::vector<Runner> runners;
-  runners.push_back(make_runner(config, DrafterKind::None, RuleKind::Greedy, {}, target));
-  runners.push_back(
-      make_runner(config, DrafterKind::Medusa, RuleKind::Greedy, drafting.parts(), target));
-  runners.push_back(
-      make_runner(config, DrafterKind::Medusa, RuleKind::Typical, drafting.parts(), target));
+  const auto add_runner = [&](DrafterKind drafter, RuleKind rule, size_t plain) {
+    runners.push_back(make_runner(config, drafter, rule,
+                                  drafter == DrafterKind::None ? DraftParts{} : drafting.parts(),
+                                  target));
+    runners.back().plain = plain;
+  };
+  add_runner(DrafterKind::None, RuleKind::Greedy, 0);
+  add_runner(DrafterKind::Medusa, RuleKind::Greedy, 0);
+  add_runner(DrafterKind::None, RuleKind::Match, 2);
+  add_runner(DrafterKind::Medusa, RuleKind::Typical, 2);
   if (prompts.empty())
     throw UserError(
         "--compare: no prompt fits into the context, expected at least one; give other prompts");
-  const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
-                              .stop = config.generate.stop,
-                              .show = {}};
-  const auto play = [&](size_t i, size_t prompt) -> std::vector<Answer> {
+  const auto play = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next
+    const AnswerOptions options{.max_new_tokens = most, .stop = config.generate.stop, .show = {}};
     return {answer(session, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
   };
 
   Comparison out;
   out.dtype = session.llama->number_format();
   const auto finished = [&](const Round& round) {
-    const Answer& plain = round.answers[0][0];
+    if (!round.whole) return;
     for (size_t i = 0; i < runners.size(); ++i) {
       const Answer& answer = round.answers[i][0];
+      const Answer& plain = round.answers[runners[i].plain][0];
       add(runners[i], answer);
       runners[i].result.same_text += answer.tokens == plain.tokens ? 1 : 0;
     }
     ++out.num_prompts;
   };
   const RoundPlan plan{"compare", runners.size(), prompts.size(), /*repeats=*/1};
-  out.complete = play_rounds(plan, play, finished);
+  const int32_t most = config.generate.infer.max_new_tokens;
+  warm_up("compare", runners.size(), [&](size_t i) { play(i, 0, std::min(kWarmUpTokens, most)); });
+  out.complete = play_rounds(
+      plan, [&](size_t i, size_t prompt) { return play(i, prompt, most); }, finished);
   if (out.num_prompts == 0)
     throw UserError("--compare: interrupted before the first prompt was finished; run it again");
   for (Runner& runner : runners) {
-    summarise(runner, runners[0]);
+    summarise(runner, runners[runner.plain], config.seed);
     out.methods.push_back(runner.result);
   }
   return out;
 }
 
 std::string comparison_table(const Comparison& comparison) {
-  std::string text =
-      fmt::format("{:<18}  {:>8}   {:>11}   {:>13}   {:>8}   {}\n", comparison.dtype, "tokens/s",
-                  "tokens/step", "step overhead", "speed-up", "same text as plain");
-  for (size_t i = 0; i < comparison.methods.size(); ++i) {
-    const MethodResult& m = comparison.methods[i];
-    const std::string name = m.drafter == "none" ? "plain" : m.drafter + ", " + m.rule;
+  std::string text = fmt::format("{:<24}  {:>8}   {:>11}   {:>13}   {:>8}   {:>12}   {}\n",
+                                 comparison.dtype, "tokens/s", "tokens/step", "step overhead",
+                                 "speed-up", "95 %", "same text as plain");
+  for (const MethodResult& m : comparison.methods) {
+    const std::string interval =
+        m.speedup_95 ? fmt::format("{:.2f} to {:.2f}", m.speedup_95->low, m.speedup_95->high) : "–";
+    const bool promises = m.lossless && m.drafter != "none";
     const std::string same =
-        i == 0 || !m.lossless ? "–" : fmt::format("{} / {}", m.same_text, comparison.num_prompts);
-    text += fmt::format("{:<18}  {:>8.1f}   {:>11.2f}   {:>13.2f}   {:>8.2f}   {:>9}\n", name,
-                        m.tokens_per_s, m.tokens_per_step, m.step_overhead, m.speedup, same);
+        promises ? fmt::format("{} / {}", m.same_text, comparison.num_prompts) : "–";
+    text += fmt::format("{:<24}  {:>8.1f}   {:>11.2f}   {:>13.2f}   {:>8.2f}   {:>12}   {:>9}\n",
+                        method_name(m.drafter, m.rule, m.temperature), m.tokens_per_s,
+                        m.tokens_per_step, m.step_overhead, m.speedup, interval, same);
   }
   if (!comparison.complete)
     text += fmt::format("interrupted: only the first {} prompts\n", comparison.num_prompts);
@@ -151,10 +166,10 @@ nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& co
                        {"tokens_per_step", m.tokens_per_step},
                        {"step_overhead", m.step_overhead},
                        {"speedup", m.speedup},
-                       {"speedup_quartiles", {m.speedup_low, m.speedup_high}},
                        {"lossless", m.lossless},
                        {"num_prompts", comparison.num_prompts},
                        {"emitted_per_step", m.emitted_per_step}};
+    if (m.speedup_95) row["speedup_95"] = {m.speedup_95->low, m.speedup_95->high};
     row["same_text"] = m.lossless ? nlohmann::json(m.same_text) : nlohmann::json(nullptr);
     row["times"] = {{"prefill_s", m.times.prefill_s},
                     {"propose_s", m.times.propose_s},

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "infer/infer_config.h"
+#include "tools/bench/statistics.h"
 #include "tools/drafting.h"
 #include "tools/session.h"
 
@@ -19,8 +21,8 @@ struct MethodResult {
   double tokens_per_s = 0;     // emitted / decode seconds, over all prompts; prefill is not in it
   double tokens_per_step = 0;  // emitted / steps (the paper's acceleration rate)
   double step_overhead = 0;    // seconds per step / seconds per plain step
-  double speedup = 0;          // tokens_per_s / plain tokens_per_s
-  double speedup_low = 0, speedup_high = 0;  // quartiles of the ratio prompt by prompt
+  double speedup = 0;          // tokens_per_s / those of plain decoding at the same temperature
+  std::optional<Interval> speedup_95 = {};  // paired bootstrap over the prompts; of two or more
   int64_t same_text = 0;  // prompts whose tokens equal plain decoding's; of lossless rules only
   bool lossless = true;
   std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
@@ -34,8 +36,8 @@ struct Comparison {
   bool complete = true;  // false: interrupted, only the prompts so far
 };
 
-/// Decodes each prompt once with every method in turn (play_rounds()): plain greedy, Medusa greedy,
-/// Medusa typical.
+/// Decodes each prompt once with every method in turn (play_rounds()): plain and Medusa, greedy,
+/// then plain and Medusa typical, sampled at one temperature.
 /// @throws UserError  no prompt fits into the context.
 Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
                    const LoadedDrafting& drafting,

@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "base/interrupt.h"
 #include "base/output.h"
@@ -37,7 +39,9 @@ int main(int argc, char** argv) {
     keep_few_prepared_products();
     restart_with_short_spins(argv);
     medusa::install_interrupt_handler();
-    medusa::run_command_line({argv + 1, argv + argc});
+    medusa::run_command_line(
+        argc > 0 ? argv[0] : "medusa",
+        argc > 0 ? std::vector<std::string>(argv + 1, argv + argc) : std::vector<std::string>());
     return medusa::interrupted() ? kInterrupted : 0;
   } catch (const medusa::ReaderGone&) {
     medusa::end_as_broken_pipe();

@@ -11,8 +11,9 @@ namespace medusa {
 void RunConfig::validate() const {
   if (backbone.model.empty())
     throw UserError(
-        "backbone.model is not set, expected a .gguf file or a model folder; add it to the YAML or "
-        "give --set backbone.model=PATH");
+        "no model is named, expected a .gguf file or a model folder; give it as the first argument "
+        "or "
+        "with --model, or set backbone.model in the YAML");
 }
 
 void TrainSection::validate() const {

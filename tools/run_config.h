@@ -178,6 +178,7 @@ struct GenerateSection {
   std::vector<std::string> stop;
   std::optional<std::string> heads;
   std::optional<std::string> tree;
+  bool names_drafter = false;  // not a setting: somebody chose the drafter, it is no default
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -191,7 +192,7 @@ struct GenerateSection {
 };
 
 struct RunConfig {
-  std::string run = "runs/default";
+  std::string run;
   uint64_t seed = 1;
   BackboneSection backbone;
   DistillSection distill;
@@ -202,7 +203,7 @@ struct RunConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("run", run, "folder of everything this run makes");
+    f("run", run, "folder of everything this run makes; empty: runs/ and the model's name");
     f("seed", seed, "of sampling, sample order and the heads' start");
     f.section("backbone", backbone, "the model");
     f.section("distill", distill, "training text, written by the model");

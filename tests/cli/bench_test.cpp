@@ -1,5 +1,6 @@
 // medusa bench through the executable, on the tiny trained model.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -133,15 +134,45 @@ TEST_F(Bench, AFolderHoldsOneModelDtypeThreadsAndLimits) {
 }
 
 TEST_F(Bench, AMethodThatCannotRunSaysWhyAndTheOthersGoOn) {
-  const Ran ran = place_.run(std::string(kBench) +
-                             "--limit 2 --out here --json --set generate.tree=missing.yaml");
+  const Ran ran = place_.run(
+      "bench --config run.yaml --questions prompts.jsonl --methods prompt_lookup,medusa --limit 2 "
+      "--out here --json --tree missing.yaml");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const json result = json::parse(ran.out);
-  ASSERT_EQ(result.at("rows").size(), 1U);
+  ASSERT_EQ(result.at("rows").size(), 2U);
   EXPECT_EQ(result["rows"][0].at("method"), "none");
+  EXPECT_EQ(result["rows"][1].at("method"), "prompt_lookup");
   ASSERT_EQ(result.at("failed").size(), 1U);
   EXPECT_EQ(result["failed"][0].at("method"), "medusa");
-  EXPECT_EQ(result["failed"][0].at("reason"), "missing.yaml: no such file; check the path");
+  EXPECT_EQ(
+      result["failed"][0].at("reason"),
+      "missing.yaml: no such file, expected the choice tree that drafter 'medusa' fills; make it "
+      "with medusa calibrate, or decode without: --drafter prompt_lookup");
+}
+
+TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {
+  const Ran ran = place_.run(std::string(kBench) + "--limit 2 --tree missing.yaml");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.err,
+            "medusa: missing.yaml: no such file, expected the choice tree that drafter 'medusa' "
+            "fills; make it with medusa calibrate, or decode without: --drafter prompt_lookup\n");
+}
+
+TEST_F(Bench, PrintsAPartOfABenchmarksPage) {
+  const Ran ran = place_.run(std::string(kBench) + "--limit 2 --markdown --max-tokens 8");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"| date | 20", "| machine | ", "| `none` | ", "| `medusa` | ",
+                           "bench --config run.yaml --questions prompts.jsonl --methods medusa "
+                           "--limit 2 --max-tokens 8\n"})
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  EXPECT_NE(ran.err.find("bench: warm up"), std::string::npos) << ran.err;
+}
+
+TEST_F(Bench, StartedFreshItLeavesOutWhatWasMeasuredBefore) {
+  ASSERT_EQ(place_.run(std::string(kBench) + "--limit 1").status, 0);
+  const Ran other = place_.run(std::string(kBench) + "--limit 1 --max-tokens 7 --fresh");
+  EXPECT_EQ(other.status, 0) << other.err;
+  EXPECT_EQ(answers().size(), 2U);
 }
 
 TEST_F(Bench, CtrlCKeepsWhatWasMeasuredAndSaysThatItIsPartial) {
@@ -156,7 +187,7 @@ TEST_F(Bench, CtrlCKeepsWhatWasMeasuredAndSaysThatItIsPartial) {
     EXPECT_EQ(line.at("answers").at(0).at("tokens").size(), 24U);  // none that was cut off
   }
   EXPECT_GT(samples["none"], 0);
-  EXPECT_EQ(samples["none"], samples["medusa"]);
+  EXPECT_LE(std::abs(samples["none"] - samples["medusa"]), 1) << "the round that was cut off";
 }
 
 TEST(BenchOptions, WrongNamesAreTheUsersErrors) {
@@ -178,7 +209,10 @@ TEST(BenchOptions, WrongNamesAreTheUsersErrors) {
             "one\n");
   const Ran rule = place.run(bench + "--rule tipical");
   EXPECT_EQ(rule.status, 2);
-  EXPECT_EQ(rule.err.rfind("medusa: --rule: unknown rule 'tipical', expected one of auto", 0), 0U)
+  EXPECT_EQ(rule.err.rfind("medusa: --rule is 'tipical' (did you mean 'typical'?), expected one of "
+                           "auto",
+                           0),
+            0U)
       << rule.err;
 }
 

@@ -152,13 +152,14 @@ TEST_F(Formats, ImportNeverReplacesHeads) {
   succeed("export --config run.yaml --format vllm --output out/vllm");
   EXPECT_EQ(refused("import out/vllm --config run.yaml"),
             "medusa: runs/tiny/heads: there are heads already, expected a new folder; remove them, "
-            "or name another place with --set generate.heads=FOLDER\n");
+            "or name another place with --heads FOLDER\n");
   EXPECT_EQ(refused("export --config run.yaml --format vllm --output out/vllm"),
             "medusa: out/vllm: exists already, expected a new folder; remove it or name another "
             "with --output\n");
-  EXPECT_EQ(refused("export --config run.yaml --format onnx --output out/onnx"),
-            "medusa: export: unknown format 'onnx', expected fasterdecoding | tgi-v2 | vllm | "
-            "tensorrt-llm | medusa-2; choose one of these\n");
+  EXPECT_EQ(
+      refused("export --config run.yaml --format onnx --output out/onnx"),
+      "medusa: --format is 'onnx', expected one of fasterdecoding | tgi-v2 | vllm | tensorrt-llm "
+      "| medusa-2; correct it, see medusa export --help\n");
 }
 
 TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {

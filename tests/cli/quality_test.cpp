@@ -79,8 +79,8 @@ TEST_F(Quality, AnUnknownDtypeIsTheUsersError) {
       place_.run("quality --config run.yaml --questions prompts.jsonl --dtypes bfloat16,int9");
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.err,
-            "medusa: --dtypes: unknown dtype 'int9', expected some of auto | float32 | bfloat16 | "
-            "int8 | stored; correct the name\n");
+            "medusa: --dtypes is 'int9' (did you mean 'int8'?), expected one of auto | float32 | "
+            "bfloat16 | int8 | stored; correct it, see medusa quality --help\n");
 }
 
 }  // namespace

@@ -55,8 +55,8 @@ TEST(WrongInputs, YamlNamesFileAndLine) {
                  "missing.yaml: no such file; check the path");
   spill(place / "none.yaml", "run: runs/x\n");
   expect_refused(place.run("train --config none.yaml"),
-                 "backbone.model is not set, expected a .gguf file or a model folder; add it to "
-                 "the YAML or give --set backbone.model=PATH");
+                 "no model is named, expected a .gguf file or a model folder; give it as the first "
+                 "argument or with --model, or set backbone.model in the YAML");
 }
 
 TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
@@ -104,8 +104,8 @@ TEST(WrongInputs, ModelsThatAreNone) {
 TEST(WrongInputs, PromptsThatAreNone) {
   const Workplace place;
   expect_refused(place.run("generate --config run.yaml --set generate.drafter=none"),
-                 "generate: found no prompt, expected one with text in it; give --prompt TEXT or "
-                 "--questions FILE");
+                 "generate: no prompt given, expected one behind the model, --prompt TEXT, "
+                 "--questions FILE, or - for standard input; see medusa generate --help");
   for (const char* bad : {"{\"text\": 7}\n", "not json\n", "{\"id\": \"a\"}\n", ""}) {
     spill(place / "bad.jsonl",
           std::string("{\"text\": \"fine\"}\n").substr(0, *bad == '\0' ? 0 : std::string::npos) +

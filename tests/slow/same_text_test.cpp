@@ -30,7 +30,8 @@ constexpr int64_t kSlots = 8;  // sequences that are decoded together
 std::vector<Prompt> all_questions(const Session& session) {
   std::vector<Prompt> all;
   for (const char* file : {"bench_questions.jsonl", "demo_questions.jsonl"})
-    for (Prompt& each : read_bench_questions((kRoot / "configs" / file).string(), 0, session))
+    for (Prompt& each :
+         fitting_questions(read_prompts(kRoot / "configs" / file).prompts, 0, session))
       all.push_back(std::move(each));
   return all;
 }

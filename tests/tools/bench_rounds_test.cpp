@@ -17,7 +17,7 @@ TEST(Rounds, EveryMethodGoesFirstAsOftenAsTheOthers) {
   EXPECT_EQ(first, (std::vector<int>{2, 2, 2, 2}));
 }
 
-TEST(Rounds, AllMethodsPlayEveryRoundAfterAWarmUpThatDoesNotCount) {
+TEST(Rounds, AllMethodsPlayEveryRound) {
   std::vector<std::pair<size_t, size_t>> played;  // method, question
   const auto play = [&](size_t method, size_t question) {
     played.emplace_back(method, question);
@@ -28,6 +28,7 @@ TEST(Rounds, AllMethodsPlayEveryRoundAfterAWarmUpThatDoesNotCount) {
   std::vector<std::pair<size_t, int64_t>> rounds;
   const bool complete = play_rounds({"test", 2, 2, 2}, play, [&](const Round& round) {
     rounds.emplace_back(round.question, round.repeat);
+    EXPECT_TRUE(round.whole);
     ASSERT_EQ(round.answers.size(), 2u);
     for (size_t method = 0; method < 2; ++method)
       EXPECT_EQ(round.answers[method].at(0).text,
@@ -35,16 +36,14 @@ TEST(Rounds, AllMethodsPlayEveryRoundAfterAWarmUpThatDoesNotCount) {
   });
   EXPECT_TRUE(complete);
   EXPECT_EQ(rounds, (std::vector<std::pair<size_t, int64_t>>{{0, 0}, {1, 0}, {0, 1}, {1, 1}}));
-  EXPECT_EQ(played, (std::vector<std::pair<size_t, size_t>>{{0, 0},
-                                                            {1, 0},  // the warm-up
-                                                            {0, 0},
-                                                            {1, 0},
-                                                            {1, 1},
-                                                            {0, 1},
-                                                            {1, 0},
-                                                            {0, 0},
-                                                            {0, 1},
-                                                            {1, 1}}));
+  EXPECT_EQ(played, (std::vector<std::pair<size_t, size_t>>{
+                        {0, 0}, {1, 0}, {1, 1}, {0, 1}, {1, 0}, {0, 0}, {0, 1}, {1, 1}}));
+}
+
+TEST(Rounds, EveryMethodWarmsUpOnce) {
+  std::vector<size_t> warmed;
+  EXPECT_TRUE(warm_up("test", 3, [&](size_t method) { warmed.push_back(method); }));
+  EXPECT_EQ(warmed, (std::vector<size_t>{0, 1, 2}));
 }
 
 }  // namespace

@@ -13,20 +13,46 @@
 namespace medusa {
 namespace {
 
+OptionRow option(const std::string& name, const std::string& argument,
+                 std::vector<std::string> choices = {}) {
+  OptionRow row;
+  row.name = name;
+  row.argument = argument;
+  row.choices = std::move(choices);
+  return row;
+}
+
+OptionRow positional(const std::string& name, std::vector<std::string> choices = {}) {
+  OptionRow row = option(name, name, std::move(choices));
+  row.is_positional = true;
+  return row;
+}
+
+std::vector<CommandHelp> commands() {
+  OptionRow list = option("--methods", "NAME,…", {"medusa", "merge", "none"});
+  list.is_list = true;
+  return {{"train",
+           "train heads",
+           {positional("MODEL"), option("--json", ""), option("--config", "FILE"),
+            option("--set", "KEY=VALUE"), option("--device", "NAME", {"auto", "cpu", "cuda"}),
+            option("--seed", "N"), list}},
+          {"inspect", "say what it's", {positional("PATH"), option("--json", "")}},
+          {"dataset", "text", {positional("ACTION", {"export", "import"}), positional("FILE")}},
+          {"completion", "scripts", {positional("SHELL", {"bash", "zsh", "fish"})}}};
+}
+
+std::vector<SettingHelp> settings() {
+  return {{"seed", {}},
+          {"train.epochs", {}},
+          {"train.heads.input", {"hidden", "root"}},
+          {"backbone.device", {"auto", "cpu", "cuda"}}};
+}
+
 /// What bash offers for these words, the last of which is being typed, sorted.
 class BashCompletion : public testing::Test {
  protected:
   BashCompletion() {
-    write_file(folder_ / "script",
-               bash_completion(
-                   {{"train",
-                     {{"--json", false}, {"--config", true}, {"--set", true}, {"--device", true}}},
-                    {"inspect", {{"--json", false}}},
-                    {"completion", {}}},
-                   {{"seed", {}},
-                    {"train.epochs", {}},
-                    {"train.heads.input", {"hidden", "root"}},
-                    {"backbone.device", {"auto", "cpu", "cuda"}}}));
+    write_file(folder_ / "script", completion_script("bash", commands(), settings()));
     write_file(folder_ / "run.yaml", "x\n");
   }
 
@@ -54,13 +80,15 @@ class BashCompletion : public testing::Test {
 };
 
 TEST_F(BashCompletion, OffersSubcommands) {
-  EXPECT_EQ(complete({"medusa", ""}), "--help completion inspect train");
+  EXPECT_EQ(complete({"medusa", ""}), "--help --version completion dataset help inspect train");
   EXPECT_EQ(complete({"medusa", "tr"}), "train");
+  EXPECT_EQ(complete({"medusa", "help", "in"}), "inspect");
 }
 
 TEST_F(BashCompletion, OffersTheOptionsOfTheSubcommand) {
-  EXPECT_EQ(complete({"medusa", "train", "--"}), "--config --device --json --set");
-  EXPECT_EQ(complete({"medusa", "inspect", "--"}), "--json");
+  EXPECT_EQ(complete({"medusa", "train", "--"}),
+            "--config --device --help --json --methods --seed --set");
+  EXPECT_EQ(complete({"medusa", "inspect", "--"}), "--help --json");
 }
 
 TEST_F(BashCompletion, OffersSettingsAfterSet) {
@@ -70,15 +98,38 @@ TEST_F(BashCompletion, OffersSettingsAfterSet) {
   EXPECT_EQ(complete({"medusa", "train", "--set", "seed", "=", ""}), "");
 }
 
-TEST_F(BashCompletion, OffersDevicesAndFiles) {
+TEST_F(BashCompletion, OffersTheValuesOfEveryOption) {
   EXPECT_EQ(complete({"medusa", "train", "--device", "c"}), "cpu cuda");
-  EXPECT_EQ(complete({"medusa", "train", "--config", "ru"}), "run.yaml");
-  EXPECT_EQ(complete({"medusa", "inspect", "ru"}), "run.yaml");
-  EXPECT_EQ(complete({"medusa", "completion", ""}), "bash");
+  EXPECT_EQ(complete({"medusa", "train", "--device", "=", "c"}), "cpu cuda");
+  EXPECT_EQ(complete({"medusa", "train", "--methods", "me"}), "medusa merge");
+  EXPECT_EQ(complete({"medusa", "train", "--methods", "none,mer"}), "none,merge");
+  EXPECT_EQ(complete({"medusa", "train", "--seed", ""}), "");
 }
 
-TEST_F(BashCompletion, RefusesWordsThatTheShellWouldExpand) {
-  EXPECT_THROW(bash_completion({{"a'b", {}}}, {}), std::logic_error);
+TEST_F(BashCompletion, OffersFilesAndWordsOfPositionals) {
+  EXPECT_EQ(complete({"medusa", "train", "--config", "ru"}), "run.yaml");
+  EXPECT_EQ(complete({"medusa", "train", "ru"}), "run.yaml");
+  EXPECT_EQ(complete({"medusa", "inspect", "ru"}), "run.yaml");
+  EXPECT_EQ(complete({"medusa", "dataset", "ex"}), "export");
+  EXPECT_EQ(complete({"medusa", "dataset", "export", "ru"}), "run.yaml");
+  EXPECT_EQ(complete({"medusa", "completion", ""}), "bash fish zsh");
+}
+
+TEST(Completion, RefusesWordsThatTheShellWouldExpand) {
+  EXPECT_THROW(completion_script("bash", {{"a'b", "", {}}}, {}), std::logic_error);
+}
+
+TEST(Completion, ZshAndFishKnowCommandsOptionsAndValues) {
+  const std::string zsh = completion_script("zsh", commands(), settings());
+  for (const char* part : {"'inspect:say what it'\\''s'", "--device=[]:NAME:(auto cpu cuda)",
+                           "--config=[]:FILE:_files", "1::ACTION:(export import)",
+                           "*train.heads.input) compadd -- hidden root ;;"})
+    EXPECT_NE(zsh.find(part), std::string::npos) << part << "\n" << zsh;
+  const std::string fish = completion_script("fish", commands(), settings());
+  for (const char* part :
+       {"-a inspect -d 'say what it\\'s'", "-l device -d '' -x -a 'auto cpu cuda'",
+        "-l config -d '' -r -F", "train.heads.input=root"})
+    EXPECT_NE(fish.find(part), std::string::npos) << part << "\n" << fish;
 }
 
 }  // namespace

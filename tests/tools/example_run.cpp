@@ -134,9 +134,10 @@ ReportInputs example_run(int32_t num_nodes) {
         {"propose", propose}, {"verify", verify}, {"accept", accept}, {"commit", commit}};
   };
   comparison.methods = {
-      {"none", "greedy", 61.3, 1, 1, 1, {}, {}, 12, {0, 1536}, phases(0.01, 16.1, 0.15, 0.05)},
+      {"none", "greedy", 0, 61.3, 1, 1, 1, {}, {}, 12, {0, 1536}, phases(0.01, 16.1, 0.15, 0.05)},
       {"medusa",
        "greedy",
+       0,
        118.4,
        2.14,
        1.108,
@@ -148,6 +149,7 @@ ReportInputs example_run(int32_t num_nodes) {
        phases(0.92, 16.63, 0.31, 0.22)},
       {"medusa",
        "typical",
+       0,
        127.9,
        2.33,
        1.117,
@@ -168,7 +170,7 @@ std::string example_comparison() {
   "step_overhead": 1.0, "speedup": 1.0, "same_text": 12, "num_prompts": 12, "emitted_per_step": [0, 1000],
   "times": {"propose_s": 0.01, "verify_s": 16.1, "accept_s": 0.15, "commit_s": 0.05}},
  {"drafter": "medusa", "rule": "greedy", "dtype": "bfloat16", "tokens_per_s": 118.4, "tokens_per_step": 2.14,
-  "step_overhead": 1.108, "speedup": 1.931, "speedup_quartiles": [1.74, 2.16], "same_text": 12,
+  "step_overhead": 1.108, "speedup": 1.931, "speedup_95": [1.74, 2.16], "same_text": 12,
   "num_prompts": 12, "emitted_per_step": [0, 300, 200],
   "times": {"propose_s": 0.5, "verify_s": 8.3, "accept_s": 0.1, "commit_s": 0.1}},
  {"drafter": "medusa", "rule": "typical", "dtype": "bfloat16", "tokens_per_s": 127.9, "tokens_per_step": 2.33,

@@ -20,6 +20,7 @@
 #include "tools/bench/conversation.h"
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
+#include "tools/drafter_choice.h"
 #include "tools/drafting.h"
 #include "tools/measure/peak_memory.h"
 
@@ -28,6 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr int32_t kWarmUpTokens = 8;            // of an answer that does not count
 constexpr std::chrono::seconds kSaveEvery(60);  // what a crash can cost
 
 /// A method of the bench, or why it is none.
@@ -53,6 +55,7 @@ class Contenders {
         settings.rule = kind == DrafterKind::None ? RuleKind::Auto : plan.rule;
         settings.sampling.temperature = temperature;
         try {
+          check_drafting(config, settings);
           contender.method = make_method(settings, parts(config, settings, session), target);
         } catch (const UserError& error) {
           if (kind == DrafterKind::None) throw;
@@ -129,6 +132,19 @@ BenchSample make_sample(const Contender& contender, Group group, const Round& ro
   return sample;
 }
 
+/// A bench of plain decoding alone is of use to nobody who asked for another method.
+void refuse_if_none_runs(const std::vector<Contender>& contenders) {
+  const Contender* failed = nullptr;
+  for (const Contender& each : contenders) {
+    if (each.drafter == DrafterKind::None) continue;
+    if (each.problem.empty()) return;
+    if (failed == nullptr) failed = &each;
+  }
+  if (failed != nullptr)
+    throw UserError(fmt::format("bench: method '{}' cannot run: {}", enum_name(failed->drafter),
+                                failed->problem));
+}
+
 Measurement collect(const std::vector<Contender>& contenders, size_t num_groups) {
   Measurement out;
   out.num_questions = static_cast<int64_t>(num_groups);
@@ -165,9 +181,8 @@ std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names) {
   return out;
 }
 
-std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
-                                         const Session& session) {
-  std::vector<Prompt> questions = read_prompts(file).prompts;
+std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t limit,
+                                      const Session& session) {
   if (limit > 0 && questions.size() > static_cast<size_t>(limit))
     questions.resize(static_cast<size_t>(limit));
   const size_t before = questions.size();
@@ -176,9 +191,9 @@ std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
   });
   if (questions.empty())
     throw UserError(
-        fmt::format("{}: every question is longer than the context of {} tokens, expected shorter "
-                    "ones; raise backbone.context",
-                    file, session.context));
+        fmt::format("bench: every question is longer than the context of {} tokens, expected "
+                    "shorter ones; raise --context",
+                    session.context));
   if (questions.size() < before)
     print_note("{} of {} questions are longer than the context of {} tokens and are skipped\n",
                before - questions.size(), before, session.context);
@@ -224,13 +239,12 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   std::vector<Contender>& list = contenders.list();
   std::vector<int64_t> peaks(list.size());
 
-  const auto play = [&](size_t i, size_t group) -> std::vector<Answer> {
+  const auto play = [&](size_t i, size_t group, int32_t max_new_tokens) -> std::vector<Answer> {
     Contender& contender = list[i];
     if (!contender.problem.empty()) return {};
     target.forget_ended();  // nobody's prompts are computed for the next
-    const AnswerOptions options{.max_new_tokens = config.generate.infer.max_new_tokens,
-                                .stop = config.generate.stop,
-                                .show = {}};
+    const AnswerOptions options{
+        .max_new_tokens = max_new_tokens, .stop = config.generate.stop, .show = {}};
     std::vector<SeededPrompt> conversations;
     for (const Prompt& question : groups[group]) {
       const size_t place = group * slots + conversations.size();
@@ -253,7 +267,7 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
   auto saved = Clock::now();
   const auto finished = [&](const Round& round) {
     for (size_t i = 0; i < list.size(); ++i) {
-      if (!list[i].problem.empty()) continue;
+      if (!list[i].problem.empty() || round.answers[i].empty()) continue;
       BenchSample sample = make_sample(list[i], groups[round.question], round, round.answers[i]);
       sample.run = run;
       sample.peak_bytes = peaks[i];
@@ -265,8 +279,12 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
     so_far(measured);
     saved = Clock::now();
   };
-  const bool complete =
-      play_rounds({"bench", list.size(), groups.size(), plan.repeats}, play, finished);
+  const int32_t most = config.generate.infer.max_new_tokens;
+  warm_up("bench", list.size(), [&](size_t i) { play(i, 0, std::min(kWarmUpTokens, most)); });
+  refuse_if_none_runs(list);
+  const bool complete = play_rounds(
+      {"bench", list.size(), groups.size(), plan.repeats},
+      [&](size_t i, size_t group) { return play(i, group, most); }, finished);
   for (const Contender& each : list)
     if (each.method) print_note("{}", each.method->decoder->report());
   Measurement result = collect(list, groups.size());

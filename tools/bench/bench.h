@@ -33,17 +33,17 @@ struct Measurement {
 std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names);
 
 /// The questions whose first prompt fits into the context; a line on stderr counts the others.
-/// @param limit  take the first so many of the file; 0: all.
-/// @throws UserError  the file is not readable, or no question fits.
-std::vector<Prompt> read_bench_questions(const std::string& file, int64_t limit,
-                                         const Session& session);
+/// @param limit  take the first so many; 0: all.
+/// @throws UserError  no question fits.
+std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t limit,
+                                      const Session& session);
 
 Conditions bench_conditions(const RunConfig& config, const Session& session,
                             const std::vector<Prompt>& questions, int32_t slots);
 
 /// @param run      number of this run, for BenchSample::run.
 /// @param so_far   gets what is measured, not complete, about once a minute between two rounds.
-/// @throws UserError  the yardstick itself cannot run.
+/// @throws UserError  the yardstick itself cannot run, or none of the other methods.
 Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far);

@@ -12,23 +12,39 @@ std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t re
   return order;
 }
 
+bool warm_up(const std::string& stage, size_t num_methods,
+             const std::function<void(size_t method)>& play) {
+  Progress progress(stage + ": warm up", "methods", static_cast<int64_t>(num_methods));
+  for (size_t method = 0; method < num_methods && !interrupted(); ++method) {
+    play(method);
+    progress.update(static_cast<int64_t>(method) + 1);
+  }
+  progress.finish(interrupted() ? "interrupted" : "");
+  return !interrupted();
+}
+
 bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
                  const std::function<void(const Round&)>& finished) {
   const auto methods = static_cast<int64_t>(plan.num_methods);
   const auto questions = static_cast<int64_t>(plan.num_questions);
-  for (size_t method = 0; method < plan.num_methods && !interrupted(); ++method) play(method, 0);
   Progress progress(plan.stage, "answers", plan.repeats * questions * methods);
   int64_t done = 0;
   for (int64_t repeat = 0; repeat < plan.repeats; ++repeat)
     for (size_t question = 0; question < plan.num_questions; ++question) {
       Round round{question, repeat, std::vector<std::vector<Answer>>(plan.num_methods)};
       for (const size_t method : method_order(plan.num_methods, question, repeat)) {
-        if (interrupted()) break;
-        round.answers[method] = play(method, question);
+        std::vector<Answer> answers;
+        if (!interrupted()) answers = play(method, question);
+        if (interrupted()) {  // it may have been cut off in the middle
+          round.whole = false;
+          break;
+        }
+        round.answers[method] = std::move(answers);
         progress.update(++done);
       }
-      if (interrupted()) {
+      if (!round.whole) {
         progress.finish("interrupted");
+        finished(round);
         return false;
       }
       finished(round);

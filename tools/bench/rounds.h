@@ -22,7 +22,9 @@ struct RoundPlan {
 struct Round {
   size_t question = 0;  // or a group of them that is decoded at the same time
   int64_t repeat = 0;
-  std::vector<std::vector<Answer>> answers;  // [methods][turns of every conversation]
+  std::vector<std::vector<Answer>> answers;  // [methods][turns of every conversation]; one that is
+                                             // empty was not given
+  bool whole = true;                         // false: interrupted before all methods had played
 };
 
 /// Lets one method answer one question, or one group.
@@ -33,11 +35,18 @@ using PlayFunction = std::function<std::vector<Answer>(size_t method, size_t que
 /// @returns  [num_methods] the methods in the order of this round.
 std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t repeat);
 
-/// Plays all questions once, then all again, and so on: repeats of a question lie far apart. Every
-/// method plays the first question once beforehand, uncounted: caches and memory are warm then.
-/// Shows progress.
-/// @param finished  gets each round once all methods have played it.
-/// @returns         false: interrupted. The round that was cut off is left out.
+/// Lets every method do a little that does not count: caches and memory are warm then. Shows
+/// progress.
+/// @param stage  as RoundPlan's.
+/// @returns      false: interrupted.
+bool warm_up(const std::string& stage, size_t num_methods,
+             const std::function<void(size_t method)>& play);
+
+/// Plays all questions once, then all again, and so on: repeats of a question lie far apart. Shows
+/// progress.
+/// @param finished  gets each round once all methods have played it, and the one that an interrupt
+///                  cut off with the answers that were finished before.
+/// @returns         false: interrupted.
 bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
                  const std::function<void(const Round&)>& finished);
 

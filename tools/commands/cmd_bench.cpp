@@ -1,8 +1,9 @@
 // medusa bench: methods over the same questions by turns, every answer kept, tables and a page.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -11,8 +12,13 @@
 #include "base/output.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/result_folder.h"
+#include "tools/bench/result_markdown.h"
 #include "tools/bench/result_table.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
+#include "tools/drafter_choice.h"
+#include "tools/inspect/artefact_kind.h"
+#include "tools/sample_questions.h"
 
 namespace medusa {
 namespace {
@@ -21,27 +27,54 @@ struct BenchOptions {
   std::string questions;
   std::vector<std::string> methods;
   std::vector<double> temperatures;
-  std::string rule = "auto";
+  RuleKind rule = RuleKind::Auto;
   std::string out;
   int64_t repeats = 1;
   int64_t limit = 0;
   int32_t slots = 1;
+  bool markdown = false;
+  bool fresh = false;
 };
 
-RuleKind parse_rule(const std::string& name) {
-  for (const auto& [known, kind] : EnumNames<RuleKind>::values)
-    if (name == known) return kind;
-  throw UserError(fmt::format("--rule: unknown rule '{}', expected one of {}; correct the name",
-                              name, enum_choices<RuleKind>()));
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-BenchPlan make_plan(const RunConfig& config, const BenchOptions& options) {
+void remove_earlier(const std::filesystem::path& folder) {
+  const auto answers = folder / "bench.jsonl", summary = folder / "bench.json";
+  if (find_kind(answers) == ArtefactKind::BenchAnswers) std::filesystem::remove(answers);
+  if (find_kind(summary) == ArtefactKind::Bench) std::filesystem::remove(summary);
+}
+
+/// The command that measures the same again.
+std::string typed(const CommonOptions& common, const BenchOptions& options) {
+  std::vector<std::string> words;
+  if (!options.questions.empty()) words.insert(words.end(), {"--questions", options.questions});
+  if (!options.methods.empty())
+    words.insert(words.end(), {"--methods", fmt::format("{}", fmt::join(options.methods, ","))});
+  if (!options.temperatures.empty())
+    words.insert(words.end(),
+                 {"--temperature", fmt::format("{}", fmt::join(options.temperatures, ","))});
+  if (options.repeats > 1) words.insert(words.end(), {"--repeat", std::to_string(options.repeats)});
+  if (options.limit > 0) words.insert(words.end(), {"--limit", std::to_string(options.limit)});
+  if (options.slots > 1) words.insert(words.end(), {"--batch", std::to_string(options.slots)});
+  for (const GivenSetting& given : common.settings)
+    if (given.key.starts_with("generate.") && given.key != "generate.heads" &&
+        given.key != "generate.tree")
+      for (const std::string& text : given.texts) words.insert(words.end(), {given.option, text});
+  return same_run_command(common, "bench", words);
+}
+
+BenchPlan make_plan(const RunConfig& config, const BenchOptions& options, DrafterKind chosen) {
   const InferConfig& infer = config.generate.infer;
   std::vector<std::string> methods = options.methods;
-  if (methods.empty()) methods = {enum_name(infer.drafter)};
+  if (methods.empty()) methods = {enum_name(chosen)};
   BenchPlan plan{.methods = parse_methods(methods),
                  .temperatures = options.temperatures,
-                 .rule = parse_rule(options.rule),
+                 .rule = options.rule,
                  .repeats = options.repeats,
                  .slots = options.slots};
   if (plan.temperatures.empty()) plan.temperatures = {infer.sampling.temperature};
@@ -52,15 +85,42 @@ BenchPlan make_plan(const RunConfig& config, const BenchOptions& options) {
   return plan;
 }
 
+/// Methods that cannot run for a reason that the files tell, before the model is loaded.
+/// @throws UserError  none of those asked for can.
+void check_methods(const RunConfig& config, const BenchPlan& plan) {
+  std::string first_problem;
+  bool any = false;
+  for (const DrafterKind kind : plan.methods) {
+    if (kind == DrafterKind::None) continue;
+    InferConfig infer = config.generate.infer;
+    infer.drafter = kind;
+    try {
+      check_drafting(config, infer);
+      any = true;
+    } catch (const UserError& error) {
+      if (first_problem.empty()) first_problem = error.what();
+    }
+  }
+  if (!any && !first_problem.empty()) throw UserError(first_problem);
+}
+
 void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const RunConfig config = read_run_config(common);
-  const BenchPlan plan = make_plan(config, options);
+  const DrafterKind chosen =
+      options.methods.empty()
+          ? chosen_drafter(config, DrafterKind::Medusa, DrafterKind::PromptLookup,
+                           same_run_command(common, "run"))
+          : DrafterKind::None;
+  const BenchPlan plan = make_plan(config, options, chosen);
+  check_methods(config, plan);
+  const std::vector<Prompt> asked =
+      options.questions.empty() ? sample_questions() : read_prompts(options.questions).prompts;
   const Session session = open_session(config.backbone);
-  const std::vector<Prompt> questions =
-      read_bench_questions(options.questions, options.limit, session);
+  const std::vector<Prompt> questions = fitting_questions(asked, options.limit, session);
   const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
   const std::string out = options.out.empty() ? config.run : options.out;
   const FolderLock lock(out, "medusa bench");  // two would lose each other's answers
+  if (options.fresh) remove_earlier(out);
   const BenchFolder folder(out, conditions);
   for (const auto& file : {folder.answers(), folder.json(), folder.page()}) remove_leftovers(file);
 
@@ -80,11 +140,14 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const Measurement measured = run_bench(config, session, plan, questions, folder.next_run(), save);
   if (measured.samples.empty())
     throw UserError(
-        "bench: interrupted before the first question was answered by all methods, expected at "
-        "least one round; run it again");
+        "bench: interrupted before the first answer, expected at least one; run it again");
   const BenchResult result = save(measured);
   if (common.json)
     print_json(bench_json(result));
+  else if (options.markdown)
+    print_text("{}", bench_markdown(result, {.date = today(),
+                                             .version = "medusa.cpp",
+                                             .command = typed(common, options)}));
   else
     print_text("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
                folder.page().string(), folder.json().string(), folder.answers().string());
@@ -93,39 +156,38 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
 }  // namespace
 
 Command bench_command() {
-  return {"bench",
-          "time decoding methods against plain decoding, by turns",
-          {"backbone", "generate"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "bench",
+          .summary = "time decoding methods against plain decoding, by turns",
+          .sections = {"backbone", "generate"},
+          .settings = {"--heads", "--tree", "--top-p", "--top-k", "--max-tokens", "--stop",
+                       "--seed", "--device", "--dtype", "--threads", "--context", "--cache-mb"},
+          .examples = {"bench model.gguf --methods medusa,prompt_lookup,merge",
+                       "bench model.gguf --questions configs/bench_questions.jsonl --markdown"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<BenchOptions>();
-            app.add_option("--questions", options->questions,
-                           "file of questions (.jsonl), such as configs/bench_questions.jsonl")
-                ->required();
-            app.add_option("--methods", options->methods,
-                           "drafters, with commas between them: " + enum_choices<DrafterKind>() +
-                               "; none is always measured; default: generate.drafter")
-                ->delimiter(',');
-            app.add_option("--temperature", options->temperatures,
-                           "one or more, with commas between them; default: generate.temperature")
-                ->delimiter(',')
-                ->check(CLI::Range(0.0, 100.0));
-            app.add_option("--rule", options->rule,
-                           "of all methods but none: " + enum_choices<RuleKind>())
-                ->capture_default_str();
-            app.add_option("--repeat", options->repeats, "ask every question so many times")
-                ->check(CLI::PositiveNumber)
-                ->capture_default_str();
-            app.add_option("--limit", options->limit, "only the first N questions")
-                ->check(CLI::PositiveNumber);
-            app.add_option("--slots", options->slots,
-                           "decode so many questions at the same time; they count as one")
-                ->check(CLI::Range(1, 64))
-                ->capture_default_str();
-            app.add_option("--out", options->out,
-                           "folder of bench.json, bench.jsonl and bench.html; default: the run's");
+            added.group("What is compared");
+            added.value("--questions", options->questions, "FILE",
+                        "prompts; -: standard input; else twelve built in");
+            added.value("--limit", options->limit, "N", "only the first N", at_least<int64_t>(1));
+            added.value("--repeat", options->repeats, "N", "ask every question so many times (1)",
+                        at_least<int64_t>(1));
+            added.list("--methods,--drafter", options->methods, "NAME,…",
+                       "drafters; none is always measured (the one that generate would take)");
+            added.offer(enum_words<DrafterKind>());
+            added.value("--rule", options->rule, "NAME", "of all methods but none (auto)");
+            added.list("--temperature", options->temperatures, "X,…", "one or more (0)",
+                       between(0.0, 100.0));
+            added.value("--batch,--slots", options->slots, "N",
+                        "questions that are decoded at the same time and count as one (1)",
+                        between(1, 64));
+            added.group("Output");
+            added.value("--out", options->out, "FOLDER",
+                        "of bench.json, bench.jsonl and bench.html; else the run's");
+            added.flag("--markdown", options->markdown,
+                       "print the tables as Markdown, with machine, date and conditions");
+            added.flag("--fresh", options->fresh, "leave out what earlier runs measured there");
             return [options, &common] { run_bench(common, *options); };
-          },
-          /*limits_cache=*/true};
+          }};
 }
 
 }  // namespace medusa

@@ -1,5 +1,4 @@
 // medusa build-store: makes the file that the retrieval drafter looks texts up in.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "infer/drafters/text_store.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/output_check.h"
 
 namespace medusa {
@@ -44,17 +44,20 @@ void run_build_store(const CommonOptions& common, bool all) {
   else
     print_note("{} texts, {} tokens\nstore: {}\n", info.num_texts, writer.num_tokens(),
                config.store_file().string());
+  print_next(common, "generate", {"What is gravity?", "--drafter", "retrieval"});
 }
 
 }  // namespace
 
 Command build_store_command() {
-  return {"build-store",
-          "sort the dataset's texts for the retrieval drafter",
-          {"backbone", "train", "generate"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "build-store",
+          .summary = "sort the dataset's texts for the retrieval drafter",
+          .sections = {"backbone", "train", "generate"},
+          .settings = {"--seed"},
+          .examples = {"build-store model.gguf"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto all = std::make_shared<bool>(false);
-            app.add_flag("--all", *all, "also the texts kept for validation");
+            added.flag("--all", *all, "also the texts kept for validation");
             return [all, &common] { run_build_store(common, *all); };
           }};
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,6 +20,8 @@
 #include "heads/tree/tree_search.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
+#include "tools/drafter_choice.h"
 #include "tools/layer_search.h"
 #include "tools/measure/device_step_timer.h"
 #include "tools/measure/predict.h"
@@ -125,9 +126,10 @@ TreeCalibration describe(const HeadStatistics& statistics, const std::vector<Pat
 }
 
 ChoiceTree calibrate(const RunConfig& config) {
+  const DatasetReader dataset = open_dataset(config);  // what is cheap to refuse comes first
+  check_heads(config);
   const Session session = open_session(config.backbone);
   Llama& llama = *session.llama;
-  const DatasetReader dataset = open_dataset(config);
   const bool own_states =
       check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
@@ -203,13 +205,14 @@ void run_calibrate(const CommonOptions& options) {
   const ChoiceTree tree = calibrate(config);
   if (interrupted()) return;
   if (config.tree_file().has_parent_path()) make_folder(config.tree_file().parent_path());
-  write_choice_tree(config.tree_file(), tree,
-                    "Made by: medusa calibrate --config " + options.config);
+  write_choice_tree(config.tree_file(), tree, "Made by: " + same_run_command(options, "calibrate"));
   report(tree, config, options.json);
+  print_next(options, "generate", {"What is gravity?"});
 }
 
 void compare_prediction(const CommonOptions& options, const std::string& questions) {
   const RunConfig config = read_run_config(options);
+  check_drafting(config, config.generate.infer);
   const Prediction prediction = predict(config, open_session(config.backbone), questions);
   if (options.json)
     print_json(prediction_json(prediction));
@@ -267,20 +270,23 @@ void find_layers(const CommonOptions& options) {
 }  // namespace
 
 Command calibrate_command() {
-  return {"calibrate",
-          "measure the heads and this machine, and write the choice tree",
-          {"backbone", "train", "calibrate", "generate"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "calibrate",
+          .summary = "measure the heads and this machine, and write the choice tree",
+          .sections = {"backbone", "train", "calibrate", "generate"},
+          .settings = {"--heads", "--tree", "--max-tokens", "--seed", "--device", "--dtype",
+                       "--threads", "--context"},
+          .examples = {"calibrate model.gguf",
+                       "calibrate model.gguf --dtype stored --tree runs/model/tree-stored.yaml"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto questions = std::make_shared<std::string>();
-            CLI::Option* const predict = app.add_option(
-                "--predict", *questions,
-                "do not calibrate: print the tokens per step that the tree file expects beside "
-                "those of decoding these questions (.jsonl)");
             const auto layers = std::make_shared<bool>(false);
-            app.add_flag("--layers", *layers,
-                         "do not calibrate: find the layers that the drafter layer_skip leaves out "
-                         "(minutes)")
-                ->excludes(predict);
+            added.group("Instead");
+            added.value("--predict", *questions, "FILE",
+                        "print the tokens per step that the tree expects beside those of decoding "
+                        "these questions");
+            added.flag("--layers", *layers,
+                       "find the layers that the drafter layer_skip leaves out (minutes)");
+            added.exclude("--layers", "--predict");
             return [questions, layers, &common] {
               if (*layers)
                 find_layers(common);

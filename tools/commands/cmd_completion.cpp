@@ -1,14 +1,11 @@
 // medusa completion: prints the script that lets the shell complete medusa's command line.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <memory>
 
-#include "base/error.h"
 #include "base/output.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/completion.h"
+#include "tools/commands/options.h"
 
 namespace medusa {
 namespace {
@@ -17,28 +14,8 @@ namespace {
 std::vector<CommandHelp> describe_commands() {
   std::vector<CommandHelp> out;
   for (const Command& command : commands()) {
-    CLI::App app;
-    CommonOptions common;
-    add_common_options(app, command, common);
-    command.attach(app, common);
-    CommandHelp help{command.name, {}};
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames())
-        help.options.push_back({"--" + name, option->get_expected_max() > 0});
-    out.push_back(std::move(help));
-  }
-  return out;
-}
-
-/// "auto | cpu | cuda" -> its words; empty for anything that is not a choice.
-std::vector<std::string> choices_of(const FieldHelp& line) {
-  if (line.value == "true" || line.value == "false") return {"true", "false"};
-  if (line.allowed.find(" | ") == std::string::npos) return {};
-  std::vector<std::string> out;
-  for (size_t begin = 0; begin <= line.allowed.size();) {
-    const size_t end = std::min(line.allowed.find(" | ", begin), line.allowed.size());
-    out.push_back(line.allowed.substr(begin, end - begin));
-    begin = end + 3;
+    const CommandOptions described(command, "medusa");
+    out.push_back({command.name, command.summary, described.options.rows()});
   }
   return out;
 }
@@ -55,17 +32,16 @@ std::vector<SettingHelp> describe_settings() {
 }  // namespace
 
 Command completion_command() {
-  return {"completion",
-          "print the completion script of a shell: source <(medusa completion bash)",
-          {},
-          [](CLI::App& app, const CommonOptions&) -> std::function<void()> {
+  return {.name = "completion",
+          .summary = "print the completion script of a shell",
+          .examples = {"completion bash > ~/.local/share/bash-completion/completions/medusa",
+                       "completion zsh > ~/.zfunc/_medusa",
+                       "completion fish > ~/.config/fish/completions/medusa.fish"},
+          .attach = [](Options& added, const CommonOptions&) -> std::function<void()> {
             const auto shell = std::make_shared<std::string>();
-            app.add_option("SHELL", *shell, "bash")->required();
+            added.positional("SHELL", *shell, "bash, zsh or fish", true, {"bash", "zsh", "fish"});
             return [shell] {
-              if (*shell != "bash")
-                throw UserError(fmt::format(
-                    "completion: unknown shell '{}', expected bash; use bash's script", *shell));
-              print_text("{}", bash_completion(describe_commands(), describe_settings()));
+              print_text("{}", completion_script(*shell, describe_commands(), describe_settings()));
             };
           }};
 }

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -22,6 +21,7 @@
 #include "tools/chat_choice.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/output_check.h"
 #include "tools/run_lock.h"
 
@@ -242,22 +242,30 @@ void run_dataset(const CommonOptions& common, const DatasetOptions& options) {
 }  // namespace
 
 Command dataset_command() {
-  return {
-      "dataset",
-      "write the training text for other programs, take answers of another server, or join parts",
-      {"backbone", "distill"},
-      [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
-        const auto options = std::make_shared<DatasetOptions>();
-        app.add_option("ACTION", options->action, "export | import | merge")
-            ->required()
-            ->check(CLI::IsMember({"export", "import", "merge"}));
-        app.add_option("FILE", options->files,
-                       "to write, or to read: ShareGPT or messages (.jsonl, .json); merge: the "
-                       "parts' folders, without any those in the run's");
-        app.add_option("--to", options->format, "export: jsonl | sharegpt")
-            ->check(CLI::IsMember({"jsonl", "sharegpt"}));
-        return [options, &common] { run_dataset(common, *options); };
-      }};
+  return {.name = "dataset",
+          .summary = "write the training text for other programs, take answers in, join parts",
+          .details =
+              "export writes the run's text to FILE, import makes a dataset of the answers in "
+              "FILE, merge joins what distill --shard wrote.",
+          .sections = {"backbone", "distill"},
+          .takes_model = false,
+          .says_run = false,
+          .examples = {"dataset export text.jsonl --model model.gguf",
+                       "dataset import answers.jsonl --config my.yaml",
+                       "dataset merge --config my.yaml"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<DatasetOptions>();
+            added.positional("ACTION", options->action, "export, import or merge", true,
+                             {"export", "import", "merge"});
+            added.positionals("FILE", options->files,
+                              "to write, or to read: ShareGPT or messages (.jsonl, .json); merge: "
+                              "the parts' folders, without any those in the run's");
+            added.group("Format");
+            added.text("--to", "NAME", "export: jsonl or sharegpt (jsonl)",
+                       [options](const std::string& text) { options->format = text; },
+                       {"jsonl", "sharegpt"});
+            return [options, &common] { run_dataset(common, *options); };
+          }};
 }
 
 }  // namespace medusa

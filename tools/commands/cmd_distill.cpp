@@ -1,7 +1,6 @@
 // medusa distill: the model answers prompts; the answers become the training text of the heads.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -17,7 +16,9 @@
 #include "data/self_distill.h"
 #include "infer/backbone_target.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/generation.h"
+#include "tools/inspect/artefact_kind.h"
 #include "tools/measure/peak_memory.h"
 #include "tools/run_lock.h"
 #include "tools/self_prompt.h"
@@ -30,17 +31,20 @@ void add_prompts(const PromptSet& set, const Session& session, std::vector<Disti
   for (const Prompt& prompt : set) out.push_back({prompt.id, session.encode(prompt.messages)});
 }
 
-std::vector<DistillPrompt> collect_prompts(const RunConfig& config, const Session& session,
-                                           TargetModel& target) {
+PromptSet read_given(const std::string& file) {
+  PromptSet set = read_prompts(file);
+  if (set.skipped > 0)
+    print_note("{}: {} conversations without a user's message are skipped\n", file, set.skipped);
+  return set;
+}
+
+/// @param given  empty: the model asks itself.
+std::vector<DistillPrompt> collect_prompts(const RunConfig& config,
+                                           const std::vector<PromptSet>& given,
+                                           const Session& session, TargetModel& target) {
   std::vector<DistillPrompt> out;
-  if (config.distill.prompts.empty())
-    add_prompts(self_prompts(config, session, target), session, out);
-  for (const std::string& file : config.distill.prompts) {
-    const PromptSet set = read_prompts(file);
-    if (set.skipped > 0)
-      print_note("{}: {} conversations without a user's message are skipped\n", file, set.skipped);
-    add_prompts(set, session, out);
-  }
+  if (given.empty()) add_prompts(self_prompts(config, session, target), session, out);
+  for (const PromptSet& set : given) add_prompts(set, session, out);
   return out;
 }
 
@@ -116,8 +120,20 @@ DatasetWriter open_dataset_writer(const RunConfig& config, const std::filesystem
                               config.distill.max_answer_tokens);
 }
 
-void run_distill(const CommonOptions& options, const std::optional<DatasetPart>& part) {
-  const RunConfig config = read_run_config(options);
+struct DistillOptions {
+  std::vector<std::string> questions;  // files; empty: as the settings say
+  std::optional<DatasetPart> part;
+  bool fresh = false;
+};
+
+void remove_dataset(const std::filesystem::path& folder) {
+  if (find_kind(folder) == ArtefactKind::Dataset) std::filesystem::remove_all(folder);
+}
+
+void run_distill(const CommonOptions& options, const DistillOptions& own) {
+  RunConfig config = read_run_config(options);
+  const std::optional<DatasetPart>& part = own.part;
+  if (!own.questions.empty()) config.distill.prompts = own.questions;
   const DistillSection& settings = config.distill;
   if (part && settings.max_answer_tokens > 0)
     throw UserError(fmt::format(
@@ -131,16 +147,19 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
         *settings.states_budget_mb));
   const std::filesystem::path folder =
       part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
+  std::vector<PromptSet> given;  // before the model is loaded
+  for (const std::string& file : settings.prompts) given.push_back(read_given(file));
   const Session session = open_session(config.backbone);
   const FolderLock lock =
       part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
+  if (own.fresh) remove_dataset(folder);
   const at::Device device = session.llama->device();
   reset_peak_memory(device);
   const ModelConfig& model = session.llama->config();
   const int64_t rows = std::min<int64_t>(session.context, model.context);
   BackboneTarget target =
       open_target(config.backbone, session, static_cast<int32_t>(settings.batch), rows);
-  const std::vector<DistillPrompt> prompts = collect_prompts(config, session, target);
+  const std::vector<DistillPrompt> prompts = collect_prompts(config, given, session, target);
   if (interrupted()) return;
 
   DatasetInfo info;
@@ -163,25 +182,43 @@ void run_distill(const CommonOptions& options, const std::optional<DatasetPart>&
   const DistillLimits limits{.max_new_tokens = settings.max_new_tokens, .max_sequence = rows};
   const DistillReport result = self_distill(prompts, generate, limits, Random(config.seed), writer);
   report(result, peak_memory(device), folder, options.json);
+  if (!result.complete) return;
+  if (part)
+    print_next(options, "dataset merge");
+  else
+    print_next(options, "train");
 }
 
 }  // namespace
 
 Command distill_command() {
-  return {
-      "distill",
-      "let the model write the training text",
-      {"backbone", "distill"},
-      [](CLI::App& app, const CommonOptions& options) -> std::function<void()> {
-        const auto shard = std::make_shared<std::string>();
-        app.add_option("--shard", *shard,
-                       "i/n: only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa "
-                       "dataset merge joins them");
-        return [shard, &options] {
-          run_distill(options, shard->empty() ? std::nullopt : std::optional(parse_part(*shard)));
-        };
-      },
-      /*limits_cache=*/true};
+  return {.name = "distill",
+          .summary = "let the model write the training text",
+          .details =
+              "It answers questions that it asks itself, or yours. Killed and started again "
+              "it continues.",
+          .sections = {"backbone", "distill"},
+          .settings = {"--temperature", "--top-p", "--top-k", "--max-tokens", "--seed", "--batch",
+                       "--device", "--dtype", "--threads", "--context", "--cache-mb"},
+          .text_section = "distill",
+          .examples = {"distill model.gguf", "distill model.gguf --questions my_prompts.jsonl",
+                       "cat prompts.txt | medusa distill model.gguf --questions -"},
+          .attach = [](Options& added, const CommonOptions& options) -> std::function<void()> {
+            const auto own = std::make_shared<DistillOptions>();
+            added.group("Prompts");
+            added.repeatable(
+                "--questions", "FILE",
+                "prompts to answer instead of its own questions; -: standard input (repeatable)",
+                [own](const std::string& file) { own->questions.push_back(file); });
+            added.text(
+                "--shard", "I/N",
+                "only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa dataset "
+                "merge joins them",
+                [own](const std::string& text) { own->part = parse_part(text); });
+            added.flag("--fresh", own->fresh,
+                       "start anew: remove the run's dataset and its own questions");
+            return [own, &options] { run_distill(options, *own); };
+          }};
 }
 
 }  // namespace medusa

@@ -1,7 +1,6 @@
 // medusa doctor: whether heads can work with a model, and in which engine they silently do not.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "heads/foreign/diagnosis.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/measure/head_acceptance.h"
 #include "tools/session.h"
 
@@ -183,29 +183,35 @@ void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
         options.heads));
 }
 
-void add_options(CLI::App& app, DoctorOptions& options) {
-  app.add_option("HEADS", options.heads, "folder or file of heads, ours or published")->required();
-  app.add_option("--backbone", options.backbone, "the model: a .gguf file or a folder")->required();
-  app.add_option("--tree", options.tree, "choice tree that these heads should fill");
-  app.add_option("--engine", options.engine,
-                 "only failures in this engine count: medusa, vLLM, TGI, FasterDecoding, "
-                 "TensorRT-LLM");
-  app.add_option("--questions", options.questions, "prompts to measure on; else four built in");
-  app.add_option("--tokens", options.tokens, "most tokens of each answer")
-      ->check(CLI::Range(8, 4096));
-  app.add_option("--chat-template", options.chat_template, "a built-in one, by name");
-  app.add_flag("--no-measuring", options.no_measuring, "look at the files only");
+void add_options(Options& added, DoctorOptions& options) {
+  added.positional("HEADS", options.heads, "folder or file of heads, ours or published", true);
+  added.group("Look at");
+  added.value("--backbone,--model", options.backbone, "PATH",
+              "the model: a .gguf file or a folder");
+  added.require("--backbone");
+  added.value("--tree", options.tree, "FILE", "choice tree that these heads should fill");
+  added.value("--engine", options.engine, "NAME",
+              "only failures in this engine count: medusa, vLLM, TGI, FasterDecoding, "
+              "TensorRT-LLM");
+  added.group("Measure");
+  added.value("--questions", options.questions, "FILE",
+              "prompts to measure on; else four built in");
+  added.value("--tokens,--max-tokens", options.tokens, "N", "most tokens of each answer (64)",
+              between(8, 4096));
+  added.value("--chat-template", options.chat_template, "NAME", "a built-in one");
+  added.flag("--no-measuring", options.no_measuring, "look at the files only");
 }
 
 }  // namespace
 
 Command doctor_command() {
-  return {"doctor",
-          "say whether heads work with a model, and in which engine they silently do not",
-          {},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "doctor",
+          .summary = "say whether heads work with a model, and in which engine they do not",
+          .examples = {"doctor runs/my/heads --backbone model.gguf",
+                       "doctor medusa-vicuna-7b-v1.3/ --backbone vicuna.gguf --engine vLLM"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<DoctorOptions>();
-            add_options(app, *options);
+            add_options(added, *options);
             return [options, &common] { run_doctor(common, *options); };
           }};
 }

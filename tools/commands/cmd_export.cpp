@@ -1,7 +1,6 @@
 // medusa export: the run's heads in the files that another engine loads.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,22 +13,17 @@
 #include "heads/foreign/export_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 
 namespace medusa {
 namespace {
 
 struct ExportCommandOptions {
-  std::string format, output, dtype = "stored", base_model;
+  ExportFormat format = ExportFormat::Vllm;
+  std::string output, dtype = "stored", base_model;
   std::optional<int64_t> num_heads;
   bool own_outputs = false, check = false;
 };
-
-ExportFormat format_of(const std::string& name) {
-  for (const auto& [text, format] : EnumNames<ExportFormat>::values)
-    if (name == text) return format;
-  throw UserError(fmt::format("export: unknown format '{}', expected {}; choose one of these", name,
-                              enum_choices<ExportFormat>()));
-}
 
 at::ScalarType dtype_of(const std::string& name, at::ScalarType stored) {
   if (name == "stored") return stored;
@@ -80,7 +74,7 @@ void report(const ExportedHeads& exported, const ExportCommandOptions& options, 
 }
 
 void run_export(const CommonOptions& common, const ExportCommandOptions& options) {
-  const ExportFormat format = format_of(options.format);
+  const ExportFormat format = options.format;
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = config.heads_folder();
   if (!is_valid_utf8(options.base_model))
@@ -114,29 +108,39 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
   report(exported, options, common.json);
 }
 
-void add_options(CLI::App& app, ExportCommandOptions& options) {
-  app.add_option("--format", options.format, enum_choices<ExportFormat>())->required();
-  app.add_option("--output", options.output, "folder to write; it must not exist")->required();
-  app.add_option("--heads", options.num_heads, "only the first N")->check(CLI::PositiveNumber);
-  app.add_option("--store-dtype", options.dtype,
-                 "stored | float32 | float16 | bfloat16: of the tensors written (stored: as the "
-                 "run's heads are, bit for bit)");
-  app.add_option("--base-model", options.base_model,
-                 "name or path under which the engine finds the backbone");
-  app.add_flag("--own-outputs", options.own_outputs,
-               "vllm: a copy of the LM head for every head instead of one");
-  app.add_flag("--check", options.check, "open what was written again and compare every bit");
+void add_options(Options& added, ExportCommandOptions& options) {
+  added.group("Heads");
+  added.value("--format", options.format, "NAME",
+              "layout of the files: " + enum_choices<ExportFormat>());
+  added.require("--format");
+  added.value("--output", options.output, "FOLDER", "to write; it must not exist");
+  added.require("--output");
+  added.value("--num-heads", options.num_heads, "N", "only the first N", at_least<int64_t>(1));
+  added.text(
+      "--store-dtype", "NAME",
+      "stored | float32 | float16 | bfloat16: of the tensors written (stored: as the run's heads "
+      "are, bit for bit)",
+      [&options](const std::string& text) { options.dtype = text; },
+      {"stored", "float32", "float16", "bfloat16"});
+  added.value("--base-model", options.base_model, "NAME",
+              "name or path under which the engine finds the backbone");
+  added.flag("--own-outputs", options.own_outputs,
+             "vllm: a copy of the LM head for every head instead of one");
+  added.flag("--check", options.check, "open what was written again and compare every bit");
 }
 
 }  // namespace
 
 Command export_command() {
-  return {"export",
-          "write the heads for another engine",
-          {"backbone"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "export",
+          .summary = "write the heads for another engine",
+          .sections = {"backbone", "generate"},
+          .settings = {"--heads", "--tree"},
+          .says_run = false,
+          .examples = {"export model.gguf --format vllm --output my-heads-vllm --check"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ExportCommandOptions>();
-            add_options(app, *options);
+            add_options(added, *options);
             return [options, &common] { run_export(common, *options); };
           }};
 }

@@ -1,9 +1,10 @@
 // medusa generate: answers a prompt or a file of questions; --compare times plain against Medusa.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -16,21 +17,25 @@
 #include "tools/answer.h"
 #include "tools/bench/method.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/compare.h"
+#include "tools/drafter_choice.h"
 #include "tools/drafting.h"
 #include "tools/output_check.h"
 #include "tools/report/report.h"
+#include "tools/sample_questions.h"
 #include "tools/session.h"
 
 namespace medusa {
 namespace {
 
 struct GenerateOptions {
-  std::string drafter;
+  std::string first, second;  // arguments without a name
   std::string prompt;
   std::string questions;
   int64_t limit = 0;
   int64_t logprobs = 0;
+  int32_t batch = 1;
   bool compare = false;
 };
 
@@ -41,22 +46,46 @@ struct Question {
   std::vector<TokenId> tokens;
 };
 
-std::vector<Question> read_questions(const GenerateOptions& options, const Session& session) {
-  if (!is_valid_utf8(options.prompt))
+/// All of standard input as one message.
+std::string read_standard_input() {
+  std::string text = read_file_or_stream("-");
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
+    text.pop_back();
+  if (text.empty())
     throw UserError(
-        "--prompt: is not UTF-8, expected text in it; set the terminal to UTF-8, or write the "
-        "prompt into a file in UTF-8 and give that with --questions");
-  std::vector<Question> out;
-  if (!options.prompt.empty())
-    out.push_back({"prompt", options.prompt, session.encode({{"user", options.prompt}})});
+        "-: standard input is empty, expected a prompt; write one into the pipe, or give it as "
+        "text");
+  return text;
+}
+
+/// What is asked, before the model is there.
+std::vector<Prompt> read_prompts_of(const GenerateOptions& options) {
+  std::vector<Prompt> out;
+  if (!options.prompt.empty()) {
+    const std::string text = options.prompt == "-" ? read_standard_input() : options.prompt;
+    if (!is_valid_utf8(text))
+      throw UserError(
+          "--prompt: is not UTF-8, expected text in it; set the terminal to UTF-8, or write the "
+          "prompt into a file in UTF-8 and give that with --questions");
+    out.push_back(
+        {.id = "prompt", .category = "", .messages = {{"user", text}}, .later_turns = {}});
+  }
   if (!options.questions.empty())
-    for (const Prompt& prompt : read_prompts(options.questions))
-      out.push_back({prompt.id, prompt.messages.back().content, session.encode(prompt.messages)});
+    for (Prompt& prompt : read_prompts(options.questions).prompts) out.push_back(std::move(prompt));
+  if (out.empty() && options.compare) out = sample_questions();
   if (out.empty())
     throw UserError(
-        "generate: found no prompt, expected one with text in it; give --prompt TEXT or "
-        "--questions "
-        "FILE");
+        "generate: no prompt given, expected one behind the model, --prompt TEXT, --questions "
+        "FILE, "
+        "or - for standard input; see medusa generate --help");
+  return out;
+}
+
+std::vector<Question> encode_questions(const GenerateOptions& options,
+                                       const std::vector<Prompt>& prompts, const Session& session) {
+  std::vector<Question> out;
+  for (const Prompt& prompt : prompts)
+    out.push_back({prompt.id, prompt.messages.back().content, session.encode(prompt.messages)});
   if (options.limit > 0 && out.size() > static_cast<size_t>(options.limit))
     out.resize(static_cast<size_t>(options.limit));
   const size_t before = out.size();
@@ -107,29 +136,44 @@ void print_summary(const Answer& answer, bool lossless) {
                  : "");
 }
 
-void generate_answers(const RunConfig& config, const GenerateOptions& options,
+/// Of a text that is shown as it grows, or of several that are shown when all are there.
+void print_answered(const Question& question, const Answer& result, bool several, bool shown,
+                    bool lossless) {
+  if (several && !shown) print_text("[{}] {}\n", question.id, question.text);
+  if (!shown) print_answer(result.text);
+  print_text("\n");
+  print_summary(result, lossless);
+}
+
+void generate_answers(const RunConfig& config, const InferConfig& chosen,
+                      const GenerateOptions& options, const std::vector<Prompt>& prompts,
                       const Session& session, bool as_json) {
-  const std::vector<Question> questions = read_questions(options, session);
-  InferConfig infer = config.generate.infer;
+  const std::vector<Question> questions = encode_questions(options, prompts, session);
+  InferConfig infer = chosen;
   if (options.logprobs > 0) infer.graphs = false;  // the logits are wanted on the host
-  BackboneTarget target = open_target(config.backbone, session, 1, session.context);
+  BackboneTarget target = open_target(config.backbone, session, options.batch, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
   const Method method = make_method(infer, drafting.parts(), target);
+  const bool shown = !as_json && options.batch == 1;
   AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
                      .stop = config.generate.stop,
                      .logprobs = options.logprobs,
                      .show = {}};
-  if (!as_json) each.show = [](std::string_view piece) { print_answer(piece); };
+  if (shown) each.show = [](std::string_view piece) { print_answer(piece); };
   nlohmann::json all = nlohmann::json::array();
-  for (const Question& question : questions) {
-    if (interrupted()) break;
-    if (!as_json && questions.size() > 1) print_text("[{}] {}\n", question.id, question.text);
-    const Answer result = answer(session, *method.decoder, {question.tokens, config.seed}, each);
-    if (as_json)
-      all.push_back(answer_json(question, result));
-    else
-      print_text("\n");
-    print_summary(result, method.lossless);
+  const auto batch = static_cast<size_t>(options.batch);
+  for (size_t begin = 0; begin < questions.size() && !interrupted(); begin += batch) {
+    const auto group =
+        std::span(questions).subspan(begin, std::min(batch, questions.size() - begin));
+    std::vector<AnswerRequest> requests;
+    for (const Question& question : group) requests.push_back({question.tokens, config.seed});
+    if (shown && questions.size() > 1) print_text("[{}] {}\n", group[0].id, group[0].text);
+    const std::vector<Answer> answers = answer_together(session, *method.decoder, requests, each);
+    for (size_t i = 0; i < group.size(); ++i)
+      if (as_json)
+        all.push_back(answer_json(group[i], answers[i]));
+      else
+        print_answered(group[i], answers[i], questions.size() > 1, shown, method.lossless);
   }
   print_note("{}", method.decoder->report());
   if (as_json)
@@ -140,11 +184,9 @@ void generate_answers(const RunConfig& config, const GenerateOptions& options,
 }
 
 void compare_methods(const RunConfig& config, const GenerateOptions& options,
-                     const Session& session, bool as_json) {
-  check_output_file(config.compare_file(), ArtefactKind::Comparison);
-  check_output_file(config.report_file(), ArtefactKind::Page);
+                     const std::vector<Prompt>& asked, const Session& session, bool as_json) {
   std::vector<std::vector<TokenId>> prompts;
-  for (Question& question : read_questions(options, session))
+  for (Question& question : encode_questions(options, asked, session))
     prompts.push_back(std::move(question.tokens));
   InferConfig medusa = config.generate.infer;
   medusa.drafter = DrafterKind::Medusa;
@@ -162,42 +204,79 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
                config.report_file().string(), config.compare_file().string());
 }
 
-void run_generate(const CommonOptions& common, const GenerateOptions& options) {
-  CommonOptions settings = common;
-  if (!options.drafter.empty()) settings.sets.push_back("generate.drafter=" + options.drafter);
-  const RunConfig config = read_run_config(settings);
+/// MODEL PROMPT, MODEL alone, or PROMPT alone where an option names the model.
+void place_arguments(GenerateOptions& options, CommonOptions& common) {
+  const bool model_named = !common.model.empty() || !common.config.empty();
+  const bool asked = !options.prompt.empty() || !options.questions.empty() || options.compare;
+  if (options.first.empty()) return;
+  if (options.second.empty() && model_named && !asked) {
+    options.prompt = options.first;
+    return;
+  }
+  if (!common.model.empty() || (asked && !options.second.empty()))
+    throw UserError(
+        fmt::format("generate: found '{}' besides {}, expected each once; leave one out",
+                    options.second.empty() ? options.first : options.second,
+                    !common.model.empty() ? "--model " + common.model : "--prompt or --questions"));
+  common.model = options.first;
+  if (!options.second.empty()) options.prompt = options.second;
+}
+
+void run_generate(const CommonOptions& given, GenerateOptions options) {
+  CommonOptions common = given;
+  place_arguments(options, common);
+  const RunConfig config = read_run_config(common);
+  InferConfig infer = config.generate.infer;
+  infer.drafter = options.compare ? DrafterKind::Medusa
+                                  : chosen_drafter(config, DrafterKind::Medusa, DrafterKind::None,
+                                                   same_run_command(common, "run"));
+  infer.validate();
+  const std::vector<Prompt> prompts = read_prompts_of(options);
+  check_drafting(config, infer);
+  if (options.compare) {
+    check_output_file(config.compare_file(), ArtefactKind::Comparison);
+    check_output_file(config.report_file(), ArtefactKind::Page);
+  }
   const Session session = open_session(config.backbone);
   if (options.compare)
-    compare_methods(config, options, session, common.json);
+    compare_methods(config, options, prompts, session, common.json);
   else
-    generate_answers(config, options, session, common.json);
+    generate_answers(config, infer, options, prompts, session, common.json);
 }
 
 }  // namespace
 
 Command generate_command() {
-  return {"generate",
-          "answer a prompt, or compare plain and Medusa decoding",
-          {"backbone", "generate"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
-            const auto options = std::make_shared<GenerateOptions>();
-            app.add_option("--drafter", options->drafter,
-                           enum_choices<DrafterKind>() + " (sets generate.drafter)");
-            app.add_option("--prompt", options->prompt, "the user's message");
-            app.add_option("--questions", options->questions,
-                           "file of prompts (.jsonl), each answered by itself; -: standard input");
-            app.add_option("--limit", options->limit, "only the first N questions")
-                ->check(CLI::PositiveNumber);
-            app.add_option(
-                   "--logprobs", options->logprobs,
-                   "with --json: log-probabilities of each token and of the N most probable ones")
-                ->check(CLI::Range(1, 100));
-            app.add_flag("--compare", options->compare,
-                         "decode every prompt plainly and with Medusa, alternately; print a table "
-                         "and write the report");
-            return [options, &common] { run_generate(common, *options); };
-          },
-          /*limits_cache=*/true};
+  return {
+      .name = "generate",
+      .summary = "answer a prompt, or compare plain and Medusa decoding",
+      .sections = {"backbone", "generate"},
+      .settings = {"--drafter", "--rule", "--heads", "--tree", "--temperature", "--top-p",
+                   "--top-k", "--max-tokens", "--stop", "--seed", "--device", "--dtype",
+                   "--threads", "--context", "--cache-mb"},
+      .takes_model = false,
+      .says_run = false,
+      .examples = {"generate model.gguf \"Write a poem.\" --temperature 0.7 --max-tokens 100",
+                   "generate model.gguf --compare        # plain and Medusa side by side"},
+      .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
+        const auto options = std::make_shared<GenerateOptions>();
+        added.positional("MODEL", options->first,
+                         "a .gguf file, or a folder with config.json and .safetensors");
+        added.positional("PROMPT", options->second, "the user's message; -: from standard input");
+        added.group("Prompts and answers");
+        added.value("--prompt", options->prompt, "TEXT", "the same as PROMPT");
+        added.value("--questions", options->questions, "FILE",
+                    "prompts, each answered by itself (.jsonl, .json, .txt)");
+        added.value("--limit", options->limit, "N", "only the first N", at_least<int64_t>(1));
+        added.value("--batch", options->batch, "N", "questions that are answered together (1)",
+                    between(1, 64));
+        added.flag("--compare", options->compare,
+                   "decode plainly and with Medusa, by turns; a table, and the run's report");
+        added.value("--logprobs", options->logprobs, "N",
+                    "with --json: log-probabilities of each token and of the N most probable ones",
+                    between<int64_t>(1, 100));
+        return [options, &common] { run_generate(common, *options); };
+      }};
 }
 
 }  // namespace medusa

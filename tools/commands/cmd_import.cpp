@@ -1,7 +1,6 @@
 // medusa import: published Medusa heads -> the run's own folder of heads.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "heads/foreign/foreign_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/run_lock.h"
 
 namespace medusa {
@@ -26,7 +26,7 @@ void check_no_heads(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder))
     throw UserError(fmt::format(
         "{}: there are heads already, expected a new folder; remove them, or name another place "
-        "with --set generate.heads=FOLDER",
+        "with --heads FOLDER",
         folder.string()));
 }
 
@@ -47,10 +47,7 @@ void report(const ForeignHeads& from, const ImportedHeads& imported, const Heads
   print_note("{} heads of {} layers, output {}, {}, in the layout '{}'\n", config.num_heads,
              config.layers_per_head, enum_name(config.output), from.dtype, enum_name(from.layout));
   for (const std::string& note : imported.notes) print_note("note: {}\n", note);
-  print_note(
-      "heads: {}\nnext: medusa doctor {} --backbone MODEL says how they do, medusa calibrate "
-      "finds their tree\n",
-      folder.string(), folder.string());
+  print_note("heads: {}\n", folder.string());
 }
 
 void run_import(const CommonOptions& common, const ImportOptions& options) {
@@ -70,23 +67,30 @@ void run_import(const CommonOptions& common, const ImportOptions& options) {
   manifest.settings = write_config(config);
   save_heads(folder, imported.heads, imported.dtype, manifest);
   report(from, imported, manifest, folder, common.json);
+  if (common.says_next)
+    print_note("next: {} doctor {} --model {}\n", common.program, shell_word(folder.string()),
+               shell_word(config.backbone.model));
 }
 
 }  // namespace
 
 Command import_command() {
-  return {"import",
-          "take heads that another project published",
-          {"backbone"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "import",
+          .summary = "take heads that another project published",
+          .sections = {"backbone", "generate"},
+          .settings = {"--heads"},
+          .takes_model = false,
+          .examples = {"import medusa-vicuna-7b-v1.3/ --model vicuna.gguf --num-heads 5"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ImportOptions>();
-            app.add_option("PATH", options->path,
-                           "folder or file: FasterDecoding, TGI, Medusa-2, vLLM, TensorRT-LLM or "
-                           "ModelOpt; .safetensors or .pt")
-                ->required();
-            app.add_option("--heads", options->num_heads,
-                           "keep the first N; also settles a config.json that says another number")
-                ->check(CLI::PositiveNumber);
+            added.positional("PATH", options->path,
+                             "folder or file of heads: FasterDecoding, TGI, Medusa-2, vLLM, "
+                             "TensorRT-LLM or ModelOpt; .safetensors or .pt",
+                             true);
+            added.group("Heads");
+            added.value("--num-heads", options->num_heads, "N",
+                        "keep the first N; also settles a config.json that says another number",
+                        at_least<int64_t>(1));
             return [options, &common] { run_import(common, *options); };
           }};
 }

@@ -1,5 +1,4 @@
 // medusa make-draft: cuts a small model out of the backbone and trains it to draft.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +9,7 @@
 #include "data/dataset/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/draft_folder.h"
 #include "tools/output_check.h"
 #include "tools/run_lock.h"
@@ -76,15 +76,18 @@ void run_make_draft(const CommonOptions& options) {
     write_draft_manifest(place, manifest);
   });
   report(manifest, folder, result.seconds, options.json);
+  print_next(options, "generate", {"What is gravity?", "--drafter", "draft_model"});
 }
 
 }  // namespace
 
 Command make_draft_command() {
-  return {"make-draft",
-          "cut a small model out of the backbone and train it to draft",
-          {"backbone", "draft"},
-          [](CLI::App&, const CommonOptions& options) {
+  return {.name = "make-draft",
+          .summary = "cut a small model out of the backbone and train it to draft",
+          .sections = {"backbone", "draft"},
+          .settings = {"--device", "--dtype", "--threads", "--seed"},
+          .examples = {"make-draft model.gguf"},
+          .attach = [](Options&, const CommonOptions& options) {
             return [&options] { run_make_draft(options); };
           }};
 }

@@ -1,7 +1,6 @@
 // medusa profile: one decoding step in its parts, by rows, beside what the machine can do.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/output_check.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_page.h"
@@ -94,26 +94,23 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
 }  // namespace
 
 Command profile_command() {
-  return {"profile",
-          "time the parts of a decoding step beside what the machine can do",
-          {"backbone"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "profile",
+          .summary = "time the parts of a decoding step beside what the machine can do",
+          .sections = {"backbone", "generate"},
+          .settings = {"--heads", "--device", "--dtype", "--threads", "--context"},
+          .examples = {"profile model.gguf", "profile model.gguf --rows 1,8,64 --dtype stored"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ProfileOptions>();
-            app.add_option("--rows", options->rows,
-                           "rows of the steps, with commas between them; default: "
-                           "1,2,4,8,16,32,64")
-                ->delimiter(',')
-                ->check(CLI::Range(1, 64));
-            app.add_option("--contexts", options->contexts,
-                           "tokens before a step, one number or more; default: 512, or as many as "
-                           "fit")
-                ->delimiter(',')
-                ->check(CLI::PositiveNumber);
-            app.add_option("--repeat", options->repeats, "time every step so many times")
-                ->check(CLI::PositiveNumber)
-                ->capture_default_str();
-            app.add_option("--out", options->out,
-                           "folder of profile.json and profile.html; default: the run's");
+            added.group("Steps");
+            added.list("--rows", options->rows, "N,N,…", "rows of the steps (1,2,4,8,16,32,64)",
+                       between(1, 64));
+            added.list("--contexts", options->contexts, "N,N,…",
+                       "tokens before a step (512, or as many as fit)", at_least<int64_t>(1));
+            added.value("--repeat", options->repeats, "N", "time every step so many times (16)",
+                        at_least<int64_t>(1));
+            added.group("Output");
+            added.value("--out", options->out, "FOLDER",
+                        "of profile.json and profile.html; else the run's");
             return [options, &common] { run_profile(common, *options); };
           }};
 }

@@ -1,18 +1,20 @@
 // medusa report: writes the run's page of pictures anew.
-#include <CLI/CLI.hpp>
 
 #include "base/output.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/output_check.h"
 #include "tools/report/report.h"
 
 namespace medusa {
 
 Command report_command() {
-  return {"report",
-          "write the run's page of curves, tree and numbers",
-          {"backbone"},
-          [](CLI::App&, const CommonOptions& options) {
+  return {.name = "report",
+          .summary = "write the run's page of curves, tree and numbers",
+          .sections = {"backbone"},
+          .says_run = false,
+          .examples = {"report model.gguf", "report --config my.yaml"},
+          .attach = [](Options&, const CommonOptions& options) {
             return [&options] {
               const RunConfig config = read_run_config(options);
               check_output_file(config.report_file(), ArtefactKind::Page);

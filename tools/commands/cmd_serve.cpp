@@ -2,18 +2,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/output.h"
-#include "base/replace_folder.h"
 #include "infer/backbone_target.h"
 #include "infer/host_decoder.h"
 #include "server/server.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
+#include "tools/drafter_choice.h"
 #include "tools/drafting.h"
 #include "tools/session.h"
 
@@ -22,7 +22,6 @@ namespace {
 
 struct ServeOptions {
   ServerOptions server;
-  std::string drafter;
   std::string name;
   int32_t sequences = 4;
 };
@@ -33,20 +32,6 @@ bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
          (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
          (!needs.skipping || parts.skipping != nullptr) &&
          (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
-}
-
-/// The server's own drafter: the one that was asked for; else heads with prompt lookup where the
-/// run has heads and a tree, else prompt lookup alone.
-DrafterKind own_drafter(const RunConfig& config, const ServeOptions& options) {
-  if (!options.drafter.empty()) return config.generate.infer.drafter;
-  const bool has_heads =
-      folder_is_done(config.heads_folder()) && std::filesystem::exists(config.tree_file());
-  if (!has_heads)
-    print_note(
-        "note: {} has no trained heads with a tree, so prompt lookup alone drafts; medusa distill, "
-        "train and calibrate make them\n",
-        config.run);
-  return has_heads ? DrafterKind::Merge : DrafterKind::PromptLookup;
 }
 
 /// The factories of all drafters whose parts are loaded.
@@ -60,12 +45,6 @@ std::map<DrafterKind, DrafterFactory> ready_drafters(const InferConfig& infer,
       out.emplace(spec->kind, make_drafter_factory(each, parts));
   }
   return out;
-}
-
-std::string model_name(const RunConfig& config, const ServeOptions& options) {
-  if (!options.name.empty()) return options.name;
-  const std::filesystem::path path = config.backbone.model;
-  return path.has_stem() ? path.stem().string() : path.parent_path().filename().string();
 }
 
 void print_start(const Server& server, const ServedModel& model) {
@@ -82,26 +61,27 @@ void print_start(const Server& server, const ServedModel& model) {
 }
 
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
-  CommonOptions settings = common;
-  if (!options.drafter.empty()) settings.sets.push_back("generate.drafter=" + options.drafter);
-  const RunConfig config = read_run_config(settings);
+  const RunConfig config = read_run_config(common);
   InferConfig infer = config.generate.infer;
-  infer.drafter = own_drafter(config, options);
+  infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup,
+                                 same_run_command(common, "run"));
+  infer.validate();
+  check_drafting(config, infer);
   const Session session = open_session(config.backbone);
   BackboneTarget target = open_target(config.backbone, session, options.sequences, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
-  infer.validate();
   HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, drafting.parts()));
-  const ServedModel model{.name = model_name(config, options),
-                          .tokenizer = *session.tokenizer,
-                          .chat = session.chat,
-                          .eos = session.eos,
-                          .context = session.context,
-                          .num_sequences = target.num_free_slots(),
-                          .cache_tokens = target.total_rows(),
-                          .decoder = decoder,
-                          .settings = infer,
-                          .drafters = ready_drafters(infer, drafting.parts())};
+  const ServedModel model{
+      .name = options.name.empty() ? model_name(config.backbone.model) : options.name,
+      .tokenizer = *session.tokenizer,
+      .chat = session.chat,
+      .eos = session.eos,
+      .context = session.context,
+      .num_sequences = target.num_free_slots(),
+      .cache_tokens = target.total_rows(),
+      .decoder = decoder,
+      .settings = infer,
+      .drafters = ready_drafters(infer, drafting.parts())};
   Server server(model, options.server);
   if (options.server.host != "127.0.0.1" && options.server.host != "::1")
     print_note("note: {} is reachable from other machines, and nobody is asked for a password\n",
@@ -116,27 +96,29 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
 }  // namespace
 
 Command serve_command() {
-  return {"serve",
-          "answer over HTTP, as OpenAI's API does",
-          {"backbone", "generate"},
-          [](CLI::App& app, const CommonOptions& common) -> std::function<void()> {
+  return {.name = "serve",
+          .summary = "answer over HTTP, as OpenAI's API does",
+          .sections = {"backbone", "generate"},
+          .settings = {"--drafter", "--rule", "--heads", "--tree", "--temperature", "--top-p",
+                       "--top-k", "--max-tokens", "--stop", "--seed", "--device", "--dtype",
+                       "--threads", "--context", "--cache-mb"},
+          .says_run = false,
+          .examples = {"serve model.gguf", "serve model.gguf --port 9000 --batch 16"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ServeOptions>();
-            app.add_option("--host", options->server.host,
-                           "address to listen on; 127.0.0.1 is this machine alone");
-            app.add_option("--port", options->server.port, "0: any free one (8080)");
-            app.add_option("--sequences", options->sequences,
-                           "texts that are decoded at the same time (4)")
-                ->check(CLI::Range(1, 256));
-            app.add_option("--max-waiting", options->server.max_waiting,
-                           "requests that may wait for one of these (256)")
-                ->check(CLI::Range(0, 100000));
-            app.add_option("--name", options->name,
-                           "of the model, for clients; default: that of its file");
-            app.add_option("--drafter", options->drafter,
-                           enum_choices<DrafterKind>() + " (sets generate.drafter)");
+            added.group("Server");
+            added.value("--host", options->server.host, "ADDRESS",
+                        "to listen on; 127.0.0.1 is this machine alone");
+            added.value("--port", options->server.port, "N", "0: any free one (8080)");
+            added.value("--batch,--sequences", options->sequences, "N",
+                        "texts that are decoded at the same time (4)", between(1, 256));
+            added.value("--max-waiting", options->server.max_waiting, "N",
+                        "requests that may wait for one of these (256)",
+                        between<int64_t>(0, 100000));
+            added.value("--name", options->name, "NAME",
+                        "of the model, for clients; else that of its file");
             return [options, &common] { run_serve(common, *options); };
-          },
-          /*limits_cache=*/true};
+          }};
 }
 
 }  // namespace medusa

@@ -2,7 +2,6 @@
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 #include "data/dataset/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
+#include "tools/commands/options.h"
 #include "tools/dry_run.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
@@ -51,15 +51,14 @@ void report(const TrainResult& result, const PeakMemory& peak, const std::filesy
     print_note("interrupted; run the same command again to continue\n");
 }
 
-constexpr const char* kSeveralProcesses =
-    "\n\nSeveral processes train together, each on train.batch_positions of every step, in the "
-    "joint stage on train.joint.accumulate batches; process 0 writes. Start them with one of\n"
-    "  torchrun --no-python --nproc-per-node 2 medusa train --config my.yaml\n"
-    "  mpirun -n 2 medusa train --config my.yaml\n"
-    "  srun -n 2 medusa train --config my.yaml\n"
-    "Other machines need the run's folder and the model under the same paths, and MASTER_ADDR "
-    "where "
-    "the launcher does not set it.";
+struct TrainOptions {
+  bool dry = false;
+  bool fresh = false;
+};
+
+constexpr const char* kDetails =
+    "Killed and started again it continues. Several processes train together when torchrun, mpirun "
+    "or srun starts them: torchrun --no-python --nproc-per-node 2 medusa train model.gguf";
 
 /// What several processes cannot do together.
 void check_together(const ProcessPlace& place, bool dry) {
@@ -106,8 +105,25 @@ void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* pe
   }
 }
 
-void run_train(const CommonOptions& options, bool dry) {
+/// What earlier training left to continue from. Heads stay until new ones replace them.
+void remove_progress(const RunConfig& config) {
+  for (const TrainStage stage : config.train.stages)
+    std::filesystem::remove_all(stage == TrainStage::Heads ? config.train_folder()
+                                                           : config.joint_folder() / "train");
+}
+
+void say_where_heads_run(const RunConfig& config) {
+  const HeadInput input = config.train.heads.input;
+  if (input == HeadInput::Hidden) return;
+  print_note(
+      "note: heads with input '{}' run in medusa only; for medusa export train them with --set "
+      "train.heads.input=hidden\n",
+      enum_name(input));
+}
+
+void run_train(const CommonOptions& options, const TrainOptions& own) {
   RunConfig config = read_run_config(options);
+  const bool dry = own.dry;
   config.train.config.seed = config.seed;
   const ProcessPlace process = process_place();
   check_together(process, dry);
@@ -118,6 +134,8 @@ void run_train(const CommonOptions& options, bool dry) {
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
+  if (own.fresh) remove_progress(config);
+  say_where_heads_run(config);
   const at::Device device = place(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };
@@ -143,20 +161,27 @@ void run_train(const CommonOptions& options, bool dry) {
   page.finish();
   print_note("report: {}\n", config.report_file().string());
   if (options.json) print_json(out);
+  if (complete) print_next(options, "calibrate");
 }
 
 }  // namespace
 
 Command train_command() {
-  return {"train",
-          "train Medusa heads, or heads and backbone together, on the dataset",
-          {"backbone", "train"},
-          [](CLI::App& app, const CommonOptions& options) {
-            const auto dry = std::make_shared<bool>(false);
-            app.description(app.get_description() + kSeveralProcesses);
-            app.add_flag("--dry-run", *dry,
-                         "say what the run will take and learn from, and stop before it");
-            return [&options, dry] { run_train(options, *dry); };
+  return {.name = "train",
+          .summary = "train Medusa heads, or heads and backbone together, on the dataset",
+          .details = kDetails,
+          .sections = {"backbone", "train"},
+          .settings = {"--heads", "--seed", "--device", "--dtype", "--threads"},
+          .examples = {"train model.gguf", "train model.gguf --dry-run",
+                       "train --config my.yaml --set train.epochs=4"},
+          .attach = [](Options& added, const CommonOptions& options) -> std::function<void()> {
+            const auto own = std::make_shared<TrainOptions>();
+            added.group("Training");
+            added.flag("--dry-run", own->dry,
+                       "say what the run will take and learn from, and stop before it");
+            added.flag("--fresh", own->fresh,
+                       "start anew: remove what earlier training left in the run's folder");
+            return [&options, own] { run_train(options, *own); };
           }};
 }
 

@@ -1,41 +1,34 @@
-// A subcommand of `medusa`, and the options that all of them share.
+// A subcommand of `medusa`, and the table of all.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "tools/run_config.h"
-
-namespace CLI {
-class App;
-}
+#include "tools/commands/common_options.h"
 
 namespace medusa {
 
-struct CommonOptions {
-  std::string config;             // YAML file
-  std::vector<std::string> sets;  // section.key=value
-  bool json = false;              // one object on stdout; everything else goes to stderr
-};
-
-/// Reads the YAML file with the overrides of --set and of the options that are short for one.
-/// @throws UserError
-RunConfig read_run_config(const CommonOptions& options);
+class Options;
 
 struct Command {
   std::string name;
   std::string summary;
-  std::vector<std::string>
-      sections;  // of the settings it reads, for --help; empty: it takes no --config
+  std::string details = {};                // a paragraph below it
+  std::vector<std::string> sections = {};  // of the settings it reads; empty: it takes no model
+  std::vector<std::string> settings = {};  // options that are short for one: "--temperature"
+  std::string text_section = "generate";   // whose sampling these set
+  bool takes_model = true;                 // as its first argument
+  bool says_run = true;                    // a run folder that nobody named is said
+  std::vector<std::string> examples = {};  // without "medusa "
+  std::string group = {};                  // under which medusa --help lists it
 
   /// Adds the command's own options and returns what to run once they are parsed.
-  std::function<std::function<void()>(CLI::App&, const CommonOptions&)> attach;
-
-  bool limits_cache = false;  // it has --cache-mb
+  std::function<std::function<void()>(Options&, const CommonOptions&)> attach;
 };
 
+Command run_command();
+Command init_command();
 Command distill_command();
 Command train_command();
 Command calibrate_command();
@@ -56,5 +49,8 @@ Command completion_command();
 
 /// All of them, in the order of --help.
 const std::vector<Command>& commands();
+
+/// @throws UserError  there is none; the nearest name is said.
+const Command& command_named(const std::string& name);
 
 }  // namespace medusa

@@ -1,27 +1,36 @@
 // The command line: finds the subcommand, parses its options, runs it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "tools/commands/common_options.h"
+#include "tools/commands/options.h"
 
 namespace medusa {
 
-struct Command;
-struct CommonOptions;
+/// The options of a command and where their values go. They refer to each other: it stays where it
+/// is.
+struct CommandOptions {
+  CommandOptions(const Command& command, const std::string& program);
+  CommandOptions(const CommandOptions&) = delete;
+  CommandOptions& operator=(const CommandOptions&) = delete;
 
-/// Adds --json and, for a command that reads settings, --config, --set and its shorthands.
-void add_common_options(CLI::App& app, const Command& command, CommonOptions& common);
+  CommonOptions common;
+  Options options;
+  std::function<void()> run;  // once they are parsed
+};
 
-/// @param arguments  without the program's name.
-/// @throws UserError  unknown subcommand or option, missing value, or whatever the command finds
-/// wrong.
-void run_command_line(const std::vector<std::string>& arguments);
+/// Parses a command line without running it.
+/// @param program    as it was called.
+/// @param arguments  behind it.
+/// @returns  what the command line asks for.
+/// @throws UserError  unknown subcommand or option, a value missing or wrong.
+std::function<void()> parse_command_line(const std::string& program,
+                                         const std::vector<std::string>& arguments);
 
-/// Settings of these sections with defaults and ranges, as --help prints them.
-std::string settings_help(const std::vector<std::string>& sections);
+/// @throws UserError  as above, or whatever the command finds wrong.
+void run_command_line(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace medusa

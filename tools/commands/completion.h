@@ -1,20 +1,16 @@
-// The bash completion script.
+// Completion scripts of shells.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "tools/commands/options.h"
+
 namespace medusa {
 
-/// One option of a subcommand, as far as completion is concerned.
-struct OptionHelp {
-  std::string name;  // "--config"
-  bool takes_value = false;
-};
-
 struct CommandHelp {
-  std::string name;
-  std::vector<OptionHelp> options;
+  std::string name, summary;
+  std::vector<OptionRow> options;
 };
 
 /// A key that --set takes, with the values it may have where they are few.
@@ -23,10 +19,12 @@ struct SettingHelp {
   std::vector<std::string> choices;  // empty: any value
 };
 
-/// A script for `source`. It completes subcommands, their options, and after --set the keys and,
-/// where they are few, the values of settings; everything else is completed as a file name.
+/// A script for the shell. It completes commands, their options and the values of these, after
+/// --set the keys and values of settings, and file names where files are meant.
+/// @param shell  "bash", "zsh" or "fish".
 /// @param names  of commands, options, keys and choices; letters, digits, '-', '_' and '.' only.
-std::string bash_completion(const std::vector<CommandHelp>& commands,
-                            const std::vector<SettingHelp>& settings);
+/// @throws UserError  another shell.
+std::string completion_script(const std::string& shell, const std::vector<CommandHelp>& commands,
+                              const std::vector<SettingHelp>& settings);
 
 }  // namespace medusa

@@ -65,7 +65,8 @@ class Follower {
 std::vector<WrittenAnswer> write_answers(const RunConfig& config, const Session& session,
                                          BackboneTarget& target, const std::string& questions,
                                          int64_t limit) {
-  const std::vector<Prompt> asked = read_bench_questions(questions, limit, session);
+  const std::vector<Prompt> asked =
+      fitting_questions(read_prompts(questions).prompts, limit, session);
   InferConfig none = config.generate.infer;
   none.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(none, {});

@@ -31,7 +31,7 @@ Prediction predict(const RunConfig& config, const Session& session, const std::s
   none.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(none, {});
   const DrafterFactory heads = make_drafter_factory(medusa, drafting.parts());
-  const std::vector<Prompt> asked = read_bench_questions(questions, 0, session);
+  const std::vector<Prompt> asked = fitting_questions(read_prompts(questions).prompts, 0, session);
 
   const DecodeLimits limits{.max_new_tokens = config.generate.infer.max_new_tokens,
                             .eos = session.eos};

@@ -14,12 +14,16 @@ namespace {
 
 std::string method_table(const ReportedComparison& comparison) {
   HtmlTable out;
-  out.header = {"", "tokens/s", "tokens/step", "step overhead", "speed-up", "same text as plain"};
+  out.header = {"",         "tokens/s", "tokens/step",       "step overhead",
+                "speed-up", "95 %",     "same text as plain"};
   for (const ReportedMethod& method : comparison.methods)
     out.rows.push_back(
         {method.name(), fmt::format("{:.1f}", method.tokens_per_s),
          fmt::format("{:.2f}", method.tokens_per_step), times(method.step_overhead),
          times(method.speedup),
+         method.speedup_95
+             ? fmt::format("{:.2f} to {:.2f}", method.speedup_95->first, method.speedup_95->second)
+             : "–",
          method.same_text ? fmt::format("{} / {}", *method.same_text, method.num_prompts) : "–"});
   return "<div class=\"wide\">\n" + table(out) + "</div>\n<div class=\"narrow\">\n" +
          table(transposed(out)) + "</div>\n";
@@ -29,8 +33,9 @@ std::string table_notes(const ReportedComparison& comparison) {
   const int64_t prompts = comparison.methods.empty() ? 0 : comparison.methods[0].num_prompts;
   std::string text = fmt::format(
       "{} prompts{}; every method answered each of them in turn. Tokens/s counts decoding only, "
-      "not the reading of the prompt. Step overhead is the time of a step ÷ that of a plain step; "
-      "tokens/step ÷ step overhead gives the speed-up.",
+      "not the reading of the prompt. Step overhead is the time of a step ÷ that of a plain step. "
+      "Sampled methods are compared with plain sampling at the same temperature; 95 % is a paired "
+      "bootstrap over the prompts.",
       grouped(prompts), comparison.dtype.empty() ? "" : ", " + comparison.dtype);
   if (!comparison.complete) text += " The comparison was interrupted: only the prompts so far.";
   return paragraph(text, "note");

@@ -24,6 +24,7 @@ ReportedMethod read_method(const json& row) {
   ReportedMethod method;
   method.drafter = row.at("drafter").get<std::string>();
   method.rule = row.at("rule").get<std::string>();
+  method.temperature = value_or(row, "temperature", 0.0);
   method.tokens_per_s = row.at("tokens_per_s").get<double>();
   method.tokens_per_step = row.at("tokens_per_step").get<double>();
   method.step_overhead = row.at("step_overhead").get<double>();
@@ -31,9 +32,8 @@ ReportedMethod read_method(const json& row) {
   method.num_prompts = row.at("num_prompts").get<int64_t>();
   if (!method.plain() && row.contains("same_text") && row["same_text"].is_number_integer())
     method.same_text = row["same_text"].get<int64_t>();
-  if (const auto range = value_or<std::vector<double>>(row, "speedup_quartiles", {});
-      range.size() == 2)
-    method.speedup_quartiles = {range[0], range[1]};
+  if (const auto range = value_or<std::vector<double>>(row, "speedup_95", {}); range.size() == 2)
+    method.speedup_95 = {range[0], range[1]};
   method.emitted_per_step = value_or<std::vector<int64_t>>(row, "emitted_per_step", {});
   const json times = value_or<json>(row, "times", json::object());
   for (const char* phase : {"propose", "verify", "accept", "commit"})
@@ -44,6 +44,11 @@ ReportedMethod read_method(const json& row) {
 }
 
 }  // namespace
+
+std::string method_name(const std::string& drafter, const std::string& rule, double temperature) {
+  return (drafter == "none" ? "plain" : drafter + ", " + rule) +
+         (temperature > 0 ? fmt::format(" at {}", temperature) : "");
+}
 
 int64_t ReportedMethod::num_steps() const {
   int64_t steps = 0;

@@ -10,21 +10,25 @@
 
 namespace medusa {
 
+/// "plain", "medusa, greedy", "plain at 0.7", "medusa, typical at 0.7".
+std::string method_name(const std::string& drafter, const std::string& rule, double temperature);
+
 struct ReportedMethod {
   std::string drafter;
   std::string rule;
+  double temperature = 0;
   double tokens_per_s = 0;
   double tokens_per_step = 0;
   double step_overhead = 0;  // seconds per step / seconds per plain step
-  double speedup = 0;        // over plain
-  std::optional<std::pair<double, double>> speedup_quartiles;  // over the prompts
+  double speedup = 0;        // over plain decoding at the same temperature
+  std::optional<std::pair<double, double>> speedup_95;  // paired bootstrap over the prompts
   std::optional<int64_t> same_text;  // prompts answered exactly as plain; none: not promised
   int64_t num_prompts = 0;
   std::vector<int64_t> emitted_per_step;                 // [n] = steps that emitted n tokens
   std::vector<std::pair<std::string, double>> phase_ms;  // of one step: propose, verify, …
 
   bool plain() const { return drafter == "none"; }
-  std::string name() const { return plain() ? "plain" : drafter + ", " + rule; }
+  std::string name() const { return method_name(drafter, rule, temperature); }
   int64_t num_steps() const;
 };
 

@@ -1,0 +1,242 @@
+// The options of every subcommand, parsed and listed without running anything.
+#include "tools/commands/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "base/file.h"
+#include "data/prompts.h"
+#include "tests/base/error_text.h"
+#include "tools/commands/command.h"
+#include "tools/commands/help.h"
+#include "tools/sample_questions.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+namespace fs = std::filesystem;
+
+constexpr const char* kFine = "(no error)";
+
+std::string parse_error(const std::vector<std::string>& arguments) {
+  return error_text([&] { parse_command_line("medusa", arguments); });
+}
+
+size_t columns(const std::string& line) {
+  return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+void expect_fits(const std::string& page, size_t most_lines) {
+  std::istringstream in(page);
+  size_t lines = 0;
+  for (std::string line; std::getline(in, line); ++lines) EXPECT_LE(columns(line), 100U) << line;
+  EXPECT_LE(lines, most_lines) << page;
+}
+
+TEST(CommandLine, EveryPageOfHelpFitsOnAScreen) {
+  expect_fits(program_help(), 40);
+  for (const Command& command : commands()) {
+    SCOPED_TRACE(command.name);
+    const CommandOptions described(command, "medusa");
+    expect_fits(command_help(command, described.options.rows()), 40);
+    EXPECT_FALSE(command.examples.empty());
+    // A part of the settings begins with a blank line and its title.
+    const std::string settings = settings_help(settings_of(command.sections));
+    size_t at = 0;
+    while (at < settings.size()) {
+      const size_t end = std::min(settings.find("\n\nSettings: ", at + 1), settings.size());
+      expect_fits(settings.substr(at + 1, end - at - 1), 40);
+      at = end + 1;
+    }
+  }
+}
+
+TEST(CommandLine, EveryExampleOfHelpParses) {
+  for (const Command& command : commands())
+    for (const std::string& example : command.examples) {
+      std::istringstream in(example.substr(0, example.find_first_of(">#|")));
+      std::vector<std::string> words;
+      for (std::string word; in >> word;) words.push_back(word);
+      if (example.find('"') == std::string::npos && words[0] != "cat") {
+        EXPECT_EQ(parse_error(words), kFine) << example;
+      }
+    }
+}
+
+TEST(CommandLine, ASlipGetsTheNearestWord) {
+  EXPECT_EQ(parse_error({"generate", "m.gguf", "--promt", "hi"}),
+            "generate: unknown option '--promt' (did you mean '--prompt'?), expected one of its "
+            "own; see medusa generate --help");
+  EXPECT_EQ(parse_error({"train", "--epochs=3"}),
+            "train: unknown option '--epochs' (did you mean '--set train.epochs=…'?), expected one "
+            "of its own; see medusa train --help");
+  EXPECT_EQ(parse_error({"export", "--format", "vlm", "--output", "x"}),
+            "--format is 'vlm' (did you mean 'vllm'?), expected one of fasterdecoding | tgi-v2 | "
+            "vllm | tensorrt-llm | medusa-2; correct it, see medusa export --help");
+  EXPECT_EQ(parse_error({"distill", "m.gguf", "two", "words"}),
+            "distill: found 'two' too much, expected no more arguments without a name; put quotes "
+            "around a text with spaces, see medusa distill --help");
+}
+
+TEST(CommandLine, WrongNumbersAreToldWithoutLimitsOfTheirTypes) {
+  for (const auto& wrong : {std::vector<std::string>{"export", "--num-heads", "runs/x"},
+                            {"generate", "--limit", "0"},
+                            {"bench", "--temperature", "inf"},
+                            {"serve", "--port", "70000"},
+                            {"profile", "--rows", "1,999"}}) {
+    const std::string message = parse_error(wrong);
+    EXPECT_TRUE(message.starts_with(wrong[1] + " is '")) << message;
+    EXPECT_LT(message.size(), 140U) << message;
+  }
+}
+
+TEST(CommandLine, AModelAloneIsEnoughAndNamesTheRun) {
+  CommonOptions common;
+  common.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
+  common.set("--temperature", "generate.temperature", "0.5");
+  common.set("--stop", "generate.stop", "x");
+  common.settings.back().is_list = true;
+  const RunConfig config = read_run_config(common);
+  EXPECT_EQ(config.run, "runs/tiny_model");
+  EXPECT_EQ(config.backbone.model, common.model);
+  EXPECT_EQ(config.generate.infer.sampling.temperature, 0.5);
+  EXPECT_EQ(config.generate.stop, std::vector<std::string>{"x"});
+  EXPECT_FALSE(config.generate.names_drafter);
+  EXPECT_EQ(model_name("models/llama/"), "llama");
+  EXPECT_EQ(model_name("m.Q4_1.gguf"), "m.Q4_1");
+}
+
+TEST(CommandLine, OptionsSayWhatIsWrongAsTheyWereTyped) {
+  CommonOptions common;
+  common.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
+  common.set("--drafter", "generate.drafter", "medua");
+  EXPECT_TRUE(error_text([&] { read_run_config(common); })
+                  .starts_with("--drafter medua: 'drafter' is 'medua' (did you mean 'medusa'?), "
+                               "must be one of none | medusa"));
+  common.settings.clear();
+  common.sets = {"temperature=1"};
+  EXPECT_EQ(error_text([&] { read_run_config(common); }),
+            "--set temperature=1: unknown key 'temperature' (did you mean "
+            "'generate.temperature'?); correct or remove it");
+  common.sets.clear();
+  common.model = "no such model";
+  EXPECT_EQ(error_text([&] { read_run_config(common); }),
+            "no such model: no such file or folder, expected a model (a .gguf file, or a folder "
+            "with config.json and .safetensors); check the path");
+}
+
+TEST(CommandLine, WhatComesNextCanBePasted) {
+  CommonOptions common;
+  common.program = "build/release/medusa";
+  common.model = "my model.gguf";
+  common.sets = {"train.data=[a, b]"};
+  common.set("--dtype", "backbone.dtype", "stored");
+  common.set("--max-tokens", "distill.max_new_tokens", "9");  // of this command alone
+  EXPECT_EQ(same_run_command(common, "generate", {"What's it?"}),
+            "build/release/medusa generate \"my model.gguf\" --set \"train.data=[a, b]\" --dtype "
+            "stored \"What's it?\"");
+  EXPECT_EQ(same_run_command(common, "dataset merge"),
+            "build/release/medusa dataset merge --model \"my model.gguf\" --set \"train.data=[a, "
+            "b]\" --dtype stored");
+  EXPECT_EQ(shell_word("a$b'c"), "'a$b'\\''c'");
+}
+
+TEST(CommandLine, TheBuiltInQuestionsAreThoseOfTheDemo) {
+  const auto file = read_prompts(MEDUSA_SOURCE_DIR "/configs/demo_questions.jsonl").prompts;
+  const auto built_in = sample_questions();
+  ASSERT_EQ(built_in.size(), file.size());
+  for (size_t i = 0; i < file.size(); ++i) {
+    EXPECT_EQ(built_in[i].id, file[i].id);
+    EXPECT_EQ(built_in[i].category, file[i].category);
+    EXPECT_EQ(built_in[i].messages.at(0).content, file[i].messages.at(0).content);
+  }
+}
+
+// ---- the pages
+
+/// The words of a shell command without pipes, as the shell would split them.
+std::vector<std::string> shell_words(const std::string& line) {
+  std::vector<std::string> out;
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (const char c : line) {
+    if (quote == 0 && c == '#' && !in_word) break;
+    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
+      quote = quote != 0 ? '\0' : c;
+      in_word = true;
+    } else if (quote == 0 && c == ' ') {
+      if (in_word) out.push_back(word);
+      word.clear();
+      in_word = false;
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (in_word) out.push_back(word);
+  return out;
+}
+
+/// Lines of the page's code blocks and code spans that call medusa.
+std::vector<std::string> commands_in(const std::string& page) {
+  std::vector<std::string> out;
+  const auto add = [&out](std::string text) {
+    for (const char* launcher :
+         {"torchrun --no-python --nproc-per-node 2 ", "mpirun -n 2 ", "srun -n 2 "})
+      if (text.starts_with(launcher)) text = text.substr(std::string_view(launcher).size());
+    if (text.starts_with("build/release/")) text = text.substr(14);
+    if (text.starts_with("medusa ")) out.push_back(text.substr(7));
+  };
+  std::istringstream lines(page);
+  bool in_block = false;
+  std::string prose;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```"))
+      in_block = !in_block;
+    else if (in_block)
+      add(line);
+    else
+      prose += line + " ";
+  }
+  for (size_t at = prose.find('`'); at != std::string::npos;) {
+    const size_t end = prose.find('`', at + 1);
+    if (end == std::string::npos) break;
+    add(prose.substr(at + 1, end - at - 1));
+    at = prose.find('`', end + 1);
+  }
+  return out;
+}
+
+TEST(CommandLine, EveryCommandPrintedInAPageParses) {
+  std::vector<fs::path> pages{fs::path(MEDUSA_SOURCE_DIR) / "README.md",
+                              fs::path(MEDUSA_SOURCE_DIR) / "tools/README.md",
+                              fs::path(MEDUSA_SOURCE_DIR) / "configs/README.md"};
+  for (const auto& entry : fs::directory_iterator(fs::path(MEDUSA_SOURCE_DIR) / "docs/guide"))
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  int checked = 0;
+  for (const fs::path& page : pages)
+    for (std::string line : commands_in(read_file(page))) {
+      // What a page sets as a variable, or leaves to the reader.
+      if (const size_t at = line.find("$tuned"); at != std::string::npos)
+        line.replace(at, 6, "--config configs/demo_medusa2.yaml");
+      std::vector<std::string> words = shell_words(line);
+      if (words.size() < 2 || line.find("…") != std::string::npos) continue;
+      if (words[0] == "COMMAND") words[0] = "train";
+      std::string error = parse_error(words);
+      // A span in prose may name a command without what it requires.
+      if (error.find(" is required") != std::string::npos) error = kFine;
+      EXPECT_EQ(error, kFine) << page.string() << ": medusa " << line;
+      ++checked;
+    }
+  EXPECT_GT(checked, 30);
+}
+
+}  // namespace
+}  // namespace medusa

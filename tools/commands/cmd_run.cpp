@@ -1,0 +1,84 @@
+// medusa run: distill, train, calibrate and compare, one after the other.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/interrupt.h"
+#include "base/output.h"
+#include "heads/heads_checkpoint.h"
+#include "heads/tree/choice_tree.h"
+#include "tools/commands/command.h"
+#include "tools/commands/command_line.h"
+#include "tools/commands/options.h"
+#include "tools/drafter_choice.h"
+
+namespace medusa {
+namespace {
+
+struct RunOptions {
+  std::string questions;
+  bool fresh = false;
+};
+
+/// As the command itself, told that another one follows.
+void run_stage(const CommonOptions& common, int number, const std::string& name,
+               std::vector<std::string> more) {
+  print_note("[{}/4] {}\n", number, name);
+  std::vector<std::string> words = same_run_words(common);
+  words.insert(words.end(), more.begin(), more.end());
+  CommandOptions stage(command_named(name), common.program);
+  stage.options.parse(words);
+  stage.common.says_run = stage.common.says_next = false;
+  stage.run();
+}
+
+/// Of these heads. On another machine or with another dtype calibrate makes a better one.
+bool has_their_tree(const RunConfig& config) {
+  return has_heads_and_tree(config) && read_choice_tree(config.tree_file()).heads ==
+                                           read_heads_manifest(config.heads_folder()).fingerprint;
+}
+
+void run_all(const CommonOptions& common, const RunOptions& options) {
+  const RunConfig config = read_run_config(common);
+  const std::vector<std::string> fresh =
+      options.fresh ? std::vector<std::string>{"--fresh"} : std::vector<std::string>();
+  run_stage(common, 1, "distill", fresh);
+  if (interrupted()) return;
+  run_stage(common, 2, "train", fresh);
+  if (interrupted()) return;
+  if (has_their_tree(config))
+    print_note("[3/4] calibrate: {} is there\n", config.tree_file().string());
+  else
+    run_stage(common, 3, "calibrate", {});
+  if (interrupted()) return;
+  std::vector<std::string> compare{"--compare"};
+  if (!options.questions.empty()) compare.insert(compare.end(), {"--questions", options.questions});
+  run_stage(common, 4, "generate", compare);
+  if (!interrupted()) print_next(common, "generate", {"What is gravity?"});
+}
+
+}  // namespace
+
+Command run_command() {
+  return {.name = "run",
+          .summary = "distill, train, calibrate and compare in one go; continues where it was",
+          .details =
+              "Every stage is a command of its own, with more options. What is done is not "
+              "done again; Ctrl-C keeps it.",
+          .sections = {"backbone", "distill", "train", "calibrate", "generate"},
+          .settings = {"--heads", "--tree", "--seed", "--device", "--dtype", "--threads",
+                       "--context", "--cache-mb"},
+          .examples = {"run model.gguf", "run model.gguf --set distill.self_prompts=500",
+                       "run --config my.yaml"},
+          .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
+            const auto options = std::make_shared<RunOptions>();
+            added.group("Stages");
+            added.value("--questions", options->questions, "FILE",
+                        "prompts of the comparison; else twelve built in");
+            added.flag("--fresh", options->fresh, "start anew, as distill and train do");
+            return [options, &common] { run_all(common, *options); };
+          }};
+}
+
+}  // namespace medusa

@@ -1,0 +1,325 @@
+#include "tools/commands/common_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "tools/commands/command.h"
+#include "tools/commands/options.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An option that is short for a setting.
+struct SettingOption {
+  const char* name;
+  const char* key;  // '@': the command's section of sampling, generate or distill
+  const char* argument;
+  const char* group;
+  const char* help;
+  bool is_list = false;
+};
+
+constexpr const char* kDecoding = "Decoding";
+constexpr const char* kText = "Text";
+constexpr const char* kMachine = "Machine and output";
+
+constexpr SettingOption kSettingOptions[] = {
+    {"--drafter", "generate.drafter", "NAME", kDecoding,
+     "who proposes: medusa, prompt_lookup, merge (both), none (plain), …"},
+    {"--rule", "generate.rule", "NAME", kDecoding,
+     "which proposals stand; auto: greedy at temperature 0, match above it"},
+    {"--heads", "generate.heads", "FOLDER", kDecoding, "trained heads; else the run's own"},
+    {"--tree", "generate.tree", "FILE", kDecoding, "choice tree; else the run's own"},
+    {"--temperature", "@.temperature", "X", kText, "of sampling; 0: the most probable text"},
+    {"--top-p", "@.top_p", "X", kText, "sample from the most probable tokens of this share"},
+    {"--top-k", "@.top_k", "N", kText, "sample from so many most probable tokens; 0: all"},
+    {"--max-tokens", "@.max_new_tokens", "N", kText, "most tokens of one answer"},
+    {"--stop", "@.stop", "TEXT", kText, "text that ends an answer (repeatable)", true},
+    {"--seed", "seed", "N", kText, "of everything random"},
+    {"--batch", "distill.batch", "N", kMachine, "answers that are written at the same time"},
+    {"--device", "backbone.device", "NAME", kMachine, "auto, cpu or cuda"},
+    {"--dtype", "backbone.dtype", "NAME", kMachine,
+     "auto, float32, bfloat16, int8, or stored: a GGUF file's own blocks"},
+    {"--threads", "backbone.threads", "N", kMachine, "CPU threads; else one for each CPU"},
+    {"--context", "backbone.context", "N", kMachine, "most tokens of a sequence"},
+    {"--cache-mb", "backbone.cache_mb", "N", kMachine, "most megabytes of the KV cache"},
+};
+
+/// Keys, defaults and ranges of all settings.
+const std::vector<FieldHelp>& all_settings() {
+  static const std::vector<FieldHelp> lines = [] {
+    RunConfig config;
+    FieldLister lister;
+    config.fields(lister);
+    return lister.lines();
+  }();
+  return lines;
+}
+
+const FieldHelp& setting_of(const std::string& key) {
+  const auto& lines = all_settings();
+  const auto found = std::find_if(lines.begin(), lines.end(),
+                                  [&](const FieldHelp& line) { return line.key == key; });
+  MEDUSA_ASSERT(found != lines.end(), key);
+  return *found;
+}
+
+void add_setting(Options& options, const SettingOption& option, const std::string& section,
+                 CommonOptions& common) {
+  std::string key = option.key;
+  if (key[0] == '@') key.replace(0, 1, section);
+  const FieldHelp& setting = setting_of(key);
+  const bool shown = !setting.value.empty() && setting.value != "null" && setting.value != "[]" &&
+                     setting.value != "auto";
+  const std::string help = option.help + (shown ? " (" + setting.value + ")" : std::string());
+  options.group(option.group);
+  const std::string name = option.name;
+  if (option.is_list)
+    options.repeatable(name, option.argument, help, [&common, name, key](const std::string& text) {
+      auto& given = common.settings;
+      const auto there = std::find_if(given.begin(), given.end(),
+                                      [&](const GivenSetting& each) { return each.key == key; });
+      if (there == given.end())
+        given.push_back({name, key, {text}, true});
+      else
+        there->texts.push_back(text);
+    });
+  else
+    options.text(
+        name, option.argument, help,
+        [&common, name, key](const std::string& text) { common.set(name, key, text); },
+        choices_of(setting));
+}
+
+std::string as_set(const GivenSetting& given) {
+  if (!given.is_list) return given.key + "=" + yaml_text(given.texts[0]);
+  std::string list;
+  for (const std::string& text : given.texts) list += (list.empty() ? "" : ", ") + yaml_text(text);
+  return given.key + "=[" + list + "]";
+}
+
+std::string as_typed(const GivenSetting& given) {
+  return fmt::format("{} {}", given.option, given.texts.back());
+}
+
+/// "'drafter' is 'medua'" with the nearest of its words behind it.
+std::string with_nearest(std::string message, const GivenSetting& given) {
+  const std::string found = "' is '" + given.texts.back() + "'";
+  const size_t at = message.find(found);
+  const std::string close = nearest_word(given.texts.back(), choices_of(setting_of(given.key)));
+  if (at == std::string::npos || close.empty()) return message;
+  return message.insert(at + found.size(), " (did you mean '" + close + "'?)");
+}
+
+void check_model_is_there(const CommonOptions& options) {
+  if (options.model.empty() || fs::exists(options.model)) return;
+  throw UserError(fmt::format(
+      "{}: no such file or folder, expected a model (a .gguf file, or a folder with config.json "
+      "and .safetensors); check the path",
+      options.model));
+}
+
+/// Keys that are nowhere near those of their section may be another section's.
+void check_keys(const YamlFile& file, const YAML::Node& node, const std::string& path) {
+  if (!node.IsMap()) return;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar()) continue;
+    const std::string word = entry.first.Scalar();
+    const std::string key = path.empty() ? word : path + "." + word;
+    bool known = false;
+    std::vector<std::string> siblings;
+    std::string elsewhere;
+    for (const FieldHelp& line : all_settings()) {
+      known = known || line.key == key || line.key.starts_with(key + ".");
+      if (line.key.starts_with(path.empty() ? "" : path + ".")) {
+        const size_t begin = path.empty() ? 0 : path.size() + 1;
+        siblings.push_back(line.key.substr(begin, line.key.find('.', begin) - begin));
+      }
+      // Of several the one nearest to decoding, which is what most want to set.
+      if (line.key.ends_with("." + word) &&
+          (elsewhere.empty() || line.key.starts_with("generate.")))
+        if (elsewhere.find("generate.") != 0) elsewhere = line.key;
+    }
+    if (known) {
+      check_keys(file, entry.second, key);
+    } else if (!elsewhere.empty() && nearest_word(word, siblings).empty()) {
+      throw UserError(fmt::format(
+          "{}: unknown key '{}'{} (did you mean '{}'?); correct or remove "
+          "it",
+          file.place(key, entry.first), word, path.empty() ? "" : " in '" + path + "'", elsewhere));
+    }
+  }
+}
+
+RunConfig read_settings(const CommonOptions& options) {
+  std::vector<std::string> sets = options.sets;
+  if (!options.model.empty()) sets.push_back("backbone.model=" + yaml_text(options.model));
+  for (const GivenSetting& given : options.settings) sets.push_back(as_set(given));
+  const YamlFile file = options.config.empty() ? YamlFile::from_text("", "the command line", sets)
+                                               : YamlFile(options.config, sets);
+  check_keys(file, file.root(), "");
+  auto config = read_config<RunConfig>(file);
+  if (file.root().IsMap())
+    if (const YAML::Node generate = file.root()["generate"]; generate && generate.IsMap())
+      config.generate.names_drafter = static_cast<bool>(generate["drafter"]);
+  return config;
+}
+
+}  // namespace
+
+void CommonOptions::set(const std::string& option, const std::string& key,
+                        const std::string& text) {
+  std::erase_if(settings, [&](const GivenSetting& each) { return each.key == key; });
+  settings.push_back({option, key, {text}, false});
+}
+
+bool CommonOptions::gives(const std::string& key) const {
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const GivenSetting& each) { return each.key == key; });
+}
+
+std::vector<std::string> choices_of(const FieldHelp& line) {
+  if (line.value == "true" || line.value == "false") return {"true", "false"};
+  if (line.allowed.find(" | ") == std::string::npos) return {};
+  std::vector<std::string> out;
+  for (size_t begin = 0; begin <= line.allowed.size();) {
+    const size_t end = std::min(line.allowed.find(" | ", begin), line.allowed.size());
+    out.push_back(line.allowed.substr(begin, end - begin));
+    begin = end + 3;
+  }
+  return out;
+}
+
+std::vector<FieldHelp> settings_of(const std::vector<std::string>& sections) {
+  std::vector<FieldHelp> out;
+  for (const FieldHelp& line : all_settings()) {
+    const std::string section = line.key.substr(0, line.key.find('.'));
+    if (section == line.key ||
+        std::find(sections.begin(), sections.end(), section) != sections.end())
+      out.push_back(line);
+  }
+  return out;
+}
+
+void add_common_options(Options& options, const Command& command, CommonOptions& common) {
+  if (!command.sections.empty()) {
+    if (command.takes_model)
+      options.positional("MODEL", common.model,
+                         "a .gguf file, or a folder with config.json and .safetensors");
+    options.group("Model and run");
+    options.text("--model", "PATH", command.takes_model ? "the same as MODEL" : "the model",
+                 [&common](const std::string& text) { common.model = text; });
+    options.value("--config", common.config, "FILE",
+                  "YAML file of settings; medusa init writes one");
+    options.text("--run", "FOLDER", "folder of everything the run makes; else runs/<model's name>",
+                 [&common](const std::string& text) { common.set("--run", "run", text); });
+    options.repeatable("--set", "KEY=VALUE", "any other setting of --help all (repeatable)",
+                       [&common](const std::string& text) { common.sets.push_back(text); });
+  }
+}
+
+void add_setting_options(Options& options, const Command& command, CommonOptions& common) {
+  for (const SettingOption& option : kSettingOptions)
+    if (std::find(command.settings.begin(), command.settings.end(), option.name) !=
+        command.settings.end())
+      add_setting(options, option, command.text_section, common);
+  std::vector<std::string> keys;
+  for (const FieldHelp& line : settings_of(command.sections)) keys.push_back(line.key);
+  if (!command.sections.empty()) options.suggest_keys(std::move(keys));
+  options.group(kMachine);
+  options.flag("--json", common.json, "print one machine-readable object on stdout");
+}
+
+RunConfig read_run_config(const CommonOptions& options) {
+  check_model_is_there(options);
+  RunConfig config;
+  try {
+    config = read_settings(options);
+  } catch (const UserError& error) {  // as it was typed, where an option stood for a setting
+    const std::string text = error.what();
+    for (const GivenSetting& given : options.settings)
+      if (const std::string set = "--set " + as_set(given); text.starts_with(set))
+        throw UserError(as_typed(given) + with_nearest(text.substr(set.size()), given));
+    throw;
+  }
+  if (config.run.empty()) {
+    config.run = "runs/" + model_name(config.backbone.model);
+    if (options.says_run) print_note("run folder: {} (--run names another)\n", config.run);
+  }
+  return config;
+}
+
+std::string model_name(const std::string& model) {
+  const fs::path path = fs::absolute(model).lexically_normal();
+  const fs::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
+  const std::string name = last.extension() == ".gguf" ? last.stem().string() : last.string();
+  return name.empty() ? "model" : name;
+}
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) != 0 || byte >= 0x80 ||
+           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  if (word.find_first_of("\"$`\\!") == std::string::npos) return "\"" + word + "\"";
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string yaml_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
+}
+
+std::vector<std::string> same_run_words(const CommonOptions& options, bool names_model) {
+  std::vector<std::string> words;
+  if (!options.model.empty()) {
+    if (names_model) words.push_back("--model");
+    words.push_back(options.model);
+  }
+  if (!options.config.empty()) words.insert(words.end(), {"--config", options.config});
+  for (const std::string& set : options.sets) words.insert(words.end(), {"--set", set});
+  for (const GivenSetting& given : options.settings) {
+    const bool of_run = given.key == "run" || given.key == "seed" ||
+                        given.key.starts_with("backbone.") || given.key == "generate.heads" ||
+                        given.key == "generate.tree";
+    if (of_run) words.insert(words.end(), {given.option, given.texts[0]});
+  }
+  return words;
+}
+
+std::string same_run_command(const CommonOptions& options, const std::string& command,
+                             const std::vector<std::string>& rest) {
+  std::vector<std::string> words = same_run_words(options, command.find(' ') != std::string::npos);
+  words.insert(words.end(), rest.begin(), rest.end());
+  std::string out = shell_word(options.program) + " " + command;
+  for (const std::string& word : words) out += " " + shell_word(word);
+  return out;
+}
+
+void print_next(const CommonOptions& options, const std::string& command,
+                const std::vector<std::string>& rest) {
+  if (options.says_next) print_note("next: {}\n", same_run_command(options, command, rest));
+}
+
+}  // namespace medusa

@@ -1,0 +1,86 @@
+#include "tools/drafter_choice.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "backbone/files/model_files.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/replace_folder.h"
+#include "heads/heads_checkpoint.h"
+#include "heads/tree/choice_tree.h"
+#include "infer/factory.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_tree(const RunConfig& config, const std::string& drafter) {
+  const fs::path file = config.tree_file();
+  if (!fs::exists(file))
+    throw UserError(fmt::format(
+        "{}: no such file, expected the choice tree that drafter '{}' fills; make it with medusa "
+        "calibrate, or decode without: --drafter prompt_lookup",
+        file.string(), drafter));
+  const HeadsManifest heads = read_heads_manifest(config.heads_folder());
+  check_tree_fits(read_choice_tree(file), heads.config.num_heads, heads.fingerprint, file);
+}
+
+}  // namespace
+
+bool has_heads_and_tree(const RunConfig& config) {
+  return folder_is_done(config.heads_folder()) && fs::exists(config.tree_file());
+}
+
+DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
+                           DrafterKind without_heads, const std::string& maker) {
+  if (config.generate.names_drafter) return config.generate.infer.drafter;
+  const bool names_parts = config.generate.heads || config.generate.tree;
+  const bool trained = fs::exists(config.heads_folder());  // damaged ones are refused later
+  if (names_parts || (trained && fs::exists(config.tree_file()))) return with_heads;
+  print_note(
+      "note: {} has no {}, so {}; this makes them: {}\n", config.run,
+      trained ? "choice tree for its heads" : "trained heads",
+      without_heads == DrafterKind::None ? "decoding is plain" : "prompt lookup alone drafts",
+      maker);
+  return without_heads;
+}
+
+void check_heads(const RunConfig& config) {
+  const fs::path folder = config.heads_folder();
+  if (!fs::exists(folder))
+    throw UserError(fmt::format(
+        "{}: not found, expected trained heads; make them with medusa train (medusa run does all "
+        "it takes), name others with --heads, or decode without: --drafter prompt_lookup",
+        folder.string()));
+  const HeadsManifest heads = read_heads_manifest(folder);
+  const ModelConfig model = open_model_files(config.backbone.model).config;
+  if (heads.hidden_size != model.hidden_size || heads.vocab_size != model.vocab_size)
+    throw UserError(fmt::format(
+        "{}: heads for states of {} numbers and {} tokens, the model in {} has {} and {}, expected "
+        "heads of this model; train them with medusa train, or name others with --heads",
+        folder.string(), heads.hidden_size, heads.vocab_size, config.backbone.model,
+        model.hidden_size, model.vocab_size));
+}
+
+void check_drafting(const RunConfig& config, const InferConfig& infer) {
+  const DraftNeeds needs = needs_of(infer);
+  const std::string drafter = enum_name(infer.drafter);
+  if (needs.heads) check_heads(config);
+  if (needs.tree) check_tree(config, drafter);
+  if (needs.store && !fs::exists(config.store_file()))
+    throw UserError(fmt::format(
+        "{}: no such file, expected the texts that the retrieval drafter looks up; build it with "
+        "medusa build-store",
+        config.store_file().string()));
+  if (needs.draft && !fs::exists(config.draft_folder()))
+    throw UserError(fmt::format(
+        "{}: not found, expected a draft model; make one with medusa make-draft, or name one with "
+        "generate.draft_model.model",
+        config.draft_folder().string()));
+}
+
+}  // namespace medusa

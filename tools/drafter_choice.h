@@ -1,0 +1,34 @@
+// Which drafter decodes where nobody names one, and whether its files are there: asked before the
+// model is loaded, which may take minutes.
+#pragma once
+
+#include <string>
+
+#include "infer/infer_config.h"
+#include "tools/run_config.h"
+
+namespace medusa {
+
+/// True: the run has trained heads and a tree.
+bool has_heads_and_tree(const RunConfig& config);
+
+/// The drafter that the settings name; else with_heads where they name heads or a tree or the run
+/// has both, and without_heads elsewhere, with a line on stderr that says so.
+/// @param without_heads  prompt lookup where many answers follow, since it first measures what rows
+///                       cost; plain decoding for one.
+/// @param maker          the command that makes heads and tree, for that line.
+DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
+                           DrafterKind without_heads, const std::string& maker);
+
+/// Refuses heads that are not there or of another shape than the model, as far as headers tell.
+/// @throws UserError  says which command makes them.
+void check_heads(const RunConfig& config);
+
+/// Refuses what load_drafting() would refuse after the model is loaded, as far as files and their
+/// headers tell.
+/// @param infer  names the drafter; config says where its parts lie.
+/// @throws UserError  heads, tree, store or draft model are missing, damaged or of another shape
+///                    than the model; says which command makes them.
+void check_drafting(const RunConfig& config, const InferConfig& infer);
+
+}  // namespace medusa
