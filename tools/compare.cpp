@@ -149,6 +149,9 @@ std::string comparison_table(const Comparison& comparison) {
                         method_name(m.drafter, m.rule, m.temperature), m.tokens_per_s,
                         m.tokens_per_step, m.step_overhead, m.speedup, interval, same);
   }
+  text +=
+      "speed-up: over plain decoding at the same temperature; 95 %: paired bootstrap over the "
+      "prompts\n";
   if (!comparison.complete)
     text += fmt::format("interrupted: only the first {} prompts\n", comparison.num_prompts);
   return text;

@@ -38,8 +38,8 @@ TEST_F(Predict, AnswersShorterThanTheHeadsLookAheadAreTheUsersError) {
   const Ran ran = place_.run(
       "calibrate --config run.yaml --predict prompts.jsonl --set generate.max_new_tokens=2");
   EXPECT_EQ(ran.status, 2);
-  EXPECT_NE(ran.err.find("medusa: prompts.jsonl: no answer is longer than the 2 heads look ahead, "
-                         "expected some; ask other questions or raise generate.max_new_tokens\n"),
+  EXPECT_NE(ran.err.find("medusa: --predict: no answer is longer than the 2 heads look ahead, "
+                         "expected some; ask other questions or raise --max-tokens\n"),
             std::string::npos)
       << ran.err;
 }

@@ -191,7 +191,7 @@ std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t lim
   });
   if (questions.empty())
     throw UserError(
-        fmt::format("bench: every question is longer than the context of {} tokens, expected "
+        fmt::format("questions: every one is longer than the context of {} tokens, expected "
                     "shorter ones; raise --context",
                     session.context));
   if (questions.size() < before)

@@ -14,6 +14,7 @@
 #include "base/progress.h"
 #include "data/dataset/dataset_mix.h"
 #include "data/dataset/dataset_reader.h"
+#include "data/prompts.h"
 #include "heads/guess_temperature.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
@@ -213,7 +214,8 @@ void run_calibrate(const CommonOptions& options) {
 void compare_prediction(const CommonOptions& options, const std::string& questions) {
   const RunConfig config = read_run_config(options);
   check_drafting(config, config.generate.infer);
-  const Prediction prediction = predict(config, open_session(config.backbone), questions);
+  const std::vector<Prompt> asked = read_prompts(questions).prompts;
+  const Prediction prediction = predict(config, open_session(config.backbone), asked);
   if (options.json)
     print_json(prediction_json(prediction));
   else

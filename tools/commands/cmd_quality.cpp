@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/output.h"
+#include "data/prompts.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/measure/dtype_quality.h"
@@ -21,8 +22,8 @@ struct QualityOptions {
 
 void run_quality(const CommonOptions& common, const QualityOptions& options) {
   const RunConfig config = read_run_config(common);
-  const DtypeComparison found =
-      compare_dtypes(config, options.dtypes, options.questions, options.limit);
+  const std::vector<Prompt> asked = read_prompts(options.questions).prompts;
+  const DtypeComparison found = compare_dtypes(config, options.dtypes, asked, options.limit);
   if (common.json)
     print_json(dtype_quality_json(found));
   else

@@ -67,6 +67,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
                                  same_run_command(common, "run"));
   infer.validate();
   check_drafting(config, infer);
+  check_address(options.server);
   const Session session = open_session(config.backbone);
   BackboneTarget target = open_target(config.backbone, session, options.sequences, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);

@@ -63,10 +63,9 @@ class Follower {
 };
 
 std::vector<WrittenAnswer> write_answers(const RunConfig& config, const Session& session,
-                                         BackboneTarget& target, const std::string& questions,
-                                         int64_t limit) {
-  const std::vector<Prompt> asked =
-      fitting_questions(read_prompts(questions).prompts, limit, session);
+                                         BackboneTarget& target,
+                                         const std::vector<Prompt>& questions, int64_t limit) {
+  const std::vector<Prompt> asked = fitting_questions(questions, limit, session);
   InferConfig none = config.generate.infer;
   none.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(none, {});
@@ -158,7 +157,7 @@ std::vector<double> LogitDistance::gaps() const {
 }
 
 DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeKind>& dtypes,
-                               const std::string& questions, int64_t limit) {
+                               const std::vector<Prompt>& questions, int64_t limit) {
   BackboneSection reference = config.backbone;
   reference.dtype = DtypeKind::Float32;
   reference.cpu = CpuIsa::Auto;  // an ISA computes in the other dtypes only

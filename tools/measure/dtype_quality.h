@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/prompts.h"
 #include "tools/run_config.h"
 
 namespace medusa {
@@ -65,10 +66,10 @@ struct DtypeComparison {
 /// Answers the questions greedily in float32 and has each dtype predict these texts. Holds two
 /// models at a time. Ctrl-C ends it early, with the answers that were whole.
 /// @param limit  only the first so many questions; 0: all.
-/// @throws UserError  the file is not readable or no question fits; float32 cannot run;
+/// @throws UserError  no question fits; float32 cannot run;
 ///                    interrupted before anything was compared.
 DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeKind>& dtypes,
-                               const std::string& questions, int64_t limit);
+                               const std::vector<Prompt>& questions, int64_t limit);
 
 /// A table for people.
 std::string dtype_quality_text(const DtypeComparison& comparison);

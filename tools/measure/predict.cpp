@@ -20,7 +20,8 @@
 
 namespace medusa {
 
-Prediction predict(const RunConfig& config, const Session& session, const std::string& questions) {
+Prediction predict(const RunConfig& config, const Session& session,
+                   const std::vector<Prompt>& questions) {
   InferConfig medusa = config.generate.infer;
   medusa.drafter = DrafterKind::Medusa;
   medusa.medusa = {};  // the choice tree, whatever the settings say: that is what is predicted
@@ -31,7 +32,7 @@ Prediction predict(const RunConfig& config, const Session& session, const std::s
   none.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(none, {});
   const DrafterFactory heads = make_drafter_factory(medusa, drafting.parts());
-  const std::vector<Prompt> asked = fitting_questions(read_prompts(questions).prompts, 0, session);
+  const std::vector<Prompt> asked = fitting_questions(questions, 0, session);
 
   const DecodeLimits limits{.max_new_tokens = config.generate.infer.max_new_tokens,
                             .eos = session.eos};
@@ -50,9 +51,9 @@ Prediction predict(const RunConfig& config, const Session& session, const std::s
   progress.finish();
   if (statistics.num_answers() == 0)
     throw UserError(fmt::format(
-        "{}: no answer is longer than the {} heads look ahead, expected some; ask other questions "
-        "or raise generate.max_new_tokens",
-        questions, drafting.guesser->num_heads()));
+        "--predict: no answer is longer than the {} heads look ahead, expected some; ask other "
+        "questions or raise --max-tokens",
+        drafting.guesser->num_heads()));
   const Random random(config.seed);
   return {tree.expected_tokens_per_step,
           measure_tree(statistics, tree.paths, StepStarts::Everywhere, random),

@@ -5,7 +5,9 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "data/prompts.h"
 #include "heads/tree/choice_tree.h"
 #include "tools/session.h"
 
@@ -21,9 +23,10 @@ struct Prediction {
 };
 
 /// Answers the first prompt of each question twice, plainly and with the tree.
-/// @throws UserError  the file is not readable or no question fits; heads or tree are missing or do
+/// @throws UserError  no question fits; heads or tree are missing or do
 ///                    not fit; every answer is shorter than the heads look ahead.
-Prediction predict(const RunConfig& config, const Session& session, const std::string& questions);
+Prediction predict(const RunConfig& config, const Session& session,
+                   const std::vector<Prompt>& questions);
 
 /// The lines for people: each estimate, and its ratio to the measured one.
 std::string prediction_text(const Prediction& prediction);
