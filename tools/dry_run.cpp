@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/output.h"
@@ -12,40 +11,15 @@
 #include "tools/check_dataset.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
+#include "tools/measure/free_room.h"
 #include "train/preflight.h"
 
 namespace medusa {
 namespace {
 
 using Json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
 
 constexpr size_t kShownTokens = 48;  // of a sample's prompt and of its answer
-
-std::string bytes_text(int64_t bytes) {
-  const double mb = static_cast<double>(bytes) / 1e6;
-  return mb < 1000 ? fmt::format("{:.0f} MB", mb) : fmt::format("{:.1f} GB", mb / 1000);
-}
-
-/// What the system would give without swapping; 0: not known.
-int64_t available_memory() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string key, unit; in >> key;) {
-    int64_t kilobytes = 0;
-    in >> kilobytes;
-    std::getline(in, unit);
-    if (key == "MemAvailable:") return kilobytes * 1024;
-  }
-  return 0;
-}
-
-/// Of the disk that the run's folder is on or will be.
-int64_t free_disk(fs::path folder) {
-  folder = fs::absolute(folder);
-  while (!fs::exists(folder) && folder.has_relative_path()) folder = folder.parent_path();
-  std::error_code ignored;
-  return static_cast<int64_t>(fs::space(folder, ignored).available);
-}
 
 Json needs_json(const std::vector<ByteNeed>& needs) {
   Json out = Json::array();
@@ -141,15 +115,32 @@ void print_sources(const DatasetReader& dataset) {
                source.weight);
 }
 
+Preflight look_ahead_stage(const RunConfig& config, const DatasetReader& dataset,
+                           TrainStage stage) {
+  return stage == TrainStage::Heads ? look_ahead_heads(config, dataset)
+                                    : look_ahead_joint(config, dataset);
+}
+
 }  // namespace
+
+void print_preflight(const RunConfig& config, const DatasetReader& dataset, TrainStage stage) {
+  const Preflight flight = look_ahead_stage(config, dataset, stage);
+  print_note(
+      "{}: {:.2f} million trained parameters, {} steps, about {} if every step is like the first; "
+      "about {} of memory and {} of disk\n",
+      enum_name(stage), static_cast<double>(flight.num_parameters) / 1e6, flight.num_steps,
+      format_duration(flight.seconds()), bytes_text(total_bytes(flight.memory)),
+      bytes_text(total_bytes(flight.disk)));
+  for (const std::string& warning : warnings_of(flight, config))
+    print_note("look at this: {}\n", warning);
+}
 
 void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json) {
   Json out = Json::object();
   if (!as_json) print_sources(dataset);
   if (!as_json && dataset.size() > 0) print_mask(config, dataset);
   for (const TrainStage stage : config.train.stages) {
-    const Preflight flight = stage == TrainStage::Heads ? look_ahead_heads(config, dataset)
-                                                        : look_ahead_joint(config, dataset);
+    const Preflight flight = look_ahead_stage(config, dataset, stage);
     const std::string name = enum_name(stage);
     if (as_json)
       out[name] = flight_json(flight, config);

@@ -1,4 +1,5 @@
-// medusa train --dry-run: what the run will take and what it will learn from, without running it.
+// What medusa train will take and learn from: all of it with --dry-run, which stops there, and in
+// short before every run.
 #pragma once
 
 #include "data/dataset/dataset_reader.h"
@@ -12,5 +13,10 @@ namespace medusa {
 /// @param json  one object on stdout instead.
 /// @throws UserError  what would stop the run would stop this, too.
 void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json);
+
+/// Prints parameters, steps, time, memory and disk of a stage, and what looks wrong, on stderr. It
+/// takes as long as a step.
+/// @throws UserError  what would stop the stage.
+void print_preflight(const RunConfig& config, const DatasetReader& dataset, TrainStage stage);
 
 }  // namespace medusa

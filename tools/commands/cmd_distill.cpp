@@ -19,6 +19,7 @@
 #include "tools/commands/options.h"
 #include "tools/generation.h"
 #include "tools/inspect/artefact_kind.h"
+#include "tools/measure/free_room.h"
 #include "tools/measure/peak_memory.h"
 #include "tools/run_lock.h"
 #include "tools/self_prompt.h"
@@ -130,6 +131,32 @@ void remove_dataset(const std::filesystem::path& folder) {
   if (find_kind(folder) == ArtefactKind::Dataset) std::filesystem::remove_all(folder);
 }
 
+/// How much text and how many bytes of states will come at most, before hours are spent on it.
+void say_room(const DistillSection& settings, int64_t num_prompts,
+              const std::filesystem::path& folder, int64_t hidden_size) {
+  int64_t tokens = num_prompts * settings.max_new_tokens;
+  if (settings.max_answer_tokens > 0) tokens = std::min(tokens, settings.max_answer_tokens);
+  int64_t bytes =
+      settings.record_hidden ? tokens * state_row_bytes(settings.states_dtype, hidden_size) : 0;
+  if (settings.states_budget_mb)
+    bytes = std::min(bytes, static_cast<int64_t>(kBytesOfMegabyte * *settings.states_budget_mb));
+  const int64_t disk = free_disk(folder);
+  print_note("distill: at most {} prompts, {} tokens of answers and {} of states; {} are free\n",
+             num_prompts, tokens, bytes_text(bytes), bytes_text(disk));
+  if (bytes > disk)
+    print_note(
+        "look at this: the disk may get full; distill.states_dtype=int8 halves the states, "
+        "distill.states_budget_mb bounds them\n");
+}
+
+/// Of all parts if there are several.
+int64_t most_prompts(const DistillSection& settings, const std::vector<PromptSet>& given) {
+  if (given.empty()) return settings.self_prompts;
+  int64_t count = 0;
+  for (const PromptSet& set : given) count += std::ssize(set.prompts);
+  return count;
+}
+
 void run_distill(const CommonOptions& options, const DistillOptions& own) {
   RunConfig config = read_run_config(options);
   const std::optional<DatasetPart>& part = own.part;
@@ -159,6 +186,10 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   const int64_t rows = std::min<int64_t>(session.context, model.context);
   BackboneTarget target =
       open_target(config.backbone, session, static_cast<int32_t>(settings.batch), rows);
+  if (!std::filesystem::exists(folder)) {  // what continues has said it
+    const int64_t all = most_prompts(settings, given), parts = part ? part->count : 1;
+    say_room(settings, (all + parts - 1) / parts, folder, model.hidden_size);
+  }
   const std::vector<DistillPrompt> prompts = collect_prompts(config, given, session, target);
   if (interrupted()) return;
 
@@ -216,7 +247,7 @@ Command distill_command() {
                 "merge joins them",
                 [own](const std::string& text) { own->part = parse_part(text); });
             added.flag("--fresh", own->fresh,
-                       "start anew: remove the run's dataset and its own questions");
+                       "start anew: remove the run's dataset; its questions stay");
             return [own, &options] { run_distill(options, *own); };
           }};
 }

@@ -105,11 +105,15 @@ void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* pe
   }
 }
 
-/// What earlier training left to continue from. Heads stay until new ones replace them.
+/// Where a stage keeps what it continues from.
+std::filesystem::path progress_folder(const RunConfig& config, TrainStage stage) {
+  return stage == TrainStage::Heads ? config.train_folder() : config.joint_folder() / "train";
+}
+
+/// Heads stay until new ones replace them.
 void remove_progress(const RunConfig& config) {
   for (const TrainStage stage : config.train.stages)
-    std::filesystem::remove_all(stage == TrainStage::Heads ? config.train_folder()
-                                                           : config.joint_folder() / "train");
+    std::filesystem::remove_all(progress_folder(config, stage));
 }
 
 void say_where_heads_run(const RunConfig& config) {
@@ -143,6 +147,8 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   bool complete = true;  // the stages so far
   for (const TrainStage stage : config.train.stages) {
     if (!complete) break;
+    if (!std::filesystem::exists(progress_folder(config, stage)))  // what continues has said it
+      print_preflight(config, dataset, stage);
     reset_peak_memory(device);
     if (stage == TrainStage::Heads) {
       const TrainResult result = run_heads_stage(config, dataset, reported, peers.get());
