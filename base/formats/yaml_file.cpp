@@ -71,7 +71,9 @@ void YamlFile::load(const std::string& text, const std::vector<std::string>& ove
 
 std::string YamlFile::place(const std::string& path, const YAML::Node& node) const {
   for (const auto& [set_path, text] : overridden_)
-    if (path == set_path || path.rfind(set_path + ".", 0) == 0) return text;
+    if (path == set_path || path.starts_with(set_path + ".")) return text;
+  for (const auto& [set_path, text] : overridden_)  // a section that one of them began
+    if (node.Mark().is_null() && set_path.starts_with(path + ".")) return text;
   return fmt::format("{}:{}", name_, node.Mark().line + 1);
 }
 

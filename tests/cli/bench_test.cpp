@@ -158,10 +158,11 @@ TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {
             "fills; make it with medusa calibrate, or decode without: --drafter prompt_lookup\n");
 }
 
-TEST_F(Bench, PrintsAPartOfABenchmarksPage) {
+TEST_F(Bench, PrintsAPageOfBenchmarks) {
   const Ran ran = place_.run(std::string(kBench) + "--limit 2 --markdown --max-tokens 8");
   ASSERT_EQ(ran.status, 0) << ran.err;
-  for (const char* part : {"| date | 20", "| machine | ", "| `none` | ", "| `medusa` | ",
+  for (const char* part : {"# ", "| date | 20", "| program | medusa 0.", "| machine | ",
+                           "| `none` | ", "| `medusa` | ",
                            "bench --config run.yaml --questions prompts.jsonl --methods medusa "
                            "--limit 2 --max-tokens 8\n"})
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
@@ -195,8 +196,8 @@ TEST(BenchOptions, WrongNamesAreTheUsersErrors) {
   const std::string bench = "bench --config run.yaml --questions prompts.jsonl ";
   const Ran unknown = place.run(bench + "--methods none,medsua");
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_EQ(unknown.err.rfind("medusa: --methods: unknown method 'medsua' (did you mean "
-                              "'medusa'?), expected some of none, medusa",
+  EXPECT_EQ(unknown.err.rfind("medusa: --methods is 'medsua' (did you mean 'medusa'?), expected "
+                              "one of none | medusa",
                               0),
             0U)
       << unknown.err;

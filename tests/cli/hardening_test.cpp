@@ -1,4 +1,5 @@
-// The program as it was linked: cmake/Hardening.cmake asks for what is looked for here.
+// Both halves of the program as they were linked: cmake/Hardening.cmake asks for what is looked for
+// here.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,9 +8,13 @@
 
 namespace {
 
+class Hardening : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Programs, Hardening,
+                         testing::Values(MEDUSA_BINARY, MEDUSA_BINARY "-core"));
+
 /// What a command of binutils prints about the program. Empty when the command is missing or fails.
 std::string printed(const std::string& command) {
-  const std::string line = "LC_ALL=C " + command + " '" MEDUSA_BINARY "' 2>/dev/null";
+  const std::string line = "LC_ALL=C " + command + " '" + Hardening::GetParam() + "' 2>/dev/null";
   FILE* const pipe = popen(line.c_str(), "r");
   if (pipe == nullptr) return {};
   std::string text;
@@ -23,17 +28,17 @@ bool contains(const std::string& text, const char* what) {
   return text.find(what) != std::string::npos;
 }
 
-TEST(Hardening, TheProgramIsLoadedAtAddressesThatNobodyCanGuess) {
+TEST_P(Hardening, TheProgramIsLoadedAtAddressesThatNobodyCanGuess) {
   EXPECT_TRUE(contains(printed("readelf -W -h"), "DYN (Position-Independent Executable file)"));
 }
 
-TEST(Hardening, TheTablesOfTheLoaderAreReadOnlyBeforeMainBegins) {
+TEST_P(Hardening, TheTablesOfTheLoaderAreReadOnlyBeforeMainBegins) {
   EXPECT_TRUE(contains(printed("readelf -W -l"), "GNU_RELRO"));
   const std::string dynamic = printed("readelf -W -d");
   EXPECT_TRUE(contains(dynamic, "BIND_NOW")) << dynamic;
 }
 
-TEST(Hardening, NothingOnTheStackIsExecuted) {
+TEST_P(Hardening, NothingOnTheStackIsExecuted) {
   const std::string segments = printed("readelf -W -l");
   const size_t stack = segments.find("GNU_STACK");
   ASSERT_NE(stack, std::string::npos) << segments;
@@ -42,7 +47,7 @@ TEST(Hardening, NothingOnTheStackIsExecuted) {
   EXPECT_FALSE(contains(line, "RWE")) << line;
 }
 
-TEST(Hardening, FunctionsCheckTheirStackAndTheirCopies) {
+TEST_P(Hardening, FunctionsCheckTheirStackAndTheirCopies) {
   const std::string symbols = printed("readelf -W --dyn-syms");
   EXPECT_TRUE(contains(symbols, "__stack_chk_fail")) << "-fstack-protector-strong";
 #ifdef NDEBUG  // needs an optimizer
@@ -53,7 +58,7 @@ TEST(Hardening, FunctionsCheckTheirStackAndTheirCopies) {
 
 // Debian's start-up files carry no CET mark, so the linker gives the program none; the code has
 // the landing pads all the same.
-TEST(Hardening, AnIndirectJumpFindsALandingPad) {
+TEST_P(Hardening, AnIndirectJumpFindsALandingPad) {
   EXPECT_TRUE(contains(printed("objdump -d --no-show-raw-insn --disassemble=main"), "endbr64"));
 }
 

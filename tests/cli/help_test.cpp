@@ -51,7 +51,7 @@ TEST(Help, UnknownOptionIsTheUsersError) {
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.err,
             "medusa: train: unknown option '--epochs' (did you mean '--set train.epochs=…'?), "
-            "expected one of its own; see medusa train --help\n");
+            "expected an option of this command; see medusa train --help\n");
 }
 
 TEST(Help, NoSubcommandListsThem) {

@@ -25,9 +25,10 @@ class Newcomer : public testing::Test {
   }
 
   static constexpr const char* kSmall =
-      " --threads 1 --context 256 --set distill.prompts=[prompts.jsonl] --set "
+      " --threads 1 --set backbone.context=256 --set distill.prompts=[prompts.jsonl] --set "
       "distill.max_new_tokens=24 --set distill.shard_samples=4 --set train.batch_positions=64 "
-      "--set train.heads.num_heads=2 --set train.validation_fraction=0.25 --set calibrate.nodes=4 "
+      "--set train.heads.num_heads=2 --set train.heads.output=shared --set "
+      "train.validation_fraction=0.25 --set calibrate.nodes=4 "
       "--set calibrate.context=32 --set calibrate.repeats=3 --set generate.max_new_tokens=12";
 
   Workplace place_;
@@ -61,7 +62,8 @@ TEST_F(Newcomer, PromptsMayBeLinesAndOfOtherKeys) {
   const auto texts = [](const Ran& ran) {
     EXPECT_EQ(ran.status, 0) << ran.err;
     std::vector<std::string> out;
-    for (const json& answer : json::parse(ran.out).at("answers")) out.push_back(answer.at("text"));
+    const json parsed = json::parse(ran.out);
+    for (const json& answer : parsed.at("answers")) out.push_back(answer.at("text"));
     return out;
   };
   const auto lines = texts(run("generate model.gguf --questions p.txt" + rest));
@@ -74,11 +76,15 @@ TEST_F(Newcomer, PromptsMayBeLinesAndOfOtherKeys) {
 }
 
 TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
-  const Ran first = run(std::string("run model.gguf --questions prompts.jsonl") + kSmall);
+  // train has no --context
+  const Ran first =
+      run(std::string("run model.gguf --context 250 --questions prompts.jsonl") + kSmall);
   ASSERT_EQ(first.status, 0) << first.err;
-  for (const char* part : {"run folder: runs/model (--run names another)", "[1/4] distill",
-                           "[2/4] train", "heads with input 'root' run in medusa only",
-                           "[3/4] calibrate\n", "[4/4] generate", "medusa generate model.gguf"})
+  for (const char* part :
+       {"run folder: runs/model (--run names another)", "[1/4] distill",
+        "distill: at most 12 prompts, ", "[2/4] train", "heads: ", " million trained parameters, ",
+        "heads with input 'root' run in medusa only", "[3/4] calibrate\n", "[4/4] generate",
+        "medusa generate model.gguf"})
     EXPECT_NE(first.err.find(part), std::string::npos) << part << "\n" << first.err;
   EXPECT_EQ(first.err.find("next: "), first.err.rfind("next: ")) << "only in the end";
   EXPECT_NE(first.out.find("medusa, typical at 0.7"), std::string::npos) << first.out;
@@ -121,7 +127,7 @@ TEST_F(Newcomer, WhatIsMissingIsToldBeforeTheModelIsLoaded) {
     const Ran ran = run(arguments);
     EXPECT_EQ(ran.status, 2) << ran.err;
     EXPECT_NE(ran.err.find(part), std::string::npos) << part << "\n" << ran.err;
-    EXPECT_EQ(ran.err.find("tensors"), std::string::npos) << "nothing is loaded\n" << ran.err;
+    EXPECT_EQ(ran.err.find("load  "), std::string::npos) << "nothing is loaded\n" << ran.err;
   };
   refused("generate model.gguf hi --drafter medusa",
           "runs/model/heads: not found, expected trained heads; make them with medusa train");
@@ -131,7 +137,12 @@ TEST_F(Newcomer, WhatIsMissingIsToldBeforeTheModelIsLoaded) {
   refused("generate model.gguf", "generate: no prompt given, expected one behind the model");
   refused("generate model.gguf --questions none.jsonl", "none.jsonl: no such file");
   refused("distill model.gguf --questions none.jsonl", "none.jsonl: no such file");
+  refused("run model.gguf --questions none.jsonl", "none.jsonl: no such file");
   refused("calibrate model.gguf", "runs/model/dataset: no such folder");
+  refused("serve model.gguf --host 192.0.2.1",
+          "--host 192.0.2.1 --port 8080: cannot be listened on");
+  refused("serve model.gguf --host here", "--host is 'here', expected an address in numbers");
+  refused("quality model.gguf --questions none.jsonl", "none.jsonl: no such file");
   refused("generate model.gguf hi --drafter retrieval", "build it with medusa build-store");
   refused("generate model.gguf hi --drafter draft_model", "make one with medusa make-draft");
 }

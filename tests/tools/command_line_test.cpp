@@ -11,7 +11,7 @@
 #include "data/prompts.h"
 #include "tests/base/error_text.h"
 #include "tools/commands/command.h"
-#include "tools/commands/help.h"
+#include "tools/front/help.h"
 #include "tools/sample_questions.h"
 
 namespace medusa {
@@ -40,14 +40,14 @@ void expect_fits(const std::string& page, size_t most_lines) {
 }
 
 TEST(CommandLine, EveryPageOfHelpFitsOnAScreen) {
-  expect_fits(program_help(), 40);
-  for (const Command& command : commands()) {
+  const ProgramPages pages = describe_program();
+  expect_fits(program_help(pages.commands), 40);
+  for (const CommandPage& command : pages.commands) {
     SCOPED_TRACE(command.name);
-    const CommandOptions described(command, "medusa");
-    expect_fits(command_help(command, described.options.rows()), 40);
+    expect_fits(command_help(command), 40);
     EXPECT_FALSE(command.examples.empty());
     // A part of the settings begins with a blank line and its title.
-    const std::string settings = settings_help(settings_of(command.sections));
+    const std::string settings = settings_help(settings_of(pages.settings, command.sections));
     size_t at = 0;
     while (at < settings.size()) {
       const size_t end = std::min(settings.find("\n\nSettings: ", at + 1), settings.size());
@@ -71,14 +71,25 @@ TEST(CommandLine, EveryExampleOfHelpParses) {
 
 TEST(CommandLine, ASlipGetsTheNearestWord) {
   EXPECT_EQ(parse_error({"generate", "m.gguf", "--promt", "hi"}),
-            "generate: unknown option '--promt' (did you mean '--prompt'?), expected one of its "
-            "own; see medusa generate --help");
+            "generate: unknown option '--promt' (did you mean '--prompt'?), expected an option "
+            "of this command; see medusa generate --help");
   EXPECT_EQ(parse_error({"train", "--epochs=3"}),
-            "train: unknown option '--epochs' (did you mean '--set train.epochs=…'?), expected one "
-            "of its own; see medusa train --help");
+            "train: unknown option '--epochs' (did you mean '--set train.epochs=…'?), expected an "
+            "option of this command; see medusa train --help");
   EXPECT_EQ(parse_error({"export", "--format", "vlm", "--output", "x"}),
             "--format is 'vlm' (did you mean 'vllm'?), expected one of fasterdecoding | tgi-v2 | "
             "vllm | tensorrt-llm | medusa-2; correct it, see medusa export --help");
+  EXPECT_TRUE(parse_error({"generate", "m.gguf", "hi", "--drafter=medua"})
+                  .starts_with("--drafter is 'medua' (did you mean 'medusa'?), expected one of "
+                               "none | medusa | "));
+  EXPECT_TRUE(parse_error({"bench", "m.gguf", "--methods", "none,merg"})
+                  .starts_with("--methods is 'merg' (did you mean 'merge'?), expected one of "));
+  EXPECT_TRUE(parse_error({"bench", "m.gguf", "--drafter", "merg"}).starts_with("--drafter is "));
+  EXPECT_EQ(parse_error({"generate", "m.gguf", "hi", "--seed"}),
+            "generate: --seed has no value, expected N behind it; see medusa generate --help");
+  EXPECT_TRUE(parse_error({"dataset", "exprot", "x.jsonl"})
+                  .starts_with("ACTION is 'exprot' (did you mean 'export'?), expected one of "
+                               "export | import | merge"));
   EXPECT_EQ(parse_error({"distill", "m.gguf", "two", "words"}),
             "distill: found 'two' too much, expected no more arguments without a name; put quotes "
             "around a text with spaces, see medusa distill --help");
@@ -115,15 +126,17 @@ TEST(CommandLine, AModelAloneIsEnoughAndNamesTheRun) {
 TEST(CommandLine, OptionsSayWhatIsWrongAsTheyWereTyped) {
   CommonOptions common;
   common.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
-  common.set("--drafter", "generate.drafter", "medua");
-  EXPECT_TRUE(error_text([&] { read_run_config(common); })
-                  .starts_with("--drafter medua: 'drafter' is 'medua' (did you mean 'medusa'?), "
-                               "must be one of none | medusa"));
+  common.set("--temperature", "generate.temperature", "warm");
+  EXPECT_TRUE(error_text([&] { read_run_config(common); }).starts_with("--temperature warm: "));
   common.settings.clear();
   common.sets = {"temperature=1"};
   EXPECT_EQ(error_text([&] { read_run_config(common); }),
             "--set temperature=1: unknown key 'temperature' (did you mean "
             "'generate.temperature'?); correct or remove it");
+  common.sets = {"generat.temperature=1"};
+  EXPECT_EQ(error_text([&] { read_run_config(common); }),
+            "--set generat.temperature=1: unknown key 'generat' (did you mean 'generate'?); "
+            "correct or remove it");
   common.sets.clear();
   common.model = "no such model";
   EXPECT_EQ(error_text([&] { read_run_config(common); }),
@@ -143,7 +156,8 @@ TEST(CommandLine, WhatComesNextCanBePasted) {
             "stored \"What's it?\"");
   EXPECT_EQ(same_run_command(common, "dataset merge"),
             "build/release/medusa dataset merge --model \"my model.gguf\" --set \"train.data=[a, "
-            "b]\" --dtype stored");
+            "b]\" --set 'backbone.dtype=\"stored\"'")
+      << "dataset has no --dtype";
   EXPECT_EQ(shell_word("a$b'c"), "'a$b'\\''c'");
 }
 
@@ -167,7 +181,7 @@ std::vector<std::string> shell_words(const std::string& line) {
   bool in_word = false;
   char quote = 0;
   for (const char c : line) {
-    if (quote == 0 && c == '#' && !in_word) break;
+    if (quote == 0 && !in_word && (c == '#' || c == '>' || c == '|')) break;
     if (quote != 0 ? c == quote : c == '"' || c == '\'') {
       quote = quote != 0 ? '\0' : c;
       in_word = true;
@@ -229,6 +243,8 @@ TEST(CommandLine, EveryCommandPrintedInAPageParses) {
       std::vector<std::string> words = shell_words(line);
       if (words.size() < 2 || line.find("…") != std::string::npos) continue;
       if (words[0] == "COMMAND") words[0] = "train";
+      if (words[0] == "help") words = {words[1] == "COMMAND" ? "train" : words[1]};
+      if (words[0].starts_with("--")) continue;  // help --json
       std::string error = parse_error(words);
       // A span in prose may name a command without what it requires.
       if (error.find(" is required") != std::string::npos) error = kFine;

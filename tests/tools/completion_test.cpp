@@ -1,4 +1,4 @@
-#include "tools/commands/completion.h"
+#include "tools/front/completion.h"
 
 #include <gtest/gtest.h>
 
@@ -28,31 +28,40 @@ OptionRow positional(const std::string& name, std::vector<std::string> choices =
   return row;
 }
 
-std::vector<CommandHelp> commands() {
-  OptionRow list = option("--methods", "NAME,…", {"medusa", "merge", "none"});
-  list.is_list = true;
-  return {{"train",
-           "train heads",
-           {positional("MODEL"), option("--json", ""), option("--config", "FILE"),
-            option("--set", "KEY=VALUE"), option("--device", "NAME", {"auto", "cpu", "cuda"}),
-            option("--seed", "N"), list}},
-          {"inspect", "say what it's", {positional("PATH"), option("--json", "")}},
-          {"dataset", "text", {positional("ACTION", {"export", "import"}), positional("FILE")}},
-          {"completion", "scripts", {positional("SHELL", {"bash", "zsh", "fish"})}}};
+CommandPage command(const std::string& name, const std::string& summary,
+                    std::vector<OptionRow> rows) {
+  CommandPage page;
+  page.name = name;
+  page.summary = summary;
+  page.rows = std::move(rows);
+  return page;
 }
 
-std::vector<SettingHelp> settings() {
-  return {{"seed", {}},
-          {"train.epochs", {}},
-          {"train.heads.input", {"hidden", "root"}},
-          {"backbone.device", {"auto", "cpu", "cuda"}}};
+FieldHelp setting(const std::string& key, const std::string& allowed) {
+  return {key, "", allowed, ""};
+}
+
+ProgramPages pages() {
+  OptionRow list = option("--methods", "NAME,…", {"medusa", "merge", "none"});
+  list.is_list = true;
+  return {
+      {command("train", "train heads",
+               {positional("MODEL"), option("--json", ""), option("--config", "FILE"),
+                option("--set", "KEY=VALUE"), option("--device", "NAME", {"auto", "cpu", "cuda"}),
+                option("--seed", "N"), list}),
+       command("inspect", "say what it's", {positional("PATH"), option("--json", "")}),
+       command("dataset", "text", {positional("ACTION", {"export", "import"}), positional("FILE")}),
+       command("completion", "scripts", {positional("SHELL", {"bash", "zsh", "fish"})})},
+      {setting("seed", ""), setting("train.epochs", "> 0"),
+       setting("train.heads.input", "hidden | root"),
+       setting("backbone.device", "auto | cpu | cuda")}};
 }
 
 /// What bash offers for these words, the last of which is being typed, sorted.
 class BashCompletion : public testing::Test {
  protected:
   BashCompletion() {
-    write_file(folder_ / "script", completion_script("bash", commands(), settings()));
+    write_file(folder_ / "script", completion_script("bash", pages()));
     write_file(folder_ / "run.yaml", "x\n");
   }
 
@@ -116,16 +125,16 @@ TEST_F(BashCompletion, OffersFilesAndWordsOfPositionals) {
 }
 
 TEST(Completion, RefusesWordsThatTheShellWouldExpand) {
-  EXPECT_THROW(completion_script("bash", {{"a'b", "", {}}}, {}), std::logic_error);
+  EXPECT_THROW(completion_script("bash", {{command("a'b", "", {})}, {}}), std::logic_error);
 }
 
 TEST(Completion, ZshAndFishKnowCommandsOptionsAndValues) {
-  const std::string zsh = completion_script("zsh", commands(), settings());
+  const std::string zsh = completion_script("zsh", pages());
   for (const char* part : {"'inspect:say what it'\\''s'", "--device=[]:NAME:(auto cpu cuda)",
                            "--config=[]:FILE:_files", "1::ACTION:(export import)",
                            "*train.heads.input) compadd -- hidden root ;;"})
     EXPECT_NE(zsh.find(part), std::string::npos) << part << "\n" << zsh;
-  const std::string fish = completion_script("fish", commands(), settings());
+  const std::string fish = completion_script("fish", pages());
   for (const char* part :
        {"-a inspect -d 'say what it\\'s'", "-l device -d '' -x -a 'auto cpu cuda'",
         "-l config -d '' -r -F", "train.heads.input=root"})

@@ -64,7 +64,7 @@ std::string categories_table(const std::vector<const BenchRow*>& rows) {
 }  // namespace
 
 std::string bench_markdown(const BenchResult& result, const MeasuredBy& by) {
-  std::string text = fmt::format("## {}\n\n{}\n```\n{}\n```\n", result.machine,
+  std::string text = fmt::format("# {}\n\n{}\n```\n{}\n```\n", result.machine,
                                  conditions_table(result, by), by.command);
   std::vector<double> temperatures;
   for (const BenchRow& row : result.rows)

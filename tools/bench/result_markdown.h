@@ -1,4 +1,4 @@
-// The tables of `medusa bench` as a part of a page in docs/benchmarks. No LibTorch.
+// The tables of `medusa bench` as a page of docs/benchmarks. No LibTorch.
 #pragma once
 
 #include <string>

@@ -19,6 +19,7 @@
 #include "tools/drafter_choice.h"
 #include "tools/inspect/artefact_kind.h"
 #include "tools/sample_questions.h"
+#include "tools/version.h"
 
 namespace medusa {
 namespace {
@@ -68,21 +69,25 @@ std::string typed(const CommonOptions& common, const BenchOptions& options) {
   return same_run_command(common, "bench", words);
 }
 
-BenchPlan make_plan(const RunConfig& config, const BenchOptions& options, DrafterKind chosen) {
-  const InferConfig& infer = config.generate.infer;
+/// Those asked for, ascending.
+std::vector<double> temperatures_of(const RunConfig& config, const BenchOptions& options) {
+  std::vector<double> out = options.temperatures;
+  if (out.empty()) out = {config.generate.infer.sampling.temperature};
+  std::sort(out.begin(), out.end());
+  if (std::adjacent_find(out.begin(), out.end()) != out.end())
+    throw UserError("--temperature: a temperature is given twice, expected each once; remove one");
+  return out;
+}
+
+BenchPlan make_plan(const BenchOptions& options, const std::vector<double>& temperatures,
+                    DrafterKind chosen) {
   std::vector<std::string> methods = options.methods;
   if (methods.empty()) methods = {enum_name(chosen)};
-  BenchPlan plan{.methods = parse_methods(methods),
-                 .temperatures = options.temperatures,
-                 .rule = options.rule,
-                 .repeats = options.repeats,
-                 .slots = options.slots};
-  if (plan.temperatures.empty()) plan.temperatures = {infer.sampling.temperature};
-  std::sort(plan.temperatures.begin(), plan.temperatures.end());
-  if (std::adjacent_find(plan.temperatures.begin(), plan.temperatures.end()) !=
-      plan.temperatures.end())
-    throw UserError("--temperature: a temperature is given twice, expected each once; remove one");
-  return plan;
+  return {.methods = parse_methods(methods),
+          .temperatures = temperatures,
+          .rule = options.rule,
+          .repeats = options.repeats,
+          .slots = options.slots};
 }
 
 /// Methods that cannot run for a reason that the files tell, before the model is loaded.
@@ -106,12 +111,13 @@ void check_methods(const RunConfig& config, const BenchPlan& plan) {
 
 void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const RunConfig config = read_run_config(common);
+  const std::vector<double> temperatures = temperatures_of(config, options);
   const DrafterKind chosen =
       options.methods.empty()
           ? chosen_drafter(config, DrafterKind::Medusa, DrafterKind::PromptLookup,
                            same_run_command(common, "run"))
           : DrafterKind::None;
-  const BenchPlan plan = make_plan(config, options, chosen);
+  const BenchPlan plan = make_plan(options, temperatures, chosen);
   check_methods(config, plan);
   const std::vector<Prompt> asked =
       options.questions.empty() ? sample_questions() : read_prompts(options.questions).prompts;
@@ -146,7 +152,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
     print_json(bench_json(result));
   else if (options.markdown)
     print_text("{}", bench_markdown(result, {.date = today(),
-                                             .version = "medusa.cpp",
+                                             .version = version_text(),
                                              .command = typed(common, options)}));
   else
     print_text("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
@@ -184,7 +190,7 @@ Command bench_command() {
             added.value("--out", options->out, "FOLDER",
                         "of bench.json, bench.jsonl and bench.html; else the run's");
             added.flag("--markdown", options->markdown,
-                       "print the tables as Markdown, with machine, date and conditions");
+                       "print a page for docs/benchmarks: Markdown with machine, date, conditions");
             added.flag("--fresh", options->fresh, "leave out what earlier runs measured there");
             return [options, &common] { run_bench(common, *options); };
           }};

@@ -193,6 +193,7 @@ void add_options(Options& added, DoctorOptions& options) {
   added.value("--engine", options.engine, "NAME",
               "only failures in this engine count: medusa, vLLM, TGI, FasterDecoding, "
               "TensorRT-LLM");
+  added.offer({"medusa", "vLLM", "TGI", "FasterDecoding", "TensorRT-LLM"});
   added.group("Measure");
   added.value("--questions", options.questions, "FILE",
               "prompts to measure on; else four built in");

@@ -1,11 +1,13 @@
 // medusa export: the run's heads in the files that another engine loads.
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "backbone/model_ends.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/utf8.h"
@@ -18,22 +20,41 @@
 namespace medusa {
 namespace {
 
+enum class StoreDtype { Stored, Float32, Float16, Bfloat16 };
+
+}  // namespace
+
+template <>
+struct EnumNames<StoreDtype> {
+  static constexpr std::array<std::pair<const char*, StoreDtype>, 4> values{
+      {{"stored", StoreDtype::Stored},
+       {"float32", StoreDtype::Float32},
+       {"float16", StoreDtype::Float16},
+       {"bfloat16", StoreDtype::Bfloat16}}};
+};
+
+namespace {
+
 struct ExportCommandOptions {
   ExportFormat format = ExportFormat::Vllm;
-  std::string output, dtype = "stored", base_model;
+  StoreDtype dtype = StoreDtype::Stored;
+  std::string output, base_model;
   std::optional<int64_t> num_heads;
   bool own_outputs = false, check = false;
 };
 
-at::ScalarType dtype_of(const std::string& name, at::ScalarType stored) {
-  if (name == "stored") return stored;
-  if (name == "float32") return at::kFloat;
-  if (name == "float16") return at::kHalf;
-  if (name == "bfloat16") return at::kBFloat16;
-  throw UserError(
-      fmt::format("export: unknown --store-dtype '{}', expected stored | float32 | float16 | "
-                  "bfloat16; choose one",
-                  name));
+at::ScalarType dtype_of(StoreDtype dtype, at::ScalarType stored) {
+  switch (dtype) {
+    case StoreDtype::Stored:
+      return stored;
+    case StoreDtype::Float32:
+      return at::kFloat;
+    case StoreDtype::Float16:
+      return at::kHalf;
+    case StoreDtype::Bfloat16:
+      return at::kBFloat16;
+  }
+  MEDUSA_ASSERT(false, enum_name(dtype));
 }
 
 /// Whether a GGUF file becomes a Hugging Face folder on the way.
@@ -116,12 +137,9 @@ void add_options(Options& added, ExportCommandOptions& options) {
   added.value("--output", options.output, "FOLDER", "to write; it must not exist");
   added.require("--output");
   added.value("--num-heads", options.num_heads, "N", "only the first N", at_least<int64_t>(1));
-  added.text(
-      "--store-dtype", "NAME",
-      "stored | float32 | float16 | bfloat16: of the tensors written (stored: as the run's heads "
-      "are, bit for bit)",
-      [&options](const std::string& text) { options.dtype = text; },
-      {"stored", "float32", "float16", "bfloat16"});
+  added.value("--store-dtype", options.dtype, "NAME",
+              enum_choices<StoreDtype>() +
+                  ": of the tensors written (stored: as the run's heads are, bit for bit)");
   added.value("--base-model", options.base_model, "NAME",
               "name or path under which the engine finds the backbone");
   added.flag("--own-outputs", options.own_outputs,

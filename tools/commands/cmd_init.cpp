@@ -52,7 +52,8 @@ std::string settings_file(const std::string& model, const std::string& run, bool
       yaml_text(run), yaml_text(model), is_example ? "   # change this" : "");
   std::string section, inner;
   for (const char* key : kShown) {
-    const auto settings = settings_of({std::string(key).substr(0, std::string(key).find('.'))});
+    const auto settings =
+        settings_of(all_settings(), {std::string(key).substr(0, std::string(key).find('.'))});
     const auto setting = std::find_if(settings.begin(), settings.end(),
                                       [&](const FieldHelp& line) { return line.key == key; });
     MEDUSA_ASSERT(setting != settings.end(), key);

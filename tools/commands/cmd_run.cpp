@@ -6,12 +6,14 @@
 
 #include "base/interrupt.h"
 #include "base/output.h"
+#include "data/prompts.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
 #include "tools/drafter_choice.h"
+#include "tools/output_check.h"
 
 namespace medusa {
 namespace {
@@ -25,7 +27,7 @@ struct RunOptions {
 void run_stage(const CommonOptions& common, int number, const std::string& name,
                std::vector<std::string> more) {
   print_note("[{}/4] {}\n", number, name);
-  std::vector<std::string> words = same_run_words(common);
+  std::vector<std::string> words = same_run_words(common, name);
   words.insert(words.end(), more.begin(), more.end());
   CommandOptions stage(command_named(name), common.program);
   stage.options.parse(words);
@@ -39,8 +41,18 @@ bool has_their_tree(const RunConfig& config) {
                                            read_heads_manifest(config.heads_folder()).fingerprint;
 }
 
+/// What a later stage would refuse, before the first has taken hours.
+void check_later_stages(const RunConfig& config, const RunOptions& options) {
+  if (!options.questions.empty() && options.questions != "-") read_prompts(options.questions);
+  check_output_folder(config.heads_folder(), ArtefactKind::Heads);
+  check_output_file(config.tree_file(), ArtefactKind::Tree);
+  check_output_file(config.compare_file(), ArtefactKind::Comparison);
+  check_output_file(config.report_file(), ArtefactKind::Page);
+}
+
 void run_all(const CommonOptions& common, const RunOptions& options) {
   const RunConfig config = read_run_config(common);
+  check_later_stages(config, options);
   const std::vector<std::string> fresh =
       options.fresh ? std::vector<std::string>{"--fresh"} : std::vector<std::string>();
   run_stage(common, 1, "distill", fresh);

@@ -1,39 +1,30 @@
 #include "tools/commands/command_line.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <memory>
+#include <utility>
 
-#include "base/error.h"
-#include "base/output.h"
 #include "tools/commands/command.h"
-#include "tools/commands/help.h"
-#include "tools/commands/options.h"
+#include "tools/commands/version.h"
+#include "tools/front/at_once.h"
 
 namespace medusa {
 namespace {
 
-bool asks_for_help(const std::string& argument) { return argument == "--help" || argument == "-h"; }
-
-std::string help_of(const Command& command, bool all) {
-  const CommandOptions described(command, "medusa");
-  std::string text = command_help(command, described.options.rows());
-  if (all && !command.sections.empty()) text += settings_help(settings_of(command.sections));
-  return text;
-}
-
-/// `medusa help [COMMAND [all]]`.
-std::string help_for(const std::vector<std::string>& words) {
-  if (words.empty()) return program_help();
-  return help_of(command_named(words[0]), words.size() > 1 && words[1] == "all");
+CommandPage page_without_options(const Command& command) {
+  return {.name = command.name,
+          .summary = command.summary,
+          .details = command.details,
+          .group = command.group,
+          .examples = command.examples,
+          .sections = command.sections,
+          .rows = {},
+          .names = {}};
 }
 
 }  // namespace
 
 CommandOptions::CommandOptions(const Command& command, const std::string& program)
-    : options(command.name) {
+    : options(page_without_options(command), all_settings()) {
   common.program = program;
   common.says_run = command.says_run;
   add_common_options(options, command, common);
@@ -41,17 +32,7 @@ CommandOptions::CommandOptions(const Command& command, const std::string& progra
   add_setting_options(options, command, common);
 }
 
-const Command& command_named(const std::string& name) {
-  std::vector<std::string> names;
-  for (const Command& command : commands()) {
-    if (command.name == name) return command;
-    names.push_back(command.name);
-  }
-  const std::string close = nearest_word(name, names);
-  throw UserError(fmt::format("unknown subcommand '{}'{}, expected one of {}; see medusa --help",
-                              name, close.empty() ? "" : " (did you mean '" + close + "'?)",
-                              fmt::join(names, ", ")));
-}
+const Command& command_named(const std::string& name) { return command_of(commands(), name); }
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = [] {
@@ -74,32 +55,24 @@ const std::vector<Command>& commands() {
   return all;
 }
 
+ProgramPages describe_program() {
+  ProgramPages out{.commands = {}, .settings = all_settings()};
+  for (const Command& command : commands())
+    out.commands.push_back(CommandOptions(command, "medusa").options.page());
+  return out;
+}
+
 std::function<void()> parse_command_line(const std::string& program,
                                          const std::vector<std::string>& arguments) {
-  if (arguments.empty()) {
-    std::vector<std::string> names;
-    for (const Command& command : commands()) names.push_back(command.name);
-    throw UserError(
-        fmt::format("no subcommand given, expected medusa COMMAND, one of {}; see medusa --help",
-                    fmt::join(names, ", ")));
-  }
-  if (asks_for_help(arguments[0]) || arguments[0] == "help")
-    return [words = std::vector<std::string>(arguments.begin() + 1, arguments.end())] {
-      print_text("{}", help_for(words));
-    };
-  const Command& command = command_named(arguments[0]);
-  const auto asked = std::find_if(arguments.begin(), arguments.end(), asks_for_help);
-  if (asked != arguments.end()) {
-    const bool all = asked + 1 != arguments.end() && *(asked + 1) == "all";
-    return [&command, all] { print_text("{}", help_of(command, all)); };
-  }
-  const auto parsed = std::make_shared<CommandOptions>(command, program);
-  parsed->options.parse({arguments.begin() + 1, arguments.end()});
+  const std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+  if (arguments[0] == "--version") return [words] { print_version(words); };
+  const auto parsed = std::make_shared<CommandOptions>(command_named(arguments[0]), program);
+  parsed->options.parse(words);
   return [parsed] { parsed->run(); };
 }
 
 void run_command_line(const std::string& program, const std::vector<std::string>& arguments) {
-  parse_command_line(program, arguments)();
+  if (!answer_at_once(arguments, describe_program())) parse_command_line(program, arguments)();
 }
 
 }  // namespace medusa

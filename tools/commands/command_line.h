@@ -22,9 +22,12 @@ struct CommandOptions {
   std::function<void()> run;  // once they are parsed
 };
 
+/// All commands with their options, and all settings.
+ProgramPages describe_program();
+
 /// Parses a command line without running it.
 /// @param program    as it was called.
-/// @param arguments  behind it.
+/// @param arguments  behind it; a command and what belongs to it.
 /// @returns  what the command line asks for.
 /// @throws UserError  unknown subcommand or option, a value missing or wrong.
 std::function<void()> parse_command_line(const std::string& program,

@@ -53,17 +53,6 @@ constexpr SettingOption kSettingOptions[] = {
     {"--cache-mb", "backbone.cache_mb", "N", kMachine, "most megabytes of the KV cache"},
 };
 
-/// Keys, defaults and ranges of all settings.
-const std::vector<FieldHelp>& all_settings() {
-  static const std::vector<FieldHelp> lines = [] {
-    RunConfig config;
-    FieldLister lister;
-    config.fields(lister);
-    return lister.lines();
-  }();
-  return lines;
-}
-
 const FieldHelp& setting_of(const std::string& key) {
   const auto& lines = all_settings();
   const auto found = std::find_if(lines.begin(), lines.end(),
@@ -110,15 +99,6 @@ std::string as_typed(const GivenSetting& given) {
   return fmt::format("{} {}", given.option, given.texts.back());
 }
 
-/// "'drafter' is 'medua'" with the nearest of its words behind it.
-std::string with_nearest(std::string message, const GivenSetting& given) {
-  const std::string found = "' is '" + given.texts.back() + "'";
-  const size_t at = message.find(found);
-  const std::string close = nearest_word(given.texts.back(), choices_of(setting_of(given.key)));
-  if (at == std::string::npos || close.empty()) return message;
-  return message.insert(at + found.size(), " (did you mean '" + close + "'?)");
-}
-
 void check_model_is_there(const CommonOptions& options) {
   if (options.model.empty() || fs::exists(options.model)) return;
   throw UserError(fmt::format(
@@ -127,35 +107,40 @@ void check_model_is_there(const CommonOptions& options) {
       options.model));
 }
 
-/// Keys that are nowhere near those of their section may be another section's.
+/// The setting of this name in another section; of several the one of decoding, which most want.
+std::string setting_elsewhere(const std::string& name) {
+  for (const char* section : {"generate.", ""})
+    for (const FieldHelp& each : all_settings())
+      if (each.key.starts_with(section) && each.key.ends_with("." + name)) return each.key;
+  return "";
+}
+
+/// Keys that are nowhere near those of their section but are another section's; others are refused
+/// with the nearest when they are read.
+/// @param path  of the node: "train.", empty at the top.
 void check_keys(const YamlFile& file, const YAML::Node& node, const std::string& path) {
   if (!node.IsMap()) return;
   for (const auto& entry : node) {
     if (!entry.first.IsScalar()) continue;
-    const std::string word = entry.first.Scalar();
-    const std::string key = path.empty() ? word : path + "." + word;
+    const std::string name = entry.first.Scalar(), key = path + name;
     bool known = false;
     std::vector<std::string> siblings;
-    std::string elsewhere;
-    for (const FieldHelp& line : all_settings()) {
-      known = known || line.key == key || line.key.starts_with(key + ".");
-      if (line.key.starts_with(path.empty() ? "" : path + ".")) {
-        const size_t begin = path.empty() ? 0 : path.size() + 1;
-        siblings.push_back(line.key.substr(begin, line.key.find('.', begin) - begin));
-      }
-      // Of several the one nearest to decoding, which is what most want to set.
-      if (line.key.ends_with("." + word) &&
-          (elsewhere.empty() || line.key.starts_with("generate.")))
-        if (elsewhere.find("generate.") != 0) elsewhere = line.key;
+    for (const FieldHelp& each : all_settings()) {
+      known = known || each.key == key || each.key.starts_with(key + ".");
+      if (each.key.starts_with(path))
+        siblings.push_back(
+            each.key.substr(path.size(), each.key.find('.', path.size()) - path.size()));
     }
     if (known) {
-      check_keys(file, entry.second, key);
-    } else if (!elsewhere.empty() && nearest_word(word, siblings).empty()) {
-      throw UserError(fmt::format(
-          "{}: unknown key '{}'{} (did you mean '{}'?); correct or remove "
-          "it",
-          file.place(key, entry.first), word, path.empty() ? "" : " in '" + path + "'", elsewhere));
+      check_keys(file, entry.second, key + ".");
+      continue;
     }
+    const std::string elsewhere = setting_elsewhere(name);
+    if (elsewhere.empty() || !nearest_word(name, siblings).empty()) continue;
+    const std::string section = path.substr(0, path.size() - (path.empty() ? 0 : 1));
+    throw UserError(fmt::format("{}: unknown key '{}'{} (did you mean '{}'?); correct or remove it",
+                                file.place(key, entry.first), name,
+                                path.empty() ? "" : " in '" + section + "'", elsewhere));
   }
 }
 
@@ -165,7 +150,7 @@ RunConfig read_settings(const CommonOptions& options) {
   for (const GivenSetting& given : options.settings) sets.push_back(as_set(given));
   const YamlFile file = options.config.empty() ? YamlFile::from_text("", "the command line", sets)
                                                : YamlFile(options.config, sets);
-  check_keys(file, file.root(), "");
+  check_keys(file, file.root(), /*path=*/"");
   auto config = read_config<RunConfig>(file);
   if (file.root().IsMap())
     if (const YAML::Node generate = file.root()["generate"]; generate && generate.IsMap())
@@ -186,27 +171,14 @@ bool CommonOptions::gives(const std::string& key) const {
                      [&](const GivenSetting& each) { return each.key == key; });
 }
 
-std::vector<std::string> choices_of(const FieldHelp& line) {
-  if (line.value == "true" || line.value == "false") return {"true", "false"};
-  if (line.allowed.find(" | ") == std::string::npos) return {};
-  std::vector<std::string> out;
-  for (size_t begin = 0; begin <= line.allowed.size();) {
-    const size_t end = std::min(line.allowed.find(" | ", begin), line.allowed.size());
-    out.push_back(line.allowed.substr(begin, end - begin));
-    begin = end + 3;
-  }
-  return out;
-}
-
-std::vector<FieldHelp> settings_of(const std::vector<std::string>& sections) {
-  std::vector<FieldHelp> out;
-  for (const FieldHelp& line : all_settings()) {
-    const std::string section = line.key.substr(0, line.key.find('.'));
-    if (section == line.key ||
-        std::find(sections.begin(), sections.end(), section) != sections.end())
-      out.push_back(line);
-  }
-  return out;
+const std::vector<FieldHelp>& all_settings() {
+  static const std::vector<FieldHelp> lines = [] {
+    RunConfig config;
+    FieldLister lister;
+    config.fields(lister);
+    return lister.lines();
+  }();
+  return lines;
 }
 
 void add_common_options(Options& options, const Command& command, CommonOptions& common) {
@@ -231,9 +203,6 @@ void add_setting_options(Options& options, const Command& command, CommonOptions
     if (std::find(command.settings.begin(), command.settings.end(), option.name) !=
         command.settings.end())
       add_setting(options, option, command.text_section, common);
-  std::vector<std::string> keys;
-  for (const FieldHelp& line : settings_of(command.sections)) keys.push_back(line.key);
-  if (!command.sections.empty()) options.suggest_keys(std::move(keys));
   options.group(kMachine);
   options.flag("--json", common.json, "print one machine-readable object on stdout");
 }
@@ -247,7 +216,7 @@ RunConfig read_run_config(const CommonOptions& options) {
     const std::string text = error.what();
     for (const GivenSetting& given : options.settings)
       if (const std::string set = "--set " + as_set(given); text.starts_with(set))
-        throw UserError(as_typed(given) + with_nearest(text.substr(set.size()), given));
+        throw UserError(as_typed(given) + text.substr(set.size()));
     throw;
   }
   if (config.run.empty()) {
@@ -291,26 +260,33 @@ std::string yaml_text(const std::string& text) {
   return out + "\"";
 }
 
-std::vector<std::string> same_run_words(const CommonOptions& options, bool names_model) {
+std::vector<std::string> same_run_words(const CommonOptions& options, const std::string& command) {
   std::vector<std::string> words;
+  // Behind an action like that of "dataset merge" no model can stand.
+  const size_t action = command.find(' ');
   if (!options.model.empty()) {
-    if (names_model) words.push_back("--model");
+    if (action != std::string::npos) words.push_back("--model");
     words.push_back(options.model);
   }
   if (!options.config.empty()) words.insert(words.end(), {"--config", options.config});
   for (const std::string& set : options.sets) words.insert(words.end(), {"--set", set});
+  const std::vector<std::string>& own = command_named(command.substr(0, action)).settings;
   for (const GivenSetting& given : options.settings) {
     const bool of_run = given.key == "run" || given.key == "seed" ||
                         given.key.starts_with("backbone.") || given.key == "generate.heads" ||
                         given.key == "generate.tree";
-    if (of_run) words.insert(words.end(), {given.option, given.texts[0]});
+    if (!of_run) continue;
+    if (given.key == "run" || std::find(own.begin(), own.end(), given.option) != own.end())
+      words.insert(words.end(), {given.option, given.texts[0]});
+    else
+      words.insert(words.end(), {"--set", as_set(given)});
   }
   return words;
 }
 
 std::string same_run_command(const CommonOptions& options, const std::string& command,
                              const std::vector<std::string>& rest) {
-  std::vector<std::string> words = same_run_words(options, command.find(' ') != std::string::npos);
+  std::vector<std::string> words = same_run_words(options, command);
   words.insert(words.end(), rest.begin(), rest.end());
   std::string out = shell_word(options.program) + " " + command;
   for (const std::string& word : words) out += " " + shell_word(word);

@@ -40,11 +40,8 @@ void add_common_options(Options& options, const Command& command, CommonOptions&
 /// Behind the command's own options: its short names of settings, and --json.
 void add_setting_options(Options& options, const Command& command, CommonOptions& common);
 
-/// Settings of these sections, and those of none.
-std::vector<FieldHelp> settings_of(const std::vector<std::string>& sections);
-
-/// "auto | cpu | cuda" -> its words; empty for anything that is not a choice.
-std::vector<std::string> choices_of(const FieldHelp& line);
+/// Keys, defaults and ranges of all settings.
+const std::vector<FieldHelp>& all_settings();
 
 /// The settings of the file and the command line. A run folder that nobody named is runs/ and the
 /// model's name.
@@ -55,9 +52,10 @@ RunConfig read_run_config(const CommonOptions& options);
 /// "SmolLM2-135M.Q4_1" of models/SmolLM2-135M.Q4_1.gguf, the last folder's name of a folder.
 std::string model_name(const std::string& model);
 
-/// Arguments that give another command the same model, settings file and folders.
-/// @param names_model  as --model: other arguments without a name stand before it.
-std::vector<std::string> same_run_words(const CommonOptions& options, bool names_model = false);
+/// Arguments that give another command the same model, settings file and folders; as --set what it
+/// has no option for.
+/// @param command  and words that belong to it: "dataset merge".
+std::vector<std::string> same_run_words(const CommonOptions& options, const std::string& command);
 
 /// A command of the same model, settings file and folders, for the user to paste:
 /// "medusa train m.gguf".

@@ -2,25 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/fields.h"
+#include "tools/front/command_page.h"
 
 namespace medusa {
-
-/// One option or positional, as --help and completion show it.
-struct OptionRow {
-  std::string name;      // "--config"; of a positional its argument, "MODEL"
-  std::string argument;  // "FILE"; empty: a flag. FILE, FOLDER, PATH, MODEL: a path
-  std::string help;
-  std::string group;                 // title of the part of --help
-  std::vector<std::string> choices;  // what it may be; empty: anything
-  bool is_positional = false;
-  bool is_list = false;  // several values with commas between them
-};
 
 /// The words of an enum, for OptionRow::choices.
 template <typename E>
@@ -35,13 +24,15 @@ class Options {
   /// What gets the text of an option; it may throw UserError.
   using Take = std::function<void(const std::string&)>;
 
-  /// @param command  that messages begin with: "train".
-  explicit Options(std::string command);
+  /// @param page      of the command, without options.
+  /// @param settings  that a misspelt option may have meant.
+  Options(CommandPage page, std::vector<FieldHelp> settings);
   ~Options();
   Options(const Options&) = delete;
   Options& operator=(const Options&) = delete;
 
-  const std::string& command() const { return command_; }
+  /// With the options that were added.
+  const CommandPage& page() const { return page_; }
 
   /// The title under which --help lists what is added from here on.
   void group(const std::string& title) { group_ = title; }
@@ -65,12 +56,13 @@ class Options {
     added.is_list = true;
     add(std::move(added), name, [this, name, &values, rule](const std::string& text) {
       values.clear();
-      for (const std::string& each : parts(text)) read(name, each, values.emplace_back(), rule);
+      for (const std::string& each : list_parts(text))
+        read(name, each, values.emplace_back(), rule);
     });
   }
 
-  /// Values of the option that was added last, for completion.
-  void offer(std::vector<std::string> choices) { rows_.back().choices = std::move(choices); }
+  /// The words that the option that was added last may be.
+  void offer(std::vector<std::string> choices) { page_.rows.back().choices = std::move(choices); }
 
   /// An option that does something else with its text; may be given several times.
   void repeatable(const std::string& name, const std::string& argument, const std::string& help,
@@ -93,15 +85,9 @@ class Options {
   /// Refuses a command line with both.
   void exclude(const std::string& one, const std::string& other);
 
-  /// Keys of settings that a misspelt option may have meant: "train.epochs" for --epochs.
-  void suggest_keys(std::vector<std::string> keys) { keys_ = std::move(keys); }
-
   /// @param arguments  without the program's and the command's name.
   /// @throws UserError  unknown option (the nearest one is named), a value missing or wrong.
   void parse(const std::vector<std::string>& arguments);
-
-  /// In the order in which they were added.
-  const std::vector<OptionRow>& rows() const { return rows_; }
 
  private:
   struct Parser;  // CLI11, which is slow to compile
@@ -121,26 +107,19 @@ class Options {
     if constexpr (detail::IsOptional<T>::value) {
       read(name, text, value.emplace(), rule);
     } else {
-      std::vector<std::string> words;
-      if constexpr (std::is_enum_v<T>) words = enum_words<T>();
       if (!detail::parse_scalar(text, value))
-        refuse(name, text, detail::kind_of<T>() + (rule.holds ? " " + rule.text : ""), words);
-      if (rule.holds && !rule.holds(value)) refuse(name, text, rule.text, words);
+        refuse(name, text, detail::kind_of<T>() + (rule.holds ? " " + rule.text : ""));
+      if (rule.holds && !rule.holds(value)) refuse(name, text, rule.text);
     }
   }
 
   [[noreturn]] void refuse(const std::string& name, const std::string& text,
-                           const std::string& expected,
-                           const std::vector<std::string>& words) const;
-  static std::vector<std::string> parts(const std::string& text);
-  void check_names(const std::vector<std::string>& arguments) const;
-  std::string suggestion(const std::string& name) const;
+                           const std::string& expected) const;
   void add(OptionRow row, const std::string& name, const Take& take);
 
-  std::string command_, group_ = "Options";
-  std::vector<OptionRow> rows_;
-  std::map<std::string, bool> names_;  // of options, older ones too -> whether a value follows
-  std::vector<std::string> keys_;
+  CommandPage page_;
+  std::vector<FieldHelp> settings_;
+  std::string group_ = "Options";
   std::unique_ptr<Parser> parser_;
 };
 

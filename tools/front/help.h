@@ -4,17 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "base/fields.h"
-#include "tools/commands/command.h"
-#include "tools/commands/options.h"
+#include "tools/front/command_page.h"
 
 namespace medusa {
 
 /// The list of commands, as `medusa --help`.
-std::string program_help();
+std::string program_help(const std::vector<CommandPage>& commands);
 
 /// The options of a command, with examples.
-std::string command_help(const Command& command, const std::vector<OptionRow>& rows);
+std::string command_help(const CommandPage& command);
 
 /// Settings with defaults and ranges, in parts with titles.
 std::string settings_help(const std::vector<FieldHelp>& settings);

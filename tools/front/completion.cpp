@@ -1,4 +1,4 @@
-#include "tools/commands/completion.h"
+#include "tools/front/completion.h"
 
 #include <fmt/format.h>
 
@@ -45,20 +45,20 @@ std::string replaced(std::string text, std::string_view mark, const std::string&
   return text.replace(at, mark.size(), with);
 }
 
-std::vector<std::string> names_of(const std::vector<CommandHelp>& commands) {
+std::vector<std::string> names_of(const std::vector<CommandPage>& commands) {
   std::vector<std::string> out;
-  for (const CommandHelp& command : commands) out.push_back(command.name);
+  for (const CommandPage& command : commands) out.push_back(command.name);
   return out;
 }
 
 // ---- bash and zsh, which reads bash's script
 
-std::string bash_options(const std::vector<CommandHelp>& commands) {
+std::string bash_options(const std::vector<CommandPage>& commands) {
   std::string cases;
-  for (const CommandHelp& command : commands) {
+  for (const CommandPage& command : commands) {
     std::vector<std::string> options{"--help"}, positional_words;
     bool files = false;
-    for (const OptionRow& row : command.options)
+    for (const OptionRow& row : command.rows)
       if (!row.is_positional)
         options.push_back(row.name);
       else if (row.choices.empty())
@@ -73,10 +73,10 @@ std::string bash_options(const std::vector<CommandHelp>& commands) {
 
 /// The options of all commands that take a value: of one name the values are the same but for the
 /// command, which stands before it.
-std::string bash_values(const std::vector<CommandHelp>& commands) {
+std::string bash_values(const std::vector<CommandPage>& commands) {
   std::string cases;
-  for (const CommandHelp& command : commands)
-    for (const OptionRow& row : command.options) {
+  for (const CommandPage& command : commands)
+    for (const OptionRow& row : command.rows) {
       if (row.is_positional || row.argument.empty()) continue;
       cases += fmt::format("    {}/{}) kind={} choices='{}' list={} ;;\n", plain_word(command.name),
                            plain_word(row.name), kind_of_value(row), joined(row.choices),
@@ -85,18 +85,17 @@ std::string bash_values(const std::vector<CommandHelp>& commands) {
   return cases;
 }
 
-std::string bash_settings(const std::vector<SettingHelp>& settings) {
+std::string bash_settings(const std::vector<FieldHelp>& settings) {
   std::string cases;
-  for (const SettingHelp& setting : settings)
-    if (!setting.choices.empty())
-      cases += fmt::format("    {}) choices='{}' ;;\n", plain_word(setting.key),
-                           joined(setting.choices));
+  for (const FieldHelp& setting : settings)
+    if (const auto choices = choices_of(setting); !choices.empty())
+      cases += fmt::format("    {}) choices='{}' ;;\n", plain_word(setting.key), joined(choices));
   return cases;
 }
 
-std::vector<std::string> keys_of(const std::vector<SettingHelp>& settings) {
+std::vector<std::string> keys_of(const std::vector<FieldHelp>& settings) {
   std::vector<std::string> out;
-  for (const SettingHelp& setting : settings) out.push_back(setting.key);
+  for (const FieldHelp& setting : settings) out.push_back(setting.key);
   return out;
 }
 
@@ -175,8 +174,8 @@ _medusa() {
 complete -F _medusa medusa
 )sh";
 
-std::string bash_completion(const std::vector<CommandHelp>& commands,
-                            const std::vector<SettingHelp>& settings) {
+std::string bash_completion(const std::vector<CommandPage>& commands,
+                            const std::vector<FieldHelp>& settings) {
   std::string script = replaced(kBash, "@KEYS@", joined(keys_of(settings)));
   script = replaced(std::move(script), "@SETTINGS@", bash_settings(settings));
   script = replaced(std::move(script), "@VALUES@", bash_values(commands));
@@ -209,10 +208,10 @@ std::string zsh_action(const OptionRow& row) {
   return kind == "file" ? "_files" : " ";
 }
 
-std::string zsh_arguments(const CommandHelp& command) {
+std::string zsh_arguments(const CommandPage& command) {
   std::string out = "        '--help[what the options are]'";
   int place = 1;
-  for (const OptionRow& row : command.options) {
+  for (const OptionRow& row : command.rows) {
     out += " \\\n        '";
     if (row.is_positional)
       out += fmt::format("{}::{}:{}", place++, zsh_text(row.name), zsh_action(row));
@@ -248,27 +247,29 @@ _medusa() {
   shift words
   ((CURRENT--))
   case "$command" in
+    help) _values command @NAMES@ ;;
 @OPTIONS@  esac
 }
 
 if [[ $funcstack[1] == _medusa ]]; then _medusa "$@"; else compdef _medusa medusa; fi
 )sh";
 
-std::string zsh_completion(const std::vector<CommandHelp>& commands,
-                           const std::vector<SettingHelp>& settings) {
-  std::string names, options, values;
-  for (const CommandHelp& command : commands) {
+std::string zsh_completion(const std::vector<CommandPage>& commands,
+                           const std::vector<FieldHelp>& settings) {
+  std::string names = "      'help:explain a command'\n", options, values;
+  for (const CommandPage& command : commands) {
     names += fmt::format("      '{}:{}'\n", plain_word(command.name), zsh_text(command.summary));
     options +=
         fmt::format("    {})\n      _arguments \\\n{} ;;\n", command.name, zsh_arguments(command));
   }
-  for (const SettingHelp& setting : settings)
-    if (!setting.choices.empty())
-      values += fmt::format("      *{}) compadd -- {} ;;\n", plain_word(setting.key),
-                            joined(setting.choices));
+  for (const FieldHelp& setting : settings)
+    if (const auto choices = choices_of(setting); !choices.empty())
+      values +=
+          fmt::format("      *{}) compadd -- {} ;;\n", plain_word(setting.key), joined(choices));
   std::string script = replaced(kZsh, "@SETTINGS@", values);
   script = replaced(std::move(script), "@KEYS@", joined(keys_of(settings)));
   script = replaced(std::move(script), "@COMMANDS@", names);
+  script = replaced(std::move(script), "@NAMES@", joined(names_of(commands)));
   return replaced(std::move(script), "@OPTIONS@", options);
 }
 
@@ -282,24 +283,29 @@ std::string fish_text(const std::string& text) {
   return out;
 }
 
-std::string fish_completion(const std::vector<CommandHelp>& commands,
-                            const std::vector<SettingHelp>& settings) {
+std::string fish_completion(const std::vector<CommandPage>& commands,
+                            const std::vector<FieldHelp>& settings) {
   std::string out =
       "# fish completion of medusa; made by: medusa completion fish\n"
       "complete -c medusa -f\n"
-      "complete -c medusa -n __fish_use_subcommand -l help -d 'list the commands'\n";
+      "complete -c medusa -n __fish_use_subcommand -l help -d 'list the commands'\n"
+      "complete -c medusa -n __fish_use_subcommand -l version -d 'say which build this is'\n"
+      "complete -c medusa -n __fish_use_subcommand -a help -d 'explain a command'\n"
+      "complete -c medusa -n '__fish_seen_subcommand_from help' -a '" +
+      joined(names_of(commands)) + "'\n";
   std::string pairs;  // of settings: "key=" alone, or each "key=value"
-  for (const SettingHelp& setting : settings) {
-    if (setting.choices.empty()) pairs += " " + plain_word(setting.key) + "=";
-    for (const std::string& choice : setting.choices)
+  for (const FieldHelp& setting : settings) {
+    const auto choices = choices_of(setting);
+    if (choices.empty()) pairs += " " + plain_word(setting.key) + "=";
+    for (const std::string& choice : choices)
       pairs += " " + plain_word(setting.key) + "=" + plain_word(choice);
   }
-  for (const CommandHelp& command : commands) {
+  for (const CommandPage& command : commands) {
     out += fmt::format("complete -c medusa -n __fish_use_subcommand -a {} -d '{}'\n",
                        plain_word(command.name), fish_text(command.summary));
     const std::string within =
         fmt::format("complete -c medusa -n '__fish_seen_subcommand_from {}'", command.name);
-    for (const OptionRow& row : command.options) {
+    for (const OptionRow& row : command.rows) {
       if (row.is_positional) {
         if (!row.choices.empty())
           out += fmt::format("{} -a '{}'\n", within, joined(row.choices));
@@ -325,11 +331,10 @@ std::string fish_completion(const std::vector<CommandHelp>& commands,
 
 }  // namespace
 
-std::string completion_script(const std::string& shell, const std::vector<CommandHelp>& commands,
-                              const std::vector<SettingHelp>& settings) {
-  if (shell == "bash") return bash_completion(commands, settings);
-  if (shell == "zsh") return zsh_completion(commands, settings);
-  if (shell == "fish") return fish_completion(commands, settings);
+std::string completion_script(const std::string& shell, const ProgramPages& pages) {
+  if (shell == "bash") return bash_completion(pages.commands, pages.settings);
+  if (shell == "zsh") return zsh_completion(pages.commands, pages.settings);
+  if (shell == "fish") return fish_completion(pages.commands, pages.settings);
   throw UserError(fmt::format(
       "completion: unknown shell '{}', expected bash, zsh or fish; use one of these", shell));
 }

@@ -1,4 +1,4 @@
-#include "tools/commands/help.h"
+#include "tools/front/help.h"
 
 #include <fmt/format.h>
 
@@ -50,9 +50,9 @@ std::string entry(const std::string& name, const std::string& text, size_t names
   return out + wrapped(text, names, names);
 }
 
-std::string usage(const Command& command, const std::vector<OptionRow>& rows) {
+std::string usage(const CommandPage& command) {
   std::string out = "usage: medusa " + command.name;
-  for (const OptionRow& row : rows)
+  for (const OptionRow& row : command.rows)
     if (row.is_positional) out += " " + row.name;
   return out + " [options]\n";
 }
@@ -74,14 +74,14 @@ std::string section_of(const std::string& key) {
 
 }  // namespace
 
-std::string program_help() {
+std::string program_help(const std::vector<CommandPage>& commands) {
   std::string text =
       "medusa: faster text from a language model. It trains Medusa decoding heads on text that "
       "the\n"
       "model wrote itself, fits them to this machine, and decodes with them.\n\n"
       "usage: medusa COMMAND [MODEL] [options]\n";
   std::string group;
-  for (const Command& command : commands()) {
+  for (const CommandPage& command : commands) {
     if (command.group != group) text += "\n" + command.group + "\n";
     group = command.group;
     text += entry(command.name, command.summary, 16);
@@ -90,14 +90,16 @@ std::string program_help() {
       "\nExamples\n"
       "  medusa generate model.gguf \"What is gravity?\"\n"
       "  medusa run model.gguf                # makes heads for it, and compares\n"
-      "\nmedusa help COMMAND: its options. medusa help COMMAND all: every setting, too.\n";
+      "\nmedusa help COMMAND: its options. medusa help COMMAND all: every setting, too.\n"
+      "medusa --version: which build this is, and what it computes with.\n";
   return text;
 }
 
-std::string command_help(const Command& command, const std::vector<OptionRow>& rows) {
+std::string command_help(const CommandPage& command) {
+  const std::vector<OptionRow>& rows = command.rows;
   std::string text = fmt::format("medusa {}: {}\n", command.name, command.summary);
   if (!command.details.empty()) text += wrapped(command.details, 0, 0);
-  text += "\n" + usage(command, rows);
+  text += "\n" + usage(command);
   for (const OptionRow& row : rows)
     if (row.is_positional) text += entry(row.name, row.help, kNames);
   for (const std::string& group : groups_of(rows)) {

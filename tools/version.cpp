@@ -1,0 +1,19 @@
+#include "tools/version.h"
+
+#include <fmt/format.h>
+#include <torch/headeronly/version.h>
+
+#include "backbone/cpu/cpu_kernels.h"
+#include "backbone/cuda/cuda_llama.h"
+
+namespace medusa {
+
+Version version() {
+  const CpuKernels* kernels = kernels_for(CpuIsa::Auto, /*in_blocks=*/false);
+  return {MEDUSA_VERSION, MEDUSA_COMMIT, TORCH_VERSION, kernels != nullptr ? kernels->name : "none",
+          cuda_kernels().complete()};
+}
+
+std::string version_text() { return fmt::format("medusa {} ({})", MEDUSA_VERSION, MEDUSA_COMMIT); }
+
+}  // namespace medusa

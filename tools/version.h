@@ -1,0 +1,21 @@
+// Which medusa this is, and what it computes with.
+#pragma once
+
+#include <string>
+
+namespace medusa {
+
+struct Version {
+  std::string version;   // "0.1.0"
+  std::string commit;    // of the sources when the build was configured; "unknown" outside a clone
+  std::string libtorch;  // "2.11.0"
+  std::string isa;       // the CPU kernels that bfloat16 weights take here: "AMX bfloat16 tiles"
+  bool cuda = false;     // whether our CUDA kernels are in this build
+};
+
+Version version();
+
+/// "medusa 0.1.0 (012fc3e1f2a0)".
+std::string version_text();
+
+}  // namespace medusa
