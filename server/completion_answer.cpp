@@ -88,6 +88,33 @@ json step_json(const Tokenizer& tokenizer, const StepTrace& step) {
   return out;
 }
 
+/// A call in OpenAI's form.
+json call_json(const ToolCall& call) {
+  return {{"id", call.id},
+          {"type", "function"},
+          {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+/// What came of a chat's answer, as the delta of a chunk.
+json delta_of(const std::vector<AnswerPart>& parts, int calls_before) {
+  json out{{"content", ""}};
+  for (const AnswerPart& part : parts)
+    if (part.call) {
+      json call = call_json(*part.call);
+      call["index"] = calls_before++;
+      out["tool_calls"].push_back(std::move(call));
+    } else {
+      out["content"] = out["content"].get_ref<const std::string&>() + part.text;
+    }
+  return out;
+}
+
+/// A chat's end: calls are a reason of their own, unless the answer was cut off behind them.
+std::string reason_of(const GenerationEnd& end, int num_calls) {
+  const std::string reason = end.reason();
+  return num_calls > 0 && reason == "stop" ? "tool_calls" : reason;
+}
+
 }  // namespace
 
 std::string sent_event(const json& data) { return "data: " + json_text(data) + "\n\n"; }
@@ -96,10 +123,11 @@ CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Serve
                                    std::string id)
     : request_(request),
       model_(model),
-      id_((request.is_chat ? "chatcmpl-" : "cmpl-") + std::move(id)),
-      created_(static_cast<int64_t>(std::time(nullptr))),
-      choices_(request.choices.size()),
-      cached_tokens_(request.choices.size() / static_cast<size_t>(request.choices_per_prompt)) {}
+      id_((request.is_chat ? "chatcmpl-" : "cmpl-") + id),
+      created_(static_cast<int64_t>(std::time(nullptr))) {
+  for (size_t i = 0; i < request.choices.size(); ++i)
+    choices_.emplace_back(request.may_call, fmt::format("call_{}{:02x}", id, i));
+}
 
 json CompletionAnswer::head(bool chunk) const {
   json out{{"id", id_}, {"created", created_}, {"model", model_.name}};
@@ -174,10 +202,13 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
   num_tokens_ += std::ssize(piece.tokens);
   const bool wants_tokens =
       (request_.return_token_ids || request_.choices[choice].logprobs) && !piece.tokens.empty();
-  if (piece.text.empty() && !wants_tokens && !piece.step) return {};
+  ToolCallReader& reader = choices_[choice].reader;
+  const int calls_before = reader.num_calls();
+  const auto parts = reader.add(piece.text);
+  if (parts.empty() && !wants_tokens && !piece.step) return {};
   json out{{"index", choice}, {"finish_reason", nullptr}};
   if (request_.is_chat)
-    out["delta"] = {{"content", piece.text}};
+    out["delta"] = delta_of(parts, calls_before);
   else
     out["text"] = (piece.prompt.empty() ? "" : request_.echoes[choice]) + piece.text;
   if (request_.choices[choice].logprobs && !piece.tokens.empty())
@@ -188,12 +219,15 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
 }
 
 std::string CompletionAnswer::last_chunk(size_t choice, const GenerationEnd& end) {
-  count(choice, end.stats);
-  json out{{"index", choice}, {"finish_reason", end.reason()}};
-  if (request_.is_chat)
-    out["delta"] = json::object();
-  else
+  count(end.stats);
+  ToolCallReader& reader = choices_[choice].reader;
+  const int calls_before = reader.num_calls();
+  const auto rest = reader.finish();
+  json out{{"index", choice}, {"finish_reason", reason_of(end, reader.num_calls())}};
+  if (!request_.is_chat)
     out["text"] = "";
+  else
+    out["delta"] = rest.empty() ? json::object() : delta_of(rest, calls_before);
   return event(std::move(out), request_.continuous_usage);
 }
 
@@ -207,18 +241,28 @@ std::string CompletionAnswer::usage_chunk() const {
   return sent_event(out);
 }
 
+void CompletionAnswer::take(Choice& choice, std::vector<AnswerPart> parts) {
+  for (AnswerPart& part : parts)
+    if (part.call)
+      choice.calls.push_back(call_json(*part.call));
+    else
+      choice.text += part.text;
+}
+
 void CompletionAnswer::add(size_t choice, const GenerationPiece& piece) {
   num_tokens_ += std::ssize(piece.tokens);
   Choice& out = choices_[choice];
-  out.text += piece.text;
+  take(out, out.reader.add(piece.text));
   out.prompt.insert(out.prompt.end(), piece.prompt.begin(), piece.prompt.end());
   out.tokens.insert(out.tokens.end(), piece.tokens.begin(), piece.tokens.end());
   if (piece.step) out.steps.push_back(*piece.step);
 }
 
 void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
-  choices_[choice].reason = end.reason();
-  count(choice, end.stats);
+  Choice& out = choices_[choice];
+  take(out, out.reader.finish());
+  out.reason = reason_of(end, out.reader.num_calls());
+  count(end.stats);
 }
 
 void CompletionAnswer::count(size_t choice, const DecodeStats& stats) {
@@ -239,10 +283,14 @@ std::string CompletionAnswer::whole() {
   for (size_t i = 0; i < choices_.size(); ++i) {
     const Choice& each = choices_[i];
     json choice{{"index", i}, {"finish_reason", each.reason}, {"logprobs", nullptr}};
-    if (request_.is_chat)
-      choice["message"] = {{"role", "assistant"}, {"content", each.text}};
-    else
+    if (request_.is_chat) {
+      json& message = choice["message"];
+      message = {{"role", "assistant"}, {"content", each.text}};
+      if (!each.calls.is_null()) message["tool_calls"] = each.calls;
+      if (!each.calls.is_null() && each.text.empty()) message["content"] = nullptr;
+    } else {
       choice["text"] = request_.echoes[i] + each.text;
+    }
     if (request_.choices[i].logprobs) choice["logprobs"] = logprobs(i, each.prompt, each.tokens);
     if (request_.return_token_ids) choice["token_ids"] = ids_of(each.tokens);
     if (request_.steps) {

@@ -1,11 +1,12 @@
 // Generations -> the answers of /v1/chat/completions and /v1/completions, whole or as chunks.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "server/completion_request.h"
+#include "server/tool_call_reader.h"
 
 namespace medusa {
 
@@ -34,13 +35,17 @@ class CompletionAnswer {
 
  private:
   struct Choice {
+    Choice(bool finds_calls, std::string call_id) : reader(finds_calls, std::move(call_id)) {}
+    ToolCallReader reader;
     std::string text;
+    nlohmann::json calls;  // as OpenAI gives them; null: none
     std::vector<GeneratedToken> prompt, tokens;
     int64_t offset = 0;  // characters of the tokens whose log-probabilities are written
     std::vector<StepTrace> steps;
     std::string reason;
   };
   nlohmann::json head(bool chunk) const;
+  void take(Choice& choice, std::vector<AnswerPart> parts);
   nlohmann::json logprobs(size_t choice, const std::vector<GeneratedToken>& prompt,
                           const std::vector<GeneratedToken>& tokens);
   nlohmann::json usage() const;

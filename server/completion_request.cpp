@@ -8,8 +8,10 @@
 
 #include "base/error.h"
 #include "server/api_error.h"
+#include "server/chat_messages.h"
 #include "server/logits_fields.h"
 #include "server/request_fields.h"
+#include "server/tool_fields.h"
 
 namespace medusa {
 namespace {
@@ -30,12 +32,10 @@ Enum named(RequestFields& fields, const std::string& name, const std::string& va
 /// give: refused, since an answer that ignored it would be wrong.
 void refuse_what_cannot_be_followed(RequestFields& fields) {
   fields.expect_unused("suffix", "");
-  for (const char* name : {"tools", "functions"})
-    fields.expect_unused(name, nlohmann::json::array());
-  fields.expect_unused("tool_choice", "none");
+  fields.expect_unused("functions", nlohmann::json::array());
   fields.expect_unused("function_call", "none");
   fields.ignore({"model", "user", "metadata", "store", "service_tier", "cache_prompt",
-                 "prompt_cache_key", "parallel_tool_calls", "safety_identifier"});
+                 "prompt_cache_key", "safety_identifier"});
 }
 
 /// @param own  the object medusa.
@@ -86,9 +86,6 @@ int64_t read_common(RequestFields& fields, std::string_view text, const ServedMo
   read_own_fields(own ? &*own : nullptr, each);
   out.steps = each.steps;
   out.grammar = read_grammar_fields(fields, own ? &*own : nullptr, text);
-  if (out.grammar && each.ignore_eos)
-    fields.refuse("ignore_eos",
-                  fmt::format("false beside {}, which ends the text", out.grammar->field));
   if (own) {
     const auto more = own->unknown();
     out.warnings.insert(out.warnings.end(), more.begin(), more.end());
@@ -97,6 +94,13 @@ int64_t read_common(RequestFields& fields, std::string_view text, const ServedMo
   if (fields.integer("best_of", 1, INT32_MAX).value_or(count) != count)
     fields.refuse("best_of", "as many as n: every answer is returned");
   return count;
+}
+
+void expect_end_of_grammar(const RequestFields& fields, const GenerationRequest& each,
+                           const CompletionRequest& out) {
+  if (out.grammar && each.ignore_eos)
+    fields.refuse("ignore_eos",
+                  fmt::format("false beside {}, which ends the text", out.grammar->field));
 }
 
 void expect_room_for_min_tokens(const RequestFields& fields, const GenerationRequest& each) {
@@ -164,6 +168,24 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
 
 }  // namespace
 
+std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
+                                 const ToolSet& tools, const char* field) {
+  const auto encode = [&](const std::string& declaration) {
+    return model.chat.encode(model.tokenizer, messages, declaration);
+  };
+  try {
+    return encode(tools.declaration());
+  } catch (const UserError& error) {  // the model's own template refuses the conversation
+    bool only_with_tools = tools.may_call();
+    if (only_with_tools) try {
+        encode("");
+      } catch (const UserError&) {
+        only_with_tools = false;
+      }
+    throw ApiError(400, error.what(), only_with_tools ? "tools" : field);
+  }
+}
+
 CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view text,
                                     const ServedModel& model) {
   RequestFields fields(body);
@@ -179,12 +201,13 @@ CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
   if (wants) each.logprobs = top.value_or(0);
-  std::vector<TokenId> prompt;
-  try {
-    prompt = model.chat.encode(model.tokenizer, fields.messages("messages"));
-  } catch (const UserError& error) {  // the model's own template refuses the conversation
-    throw ApiError(400, error.what(), "messages");
-  }
+  const ToolSet tools = read_tool_fields(fields, text);
+  expect_tools_can_be_written(tools, model.chat.takes_tools());
+  out.may_call = tools.may_call();
+  out.grammar = grammar_with_tools(tools, std::move(out.grammar));
+  expect_end_of_grammar(fields, each, out);
+  const auto messages = read_chat_messages(fields, "messages", model.chat.takes_tools());
+  const std::vector<TokenId> prompt = encode_chat(model, messages, tools, "messages");
   add_choices(each, prompt, count, "", model, out);
   finish(fields, out);
   return out;
@@ -196,6 +219,10 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   CompletionRequest out;
   GenerationRequest each;
   const int64_t count = read_common(fields, text, model, each, out);
+  fields.expect_unused("tools", nlohmann::json::array());
+  fields.expect_unused("tool_choice", "none");
+  fields.ignore({"parallel_tool_calls"});
+  expect_end_of_grammar(fields, each, out);
   each.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
   expect_room_for_min_tokens(fields, each);
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);

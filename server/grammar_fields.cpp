@@ -48,12 +48,17 @@ std::optional<WantedGrammar> read_grammar_fields(RequestFields& fields, RequestF
     take("regex", GrammarKind::Regex);
     take("grammar", GrammarKind::Ebnf);
   }
-  if (out && out->grammar.text.size() > kMostBytes)
-    throw ApiError(400,
-                   fmt::format("{} has {} bytes, expected at most {}; make it shorter", out->field,
-                               out->grammar.text.size(), kMostBytes),
-                   out->field);
+  if (out) expect_short(*out);
   return out;
+}
+
+void expect_short(const WantedGrammar& wanted) {
+  const size_t size = wanted.grammar.text.size();
+  if (size > kMostBytes)
+    throw ApiError(400,
+                   fmt::format("{} has {} bytes, expected at most {}; make it shorter",
+                               wanted.field, size, kMostBytes),
+                   wanted.field);
 }
 
 }  // namespace medusa

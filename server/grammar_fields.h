@@ -22,4 +22,7 @@ struct WantedGrammar {
 std::optional<WantedGrammar> read_grammar_fields(RequestFields& fields, RequestFields* own,
                                                  std::string_view body);
 
+/// @throws ApiError  400: its text is too long, since some take very long to compile.
+void expect_short(const WantedGrammar& wanted);
+
 }  // namespace medusa

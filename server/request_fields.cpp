@@ -23,20 +23,6 @@ std::string quoted(const nlohmann::json& value) {
   return out;
 }
 
-/// The text of a message's content: itself, or its parts of type "text" one after the other.
-std::optional<std::string> content_text(const nlohmann::json& content) {
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) return std::nullopt;
-  std::string out;
-  for (const nlohmann::json& part : content) {
-    if (!part.is_object() || part.value("type", nlohmann::json()) != "text" ||
-        !part.contains("text") || !part["text"].is_string())
-      return std::nullopt;
-    out += part["text"].get_ref<const std::string&>();
-  }
-  return out;
-}
-
 }  // namespace
 
 RequestFields::RequestFields(const nlohmann::json& json, std::string place)
@@ -119,27 +105,6 @@ std::optional<RequestFields> RequestFields::object(const std::string& name) {
   if (!has(name)) return std::nullopt;
   if (!json_[name].is_object()) refuse(name, "an object");
   return RequestFields(json_[name], place_ + name + ".");
-}
-
-std::vector<ChatMessage> RequestFields::messages(const std::string& name) {
-  if (!has(name) || !json_[name].is_array() || json_[name].empty())
-    refuse(name, "a list of at least one message");
-  std::vector<ChatMessage> out;
-  for (size_t i = 0; i < json_[name].size(); ++i) {
-    const nlohmann::json& each = json_[name][i];
-    const auto wrong = [&](const std::string& part, const std::string& expected) {
-      const std::string field = fmt::format("{}{}[{}]{}", place_, name, i, part);
-      throw ApiError(400, fmt::format("{}: expected {}; correct it", field, expected), field);
-    };
-    if (!each.is_object()) wrong("", "an object with role and content");
-    const nlohmann::json role = each.value("role", nlohmann::json());
-    if (role != "system" && role != "developer" && role != "user" && role != "assistant")
-      wrong(".role", "system, developer, user or assistant (no tools)");
-    const auto content = content_text(each.value("content", nlohmann::json()));
-    if (!content) wrong(".content", "a text or a list of parts of type text");
-    out.push_back({role == "developer" ? "system" : role.get<std::string>(), *content});
-  }
-  return out;
 }
 
 void RequestFields::expect_unused(const std::string& name, const nlohmann::json& harmless) {

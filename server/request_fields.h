@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/token.h"
-#include "data/chat/chat_message.h"
 
 namespace medusa {
 
@@ -37,9 +36,6 @@ class RequestFields {
   /// A list of ids below vocab_size; may be empty.
   std::vector<TokenId> token_ids(const std::string& name, int64_t vocab_size);
   std::optional<RequestFields> object(const std::string& name);
-  /// Messages of a chat; the contents may be texts or lists of text parts.
-  std::vector<ChatMessage> messages(const std::string& name);
-
   /// A field that this server cannot follow may be there with the value that asks for nothing.
   void expect_unused(const std::string& name, const nlohmann::json& harmless);
   /// A field that changes nothing in the answer, e.g. "user".

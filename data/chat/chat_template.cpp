@@ -54,6 +54,13 @@ bool always_writes_tools(std::string_view jinja) {
   return false;
 }
 
+/// Whether there is more in it than texts.
+bool calls_tools(const std::vector<ChatMessage>& messages) {
+  for (const ChatMessage& each : messages)
+    if (each.role == "tool" || !each.tool_calls.empty()) return true;
+  return false;
+}
+
 }  // namespace
 
 ChatTemplate ChatTemplate::by_name(std::string_view name) {
@@ -179,15 +186,23 @@ ChatTemplate ChatTemplate::of_model(const Tokenizer& tokenizer) {
         fmt::format("the model's files: there is no chat template in them, expected one; set "
                     "backbone.chat_template to one of {}",
                     kTemplateNames));
+  return of_source(jinja, tokenizer);
+}
+
+ChatTemplate ChatTemplate::of_source(const std::string& jinja, const Tokenizer& tokenizer) {
   auto source = std::make_shared<const ModelChatTemplate>(jinja, tokenizer);
-  if (auto built_in = recognise(jinja); built_in && built_in->writes_like(*source))
+  const auto with_tools = source->takes_tools(tokenizer) ? source : nullptr;
+  if (auto built_in = recognise(jinja); built_in && built_in->writes_like(*source)) {
+    built_in->tools_source_ = with_tools;
     return *std::move(built_in);
+  }
   const auto ends = source->find_ends(tokenizer);
   ChatTemplate t;
   t.name_ = "the model's own";
   t.end_of_user_turn_ = ends.of_user_turn;
   t.end_of_turn_ = ends.of_turn;
   t.source_ = std::move(source);
+  t.tools_source_ = with_tools;
   return t;
 }
 
@@ -256,7 +271,12 @@ std::string ChatTemplate::user_prefix() const {
 }
 
 std::vector<TokenId> ChatTemplate::encode(const Tokenizer& tokenizer,
-                                          const std::vector<ChatMessage>& messages) const {
+                                          const std::vector<ChatMessage>& messages,
+                                          const std::string& tools) const {
+  if (!tools.empty() || calls_tools(messages)) {
+    MEDUSA_ASSERT(takes_tools());
+    return tools_source_->encode(tokenizer, messages, tools);
+  }
   if (source_) return source_->encode(tokenizer, messages);
   return encode_parts(tokenizer, parts(messages, true, false));
 }

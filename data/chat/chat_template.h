@@ -40,6 +40,8 @@ class ChatTemplate {
   /// @throws UserError  the model brings none; its source cannot be read or refuses a question with
   ///                    an answer. Names the option that chooses a built-in.
   static ChatTemplate of_model(const Tokenizer& tokenizer);
+  /// The same of a source that need not be the model's.
+  static ChatTemplate of_source(const std::string& jinja, const Tokenizer& tokenizer);
 
   /// The built-in that a Jinja source looks like, with the default system message that the source
   /// writes; nullopt: none. Where the source asks for today's date, its own fallback stands.
@@ -58,8 +60,14 @@ class ChatTemplate {
   /// The ids of the same text, ready for the answer. Only the template's own markers become special
   /// tokens; a message that spells one stays ordinary text. bos comes first if the model expects
   /// it.
-  std::vector<TokenId> encode(const Tokenizer& tokenizer,
-                              const std::vector<ChatMessage>& messages) const;
+  /// @param tools  that may be called: JSON, a list in the form of OpenAI's chats; empty: none.
+  ///               Tools, calls and results need takes_tools().
+  std::vector<TokenId> encode(const Tokenizer& tokenizer, const std::vector<ChatMessage>& messages,
+                              const std::string& tools = {}) const;
+
+  /// Whether the model's source writes tools, calls in the form
+  /// <tool_call>{"name": …, "arguments": {…}}</tool_call>, and their results.
+  bool takes_tools() const { return tools_source_ != nullptr; }
 
   /// The text up to where the user's first message starts, default system message included: what
   /// the model continues when it is to write the message itself.
@@ -87,6 +95,8 @@ class ChatTemplate {
   bool writes_like(const ModelChatTemplate& source) const;
 
   std::shared_ptr<const ModelChatTemplate> source_;  // null: a built-in, described by what follows
+  std::shared_ptr<const ModelChatTemplate>
+      tools_source_;  // of conversations with tools; null: none
   std::string name_;
   std::vector<std::string> markers_;  // may be special tokens
   std::string start_;                 // of every conversation: the bos token, or nothing

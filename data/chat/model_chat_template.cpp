@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/utf8.h"
+#include "data/chat/jinja/from_json.h"
 #include "data/tokenizer/white_space.h"
 
 namespace medusa {
@@ -57,6 +60,61 @@ std::string cut_special_tokens(const Tokenizer& tokenizer, std::string text) {
   }
 }
 
+/// The same for every text in some JSON.
+nlohmann::ordered_json cut_special_tokens(const Tokenizer& tokenizer,
+                                          const nlohmann::ordered_json& json) {
+  if (json.is_string()) return cut_special_tokens(tokenizer, json.get<std::string>());
+  if (!json.is_structured()) return json;
+  nlohmann::ordered_json out =
+      json.is_array() ? nlohmann::ordered_json::array() : nlohmann::ordered_json::object();
+  for (const auto& [key, value] : json.items())
+    if (json.is_array())
+      out.push_back(cut_special_tokens(tokenizer, value));
+    else
+      out[cut_special_tokens(tokenizer, key)] = cut_special_tokens(tokenizer, value);
+  return out;
+}
+
+std::string cut_json_text(const Tokenizer& tokenizer, const std::string& json) {
+  return json_text(cut_special_tokens(tokenizer, nlohmann::ordered_json::parse(json)));
+}
+
+/// A message as transformers gives it to a template.
+jinja::Value message_value(const ChatMessage& message, jinja::Heap& heap) {
+  std::vector<std::pair<jinja::Value, jinja::Value>> entries{
+      {heap.text("role"), heap.text(message.role)},
+      {heap.text("content"), heap.text(message.content)}};
+  if (!message.tool_calls.empty()) {
+    auto calls = nlohmann::ordered_json::array();
+    for (const ToolCall& call : message.tool_calls)
+      calls.push_back(
+          {{"type", "function"},
+           {"id", call.id},
+           {"function",
+            {{"name", call.name}, {"arguments", nlohmann::ordered_json::parse(call.arguments)}}}});
+    entries.emplace_back(heap.text("tool_calls"), jinja::from_json(calls, heap));
+  }
+  if (message.role == "tool") {
+    entries.emplace_back(heap.text("tool_call_id"), heap.text(message.tool_call_id));
+    if (!message.name.empty()) entries.emplace_back(heap.text("name"), heap.text(message.name));
+  }
+  return heap.dict(entries);
+}
+
+/// Whether a call of this function stands in the text as <tool_call>{…}</tool_call>.
+bool has_tagged_call(std::string_view text, const std::string& function) {
+  constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+  for (size_t at = text.find(kOpen); at != std::string_view::npos; at = text.find(kOpen, at + 1)) {
+    const size_t begin = at + kOpen.size(), end = text.find(kClose, begin);
+    if (end == std::string_view::npos) return false;
+    const auto call = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
+    if (call.is_object() && call.value("name", nlohmann::json()) == function &&
+        call.value("arguments", nlohmann::json()).is_object())
+      return true;
+  }
+  return false;
+}
+
 std::vector<TokenId> encode_cut_text(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<TokenId> ids;
   while (true) {
@@ -87,15 +145,16 @@ ModelChatTemplate::ModelChatTemplate(std::string_view jinja, const Tokenizer& to
       eos_(tokenizer.eos() ? tokenizer.bytes(*tokenizer.eos()) : "") {}
 
 std::string ModelChatTemplate::render(const std::vector<ChatMessage>& messages,
-                                      bool add_generation_prompt) const {
+                                      bool add_generation_prompt, const std::string& tools) const {
   const auto variables = [&](jinja::Heap& heap) {
     std::vector<jinja::Value> list;
-    for (const ChatMessage& message : messages)
-      list.push_back(heap.dict({{heap.text("role"), heap.text(message.role)},
-                                {heap.text("content"), heap.text(message.content)}}));
+    for (const ChatMessage& message : messages) list.push_back(message_value(message, heap));
+    const jinja::Value declared =
+        tools.empty() ? jinja::None{}
+                      : jinja::from_json(nlohmann::ordered_json::parse(tools), heap);
     return jinja::Variables{{"messages", heap.list(std::move(list))},
                             {"add_generation_prompt", add_generation_prompt},
-                            {"tools", jinja::None{}},
+                            {"tools", declared},
                             {"documents", jinja::None{}},
                             {"bos_token", heap.text(bos_)},
                             {"eos_token", heap.text(eos_)}};
@@ -106,11 +165,40 @@ std::string ModelChatTemplate::render(const std::vector<ChatMessage>& messages,
 }
 
 std::vector<TokenId> ModelChatTemplate::encode(const Tokenizer& tokenizer,
-                                               const std::vector<ChatMessage>& messages) const {
+                                               const std::vector<ChatMessage>& messages,
+                                               const std::string& tools) const {
   std::vector<ChatMessage> safe = messages;
-  for (ChatMessage& message : safe)
-    message.content = cut_special_tokens(tokenizer, std::move(message.content));
-  return encode_cut_text(tokenizer, render(safe, true));
+  for (ChatMessage& message : safe) {
+    for (std::string* text : {&message.content, &message.tool_call_id, &message.name})
+      *text = cut_special_tokens(tokenizer, std::move(*text));
+    for (ToolCall& call : message.tool_calls) {
+      call.id = cut_special_tokens(tokenizer, std::move(call.id));
+      call.name = cut_special_tokens(tokenizer, std::move(call.name));
+      call.arguments = cut_json_text(tokenizer, call.arguments);
+    }
+  }
+  return encode_cut_text(
+      tokenizer, render(safe, true, tools.empty() ? tools : cut_json_text(tokenizer, tools)));
+}
+
+bool ModelChatTemplate::takes_tools(const Tokenizer& tokenizer) const {
+  for (const char* mark : {"<tool_call>", "</tool_call>"})
+    if (const auto id = tokenizer.find(mark); id && tokenizer.is_special(*id)) return false;
+  const std::string function = "medusa_calls", result = "MedusaGetsThis";
+  const std::string tools =
+      R"([{"type": "function", "function": {"name": ")" + function +
+      R"(", "description": "Calls.", "parameters": {"type": "object", "properties": {"a": )"
+      R"({"type": "string", "description": "A text."}}}}}])";
+  const ChatMessage user{"user", std::string(kQuestion)};
+  const ChatMessage call{"assistant", "", {{"call00001", function, R"({"a": "b"})"}}};
+  const ChatMessage answer{"tool", result, {}, "call00001", function};
+  try {
+    return count(render({user}, true, tools), function) > 0 &&
+           has_tagged_call(render({user, call, answer}, true, tools), function) &&
+           count(render({user, call, answer}, true), result) > 0;
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 std::string ModelChatTemplate::user_prefix() const {

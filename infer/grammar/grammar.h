@@ -17,7 +17,8 @@ namespace medusa {
 enum class GrammarKind {
   JsonSchema,  // the texts are JSON
   Regex,
-  Ebnf,  // rules in GBNF's form, the first of them `root`
+  Ebnf,           // rules in GBNF's form, the first of them `root`
+  StructuralTag,  // JSON in xgrammar's form: schemas between marks, with or without other text
 };
 
 template <>
@@ -26,13 +27,14 @@ struct EnumNames<GrammarKind> {
       {"json_schema", GrammarKind::JsonSchema},
       {"regex", GrammarKind::Regex},
       {"grammar", GrammarKind::Ebnf},
+      {"structural_tag", GrammarKind::StructuralTag},
   });
 };
 
 /// A grammar as a client writes it.
 struct GrammarText {
   GrammarKind kind = GrammarKind::JsonSchema;
-  std::string text;  // the schema, expression or rules
+  std::string text;  // the schema, expression, rules or tags
 };
 
 /// What the tokens of a model stand for.

@@ -49,6 +49,7 @@ struct Library {
   ffi::Function new_compiler = method("GrammarCompiler", "__ffi_init__");
   ffi::Function compile_schema = method("GrammarCompiler", "compile_json_schema");
   ffi::Function compile_regex = method("GrammarCompiler", "compile_regex");
+  ffi::Function compile_tags = method("GrammarCompiler", "compile_structural_tag");
   ffi::Function compile_ebnf = method("GrammarCompiler", "compile_grammar_from_strings");
   ffi::Function new_matcher = method("GrammarMatcher", "__ffi_init__");
   ffi::Function accept = method("GrammarMatcher", "accept_token");
@@ -162,6 +163,8 @@ class Compiler : public GrammarCompiler {
         return from.compile_schema(compiler_, text, true, none, none, true, kMostSpaces, false);
       case GrammarKind::Regex:
         return from.compile_regex(compiler_, text);
+      case GrammarKind::StructuralTag:
+        return from.compile_tags(compiler_, text);
       case GrammarKind::Ebnf:
         break;
     }

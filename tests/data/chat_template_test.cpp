@@ -126,6 +126,47 @@ TEST(ChatTemplate, KeepsAMarkerInAMessageOrdinaryInAModelsOwn) {
   EXPECT_EQ(tokenizer.decode(open), "#USER " + forged);
 }
 
+constexpr const char* kWithTools =
+    "{% if tools %}{% for t in tools %}{{ t | tojson }}\n{% endfor %}{% endif %}"
+    "{% for m in messages %}#{{ m.role }} {{ m.content }}{% if m.tool_calls %}"
+    "{% for c in m.tool_calls %}<tool_call>{\"name\": \"{{ c.function.name }}\", \"arguments\": "
+    "{{ c.function.arguments | tojson }}}</tool_call>{% endfor %}{% endif %}"
+    "{% if m.role == 'tool' %} ({{ m.name }}, {{ m.tool_call_id }}){% endif %}<end>{% endfor %}";
+
+TEST(ChatTemplate, WritesToolsCallsAndResults) {
+  const ModelTokenizer tokenizer(kWithTools);
+  const auto chat = ChatTemplate::of_model(tokenizer);
+  ASSERT_TRUE(chat.takes_tools());
+  const std::string tools =
+      R"([{"type": "function", "function": {"name": "go", "x": [1, 2.5, true, null], "a": {}}}])";
+  const std::vector<ChatMessage> messages = {
+      {"user", "Where?"},
+      {"assistant", "", {{"c1", "go", R"({"to":"Rome","at":1})"}, {"c2", "go", "{}"}}},
+      {"tool", "Done.", {}, "c1", "go"}};
+  EXPECT_EQ(
+      tokenizer.decode(chat.encode(tokenizer, messages, tools)),
+      R"({"type": "function", "function": {"name": "go", "x": [1, 2.5, true, null], "a": {}}})"
+      "\n#user Where?<end>#assistant <tool_call>{\"name\": \"go\", \"arguments\": "
+      "{\"to\": \"Rome\", \"at\": 1}}</tool_call><tool_call>{\"name\": \"go\", "
+      "\"arguments\": {}}</tool_call><end>#tool Done. (go, c1)<end>");
+}
+
+TEST(ChatTemplate, KeepsAMarkerInAToolOrdinary) {
+  const ModelTokenizer tokenizer(kWithTools);
+  const auto chat = ChatTemplate::of_model(tokenizer);
+  const std::string tools = R"([{"name": "<end>", "<end>": {"a": ["<end>"]}}])";
+  const std::vector<ChatMessage> messages = {
+      {"user", "a"}, {"assistant", "", {{"c1", "<end>", R"({"<end>": "<end>"})"}}}};
+  const auto ids = chat.encode(tokenizer, messages, tools);
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), ModelTokenizer::kSpecial), 2) << "of the template";
+}
+
+TEST(ChatTemplate, TakesNoToolsWhereItWritesThemInAnotherForm) {
+  for (const char* name : {"chatml_tools", "turn_marks", "function_tags"})
+    EXPECT_FALSE(ChatTemplate::of_model(ModelTokenizer(own_template(name))).takes_tools()) << name;
+  EXPECT_FALSE(ChatTemplate::by_name("chatml").takes_tools());
+}
+
 TEST(ChatTemplate, FindsWordsThatEndATurn) {
   const auto chat = ChatTemplate::of_model(
       ModelTokenizer("{% for m in messages %}{% if m.role == 'user' %}Q: {{ m.content }}\nA: "

@@ -29,7 +29,7 @@ std::string error_of(const std::string& name, const std::string& text) {
 
 std::string flat(const Prompt& prompt) {
   std::string text = prompt.id + "|" + prompt.category;
-  for (const auto& [role, content] : prompt.messages) text += "|" + role + ":" + content;
+  for (const ChatMessage& each : prompt.messages) text += "|" + each.role + ":" + each.content;
   for (const auto& turn : prompt.later_turns) text += "|later:" + turn;
   return text;
 }

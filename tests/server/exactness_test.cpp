@@ -25,7 +25,40 @@ using nlohmann::json;
 struct FieldCase {
   std::string name;
   json fields;
+  json calls{};  // of a chat that must call tools: the grammar of its answer; null: a completion
 };
+
+/// Tools, and the grammar of one call of them as a structural tag of xgrammar.
+FieldCase forced_call(const std::string& name, json fields, bool is_named) {
+  const json go = json::parse(R"({"type": "object", "properties": {"to": {"enum": ["Rome", "Oslo"]},
+      "by": {"enum": ["car", "day"]}}, "required": ["to", "by"], "additionalProperties": false})");
+  const json eat = json::parse(R"({"type": "object", "properties": {"it": {"type": "boolean"}},
+      "required": ["it"], "additionalProperties": false})");
+  json tags = json::array();
+  for (const auto& [function, schema] : {std::pair{"go", go}, std::pair{"eat", eat}}) {
+    fields["tools"].push_back(
+        {{"type", "function"}, {"function", {{"name", function}, {"parameters", schema}}}});
+    if (is_named && function != std::string("eat")) continue;
+    tags.push_back(
+        {{"type", "tag"},
+         {"begin", "<tool_call>\n{\"name\": \"" + std::string(function) + "\", \"arguments\": "},
+         {"content", {{"type", "json_schema"}, {"json_schema", schema}, {"max_whitespace_cnt", 1}}},
+         {"end", "}\n</tool_call>"}});
+  }
+  if (is_named)
+    fields["tool_choice"] = {{"type", "function"}, {"function", {{"name", "eat"}}}};
+  else
+    fields["tool_choice"] = "required";
+  fields["parallel_tool_calls"] = false;
+  json grammar{{"type", "structural_tag"},
+               {"format",
+                {{"type", "tags_with_separator"},
+                 {"tags", tags},
+                 {"separator", "\n"},
+                 {"at_least_one", true},
+                 {"stop_after_first", true}}}};
+  return {name, std::move(fields), std::move(grammar)};
+}
 
 /// @param text  that the model writes when it is asked for nothing.
 std::vector<FieldCase> field_cases(const std::string& text) {
@@ -83,12 +116,17 @@ std::vector<FieldCase> field_cases(const std::string& text) {
         {"json_schema", and_warm({{"response_format",
                                    {{"type", "json_schema"},
                                     {"json_schema", {{"name", "person"}, {"schema", schema}}}}}})});
+    out.push_back(forced_call("forced tool call", {{"max_tokens", 90}}, false));
+    out.push_back(
+        forced_call("named tool, sampled",
+                    and_warm({{"max_tokens", 90}, {"n", 2}, {"logit_bias", {{"265", 1}}}}), true));
   }
   for (FieldCase& each : out) {
     if (each.fields.contains("allowed_token_ids"))
       for (int id = 0; id < 512; ++id)
         if (id % 5 != 0) each.fields["allowed_token_ids"].push_back(id);
     json fields{{"max_tokens", 48}, {"logprobs", 2}, {"return_token_ids", true}};
+    if (!each.calls.is_null()) fields["logprobs"] = true;
     fields.update(each.fields);
     each.fields = std::move(fields);
   }
@@ -116,7 +154,8 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
       cases_[size] = field_cases(text);
       for (const FieldCase& each : cases_[size]) {
         json body = each.fields;
-        body["prompt"] = prompt;
+        body["prompt"] = prompt_of(each, size);
+        if (!each.calls.is_null()) body["structural_tag"] = each.calls;
         const auto count = body.value("n", uint64_t{1});
         const auto first_seed = body.value("seed", uint64_t{1});
         for (uint64_t i = 0; i < count; ++i) {
@@ -139,17 +178,39 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
     server_.emplace(tiny_->model());
   }
 
-  /// Full blocks before the prompt's last token. One whose log-probabilities are asked for is
-  /// computed.
+  /// Of a chat: less than the prompt, so that a call has room behind it.
+  static std::string text_of_prompt(size_t size) {
+    const auto rest = std::span(prompts_[size]).subspan(size > kShort ? 20 : 1);
+    return tiny_->session().tokenizer->decode(rest);
+  }
+
+  /// The tokens that a case goes on from.
+  static std::vector<TokenId> prompt_of(const FieldCase& each, size_t size) {
+    if (each.calls.is_null()) return prompts_[size];
+    return tiny_->chat().encode(*tiny_->session().tokenizer, {{"user", text_of_prompt(size)}},
+                                each.fields["tools"].dump());
+  }
+
+  /// Full blocks before the last token of a prompt that was computed before. One whose
+  /// log-probabilities are asked for is computed.
   static int64_t cacheable(const FieldCase& each, size_t size) {
     if (each.fields.value("echo", false)) return 0;
-    return static_cast<int64_t>(size - 1) / kKvBlockRows * kKvBlockRows;
+    return (std::ssize(prompt_of(each, size)) - 1) / kKvBlockRows * kKvBlockRows;
+  }
+
+  /// A request that leaves a case's prompt in the cache.
+  static json before_of(const FieldCase& each, size_t size, json fields) {
+    fields["prompt"] = prompt_of(each, size);
+    return fields;
   }
 
   json body_of(const FieldCase& each, size_t size) const {
     json body{{"seed", 1}, {"temperature", 0}};
     body.update(each.fields);
-    body["prompt"] = prompts_[size];
+    if (each.calls.is_null())
+      body["prompt"] = prompts_[size];
+    else
+      body["messages"] = {{{"role", "user"}, {"content", text_of_prompt(size)}}};
     body["medusa"]["drafter"] = enum_name(GetParam()->kind);
     return body;
   }
@@ -158,7 +219,7 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
   /// @returns  tokens of the prompt that the cache held.
   int64_t expect_plain(const FieldCase& each, size_t size) const {
     const json body = body_of(each, size);
-    const auto reply = ask(server_->port(), "POST", "/v1/completions", body.dump());
+    const auto reply = ask(server_->port(), "POST", path_of(each), body.dump());
     EXPECT_EQ(reply.status, 200) << each.name << ": " << reply.body;
     if (reply.status != 200) return -1;
     const json answer = reply.json();
@@ -166,8 +227,32 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
     const auto& plain = expected_[size].at(each.name);
     EXPECT_EQ(answer["choices"].size(), plain.size()) << each.name;
     for (size_t i = 0; i < plain.size() && i < answer["choices"].size(); ++i)
-      expect_choice(each, answer["choices"][i], plain[i]);
+      if (each.calls.is_null())
+        expect_choice(each, answer["choices"][i], plain[i]);
+      else
+        expect_call(each, answer["choices"][i], plain[i]);
     return answer["usage"]["prompt_tokens_details"]["cached_tokens"].get<int64_t>();
+  }
+
+  static std::string path_of(const FieldCase& each) {
+    return each.calls.is_null() ? "/v1/completions" : "/v1/chat/completions";
+  }
+
+  static void expect_call(const FieldCase& each, const json& choice, const PlainAnswer& plain) {
+    EXPECT_EQ(choice["token_ids"], json(plain.tokens)) << each.name;
+    ASSERT_EQ(choice["logprobs"]["content"].size(), plain.logprobs.size()) << each.name;
+    for (size_t i = 0; i < plain.logprobs.size(); ++i)
+      EXPECT_EQ(choice["logprobs"]["content"][i]["logprob"], plain.logprobs[i]) << each.name;
+    const std::string open = "<tool_call>", close = "</tool_call>";
+    ASSERT_TRUE(plain.text.starts_with(open) && plain.text.ends_with(close)) << plain.text;
+    const json call =
+        json::parse(plain.text.substr(open.size(), plain.text.size() - open.size() - close.size()));
+    EXPECT_EQ(choice["finish_reason"], "tool_calls") << each.name;
+    ASSERT_EQ(choice["message"]["tool_calls"].size(), 1U) << choice;
+    const json& function = choice["message"]["tool_calls"][0]["function"];
+    EXPECT_EQ(function["name"], call["name"]) << each.name;
+    EXPECT_EQ(json::parse(function["arguments"].get<std::string>()), call["arguments"]);
+    EXPECT_TRUE(choice["message"]["content"].is_null());
   }
 
   void expect_choice(const FieldCase& each, const json& choice, const PlainAnswer& plain) const {
@@ -223,12 +308,11 @@ TEST_P(Exactness, AmongTheOthersAtTheSameTime) {
 }
 
 TEST_P(Exactness, BesideAnotherRequestWithTheSameBeginning) {
-  const json body{
-      {"prompt", prompts_[kLong]}, {"max_tokens", 60}, {"stream", true}, {"ignore_eos", true}};
+  const json body{{"max_tokens", 60}, {"stream", true}, {"ignore_eos", true}};
   for (const FieldCase& each : cases_[kLong]) {
     forget_all();
     Client beside(server_->port());
-    beside.send(http_request("POST", "/v1/completions", body.dump()));
+    beside.send(http_request("POST", "/v1/completions", before_of(each, kLong, body).dump()));
     beside.read_some(400);  // its prompt is in the cache
     EXPECT_EQ(expect_plain(each, kLong), cacheable(each, kLong)) << each.name;
   }
@@ -238,7 +322,7 @@ TEST_P(Exactness, AfterAPrefixCacheHit) {
   for (const size_t size : {kShort, kLong})
     for (const FieldCase& each : cases_[size]) {
       forget_all();
-      const json first{{"prompt", prompts_[size]}, {"max_tokens", 1}};
+      const json first = before_of(each, size, {{"max_tokens", 1}});
       ASSERT_EQ(ask(server_->port(), "POST", "/v1/completions", first.dump()).status, 200);
       EXPECT_EQ(expect_plain(each, size), cacheable(each, size)) << each.name;
     }
@@ -256,6 +340,7 @@ TEST_P(Exactness, DraftsStandUnderEveryField) {
   if (GetParam()->kind == DrafterKind::None) return;
   for (const FieldCase& each : cases_[kLong]) {
     if (each.name.starts_with("regex, sampled") || each.name == "json_schema") continue;
+    if (!each.calls.is_null()) continue;
     const auto reply = ask(server_->port(), "POST", "/v1/completions", body_of(each, kLong).dump());
     const json stats = reply.json()["metrics"]["speculative_decoding"];
     EXPECT_GT(stats["num_draft_tokens"], 0) << each.name;

@@ -59,6 +59,8 @@ std::shared_ptr<const CompiledGrammar> grammar_of(const Session& session, const 
   const json schema = body.value("/response_format/json_schema/schema"_json_pointer, json());
   if (regex.is_string())
     wanted = {GrammarKind::Regex, regex};
+  else if (body.contains("structural_tag"))
+    wanted = {GrammarKind::StructuralTag, body["structural_tag"].dump()};
   else if (schema.is_object())
     wanted = {GrammarKind::JsonSchema, schema.dump()};
   else

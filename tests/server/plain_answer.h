@@ -18,7 +18,9 @@ struct PlainAnswer {
   std::string reason;                   // "stop" or "length"
 };
 
-/// @param body  of /v1/completions, its prompt as token ids; n is taken as 1.
+/// @param body  of /v1/completions, its prompt as token ids; n is taken as 1. A structural_tag in
+/// it
+///              is the grammar of the answer.
 PlainAnswer plain_answer(const Session& session, const nlohmann::json& body);
 
 }  // namespace medusa::fixtures

@@ -19,6 +19,12 @@ Session tiny_session() {
   return open_session(config);
 }
 
+constexpr const char* kChatTemplate =
+    R"({% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}{% endif %})"
+    R"({% for m in messages %}{{ '' if loop.first else '\n\n' }}{{ m.content }})"
+    R"({% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", )"
+    R"("arguments": {{ c.function.arguments|tojson }}}</tool_call>{% endfor %}{% endif %}{% endfor %})";
+
 /// Chunks put together; what is no chunk is left as it is.
 std::string without_chunks(const std::string& bytes) {
   std::string out;
@@ -35,8 +41,10 @@ std::string without_chunks(const std::string& bytes) {
 
 }  // namespace
 
-TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens)
-    : session_(tiny_session()), heads_(fitted_heads(session_, 3), session_.llama->weights()) {
+TinyServed::TinyServed(int32_t sequences)
+    : session_(tiny_session()),
+      chat_(ChatTemplate::of_source(kChatTemplate, *session_.tokenizer)),
+      heads_(fitted_heads(session_, 3), session_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;
   std::optional<int64_t> bytes;
   if (cache_tokens) bytes = session_.llama->cache_bytes(*cache_tokens);
@@ -56,7 +64,7 @@ ServedModel TinyServed::model() {
   }
   return {.name = "tiny",
           .tokenizer = *session_.tokenizer,
-          .chat = session_.chat,
+          .chat = chat_,
           .eos = session_.eos,
           .context = session_.context,
           .num_sequences = target_->num_free_slots(),

@@ -22,13 +22,15 @@
 namespace medusa::fixtures {
 
 /// The tiny model, which writes stories, decoded by prompt lookup unless a request says otherwise;
-/// with all drafters that need no second model.
+/// with all drafters that need no second model. Its chat template puts an empty line between
+/// messages, and the names of tools before them.
 class TinyServed {
  public:
   /// @param cache_tokens  of all sequences together; none: enough for all of them.
   explicit TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens = std::nullopt);
   ServedModel model();
   const Session& session() const { return session_; }
+  const ChatTemplate& chat() const { return chat_; }
 
   /// Empties the cache. No server of the model runs.
   void forget_ended() { target_->forget_ended(); }
@@ -38,6 +40,7 @@ class TinyServed {
 
  private:
   Session session_;
+  ChatTemplate chat_;
   HeadParts heads_;
   InferConfig settings_;
   std::unique_ptr<BackboneTarget> target_;

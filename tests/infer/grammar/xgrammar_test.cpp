@@ -155,5 +155,20 @@ TEST_F(Xgrammar, MatchersOfOneGrammarAreIndependent) {
   EXPECT_EQ(texts(allowed(*other)), "a ab ");
 }
 
+TEST_F(Xgrammar, SchemasStandBetweenTheMarksOfATag) {
+  if (!has_grammar_library()) return;
+  const json tag =
+      json::parse(R"({"type": "structural_tag", "format": {"type": "tags_with_separator",
+      "tags": [{"type": "tag", "begin": "<a>", "end": "</a>", "content": {"type": "json_schema",
+      "json_schema": {"type": "boolean"}, "max_whitespace_cnt": 20}}], "separator": "\n",
+      "at_least_one": true, "stop_after_first": true}})");
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const auto tags = matcher(GrammarKind::StructuralTag, tag.dump());
+    const std::string text = random_text(*tags, seed);
+    EXPECT_TRUE(text == "<a>true</a>" || text == "<a>false</a>") << text;
+  }
+  EXPECT_THROW(matcher(GrammarKind::StructuralTag, "{}"), UserError);
+}
+
 }  // namespace
 }  // namespace medusa
