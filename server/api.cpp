@@ -13,9 +13,13 @@
 #include "server/api_error.h"
 #include "server/completion_answer.h"
 #include "server/completion_request.h"
-#include "server/event_queue.h"
+#include "server/messages_answer.h"
+#include "server/messages_request.h"
 #include "server/page.h"
 #include "server/request_fields.h"
+#include "server/responses_answer.h"
+#include "server/responses_request.h"
+#include "server/run_answer.h"
 
 namespace medusa {
 namespace {
@@ -23,50 +27,6 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr const char* kJsonType = "application/json";
-constexpr size_t kUnwritten = 1 << 20;  // bytes of text that may wait for a slow reader
-
-/// The generations of one request, which end with it.
-class OpenGenerations {
- public:
-  OpenGenerations(Scheduler& scheduler, asio::any_io_executor executor)
-      : scheduler_(scheduler), queue_(std::make_shared<EventQueue>(std::move(executor))) {}
-  ~OpenGenerations() {
-    for (const Scheduler::Ticket ticket : tickets_) scheduler_.cancel(ticket);
-  }
-  OpenGenerations(const OpenGenerations&) = delete;
-  OpenGenerations& operator=(const OpenGenerations&) = delete;
-
-  void submit(const std::vector<GenerationRequest>& choices) {
-    for (size_t i = 0; i < choices.size(); ++i)
-      tickets_.push_back(scheduler_.submit(choices[i], queue_->listener(i)));
-  }
-  const std::shared_ptr<EventQueue>& queue() const { return queue_; }
-
- private:
-  Scheduler& scheduler_;
-  std::shared_ptr<EventQueue> queue_;
-  std::vector<Scheduler::Ticket> tickets_;
-};
-
-[[noreturn]] void throw_failure(const GenerationEnd& end) {
-  std::string why = "the server is stopping";
-  if (end.error) try {
-      std::rethrow_exception(end.error);
-    } catch (const ApiError&) {
-      throw;
-    } catch (const UserError& error) {  // what it asks for leads nowhere
-      throw ApiError(400, error.what());
-    } catch (const std::exception& error) {
-      why = error.what();
-    }
-  throw ApiError(end.error ? 500 : 503, fmt::format("the answer could not be completed: {}", why));
-}
-
-bool has_failed(const GenerationEnd& end) {
-  return end.error || end.stats.finish == FinishReason::Cancelled ||
-         end.stats.finish == FinishReason::Failed;
-}
-
 }  // namespace
 
 Api::Api(Scheduler& scheduler, ServerMetrics& metrics)
@@ -86,11 +46,10 @@ Api::Api(Scheduler& scheduler, ServerMetrics& metrics)
   add("GET", "/tokenizer_info", &Api::tokenizer_info);
   add("POST", "/tokenize", &Api::tokenize);
   add("POST", "/detokenize", &Api::detokenize);
-  for (const bool is_chat : {false, true})
-    endpoints_[is_chat ? "/v1/chat/completions" : "/v1/completions"] = {
-        "POST", [this, is_chat](const HttpRequest& request, HttpAnswer& answer) {
-          return complete(request, answer, is_chat);
-        }};
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
+    add("POST", path, &Api::complete);
+  add("POST", "/v1/messages/count_tokens", &Api::count_tokens);
 }
 
 std::string Api::new_id() {
@@ -126,14 +85,13 @@ asio::awaitable<void> Api::handle(const HttpRequest& request, HttpAnswer& answer
   } catch (const std::exception& error) {
     wrong.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
   }
-  if (answer.has_begun()) {  // too late for a status: OpenAI's clients know an error in a stream
-    co_await answer.write(sent_event(wrong->json()));
-    co_await answer.end_stream();
-    co_return;
-  }
+  if (answer.has_begun())  // too late for a status: the connection ends
+    throw boost::system::system_error(asio::error::connection_aborted);
   metrics_.count_answer(wrong->status());
   if (wrong->status() == 429) headers.emplace_back("Retry-After", "1");
-  co_await answer.reply(wrong->status(), kJsonType, json_text(wrong->json()), std::move(headers));
+  const bool is_anthropics = request.path.starts_with("/v1/messages");
+  std::string body = json_text(is_anthropics ? messages_error(*wrong) : wrong->json());
+  co_await answer.reply(wrong->status(), kJsonType, std::move(body), std::move(headers));
 }
 
 asio::awaitable<void> Api::health(const HttpRequest&, HttpAnswer& answer) {
@@ -242,53 +200,36 @@ asio::awaitable<void> Api::detokenize(const HttpRequest& request, HttpAnswer& an
   co_await json(answer, 200, std::move(out));
 }
 
-asio::awaitable<void> Api::complete(const HttpRequest& request, HttpAnswer& answer, bool is_chat) {
+/// The requests for a text, of every API.
+asio::awaitable<void> Api::complete(const HttpRequest& request, HttpAnswer& answer) {
   if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
   const nlohmann::json body = parse_body(request.body);
   const ServedModel& model = scheduler_.model();
-  CompletionRequest wanted = is_chat ? read_chat_request(body, request.body, model)
-                                     : read_completion_request(body, request.body, model);
+  CompletionRequest wanted;
+  std::unique_ptr<AnswerWriter> writer;
+  if (request.path == "/v1/messages") {
+    wanted = read_messages_request(body, request.body, model);
+    writer = std::make_unique<MessagesAnswer>(wanted, model, new_id());
+  } else if (request.path == "/v1/responses") {
+    wanted = read_responses_request(body, request.body, model);
+    writer = std::make_unique<ResponsesAnswer>(wanted, body, model, new_id());
+  } else {
+    wanted = request.path == "/v1/completions" ? read_completion_request(body, request.body, model)
+                                               : read_chat_request(body, request.body, model);
+    writer = std::make_unique<CompletionAnswer>(wanted, model, new_id());
+  }
   if (wanted.grammar) {
     const auto grammar = co_await grammars_.compile(wanted.grammar->grammar, wanted.grammar->field);
     for (GenerationRequest& each : wanted.choices) each.grammar = grammar;
   }
-  CompletionAnswer writer(wanted, model, new_id());
-  OpenGenerations generations(scheduler_, co_await asio::this_coro::executor);
-  generations.submit(wanted.choices);
-  metrics_.count_prompt(wanted.prompt_tokens);
-  const std::shared_ptr<EventQueue> queue = generations.queue();
-  answer.on_gone([queue] { queue->client_gone(); });
+  co_await run_answer(scheduler_, metrics_, wanted, *writer, answer);
+}
 
-  size_t open = wanted.choices.size();
-  if (wanted.stream) {
-    metrics_.count_answer(200);
-    co_await answer.begin_stream();
-    for (size_t i = 0; i < open; ++i)
-      if (std::string first = writer.first_chunk(i); !first.empty())
-        co_await answer.write(std::move(first));
-  }
-  while (open > 0) {
-    GenerationEvent event = co_await queue->next(std::chrono::seconds(kPingSeconds));
-    if (queue->is_client_gone() || queue->waiting_bytes() > kUnwritten)
-      throw boost::system::system_error(asio::error::connection_aborted);
-    if (event.end && has_failed(*event.end)) throw_failure(*event.end);
-    if (event.end) --open;
-    if (!wanted.stream) {
-      if (event.piece) writer.add(event.choice, *event.piece);
-      if (event.end) writer.add(event.choice, *event.end);
-      continue;
-    }
-    std::string text = event.piece ? writer.chunk(event.choice, *event.piece)
-                       : event.end ? writer.last_chunk(event.choice, *event.end)
-                                   : std::string(": still working\n\n");
-    if (!text.empty()) co_await answer.write(std::move(text));
-  }
-  if (!wanted.stream) {
-    co_await json(answer, 200, writer.whole());
-    co_return;
-  }
-  co_await answer.write(writer.usage_chunk() + "data: [DONE]\n\n");
-  co_await answer.end_stream();
+asio::awaitable<void> Api::count_tokens(const HttpRequest& request, HttpAnswer& answer) {
+  const nlohmann::json body = parse_body(request.body);
+  const int64_t count = count_messages_tokens(body, request.body, scheduler_.model());
+  std::string out = json_text(nlohmann::json{{"input_tokens", count}});
+  co_await json(answer, 200, std::move(out));
 }
 
 }  // namespace medusa

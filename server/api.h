@@ -21,8 +21,6 @@ class Api {
  public:
   /// Seconds without a step, with work waiting, after which /health fails.
   static constexpr double kStuckSeconds = 60;
-  /// Seconds of silence after which a stream says a word (an SSE comment).
-  static constexpr int kPingSeconds = 15;
 
   Api(Scheduler& scheduler, ServerMetrics& metrics);
 
@@ -45,8 +43,8 @@ class Api {
   boost::asio::awaitable<void> slots(const HttpRequest& request, HttpAnswer& answer);
   boost::asio::awaitable<void> page(const HttpRequest& request, HttpAnswer& answer);
   boost::asio::awaitable<void> metrics_text(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> complete(const HttpRequest& request, HttpAnswer& answer,
-                                        bool is_chat);
+  boost::asio::awaitable<void> complete(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> count_tokens(const HttpRequest& request, HttpAnswer& answer);
   std::string new_id();
 
   Scheduler& scheduler_;

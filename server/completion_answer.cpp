@@ -117,14 +117,13 @@ std::string reason_of(const GenerationEnd& end, int num_calls) {
 
 }  // namespace
 
-std::string sent_event(const json& data) { return "data: " + json_text(data) + "\n\n"; }
-
 CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const ServedModel& model,
                                    std::string id)
     : request_(request),
       model_(model),
       id_((request.is_chat ? "chatcmpl-" : "cmpl-") + id),
-      created_(static_cast<int64_t>(std::time(nullptr))) {
+      created_(static_cast<int64_t>(std::time(nullptr))),
+      cached_tokens_(request.choices.size() / static_cast<size_t>(request.choices_per_prompt)) {
   for (size_t i = 0; i < request.choices.size(); ++i)
     choices_.emplace_back(request.may_call, fmt::format("call_{}{:02x}", id, i));
 }
@@ -160,23 +159,6 @@ json CompletionAnswer::usage() const {
           {"prompt_tokens_details", {{"cached_tokens", cached_tokens}}}};
 }
 
-/// In the shape of vLLM's metrics.speculative_decoding: entry n of the histogram counts steps that
-/// accepted n candidates.
-json CompletionAnswer::acceptance() const {
-  const auto ratio = [](int64_t a, int64_t b) {
-    return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
-  };
-  json histogram = json::array();
-  for (size_t n = 1; n < total_.emitted_per_step.size(); ++n)
-    histogram.push_back(total_.emitted_per_step[n]);
-  return {{"mean_acceptance_length", ratio(total_.emitted, total_.steps)},
-          {"draft_acceptance_rate", ratio(total_.accepted, total_.proposed)},
-          {"acceptance_histogram", std::move(histogram)},
-          {"num_accepted_draft_tokens", total_.accepted},
-          {"num_draft_tokens", total_.proposed},
-          {"num_spec_steps", total_.steps}};
-}
-
 std::string CompletionAnswer::event(json choice, bool with_usage) const {
   json out = head(true);
   out["choices"] = choice.is_null() ? json::array() : json::array({std::move(choice)});
@@ -185,6 +167,12 @@ std::string CompletionAnswer::event(json choice, bool with_usage) const {
   else if (request_.include_usage)
     out["usage"] = nullptr;
   return sent_event(out);
+}
+
+std::string CompletionAnswer::first_events() {
+  std::string out;
+  for (size_t i = 0; i < choices_.size(); ++i) out += first_chunk(i);
+  return out;
 }
 
 std::string CompletionAnswer::first_chunk(size_t choice) {
@@ -198,7 +186,7 @@ std::string CompletionAnswer::first_chunk(size_t choice) {
   return event(std::move(out), request_.continuous_usage);
 }
 
-std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece) {
+std::string CompletionAnswer::events(size_t choice, const GenerationPiece& piece) {
   num_tokens_ += std::ssize(piece.tokens);
   const bool wants_tokens =
       (request_.return_token_ids || request_.choices[choice].logprobs) && !piece.tokens.empty();
@@ -218,8 +206,8 @@ std::string CompletionAnswer::chunk(size_t choice, const GenerationPiece& piece)
   return event(std::move(out), request_.continuous_usage);
 }
 
-std::string CompletionAnswer::last_chunk(size_t choice, const GenerationEnd& end) {
-  count(end.stats);
+std::string CompletionAnswer::events(size_t choice, const GenerationEnd& end) {
+  count(choice, end.stats);
   ToolCallReader& reader = choices_[choice].reader;
   const int calls_before = reader.num_calls();
   const auto rest = reader.finish();
@@ -231,14 +219,19 @@ std::string CompletionAnswer::last_chunk(size_t choice, const GenerationEnd& end
   return event(std::move(out), request_.continuous_usage);
 }
 
-std::string CompletionAnswer::usage_chunk() const {
-  if (!request_.include_usage) return {};
+std::string CompletionAnswer::last_events() {
+  const std::string done = "data: [DONE]\n\n";
+  if (!request_.include_usage) return done;
   json out = head(true);
   out["choices"] = json::array();
   out["usage"] = usage();
-  out["metrics"] = {{"speculative_decoding", acceptance()}};
+  out["metrics"] = {{"speculative_decoding", acceptance_json(total_)}};
   if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
-  return sent_event(out);
+  return sent_event(out) + done;
+}
+
+std::string CompletionAnswer::failure_events(const ApiError& error) {
+  return sent_event(error.json());
 }
 
 void CompletionAnswer::take(Choice& choice, std::vector<AnswerPart> parts) {
@@ -262,7 +255,7 @@ void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
   Choice& out = choices_[choice];
   take(out, out.reader.finish());
   out.reason = reason_of(end, out.reader.num_calls());
-  count(end.stats);
+  count(choice, end.stats);
 }
 
 void CompletionAnswer::count(size_t choice, const DecodeStats& stats) {
@@ -300,7 +293,7 @@ std::string CompletionAnswer::whole() {
     out["choices"].push_back(std::move(choice));
   }
   out["usage"] = usage();
-  out["metrics"] = {{"speculative_decoding", acceptance()}};
+  out["metrics"] = {{"speculative_decoding", acceptance_json(total_)}};
   if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
   return json_text(out);
 }

@@ -5,33 +5,30 @@
 #include <string>
 #include <vector>
 
+#include "server/answer_writer.h"
 #include "server/completion_request.h"
 #include "server/tool_call_reader.h"
 
 namespace medusa {
 
-/// Writes JSON of one request's answer.
-///
 /// Thread safety: none.
-class CompletionAnswer {
+class CompletionAnswer : public AnswerWriter {
  public:
   /// @param request  kept by reference.
   /// @param id       of the answer, hexadecimal.
   CompletionAnswer(const CompletionRequest& request, const ServedModel& model, std::string id);
 
-  /// The chunk that begins a choice of a stream: its role, or its echo; empty: there is none,
-  /// or the echo waits for its log-probabilities.
-  std::string first_chunk(size_t choice);
-  /// The chunk of a piece; empty: nothing to say yet.
-  std::string chunk(size_t choice, const GenerationPiece& piece);
-  std::string last_chunk(size_t choice, const GenerationEnd& end);
-  /// The chunk with the usage of all; empty if it was not asked for.
-  std::string usage_chunk() const;
+  /// A chunk for each choice: a chat's role, or an echo that waits for no log-probabilities.
+  std::string first_events() override;
+  std::string events(size_t choice, const GenerationPiece& piece) override;
+  std::string events(size_t choice, const GenerationEnd& end) override;
+  /// The chunk with the usage of all, if it was asked for, and [DONE].
+  std::string last_events() override;
+  std::string failure_events(const ApiError& error) override;
 
-  /// What a whole answer is made of.
-  void add(size_t choice, const GenerationPiece& piece);
-  void add(size_t choice, const GenerationEnd& end);
-  std::string whole();
+  void add(size_t choice, const GenerationPiece& piece) override;
+  void add(size_t choice, const GenerationEnd& end) override;
+  std::string whole() override;
 
  private:
   struct Choice {
@@ -49,7 +46,7 @@ class CompletionAnswer {
   nlohmann::json logprobs(size_t choice, const std::vector<GeneratedToken>& prompt,
                           const std::vector<GeneratedToken>& tokens);
   nlohmann::json usage() const;
-  nlohmann::json acceptance() const;
+  std::string first_chunk(size_t choice);
   std::string event(nlohmann::json choice, bool with_usage) const;
   void count(size_t choice, const DecodeStats& stats);
 
@@ -63,8 +60,5 @@ class CompletionAnswer {
   int64_t num_tokens_ = 0;
   DecodeStats total_;
 };
-
-/// One event of a stream: "data: …" and an empty line.
-std::string sent_event(const nlohmann::json& data);
 
 }  // namespace medusa

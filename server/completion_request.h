@@ -1,4 +1,4 @@
-// Bodies of /v1/chat/completions and /v1/completions -> generation requests.
+// A request for text as all APIs have it; bodies of /v1/chat/completions and /v1/completions.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,17 +8,17 @@
 #include "server/generation.h"
 #include "server/grammar_fields.h"
 #include "server/served_model.h"
-#include "server/tool_set.h"
 
 namespace medusa {
 
 struct CompletionRequest {
   bool is_chat = false;
   std::vector<GenerationRequest> choices;  // one for each answer that is wanted, in order
-  std::optional<WantedGrammar> grammar;    // of all of them, still to be compiled
-  std::vector<std::string> echoes;  // [choices] of completions: what stands before the answer
-  int64_t prompt_tokens = 0;        // of all prompts, each counted once
-  bool may_call = false;            // tools: calls are looked for in the answers
+  int64_t choices_per_prompt = 1;
+  std::optional<WantedGrammar> grammar;  // of all of them, still to be compiled
+  std::vector<std::string> echoes;       // [choices] of completions: what stands before the answer
+  int64_t prompt_tokens = 0;             // of all prompts, each counted once
+  bool may_call = false;                 // tools: calls are looked for in the answers
   bool stream = false;
   bool include_usage = false;     // a last chunk with the usage
   bool continuous_usage = false;  // and one in each chunk
@@ -33,11 +33,5 @@ CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view
                                     const ServedModel& model);
 CompletionRequest read_completion_request(const nlohmann::json& body, std::string_view text,
                                           const ServedModel& model);
-
-/// The prompt of a conversation.
-/// @param field  that the messages came in, for errors.
-/// @throws ApiError  400: the model's template refuses it.
-std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
-                                 const ToolSet& tools, const char* field);
 
 }  // namespace medusa

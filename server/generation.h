@@ -70,8 +70,8 @@ struct GenerationPiece {
 
 struct GenerationEnd {
   DecodeStats stats;
-  bool stopped_by_text = false;  // one of the request's stop strings came
-  std::exception_ptr error;      // what ended it, if stats.finish is Failed
+  std::string stop_text;     // the stop string that ended it; empty: none did
+  std::exception_ptr error;  // what ended it, if stats.finish is Failed
 
   /// OpenAI's word for it: "stop" or "length".
   const char* reason() const {

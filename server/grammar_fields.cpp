@@ -10,10 +10,19 @@ namespace {
 
 constexpr size_t kMostBytes = 64 << 10;  // of a grammar: some take very long to compile
 
-/// The schema as the client wrote it, its keys in their order.
-std::string schema_text(std::string_view body) {
-  const auto ordered = nlohmann::ordered_json::parse(body);
-  return json_text(ordered["response_format"]["json_schema"]["schema"]);
+}  // namespace
+
+WantedGrammar read_schema(RequestFields& holder, std::string_view body, const std::string& place) {
+  if (!holder.has("schema") ||
+      !(holder.at("schema").is_object() || holder.at("schema").is_boolean()))
+    holder.refuse("schema", "a JSON schema");
+  const auto ordered = nlohmann::ordered_json::parse(body);  // as the client wrote it
+  WantedGrammar out{
+      {GrammarKind::JsonSchema,
+       json_text(ordered.at(nlohmann::ordered_json::json_pointer(place + "/schema")))},
+      holder.name_of("schema")};
+  expect_short(out);
+  return out;
 }
 
 std::optional<WantedGrammar> read_response_format(RequestFields& fields, std::string_view body) {
@@ -21,35 +30,29 @@ std::optional<WantedGrammar> read_response_format(RequestFields& fields, std::st
   if (!format) return std::nullopt;
   const std::string type = format->text("type").value_or("");
   if (type == "text") return std::nullopt;
-  if (type == "json_object")
-    return WantedGrammar{{GrammarKind::JsonSchema, R"({"type": "object"})"}, "response_format"};
+  if (type == "json_object") return any_json_object("response_format");
   if (type != "json_schema") format->refuse("type", "text, json_object or json_schema");
   auto schema = format->object("json_schema");
   if (!schema) format->refuse("json_schema", "an object with a schema");
-  if (!schema->has("schema") ||
-      !(schema->at("schema").is_object() || schema->at("schema").is_boolean()))
-    schema->refuse("schema", "a JSON schema");
-  return WantedGrammar{{GrammarKind::JsonSchema, schema_text(body)},
-                       "response_format.json_schema.schema"};
+  return read_schema(*schema, body, "/response_format/json_schema");
 }
 
-}  // namespace
+WantedGrammar any_json_object(const std::string& field) {
+  return {{GrammarKind::JsonSchema, R"({"type": "object"})"}, field};
+}
 
-std::optional<WantedGrammar> read_grammar_fields(RequestFields& fields, RequestFields* own,
-                                                 std::string_view body) {
-  std::optional<WantedGrammar> out = read_response_format(fields, body);
+std::optional<WantedGrammar> read_own_grammar(RequestFields& own,
+                                              std::optional<WantedGrammar> format) {
   const auto take = [&](const char* name, GrammarKind kind) {
-    auto text = own->text(name);
+    auto text = own.text(name);
     if (!text) return;
-    if (out) own->refuse(name, fmt::format("absent beside {}", out->field));
-    out = WantedGrammar{{kind, std::move(*text)}, fmt::format("medusa.{}", name)};
+    if (format) own.refuse(name, fmt::format("absent beside {}", format->field));
+    format = WantedGrammar{{kind, std::move(*text)}, own.name_of(name)};
+    expect_short(*format);
   };
-  if (own != nullptr) {
-    take("regex", GrammarKind::Regex);
-    take("grammar", GrammarKind::Ebnf);
-  }
-  if (out) expect_short(*out);
-  return out;
+  take("regex", GrammarKind::Regex);
+  take("grammar", GrammarKind::Ebnf);
+  return format;
 }
 
 void expect_short(const WantedGrammar& wanted) {

@@ -315,8 +315,8 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
     rest.text += g->matcher.finish();
     if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
   }
-  metrics_.count_end(stats, g->prompt_size, stopped, seconds_between(g->submitted, Clock::now()));
-  g->listener->on_end({std::move(stats), stopped, std::move(error)});
+  metrics_.count_end(stats, stopped, seconds_between(g->submitted, Clock::now()));
+  g->listener->on_end({std::move(stats), g->matcher.stop(), std::move(error)});
 }
 
 }  // namespace medusa

@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void read_tools(RequestFields& fields, std::string_view body, ToolSet& out) {
+void read_chat_tools(RequestFields& fields, std::string_view body, ToolSet& out) {
   if (!fields.has("tools")) return;
   const nlohmann::json& list = fields.at("tools");
   if (!list.is_array()) fields.refuse("tools", "a list of functions");
@@ -30,37 +30,51 @@ void read_tools(RequestFields& fields, std::string_view body, ToolSet& out) {
   }
 }
 
-void read_choice(RequestFields& fields, ToolSet& out) {
-  if (!fields.has("tool_choice")) return;
-  const nlohmann::json& choice = fields.at("tool_choice");
-  if (choice == "none") {
-    out.use = ToolUse::None;
-  } else if (choice == "required" || choice.is_object()) {
-    out.use = ToolUse::Required;
-    if (out.functions.empty())
-      fields.refuse("tool_choice", "none or auto, since no tools are there");
-    if (!choice.is_object()) return;
-    auto named = fields.object("tool_choice");
-    if (named->text("type").value_or("") != "function") named->refuse("type", "function");
-    auto function = named->object("function");
-    if (!function) named->refuse("function", "an object with a name");
-    out.only = function->text("name").value_or("");
-    for (const ToolFunction& each : out.functions)
-      if (each.name == out.only) return;
-    function->refuse("name", "the name of one of the tools");
-  } else if (choice != "auto") {
-    fields.refuse("tool_choice", "none, auto, required, or an object that names a function");
-  }
+/// Of a choice in OpenAI's chats.
+RequestFields function_object(RequestFields& named) {
+  auto function = named.object("function");
+  if (!function) named.refuse("function", "an object with a name");
+  return *function;
 }
 
 }  // namespace
 
 ToolSet read_tool_fields(RequestFields& fields, std::string_view body) {
   ToolSet out;
-  read_tools(fields, body, out);
-  read_choice(fields, out);
+  read_chat_tools(fields, body, out);
+  read_tool_choice(fields, function_object, out);
   out.parallel = fields.boolean("parallel_tool_calls").value_or(true);
   return out;
+}
+
+void read_tool_choice(RequestFields& fields,
+                      const std::function<RequestFields(RequestFields& named)>& function_of,
+                      ToolSet& tools) {
+  if (!fields.has("tool_choice")) return;
+  const nlohmann::json& choice = fields.at("tool_choice");
+  if (choice == "auto") return;
+  if (choice == "none") {
+    tools.use = ToolUse::None;
+    return;
+  }
+  if (choice != "required" && !choice.is_object())
+    fields.refuse("tool_choice", "none, auto, required, or an object that names a function");
+  if (tools.functions.empty())
+    fields.refuse("tool_choice", "none or auto, since there are no tools");
+  tools.use = ToolUse::Required;
+  if (!choice.is_object()) return;
+  RequestFields named = *fields.object("tool_choice");
+  if (named.text("type").value_or("") != "function") named.refuse("type", "function");
+  RequestFields function = function_of(named);
+  require_function(function, "name", tools);
+}
+
+void require_function(RequestFields& fields, const std::string& name, ToolSet& tools) {
+  tools.use = ToolUse::Required;
+  tools.only = fields.text(name).value_or("");
+  for (const ToolFunction& each : tools.functions)
+    if (each.name == tools.only) return;
+  fields.refuse(name, "the name of one of the tools");
 }
 
 void expect_tools_can_be_written(const ToolSet& tools, bool takes_tools) {

@@ -238,7 +238,12 @@ std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessag
   for (size_t i = first_message; i < messages.size(); ++i) {
     const auto& message = messages[i];
     const bool is_user = message.role == "user";
-    MEDUSA_ASSERT(is_user || message.role == "assistant", i, message.role);
+    if (!is_user && message.role != "assistant")
+      throw UserError(
+          fmt::format("the chat template {} has no place for message {} of role {}, expected the "
+                      "roles user and assistant, and system in the first message alone; change the "
+                      "conversation",
+                      name_, i + 1, message.role));
     if (!first) add(separator_, true);
     first = false;
     add((is_user ? user_ : assistant_).before, true);

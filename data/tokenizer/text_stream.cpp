@@ -31,22 +31,24 @@ StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stop
 }
 
 std::string StopMatcher::add(std::string_view text) {
-  if (stopped_) return "";
+  if (stopped()) return "";
   held_ += text;
   // The stop that is complete first counts, however the text was cut into pieces; of those that end
   // together, the longest.
   size_t cut = std::string::npos;
   size_t end = std::string::npos;
+  const std::string* found = nullptr;
   for (const auto& stop : stops_) {
     const size_t begin = held_.find(stop);
     if (begin == std::string::npos) continue;
     if (std::pair(begin + stop.size(), begin) < std::pair(end, cut)) {
       cut = begin;
       end = begin + stop.size();
+      found = &stop;
     }
   }
-  if (cut != std::string::npos) {
-    stopped_ = true;
+  if (found != nullptr) {
+    stop_ = *found;
     held_.resize(cut);
     return std::exchange(held_, {});
   }

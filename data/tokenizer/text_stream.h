@@ -47,12 +47,14 @@ class StopMatcher {
   std::string finish();
 
   /// True as soon as a stop string is complete.
-  bool stopped() const { return stopped_; }
+  bool stopped() const { return !stop_.empty(); }
+  /// That stop string; empty: none yet.
+  const std::string& stop() const { return stop_; }
 
  private:
   std::vector<std::string> stops_;
   std::string held_;  // not shown yet
-  bool stopped_ = false;
+  std::string stop_;
 };
 
 }  // namespace medusa

@@ -1,0 +1,124 @@
+#include "server/run_answer.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "server/event_queue.h"
+
+namespace medusa {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr size_t kUnwritten = 1 << 20;     // bytes of text that may wait for a slow reader
+constexpr std::chrono::seconds kPing{15};  // of silence, after which a stream says a word
+
+/// The generations of one request, which end with it.
+class OpenGenerations {
+ public:
+  OpenGenerations(Scheduler& scheduler, asio::any_io_executor executor)
+      : scheduler_(scheduler), queue_(std::make_shared<EventQueue>(std::move(executor))) {}
+  ~OpenGenerations() {
+    for (const Scheduler::Ticket ticket : tickets_) scheduler_.cancel(ticket);
+  }
+  OpenGenerations(const OpenGenerations&) = delete;
+  OpenGenerations& operator=(const OpenGenerations&) = delete;
+
+  void submit(const std::vector<GenerationRequest>& choices) {
+    for (size_t i = 0; i < choices.size(); ++i)
+      tickets_.push_back(scheduler_.submit(choices[i], queue_->listener(i)));
+  }
+  const std::shared_ptr<EventQueue>& queue() const { return queue_; }
+
+ private:
+  Scheduler& scheduler_;
+  std::shared_ptr<EventQueue> queue_;
+  std::vector<Scheduler::Ticket> tickets_;
+};
+
+[[noreturn]] void throw_failure(const GenerationEnd& end) {
+  std::string why = "the server is stopping";
+  if (end.error) try {
+      std::rethrow_exception(end.error);
+    } catch (const ApiError&) {
+      throw;
+    } catch (const UserError& error) {  // what it asks for leads nowhere
+      throw ApiError(400, error.what());
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  throw ApiError(end.error ? 500 : 503, fmt::format("the answer could not be completed: {}", why));
+}
+
+bool has_failed(const GenerationEnd& end) {
+  return end.error || end.stats.finish == FinishReason::Cancelled ||
+         end.stats.finish == FinishReason::Failed;
+}
+
+/// The next event. @throws  the client has gone, or reads too slowly; the generation failed.
+asio::awaitable<GenerationEvent> next_event(EventQueue& queue) {
+  GenerationEvent event = co_await queue.next(kPing);
+  if (queue.is_client_gone() || queue.waiting_bytes() > kUnwritten)
+    throw boost::system::system_error(asio::error::connection_aborted);
+  if (event.end && has_failed(*event.end)) throw_failure(*event.end);
+  co_return event;
+}
+
+asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& writer,
+                             HttpAnswer& answer) {
+  co_await answer.begin_stream();
+  std::string text = writer.first_events();
+  if (!text.empty()) co_await answer.write(std::move(text));
+  std::optional<ApiError> failure;
+  try {
+    while (open > 0) {
+      const GenerationEvent event = co_await next_event(queue);
+      if (event.end) --open;
+      text = event.piece ? writer.events(event.choice, *event.piece)
+             : event.end ? writer.events(event.choice, *event.end)
+                         : std::string(": still working\n\n");
+      if (!text.empty()) co_await answer.write(std::move(text));
+    }
+  } catch (const ApiError& error) {  // too late for a status
+    failure = error;
+  } catch (const boost::system::system_error&) {  // of the connection: nobody to tell
+    throw;
+  } catch (const std::exception& error) {
+    failure.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+  }
+  co_await answer.write(failure ? writer.failure_events(*failure) : writer.last_events());
+  co_await answer.end_stream();
+}
+
+}  // namespace
+
+asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
+                                 const CompletionRequest& request, AnswerWriter& writer,
+                                 HttpAnswer& answer) {
+  OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
+  generations.submit(request.choices);
+  metrics.count_prompt(request.prompt_tokens);
+  const std::shared_ptr<EventQueue> queue = generations.queue();
+  answer.on_gone([queue] { queue->client_gone(); });
+  size_t open = request.choices.size();
+  if (request.stream) {
+    metrics.count_answer(200);
+    co_await stream(*queue, open, writer, answer);
+    co_return;
+  }
+  while (open > 0) {
+    const GenerationEvent event = co_await next_event(*queue);
+    if (event.end) --open;
+    if (event.piece) writer.add(event.choice, *event.piece);
+    if (event.end) writer.add(event.choice, *event.end);
+  }
+  metrics.count_answer(200);
+  co_await answer.reply(200, "application/json", writer.whole());
+}
+
+}  // namespace medusa

@@ -1,0 +1,197 @@
+// Anthropic's /v1/messages: the same texts as chats, in its own form.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "infer/grammar/grammar.h"
+#include "tests/server/served.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::ask;
+using fixtures::events_of;
+using nlohmann::json;
+
+const json kGoInMessages = json::parse(R"({"name": "go", "input_schema":
+    {"type": "object", "properties": {"to": {"enum": ["Rome", "Oslo"]}}, "required": ["to"],
+     "additionalProperties": false}})");
+
+class MessagesTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { tiny_ = new fixtures::TinyServed(2); }
+  static void TearDownTestSuite() { delete std::exchange(tiny_, nullptr); }
+
+  static json body_of(const std::string& text, json more = json::object()) {
+    json body{{"messages", {{{"role", "user"}, {"content", text}}}}, {"max_tokens", 30}};
+    body.update(more);
+    return body;
+  }
+  fixtures::HttpReply post(const json& body, const std::string& path = "/v1/messages") const {
+    return ask(server_.port(), "POST", path, body.dump());
+  }
+  json message(const json& body) const {
+    const auto reply = post(body);
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return reply.json();
+  }
+
+  static fixtures::TinyServed* tiny_;
+  fixtures::RunningServer server_{tiny_->model()};
+};
+
+fixtures::TinyServed* MessagesTest::tiny_ = nullptr;
+
+TEST_F(MessagesTest, TheTextIsThatOfAChat) {
+  const json answer = message(body_of("Once upon a time"));
+  EXPECT_EQ(answer["type"], "message");
+  EXPECT_EQ(answer["role"], "assistant");
+  EXPECT_EQ(answer["content"],
+            json({{{"type", "text"}, {"text", tiny_->alone("Once upon a time", 30, 0, 1)}}}));
+  EXPECT_EQ(answer["stop_reason"], "max_tokens");
+  EXPECT_TRUE(answer["stop_sequence"].is_null());
+  EXPECT_EQ(answer["usage"]["output_tokens"], 30);
+
+  const json system = message(body_of("a time", {{"system", "Once upon"}}));
+  const json chat = ask(server_.port(), "POST", "/v1/chat/completions",
+                        json{{"messages",
+                              {{{"role", "system"}, {"content", "Once upon"}},
+                               {{"role", "user"}, {"content", "a time"}}}},
+                             {"max_tokens", 30}}
+                            .dump())
+                        .json();
+  EXPECT_EQ(system["content"][0]["text"], chat["choices"][0]["message"]["content"]);
+}
+
+TEST_F(MessagesTest, AStopSequenceIsNamed) {
+  const std::string whole = tiny_->alone("Once upon a time", 60, 0, 1);
+  const std::string stop = whole.substr(whole.size() / 2, 6);
+  const json answer = message(
+      body_of("Once upon a time", {{"max_tokens", 60}, {"stop_sequences", {"never in it", stop}}}));
+  EXPECT_EQ(answer["content"][0]["text"], whole.substr(0, whole.find(stop)));
+  EXPECT_EQ(answer["stop_reason"], "stop_sequence");
+  EXPECT_EQ(answer["stop_sequence"], stop);
+}
+
+/// What a client builds from the events.
+json built_message(const std::vector<json>& events) {
+  json out;
+  std::string arguments;
+  bool is_open = false;
+  for (const json& event : events) {
+    const std::string type = event["type"];
+    const size_t index = event.value("index", size_t{0});
+    if (type == "message_start") {
+      out = event["message"];
+    } else if (type == "content_block_start") {
+      EXPECT_FALSE(std::exchange(is_open, true));
+      EXPECT_EQ(index, out["content"].size());
+      out["content"].push_back(event["content_block"]);
+      arguments.clear();
+    } else if (type == "content_block_delta") {
+      json& block = out["content"][index];
+      if (event["delta"]["type"] == "text_delta")
+        block["text"] =
+            block["text"].get<std::string>() + event["delta"]["text"].get<std::string>();
+      else
+        arguments += event["delta"]["partial_json"].get<std::string>();
+    } else if (type == "content_block_stop") {
+      EXPECT_TRUE(std::exchange(is_open, false));
+      if (out["content"][index]["type"] == "tool_use")
+        out["content"][index]["input"] = json::parse(arguments);
+    } else if (type == "message_delta") {
+      out.update(event["delta"]);
+      out["usage"].update(event["usage"]);
+    }
+  }
+  EXPECT_FALSE(is_open);
+  return out;
+}
+
+TEST_F(MessagesTest, TheEventsOfAStreamBuildTheSame) {
+  for (const bool calls : {false, true}) {
+    if (calls && !has_grammar_library()) continue;
+    json body = body_of("One day, a boy", {{"temperature", 0.8}, {"seed", 3}});
+    if (calls)
+      body.update({{"tools", {kGoInMessages}},
+                   {"tool_choice", {{"type", "any"}, {"disable_parallel_tool_use", true}}},
+                   {"max_tokens", 120}});
+    json whole = message(body);
+    EXPECT_EQ(whole["content"][0]["type"], calls ? "tool_use" : "text");
+    EXPECT_EQ(whole["stop_reason"], calls ? "tool_use" : "max_tokens");
+    body["stream"] = true;
+    const auto reply = post(body);
+    EXPECT_TRUE(reply.body.ends_with("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"));
+    json built = built_message(events_of(reply.body));
+    for (json* each : {&whole, &built}) {
+      each->erase("id");
+      each->erase("metrics");
+      if (calls) (*each)["content"][0].erase("id");
+    }
+    EXPECT_EQ(built, whole);
+  }
+}
+
+TEST_F(MessagesTest, ToolsAndResultsStandInThePromptAndAreCounted) {
+  const json messages = json::parse(R"([
+      {"role": "user", "content": [{"type": "text", "text": "Where?"}]},
+      {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""},
+       {"type": "tool_use", "id": "t1", "name": "go", "input": {"to": "Rome"}}]},
+      {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Done."},
+       {"type": "text", "text": "And now?"}]}])");
+  const json body{{"messages", messages}, {"tools", {kGoInMessages}}};
+  const auto counted = post(body, "/v1/messages/count_tokens");
+  ASSERT_EQ(counted.status, 200) << counted.body;
+  const std::string text =
+      "go Where?\n\n<tool_call>{\"name\": \"go\", \"arguments\": {\"to\": \"Rome\"}}</tool_call>"
+      "\n\nDone.\n\nAnd now?";
+  EXPECT_EQ(counted.json()["input_tokens"],
+            tiny_->session().tokenizer->encode(text, true).size() + 1);
+  json asked = body;
+  asked["max_tokens"] = 1;
+  EXPECT_EQ(message(asked)["usage"]["input_tokens"], counted.json()["input_tokens"]);
+}
+
+TEST_F(MessagesTest, AnErrorHasAnthropicsForm) {
+  struct Case {
+    const char* field;
+    json body;
+  };
+  const auto with = [](json more) { return body_of("a", std::move(more)); };
+  const auto block = [](const json& each) {
+    return body_of("a", {{"messages", {{{"role", "user"}, {"content", {each}}}}}});
+  };
+  for (const Case& each : std::initializer_list<Case>{
+           {"max_tokens", {{"messages", {{{"role", "user"}, {"content", "a"}}}}}},
+           {"messages", with({{"messages", json::array()}})},
+           {"messages[0].role", with({{"messages", {{{"role", "system"}, {"content", "a"}}}}})},
+           {"messages[0].role", with({{"messages", {{{"role", "assistant"}, {"content", "a"}}}}})},
+           {"messages[0].content", with({{"messages", {{{"role", "user"}}}}})},
+           {"messages[0].content[0].type", block({{"type", "image"}})},
+           {"messages[0].content[0].tool_use_id",
+            block({{"type", "tool_result"}, {"tool_use_id", "x"}, {"content", "a"}})},
+           {"system", with({{"system", 5}})},
+           {"tools[0].input_schema", with({{"tools", {{{"name", "go"}}}}})},
+           {"tools[0].type", with({{"tools", {{{"type", "bash_20250124"}, {"name", "bash"}}}}})},
+           {"tool_choice.type", with({{"tool_choice", {{"type", "any"}}}})},
+           {"tool_choice.name",
+            with({{"tools", {kGoInMessages}}, {"tool_choice", {{"type", "tool"}, {"name", "x"}}}})},
+           {"thinking.type", with({{"thinking", {{"type", "enabled"}}}})},
+           {"output_config.format.type",
+            with({{"output_config", {{"format", {{"type", "yaml"}}}}}})},
+           {"temperature", with({{"temperature", -1}})},
+       }) {
+    const auto reply = post(each.body);
+    EXPECT_EQ(reply.status, 400) << each.body;
+    const json error = reply.json();
+    EXPECT_EQ(error["type"], "error");
+    EXPECT_EQ(error["error"]["type"], "invalid_request_error");
+    const std::string message = error["error"]["message"];
+    EXPECT_TRUE(message.starts_with(each.field)) << message;
+  }
+  const auto method = ask(server_.port(), "GET", "/v1/messages");
+  EXPECT_EQ(method.status, 405);
+  EXPECT_EQ(method.json()["type"], "error");
+}
+
+}  // namespace
+}  // namespace medusa
