@@ -29,9 +29,10 @@ namespace asio = boost::asio;
 constexpr const char* kJsonType = "application/json";
 }  // namespace
 
-Api::Api(Scheduler& scheduler, ServerMetrics& metrics)
+Api::Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options)
     : scheduler_(scheduler),
       metrics_(metrics),
+      options_(std::move(options)),
       grammars_(scheduler.model().tokenizer, scheduler.model().eos) {
   const auto add = [this](const char* method, const char* path, auto function) {
     endpoints_[path] = {method, [this, function](const HttpRequest& request, HttpAnswer& answer) {
@@ -64,7 +65,14 @@ asio::awaitable<void> Api::json(HttpAnswer& answer, int status, std::string body
 asio::awaitable<void> Api::handle(const HttpRequest& request, HttpAnswer& answer) {
   std::optional<ApiError> wrong;
   std::vector<HttpAnswer::Header> headers;
+  answer.add_headers(options_.access.headers());
+  if (options_.access.is_preflight(request)) {
+    metrics_.count_answer(204);
+    co_await answer.reply(204, kJsonType, "", options_.access.preflight_headers());
+    co_return;
+  }
   try {
+    options_.access.expect_key(request);
     const auto found = endpoints_.find(request.path);
     if (found == endpoints_.end())
       throw ApiError(404, fmt::format("'{}' is no path of this server, expected one like "
@@ -88,6 +96,7 @@ asio::awaitable<void> Api::handle(const HttpRequest& request, HttpAnswer& answer
   if (answer.has_begun())  // too late for a status: the connection ends
     throw boost::system::system_error(asio::error::connection_aborted);
   metrics_.count_answer(wrong->status());
+  if (wrong->status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   if (wrong->status() == 429) headers.emplace_back("Retry-After", "1");
   const bool is_anthropics = request.path.starts_with("/v1/messages");
   std::string body = json_text(is_anthropics ? messages_error(*wrong) : wrong->json());
@@ -202,6 +211,7 @@ asio::awaitable<void> Api::detokenize(const HttpRequest& request, HttpAnswer& an
 
 /// The requests for a text, of every API.
 asio::awaitable<void> Api::complete(const HttpRequest& request, HttpAnswer& answer) {
+  AnswerTimes times{options_.ping, options_.deadline, std::chrono::steady_clock::now()};
   if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
   const nlohmann::json body = parse_body(request.body);
   const ServedModel& model = scheduler_.model();
@@ -222,7 +232,7 @@ asio::awaitable<void> Api::complete(const HttpRequest& request, HttpAnswer& answ
     const auto grammar = co_await grammars_.compile(wanted.grammar->grammar, wanted.grammar->field);
     for (GenerationRequest& each : wanted.choices) each.grammar = grammar;
   }
-  co_await run_answer(scheduler_, metrics_, wanted, *writer, answer);
+  co_await run_answer(scheduler_, metrics_, wanted, *writer, times, answer);
 }
 
 asio::awaitable<void> Api::count_tokens(const HttpRequest& request, HttpAnswer& answer) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "server/access.h"
 #include "server/grammars.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
@@ -16,13 +18,19 @@
 
 namespace medusa {
 
+struct ApiOptions {
+  Access access;
+  std::chrono::milliseconds deadline{0};  // for an answer; 0: none
+  std::chrono::milliseconds ping{15000};  // of silence, after which a stream says a word
+};
+
 /// Thread safety: the io thread alone.
 class Api {
  public:
   /// Seconds without a step, with work waiting, after which /health fails.
   static constexpr double kStuckSeconds = 60;
 
-  Api(Scheduler& scheduler, ServerMetrics& metrics);
+  Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options);
 
   /// Answers one request. Errors of the client's become answers, too.
   boost::asio::awaitable<void> handle(const HttpRequest& request, HttpAnswer& answer);
@@ -49,6 +57,7 @@ class Api {
 
   Scheduler& scheduler_;
   ServerMetrics& metrics_;
+  ApiOptions options_;
   Grammars grammars_;
   std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
   std::random_device random_;

@@ -44,7 +44,8 @@ void EventQueue::client_gone() {
   wake_.cancel();
 }
 
-boost::asio::awaitable<GenerationEvent> EventQueue::next(std::chrono::seconds patience) {
+boost::asio::awaitable<GenerationEvent> EventQueue::next(
+    std::chrono::steady_clock::duration patience) {
   if (events_.empty() && !gone_) {
     boost::system::error_code woken;
     wake_.expires_after(patience);

@@ -29,7 +29,7 @@ class EventQueue : public std::enable_shared_from_this<EventQueue> {
   std::shared_ptr<GenerationListener> listener(size_t choice);
 
   /// The next event; an empty one when nothing came for so long. On the io thread.
-  boost::asio::awaitable<GenerationEvent> next(std::chrono::seconds patience);
+  boost::asio::awaitable<GenerationEvent> next(std::chrono::steady_clock::duration patience);
 
   void client_gone();  // on the io thread
   bool is_client_gone() const { return gone_; }

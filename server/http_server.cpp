@@ -12,6 +12,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <vector>
@@ -40,13 +41,18 @@ class Answer : public HttpAnswer {
       : stream_(stream), limits_(limits), version_(version), keep_alive_(keep_alive), head_(head) {}
   ~Answer() override { watch_.emit(asio::cancellation_type::terminal); }
 
+  void add_headers(const std::vector<Header>& headers) override {
+    headers_.insert(headers_.end(), headers.begin(), headers.end());
+  }
+
   asio::awaitable<void> reply(int status, std::string_view type, std::string body,
                               std::vector<Header> headers) override {
     has_begun_ = true;
     http::response<http::string_body> response{http::int_to_status(static_cast<unsigned>(status)),
                                                version_};
     response.set(http::field::content_type, std::string(type));
-    for (const auto& [name, value] : headers) response.set(name, value);
+    for (const auto* list : {&headers_, &headers})
+      for (const auto& [name, value] : *list) response.set(name, value);
     response.keep_alive(keep_alive_);
     const auto size = body.size();
     if (!head_) response.body() = std::move(body);
@@ -65,6 +71,7 @@ class Answer : public HttpAnswer {
     http::response<http::empty_body> response{http::status::ok, version_};
     response.set(http::field::content_type, "text/event-stream");
     response.set(http::field::cache_control, "no-cache");
+    for (const auto& [name, value] : headers_) response.set(name, value);
     response.set("X-Accel-Buffering", "no");  // nginx would hold the events back
     if (version_ < 11) keep_alive_ = false;   // HTTP/1.0 knows no chunks: the end is the close
     response.keep_alive(keep_alive_);
@@ -107,6 +114,7 @@ class Answer : public HttpAnswer {
   beast::tcp_stream& stream_;
   const HttpLimits& limits_;
   unsigned version_;
+  std::vector<Header> headers_;
   bool keep_alive_, head_, has_begun_ = false;
   asio::cancellation_signal watch_;
 };
@@ -229,8 +237,15 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
       co_return false;
     }
     auto message = parser.release();
-    HttpRequest request{std::string(message.method_string()), std::string(message.target()),
-                        std::move(message.body())};
+    HttpRequest request{std::string(message.method_string()),
+                        std::string(message.target()),
+                        std::move(message.body()),
+                        {}};
+    for (const auto& field : message) {
+      std::string name(field.name_string());
+      for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+      request.headers.emplace(std::move(name), field.value());
+    }
     request.path.resize(std::min(request.path.find('?'), request.path.size()));
     Answer answer(stream, limits, message.version(), message.keep_alive() && !stopping,
                   request.method == "HEAD");

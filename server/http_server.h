@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,13 @@ struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // without the query
   std::string body;
+  std::map<std::string, std::string> headers{};  // by their names in small letters
+
+  /// The value of a header by that name; empty: it is not there.
+  std::string_view header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? std::string_view() : std::string_view(found->second);
+  }
 };
 
 /// What a handler answers through: either reply() once, or begin_stream(), events, end_stream().
@@ -38,6 +46,9 @@ class HttpAnswer {
  public:
   virtual ~HttpAnswer() = default;
   using Header = std::pair<std::string, std::string>;
+
+  /// Adds headers to the answer, whichever it will be. Never a client's text.
+  virtual void add_headers(const std::vector<Header>& headers) = 0;
 
   /// @param headers  never a client's text.
   virtual boost::asio::awaitable<void> reply(int status, std::string_view type, std::string body,

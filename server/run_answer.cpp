@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <optional>
@@ -15,8 +16,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr size_t kUnwritten = 1 << 20;     // bytes of text that may wait for a slow reader
-constexpr std::chrono::seconds kPing{15};  // of silence, after which a stream says a word
+constexpr size_t kUnwritten = 1 << 20;  // bytes of text that may wait for a slow reader
 
 /// The generations of one request, which end with it.
 class OpenGenerations {
@@ -60,24 +60,36 @@ bool has_failed(const GenerationEnd& end) {
          end.stats.finish == FinishReason::Failed;
 }
 
-/// The next event. @throws  the client has gone, or reads too slowly; the generation failed.
-asio::awaitable<GenerationEvent> next_event(EventQueue& queue) {
-  GenerationEvent event = co_await queue.next(kPing);
+/// The next event; an empty one after a silence.
+/// @throws  the client has gone, or reads too slowly; the generation failed; it is too late.
+asio::awaitable<GenerationEvent> next_event(EventQueue& queue, const AnswerTimes& times) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration patience = times.ping;
+  if (times.deadline.count() > 0)
+    patience = std::clamp(times.came + times.deadline - Clock::now(), Clock::duration(0), patience);
+  GenerationEvent event = co_await queue.next(patience);
   if (queue.is_client_gone() || queue.waiting_bytes() > kUnwritten)
     throw boost::system::system_error(asio::error::connection_aborted);
   if (event.end && has_failed(*event.end)) throw_failure(*event.end);
+  if (times.deadline.count() > 0 && !event.end && Clock::now() >= times.came + times.deadline)
+    throw ApiError(
+        504,
+        fmt::format("the answer is not complete after {:.3g} s, expected it to be; ask for "
+                    "fewer tokens, or start the server with a longer --deadline",
+                    std::chrono::duration<double>(times.deadline).count()),
+        "", "deadline_exceeded");
   co_return event;
 }
 
 asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& writer,
-                             HttpAnswer& answer) {
+                             const AnswerTimes& times, HttpAnswer& answer) {
   co_await answer.begin_stream();
   std::string text = writer.first_events();
   if (!text.empty()) co_await answer.write(std::move(text));
   std::optional<ApiError> failure;
   try {
     while (open > 0) {
-      const GenerationEvent event = co_await next_event(queue);
+      const GenerationEvent event = co_await next_event(queue, times);
       if (event.end) --open;
       text = event.piece ? writer.events(event.choice, *event.piece)
              : event.end ? writer.events(event.choice, *event.end)
@@ -99,7 +111,7 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
 
 asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                  const CompletionRequest& request, AnswerWriter& writer,
-                                 HttpAnswer& answer) {
+                                 const AnswerTimes& times, HttpAnswer& answer) {
   OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
   generations.submit(request.choices);
   metrics.count_prompt(request.prompt_tokens);
@@ -108,11 +120,11 @@ asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
   size_t open = request.choices.size();
   if (request.stream) {
     metrics.count_answer(200);
-    co_await stream(*queue, open, writer, answer);
+    co_await stream(*queue, open, writer, times, answer);
     co_return;
   }
   while (open > 0) {
-    const GenerationEvent event = co_await next_event(*queue);
+    const GenerationEvent event = co_await next_event(*queue, times);
     if (event.end) --open;
     if (event.piece) writer.add(event.choice, *event.piece);
     if (event.end) writer.add(event.choice, *event.end);

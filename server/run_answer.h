@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 
 #include "server/answer_writer.h"
 #include "server/completion_request.h"
@@ -11,12 +12,19 @@
 
 namespace medusa {
 
+struct AnswerTimes {
+  std::chrono::milliseconds ping{15000};       // of silence, after which a stream says a word
+  std::chrono::milliseconds deadline{0};       // for the whole answer; 0: none
+  std::chrono::steady_clock::time_point came;  // the request
+};
+
 /// Answers one request: a stream of events, or a whole answer. Whatever ends this coroutine (an
 /// error, a client that left, a slow reader) cancels the generations before the next step.
-/// @throws ApiError  nothing has been sent, and there is no answer. What goes wrong later ends the
+/// @throws ApiError  nothing has been sent, and there is no answer; 504: the deadline has passed.
+/// What goes wrong later ends the
 ///                   stream with an event.
 boost::asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                         const CompletionRequest& request, AnswerWriter& writer,
-                                        HttpAnswer& answer);
+                                        const AnswerTimes& times, HttpAnswer& answer);
 
 }  // namespace medusa

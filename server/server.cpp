@@ -7,6 +7,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <utility>
 
@@ -34,6 +35,18 @@ asio::ip::tcp::endpoint endpoint_of(const ServerOptions& options) {
   return {address, options.port};
 }
 
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+ApiOptions api_options(const ServerOptions& options) {
+  if (!options.cors.empty()) expect_origin(options.cors);
+  return {.access = {.keys = options.api_keys.empty() ? ApiKeys() : ApiKeys::read(options.api_keys),
+                     .cors = options.cors},
+          .deadline = milliseconds(options.deadline),
+          .ping = milliseconds(options.ping)};
+}
+
 }  // namespace
 
 void check_address(const ServerOptions& options) {
@@ -43,8 +56,9 @@ void check_address(const ServerOptions& options) {
 
 struct Server::Parts {
   Parts(ServedModel model, const ServerOptions& options)
-      : scheduler(std::move(model), options.max_waiting, metrics),
-        api(scheduler, metrics),
+      : has_keys(!options.api_keys.empty()),
+        scheduler(std::move(model), options.max_waiting, metrics),
+        api(scheduler, metrics, api_options(options)),
         http(io, endpoint_of(options), HttpLimits{},
              [this](const HttpRequest& request, HttpAnswer& answer) {
                return api.handle(request, answer);
@@ -75,6 +89,7 @@ struct Server::Parts {
     });
   }
 
+  const bool has_keys;
   asio::io_context io{1};
   ServerMetrics metrics;
   Scheduler scheduler;
@@ -96,6 +111,17 @@ std::string Server::url() const {
   const std::string host = endpoint.address().to_string();
   return endpoint.address().is_v6() ? fmt::format("http://[{}]:{}", host, endpoint.port())
                                     : fmt::format("http://{}:{}", host, endpoint.port());
+}
+
+std::string Server::reach_note() const {
+  if (parts_->http.endpoint().address().is_loopback()) return {};
+  return fmt::format(
+      "note: {} is reachable from other machines, {}; docs/guide/scale-out.md puts a proxy with "
+      "TLS "
+      "before it\n",
+      url(),
+      parts_->has_keys ? "and nothing that it is asked or answers is encrypted"
+                       : "and nobody is asked for a key (--api-keys)");
 }
 
 void Server::run(bool with_signals) {

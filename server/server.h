@@ -13,6 +13,10 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address of this machine, as numbers
   uint16_t port = 8080;            // 0: any free one
   int64_t max_waiting = 256;       // requests that may wait for a free sequence
+  std::string api_keys{};          // a file with a key on each line; empty: everybody may ask
+  std::string cors{};              // the origin whose pages may ask, or "*"; empty: none
+  double deadline = 0;             // seconds for an answer; 0: none
+  double ping = 15;                // seconds of silence, after which a stream says a word
 };
 
 /// Tries the address, for who has a model to load before there is a Server.
@@ -22,7 +26,7 @@ void check_address(const ServerOptions& options);
 class Server {
  public:
   /// Listens from now on; answers while run() runs.
-  /// @throws UserError  the address cannot be listened on.
+  /// @throws UserError  the address cannot be listened on; an option is wrong.
   Server(ServedModel model, const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;
@@ -30,6 +34,8 @@ class Server {
 
   uint16_t port() const;
   std::string url() const;  // "http://127.0.0.1:8080"
+  /// What whoever starts it should know about who can reach it; empty: this machine alone.
+  std::string reach_note() const;
 
   /// Answers until somebody stops it: SIGTERM or SIGINT where with_signals is true, or stop().
   /// Then takes no more requests and finishes those that run; a second signal ends these, too.

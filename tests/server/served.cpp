@@ -39,9 +39,14 @@ std::string without_chunks(const std::string& bytes) {
   }
 }
 
+ServerOptions on_any_port(ServerOptions options) {
+  options.port = 0;
+  return options;
+}
+
 }  // namespace
 
-TinyServed::TinyServed(int32_t sequences)
+TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens)
     : session_(tiny_session()),
       chat_(ChatTemplate::of_source(kChatTemplate, *session_.tokenizer)),
       heads_(fitted_heads(session_, 3), session_.llama->weights()) {
@@ -96,8 +101,8 @@ std::string TinyServed::alone(const std::string& prompt, int32_t tokens, double 
   return session_.tokenizer->decode(ids);
 }
 
-RunningServer::RunningServer(ServedModel model, int64_t max_waiting)
-    : server_(std::move(model), {.port = 0, .max_waiting = max_waiting}),
+RunningServer::RunningServer(ServedModel model, ServerOptions options)
+    : server_(std::move(model), on_any_port(std::move(options))),
       thread_([this] { server_.run(false); }) {}
 
 RunningServer::~RunningServer() {
@@ -142,9 +147,9 @@ HttpReply parse_reply(const std::string& bytes) {
 }
 
 HttpReply ask(uint16_t port, const std::string& method, const std::string& path,
-              const std::string& body) {
+              const std::string& body, const std::string& headers) {
   Client client(port);
-  client.send(http_request(method, path, body, "Connection: close\r\n"));
+  client.send(http_request(method, path, body, "Connection: close\r\n" + headers));
   return parse_reply(client.read_to_end());
 }
 

@@ -49,9 +49,10 @@ class TinyServed {
 
 class RunningServer {
  public:
-  explicit RunningServer(ServedModel model, int64_t max_waiting = 64);
+  explicit RunningServer(ServedModel model, ServerOptions options = {});
   ~RunningServer();  // stops it and waits for its end
   uint16_t port() const { return server_.port(); }
+  std::string reach_note() const { return server_.reach_note(); }
   void stop() { server_.stop(); }
 
  private:
@@ -86,7 +87,7 @@ std::string http_request(const std::string& method, const std::string& path,
                          const std::string& body, const std::string& headers = "");
 /// Sends one request on a connection of its own.
 HttpReply ask(uint16_t port, const std::string& method, const std::string& path,
-              const std::string& body = "");
+              const std::string& body = "", const std::string& headers = "");
 HttpReply parse_reply(const std::string& bytes);
 
 /// The JSON objects of a stream of events, [DONE] and comments left out.

@@ -84,9 +84,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
       .settings = infer,
       .drafters = ready_drafters(infer, drafting.parts())};
   Server server(model, options.server);
-  if (options.server.host != "127.0.0.1" && options.server.host != "::1")
-    print_note("note: {} is reachable from other machines, and nobody is asked for a password\n",
-               server.url());
+  note_shown(server.reach_note());
   if (common.json)
     print_json(nlohmann::json{{"url", server.url()}, {"model", model.name}});
   else
@@ -107,17 +105,26 @@ Command serve_command() {
           .examples = {"serve model.gguf", "serve model.gguf --port 9000 --batch 16"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ServeOptions>();
-            added.group("Server");
-            added.value("--host", options->server.host, "ADDRESS",
-                        "to listen on; 127.0.0.1 is this machine alone");
-            added.value("--port", options->server.port, "N", "0: any free one (8080)");
-            added.value("--batch,--sequences", options->sequences, "N",
-                        "texts that are decoded at the same time (4)", between(1, 256));
-            added.value("--max-waiting", options->server.max_waiting, "N",
-                        "requests that may wait for one of these (256)",
-                        between<int64_t>(0, 100000));
-            added.value("--name", options->name, "NAME",
-                        "of the model, for clients; else that of its file");
+            app.add_option("--host", options->server.host,
+                           "address to listen on; 127.0.0.1 is this machine alone");
+            app.add_option("--port", options->server.port, "0: any free one (8080)");
+            app.add_option("--sequences", options->sequences,
+                           "texts that are decoded at the same time (4)")
+                ->check(CLI::Range(1, 256));
+            app.add_option("--max-waiting", options->server.max_waiting,
+                           "requests that may wait for one of these (256)")
+                ->check(CLI::Range(0, 100000));
+            app.add_option("--deadline", options->server.deadline,
+                           "seconds for an answer, its wait included; then 504 (0: none)")
+                ->check(CLI::Range(0.0, 1e6));
+            app.add_option("--api-keys", options->server.api_keys,
+                           "file with a key on each line, of which a request must bring one");
+            app.add_option("--cors", options->server.cors,
+                           "origin whose pages may ask, like https://chat.example.org, or *");
+            app.add_option("--name", options->name,
+                           "of the model, for clients; default: that of its file");
+            app.add_option("--drafter", options->drafter,
+                           enum_choices<DrafterKind>() + " (sets generate.drafter)");
             return [options, &common] { run_serve(common, *options); };
           }};
 }
