@@ -56,8 +56,8 @@ struct Scheduler::Generation {
   TextStream stream;
   StopMatcher matcher;
   GenerationPiece piece;  // since the last step
-  Clock::time_point submitted = Clock::now(), last_piece;
-  bool has_begun = false;
+  Clock::time_point submitted = Clock::now(), started, first_piece, last_piece;
+  bool has_started = false, has_begun = false;  // it got a sequence; it has tokens
 
   /// @param own_drafter  who proposed the nodes of a tree that does not say.
   void watch(const StepView& view, DrafterKind own_drafter) {
@@ -173,9 +173,12 @@ Scheduler::Ticket Scheduler::submit(GenerationRequest request,
     generation->request.on_prompt = [self](const PromptRows& rows) { self->take_prompt(rows); };
     if (self->prompt.size() == 1) self->piece.prompt.push_back({self->prompt[0], 0, {}});
   }
-  if (request.steps)
-    generation->request.watch = [self, drafter = request.drafter.value_or(model_.settings.drafter)](
-                                    const StepView& view) { self->watch(view, drafter); };
+  generation->request.watch =
+      [this, self, wants = request.steps,
+       drafter = request.drafter.value_or(model_.settings.drafter)](const StepView& view) {
+        metrics_.count_step(view, drafter);
+        if (wants) self->watch(view, drafter);
+      };
   {
     const std::lock_guard lock(mutex_);
     if (num_waiting_ >= max_waiting_)
@@ -244,8 +247,10 @@ void Scheduler::note_slots() {
   for (const auto& [ticket, g] : open_) {
     const DecodeStats* stats = model_.decoder.stats(g->id);
     if (stats == nullptr) continue;
+    const bool is_running = std::ssize(slots_) < num_running_;  // they start in order
+    if (is_running) note_start(*g);
     slots_.push_back({.ticket = ticket,
-                      .is_running = std::ssize(slots_) < num_running_,  // they start in order
+                      .is_running = is_running,
                       .drafter = g->drafter.value_or(model_.settings.drafter),
                       .prompt_tokens = g->prompt_size,
                       .tokens = stats->emitted,
@@ -282,17 +287,29 @@ void Scheduler::take_inbox() {
   }
 }
 
+/// It has had a sequence in the last step, at the latest.
+void Scheduler::note_start(Generation& g) {
+  if (std::exchange(g.has_started, true)) return;
+  g.started = std::max(g.submitted, step_began_);
+  metrics_.count_start(seconds_between(g.submitted, g.started));
+}
+
 void Scheduler::step() {
+  step_began_ = Clock::now();
   auto ended = model_.decoder.step();
   const auto now = Clock::now();
   for (const auto& [ticket, generation] : open_) {
     Generation& g = *generation;
     if (g.piece.tokens.empty()) continue;
     const auto tokens = static_cast<int64_t>(g.piece.tokens.size());
-    if (std::exchange(g.has_begun, true))
+    if (std::exchange(g.has_begun, true)) {
       metrics_.count_tokens(tokens, seconds_between(g.last_piece, now));
-    else
-      metrics_.count_first_tokens(tokens, seconds_between(g.submitted, now));
+    } else {
+      note_start(g);
+      g.first_piece = now;
+      metrics_.count_first_tokens(tokens, seconds_between(g.submitted, now),
+                                  seconds_between(g.started, now));
+    }
     g.last_piece = now;
     g.listener->on_piece(std::exchange(g.piece, {}));
   }
@@ -308,14 +325,15 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
   const std::shared_ptr<Generation> g = std::move(which->second);
   open_.erase(which);
   by_request_.erase(g->id);
-  const bool stopped = g->matcher.stopped();
-  if (!stopped && stats.finish != FinishReason::Cancelled) {
+  if (!g->matcher.stopped() && stats.finish != FinishReason::Cancelled) {
     GenerationPiece rest;
     rest.text = g->matcher.add(g->stream.finish());
     rest.text += g->matcher.finish();
     if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
   }
-  metrics_.count_end(stats, stopped, seconds_between(g->submitted, Clock::now()));
+  const auto now = Clock::now();
+  metrics_.count_end(stats, g->prompt_size, seconds_between(g->submitted, now),
+                     g->has_begun ? seconds_between(g->first_piece, now) : -1);
   g->listener->on_end({std::move(stats), g->matcher.stop(), std::move(error)});
 }
 

@@ -69,6 +69,7 @@ class Scheduler {
   void take_inbox();
   void step();
   void note_slots();
+  void note_start(Generation& generation);
   void end(std::map<Ticket, std::shared_ptr<Generation>>::iterator which, DecodeStats stats,
            std::exception_ptr error);
 
@@ -89,6 +90,7 @@ class Scheduler {
 
   std::map<Ticket, std::shared_ptr<Generation>> open_;  // of the thread alone, as all below
   std::map<RequestId, Ticket> by_request_;
+  std::chrono::steady_clock::time_point step_began_;
   std::thread thread_;  // last: it uses all the others
 };
 

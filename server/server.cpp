@@ -57,6 +57,7 @@ void check_address(const ServerOptions& options) {
 struct Server::Parts {
   Parts(ServedModel model, const ServerOptions& options)
       : has_keys(!options.api_keys.empty()),
+        metrics(options.metrics_names, model.name),
         scheduler(std::move(model), options.max_waiting, metrics),
         api(scheduler, metrics, api_options(options)),
         http(io, endpoint_of(options), HttpLimits{},

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "server/metrics.h"
 #include "server/served_model.h"
 
 namespace medusa {
@@ -16,7 +17,8 @@ struct ServerOptions {
   std::string api_keys{};          // a file with a key on each line; empty: everybody may ask
   std::string cors{};              // the origin whose pages may ask, or "*"; empty: none
   double deadline = 0;             // seconds for an answer; 0: none
-  double ping = 15;                // seconds of silence, after which a stream says a word
+  MetricsNames metrics_names = MetricsNames::Own;
+  double ping = 15;  // seconds of silence, after which a stream says a word
 };
 
 /// Tries the address, for who has a model to load before there is a Server.

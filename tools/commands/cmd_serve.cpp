@@ -121,6 +121,14 @@ Command serve_command() {
                            "file with a key on each line, of which a request must bring one");
             app.add_option("--cors", options->server.cors,
                            "origin whose pages may ask, like https://chat.example.org, or *");
+            app.add_option_function<std::string>(
+                   "--metrics-names",
+                   [options](const std::string& name) {
+                     options->server.metrics_names =
+                         name == "vllm" ? MetricsNames::Vllm : MetricsNames::Own;
+                   },
+                   "of /metrics: own, or vllm for its dashboards (own)")
+                ->check(CLI::IsMember({"own", "vllm"}));
             app.add_option("--name", options->name,
                            "of the model, for clients; default: that of its file");
             app.add_option("--drafter", options->drafter,
