@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "server/access.h"
+#include "server/access_log.h"
 #include "server/grammars.h"
 #include "server/http_server.h"
 #include "server/metrics.h"
@@ -22,6 +23,8 @@ struct ApiOptions {
   Access access;
   std::chrono::milliseconds deadline{0};  // for an answer; 0: none
   std::chrono::milliseconds ping{15000};  // of silence, after which a stream says a word
+  std::string log{};                      // a file for the log of requests, or "-"; empty: none
+  bool log_prompts = false;               // the prompts stand in it, too
 };
 
 /// Thread safety: the io thread alone.
@@ -39,25 +42,32 @@ class Api {
   void drain() { draining_ = true; }
 
  private:
-  using Endpoint =
-      std::function<boost::asio::awaitable<void>(const HttpRequest& request, HttpAnswer& answer)>;
+  /// A request on its way.
+  struct Exchange {
+    const HttpRequest& request;
+    HttpAnswer& answer;
+    LoggedRequest log{};
+  };
+  using Endpoint = std::function<boost::asio::awaitable<void>(Exchange& exchange)>;
 
-  boost::asio::awaitable<void> json(HttpAnswer& answer, int status, std::string body);
-  boost::asio::awaitable<void> health(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> models(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> tokenize(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> detokenize(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> tokenizer_info(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> slots(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> page(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> metrics_text(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> complete(const HttpRequest& request, HttpAnswer& answer);
-  boost::asio::awaitable<void> count_tokens(const HttpRequest& request, HttpAnswer& answer);
+  boost::asio::awaitable<void> json(Exchange& exchange, int status, std::string body);
+  boost::asio::awaitable<void> respond(Exchange& exchange);
+  boost::asio::awaitable<void> health(Exchange& exchange);
+  boost::asio::awaitable<void> models(Exchange& exchange);
+  boost::asio::awaitable<void> tokenize(Exchange& exchange);
+  boost::asio::awaitable<void> detokenize(Exchange& exchange);
+  boost::asio::awaitable<void> tokenizer_info(Exchange& exchange);
+  boost::asio::awaitable<void> slots(Exchange& exchange);
+  boost::asio::awaitable<void> page(Exchange& exchange);
+  boost::asio::awaitable<void> metrics_text(Exchange& exchange);
+  boost::asio::awaitable<void> complete(Exchange& exchange);
+  boost::asio::awaitable<void> count_tokens(Exchange& exchange);
   std::string new_id();
 
   Scheduler& scheduler_;
   ServerMetrics& metrics_;
   ApiOptions options_;
+  AccessLog log_;
   Grammars grammars_;
   std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
   std::random_device random_;

@@ -18,6 +18,7 @@ class ApiError : public std::runtime_error {
 
   int status() const { return status_; }
   const std::string& field() const { return field_; }
+  const std::string& code() const { return code_; }
 
   /// {"error": {"message", "type", "param", "code"}}
   nlohmann::json json() const;

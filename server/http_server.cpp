@@ -47,7 +47,7 @@ class Answer : public HttpAnswer {
 
   asio::awaitable<void> reply(int status, std::string_view type, std::string body,
                               std::vector<Header> headers) override {
-    has_begun_ = true;
+    status_ = status;
     http::response<http::string_body> response{http::int_to_status(static_cast<unsigned>(status)),
                                                version_};
     response.set(http::field::content_type, std::string(type));
@@ -67,7 +67,7 @@ class Answer : public HttpAnswer {
   }
 
   asio::awaitable<void> begin_stream() override {
-    has_begun_ = true;
+    status_ = static_cast<int>(http::status::ok);
     http::response<http::empty_body> response{http::status::ok, version_};
     response.set(http::field::content_type, "text/event-stream");
     response.set(http::field::cache_control, "no-cache");
@@ -107,7 +107,7 @@ class Answer : public HttpAnswer {
         }));
   }
 
-  bool has_begun() const override { return has_begun_; }
+  int status() const override { return status_; }
   bool keeps_alive() const { return keep_alive_; }
 
  private:
@@ -115,7 +115,8 @@ class Answer : public HttpAnswer {
   const HttpLimits& limits_;
   unsigned version_;
   std::vector<Header> headers_;
-  bool keep_alive_, head_, has_begun_ = false;
+  bool keep_alive_, head_;
+  int status_ = 0;
   asio::cancellation_signal watch_;
 };
 

@@ -60,9 +60,24 @@ bool has_failed(const GenerationEnd& end) {
          end.stats.finish == FinishReason::Failed;
 }
 
+void note(const GenerationEvent& event, const AnswerTimes& times, LoggedRequest::Generated& log) {
+  if (event.piece && !event.piece->tokens.empty()) {
+    log.tokens += std::ssize(event.piece->tokens);
+    if (!log.first_token_seconds)
+      log.first_token_seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - times.came).count();
+  }
+  if (!event.end) return;
+  log.reasons.emplace_back(event.end->reason());
+  log.stats.steps += event.end->stats.steps;
+  log.stats.proposed += event.end->stats.proposed;
+  log.stats.accepted += event.end->stats.accepted;
+}
+
 /// The next event; an empty one after a silence.
 /// @throws  the client has gone, or reads too slowly; the generation failed; it is too late.
-asio::awaitable<GenerationEvent> next_event(EventQueue& queue, const AnswerTimes& times) {
+asio::awaitable<GenerationEvent> next_event(EventQueue& queue, const AnswerTimes& times,
+                                            LoggedRequest::Generated& log) {
   using Clock = std::chrono::steady_clock;
   Clock::duration patience = times.ping;
   if (times.deadline.count() > 0)
@@ -78,18 +93,19 @@ asio::awaitable<GenerationEvent> next_event(EventQueue& queue, const AnswerTimes
                     "fewer tokens, or start the server with a longer --deadline",
                     std::chrono::duration<double>(times.deadline).count()),
         "", "deadline_exceeded");
+  note(event, times, log);
   co_return event;
 }
 
 asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& writer,
-                             const AnswerTimes& times, HttpAnswer& answer) {
+                             const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
   co_await answer.begin_stream();
   std::string text = writer.first_events();
   if (!text.empty()) co_await answer.write(std::move(text));
   std::optional<ApiError> failure;
   try {
     while (open > 0) {
-      const GenerationEvent event = co_await next_event(queue, times);
+      const GenerationEvent event = co_await next_event(queue, times, *log.generated);
       if (event.end) --open;
       text = event.piece ? writer.events(event.choice, *event.piece)
              : event.end ? writer.events(event.choice, *event.end)
@@ -102,8 +118,14 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
     throw;
   } catch (const std::exception& error) {
     failure.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+    log.bug = error.what();
   }
-  co_await answer.write(failure ? writer.failure_events(*failure) : writer.last_events());
+  if (failure) log.error_code = failure->code();
+  if (failure)  // no ?: inside of co_await, of which g++ 12 evaluates both sides
+    text = writer.failure_events(*failure);
+  else
+    text = writer.last_events();
+  co_await answer.write(std::move(text));
   co_await answer.end_stream();
 }
 
@@ -111,25 +133,24 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
 
 asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                  const CompletionRequest& request, AnswerWriter& writer,
-                                 const AnswerTimes& times, HttpAnswer& answer) {
+                                 const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
   OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
   generations.submit(request.choices);
   metrics.count_prompt(request.prompt_tokens);
+  log.generated->prompt_tokens = request.prompt_tokens;
   const std::shared_ptr<EventQueue> queue = generations.queue();
   answer.on_gone([queue] { queue->client_gone(); });
   size_t open = request.choices.size();
   if (request.stream) {
-    metrics.count_answer(200);
-    co_await stream(*queue, open, writer, times, answer);
+    co_await stream(*queue, open, writer, times, answer, log);
     co_return;
   }
   while (open > 0) {
-    const GenerationEvent event = co_await next_event(*queue, times);
+    const GenerationEvent event = co_await next_event(*queue, times, *log.generated);
     if (event.end) --open;
     if (event.piece) writer.add(event.choice, *event.piece);
     if (event.end) writer.add(event.choice, *event.end);
   }
-  metrics.count_answer(200);
   co_await answer.reply(200, "application/json", writer.whole());
 }
 

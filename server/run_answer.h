@@ -4,6 +4,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 
+#include "server/access_log.h"
 #include "server/answer_writer.h"
 #include "server/completion_request.h"
 #include "server/http_server.h"
@@ -20,11 +21,13 @@ struct AnswerTimes {
 
 /// Answers one request: a stream of events, or a whole answer. Whatever ends this coroutine (an
 /// error, a client that left, a slow reader) cancels the generations before the next step.
+/// @param log  its part generated is there, and is filled.
 /// @throws ApiError  nothing has been sent, and there is no answer; 504: the deadline has passed.
 /// What goes wrong later ends the
 ///                   stream with an event.
 boost::asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                         const CompletionRequest& request, AnswerWriter& writer,
-                                        const AnswerTimes& times, HttpAnswer& answer);
+                                        const AnswerTimes& times, HttpAnswer& answer,
+                                        LoggedRequest& log);
 
 }  // namespace medusa

@@ -44,7 +44,9 @@ ApiOptions api_options(const ServerOptions& options) {
   return {.access = {.keys = options.api_keys.empty() ? ApiKeys() : ApiKeys::read(options.api_keys),
                      .cors = options.cors},
           .deadline = milliseconds(options.deadline),
-          .ping = milliseconds(options.ping)};
+          .ping = milliseconds(options.ping),
+          .log = options.log,
+          .log_prompts = options.log_prompts};
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ struct ServerOptions {
   std::string api_keys{};          // a file with a key on each line; empty: everybody may ask
   std::string cors{};              // the origin whose pages may ask, or "*"; empty: none
   double deadline = 0;             // seconds for an answer; 0: none
+  std::string log{};               // a file for the log of requests, or "-": stdout; empty: none
+  bool log_prompts = false;        // the prompts stand in it, too
   MetricsNames metrics_names = MetricsNames::Own;
   double ping = 15;  // seconds of silence, after which a stream says a word
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/output.h"
 #include "infer/backbone_target.h"
 #include "infer/host_decoder.h"
@@ -67,6 +68,10 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
                                  same_run_command(common, "run"));
   infer.validate();
   check_drafting(config, infer);
+  if (options.server.log_prompts && options.server.log.empty())
+    throw UserError(
+        "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
+        "too");
   check_address(options.server);
   const Session session = open_session(config.backbone);
   BackboneTarget target = open_target(config.backbone, session, options.sequences, session.context);
@@ -105,34 +110,30 @@ Command serve_command() {
           .examples = {"serve model.gguf", "serve model.gguf --port 9000 --batch 16"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ServeOptions>();
-            app.add_option("--host", options->server.host,
-                           "address to listen on; 127.0.0.1 is this machine alone");
-            app.add_option("--port", options->server.port, "0: any free one (8080)");
-            app.add_option("--sequences", options->sequences,
-                           "texts that are decoded at the same time (4)")
-                ->check(CLI::Range(1, 256));
-            app.add_option("--max-waiting", options->server.max_waiting,
-                           "requests that may wait for one of these (256)")
-                ->check(CLI::Range(0, 100000));
-            app.add_option("--deadline", options->server.deadline,
-                           "seconds for an answer, its wait included; then 504 (0: none)")
-                ->check(CLI::Range(0.0, 1e6));
-            app.add_option("--api-keys", options->server.api_keys,
-                           "file with a key on each line, of which a request must bring one");
-            app.add_option("--cors", options->server.cors,
-                           "origin whose pages may ask, like https://chat.example.org, or *");
-            app.add_option_function<std::string>(
-                   "--metrics-names",
-                   [options](const std::string& name) {
-                     options->server.metrics_names =
-                         name == "vllm" ? MetricsNames::Vllm : MetricsNames::Own;
-                   },
-                   "of /metrics: own, or vllm for its dashboards (own)")
-                ->check(CLI::IsMember({"own", "vllm"}));
-            app.add_option("--name", options->name,
-                           "of the model, for clients; default: that of its file");
-            app.add_option("--drafter", options->drafter,
-                           enum_choices<DrafterKind>() + " (sets generate.drafter)");
+            added.group("Server");
+            added.value("--host", options->server.host, "ADDRESS",
+                        "to listen on; 127.0.0.1 is this machine alone");
+            added.value("--port", options->server.port, "N", "0: any free one (8080)");
+            added.value("--batch,--sequences", options->sequences, "N",
+                        "texts that are decoded at the same time (4)", between(1, 256));
+            added.value("--max-waiting", options->server.max_waiting, "N",
+                        "requests that may wait for one of these (256)",
+                        between<int64_t>(0, 100000));
+            added.value("--deadline", options->server.deadline, "SECONDS",
+                        "for an answer, its wait included; then 504 (0: none)", between(0.0, 1e6));
+            added.value("--name", options->name, "NAME",
+                        "of the model, for clients; else that of its file");
+            added.group("Access and logs");
+            added.value("--api-keys", options->server.api_keys, "FILE",
+                        "a key on each line, of which a request must bring one");
+            added.value("--cors", options->server.cors, "ORIGIN",
+                        "whose pages may ask, like https://chat.example.org, or *");
+            added.value("--metrics-names", options->server.metrics_names, "NAME",
+                        "of /metrics; vllm: for its dashboards (own)");
+            added.value("--log", options->server.log, "FILE",
+                        "a line of JSON is added to it for each request; -: stdout");
+            added.flag("--log-prompts", options->server.log_prompts,
+                       "the prompts stand in the log, too");
             return [options, &common] { run_serve(common, *options); };
           }};
 }

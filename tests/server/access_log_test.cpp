@@ -1,0 +1,126 @@
+// The log of requests: what stands in it, and what does not.
+#include "server/access_log.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
+#include "tests/server/served.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::ask;
+using fixtures::Client;
+using fixtures::http_request;
+using fixtures::RunningServer;
+using nlohmann::json;
+
+constexpr const char* kTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+class AccessLogTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { tiny_ = new fixtures::TinyServed(1); }
+  static void TearDownTestSuite() { delete std::exchange(tiny_, nullptr); }
+
+  std::string file() const { return (folder_ / "log").string(); }
+  std::vector<json> lines() const {
+    std::vector<json> out;
+    std::ifstream in(file());
+    for (std::string line; std::getline(in, line);) out.push_back(json::parse(line));
+    return out;
+  }
+
+  static fixtures::TinyServed* tiny_;
+  fixtures::TempFolder folder_;
+};
+
+fixtures::TinyServed* AccessLogTest::tiny_ = nullptr;
+
+TEST_F(AccessLogTest, EachRequestIsALine) {
+  {
+    const RunningServer server(tiny_->model(), {.log = file()});
+    const json body{{"prompt", "Lily and a secret"}, {"max_tokens", 9}, {"n", 2}};
+    ask(server.port(), "POST", "/v1/completions", body.dump(),
+        std::string("traceparent: ") + kTrace + "\r\n");
+    ask(server.port(), "POST", "/v1/completions",
+        R"({"prompt": "secret", "temperature": "secret"})", "traceparent: secret\r\n");
+    ask(server.port(), "GET", "/nothing\"");
+    Client leaver(server.port());
+    leaver.send(http_request(
+        "POST", "/v1/completions",
+        json{{"prompt", "Once"}, {"max_tokens", 250}, {"ignore_eos", true}, {"stream", true}}
+            .dump()));
+    leaver.read_some(300);
+  }
+  const auto all = lines();
+  ASSERT_EQ(all.size(), 4U);
+  const json& text = all[0];
+  EXPECT_EQ(text["method"], "POST");
+  EXPECT_EQ(text["path"], "/v1/completions");
+  EXPECT_EQ(text["status"], 200);
+  EXPECT_EQ(text["traceparent"], kTrace);
+  EXPECT_EQ(text["tokens"], 18);
+  EXPECT_EQ(text["finish_reasons"], json({"length", "length"}));
+  EXPECT_GT(text["steps"], 0);
+  EXPECT_GE(text["seconds"], text["first_token_seconds"]);
+  EXPECT_EQ(text["time"].get<std::string>().size(), std::string("2026-01-01T00:00:00.000Z").size());
+  EXPECT_EQ(all[1]["status"], 400);
+  EXPECT_EQ(all[1]["error_field"], "temperature");
+  EXPECT_FALSE(all[1].contains("traceparent"));
+  EXPECT_EQ(all[2]["status"], 404);
+  EXPECT_EQ(all[3]["status"], 200);
+  const std::string log = read_file(file());
+  EXPECT_EQ(log.find("secret"), std::string::npos) << "nothing of a request's body";
+  const auto mode = std::filesystem::status(file()).permissions();
+  EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+}
+
+TEST_F(AccessLogTest, PromptsStandInItWhereTheyAreAskedFor) {
+  {
+    const RunningServer server(tiny_->model(), {.log = file(), .log_prompts = true});
+    const json body{{"prompt", {"Lily", "Tom"}}, {"max_tokens", 2}, {"n", 2}};
+    ask(server.port(), "POST", "/v1/completions", body.dump());
+  }
+  const auto all = lines();
+  ASSERT_EQ(all.size(), 1U);
+  ASSERT_EQ(all[0]["prompts"].size(), 2U);
+  EXPECT_NE(all[0]["prompts"][0].get<std::string>().find("Lily"), std::string::npos);
+}
+
+TEST_F(AccessLogTest, AClientThatLeftIsSaidToHaveLeft) {
+  {
+    const RunningServer server(tiny_->model(), {.log = file()});
+    Client client(server.port());
+    client.send(
+        http_request("POST", "/v1/completions",
+                     json{{"prompt", "Once"}, {"max_tokens", 250}, {"ignore_eos", true}}.dump()));
+    client.close();
+    for (int i = 0; i < 250 && lines().empty(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0]["client_left"], true);
+  EXPECT_EQ(lines()[0]["status"], 0);
+}
+
+TEST(AccessLog, AFileThatCannotBeWrittenIsRefusedAtTheStart) {
+  EXPECT_NE(fixtures::error_text([] { AccessLog("/nowhere/log"); }).find("--log /nowhere/log"),
+            std::string::npos);
+}
+
+TEST(AccessLog, ATraceparentHasItsForm) {
+  EXPECT_EQ(valid_traceparent(kTrace), kTrace);
+  for (const char* wrong : {"", "00", "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+                            "00-00000000000000000000000000000000-b7ad6b7169203331-01",
+                            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+                            "ff-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+                            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x"})
+    EXPECT_EQ(valid_traceparent(wrong), "") << wrong;
+}
+
+}  // namespace
+}  // namespace medusa
