@@ -1,13 +1,68 @@
 #!/usr/bin/env python3
 """Asks a running `medusa serve` with OpenAI's own client, and checks what it gets.
 
-    pip install openai==3.54.0
+    pip install openai==3.57.0
     build/release/medusa serve --config my.yaml &
     tools/dev/check_openai_client.py http://127.0.0.1:8080/v1
+Tools are looked at where the model's template takes them.
 """
+import json
 import sys
 
 import openai
+
+
+TOOL = {"type": "function", "function": {"name": "go", "description": "Goes to a city.", "parameters": {
+    "type": "object", "properties": {"to": {"enum": ["Rome", "Oslo"]}}, "required": ["to"],
+    "additionalProperties": False}}}
+
+
+def check_tools(client, model) -> str:
+    ask = dict(model=model, messages=[{"role": "user", "content": "Where now?"}], tools=[TOOL],
+               tool_choice="required", parallel_tool_calls=False, max_tokens=120, temperature=0)
+    try:
+        whole = client.chat.completions.create(**ask).choices[0]
+    except openai.BadRequestError as error:
+        assert error.param == "tools", error
+        return "its template takes no tools"
+    assert whole.finish_reason == "tool_calls" and whole.message.content is None, whole
+    call = whole.message.tool_calls[0]
+    assert call.function.name == "go", call
+    assert json.loads(call.function.arguments)["to"] in ("Rome", "Oslo"), call
+    with client.chat.completions.stream(**ask) as stream:
+        streamed = stream.get_final_completion().choices[0]
+    assert streamed.message.tool_calls[0].function.arguments == call.function.arguments, streamed
+    assert streamed.finish_reason == "tool_calls"
+    go_on = ask["messages"] + [whole.message.model_dump(exclude_none=True),
+                               {"role": "tool", "tool_call_id": call.id, "content": "Done."}]
+    client.chat.completions.create(model=model, messages=go_on, max_tokens=2)
+
+    flat = {"type": "function", **TOOL["function"], "strict": True}
+    response = client.responses.create(model=model, input="Where now?", tools=[flat],
+                                       tool_choice={"type": "function", "name": "go"})
+    item = response.output[0]
+    assert item.type == "function_call" and json.loads(item.arguments)["to"], response
+    client.responses.create(model=model, max_output_tokens=2, input=[
+        {"role": "user", "content": "Where now?"}, item.model_dump(),
+        {"type": "function_call_output", "call_id": item.call_id, "output": "Done."}])
+    return "with tools"
+
+
+def check_responses(client, model, text) -> None:
+    ask = dict(model=model, input="What is gravity?", max_output_tokens=30, temperature=0)
+    whole = client.responses.create(**ask)
+    assert whole.output_text == text, (whole.output_text, text)
+    assert whole.usage.total_tokens == whole.usage.input_tokens + whole.usage.output_tokens
+    with client.responses.stream(**ask) as stream:
+        pieces = "".join(event.delta for event in stream
+                         if event.type == "response.output_text.delta")
+    assert pieces == text, (pieces, text)
+    try:
+        client.responses.create(**{**ask, "previous_response_id": "resp_1"})
+    except openai.BadRequestError as error:
+        assert error.param == "previous_response_id", error
+    else:
+        raise AssertionError("previous_response_id was taken")
 
 
 def main() -> None:
@@ -42,10 +97,12 @@ def main() -> None:
 
     two = client.completions.create(model=model, prompt=["Once upon a time", "The"], max_tokens=5,
                                     echo=True)
-    assert [c.text.startswith(p) for c, p in zip(two.choices, ["Once upon a time", "The"])] == \
-        [True, True]
+    assert all(p in c.text for c, p in zip(two.choices, ["Once upon a time", "The"])), two
 
-    for wrong in ({"temperature": -1}, {"logit_bias": {"1": 2}}, {"max_tokens": 0}):
+    check_responses(client, model, text)
+    tools = check_tools(client, model)
+
+    for wrong in ({"temperature": -1}, {"logit_bias": {"1": 200}}, {"max_tokens": 0}):
         try:
             client.chat.completions.create(**{**ask, **wrong})
         except openai.BadRequestError as error:
@@ -56,7 +113,7 @@ def main() -> None:
         client.embeddings.create(model=model, input="x")
     except openai.NotFoundError:
         pass
-    print(f"openai {openai.__version__}: as expected of {model}")
+    print(f"openai {openai.__version__}: as expected of {model}, {tools}")
 
 
 if __name__ == "__main__":
