@@ -1,5 +1,6 @@
 #include "infer/drafters/adaptive_medusa_drafter.h"
 
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "infer/drafters/medusa_drafter.h"
