@@ -18,9 +18,7 @@ std::shared_ptr<ThreadPool> start_threads(int count) {
 }  // namespace
 
 ExecutionContext::ExecutionContext(const ExecutionOptions& options)
-    : pool_(start_threads(options.threads)),
-      isa_(options.isa),
-      kernels_(options.kernels) {}
+    : pool_(start_threads(options.threads)), isa_(options.isa), kernels_(options.kernels) {}
 
 int ExecutionContext::num_threads() const { return pool_->num_threads(); }
 
