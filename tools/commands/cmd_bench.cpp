@@ -165,8 +165,8 @@ Command bench_command() {
   return {.name = "bench",
           .summary = "time decoding methods against plain decoding, by turns",
           .sections = {"backbone", "generate"},
-          .settings = {"--heads", "--tree", "--top-p", "--top-k", "--max-tokens", "--stop",
-                       "--seed", "--device", "--dtype", "--threads", "--context", "--cache-mb"},
+          .settings = {"--heads", "--tree", "--top-p", "--top-k", "--max-tokens", "--seed",
+                       "--device", "--dtype", "--threads", "--context", "--cache-mb"},
           .examples = {"bench model.gguf --methods medusa,prompt_lookup,merge",
                        "bench model.gguf --questions configs/bench_questions.jsonl --markdown"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {

@@ -103,9 +103,8 @@ Command serve_command() {
   return {.name = "serve",
           .summary = "answer over HTTP, as OpenAI's API does",
           .sections = {"backbone", "generate"},
-          .settings = {"--drafter", "--rule", "--heads", "--tree", "--temperature", "--top-p",
-                       "--top-k", "--max-tokens", "--stop", "--seed", "--device", "--dtype",
-                       "--threads", "--context", "--cache-mb"},
+          .settings = {"--drafter", "--heads", "--tree", "--temperature", "--max-tokens",
+                       "--device", "--dtype", "--threads", "--context", "--cache-mb"},
           .says_run = false,
           .examples = {"serve model.gguf", "serve model.gguf --port 9000 --batch 16"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
