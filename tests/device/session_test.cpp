@@ -81,7 +81,7 @@ TEST_P(SessionOnDevice, MethodsAreComparedAndBenched) {
   InferConfig infer = run.config.generate.infer;
   const LoadedDrafting drafting = load_drafting(run.config, infer, run.session, target);
   const Comparison compared = compare(run.config, run.session, target, drafting, {run.prompt()});
-  EXPECT_EQ(compared.methods.size(), 3U);
+  EXPECT_EQ(compared.methods.size(), 4U);  // plain, Medusa greedy, plain sampling, typical
   EXPECT_EQ(compared.methods[1].same_text, 1);
 
   const std::vector<Prompt> questions{{"a", "", {{"user", "Once upon a time"}}, {}},

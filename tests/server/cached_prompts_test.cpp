@@ -34,7 +34,7 @@ class CachedPromptsTest : public testing::Test {
   }
 
   // 192 tokens, six blocks: less than one sequence of the context of 256.
-  fixtures::TinyServed tiny_{4, 192};
+  fixtures::TinyServed tiny_{4, 192, true};
   fixtures::RunningServer server_{tiny_.model()};
 };
 
@@ -63,7 +63,7 @@ TEST_F(CachedPromptsTest, AConversationGoesOnBehindItsLastTurnWithTheSameText) {
   const json next_body{{"prompt", longer}, {"max_tokens", 30}, {"ignore_eos", true}};
   const json next = complete(next_body);
   EXPECT_EQ(next["usage"]["prompt_tokens_details"]["cached_tokens"], 64);
-  fixtures::TinyServed other(1);
+  fixtures::TinyServed other(1, std::nullopt, true);
   const fixtures::RunningServer fresh(other.model());
   const auto alone = ask(fresh.port(), "POST", "/v1/completions", next_body.dump());
   EXPECT_EQ(next["choices"][0]["text"], alone.json()["choices"][0]["text"]);

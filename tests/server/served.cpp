@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "tests/backbone/tiny_model.h"
 #include "tests/server/fitted_heads.h"
 
 namespace medusa::fixtures {
@@ -9,14 +10,21 @@ namespace {
 
 namespace asio = boost::asio;
 
-Session tiny_session() {
+Session tiny_session(bool shares) {
   BackboneSection config;
   config.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
   config.device = DeviceKind::Cpu;
   config.threads = 1;
   config.context = 256;
   config.chat_template = "plain";
-  return open_session(config);
+  Session session = open_session(config);
+  if (shares) {
+    ModelConfig model = tiny_config();
+    model.vocab_size = session.llama->config().vocab_size;
+    model.context = config.context.value();
+    session.llama = std::make_unique<Llama>(tiny_weights(1, model, at::kBFloat16));
+  }
+  return session;
 }
 
 constexpr const char* kChatTemplate =
@@ -46,8 +54,8 @@ ServerOptions on_any_port(ServerOptions options) {
 
 }  // namespace
 
-TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens)
-    : session_(tiny_session()),
+TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens, bool shares)
+    : session_(tiny_session(shares)),
       chat_(ChatTemplate::of_source(kChatTemplate, *session_.tokenizer)),
       heads_(fitted_heads(session_, 3), session_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;

@@ -27,10 +27,16 @@ namespace medusa::fixtures {
 class TinyServed {
  public:
   /// @param cache_tokens  of all sequences together; none: enough for all of them.
-  explicit TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens = std::nullopt);
+  /// @param shares        a random model of sizes that our kernels compute, so that sequences share
+  ///                      beginnings; else the trained one, whose rows depend on their neighbors.
+  explicit TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens = std::nullopt,
+                      bool shares = false);
   ServedModel model();
   const Session& session() const { return session_; }
   const ChatTemplate& chat() const { return chat_; }
+
+  /// Whether sequences share beginnings.
+  bool shares() const { return target_->rows_are_independent(); }
 
   /// Empties the cache. No server of the model runs.
   void forget_ended() { target_->forget_ended(); }

@@ -222,6 +222,7 @@ TEST_F(ToolsTest, ATemplateWithoutToolsRefusesThemByTheirField) {
                                         .eos = tiny.eos,
                                         .context = tiny.context,
                                         .num_sequences = tiny.num_sequences,
+                                        .cache_tokens = tiny.cache_tokens,
                                         .decoder = tiny.decoder,
                                         .settings = tiny.settings,
                                         .drafters = tiny.drafters});

@@ -36,7 +36,7 @@ TEST(Conditions, AFileOfSomethingElseIsRefused) {
   write_file(folder / "bench.json", "{}");
   EXPECT_EQ(fixtures::error_text([&] { read_conditions(folder / "bench.json"); }),
             (folder / "bench.json").string() +
-                ": [json.exception.out_of_range.403] key 'conditions' not found, expected the "
+                ": key 'conditions' not found, expected the "
                 "summary that medusa bench writes; remove it and bench.jsonl, or give another "
                 "folder with --out");
 }

@@ -177,12 +177,11 @@ TEST(BenchSamples, AreReadAsTheyWereWritten) {
 TEST(BenchSamples, NameTheLineThatIsNone) {
   const fixtures::TempFolder folder;
   write_file(folder / "s.jsonl", sample_line(make_sample({})) + "\n{\"run\": 1}\n");
-  EXPECT_EQ(
-      fixtures::error_text([&] { read_samples(folder / "s.jsonl"); }),
-      (folder / "s.jsonl").string() +
-          ":2: [json.exception.out_of_range.403] key 'checksum' not found, expected an answer "
-          "that medusa bench wrote; remove the file and bench.json, or give another folder "
-          "with --out");
+  EXPECT_EQ(fixtures::error_text([&] { read_samples(folder / "s.jsonl"); }),
+            (folder / "s.jsonl").string() +
+                ":2: key 'checksum' not found, expected an answer "
+                "that medusa bench wrote; remove the file and bench.json, or give another folder "
+                "with --out");
 }
 
 /// Answers are added up with those of later runs, so a wrong digit would become a wrong table.

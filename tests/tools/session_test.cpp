@@ -110,7 +110,7 @@ TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {
 }
 
 TEST(Session, ACacheWithoutRoomForOneContextIsRefusedWithTheNumbers) {
-  BackboneSection config = section(DtypeKind::Auto, CpuIsa::Plain);
+  BackboneSection config = section(DtypeKind::Auto, CpuIsa::Auto);
   config.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
   config.chat_template = "plain";
   config.context = 256;

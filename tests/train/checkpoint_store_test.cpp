@@ -173,20 +173,22 @@ TEST(CheckpointStore, WhatAKilledRunLeftOfOneIsRemovedByTheNext) {
 // Where the file system cannot swap two names: killed between the two renames, a run would begin
 // anew.
 TEST(CheckpointStore, WhatAKillLeftOfAReplacementIsGoneOnFrom) {
-  const fixtures::TempFolder folder;
+  const fixtures::TempFolder folder, before;
   {
     StoredRun run(folder.path());
     run.step();
     run.store.offer(2);
     run.store.save();
     for (const char* name : {"checkpoint", "checkpoint-best"})
-      fs::copy(folder / name, folder / (std::string(name) + ".partial-old"));
+      fs::copy(folder / name, before / name);
     run.step();
     run.store.offer(3);
     run.store.save();
   }
-  for (const char* name : {"checkpoint", "checkpoint-best"})
-    fs::rename(folder / name, folder / (std::string(name) + ".partial"));
+  for (const std::string name : {"checkpoint", "checkpoint-best"}) {
+    fs::rename(folder / name, folder / (name + ".partial"));
+    fs::copy(before / name, folder / (name + ".partial-old"));
+  }
   StoredRun run(folder.path());
   EXPECT_EQ(run.store.load(kSteps), 2);
   EXPECT_EQ(run.store.load_best(), 2);
