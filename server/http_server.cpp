@@ -39,7 +39,10 @@ class Answer : public HttpAnswer {
   Answer(beast::tcp_stream& stream, const HttpLimits& limits, unsigned version, bool keep_alive,
          bool head)
       : stream_(stream), limits_(limits), version_(version), keep_alive_(keep_alive), head_(head) {}
-  ~Answer() override { watch_.emit(asio::cancellation_type::terminal); }
+  ~Answer() override {
+    *is_open_ = false;  // a wait that has ended already is not cancelled any more
+    watch_.emit(asio::cancellation_type::terminal);
+  }
 
   void add_headers(const std::vector<Header>& headers) override {
     headers_.insert(headers_.end(), headers.begin(), headers.end());
@@ -56,7 +59,7 @@ class Answer : public HttpAnswer {
     response.keep_alive(keep_alive_);
     const auto size = body.size();
     if (!head_) response.body() = std::move(body);
-    response.content_length(size);
+    if (status != 204) response.content_length(size);
     stream_.expires_after(limits_.write);
     if (head_) {
       http::response_serializer<http::string_body> only_header{response};
@@ -97,14 +100,15 @@ class Answer : public HttpAnswer {
   void on_gone(std::function<void()> f) override {
     stream_.socket().async_wait(
         tcp::socket::wait_read,
-        asio::bind_cancellation_slot(watch_.slot(), [this, f = std::move(f)](error_code error) {
-          if (error == asio::error::operation_aborted) return;
-          char byte = 0;
-          const auto got =
-              ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-          // A byte is the next request, sent early: from then on only writing tells.
-          if (error || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) f();
-        }));
+        asio::bind_cancellation_slot(
+            watch_.slot(), [this, is_open = is_open_, f = std::move(f)](error_code error) {
+              if (!*is_open || error == asio::error::operation_aborted) return;
+              char byte = 0;
+              const auto got =
+                  ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+              // A byte is the next request, sent early: from then on only writing tells.
+              if (error || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) f();
+            }));
   }
 
   int status() const override { return status_; }
@@ -118,6 +122,7 @@ class Answer : public HttpAnswer {
   bool keep_alive_, head_;
   int status_ = 0;
   asio::cancellation_signal watch_;
+  std::shared_ptr<bool> is_open_ = std::make_shared<bool>(true);
 };
 
 /// The answer to a request that cannot be read; nothing: the client has gone, or says nothing more.
