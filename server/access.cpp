@@ -61,8 +61,7 @@ void expect_origin(const std::string& cors) {
   if (cors == "*" || std::regex_match(cors, origin)) return;
   throw UserError(
       fmt::format("--cors is '{}', expected an origin like https://chat.example.org, without a "
-                  "path, or *; give "
-                  "one of these",
+                  "path, or *; give one of these",
                   cors));
 }
 

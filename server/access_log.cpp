@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -80,8 +81,15 @@ AccessLog::AccessLog(const std::string& place) : place_(place) {
         place, std::strerror(errno)));
 }
 
-bool AccessLog::send(const std::string& line) {
-  if (file_) return ::write(file_->get(), line.data(), line.size()) == std::ssize(line);
+bool AccessLog::send(std::string line) {
+  if (file_) {
+    if (is_torn_) line.insert(0, "\n");  // what was begun ends there, and the next lines are whole
+    const ssize_t put = ::write(file_->get(), line.data(), line.size());
+    if (put > 0) is_torn_ = put != std::ssize(line);
+    return put == std::ssize(line);
+  }
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return false;
   try {
     print_json_line(std::string_view(line).substr(0, line.size() - 1));
   } catch (const UserError&) {

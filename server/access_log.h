@@ -41,15 +41,17 @@ class AccessLog {
   /// @throws UserError  the file cannot be opened.
   explicit AccessLog(const std::string& place);
 
-  /// Never waits and never throws: lines that nobody takes are lost, with one note on stderr.
+  /// Never throws, and waits for nobody: lines that nobody takes are lost, with one note on stderr.
+  /// Only a line longer than a pipe's page may wait for the rest of it to be read from stdout.
   void write(const LoggedRequest& request);
 
  private:
-  bool send(const std::string& line);
+  bool send(std::string line);
 
   std::string place_;
   std::unique_ptr<Descriptor> file_;  // null: stdout, or none
   bool has_failed_ = false;
+  bool is_torn_ = false;  // the last line was written in part
 };
 
 /// The line, without its end. Nothing in it comes from a request's body but the prompts.

@@ -22,6 +22,14 @@ bool same_in_constant_time(const std::string& a, const std::string& b) {
   return differs == 0;
 }
 
+std::string read_key_file(const std::filesystem::path& file) {
+  try {
+    return read_file(file, kMostKeyFileBytes);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("--api-keys {}", error.what()));
+  }
+}
+
 }  // namespace
 
 ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
@@ -29,7 +37,7 @@ ApiKeys::ApiKeys(const std::vector<std::string>& keys) {
 }
 
 ApiKeys ApiKeys::read(const std::filesystem::path& file) {
-  std::istringstream lines(read_file(file, kMostKeyFileBytes));
+  std::istringstream lines(read_key_file(file));
   std::vector<std::string> keys;
   int64_t number = 0;
   for (std::string line; std::getline(lines, line);) {
@@ -37,17 +45,18 @@ ApiKeys ApiKeys::read(const std::filesystem::path& file) {
     if (line.ends_with('\r')) line.pop_back();
     if (line.empty() || line.starts_with('#')) continue;
     if (std::any_of(line.begin(), line.end(), [](char c) { return c <= ' ' || c > '~'; }))
-      throw UserError(
-          fmt::format("{}:{}: the key has a space or a character that is not ASCII, expected "
-                      "letters, digits and signs alone; correct it",
-                      file.string(), number));
+      throw UserError(fmt::format(
+          "--api-keys {}:{}: the key has a space or a character that is not ASCII, expected "
+          "letters, digits and signs alone; correct it",
+          file.string(), number));
     keys.push_back(std::move(line));
   }
   if (keys.empty())
-    throw UserError(fmt::format(
-        "{}: there is no key in it, expected one on each line; write one, for example what openssl "
-        "rand -hex 32 prints",
-        file.string()));
+    throw UserError(
+        fmt::format("--api-keys {}: there is no key in it, expected one on each line; write one, "
+                    "for example what openssl "
+                    "rand -hex 32 prints",
+                    file.string()));
   return ApiKeys(keys);
 }
 

@@ -103,13 +103,13 @@ Scheduler::Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metr
       last_step_(Clock::now()),
       thread_([this] { run(); }) {}
 
-Scheduler::~Scheduler() {
+void Scheduler::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const {

@@ -42,8 +42,7 @@ class Scheduler {
 
   /// @param max_waiting  requests that may wait for a free sequence; more are refused.
   Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metrics);
-  /// Ends what still runs: its listeners hear FinishReason::Cancelled.
-  ~Scheduler();
+  ~Scheduler() { stop(); }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -55,6 +54,10 @@ class Scheduler {
 
   /// Ends a request before the next step. Nothing happens if it has ended.
   void cancel(Ticket ticket);
+
+  /// Ends what still runs: its listeners hear FinishReason::Cancelled. After it, submit() and
+  /// cancel() do nothing that anybody hears of.
+  void stop();
 
   SchedulerState state() const;
   /// All requests that run or wait, in the order in which they came.

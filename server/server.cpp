@@ -36,7 +36,7 @@ asio::ip::tcp::endpoint endpoint_of(const ServerOptions& options) {
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(std::llround(seconds * 1000));
+  return std::chrono::milliseconds(static_cast<int64_t>(std::ceil(seconds * 1000)));
 }
 
 ApiOptions api_options(const ServerOptions& options) {
@@ -51,7 +51,9 @@ ApiOptions api_options(const ServerOptions& options) {
 
 }  // namespace
 
-void check_address(const ServerOptions& options) {
+void check_options(const ServerOptions& options) {
+  const ApiOptions read = api_options(options);
+  const AccessLog log(read.log);
   asio::io_context io{1};
   const HttpServer tried(io, endpoint_of(options), HttpLimits{}, {});
 }
@@ -68,6 +70,10 @@ struct Server::Parts {
              }),
         signals(io),
         look_again(io) {}
+
+  // Coroutines that a second signal left open end with io, and may still cancel what they asked
+  // for: then the scheduler is there, and its thread tells them nothing more.
+  ~Parts() { scheduler.stop(); }
 
   void drain() {
     api.drain();
@@ -93,9 +99,9 @@ struct Server::Parts {
   }
 
   const bool has_keys;
-  asio::io_context io{1};
   ServerMetrics metrics;
   Scheduler scheduler;
+  asio::io_context io{1};
   Api api;
   HttpServer http;
   asio::signal_set signals;
@@ -120,8 +126,7 @@ std::string Server::reach_note() const {
   if (parts_->http.endpoint().address().is_loopback()) return {};
   return fmt::format(
       "note: {} is reachable from other machines, {}; docs/guide/scale-out.md puts a proxy with "
-      "TLS "
-      "before it\n",
+      "TLS before it\n",
       url(),
       parts_->has_keys ? "and nothing that it is asked or answers is encrypted"
                        : "and nobody is asked for a key (--api-keys)");

@@ -23,9 +23,9 @@ struct ServerOptions {
   double ping = 15;  // seconds of silence, after which a stream says a word
 };
 
-/// Tries the address, for who has a model to load before there is a Server.
-/// @throws UserError  it cannot be listened on.
-void check_address(const ServerOptions& options);
+/// Tries the address, keys, origin and log, for who has a model to load before there is a Server.
+/// @throws UserError  one of them cannot be used; names the option.
+void check_options(const ServerOptions& options);
 
 class Server {
  public:

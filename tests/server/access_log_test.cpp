@@ -1,9 +1,14 @@
 // The log of requests: what stands in it, and what does not.
 #include "server/access_log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include "base/file.h"
 #include "tests/base/error_text.h"
@@ -82,13 +87,56 @@ TEST_F(AccessLogTest, EachRequestIsALine) {
 TEST_F(AccessLogTest, PromptsStandInItWhereTheyAreAskedFor) {
   {
     const RunningServer server(tiny_->model(), {.log = file(), .log_prompts = true});
-    const json body{{"prompt", {"Lily", "Tom"}}, {"max_tokens", 2}, {"n", 2}};
+    const json body{{"prompt", {"Lily", "Tom", "Tom"}}, {"max_tokens", 2}, {"n", 2}};
     ask(server.port(), "POST", "/v1/completions", body.dump());
   }
   const auto all = lines();
   ASSERT_EQ(all.size(), 1U);
-  ASSERT_EQ(all[0]["prompts"].size(), 2U);
+  ASSERT_EQ(all[0]["prompts"].size(), 3U);
   EXPECT_NE(all[0]["prompts"][0].get<std::string>().find("Lily"), std::string::npos);
+}
+
+TEST_F(AccessLogTest, ATextThatWasRefusedHasNoTokens) {
+  {
+    const RunningServer server(tiny_->model(), {.max_waiting = 0, .log = file()});
+    const auto reply =
+        ask(server.port(), "POST", "/v1/completions", R"({"prompt": "a", "max_tokens": 2})");
+    EXPECT_EQ(reply.status, 429);
+  }
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0]["status"], 429);
+  EXPECT_FALSE(lines()[0].contains("finish_reasons"));
+}
+
+TEST_F(AccessLogTest, WhatNobodyTakesIsLostAndTheNextLinesAreWhole) {
+  const std::string fifo = (folder_ / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  AccessLog log(fifo);
+  LoggedRequest large;
+  large.prompts = {std::string(9000, 'a')};  // more than a pipe takes whole or not at all
+  for (int i = 0; i < 20; ++i) log.write(large);
+  std::string text;
+  char buffer[65536];
+  const auto drain = [&] {
+    for (ssize_t got; (got = ::read(reader, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<size_t>(got));
+  };
+  drain();
+  LoggedRequest last;
+  last.path = "/last";
+  log.write(last);
+  drain();
+  ::close(reader);
+  std::istringstream in(text);
+  std::vector<bool> whole;
+  for (std::string line; std::getline(in, line);)
+    whole.push_back(!json::parse(line, nullptr, false).is_discarded());
+  EXPECT_LT(whole.size(), 21U) << "some were lost";
+  EXPECT_LE(std::count(whole.begin(), whole.end(), false), 1) << "the one that was cut off";
+  EXPECT_TRUE(whole.back());
+  EXPECT_NE(text.find("/last"), std::string::npos);
 }
 
 TEST_F(AccessLogTest, AClientThatLeftIsSaidToHaveLeft) {

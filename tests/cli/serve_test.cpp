@@ -1,0 +1,29 @@
+// medusa serve through the executable: its end.
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+TEST(Serve, ASecondSignalEndsAnAnswerThatRuns) {
+  const Workplace place;
+  // A stream of 200 tokens is open when the signals come; bash has sockets.
+  spill(place / "ask.sh", R"(
+'MEDUSA' serve --config run.yaml --port 0 >served.txt 2>err.txt & server=$!
+for i in $(seq 300); do grep -q 'http://' served.txt && break; sleep 0.1; done
+port=$(sed -n 's/.*http:..127.0.0.1:\([0-9]*\).*/\1/p' served.txt | head -n 1)
+body='{"prompt": "Once", "max_tokens": 200, "ignore_eos": true, "stream": true}'
+exec 3<>"/dev/tcp/127.0.0.1/$port"
+printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s' "${#body}" "$body" >&3
+head -c 300 <&3 >/dev/null
+kill -TERM $server; sleep 0.05; kill -TERM $server 2>/dev/null
+wait $server; echo "ended with $?"
+)");
+  const std::string run = "cd '" + (place / ".").string() +
+                          "' && sed -i \"s|MEDUSA|" MEDUSA_BINARY
+                          "|\" ask.sh && timeout 60 bash ask.sh >out.txt 2>&1 </dev/null";
+  EXPECT_EQ(std::system(run.c_str()), 0);
+  EXPECT_EQ(slurp(place / "out.txt"), "ended with 0\n") << slurp(place / "err.txt");
+}
+
+}  // namespace
+}  // namespace medusa::cli
