@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/json_text.h"
 #include "server/api_error.h"
@@ -71,7 +72,7 @@ asio::awaitable<void> Api::handle(const HttpRequest& request, HttpAnswer& answer
     log.path = request.path;
     log.traceparent = valid_traceparent(request.header("traceparent"));
     log.status = answer.status();
-    log.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - came).count();
+    log.seconds = seconds_since(came);
     log_.write(log);
   };
   try {
@@ -118,6 +119,7 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
   }
   if (answer.status() != 0)  // too late for another one: the connection ends
     throw boost::system::system_error(asio::error::connection_aborted);
+  if (wrong->status() == 500 && exchange.log.bug.empty()) exchange.log.bug = wrong->what();
   exchange.log.error_field = wrong->field();
   exchange.log.error_code = wrong->code();
   if (wrong->status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
@@ -256,11 +258,10 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
     const auto grammar = co_await grammars_.compile(wanted.grammar->grammar, wanted.grammar->field);
     for (GenerationRequest& each : wanted.choices) each.grammar = grammar;
   }
-  exchange.log.generated.emplace();
   if (options_.log_prompts)
-    for (const GenerationRequest& each : wanted.choices)
-      if (&each == &wanted.choices[0] || each.prompt != (&each - 1)->prompt)
-        exchange.log.prompts.push_back(model.tokenizer.decode(each.prompt));
+    for (size_t i = 0; i < wanted.choices.size();
+         i += static_cast<size_t>(wanted.choices_per_prompt))
+      exchange.log.prompts.push_back(model.tokenizer.decode(wanted.choices[i].prompt));
   co_await run_answer(scheduler_, metrics_, wanted, *writer, times, exchange.answer, exchange.log);
 }
 

@@ -24,9 +24,8 @@ std::optional<WantedGrammar> read_response_format(RequestFields& fields, std::st
 WantedGrammar any_json_object(const std::string& field);
 
 /// A schema that an answer follows.
-/// @param holder  of it, in the field schema. @param place  the same of the whole request's text,
-/// as a
-///                JSON pointer.
+/// @param holder  of it, in the field schema.
+/// @param place   of that holder in the whole request's text, as a JSON pointer.
 /// @throws ApiError  400: it is none, or too long.
 WantedGrammar read_schema(RequestFields& holder, std::string_view body, const std::string& place);
 

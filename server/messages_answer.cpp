@@ -15,8 +15,6 @@ const char* messages_error_type(int status) {
       return "authentication_error";
     case 404:
       return "not_found_error";
-    case 413:
-      return "request_too_large";
     case 429:
       return "rate_limit_error";
     case 503:
@@ -83,9 +81,15 @@ std::string MessagesAnswer::whole() {
   json out = message();
   for (const AnswerPart& part : answer_.parts()) out["content"].push_back(block_of(part));
   out.update(end_fields());
-  out["metrics"] = {{"speculative_decoding", acceptance_json(answer_.end().stats)}};
-  if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
+  out.update(own_fields());
   return json_text(out);
+}
+
+/// What Anthropic's API does not know.
+json MessagesAnswer::own_fields() const {
+  json out{{"metrics", {{"speculative_decoding", acceptance_json(answer_.end().stats)}}}};
+  if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
+  return out;
 }
 
 std::string MessagesAnswer::first_events() {
@@ -134,8 +138,9 @@ std::string MessagesAnswer::events(size_t, const GenerationEnd& end) {
 }
 
 std::string MessagesAnswer::last_events() {
-  return named_event({{"type", "message_delta"}, {"delta", end_fields()}, {"usage", usage()}}) +
-         named_event({{"type", "message_stop"}});
+  json last{{"type", "message_delta"}, {"delta", end_fields()}, {"usage", usage()}};
+  last.update(own_fields());
+  return named_event(last) + named_event({{"type", "message_stop"}});
 }
 
 std::string MessagesAnswer::failure_events(const ApiError& error) {

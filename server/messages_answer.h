@@ -33,6 +33,7 @@ class MessagesAnswer : public AnswerWriter {
   nlohmann::json message() const;
   nlohmann::json usage() const;
   nlohmann::json end_fields() const;
+  nlohmann::json own_fields() const;
   std::string part_events(const std::vector<AddedPart>& parts);
   std::string end_text();
 

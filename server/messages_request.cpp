@@ -59,8 +59,9 @@ std::string text_of(RequestFields& holder, const std::string& name) {
 /// Reads the list messages: a message of blocks becomes several where it holds results.
 class MessagesReader {
  public:
-  MessagesReader(const nlohmann::json& body, bool takes_tools)
-      : body_(body), takes_tools_(takes_tools) {}
+  /// @param text  of the body: the keys of a call keep their order.
+  MessagesReader(const nlohmann::json& body, std::string_view text, bool takes_tools)
+      : body_(body), text_(text), takes_tools_(takes_tools) {}
 
   std::vector<ChatMessage> read(RequestFields& fields) {
     if (const std::string system = text_of(fields, "system"); !system.empty())
@@ -71,6 +72,7 @@ class MessagesReader {
     const nlohmann::json& list = body_["messages"];
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields.refuse("messages", "a list of objects");
+      index_ = i;
       place_ = fmt::format("messages[{}]", i);
       read_message(list[i]);
     }
@@ -94,12 +96,14 @@ class MessagesReader {
     }
     if (!content.is_array()) message.refuse("content", expected);
     ChatMessage out{role, ""};
+    const size_t before = messages_.size();
     for (size_t i = 0; i < content.size(); ++i) {
       if (!content[i].is_object()) message.refuse("content", expected);
       RequestFields block(content[i], fmt::format("{}.content[{}].", place_, i));
-      read_block(block, out);
+      read_block(block, i, out);
     }
-    if (!out.content.empty() || !out.tool_calls.empty() || content.empty())
+    // Results stand for themselves; a message of empty parts stays an empty message.
+    if (!out.content.empty() || !out.tool_calls.empty() || messages_.size() == before)
       messages_.push_back(std::move(out));
   }
 
@@ -109,7 +113,7 @@ class MessagesReader {
                    "text: the model's chat template writes no calls of tools and no results");
   }
 
-  void read_block(RequestFields& block, ChatMessage& out) {
+  void read_block(RequestFields& block, size_t index, ChatMessage& out) {
     const std::string type = block.text("type").value_or("");
     const bool of_user = out.role == "user";
     if (type == "text") {
@@ -122,7 +126,8 @@ class MessagesReader {
       if (call.id.empty()) block.refuse("id", "a text that is not empty");
       if (call.name.empty()) block.refuse("name", "the tool's name");
       if (!block.object("input")) block.refuse("input", "an object");
-      call.arguments = json_text(block.at("input"));
+      if (ordered_.is_null()) ordered_ = ordered_json::parse(text_);
+      call.arguments = json_text(ordered_["messages"][index_]["content"][index]["input"]);
       out.tool_calls.push_back(std::move(call));
     } else if (type == "tool_result" && of_user) {
       expect_tools(block);
@@ -138,7 +143,10 @@ class MessagesReader {
   }
 
   const nlohmann::json& body_;
+  std::string_view text_;
+  ordered_json ordered_;  // null: not needed yet
   bool takes_tools_;
+  size_t index_ = 0;   // of the message that is read
   std::string place_;  // of the message that is read
   std::vector<ChatMessage> messages_;
 };
@@ -171,7 +179,7 @@ CompletionRequest read_with(const nlohmann::json& body, std::string_view text,
     reader.each().stop.push_back(stop);
   const ToolSet tools = read_messages_tools(fields, text);
   reader.set_grammar(read_other_fields(fields, text), tools);
-  const auto messages = MessagesReader(body, model.chat.takes_tools()).read(fields);
+  const auto messages = MessagesReader(body, text, model.chat.takes_tools()).read(fields);
   reader.add_chat(messages, tools, 1, "messages");
   return reader.finish();
 }

@@ -44,9 +44,8 @@ class ServerMetrics {
   void count_first_tokens(int64_t tokens, double seconds, double prefill_seconds);
   /// More tokens of a text, this many seconds after those before.
   void count_tokens(int64_t tokens, double seconds);
-  /// @param seconds  since its request came. @param decode_seconds  since its first token; below
-  /// 0:
-  ///                 it had none.
+  /// @param seconds         since its request came.
+  /// @param decode_seconds  since its first token; below 0: it had none.
   void count_end(const DecodeStats& stats, int64_t prompt_tokens, double seconds,
                  double decode_seconds);
   void count_prompt(int64_t tokens);

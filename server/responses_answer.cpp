@@ -75,9 +75,13 @@ json ResponsesAnswer::response(const char* status) const {
   repeat("text", {{"format", {{"type", "text"}}}});
   if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
   if (status == std::string("in_progress")) return out;
-  if (answer_.is_cut_off()) out["incomplete_details"] = {{"reason", "max_output_tokens"}};
-  for (size_t i = 0; i < answer_.parts().size(); ++i)
-    out["output"].push_back(item(i, i + 1 < answer_.parts().size() ? "completed" : status));
+  const bool is_whole = status == std::string("completed");
+  if (status == std::string("incomplete"))
+    out["incomplete_details"] = {{"reason", "max_output_tokens"}};
+  for (size_t i = 0; i < answer_.parts().size(); ++i) {  // calls come whole; the last text may not
+    const bool ended = is_whole || answer_.parts()[i].call || i + 1 < answer_.parts().size();
+    out["output"].push_back(item(i, ended ? "completed" : "incomplete"));
+  }
   out["usage"] = {
       {"input_tokens", request_.prompt_tokens},
       {"input_tokens_details",

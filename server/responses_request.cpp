@@ -89,6 +89,7 @@ class InputReader {
       RequestFields item(input[i], fmt::format("input[{}].", i));
       read_item(item);
     }
+    if (messages_.empty()) fields_.refuse("input", expected);
     return std::move(messages_);
   }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "server/event_queue.h"
 
@@ -63,15 +64,24 @@ bool has_failed(const GenerationEnd& end) {
 void note(const GenerationEvent& event, const AnswerTimes& times, LoggedRequest::Generated& log) {
   if (event.piece && !event.piece->tokens.empty()) {
     log.tokens += std::ssize(event.piece->tokens);
-    if (!log.first_token_seconds)
-      log.first_token_seconds =
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - times.came).count();
+    if (!log.first_token_seconds) log.first_token_seconds = seconds_since(times.came);
   }
   if (!event.end) return;
   log.reasons.emplace_back(event.end->reason());
   log.stats.steps += event.end->stats.steps;
   log.stats.proposed += event.end->stats.proposed;
   log.stats.accepted += event.end->stats.accepted;
+}
+
+void expect_in_time(const AnswerTimes& times) {
+  if (times.deadline.count() == 0 || std::chrono::steady_clock::now() < times.came + times.deadline)
+    return;
+  throw ApiError(
+      504,
+      fmt::format("the answer is not complete after {:.3g} s, expected it to be; ask for "
+                  "fewer tokens, or start the server with a longer --deadline",
+                  std::chrono::duration<double>(times.deadline).count()),
+      "", "deadline_exceeded");
 }
 
 /// The next event; an empty one after a silence.
@@ -86,13 +96,7 @@ asio::awaitable<GenerationEvent> next_event(EventQueue& queue, const AnswerTimes
   if (queue.is_client_gone() || queue.waiting_bytes() > kUnwritten)
     throw boost::system::system_error(asio::error::connection_aborted);
   if (event.end && has_failed(*event.end)) throw_failure(*event.end);
-  if (times.deadline.count() > 0 && !event.end && Clock::now() >= times.came + times.deadline)
-    throw ApiError(
-        504,
-        fmt::format("the answer is not complete after {:.3g} s, expected it to be; ask for "
-                    "fewer tokens, or start the server with a longer --deadline",
-                    std::chrono::duration<double>(times.deadline).count()),
-        "", "deadline_exceeded");
+  if (!event.end) expect_in_time(times);
   note(event, times, log);
   co_return event;
 }
@@ -120,7 +124,11 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
     failure.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
     log.bug = error.what();
   }
-  if (failure) log.error_code = failure->code();
+  if (failure) {
+    log.error_code = failure->code();
+    log.error_field = failure->field();
+    if (failure->status() == 500 && log.bug.empty()) log.bug = failure->what();
+  }
   if (failure)  // no ?: inside of co_await, of which g++ 12 evaluates both sides
     text = writer.failure_events(*failure);
   else
@@ -135,9 +143,10 @@ asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                  const CompletionRequest& request, AnswerWriter& writer,
                                  const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
   OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
+  expect_in_time(times);  // a grammar may have taken long
   generations.submit(request.choices);
   metrics.count_prompt(request.prompt_tokens);
-  log.generated->prompt_tokens = request.prompt_tokens;
+  log.generated.emplace().prompt_tokens = request.prompt_tokens;
   const std::shared_ptr<EventQueue> queue = generations.queue();
   answer.on_gone([queue] { queue->client_gone(); });
   size_t open = request.choices.size();

@@ -21,10 +21,9 @@ struct AnswerTimes {
 
 /// Answers one request: a stream of events, or a whole answer. Whatever ends this coroutine (an
 /// error, a client that left, a slow reader) cancels the generations before the next step.
-/// @param log  its part generated is there, and is filled.
+/// @param log        gets its part generated once the request was taken.
 /// @throws ApiError  nothing has been sent, and there is no answer; 504: the deadline has passed.
-/// What goes wrong later ends the
-///                   stream with an event.
+///                   What goes wrong later ends the stream with an event.
 boost::asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                         const CompletionRequest& request, AnswerWriter& writer,
                                         const AnswerTimes& times, HttpAnswer& answer,

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "data/chat/jinja/from_json.h"
@@ -107,9 +108,13 @@ bool has_tagged_call(std::string_view text, const std::string& function) {
   for (size_t at = text.find(kOpen); at != std::string_view::npos; at = text.find(kOpen, at + 1)) {
     const size_t begin = at + kOpen.size(), end = text.find(kClose, begin);
     if (end == std::string_view::npos) return false;
-    const auto call = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
-    if (call.is_object() && call.value("name", nlohmann::json()) == function &&
-        call.value("arguments", nlohmann::json()).is_object())
+    const std::string_view inner = text.substr(begin, end - begin);
+    if (nests_too_deeply(inner)) continue;
+    const auto call = nlohmann::json::parse(inner, nullptr, false);
+    if (!call.is_object()) continue;
+    const auto name = call.find("name"), arguments = call.find("arguments");
+    if (name != call.end() && *name == function && arguments != call.end() &&
+        arguments->is_object())
       return true;
   }
   return false;

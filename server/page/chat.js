@@ -35,14 +35,15 @@ function addPiece(element, text, step, index) {
 
 async function send(text) {
   const question = addMessage("user", text);
-  chat.messages.push({ role: "user", content: text });
+  const messages = chat.messages;  // a new chat has others
+  messages.push({ role: "user", content: text });
   const element = addMessage("assistant", "");
   Object.assign(chat, { steps: [], spans: [], shown: -1, started: performance.now(), running: new AbortController() });
   stopReplay();
   byId("send").textContent = "Stop";
   let answer = "";
   try {
-    for await (const chunk of chatCompletion(settings({ messages: chat.messages }), chat.running.signal)) {
+    for await (const chunk of chatCompletion(settings({ messages }), chat.running.signal)) {
       const choice = chunk.choices[0];
       if (!choice) continue;
       const step = choice.medusa?.step ? readStep(choice.medusa.step) : null;
@@ -60,10 +61,11 @@ async function send(text) {
   } catch (error) {
     if (error.name !== "AbortError") {
       addMessage("error", error.message);
-      if (!answer) { chat.messages.pop(); element.remove(); question.classList.add("error"); byId("prompt").value = text; }
+      if (!answer) { element.remove(); question.classList.add("error"); byId("prompt").value = text; }
     }
   }
-  if (answer) chat.messages.push({ role: "assistant", content: answer });
+  if (answer) messages.push({ role: "assistant", content: answer });
+  else messages.pop();  // two questions in a row are none of most templates
   chat.running = null;
   byId("send").textContent = "Send";
   byId("play").disabled = chat.steps.length === 0;
@@ -139,7 +141,10 @@ function restore() {
 async function loadModel() {
   try {
     const response = await fetch("v1/models", { headers: authorization() });
-    if (response.status === 401) { forgetKey(); return loadModel(); }
+    if (response.status === 401) {
+      if (forgetKey()) return loadModel();
+      throw new ServerError("it wants a key");
+    }
     const model = (await response.json()).data[0];
     byId("model").textContent = `${model.id}, context ${model.max_model_len}, ${model.medusa.sequences} at the same time`;
     document.title = `${model.id} – medusa`;

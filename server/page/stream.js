@@ -41,6 +41,7 @@ function authorization() {
 function forgetKey() {
   const key = window.prompt("This server wants a key:");
   if (key) sessionStorage.setItem("key", key); else sessionStorage.removeItem("key");
+  return Boolean(key);
 }
 
 /** A step as the pictures want it: nodes with depth and drafter, and the tokens that it emitted. */

@@ -167,6 +167,14 @@ TEST(ChatTemplate, TakesNoToolsWhereItWritesThemInAnotherForm) {
   EXPECT_FALSE(ChatTemplate::by_name("chatml").takes_tools());
 }
 
+TEST(ChatTemplate, CallsThatNestTooDeeplyAreNone) {
+  const std::string deep(100000, '[');
+  const ChatTemplate chat = ChatTemplate::of_model(ModelTokenizer(
+      "{% for m in messages %}{{ m.content }}{% if m.tool_calls %}<tool_call>" + deep +
+      "</tool_call>{% endif %}{% endfor %}{% if tools %}{{ tools[0].function.name }}{% endif %}"));
+  EXPECT_FALSE(chat.takes_tools());
+}
+
 TEST(ChatTemplate, FindsWordsThatEndATurn) {
   const auto chat = ChatTemplate::of_model(
       ModelTokenizer("{% for m in messages %}{% if m.role == 'user' %}Q: {{ m.content }}\nA: "

@@ -62,6 +62,17 @@ TEST_F(MessagesTest, TheTextIsThatOfAChat) {
   EXPECT_EQ(system["content"][0]["text"], chat["choices"][0]["message"]["content"]);
 }
 
+TEST_F(MessagesTest, AMessageOfEmptyPartsIsAnEmptyMessage) {
+  const json empty = json::parse(R"({"max_tokens": 1, "messages":
+      [{"role": "user", "content": [{"type": "text", "text": ""}]}]})");
+  EXPECT_EQ(message(empty)["usage"]["output_tokens"], 1);
+  const json thinking = json::parse(R"({"max_tokens": 1, "messages": [{"role": "assistant",
+      "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""}]}]})");
+  const auto refused = post(thinking);
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_NE(refused.body.find("messages[0].role"), std::string::npos) << refused.body;
+}
+
 TEST_F(MessagesTest, AStopSequenceIsNamed) {
   const std::string whole = tiny_->alone("Once upon a time", 60, 0, 1);
   const std::string stop = whole.substr(whole.size() / 2, 6);
@@ -101,6 +112,8 @@ json built_message(const std::vector<json>& events) {
     } else if (type == "message_delta") {
       out.update(event["delta"]);
       out["usage"].update(event["usage"]);
+      for (const char* own : {"metrics", "medusa"})
+        if (event.contains(own)) out[own] = event[own];
     }
   }
   EXPECT_FALSE(is_open);
@@ -110,7 +123,7 @@ json built_message(const std::vector<json>& events) {
 TEST_F(MessagesTest, TheEventsOfAStreamBuildTheSame) {
   for (const bool calls : {false, true}) {
     if (calls && !has_grammar_library()) continue;
-    json body = body_of("One day, a boy", {{"temperature", 0.8}, {"seed", 3}});
+    json body = body_of("One day, a boy", {{"temperature", 0.8}, {"seed", 3}, {"colour", "red"}});
     if (calls)
       body.update({{"tools", {kGoInMessages}},
                    {"tool_choice", {{"type", "any"}, {"disable_parallel_tool_use", true}}},
@@ -124,6 +137,8 @@ TEST_F(MessagesTest, TheEventsOfAStreamBuildTheSame) {
     json built = built_message(events_of(reply.body));
     for (json* each : {&whole, &built}) {
       each->erase("id");
+      EXPECT_GT((*each)["metrics"]["speculative_decoding"]["num_spec_steps"], 0);
+      EXPECT_EQ((*each)["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
       each->erase("metrics");
       if (calls) (*each)["content"][0].erase("id");
     }
@@ -135,14 +150,15 @@ TEST_F(MessagesTest, ToolsAndResultsStandInThePromptAndAreCounted) {
   const json messages = json::parse(R"([
       {"role": "user", "content": [{"type": "text", "text": "Where?"}]},
       {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": ""},
-       {"type": "tool_use", "id": "t1", "name": "go", "input": {"to": "Rome"}}]},
+       {"type": "tool_use", "id": "t1", "name": "go", "input": {"to": "Rome", "by": "car"}}]},
       {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "Done."},
        {"type": "text", "text": "And now?"}]}])");
   const json body{{"messages", messages}, {"tools", {kGoInMessages}}};
   const auto counted = post(body, "/v1/messages/count_tokens");
   ASSERT_EQ(counted.status, 200) << counted.body;
   const std::string text =
-      "go Where?\n\n<tool_call>{\"name\": \"go\", \"arguments\": {\"to\": \"Rome\"}}</tool_call>"
+      "go Where?\n\n<tool_call>{\"name\": \"go\", \"arguments\": {\"to\": \"Rome\", \"by\": "
+      "\"car\"}}</tool_call>"
       "\n\nDone.\n\nAnd now?";
   EXPECT_EQ(counted.json()["input_tokens"],
             tiny_->session().tokenizer->encode(text, true).size() + 1);

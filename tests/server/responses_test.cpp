@@ -139,8 +139,22 @@ TEST_F(ResponsesTest, AFormatIsKept) {
   const json answer = respond(
       {{"input", "Once"},
        {"text", {{"format", {{"type", "json_schema"}, {"name", "x"}, {"schema", schema}}}}}});
-  EXPECT_TRUE(
-      json::parse(answer["output"][0]["content"][0]["text"].get<std::string>())["a"].is_boolean());
+  const std::string text = answer["output"][0]["content"][0]["text"];
+  EXPECT_TRUE(json::parse(text)["a"].is_boolean());
+  EXPECT_LT(text.find("\"b\""), text.find("\"a\"")) << "in the schema's order";
+}
+
+TEST_F(ResponsesTest, AnAnswerThatComesTooLateHasFailed) {
+  const fixtures::RunningServer late(tiny_->model(), {.deadline = 0.05});
+  const json body{
+      {"input", "Once"}, {"max_output_tokens", 250}, {"ignore_eos", true}, {"stream", true}};
+  const auto events = events_of(ask(late.port(), "POST", "/v1/responses", body.dump()).body);
+  ASSERT_FALSE(events.empty());
+  const json& last = events.back();
+  EXPECT_EQ(last["type"], "response.failed");
+  EXPECT_EQ(last["response"]["status"], "failed");
+  EXPECT_TRUE(last["response"]["incomplete_details"].is_null()) << last;
+  for (const json& item : last["response"]["output"]) EXPECT_EQ(item["status"], "incomplete");
 }
 
 TEST_F(ResponsesTest, AWrongFieldIsNamedAsItIsCalledHere) {
@@ -152,6 +166,7 @@ TEST_F(ResponsesTest, AWrongFieldIsNamedAsItIsCalledHere) {
   for (const Case& each : std::initializer_list<Case>{
            {"input", {{"input", json::array()}}},
            {"input", {{"input", 5}}},
+           {"input", input({{"type", "reasoning"}, {"summary", json::array()}})},
            {"input[0].role", input({{"role", "tool"}, {"content", "a"}})},
            {"input[0].content", input({{"role", "user"}})},
            {"input[0].content",
