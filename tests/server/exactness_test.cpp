@@ -139,8 +139,11 @@ constexpr size_t kShort = 40, kLong = HostDecoder::kPromptRows + 37;
 
 class Exactness : public testing::TestWithParam<const DrafterSpec*> {
  protected:
-  static void SetUpTestSuite() {
-    tiny_ = new fixtures::TinyServed(kSequences);
+  static void SetUpTestSuite() { make(false); }
+
+  /// @param shares  as TinyServed's.
+  static void make(bool shares) {
+    tiny_ = new fixtures::TinyServed(kSequences, std::nullopt, shares);
     const auto story = fixtures::own_text(tiny_->session(), 25);
     for (const size_t size : {kShort, kLong}) {  // a text that repeats itself, so that drafts stand
       std::vector<TokenId> prompt{1};
@@ -271,6 +274,10 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
     EXPECT_EQ(choice["logprobs"]["token_logprobs"], logprobs) << each.name;
   }
 
+  /// Also that the cache held what it can of each prompt.
+  void expect_plain_beside_others();
+  void expect_plain_after_others();
+
   static constexpr int32_t kSequences = 16;
   static fixtures::TinyServed* tiny_;
   static inline std::map<size_t, std::vector<TokenId>> prompts_;
@@ -307,7 +314,7 @@ TEST_P(Exactness, AmongTheOthersAtTheSameTime) {
   for (auto& each : all) each.get();
 }
 
-TEST_P(Exactness, BesideAnotherRequestWithTheSameBeginning) {
+void Exactness::expect_plain_beside_others() {
   const json body{{"max_tokens", 60}, {"stream", true}, {"ignore_eos", true}};
   for (const FieldCase& each : cases_[kLong]) {
     forget_all();
@@ -318,7 +325,7 @@ TEST_P(Exactness, BesideAnotherRequestWithTheSameBeginning) {
   }
 }
 
-TEST_P(Exactness, AfterARequestThatBeganAlike) {
+void Exactness::expect_plain_after_others() {
   for (const size_t size : {kShort, kLong})
     for (const FieldCase& each : cases_[size]) {
       forget_all();
@@ -327,6 +334,23 @@ TEST_P(Exactness, AfterARequestThatBeganAlike) {
       EXPECT_EQ(expect_plain(each, size), cacheable(each, size)) << each.name;
     }
 }
+
+TEST_P(Exactness, BesideAnotherRequestWithTheSameBeginning) { expect_plain_beside_others(); }
+TEST_P(Exactness, AfterARequestThatBeganAlike) { expect_plain_after_others(); }
+
+/// Over a model whose sequences share what they begin with.
+class ExactnessBehindTheCache : public Exactness {
+ protected:
+  static void SetUpTestSuite() { make(true); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Drafters, ExactnessBehindTheCache, testing::ValuesIn(supported_drafters()),
+                         [](const auto& each) { return std::string(enum_name(each.param->kind)); });
+
+TEST_P(ExactnessBehindTheCache, BesideAnotherRequestWithTheSameBeginning) {
+  expect_plain_beside_others();
+}
+TEST_P(ExactnessBehindTheCache, AfterARequestThatBeganAlike) { expect_plain_after_others(); }
 
 TEST_P(Exactness, WithThePromptInChunks) {
   for (const FieldCase& each : cases_[kLong]) {
