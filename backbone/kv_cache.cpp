@@ -126,10 +126,12 @@ KvUse KvCache::use() const {
 }
 
 /// A block with memory, for one user.
-int32_t KvCache::take_block() {
+/// @param source  whose rows it begins with.
+int32_t KvCache::take_block(std::optional<int32_t> source) {
   const int32_t block = pool_.take();
   try {
     memory_.allocate(block);
+    if (source) memory_.copy_block(memory_, *source, block);
   } catch (...) {
     pool_.release(block);
     throw;
@@ -171,8 +173,7 @@ void KvCache::own(Slot& slot, size_t index) {
     pool_.forget(block);
     return;
   }
-  const int32_t copy = take_block();
-  memory_.copy_block(memory_, block, copy);
+  const int32_t copy = take_block(block);
   pool_.release(block);
   slot.blocks[index] = copy;
   if (layout() == KvLayout::Tiles)

@@ -134,7 +134,7 @@ class KvCache {
   Slot& at(int32_t slot) { return slots_.at(static_cast<size_t>(slot)); }
   const Slot& at(int32_t slot) const { return slots_.at(static_cast<size_t>(slot)); }
   int64_t blocks_for(int64_t rows) const;
-  int32_t take_block();
+  int32_t take_block(std::optional<int32_t> source = std::nullopt);
   void append(Slot& slot, int32_t block);
   void own(Slot& slot, size_t index);
   void name_blocks(Slot& slot);

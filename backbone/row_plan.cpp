@@ -53,10 +53,10 @@ RowPlan plan_rows(std::span<const Segment> segments, KvCache& cache) {
     const int64_t start = cache.length(segment.slot);
     const int64_t end = start + static_cast<int64_t>(segment.tokens.size());
     if (end > cache.capacity())
-      throw UserError(
-          fmt::format("the sequence needs {} rows, the cache holds {}; shorten the prompt or raise "
-                      "backbone.context",
-                      end, cache.capacity()));
+      throw UserError(fmt::format(
+          "the sequence needs {} rows, expected at most {}; shorten the prompt or raise "
+          "backbone.context",
+          end, cache.capacity()));
     cache.make_room(segment.slot, end);
     append_segment(segment, start, plan);
   }

@@ -18,6 +18,12 @@ BackboneTarget::BackboneTarget(Llama& llama, int32_t num_slots, int64_t max_rows
                 llama.config().context);
 }
 
+/// Where LibTorch computes on the CPU, its own threads are spinning between passes.
+ThreadPool* BackboneTarget::idle_threads() const {
+  const bool are_free = llama_.uses_pool() || !llama_.device().is_cpu();
+  return are_free ? llama_.execution().pool().get() : nullptr;
+}
+
 void BackboneTarget::close(int32_t slot) { cache_.close(slot); }
 
 void BackboneTarget::rewind(int32_t slot, int64_t length) { cache_.rewind(slot, length); }

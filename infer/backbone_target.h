@@ -33,7 +33,7 @@ class BackboneTarget : public TargetModel {
   int64_t reuse_prefix(int32_t slot, std::span<const TokenId> tokens) override;
   PassOutput forward(std::span<const SlotTree> trees, std::span<const PromptChunk> chunks) override;
   void commit(int32_t slot, std::span<const int32_t> nodes) override;
-  ThreadPool* idle_threads() const override { return llama_.execution().pool().get(); }
+  ThreadPool* idle_threads() const override;
 
   /// Runs a segment behind a slot's committed rows with some of the layers: a draft on the target
   /// itself. Its rows are tentative and the next forward() writes over them.

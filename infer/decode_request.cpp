@@ -49,7 +49,7 @@ void check_request(const DecodeRequest& request, int64_t max_rows, int64_t total
     throw UserError("the prompt has no tokens, expected at least one; give a text to continue");
   if (static_cast<int64_t>(request.prompt.size()) > max_rows)
     throw UserError(
-        fmt::format("the prompt has {} tokens, the cache holds {}; shorten the prompt or raise "
+        fmt::format("the prompt has {} tokens, expected at most {}; shorten the prompt or raise "
                     "backbone.context",
                     request.prompt.size(), max_rows));
   MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);

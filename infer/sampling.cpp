@@ -153,7 +153,9 @@ TokenId sample(std::span<const float> logits, const SamplingConfig& config, cons
   MEDUSA_ASSERT(config.temperature > 0, config.temperature);
   thread_local std::vector<float> weights;
   weights.resize(logits.size());
-  row_exp(logits, finite_max(logits), static_cast<float>(1 / config.temperature), weights);
+  const double sum =
+      row_exp(logits, finite_max(logits), static_cast<float>(1 / config.temperature), weights);
+  if (!std::isfinite(sum)) refuse_logits();  // a NaN would win the race
   return exponential_race(weights, argmax(logits), random, use, position);
 }
 

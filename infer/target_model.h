@@ -86,7 +86,7 @@ class TargetModel {
   /// Keeps these rows of the slot's last tree (node indices, ascending), drops its others.
   virtual void commit(int32_t slot, std::span<const int32_t> nodes) = 0;
 
-  /// Threads that the decoder may use between passes: those that run them. Null: none.
+  /// Threads that are free between passes, for the decoder's own work. Null: none.
   virtual ThreadPool* idle_threads() const { return nullptr; }
 
   /// Trees alone.

@@ -164,7 +164,6 @@ void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
                          std::span<const int32_t> layers, DeviceStream stream) {
   const int64_t n = pass.rows.count;
   MEDUSA_ASSERT(n <= rows_ && pass.max_context <= context_, n, rows_, pass.max_context, context_);
-  if (clock_ != nullptr) clock_->begin();
   kernels_.layers->embed(
       {pass.rows, numbers<Bf16>(embedding_), config_.hidden_size, numbers<float>(x_)}, stream);
   lap(PassPart::Embedding);
@@ -187,6 +186,7 @@ void CudaLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
 }
 
 const Bf16* CudaLlama::run(const DevicePass& pass, const DeviceCache& cache, DeviceStream stream) {
+  if (clock_ != nullptr) clock_->begin();
   run_pass(pass, cache, all_layers_, stream);
   return numbers<Bf16>(normed_);
 }

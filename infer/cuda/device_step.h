@@ -29,7 +29,7 @@ class DeviceStep {
  public:
   /// @param llama, heads  kept by reference; heads may be null: plain decoding, a tree of one node.
   /// @param shape         of the tree; ignored without heads. At most 64 nodes.
-  /// @param cache         in KvLayout::Rows; kept by reference, must not grow.
+  /// @param cache         of whole slots; kept by reference.
   DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& shape, const DeviceJudge& judge,
              const StepKernels& kernels, const KvCache& cache, int32_t num_places);
 

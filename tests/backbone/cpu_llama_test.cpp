@@ -83,7 +83,7 @@ struct Output {
   }
 };
 
-/// A fused model with its cache.
+/// A model on our CPU kernels, with its cache.
 class Runner {
  public:
   Runner(const Weights& weights, const CpuKernels& kernels, int32_t num_slots = 1, int threads = 1)
@@ -248,6 +248,37 @@ TEST(CpuLlamaTest, SlotsOfOnePassDoNotDisturbEachOther) {
       const Output alone = runner.run(segment);
       for (int64_t i = 0; i < alone.hidden.size(0); ++i, ++row)
         ASSERT_TRUE(together.same_row(row, alone, i)) << kernels->name << ", slot " << segment.slot;
+    }
+  }
+}
+
+// Sequences that grow by turns get blocks by turns, in several slabs.
+TEST(CpuLlamaTest, ScatteredBlocksGiveTheBitsOfNeighbors) {
+  for (const CpuKernels* kernels : pass_kernels()) {
+    const Weights weights = weights_for(*kernels, 5, straddling_config());
+    Runner scattered(weights, *kernels, 3), whole(weights, *kernels);
+    for (uint32_t round = 0; round < 10; ++round) {
+      for (const int32_t slot : {0, 1, 2})
+        scattered.fill(slot, 32, 3 * round + (slot == 1 ? 0 : 1));
+      whole.fill(0, 32, 3 * round);
+    }
+    const auto neighbors = [](Runner& runner, int32_t slot) {
+      const auto blocks = runner.cache().tiles(slot);
+      int64_t count = 0;
+      for (size_t i = 1; i < blocks.size(); ++i)
+        count += blocks[i] - blocks[i - 1] == runner.cache().strides().block ? 1 : 0;
+      return count;
+    };
+    EXPECT_EQ(neighbors(scattered, 1), 0);
+    EXPECT_GE(neighbors(whole, 0), 8);
+    const auto straight = random_tokens(40, 77);
+    const Tree tree = random_tree(23, 78);
+    for (const auto& [segment, alone] :
+         {std::pair(Segment{1, straight, {}}, Segment{0, straight, {}}),
+          std::pair(tree.segment(1), tree.segment(0))}) {
+      const Output a = scattered.run(segment), b = whole.run(alone);
+      EXPECT_TRUE(at::equal(a.hidden, b.hidden)) << kernels->name;
+      EXPECT_TRUE(at::equal(a.logits, b.logits)) << kernels->name;
     }
   }
 }

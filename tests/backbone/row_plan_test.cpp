@@ -115,7 +115,7 @@ TEST(RowPlan, ASegmentThatDoesNotFitIsTheUsersError) {
   EXPECT_EQ(fixtures::error_text([&] {
               plan_rows({&bad, 1}, cache);
             }),
-            "the sequence needs 65 rows, the cache holds 64; shorten the prompt or raise "
+            "the sequence needs 65 rows, expected at most 64; shorten the prompt or raise "
             "backbone.context");
 }
 

@@ -252,7 +252,7 @@ DrafterFactory none() {
 }
 
 TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   BackboneTarget target(llama_, 1, kRows);
   int64_t accepted = 0;
   for (const ChoiceTree& tree : some_trees()) {
@@ -269,7 +269,7 @@ TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
 }
 
 TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   BackboneTarget target(llama_, 1, kRows);
   const MatchRule rule({.temperature = 0.7});
   const auto prompt = random_tokens(1, 12);
@@ -287,7 +287,7 @@ TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
 
 TEST_P(BackboneTargets, BatchesGiveTheTextsDecodedAlone) {
   constexpr size_t kRequests = 9;
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   const TreeShape shape = some_trees().back().shape();
   const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
   const MatchRule rule({.temperature = 0.7});
@@ -364,7 +364,7 @@ Turn take_turn(BackboneTarget& target, const AcceptanceRule& rule, const Drafter
 }
 
 TEST_P(BackboneTargets, AConversationsNextPromptBeginsWithTheLastOneAndItsAnswer) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   const TreeShape shape = some_trees().back().shape();
   const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
   BackboneTarget target(llama_, 2, kRows);
@@ -408,7 +408,7 @@ TEST_P(BackboneTargets, SixteenShortSequencesTakeTheMemoryOfWhatTheyHold) {
 
 TEST_P(BackboneTargets, ASmallPoolGivesTheTextsOfALargeOne) {
   constexpr size_t kRequests = 7;
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, GetParam().kernels);
+  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   const TreeShape shape = some_trees().back().shape();
   const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
   std::vector<std::vector<std::vector<TokenId>>> texts;

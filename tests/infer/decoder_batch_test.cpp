@@ -231,7 +231,7 @@ TEST(DecoderBatch, APromptThatCannotRunIsTheUsersError) {
   EXPECT_EQ(fixtures::error_text([&] { decode_prompt(0); }),
             "the prompt has no tokens, expected at least one; give a text to continue");
   EXPECT_EQ(fixtures::error_text([&] { decode_prompt(17); }),
-            "the prompt has 17 tokens, the cache holds 16; shorten the prompt or raise "
+            "the prompt has 17 tokens, expected at most 16; shorten the prompt or raise "
             "backbone.context");
   EXPECT_EQ(fixtures::error_text([&] { decode_prompt(16); }), "(no error)");
 }

@@ -241,7 +241,7 @@ TEST_F(HostDecoderTest, ARequestThatCannotRunIsRefusedAndTheOthersRunOn) {
   decoder.submit(request({1, 2}, 6));
   decoder.step();
   EXPECT_EQ(fixtures::error_text([&] { decoder.submit(request(long_prompt(17), 4)); }),
-            "the prompt has 17 tokens, the cache holds 16; shorten the prompt or raise "
+            "the prompt has 17 tokens, expected at most 16; shorten the prompt or raise "
             "backbone.context");
   EXPECT_EQ(fixtures::error_text([&] { decoder.submit(request({}, 4)); }),
             "the prompt has no tokens, expected at least one; give a text to continue");

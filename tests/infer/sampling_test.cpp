@@ -62,6 +62,17 @@ TEST(Sampling, LogitsThatAreNotFiniteAreTheModelsFault) {
   }
 }
 
+TEST(Sampling, OneLogitThatIsNoNumberIsRefusedBeforeItIsDrawn) {
+  const float nan = std::nanf("");
+  std::vector<float> late(40, 1);
+  late[20] = nan;
+  for (const std::vector<float>& logits : {std::vector<float>{0, 1, nan, 2}, late})
+    for (const SamplingConfig& config :
+         {SamplingConfig{.temperature = 1}, SamplingConfig{.temperature = 1, .top_k = 3},
+          SamplingConfig{.temperature = 1, .top_p = 0.5}})
+      EXPECT_THROW(sample(logits, config, Random(1), RandomUse::Accept, 0), UserError);
+}
+
 TEST(Sampling, LogProbabilityIsTheLogSoftmax) {
   const std::vector<float> logits = random_logits(1000, 1);
   double sum = 0;
