@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "infer/backbone_target.h"
 #include "tools/answer.h"
@@ -18,8 +19,6 @@ namespace {
 
 constexpr double kTypicalTemperature =
     0.7;  // where the settings ask for greedy; typical is for sampling
-
-constexpr int32_t kWarmUpTokens = 8;  // of an answer that does not count
 
 /// A method and everything its answers add up to.
 struct Runner {
@@ -100,9 +99,7 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
   add_runner(DrafterKind::Medusa, RuleKind::Greedy, 0);
   add_runner(DrafterKind::None, RuleKind::Match, 2);
   add_runner(DrafterKind::Medusa, RuleKind::Typical, 2);
-  if (prompts.empty())
-    throw UserError(
-        "--compare: no prompt fits into the context, expected at least one; give other prompts");
+  MEDUSA_ASSERT(!prompts.empty());
   const auto play = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{.max_new_tokens = most, .stop = config.generate.stop, .show = {}};

@@ -38,7 +38,7 @@ struct Comparison {
 
 /// Decodes each prompt once with every method in turn (play_rounds()): plain and Medusa, greedy,
 /// then plain and Medusa typical, sampled at one temperature.
-/// @throws UserError  no prompt fits into the context.
+/// @param prompts  at least one.
 Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts);

@@ -8,7 +8,6 @@
 #include "backbone/files/model_files.h"
 #include "base/error.h"
 #include "base/output.h"
-#include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/factory.h"
@@ -30,10 +29,6 @@ void check_tree(const RunConfig& config, const std::string& drafter) {
 }
 
 }  // namespace
-
-bool has_heads_and_tree(const RunConfig& config) {
-  return folder_is_done(config.heads_folder()) && fs::exists(config.tree_file());
-}
 
 DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
                            DrafterKind without_heads, const std::string& maker) {

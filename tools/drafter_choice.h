@@ -9,9 +9,6 @@
 
 namespace medusa {
 
-/// True: the run has trained heads and a tree.
-bool has_heads_and_tree(const RunConfig& config);
-
 /// The drafter that the settings name; else with_heads where they name heads or a tree or the run
 /// has both, and without_heads elsewhere, with a line on stderr that says so.
 /// @param without_heads  prompt lookup where many answers follow, since it first measures what rows

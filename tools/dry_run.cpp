@@ -34,7 +34,7 @@ std::vector<std::string> warnings_of(const Preflight& flight, const RunConfig& c
   if (memory > 0 && total_bytes(flight.memory) > memory)
     out.push_back(fmt::format("{} of memory are needed, {} are free",
                               bytes_text(total_bytes(flight.memory)), bytes_text(memory)));
-  if (total_bytes(flight.disk) > disk)
+  if (disk > 0 && total_bytes(flight.disk) > disk)
     out.push_back(fmt::format("{} of disk are needed, {} are free",
                               bytes_text(total_bytes(flight.disk)), bytes_text(disk)));
   return out;

@@ -163,9 +163,8 @@ void report_joint(const RunConfig& config, const JointResult& result, const Peak
   }
   const std::string folder = config.joint_folder().string();
   print_note(
-      "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with "
-      "--set backbone.model={0}/model --set generate.heads={0}/heads --set "
-      "generate.tree={0}/tree.yaml\n",
+      "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with --model "
+      "{0}/model --heads {0}/heads --tree {0}/tree.yaml\n",
       folder);
 }
 

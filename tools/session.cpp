@@ -37,7 +37,7 @@ std::string cpu_name() {
   return "CPU";
 }
 
-/// The engines that this CPU has, "auto | avx2 | plain".
+/// The ISAs that this CPU has, "auto | avx2 | plain".
 std::string isas_here(bool in_blocks) {
   std::vector<std::string> names;
   for (const auto& [name, isa] : EnumNames<CpuIsa>::values)

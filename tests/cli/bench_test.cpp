@@ -159,12 +159,14 @@ TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {
 }
 
 TEST_F(Bench, PrintsAPageOfBenchmarks) {
-  const Ran ran = place_.run(std::string(kBench) + "--limit 2 --markdown --max-tokens 8");
+  const Ran ran = place_.run(std::string(kBench) +
+                             "--limit 2 --markdown --max-tokens 8 --rule "
+                             "greedy");
   ASSERT_EQ(ran.status, 0) << ran.err;
   for (const char* part : {"# ", "| date | 20", "| program | medusa 0.", "| machine | ",
                            "| `none` | ", "| `medusa` | ",
                            "bench --config run.yaml --questions prompts.jsonl --methods medusa "
-                           "--limit 2 --max-tokens 8\n"})
+                           "--rule greedy --limit 2 --max-tokens 8\n"})
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   EXPECT_NE(ran.err.find("bench: warm up"), std::string::npos) << ran.err;
 }
@@ -174,6 +176,12 @@ TEST_F(Bench, StartedFreshItLeavesOutWhatWasMeasuredBefore) {
   const Ran other = place_.run(std::string(kBench) + "--limit 1 --max-tokens 7 --fresh");
   EXPECT_EQ(other.status, 0) << other.err;
   EXPECT_EQ(answers().size(), 2U);
+  // What cannot run leaves them where they are.
+  const std::string before = slurp(place_ / "runs/tiny/bench.jsonl");
+  const Ran none = place_.run(
+      "bench --config run.yaml --questions prompts.jsonl --methods layer_skip --limit 1 --fresh");
+  EXPECT_EQ(none.status, 2) << none.err;
+  EXPECT_EQ(slurp(place_ / "runs/tiny/bench.jsonl"), before);
 }
 
 TEST_F(Bench, CtrlCKeepsWhatWasMeasuredAndSaysThatItIsPartial) {

@@ -61,6 +61,16 @@ TEST_F(FrontAlone, CompletesAndCorrects) {
   EXPECT_EQ(run("train --fersh").status, 2);
 }
 
+TEST_F(FrontAlone, HandsOverItsArgumentsAndWhatLibrariesRead) {
+  spill(place_ / "medusa-core",
+        "#!/bin/sh\necho \"$GOMP_SPINCOUNT $ONEDNN_PRIMITIVE_CACHE_CAPACITY\" \"$@\"\n");
+  fs::permissions(place_ / "medusa-core", fs::perms::owner_all);
+  EXPECT_EQ(run("inspect 'x y'").out, "10000 128 inspect x y\n");
+  ::setenv("OMP_WAIT_POLICY", "active", 1);
+  EXPECT_EQ(run("inspect x").out, " 128 inspect x\n");
+  ::unsetenv("OMP_WAIT_POLICY");
+}
+
 TEST_F(FrontAlone, SaysThatItsOtherHalfIsMissing) {
   const Ran ran = run("inspect medusa");
   EXPECT_EQ(ran.status, 2);

@@ -32,6 +32,20 @@ TEST(Help, ListsSettingsWithDefaultsAndRanges) {
   EXPECT_EQ(place.run("train --help").out.find("train.learning_rate"), std::string::npos);
 }
 
+TEST(Help, WordsThatItDoesNotKnowAreTheUsersError) {
+  const Workplace place;
+  for (const char* typed : {"help train alll", "train --help alll", "help train all alll"}) {
+    const Ran ran = place.run(typed);
+    EXPECT_EQ(ran.status, 2) << typed;
+    EXPECT_EQ(
+        ran.err,
+        "medusa: help: found 'alll' behind the command, expected 'all' or nothing; see medusa "
+        "help\n");
+  }
+  const Ran text = place.run("generate model.gguf -- --help");  // a prompt
+  EXPECT_NE(text.out.substr(0, 16), "medusa generate:") << text.out;
+}
+
 TEST(Help, UnknownSubcommandIsTheUsersError) {
   const Workplace place;
   for (const char* typed : {"trian --config run.yaml", "help trian"}) {

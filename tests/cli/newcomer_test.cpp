@@ -98,6 +98,15 @@ TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
   EXPECT_EQ(slurp(place_ / "runs/model/heads/manifest.yaml"), heads);
   EXPECT_EQ(slurp(place_ / "runs/model/tree.yaml"), tree);
 
+  // A tree without heads fits any, and is the user's.
+  const std::string own_tree =
+      "format: medusa-choice-tree\nversion: 1\ntop_k: 2\nnodes:\n  - [0]\n  - [1]\n";
+  spill(place_ / "own.yaml", own_tree);
+  const Ran own =
+      run(std::string("run model.gguf --tree own.yaml --questions prompts.jsonl") + kSmall);
+  ASSERT_EQ(own.status, 0) << own.err;
+  EXPECT_EQ(slurp(place_ / "own.yaml"), own_tree);
+
   const Ran fresh = run(std::string("train model.gguf --fresh --set train.epochs=1") + kSmall);
   ASSERT_EQ(fresh.status, 0) << fresh.err;
   EXPECT_NE(slurp(place_ / "runs/model/heads/manifest.yaml"), heads);
@@ -142,6 +151,10 @@ TEST_F(Newcomer, WhatIsMissingIsToldBeforeTheModelIsLoaded) {
   refused("serve model.gguf --host 192.0.2.1",
           "--host 192.0.2.1 --port 8080: cannot be listened on");
   refused("serve model.gguf --host here", "--host is 'here', expected an address in numbers");
+  refused("serve model.gguf --cors a/b", "--cors is 'a/b', expected an origin");
+  refused("serve model.gguf --api-keys none", "--api-keys none: no such file");
+  refused("serve model.gguf --log no/where", "--log no/where: cannot be written");
+  refused("serve model.gguf --log-prompts", "--log-prompts: no log is written");
   refused("quality model.gguf --questions none.jsonl", "none.jsonl: no such file");
   refused("generate model.gguf hi --drafter retrieval", "build it with medusa build-store");
   refused("generate model.gguf hi --drafter draft_model", "make one with medusa make-draft");

@@ -41,6 +41,26 @@ TEST(Shard, PartsJoinToTheBytesOfOneProcess) {
   EXPECT_EQ(files_of(place / "runs/other/dataset"), whole);
 }
 
+TEST(Shard, APartSaysWhatWillComeAndStartsAnew) {
+  const Workplace place;
+  const std::string part = "distill --config run.yaml --shard 0/2";
+  const Ran first = place.run(part);
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_NE(first.err.find("distill: at most 6 prompts"), std::string::npos) << first.err;
+  const auto files = files_of(place / "runs/tiny/dataset-0-of-2");
+
+  const Ran again = place.run(part);
+  EXPECT_EQ(again.err.find("distill: at most"), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("; 0 generated now"), std::string::npos) << again.err;
+
+  spill(place / "runs/tiny/dataset-0-of-2/shard-00009.h5", "of something else");
+  const Ran fresh = place.run(part + " --fresh --seed 4");  // another seed does not continue
+  ASSERT_EQ(fresh.status, 0) << fresh.err;
+  const auto anew = files_of(place / "runs/tiny/dataset-0-of-2");
+  EXPECT_EQ(anew.size(), files.size());
+  EXPECT_NE(anew, files);
+}
+
 TEST(Shard, WhatCannotWorkIsTheUsersError) {
   const Workplace place;
   const auto error = [&](const std::string& arguments) {

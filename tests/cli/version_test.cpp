@@ -18,6 +18,11 @@ TEST(VersionOption, SaysWhichBuildThisIs) {
   EXPECT_EQ(found["libtorch"], "2.11.0");
   const std::string commit = found["commit"], isa = found["isa"];
   EXPECT_TRUE(commit == "unknown" || commit.size() >= 12) << commit;
+  const std::string git = "git -C '" MEDUSA_SOURCE_DIR "' rev-parse --short=12 HEAD >'" +
+                          (place / "head").string() + "' 2>/dev/null";
+  if (std::system(git.c_str()) == 0) {
+    EXPECT_EQ(commit + "\n", slurp(place / "head")) << "build again";
+  }
   EXPECT_FALSE(isa.empty());
   EXPECT_TRUE(found["cuda"].is_boolean());
   EXPECT_EQ(ran.out.find("medusa " MEDUSA_VERSION " (" + commit + ")\nLibTorch 2.11.0\n"), 0U)

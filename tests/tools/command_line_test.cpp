@@ -26,6 +26,30 @@ std::string parse_error(const std::vector<std::string>& arguments) {
   return error_text([&] { parse_command_line("medusa", arguments); });
 }
 
+/// The words of a shell command without pipes, as the shell would split them.
+std::vector<std::string> shell_words(const std::string& line) {
+  std::vector<std::string> out;
+  std::string word;
+  bool in_word = false;
+  char quote = 0;
+  for (const char c : line) {
+    if (quote == 0 && !in_word && (c == '#' || c == '>' || c == '|')) break;
+    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
+      quote = quote != 0 ? '\0' : c;
+      in_word = true;
+    } else if (quote == 0 && c == ' ') {
+      if (in_word) out.push_back(word);
+      word.clear();
+      in_word = false;
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (in_word) out.push_back(word);
+  return out;
+}
+
 size_t columns(const std::string& line) {
   return static_cast<size_t>(std::count_if(line.begin(), line.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -57,13 +81,21 @@ TEST(CommandLine, EveryPageOfHelpFitsOnAScreen) {
   }
 }
 
+TEST(CommandLine, ARepeatableOptionTakesOneWordAsItIs) {
+  CommandOptions generate(command_named("generate"), "medusa");
+  generate.options.parse({"--stop", "[END]", "--set", "seed=2", "--stop", "[a,b]", "m.gguf", "hi"});
+  ASSERT_EQ(generate.common.settings.size(), 1U);
+  EXPECT_EQ(generate.common.settings[0].texts, (std::vector<std::string>{"[END]", "[a,b]"}));
+  EXPECT_EQ(generate.common.sets, std::vector<std::string>{"seed=2"});
+  // MODEL and PROMPT are left: a third word is one too many.
+  EXPECT_NE(parse_error({"generate", "--stop", "x", "m.gguf", "hi", "there"}), kFine);
+}
+
 TEST(CommandLine, EveryExampleOfHelpParses) {
   for (const Command& command : commands())
     for (const std::string& example : command.examples) {
-      std::istringstream in(example.substr(0, example.find_first_of(">#|")));
-      std::vector<std::string> words;
-      for (std::string word; in >> word;) words.push_back(word);
-      if (example.find('"') == std::string::npos && words[0] != "cat") {
+      const auto words = shell_words(example);
+      if (words[0] != "cat") {
         EXPECT_EQ(parse_error(words), kFine) << example;
       }
     }
@@ -173,30 +205,6 @@ TEST(CommandLine, TheBuiltInQuestionsAreThoseOfTheDemo) {
 }
 
 // ---- the pages
-
-/// The words of a shell command without pipes, as the shell would split them.
-std::vector<std::string> shell_words(const std::string& line) {
-  std::vector<std::string> out;
-  std::string word;
-  bool in_word = false;
-  char quote = 0;
-  for (const char c : line) {
-    if (quote == 0 && !in_word && (c == '#' || c == '>' || c == '|')) break;
-    if (quote != 0 ? c == quote : c == '"' || c == '\'') {
-      quote = quote != 0 ? '\0' : c;
-      in_word = true;
-    } else if (quote == 0 && c == ' ') {
-      if (in_word) out.push_back(word);
-      word.clear();
-      in_word = false;
-    } else {
-      word += c;
-      in_word = true;
-    }
-  }
-  if (in_word) out.push_back(word);
-  return out;
-}
 
 /// Lines of the page's code blocks and code spans that call medusa.
 std::vector<std::string> commands_in(const std::string& page) {

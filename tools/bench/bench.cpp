@@ -29,7 +29,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int32_t kWarmUpTokens = 8;            // of an answer that does not count
 constexpr std::chrono::seconds kSaveEvery(60);  // what a crash can cost
 
 /// A method of the bench, or why it is none.

@@ -59,13 +59,13 @@ json bench_json(const BenchResult& result) {
   return out;
 }
 
-BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditions)
+BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditions, bool fresh)
     : folder_(std::move(folder)) {
   make_folder(folder_);
   check_output_file(json(), ArtefactKind::Bench);
   check_output_file(answers(), ArtefactKind::BenchAnswers);
   check_output_file(page(), ArtefactKind::Page);
-  if (!std::filesystem::exists(json())) return;
+  if (fresh || !std::filesystem::exists(json())) return;
   check_comparable(json(), read_conditions(json()), conditions);
   earlier_ = read_samples(answers());
   for (const BenchSample& sample : earlier_) next_run_ = std::max(next_run_, sample.run + 1);

@@ -18,8 +18,10 @@ nlohmann::json bench_json(const BenchResult& result);
 class BenchFolder {
  public:
   /// Makes the folder if there is none.
-  /// @throws UserError  what it holds was measured under other conditions, or is damaged.
-  BenchFolder(std::filesystem::path folder, const Conditions& conditions);
+  /// @param fresh       what it holds does not count; write() replaces it.
+  /// @throws UserError  what it holds and counts was measured under other conditions, or is
+  /// damaged.
+  BenchFolder(std::filesystem::path folder, const Conditions& conditions, bool fresh = false);
 
   int64_t next_run() const { return next_run_; }
   std::filesystem::path json() const { return folder_ / "bench.json"; }

@@ -12,7 +12,7 @@ std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t re
   return order;
 }
 
-bool warm_up(const std::string& stage, size_t num_methods,
+void warm_up(const std::string& stage, size_t num_methods,
              const std::function<void(size_t method)>& play) {
   Progress progress(stage + ": warm up", "methods", static_cast<int64_t>(num_methods));
   for (size_t method = 0; method < num_methods && !interrupted(); ++method) {
@@ -20,7 +20,6 @@ bool warm_up(const std::string& stage, size_t num_methods,
     progress.update(static_cast<int64_t>(method) + 1);
   }
   progress.finish(interrupted() ? "interrupted" : "");
-  return !interrupted();
 }
 
 bool play_rounds(const RoundPlan& plan, const PlayFunction& play,

@@ -35,11 +35,12 @@ using PlayFunction = std::function<std::vector<Answer>(size_t method, size_t que
 /// @returns  [num_methods] the methods in the order of this round.
 std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t repeat);
 
+inline constexpr int32_t kWarmUpTokens = 8;  // of an answer that does not count
+
 /// Lets every method do a little that does not count: caches and memory are warm then. Shows
 /// progress.
 /// @param stage  as RoundPlan's.
-/// @returns      false: interrupted.
-bool warm_up(const std::string& stage, size_t num_methods,
+void warm_up(const std::string& stage, size_t num_methods,
              const std::function<void(size_t method)>& play);
 
 /// Plays all questions once, then all again, and so on: repeats of a question lie far apart. Shows

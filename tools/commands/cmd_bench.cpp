@@ -1,4 +1,5 @@
 // medusa bench: methods over the same questions by turns, every answer kept, tables and a page.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +18,6 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/drafter_choice.h"
-#include "tools/inspect/artefact_kind.h"
 #include "tools/sample_questions.h"
 #include "tools/version.h"
 
@@ -37,19 +37,6 @@ struct BenchOptions {
   bool fresh = false;
 };
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
-}
-
-void remove_earlier(const std::filesystem::path& folder) {
-  const auto answers = folder / "bench.jsonl", summary = folder / "bench.json";
-  if (find_kind(answers) == ArtefactKind::BenchAnswers) std::filesystem::remove(answers);
-  if (find_kind(summary) == ArtefactKind::Bench) std::filesystem::remove(summary);
-}
-
 /// The command that measures the same again.
 std::string typed(const CommonOptions& common, const BenchOptions& options) {
   std::vector<std::string> words;
@@ -59,6 +46,8 @@ std::string typed(const CommonOptions& common, const BenchOptions& options) {
   if (!options.temperatures.empty())
     words.insert(words.end(),
                  {"--temperature", fmt::format("{}", fmt::join(options.temperatures, ","))});
+  if (options.rule != RuleKind::Auto)
+    words.insert(words.end(), {"--rule", enum_name(options.rule)});
   if (options.repeats > 1) words.insert(words.end(), {"--repeat", std::to_string(options.repeats)});
   if (options.limit > 0) words.insert(words.end(), {"--limit", std::to_string(options.limit)});
   if (options.slots > 1) words.insert(words.end(), {"--batch", std::to_string(options.slots)});
@@ -126,8 +115,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
   const std::string out = options.out.empty() ? config.run : options.out;
   const FolderLock lock(out, "medusa bench");  // two would lose each other's answers
-  if (options.fresh) remove_earlier(out);
-  const BenchFolder folder(out, conditions);
+  const BenchFolder folder(out, conditions, options.fresh);
   for (const auto& file : {folder.answers(), folder.json(), folder.page()}) remove_leftovers(file);
 
   const auto save = [&](const Measurement& measured) {
@@ -151,9 +139,11 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   if (common.json)
     print_json(bench_json(result));
   else if (options.markdown)
-    print_text("{}", bench_markdown(result, {.date = today(),
-                                             .version = version_text(),
-                                             .command = typed(common, options)}));
+    print_text(
+        "{}",
+        bench_markdown(result, {.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))),
+                                .version = version_text(),
+                                .command = typed(common, options)}));
   else
     print_text("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
                folder.page().string(), folder.json().string(), folder.answers().string());

@@ -127,8 +127,11 @@ struct DistillOptions {
   bool fresh = false;
 };
 
+/// All but the lock that a part's folder has.
 void remove_dataset(const std::filesystem::path& folder) {
-  if (find_kind(folder) == ArtefactKind::Dataset) std::filesystem::remove_all(folder);
+  if (find_kind(folder) != ArtefactKind::Dataset) return;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().filename() != FolderLock::kName) std::filesystem::remove_all(entry.path());
 }
 
 /// How much text and how many bytes of states will come at most, before hours are spent on it.
@@ -141,9 +144,10 @@ void say_room(const DistillSection& settings, int64_t num_prompts,
   if (settings.states_budget_mb)
     bytes = std::min(bytes, static_cast<int64_t>(kBytesOfMegabyte * *settings.states_budget_mb));
   const int64_t disk = free_disk(folder);
-  print_note("distill: at most {} prompts, {} tokens of answers and {} of states; {} are free\n",
-             num_prompts, tokens, bytes_text(bytes), bytes_text(disk));
-  if (bytes > disk)
+  print_note("distill: at most {} prompts, {} tokens of answers and {} of states{}\n", num_prompts,
+             tokens, bytes_text(bytes),
+             disk > 0 ? fmt::format("; {} are free", bytes_text(disk)) : std::string());
+  if (disk > 0 && bytes > disk)
     print_note(
         "look at this: the disk may get full; distill.states_dtype=int8 halves the states, "
         "distill.states_budget_mb bounds them\n");
@@ -177,6 +181,7 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   std::vector<PromptSet> given;  // before the model is loaded
   for (const std::string& file : settings.prompts) given.push_back(read_given(file));
   const Session session = open_session(config.backbone);
+  const bool is_new = own.fresh || !std::filesystem::exists(folder);  // a part's lock makes it
   const FolderLock lock =
       part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
   if (own.fresh) remove_dataset(folder);
@@ -186,7 +191,7 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   const int64_t rows = std::min<int64_t>(session.context, model.context);
   BackboneTarget target =
       open_target(config.backbone, session, static_cast<int32_t>(settings.batch), rows);
-  if (!std::filesystem::exists(folder)) {  // what continues has said it
+  if (is_new) {  // what continues has said it
     const int64_t all = most_prompts(settings, given), parts = part ? part->count : 1;
     say_room(settings, (all + parts - 1) / parts, folder, model.hidden_size);
   }

@@ -12,7 +12,6 @@
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
-#include "tools/drafter_choice.h"
 #include "tools/output_check.h"
 
 namespace medusa {
@@ -35,15 +34,21 @@ void run_stage(const CommonOptions& common, int number, const std::string& name,
   stage.run();
 }
 
-/// Of these heads. On another machine or with another dtype calibrate makes a better one.
+/// Of these heads, or of any: such a tree was written by hand. On another machine or with another
+/// dtype calibrate makes a better one.
 bool has_their_tree(const RunConfig& config) {
-  return has_heads_and_tree(config) && read_choice_tree(config.tree_file()).heads ==
-                                           read_heads_manifest(config.heads_folder()).fingerprint;
+  if (!std::filesystem::exists(config.tree_file())) return false;
+  const std::string heads = read_choice_tree(config.tree_file()).heads;
+  return heads.empty() || heads == read_heads_manifest(config.heads_folder()).fingerprint;
 }
 
 /// What a later stage would refuse, before the first has taken hours.
 void check_later_stages(const RunConfig& config, const RunOptions& options) {
-  if (!options.questions.empty() && options.questions != "-") read_prompts(options.questions);
+  // A stream can be read once.
+  if (std::filesystem::is_regular_file(options.questions) ||
+      (!options.questions.empty() && options.questions != "-" &&
+       !std::filesystem::exists(options.questions)))
+    read_prompts(options.questions);
   check_output_folder(config.heads_folder(), ArtefactKind::Heads);
   check_output_file(config.tree_file(), ArtefactKind::Tree);
   check_output_file(config.compare_file(), ArtefactKind::Comparison);

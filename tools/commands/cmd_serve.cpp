@@ -1,4 +1,5 @@
-// medusa serve: an OpenAI-compatible server over the run's model, with its heads where it has some.
+// medusa serve: a server that speaks OpenAI's and Anthropic's APIs, over the run's model, with its
+// heads where it has some.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -72,7 +73,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
     throw UserError(
         "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
         "too");
-  check_address(options.server);
+  check_options(options.server);
   const Session session = open_session(config.backbone);
   BackboneTarget target = open_target(config.backbone, session, options.sequences, session.context);
   const LoadedDrafting drafting = load_drafting(config, infer, session, target);
@@ -101,7 +102,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
 
 Command serve_command() {
   return {.name = "serve",
-          .summary = "answer over HTTP, as OpenAI's API does",
+          .summary = "answer over HTTP, as OpenAI's and Anthropic's APIs do",
           .sections = {"backbone", "generate"},
           .settings = {"--drafter", "--heads", "--tree", "--temperature", "--max-tokens",
                        "--device", "--dtype", "--threads", "--context", "--cache-mb"},

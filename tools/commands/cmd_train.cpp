@@ -147,7 +147,8 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   bool complete = true;  // the stages so far
   for (const TrainStage stage : config.train.stages) {
     if (!complete) break;
-    if (!std::filesystem::exists(progress_folder(config, stage)))  // what continues has said it
+    // What continues has said it. Others would wait while the first process makes a step.
+    if (peers == nullptr && !std::filesystem::exists(progress_folder(config, stage)))
       print_preflight(config, dataset, stage);
     reset_peak_memory(device);
     if (stage == TrainStage::Heads) {
@@ -167,7 +168,8 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   page.finish();
   print_note("report: {}\n", config.report_file().string());
   if (options.json) print_json(out);
-  if (complete) print_next(options, "calibrate");
+  if (complete && config.train.stages.back() == TrainStage::Heads)  // a joint stage has said it
+    print_next(options, "calibrate");
 }
 
 }  // namespace

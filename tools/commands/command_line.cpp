@@ -1,11 +1,14 @@
 #include "tools/commands/command_line.h"
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/error.h"
+#include "base/output.h"
 #include "tools/commands/command.h"
 #include "tools/commands/version.h"
-#include "tools/front/at_once.h"
+#include "tools/front/help.h"
 
 namespace medusa {
 namespace {
@@ -72,7 +75,12 @@ std::function<void()> parse_command_line(const std::string& program,
 }
 
 void run_command_line(const std::string& program, const std::vector<std::string>& arguments) {
-  if (!answer_at_once(arguments, describe_program())) parse_command_line(program, arguments)();
+  if (arguments == std::vector<std::string>{"help", "--json"})
+    return print_json(pages_json(describe_program()));
+  if (arguments.empty())
+    throw UserError(
+        "medusa-core: no subcommand given, expected what medusa hands over; start medusa instead");
+  parse_command_line(program, arguments)();
 }
 
 }  // namespace medusa

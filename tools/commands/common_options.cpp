@@ -166,11 +166,6 @@ void CommonOptions::set(const std::string& option, const std::string& key,
   settings.push_back({option, key, {text}, false});
 }
 
-bool CommonOptions::gives(const std::string& key) const {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const GivenSetting& each) { return each.key == key; });
-}
-
 const std::vector<FieldHelp>& all_settings() {
   static const std::vector<FieldHelp> lines = [] {
     RunConfig config;

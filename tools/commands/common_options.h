@@ -31,7 +31,6 @@ struct CommonOptions {
 
   /// Sets a setting as its option does, in place of an earlier value.
   void set(const std::string& option, const std::string& key, const std::string& text);
-  bool gives(const std::string& key) const;
 };
 
 /// For a command that reads settings: adds MODEL, --model, --config, --run and --set.

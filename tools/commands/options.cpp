@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/error.h"
 
 namespace medusa {
@@ -63,7 +62,8 @@ void Options::repeatable(const std::string& name, const std::string& argument,
                                                      })
       ->type_name(argument)
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);  // what follows the value is the command's, also "[a,b]"
   page_.names[name] = name;
   page_.rows.push_back({.name = first_name(name),
                         .argument = argument,

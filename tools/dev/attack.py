@@ -51,7 +51,7 @@ class Attack:
 
     def __init__(self, medusa, work, shows):
         self.medusa, self.work, self.place, self.shows = medusa, work, work / "case", shows
-        self.environment = {**os.environ, "GOMP_SPINCOUNT": "10000", "OMP_NUM_THREADS": "1"}
+        self.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         self.counts, self.failures = collections.Counter(), collections.Counter()
         self.template = work / "template"
         self.make_template()

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -31,6 +32,15 @@ std::string help_of(const CommandPage& command, bool all, const ProgramPages& pa
   return text;
 }
 
+/// What may stand behind a command whose help is asked for: nothing, or "all".
+bool asks_for_all(std::span<const std::string> rest) {
+  if (rest.empty()) return false;
+  if (rest.size() == 1 && rest[0] == "all") return true;
+  throw UserError(
+      fmt::format("help: found '{}' behind the command, expected 'all' or nothing; see medusa help",
+                  rest[rest.size() > 1 && rest[0] == "all" ? 1 : 0]));
+}
+
 /// `medusa help`, `medusa help COMMAND`, `medusa help COMMAND all`, `medusa help --json`.
 void answer_help(const std::vector<std::string>& words, const ProgramPages& pages) {
   if (words.empty())
@@ -39,7 +49,7 @@ void answer_help(const std::vector<std::string>& words, const ProgramPages& page
     print_json(pages_json(pages));
   else
     print_text("{}", help_of(command_of(pages.commands, words[0]),
-                             words.size() > 1 && words[1] == "all", pages));
+                             asks_for_all(std::span(words).subspan(1)), pages));
 }
 
 }  // namespace
@@ -53,10 +63,10 @@ bool answer_at_once(const std::vector<std::string>& arguments, const ProgramPage
   }
   if (arguments[0] == "--version") return false;
   const CommandPage& command = command_of(pages.commands, arguments[0]);
-  const auto asked = std::find_if(words.begin(), words.end(), asks_for_help);
-  if (asked != words.end()) {
-    const bool all = asked + 1 != words.end() && *(asked + 1) == "all";
-    print_text("{}", help_of(command, all, pages));
+  const auto options_end = std::find(words.begin(), words.end(), "--");
+  const auto asked = std::find_if(words.begin(), options_end, asks_for_help);
+  if (asked != options_end) {
+    print_text("{}", help_of(command, asks_for_all({asked + 1, words.end()}), pages));
     return true;
   }
   check_words(command, pages.settings, words);

@@ -14,7 +14,7 @@ namespace medusa {
 /// One option or positional.
 struct OptionRow {
   std::string name;      // "--config"; of a positional its argument, "MODEL"
-  std::string argument;  // "FILE"; empty: a flag. FILE, FOLDER, PATH, MODEL: a path
+  std::string argument;  // "FILE"; empty: a flag. FILE, FOLDER, PATH, MODEL, HEADS: a path
   std::string help;
   std::string group;                 // title of the part of --help
   std::vector<std::string> choices;  // what it may be; empty: anything

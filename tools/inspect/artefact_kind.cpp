@@ -60,7 +60,7 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
     return ArtefactKind::Metrics;
   if (first.is_object() && first.contains("method") && first.contains("answers"))
     return ArtefactKind::BenchAnswers;
-  for (const char* key : {"text", "turns", "messages", "conversations"})
+  for (const char* key : {"prompt", "instruction", "text", "turns", "messages", "conversations"})
     if (first.is_object() && first.contains(key)) return ArtefactKind::Prompts;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (has_format(whole, kBenchFormat)) return ArtefactKind::Bench;

@@ -24,10 +24,13 @@ int64_t available_memory() {
 }
 
 int64_t free_disk(const std::filesystem::path& folder) {
-  std::filesystem::path there = std::filesystem::absolute(folder);
-  while (!std::filesystem::exists(there) && there.has_relative_path()) there = there.parent_path();
   std::error_code ignored;
-  return static_cast<int64_t>(std::filesystem::space(there, ignored).available);
+  std::filesystem::path there = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(there, ignored) && there.has_relative_path())
+    there = there.parent_path();
+  std::error_code unknown;
+  const auto space = std::filesystem::space(there, unknown);
+  return unknown ? 0 : static_cast<int64_t>(space.available);
 }
 
 }  // namespace medusa

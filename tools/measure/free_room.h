@@ -10,7 +10,7 @@ namespace medusa {
 /// Bytes that the system would give without swapping; 0: not known.
 int64_t available_memory();
 
-/// Free bytes of the disk that the folder is on or will be.
+/// Free bytes of the disk that the folder is on or will be; 0: not known.
 int64_t free_disk(const std::filesystem::path& folder);
 
 /// "640 MB", "1.2 GB", in powers of ten.

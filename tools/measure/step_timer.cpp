@@ -30,6 +30,7 @@ class StepTimer::ForgetfulTarget : public TargetModel {
   /// The decoder counts the tokens that it emits; the rows are the context's, again and again.
   int64_t max_rows() const override { return std::numeric_limits<int32_t>::max(); }
   bool rows_are_independent() const override { return target_.rows_are_independent(); }
+  ThreadPool* idle_threads() const override { return target_.idle_threads(); }
   int64_t reuse_prefix(int32_t slot, std::span<const TokenId> tokens) override {
     return target_.reuse_prefix(slot, tokens);
   }
