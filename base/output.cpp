@@ -69,6 +69,11 @@ void end_as_broken_pipe() {
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
+bool stdout_takes_bytes() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;
+}
+
 void print_bytes(std::string_view bytes) {
   const int error = write_to(STDOUT_FILENO, bytes);
   if (error == EPIPE) throw ReaderGone();

@@ -32,6 +32,9 @@ void prepare_standard_streams();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
+/// Whether printing on stdout returns at once: a pipe that nobody empties is full.
+bool stdout_takes_bytes();
+
 /// Bytes as they are, on stdout: what the program itself made.
 /// @throws UserError   they did not arrive: stdout is closed, full or broken.
 /// @throws ReaderGone  nobody reads them.

@@ -2,7 +2,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,8 +87,7 @@ bool AccessLog::send(std::string line) {
     if (put > 0) is_torn_ = put != std::ssize(line);
     return put == std::ssize(line);
   }
-  pollfd out{STDOUT_FILENO, POLLOUT, 0};
-  if (::poll(&out, 1, 0) != 1 || (out.revents & POLLOUT) == 0) return false;
+  if (!stdout_takes_bytes()) return false;
   try {
     print_json_line(std::string_view(line).substr(0, line.size() - 1));
   } catch (const UserError&) {

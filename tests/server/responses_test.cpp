@@ -133,12 +133,13 @@ TEST_F(ResponsesTest, ACallAndItsResultGoBackIntoThePrompt) {
 
 TEST_F(ResponsesTest, AFormatIsKept) {
   if (!has_grammar_library()) return;
-  const json schema = json::parse(
-      R"({"type": "object", "properties": {"b": {"type": "boolean"}, "a": {"type": "boolean"}},
-          "required": ["b", "a"], "additionalProperties": false})");
-  const json answer = respond(
-      {{"input", "Once"},
-       {"text", {{"format", {{"type", "json_schema"}, {"name", "x"}, {"schema", schema}}}}}});
+  const std::string body =
+      R"({"input": "Once", "text": {"format": {"type": "json_schema", "name": "x",
+      "schema": {"type": "object", "properties": {"b": {"type": "boolean"}, "a": {"type": "boolean"}},
+                 "required": ["b", "a"], "additionalProperties": false}}}})";
+  const auto reply = ask(server_.port(), "POST", "/v1/responses", body);
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const json answer = reply.json();
   const std::string text = answer["output"][0]["content"][0]["text"];
   EXPECT_TRUE(json::parse(text)["a"].is_boolean());
   EXPECT_LT(text.find("\"b\""), text.find("\"a\"")) << "in the schema's order";
