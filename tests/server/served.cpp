@@ -22,7 +22,7 @@ Session tiny_session(bool shares) {
     ModelConfig model = tiny_config();
     model.vocab_size = session.llama->config().vocab_size;
     model.context = session.context = 512;  // what it writes takes more tokens when read again
-    session.llama = std::make_unique<Llama>(tiny_weights(1, model, at::kBFloat16));
+    session.llama = std::make_unique<Llama>(tiny_weights(32, model, at::kBFloat16));
   }
   return session;
 }
