@@ -57,6 +57,23 @@ Rule<T> between(T low, T high) {
           [low, high](const T& x) { return x >= low && x <= high; }};
 }
 
+/// What a settings struct may add behind a field of its list: f("report_every", …).cosmetic(). Only
+/// a listing keeps it.
+class FieldMark {
+ public:
+  explicit FieldMark(bool* decides = nullptr) : decides_(decides) {}
+
+  /// The field changes what a run shows or keeps, and not what it makes.
+  void cosmetic() { decides_if(false); }
+  /// The field changes what a run makes in this case alone: the rank of an output that has one.
+  void decides_if(bool condition) {
+    if (decides_ != nullptr) *decides_ = condition;
+  }
+
+ private:
+  bool* decides_;
+};
+
 /// Specialise for each enum a config holds: `static constexpr std::array<std::pair<const char*, E>,
 /// n> values`.
 template <typename E>
@@ -165,13 +182,12 @@ class FieldReader {
   FieldReader(const YamlFile& file, YAML::Node node, std::string path);
 
   template <typename T>
-  void operator()(const char* key, T& value, const char* help,
-                  const detail::RuleFor<T>& rule = {}) {
-    (void)help;
+  FieldMark operator()(const char* key, T& value, const char* /*help*/,
+                       const detail::RuleFor<T>& rule = {}) {
     known_.emplace_back(key);
     const YAML::Node found = std::as_const(node_)[key];
-    if (!found) return;  // keep the default written in the struct
-    read(key, found, value, rule);
+    if (found) read(key, found, value, rule);  // else the default written in the struct stays
+    return FieldMark();
   }
 
   /// A nested struct.
@@ -231,7 +247,8 @@ class FieldReader {
 class FieldWriter {
  public:
   template <typename T>
-  void operator()(const char* key, T& value, const char* /*help*/, const detail::RuleFor<T>& = {}) {
+  FieldMark operator()(const char* key, T& value, const char* /*help*/,
+                       const detail::RuleFor<T>& = {}) {
     emitter_ << YAML::Key << key << YAML::Value;
     if constexpr (detail::IsOptional<T>::value) {
       if (value)
@@ -245,6 +262,7 @@ class FieldWriter {
     } else {
       emitter_ << detail::scalar_text(value);
     }
+    return FieldMark();
   }
 
   template <typename T>
@@ -266,6 +284,7 @@ struct FieldHelp {
   std::string value;    // the default, as YAML
   std::string allowed;  // "> 0", "a | b", empty when anything goes
   std::string help;
+  bool decides = true;  // false: changes nothing of what a run makes (FieldMark)
 };
 
 /// Collects what --help prints: keys, defaults and ranges.
@@ -274,8 +293,8 @@ class FieldLister {
   explicit FieldLister(std::string path = {}) : path_(std::move(path)) {}
 
   template <typename T>
-  void operator()(const char* key, T& value, const char* help,
-                  const detail::RuleFor<T>& rule = {}) {
+  FieldMark operator()(const char* key, T& value, const char* help,
+                       const detail::RuleFor<T>& rule = {}) {
     FieldHelp line{path_.empty() ? key : path_ + "." + key, {}, rule.text, help};
     if constexpr (detail::IsOptional<T>::value) {
       line.value = value ? detail::scalar_text(*value) : "null";
@@ -290,7 +309,7 @@ class FieldLister {
       line.value = detail::scalar_text(value);
       if constexpr (std::is_enum_v<T>) line.allowed = enum_choices<T>();
     }
-    lines_.push_back(std::move(line));
+    return FieldMark(&lines_.emplace_back(std::move(line)).decides);
   }
 
   template <typename T>

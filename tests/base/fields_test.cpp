@@ -214,8 +214,10 @@ TEST(FieldLister, ListsKeysDefaultsRangesAndHelp) {
   FieldLister lister("train");
   config.fields(lister);
   std::string text;
-  for (const auto& [key, value, allowed, help] : lister.lines())
+  for (const auto& [key, value, allowed, help, decides] : lister.lines()) {
     text += key + " = " + value + " (" + allowed + ") " + help + "\n";
+    EXPECT_TRUE(decides) << key;
+  }
   EXPECT_EQ(text,
             "train.name = run () what the run is called\n"
             "train.seed = 0 () of all random numbers\n"
@@ -226,6 +228,36 @@ TEST(FieldLister, ListsKeysDefaultsRangesAndHelp) {
             "train.optimizer.warmup_steps = 40 (>= 0) optimizer steps of linear warm-up\n"
             "train.optimizer.fused = false () use the fused kernel\n"
             "train.optimizer.schedule = cosine (cosine | constant) learning rate over time\n");
+}
+
+struct MarkedConfig {
+  bool low_rank = false;
+  int64_t rank = 8;
+  int64_t report_every = 20;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("low_rank", low_rank, "");
+    f("rank", rank, "", at_least<int64_t>(1)).decides_if(low_rank);
+    f("report_every", report_every, "").cosmetic();
+  }
+  void validate() const {}
+};
+
+TEST(FieldMark, SaysWhatDecidesNothing) {
+  const auto deciding = [](MarkedConfig config) {
+    FieldLister lister;
+    config.fields(lister);
+    std::string keys;
+    for (const FieldHelp& line : lister.lines())
+      if (line.decides) keys += line.key + " ";
+    return keys;
+  };
+  EXPECT_EQ(deciding({}), "low_rank ");
+  EXPECT_EQ(deciding({.low_rank = true}), "low_rank rank ");
+  // Reading and writing know nothing of marks.
+  EXPECT_EQ(write_config(MarkedConfig()), "low_rank: false\nrank: 8\nreport_every: 20\n");
+  EXPECT_EQ(read_config<MarkedConfig>(YamlFile::from_text("rank: 9\n", "a.yaml")).rank, 9);
 }
 
 TEST(NearestWord, FindsSlipsButNotStrangers) {
