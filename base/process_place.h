@@ -1,5 +1,5 @@
-// Which of several processes of one command this is, as their launcher says it: torchrun, mpirun or
-// srun. They all use the environment, so this is the one place where settings come from there.
+// Which of several processes of one command this is, as their launcher says it: mpirun, srun or
+// torchrun. They all use the environment, so this is the one place where settings come from there.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,14 @@
 
 namespace medusa {
 
+/// What has started a process.
+enum class Launcher { None, Torchrun, Mpirun, Srun };
+
 struct ProcessPlace {
-  int64_t rank = 0;                   // of this process, from 0
-  int64_t count = 1;                  // of all processes
-  int64_t local_rank = 0;             // among those of this machine
-  int64_t local_count = 1;            // processes of this machine
-  std::string address = "127.0.0.1";  // of the machine of process 0
-  int64_t port = 29500;               // where the processes find each other
-  bool has_store = false;             // the launcher itself serves a c10d store there (torchrun)
-  std::string attempt = "0";          // how often the launcher has started them again
+  Launcher launcher = Launcher::None;
+  int64_t rank = 0;        // of this process, from 0
+  int64_t count = 1;       // of all processes
+  int64_t local_rank = 0;  // among those of this machine
 };
 
 /// The value of an environment variable; nothing if it is not set.
@@ -26,12 +25,10 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const char* n
 std::optional<std::string> environment_variable(const char* name);
 
 /// One process alone unless a launcher's variables are there. In this order: RANK and WORLD_SIZE
-/// (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (mpirun), SLURM_PROCID and SLURM_STEP_NUM_TASKS
-/// (srun; the latter, since a batch script itself has SLURM_NTASKS and is no task of it). Process 0
-/// is at MASTER_ADDR:MASTER_PORT; where these are not set, at this machine or srun's first one, and
-/// at port 29500.
-/// @throws UserError  a number that is none, a rank without a count or not below it, a port that
-///                    is none, or several machines under mpirun and no MASTER_ADDR.
+/// (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (Open MPI's mpirun), SLURM_PROCID and
+/// SLURM_STEP_NUM_TASKS (srun; the latter, since a batch script itself has SLURM_NTASKS and is no
+/// task of it).
+/// @throws UserError  a number that is none, a rank without a count or not below it.
 ProcessPlace process_place(const EnvironmentLookup& variable = environment_variable);
 
 }  // namespace medusa

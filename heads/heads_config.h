@@ -97,9 +97,11 @@ struct HeadsConfig {
       "what gives the logits: the LM head, a trained copy or two trained factors, whole or "
       "truncated");
     f("output_size", output_size, "most frequent tokens that a truncated output keeps",
-      at_least<int64_t>(1));
+      at_least<int64_t>(1))
+        .decides_if(is_truncated(output));
     f("output_rank", output_rank, "inner size of a low-rank output, a multiple of 32",
-      between<int64_t>(32, 1024));
+      between<int64_t>(32, 1024))
+        .decides_if(is_low_rank(output));
   }
   /// @throws UserError  a rank that is no multiple of 32.
   void validate() const;

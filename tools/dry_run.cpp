@@ -115,15 +115,14 @@ void print_sources(const DatasetReader& dataset) {
                source.weight);
 }
 
-Preflight look_ahead_stage(const RunConfig& config, const DatasetReader& dataset,
-                           TrainStage stage) {
-  return stage == TrainStage::Heads ? look_ahead_heads(config, dataset)
-                                    : look_ahead_joint(config, dataset);
+Preflight look_ahead_stage(const RunConfig& config, const DatasetReader& dataset, StageKind stage) {
+  return stage == StageKind::Heads ? look_ahead_heads(config, dataset)
+                                   : look_ahead_joint(config, dataset);
 }
 
 }  // namespace
 
-void print_preflight(const RunConfig& config, const DatasetReader& dataset, TrainStage stage) {
+void print_preflight(const RunConfig& config, const DatasetReader& dataset, StageKind stage) {
   const Preflight flight = look_ahead_stage(config, dataset, stage);
   print_note(
       "{}: {:.2f} million trained parameters, {} steps, about {} if every step is like the first; "
@@ -139,7 +138,7 @@ void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json
   Json out = Json::object();
   if (!as_json) print_sources(dataset);
   if (!as_json && dataset.size() > 0) print_mask(config, dataset);
-  for (const TrainStage stage : config.train.stages) {
+  for (const StageKind stage : config.train.stages) {
     const Preflight flight = look_ahead_stage(config, dataset, stage);
     const std::string name = enum_name(stage);
     if (as_json)

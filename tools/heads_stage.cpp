@@ -14,9 +14,9 @@ namespace {
 
 /// Loads what the stage needs, hands it over, and lets go of it.
 template <typename Use>
-auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* peers,
+auto with_inputs(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group,
                  const Use& use) {
-  const Placement placement = place(config.backbone, peers == nullptr ? 0 : peers->local_rank());
+  const Placement placement = place(config.backbone, group == nullptr ? 0 : group->local_rank());
   const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
@@ -32,8 +32,9 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* p
   if (!cached) llama = std::make_unique<Llama>(std::move(weights), execution);
   weights.layers.clear();
   std::string settings = write_config(config);
-  if (peers != nullptr)
-    settings += fmt::format("# {} processes, each with train.batch_positions\n", peers->count());
+  if (group != nullptr)
+    settings +=
+        fmt::format("# {} processes, each with train.batch_positions\n", group->world_size());
   return use(TrainInputs{dataset,
                          ends,
                          llama.get(),
@@ -41,15 +42,15 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, Peers* p
                          config.train_folder(),
                          settings,
                          {},
-                         peers,
+                         group,
                          execution});
 }
 
 }  // namespace
 
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, Peers* peers) {
-  return with_inputs(config, dataset, peers, [&](TrainInputs inputs) {
+                            const Reported& reported, ProcessGroup* group) {
+  return with_inputs(config, dataset, group, [&](TrainInputs inputs) {
     inputs.reported = reported;
     return train_heads(config.train.config, config.train.heads, inputs);
   });

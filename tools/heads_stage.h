@@ -9,10 +9,10 @@
 namespace medusa {
 
 /// @param reported  told after each report.
-/// @param peers     processes that train with this one; null: none.
+/// @param group     processes that train with this one; null: none.
 /// @throws UserError
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, Peers* peers);
+                            const Reported& reported, ProcessGroup* group);
 
 /// What that would take, without doing it.
 Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset);

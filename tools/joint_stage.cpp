@@ -19,7 +19,7 @@
 #include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/first_heads.h"
-#include "train/processes/peer_sums.h"
+#include "train/processes/group_sums.h"
 
 namespace medusa {
 namespace {
@@ -37,7 +37,7 @@ struct FirstHeads {
 FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
                        const Weights& weights) {
   const auto& stages = config.train.stages;
-  const bool trained = std::count(stages.begin(), stages.end(), TrainStage::Heads) > 0;
+  const bool trained = std::count(stages.begin(), stages.end(), StageKind::Heads) > 0;
   if (config.train.joint.heads || trained) {
     LoadedHeads loaded =
         load_heads(config.train.joint.heads.value_or(config.heads_folder().string()), weights);
@@ -46,8 +46,9 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
   return {untrained_heads(config.train.config, config.train.heads, dataset, weights), kUntrained};
 }
 
-Weights load_backbone(const RunConfig& config, const DatasetReader& dataset, const Peers* peers) {
-  const Placement placement = place(config.backbone, peers == nullptr ? 0 : peers->local_rank());
+Weights load_backbone(const RunConfig& config, const DatasetReader& dataset,
+                      const ProcessGroup* group) {
+  const Placement placement = place(config.backbone, group == nullptr ? 0 : group->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device);
   check_dataset(dataset, config, weights.fingerprint, weights.config);
@@ -105,23 +106,23 @@ Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset
 }
 
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, Peers* peers) {
-  const Weights weights = load_backbone(config, dataset, peers);
+                            const Reported& reported, ProcessGroup* group) {
+  const Weights weights = load_backbone(config, dataset, group);
   const FirstHeads first = first_heads(config, dataset, weights);
-  if (first.fingerprint == kUntrained && is_first(peers))
+  if (first.fingerprint == kUntrained && is_first(group))
     print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
   JointResult result = train_joint(config.train.config, config.train.joint,
                                    {dataset, weights, first.heads, first.fingerprint,
-                                    config.joint_folder() / "train", reported, peers});
-  if (result.complete && is_first(peers)) {
+                                    config.joint_folder() / "train", reported, group});
+  if (result.complete && is_first(group)) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;
-    if (peers != nullptr)
+    if (group != nullptr)
       manifest.settings +=
-          fmt::format("# {} processes, each with train.joint.accumulate\n", peers->count());
+          fmt::format("# {} processes, each with train.joint.accumulate\n", group->world_size());
     write_result(config, manifest, result);
   }
-  if (peers != nullptr) peers->wait_for_all();  // so that all end well or none
+  if (group != nullptr) group->barrier();  // so that all end well or none
   return result;
 }
 

@@ -17,11 +17,11 @@ void check_joint_outputs(const RunConfig& config);
 /// Trains, and writes <run>/joint/model, a Hugging Face folder with the adapters merged, and
 /// <run>/joint/heads, unless interrupted.
 /// @param reported  told after each report.
-/// @param peers     the processes that train together, of which the first writes; null: this one
+/// @param group     the processes that train together, of which the first writes; null: this one
 ///                  alone.
 /// @throws UserError
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, Peers* peers);
+                            const Reported& reported, ProcessGroup* group);
 
 /// What that would take, without doing it. The heads of an earlier stage that are not there yet
 /// count as untrained ones.

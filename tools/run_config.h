@@ -126,7 +126,7 @@ struct DistillSection {
 };
 
 struct TrainSection {
-  std::vector<TrainStage> stages = {TrainStage::Heads};
+  std::vector<StageKind> stages = {StageKind::Heads};
   std::vector<std::string> data;
   std::vector<double> data_weights;
   HeadsConfig heads;
@@ -222,6 +222,10 @@ struct RunConfig {
   /// Of one of several processes that distil together.
   std::filesystem::path dataset_part_folder(int64_t index, int64_t count) const;
   std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
+  /// Checkpoint and metrics of the draft model's training.
+  std::filesystem::path draft_train_folder() const {
+    return std::filesystem::path(run) / "draft-train";
+  }
   std::filesystem::path joint_folder() const { return std::filesystem::path(run) / "joint"; }
   std::filesystem::path joint_model_folder() const { return joint_folder() / "model"; }
   std::filesystem::path joint_heads_folder() const { return joint_folder() / "heads"; }

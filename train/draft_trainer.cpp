@@ -4,41 +4,97 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
-#include <numeric>
+#include <utility>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/progress.h"
 #include "data/dataset/dataset_mix.h"
 #include "data/dataset/sample_order.h"
 #include "train/adamw.h"
 #include "train/loss/loss.h"
 #include "train/loss/soft_labels.h"
-#include "train/lr_schedule.h"
 #include "train/samples/sample_batches.h"
 
 namespace medusa {
 namespace {
 
-class DraftRun {
+/// A draft model counts as one head, whose tokens are the backbone's first choices.
+class DraftStage : public TrainStage {
  public:
-  DraftRun(const DraftTrainConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
-           TrainableLlama& draft)
-      : config_(config),
-        dataset_(dataset),
-        hidden_(hidden),
-        draft_(draft),
-        optimizer_(draft.named_parameters()) {}
-
-  HeadLoss step(const SampleBatch& batch, double rate) {
-    const HeadLoss loss = run(batch, /*train=*/true);
-    optimizer_.step(rate, config_.weight_decay, config_.clip_norm);
-    return loss;
+  DraftStage(const DraftTrainConfig& config, const DraftInputs& inputs, TrainableLlama& draft)
+      : config_(config), inputs_(inputs), draft_(draft), optimizer_(draft.named_parameters()) {
+    const Random random(inputs.seed);
+    SampleSplit split = split_dataset(random, inputs.dataset, config.validation_fraction);
+    if (split.train.empty())
+      throw UserError(
+          "make-draft: the dataset has no sample to train on, expected at least one; distil more, "
+          "or lower draft.validation_fraction");
+    validation_ = std::move(split.validation);
+    if (std::ssize(validation_) > config.validation_samples)
+      validation_.resize(static_cast<size_t>(config.validation_samples));
+    for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch)
+      for (SampleBatch& batch :
+           cut_batches(inputs.dataset, samples_of_epoch(random, inputs.dataset, split.train, epoch),
+                       config.batch_tokens)) {
+        positions_before_.push_back(positions_before_.back() + batch.positions);
+        batches_.push_back(std::move(batch));
+      }
   }
 
-  HeadLoss measure(const SampleBatch& batch) { return run(batch, /*train=*/false); }
+  std::string name() const override { return "make-draft"; }
+  std::string rate_key() const override { return "draft.learning_rate"; }
+
+  int64_t num_steps() const override { return std::ssize(batches_); }
+  int64_t positions_before(int64_t step) const override {
+    return positions_before_[static_cast<size_t>(step)];
+  }
+  double epochs_before(int64_t step) const override {
+    return static_cast<double>(config_.optimizer.epochs) *
+           static_cast<double>(positions_before(step)) /
+           static_cast<double>(positions_before_.back());
+  }
+
+  NamedTensors parameters() const override { return draft_.named_parameters(); }
+  AdamW& optimizer() override { return optimizer_; }
+
+  StepOutcome step(int64_t step, double learning_rate) override {
+    step_ = step;
+    const HeadLoss loss = run(batches_[static_cast<size_t>(step)], /*train=*/true);
+    const double norm =
+        optimizer_.step(learning_rate, config_.optimizer.weight_decay, config_.optimizer.clip_norm);
+    return {loss.quality().loss, norm, {loss}, {}, {}};
+  }
+
+  std::vector<int64_t> samples_of_step() const override {
+    return batches_[static_cast<size_t>(step_)].samples;
+  }
+  NamedTensors suspects() const override {
+    NamedTensors all{{"lm_head", draft_.lm_head()}};
+    for (const auto& named : draft_.named_parameters()) all.push_back(named);
+    return all;
+  }
+
+  std::string note(const StepOutcome& outcome) const override {
+    return fmt::format("loss {:.3f}  agrees {:.3f}", outcome.loss,
+                       outcome.heads[0].quality().top_1);
+  }
+
+  double loss_of(const std::vector<HeadLoss>& heads) const override {
+    return heads[0].quality().loss;
+  }
+
+  std::vector<HeadLoss> validate() override {
+    if (validation_.empty()) return {};
+    HeadLoss sum;
+    Progress progress("validate", "samples", std::ssize(validation_));
+    for (size_t i = 0; i < validation_.size(); ++i) {
+      const int64_t sample = validation_[i];
+      sum.add(run({{sample}, std::ssize(inputs_.dataset.answer(sample))}, /*train=*/false));
+      progress.update(static_cast<int64_t>(i) + 1);
+    }
+    progress.finish(note({sum.quality().loss, 0, {sum}, {}, {}}));
+    return {sum};
+  }
 
  private:
   /// States of all answer tokens of the batch: the draft's, with autograd, and the backbone's.
@@ -47,9 +103,9 @@ class DraftRun {
   };
 
   States states_of(const SampleBatch& batch) {
-    const BatchTexts texts = texts_of(dataset_, batch.samples);
+    const BatchTexts texts = texts_of(inputs_.dataset, batch.samples);
     std::vector<at::Tensor> backbone;
-    for (const int64_t sample : batch.samples) backbone.push_back(hidden_(sample));
+    for (const int64_t sample : batch.samples) backbone.push_back(inputs_.hidden(sample));
     const at::Tensor hidden = draft_.forward(texts.tokens, texts.lengths);
     const at::Tensor index = at::tensor(texts.answer_rows, at::kLong).to(hidden.device());
     return {hidden.index_select(0, index), at::cat(backbone)};
@@ -77,16 +133,14 @@ class DraftRun {
   }
 
   const DraftTrainConfig& config_;
-  const DatasetReader& dataset_;
-  const HiddenSource& hidden_;
+  const DraftInputs& inputs_;
   TrainableLlama& draft_;
   AdamW optimizer_;
+  std::vector<SampleBatch> batches_;             // one for each step
+  std::vector<int64_t> positions_before_ = {0};  // [steps + 1]
+  std::vector<int64_t> validation_;              // samples
+  int64_t step_ = 0;                             // the last one
 };
-
-std::string note_of(const HeadLoss& loss) {
-  const HeadQuality quality = loss.quality();
-  return fmt::format("loss {:.3f}  agrees {:.3f}", quality.loss, quality.top_1);
-}
 
 }  // namespace
 
@@ -102,48 +156,19 @@ std::vector<int64_t> draft_layers(int64_t count, int64_t num_layers) {
   return layers;
 }
 
-DraftTrainResult train_draft(const DraftTrainConfig& config, const DatasetReader& dataset,
-                             const HiddenSource& hidden, uint64_t seed, TrainableLlama& draft) {
-  const auto began = std::chrono::steady_clock::now();
-  const Random random(seed);
-  SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
-  if (split.train.empty())
-    throw UserError(
-        "make-draft: the dataset has no sample to train on, expected at least one; distil more, or "
-        "lower draft.validation_fraction");
-  if (std::ssize(split.validation) > config.validation_samples)
-    split.validation.resize(static_cast<size_t>(config.validation_samples));
-
-  std::vector<SampleBatch> batches;
-  int64_t total = 0;
-  for (int64_t epoch = 0; epoch < config.epochs; ++epoch)
-    for (SampleBatch& batch : cut_batches(
-             dataset, samples_of_epoch(random, dataset, split.train, epoch), config.batch_tokens)) {
-      total += batch.positions;
-      batches.push_back(std::move(batch));
-    }
-
-  DraftRun run(config, dataset, hidden, draft);
-  DraftTrainResult result;
-  Progress progress("make-draft", "positions", total);
-  int64_t done = 0;
-  for (; result.steps < std::ssize(batches) && !interrupted(); ++result.steps) {
-    const SampleBatch& batch = batches[static_cast<size_t>(result.steps)];
-    const double rate = learning_rate({config.learning_rate, config.warmup_steps}, result.steps,
-                                      std::ssize(batches));
-    const HeadLoss loss = run.step(batch, rate);
-    progress.update(done += batch.positions, note_of(loss));
-  }
-  result.complete = result.steps == std::ssize(batches);
-
-  HeadLoss judged;
-  for (const int64_t sample : split.validation)
-    judged.add(run.measure({{sample}, std::ssize(dataset.answer(sample))}));
-  progress.finish(note_of(judged));
-  result.loss = judged.quality().loss;
-  result.agreement = judged.quality().top_1;
-  result.num_validation = judged.num_scored;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& inputs,
+                             TrainableLlama& draft) {
+  RunIdentity identity;
+  identity.add("seed", std::to_string(inputs.seed));
+  identity.add_dataset(inputs.dataset);
+  identity.add("the backbone", inputs.backbone);
+  identity.add_settings("draft", config);
+  DraftStage stage(config, inputs, draft);
+  DraftTrainResult result{run_stage(stage, {config.optimizer, config.reports},
+                                    {inputs.work_folder, identity, inputs.reported})};
+  if (result.validation.empty()) return result;
+  result.validation_loss = result.validation[0].loss;
+  result.agreement = result.validation[0].top_1;
   return result;
 }
 

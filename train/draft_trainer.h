@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include "backbone/weights.h"
@@ -11,6 +13,7 @@
 #include "train/draft_config.h"
 #include "train/joint/trainable_llama.h"
 #include "train/samples/hidden_source.h"
+#include "train/train_loop.h"
 
 namespace medusa {
 
@@ -18,22 +21,25 @@ namespace medusa {
 /// @throws UserError  count is not below num_layers.
 std::vector<int64_t> draft_layers(int64_t count, int64_t num_layers);
 
-struct DraftTrainResult {
-  bool complete = false;  // false: interrupted; the draft is as good as it got
-  int64_t steps = 0;      // optimiser steps
-  double loss = 0;        // cross-entropy against the backbone's distribution, validation, nats
-  double agreement = 0;   // share of validation positions where its first choice is the
-                          // backbone's
-  int64_t num_validation = 0;  // positions
-  double seconds = 0;
+struct DraftInputs {
+  const DatasetReader& dataset;
+  HiddenSource hidden;                // the backbone's states of a sample's answer
+  std::string backbone;               // its fingerprint, for the run's identity
+  uint64_t seed = 1;                  // of split and order
+  std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
+  Reported reported = {};             // told after each report
+};
+
+struct DraftTrainResult : TrainResult {
+  double validation_loss = 0;  // cross-entropy against the backbone's distribution, nats
+  double agreement = 0;        // share of validation positions where its first choice is the
+                               // backbone's
 };
 
 /// Trains a cut in place on the dataset's training samples, with the backbone's own distribution at
-/// each answer token as the label.
-/// @param hidden  the backbone's states of a sample's answer.
-/// @param seed    of split and order.
-/// @throws UserError  nothing to train on.
-DraftTrainResult train_draft(const DraftTrainConfig& config, const DatasetReader& dataset,
-                             const HiddenSource& hidden, uint64_t seed, TrainableLlama& draft);
+/// each answer token as the label. Resumes and ends as run_stage() does (train_loop.h).
+/// @throws UserError  nothing to train on; as run_stage() does.
+DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& inputs,
+                             TrainableLlama& draft);
 
 }  // namespace medusa

@@ -10,11 +10,11 @@
 
 namespace medusa {
 
-double head_lambda(const TrainConfig& config, int64_t head) {
+double head_lambda(const SharedTrainConfig& config, int64_t head) {
   return std::pow(config.lambda_decay, static_cast<double>(head));
 }
 
-double weighted_loss(const TrainConfig& config, const std::vector<HeadLoss>& heads) {
+double weighted_loss(const SharedTrainConfig& config, const std::vector<HeadLoss>& heads) {
   double sum = 0;
   for (size_t k = 0; k < heads.size(); ++k)
     sum += head_lambda(config, static_cast<int64_t>(k)) * heads[k].quality().loss;
@@ -30,7 +30,8 @@ std::vector<int64_t> label_counts(std::span<const Batch> batches) {
   return counts;
 }
 
-std::vector<double> head_scales(const TrainConfig& config, std::span<const int64_t> num_labels) {
+std::vector<double> head_scales(const SharedTrainConfig& config,
+                                std::span<const int64_t> num_labels) {
   std::vector<double> scales;
   for (const int64_t count : num_labels) {
     const double weight = head_lambda(config, std::ssize(scales));
@@ -39,7 +40,8 @@ std::vector<double> head_scales(const TrainConfig& config, std::span<const int64
   return scales;
 }
 
-HeadPass::HeadPass(const TrainConfig& config, MedusaHeads& heads) : config_(config), heads_(heads) {
+HeadPass::HeadPass(const SharedTrainConfig& config, MedusaHeads& heads)
+    : config_(config), heads_(heads) {
   for (HeadBlock& block : heads.blocks)
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second})
       if (tensor->defined()) tensor->set_requires_grad(true);

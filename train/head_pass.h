@@ -16,17 +16,17 @@
 namespace medusa {
 
 /// lambda_decay^k, what head k's mean loss weighs (arXiv:2401.10774 §2.2.1).
-double head_lambda(const TrainConfig& config, int64_t head);
+double head_lambda(const SharedTrainConfig& config, int64_t head);
 
 /// sum over heads of lambda_decay^k * mean cross-entropy, nats.
-double weighted_loss(const TrainConfig& config, const std::vector<HeadLoss>& heads);
+double weighted_loss(const SharedTrainConfig& config, const std::vector<HeadLoss>& heads);
 
 /// Thread safety: none.
 class HeadPass {
  public:
   /// @param heads  float32 masters, made leaves that take gradients; must outlive the pass, as must
   ///               config.
-  HeadPass(const TrainConfig& config, MedusaHeads& heads);
+  HeadPass(const SharedTrainConfig& config, MedusaHeads& heads);
 
   /// Adds a batch's gradients to those of the masters, and to those of the states that are read,
   /// batch.hidden or with a prefix layer batch.answers.hidden, where they are a leaf that takes
@@ -47,7 +47,7 @@ class HeadPass {
   HeadOutputWeight output_of(int64_t head, const HeadOutputWeight& shared,
                              at::ScalarType dtype) const;
 
-  const TrainConfig& config_;
+  const SharedTrainConfig& config_;
   MedusaHeads& heads_;
   RopeTable rope_;  // of the prefix layer, if there is one
 };
@@ -60,6 +60,7 @@ std::vector<int64_t> label_counts(std::span<const Batch> batches);
 /// over all labels of its batches. A head without a label weighs nothing.
 /// @param num_labels  [K] of the whole step.
 /// @returns           [K]
-std::vector<double> head_scales(const TrainConfig& config, std::span<const int64_t> num_labels);
+std::vector<double> head_scales(const SharedTrainConfig& config,
+                                std::span<const int64_t> num_labels);
 
 }  // namespace medusa

@@ -8,7 +8,7 @@
 #include "train/adamw.h"
 #include "train/head_pass.h"
 #include "train/loss/loss.h"
-#include "train/processes/peers.h"
+#include "train/processes/process_group.h"
 #include "train/samples/batch.h"
 #include "train/train_config.h"
 
@@ -26,13 +26,13 @@ class HeadTrainer {
  public:
   /// @param heads     float32 masters, trained in place; must outlive the trainer.
   /// @param backbone  its dtype is what is computed in.
-  /// @param peers     those that make each step together with this one; null: none.
+  /// @param group     the processes that make each step together with this one; null: none.
   HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone,
-              Peers* peers = nullptr);
+              ProcessGroup* group = nullptr);
 
   /// Gradients of all batches together, then one update. The loss of head k is the mean over all
   /// labels of the step, so that batches accumulated make the same step as one large batch, and so
-  /// do those of all peers. A peer's batch may be empty.
+  /// do those of all processes. A process's batch may be empty.
   StepReport step(std::span<const Batch> batches, double learning_rate);
 
   /// Adds the losses of a batch without training on it.
@@ -44,7 +44,7 @@ class HeadTrainer {
 
  private:
   const TrainConfig& config_;
-  Peers* peers_;
+  ProcessGroup* group_;
   NamedTensors parameters_;
   HeadOutputWeight output_;  // frozen; undefined if each head has its own
   HeadPass pass_;

@@ -6,14 +6,22 @@
 
 namespace medusa {
 
-double learning_rate(const LearningRate& config, int64_t step, int64_t total_steps) {
+double learning_rate(const OptimizerConfig& config, int64_t step, int64_t total_steps) {
   // A short run warms up over half of its steps at most.
   const int64_t warmup = std::min(config.warmup_steps, total_steps / 2);
   if (step < warmup)
-    return config.peak * static_cast<double>(step + 1) / static_cast<double>(warmup);
+    return config.learning_rate * static_cast<double>(step + 1) / static_cast<double>(warmup);
   const double done =
       static_cast<double>(step - warmup) / static_cast<double>(total_steps - warmup);
-  return config.peak * 0.5 * (1 + std::cos(std::numbers::pi * done));
+  switch (config.schedule) {
+    case RateSchedule::Cosine:
+      return config.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done));
+    case RateSchedule::Linear:
+      return config.learning_rate * (1 - done);
+    case RateSchedule::Constant:
+      break;
+  }
+  return config.learning_rate;
 }
 
 double ramp_factor(Ramp ramp, int64_t step, int64_t total_steps) {

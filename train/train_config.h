@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fields.h"
+#include "train/optimizer_config.h"
 
 namespace medusa {
 
@@ -47,49 +48,26 @@ struct EnumNames<HeadObjective> {
       {{"cross_entropy", HeadObjective::CrossEntropy}, {"acceptance", HeadObjective::Acceptance}}};
 };
 
-struct TrainConfig {
-  int64_t epochs = 2;
-  int64_t batch_positions = 256;
-  int64_t shuffle_positions = 16384;  // mixed before they are cut into batches, about
-  int64_t accumulate = 1;             // batches of one optimiser step
+/// What the heads' stage and the joint stage have in common.
+struct SharedTrainConfig {
   LabelKind labels = LabelKind::Soft;
   HeadObjective objective = HeadObjective::CrossEntropy;
-  int64_t soft_top = 32;        // most probable tokens that make a soft label
-  double learning_rate = 1e-3;  // peak
-  int64_t warmup_steps = 40;
-  double weight_decay = 0;
-  double clip_norm = 1;           // of the gradient over all parameters
+  int64_t soft_top = 32;          // most probable tokens that make a soft label
   double lambda_decay = 0.8;      // head k's loss weighs lambda_decay^k
   int64_t chunk_positions = 512;  // positions whose logits exist at one time
   double validation_fraction = 0.05;
   int64_t validation_positions = 20000;  // at most, of one validation
-  int64_t report_every = 20;             // steps
-  int64_t checkpoint_every = 200;        // steps
   int64_t keep_checkpoints = 1;          // the last ones
-  bool keep_best = false;                // the heads of the best validation are the result
   double peer_timeout_s = 300;           // for which one of several processes may be silent
-  uint64_t seed =
-      1;  // of sample order, split and the heads' start; the run's own, so not a key here
-  HiddenFrom hidden = HiddenFrom::Auto;
+  uint64_t seed = 1;  // of sample order, split and the heads' start; the run's own, so no key here
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("epochs", epochs, "passes over the training samples", at_least<int64_t>(1));
-    f("batch_positions", batch_positions, "positions of a batch; of several processes, of each",
-      at_least<int64_t>(1));
-    f("shuffle_positions", shuffle_positions,
-      "positions of different answers that are mixed before they are cut into batches, about",
-      at_least<int64_t>(1));
-    f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
     f("labels", labels, "what the loss is taken against: the backbone's distribution or the text");
     f("objective", objective,
       "the loss: cross-entropy, or how seldom sampling would accept a guess; differs with soft "
       "labels only");
     f("soft_top", soft_top, "most probable tokens that make a soft label", between<int64_t>(1, 64));
-    f("learning_rate", learning_rate, "AdamW peak step size", greater_than(0.0));
-    f("warmup_steps", warmup_steps, "optimiser steps of linear warm-up", at_least<int64_t>(0));
-    f("weight_decay", weight_decay, "AdamW weight decay", at_least(0.0));
-    f("clip_norm", clip_norm, "largest norm of the whole gradient", greater_than(0.0));
     f("lambda_decay", lambda_decay, "head k's loss weighs lambda_decay^k", between(0.01, 1.0));
     f("chunk_positions", chunk_positions, "positions whose logits are in memory at one time",
       at_least<int64_t>(1));
@@ -97,15 +75,39 @@ struct TrainConfig {
       between(0.0, 0.5));
     f("validation_positions", validation_positions, "most positions of one validation",
       at_least<int64_t>(1));
-    f("report_every", report_every, "optimiser steps between two reports", at_least<int64_t>(1));
-    f("checkpoint_every", checkpoint_every, "optimiser steps between two checkpoints",
-      at_least<int64_t>(1));
     f("keep_checkpoints", keep_checkpoints, "checkpoints that stay, the last ones, in either stage",
+      at_least<int64_t>(1))
+        .cosmetic();
+    f("peer_timeout_s", peer_timeout_s,
+      "seconds for which one of several processes may keep the others waiting", greater_than(0.0))
+        .cosmetic();
+  }
+  void validate() const {}
+};
+
+/// The heads' stage.
+struct TrainConfig : SharedTrainConfig {
+  OptimizerConfig optimizer{.epochs = 2, .warmup_steps = 40};
+  int64_t batch_positions = 256;
+  int64_t shuffle_positions = 16384;  // mixed before they are cut into batches, about
+  int64_t accumulate = 1;             // batches of one optimizer step
+  ReportConfig reports;
+  bool keep_best = false;  // the heads of the best validation are the result
+  HiddenFrom hidden = HiddenFrom::Auto;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    optimizer.fields(f);
+    f("batch_positions", batch_positions, "positions of a batch; of several processes, of each",
       at_least<int64_t>(1));
+    f("shuffle_positions", shuffle_positions,
+      "positions of different answers that are mixed before they are cut into batches, about",
+      at_least<int64_t>(1));
+    f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
+    SharedTrainConfig::fields(f);
+    reports.fields(f);
     f("keep_best", keep_best,
       "count the tokens per step of each validation; the heads of the best one are the result");
-    f("peer_timeout_s", peer_timeout_s,
-      "seconds for which one of several processes may keep the others waiting", greater_than(0.0));
     f("hidden", hidden, "where the backbone's states come from");
   }
   void validate() const {}

@@ -65,7 +65,7 @@ TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset)
   TrainPlan plan;
   plan.accumulate = config.accumulate;
   plan.positions_before.push_back(0);
-  for (int64_t epoch = 0; epoch < config.epochs; ++epoch)
+  for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch)
     for (auto& pool : cut_into_pools(dataset, samples_of_epoch(random, dataset, split.train, epoch),
                                      config.shuffle_positions)) {
       plan.pools.push_back(std::move(pool));
@@ -77,7 +77,7 @@ TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset)
         "train: the dataset has {} samples, {} of them for training, and none with two answer "
         "tokens; expected some, distil more text or lower validation_fraction",
         dataset.size(), split.train.size()));
-  plan.steps_per_epoch = std::max<int64_t>(plan.num_steps() / config.epochs, 1);
+  plan.steps_per_epoch = std::max<int64_t>(plan.num_steps() / config.optimizer.epochs, 1);
   plan.validation = first_samples(dataset, split.validation, config.validation_positions);
   return plan;
 }

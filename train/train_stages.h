@@ -10,18 +10,18 @@
 
 namespace medusa {
 
-enum class TrainStage {
+enum class StageKind {
   Heads,  // Medusa-1: the backbone is frozen
   Joint,  // Medusa-2: backbone and heads together
 };
 
 template <>
-struct EnumNames<TrainStage> {
-  static constexpr std::array<std::pair<const char*, TrainStage>, 2> values{
-      {{"heads", TrainStage::Heads}, {"joint", TrainStage::Joint}}};
+struct EnumNames<StageKind> {
+  static constexpr std::array<std::pair<const char*, StageKind>, 2> values{
+      {{"heads", StageKind::Heads}, {"joint", StageKind::Joint}}};
 };
 
 /// @throws UserError  none, one twice, or heads behind joint.
-void check_stages(const std::vector<TrainStage>& stages);
+void check_stages(const std::vector<StageKind>& stages);
 
 }  // namespace medusa

@@ -35,8 +35,8 @@ std::vector<std::string> command_lines(const fs::path& page) {
 }
 
 bool can_run(const std::string& line) {
-  for (const char* part : {"medusa import", "$tuned", "$run", "configs/demo", "torchrun ",
-                           "mpirun ", "srun ", "cuda", "--backbone"})
+  for (const char* part : {"medusa import", "$tuned", "$run", "configs/demo", "mpirun ", "srun ",
+                           "cuda", "--backbone"})
     if (line.find(part) != std::string::npos) return false;
   return true;
 }

@@ -78,7 +78,7 @@ class Workplace {
 
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
- private:
+  /// Behind the words of another program that starts ours, "mpirun -n 2 ".
   Ran run_with(const std::string& before, const std::string& arguments,
                const std::string& mark = "") const {
     const std::string command = "cd '" + folder_.path().string() + "' && " + before +
@@ -89,6 +89,7 @@ class Workplace {
             slurp(folder_ / ("out" + mark + ".txt")), slurp(folder_ / ("err" + mark + ".txt"))};
   }
 
+ private:
   fixtures::TempFolder folder_;
 };
 

@@ -44,10 +44,10 @@ class PipelineOnDevice : public fixtures::OnDevice {
 
   static TrainConfig settings() {
     TrainConfig config;
-    config.epochs = 3;
+    config.optimizer.epochs = 3;
     config.batch_positions = 100;
     config.validation_fraction = 0.3;
-    config.report_every = 1;
+    config.reports.report_every = 1;
     return config;
   }
 

@@ -8,13 +8,12 @@
 #include "heads/heads_checkpoint.h"
 #include "tests/device/test_devices.h"
 #include "tests/train/child_run.h"
-#include "tests/train/free_port.h"
 #include "tests/train/tiny_joint.h"
 #include "train/draft_trainer.h"
 #include "train/head_trainer.h"
 #include "train/joint/drift_guard.h"
 #include "train/preflight.h"
-#include "train/processes/peers.h"
+#include "train/processes/process_group.h"
 
 namespace medusa {
 namespace {
@@ -123,8 +122,8 @@ TEST_P(TrainingOnDevice, StatesThatItComputesAreTheRecordedOnes) {
 
 TEST_P(TrainingOnDevice, ABrokenRunEndsWithTheLossesOfAWholeOne) {
   TinyRun run(true, at::kFloat, device());
-  run.config.epochs = 4;
-  run.config.checkpoint_every = 3;
+  run.config.optimizer.epochs = 4;
+  run.config.reports.checkpoint_every = 3;
   run.train("whole");
   const DatasetReader dataset = run.open_data();
   int64_t reports = 0;
@@ -142,9 +141,9 @@ TEST_P(TrainingOnDevice, ABrokenRunEndsWithTheLossesOfAWholeOne) {
 
 TEST_P(TrainingOnDevice, ACheckpointOfOneDeviceIsContinuedOnTheOther) {
   TinyRun there(true, at::kFloat, device());
-  there.config.epochs = 4;
+  there.config.optimizer.epochs = 4;
   there.train("whole");
-  there.config.checkpoint_every = 3;
+  there.config.reports.checkpoint_every = 3;
   const DatasetReader dataset = there.open_data();
   int64_t reports = 0;
   EXPECT_THROW(train_heads(there.config, there.heads,
@@ -191,32 +190,40 @@ TEST_P(TrainingOnDevice, ADraftModelLearnsAsOnTheCpu) {
   const std::vector<int64_t> layers{1};
   const auto train = [&](const Weights& backbone) {
     TrainableLlama draft(backbone, layers);
-    const DraftTrainResult result = train_draft(config, dataset, cached_hidden(dataset), 1, draft);
+    const std::string name = backbone.lm_head.is_cpu() ? "draft-here" : "draft-there";
+    const DraftTrainResult result = train_draft(
+        config, {dataset, cached_hidden(dataset), backbone.fingerprint, 1, here.folder / name},
+        draft);
     EXPECT_EQ(draft.weights().layers[0].qkv.device(), backbone.lm_head.device());
-    return result.loss;
+    return result.validation_loss;
   };
   EXPECT_NEAR(train(there.backbone), train(here.backbone), 1e-2);
 }
 
-/// Sums and copies pass through the CPU's memory.
-TEST_P(TrainingOnDevice, PeersAddUpItsTensors) {
-  const int64_t port = free_port();
-  std::vector<at::Tensor> sums(2), copies(2);
-  std::vector<std::thread> threads;
-  for (const int64_t rank : {0, 1})
-    threads.emplace_back([&, rank] {
-      Peers peers(local_place(rank, 2, port), 20);
-      const auto i = static_cast<size_t>(rank);
-      sums[i] = at::full({5}, rank + 2, at::kFloat).to(device());
-      copies[i] = sums[i].clone();
-      peers.sum(sums[i]);
-      peers.broadcast(copies[i]);
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (size_t i = 0; i < 2; ++i) {
-    expect_close(sums[i], at::full({5}, 5, at::kFloat));
-    expect_close(copies[i], at::full({5}, 2, at::kFloat));
+/// Two processes that hold the same.
+class TwinGroup : public ProcessGroup {
+ public:
+  TwinGroup() : ProcessGroup({.rank = 0, .count = 2}) {}
+
+ private:
+  void add_up(const at::Tensor& values) override {
+    EXPECT_TRUE(values.is_cpu());
+    values.mul_(2);
   }
+  void hand_out(const at::Tensor& values) override {
+    EXPECT_TRUE(values.is_cpu());
+    values.add_(1);
+  }
+};
+
+/// Sums and copies pass through the CPU's memory.
+TEST_P(TrainingOnDevice, ProcessesAddUpItsTensors) {
+  TwinGroup group;
+  const at::Tensor values = at::full({5, 2}, 3, at::kFloat).to(device());
+  group.all_reduce(values);
+  expect_close(values, at::full({5, 2}, 6, at::kFloat));
+  group.broadcast(values);
+  expect_close(values, at::full({5, 2}, 7, at::kFloat));
 }
 
 class JointOnDevice : public TrainingOnDevice {
@@ -249,7 +256,7 @@ TEST_P(JointOnDevice, GradientsOfEveryPartAreTheCpus) {
           run.joint.part = part;
           run.joint.last_layers = 1;
           run.joint.backbone_loss = loss;
-          run.joint.clip_norm = 1e9;
+          run.joint.optimizer.clip_norm = 1e9;
           run.joint.lora.dropout = 0;
           run.joint.lora.targets = all_targets();
           return gradients(run);

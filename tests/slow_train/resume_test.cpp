@@ -55,10 +55,10 @@ void kill_twice_and_finish(const Train& train, const std::filesystem::path& metr
 TEST(Resume, HeadsKilledAtRandomMomentsEndWithTheSameBytes) {
   TinyRun run;
   run.add_dataset("more", 24, 1.5);
-  run.config.epochs = 12;
+  run.config.optimizer.epochs = 12;
   run.config.accumulate = 2;
   run.config.batch_positions = 60;
-  run.config.checkpoint_every = 4;
+  run.config.reports.checkpoint_every = 4;
   run.config.keep_checkpoints = 2;
   run.config.keep_best = true;
   run.heads.input = HeadInput::Sequential;
@@ -86,7 +86,7 @@ TEST(Resume, HeadsKilledAtRandomMomentsEndWithTheSameBytes) {
 TEST(Resume, JointRunsKilledAtRandomMomentsEndWithTheSameBytes) {
   TinyJoint run;
   run.add_dataset("more", 16, 0.5);
-  run.joint.epochs = 3;
+  run.joint.optimizer.epochs = 3;
   run.joint.accumulate = 2;
   run.joint.lora.dropout = 0.2;
   run.joint.lora.targets = all_targets();

@@ -75,7 +75,7 @@ WorkSpeeds measure_work_speed(const SpeedShape& shape, at::ScalarType dtype, at:
                               int32_t sequences, int32_t new_tokens,
                               const std::filesystem::path& scratch, uint64_t seed) {
   TrainConfig config;
-  config.epochs = 1;
+  config.optimizer.epochs = 1;
   WorkSpeeds speeds{.shape = shape.name,
                     .device = device.str(),
                     .dtype = c10::toString(dtype),

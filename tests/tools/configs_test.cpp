@@ -53,22 +53,22 @@ TEST(Configs, ThePapersRecipesHaveThePapersNumbers) {
   EXPECT_EQ(one.heads.input, HeadInput::Hidden);
   EXPECT_EQ(one.heads.output, HeadOutput::Own);
   EXPECT_EQ(one.config.lambda_decay, 0.8);
-  EXPECT_EQ(one.config.learning_rate, 2e-3);
-  EXPECT_EQ(one.config.warmup_steps, 40);
+  EXPECT_EQ(one.config.optimizer.learning_rate, 2e-3);
+  EXPECT_EQ(one.config.optimizer.warmup_steps, 40);
   const TrainSection two = read_run(kConfigs / "vicuna-7b-medusa2.yaml").train;
-  EXPECT_EQ(two.stages, (std::vector{TrainStage::Heads, TrainStage::Joint}));
+  EXPECT_EQ(two.stages, (std::vector{StageKind::Heads, StageKind::Joint}));
   EXPECT_EQ(two.joint.heads_weight, 0.2);
   EXPECT_EQ(two.joint.ramp, Ramp::Constant);
   EXPECT_EQ(two.joint.backbone_loss, BackboneLoss::Text);
-  EXPECT_EQ(two.joint.learning_rate, 5e-4);
+  EXPECT_EQ(two.joint.optimizer.learning_rate, 5e-4);
   EXPECT_EQ(two.joint.head_rate_multiple, 4);
   const TrainSection self = read_run(kConfigs / "zephyr-7b-medusa2-self-distilled.yaml").train;
-  EXPECT_EQ(self.stages, std::vector{TrainStage::Joint});
+  EXPECT_EQ(self.stages, std::vector{StageKind::Joint});
   EXPECT_EQ(self.joint.heads_weight, 0.01);
   EXPECT_EQ(self.joint.ramp, Ramp::Sine);
   EXPECT_EQ(self.joint.backbone_loss, BackboneLoss::Distill);
-  EXPECT_EQ(self.joint.learning_rate, 1e-4);
-  EXPECT_EQ(self.joint.warmup_steps, 20);
+  EXPECT_EQ(self.joint.optimizer.learning_rate, 1e-4);
+  EXPECT_EQ(self.joint.optimizer.warmup_steps, 20);
 }
 
 TEST(Configs, EveryTreeAndEveryFileOfQuestionsReads) {

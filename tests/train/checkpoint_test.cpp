@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/replace_folder.h"
 #include "tests/base/error_text.h"
 
@@ -112,7 +113,7 @@ struct SavedCheckpoint {
   SavedCheckpoint() {
     weight.mutable_grad() = at::ones_like(weight);
     optimizer.step(0.1, 0, 1e9);
-    save_checkpoint(place(), identity, {{"weight", weight}}, optimizer, 1.5);
+    save_checkpoint(place(), identity, {{"weight", weight}}, optimizer, {1.5, {}});
   }
   std::filesystem::path place() const { return folder / "c"; }
   std::filesystem::path state() const { return place() / "state.safetensors"; }
@@ -208,9 +209,41 @@ TEST(Checkpoint, AnotherVersionIsRefusedAndSaysWhatToDo) {
   write_file(saved.description(),
              "format: medusa-train-checkpoint\nversion: 1\nstep: 1\ntokens_per_step: 0\nrun: "
              "[seed=1]\n");
-  EXPECT_EQ(saved.error_of_loading(),
-            "<>/c/checkpoint.yaml: version 1 of the format, expected 2; finish the run with the "
-            "program that began it, or remove <> to train anew");
+  EXPECT_EQ(
+      saved.error_of_loading(),
+      "<>/c/checkpoint.yaml: version 1 of the format, expected 2 or 3; finish the run with the "
+      "program that began it, or remove <> to train anew");
+}
+
+/// Without what was not reported yet, which version 3 added.
+TEST(Checkpoint, TheVersionBeforeIsRead) {
+  SavedCheckpoint saved;
+  const at::Tensor before = saved.weight.clone();
+  std::string text = read_file(saved.description());
+  text = text.substr(0, text.find("checksum: "));
+  const auto without = [&](const std::string& line, const std::string& instead) {
+    const size_t at = text.find(line);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, line.size(), instead);
+  };
+  without("version: 3\n", "version: 2\n");
+  without("unreported: []\n", "");
+  write_file(saved.description(), text + "checksum: " + fingerprint_text(text) + "\n");
+  saved.weight.fill_(7);
+  EXPECT_EQ(saved.error_of_loading(), "(no error)");
+  EXPECT_TRUE(at::equal(saved.weight, before));
+  EXPECT_EQ(read_checkpoint(saved.place()).step, 1);
+}
+
+TEST(Checkpoint, KeepsWhatNoReportHasToldOf) {
+  SavedCheckpoint saved;
+  const std::vector<double> unreported{3, 0.1 + 0.2, 0, 1e-300};
+  save_checkpoint(saved.place(), saved.identity, {{"weight", saved.weight}}, saved.optimizer,
+                  {0, unreported});
+  std::vector<double> found;
+  load_checkpoint(saved.place(), saved.identity, {{"weight", saved.weight}}, saved.optimizer,
+                  &found);
+  EXPECT_EQ(found, unreported);
 }
 
 TEST(Checkpoint, OneThatIsNotWholeIsNotTakenForNone) {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "data/dataset/sample_order.h"
 #include "tests/base/error_text.h"
+#include "tests/train/child_run.h"
 #include "tests/train/tiny_run.h"
 
 namespace medusa {
@@ -23,66 +26,112 @@ TEST(DraftTrainer, TakesTheFirstAndTheLastLayers) {
             "draft.layers is 3, the backbone has 3, expected fewer; lower draft.layers");
 }
 
-TEST(DraftTrainer, LearnsToAgreeWithTheBackbone) {
-  const fixtures::TempFolder folder;
-  const Weights backbone = three_layers();
-  write_tiny_dataset(folder.path() / "dataset", backbone, 60, /*with_hidden=*/true);
-  const DatasetReader dataset(folder.path() / "dataset");
-  const HiddenSource hidden = cached_hidden(dataset);
-  DraftTrainConfig config;
-  config.batch_tokens = 200;
-  config.validation_fraction = 0.2;
-  config.learning_rate = 3e-3;
+/// A draft model of the first and the last of three layers.
+struct TinyDraft {
+  explicit TinyDraft(int64_t num_samples = 60) : backbone(three_layers()) {
+    write_tiny_dataset(folder / "dataset", backbone, num_samples, /*with_hidden=*/true);
+    config.batch_tokens = 200;
+    config.validation_fraction = 0.2;
+    config.optimizer.learning_rate = 3e-3;
+  }
 
-  const std::vector<int64_t> layers{0, 2};
-  TrainableLlama untrained(backbone, layers);
-  config.learning_rate = 1e-12;
-  const DraftTrainResult before = train_draft(config, dataset, hidden, 1, untrained);
-  TrainableLlama trained(backbone, layers);
-  config.learning_rate = 3e-3;
-  config.epochs = 6;
-  const DraftTrainResult after = train_draft(config, dataset, hidden, 1, trained);
+  /// Trains in folder/<name>.
+  DraftTrainResult train(const std::string& name, const Reported& reported = {}) {
+    const DatasetReader dataset(folder / "dataset");
+    const HiddenSource hidden = cached_hidden(dataset);
+    draft = std::make_unique<TrainableLlama>(backbone, layers);
+    return train_draft(
+        config, {dataset, hidden, backbone.fingerprint, seed, folder / name, reported}, *draft);
+  }
+
+  std::string state_bytes(const std::string& name) const {
+    return read_file(folder / (name + "/checkpoint/state.safetensors"));
+  }
+
+  fixtures::TempFolder folder;
+  Weights backbone;
+  std::vector<int64_t> layers{0, 2};
+  DraftTrainConfig config;
+  uint64_t seed = 1;
+  std::unique_ptr<TrainableLlama> draft;
+};
+
+TEST(DraftTrainer, LearnsToAgreeWithTheBackbone) {
+  TinyDraft run;
+  run.config.optimizer.learning_rate = 1e-12;
+  const DraftTrainResult before = run.train("untrained");
+  run.config.optimizer.learning_rate = 3e-3;
+  run.config.optimizer.epochs = 6;
+  const DraftTrainResult after = run.train("trained");
   EXPECT_TRUE(after.complete);
   EXPECT_EQ(after.steps, 6 * before.steps);
   EXPECT_GT(after.num_validation, 100);
-  EXPECT_LT(after.loss, before.loss - 0.1);
+  EXPECT_LT(after.validation_loss, before.validation_loss - 0.1);
   EXPECT_GT(after.agreement, before.agreement);
 
   // Embedding and LM head are the backbone's own, untouched.
-  EXPECT_TRUE(trained.weights().embedding.is_same(backbone.embedding));
+  EXPECT_TRUE(run.draft->weights().embedding.is_same(run.backbone.embedding));
 }
 
 /// A cut of all layers is the backbone: it agrees everywhere and there is nothing to learn.
 TEST(DraftTrainer, TheBackboneItselfAgreesEverywhere) {
-  const fixtures::TempFolder folder;
-  const Weights backbone = three_layers();
-  write_tiny_dataset(folder.path() / "dataset", backbone, 20, /*with_hidden=*/false);
-  const DatasetReader dataset(folder.path() / "dataset");
-  Llama llama(backbone);
-  DraftTrainConfig config;
-  config.learning_rate = 1e-12;
-  config.validation_fraction = 0.3;
-  const std::vector<int64_t> all{0, 1, 2};
-  TrainableLlama same(backbone, all);
-  const DraftTrainResult result =
-      train_draft(config, dataset, live_hidden(dataset, llama), 1, same);
-  EXPECT_GT(result.agreement, 0.98);  // states are rounded to bfloat16
+  TinyDraft run(20);
+  run.layers = {0, 1, 2};
+  run.config.optimizer.learning_rate = 1e-12;
+  run.config.validation_fraction = 0.3;
+  EXPECT_GT(run.train("same").agreement, 0.98);  // states are rounded to bfloat16
+}
+
+TEST(DraftTrainer, ReportsItsStepsAndItsValidation) {
+  TinyDraft run;
+  run.config.reports.report_every = 1;
+  const DraftTrainResult result = run.train("a");
+  const auto reports = reports_in(run.folder / "a/metrics.jsonl", "train");
+  ASSERT_EQ(std::ssize(reports), result.steps);
+  EXPECT_EQ(reports.back().at("epoch"), 1);
+  EXPECT_EQ(reports.back().at("positions"), result.positions);
+  EXPECT_LT(reports.back().at("loss_nats"), reports.front().at("loss_nats"));
+  const auto validations = reports_in(run.folder / "a/metrics.jsonl", "validation");
+  ASSERT_EQ(validations.size(), 1U);
+  EXPECT_EQ(validations[0].at("loss_nats"), result.validation_loss);
+}
+
+TEST(DraftTrainer, ARunThatWasKilledEndsWithTheSameBytes) {
+  TinyDraft run;
+  run.config.optimizer.epochs = 4;
+  run.config.reports = {.report_every = 1, .checkpoint_every = 3};
+  const DraftTrainResult whole = run.train("whole");
+  for (const size_t after : {2U, 7U}) {
+    SCOPED_TRACE(after);
+    const std::string name = "killed" + std::to_string(after);
+    const int status = train_and_signal([&] { return run.train(name).complete; },
+                                        run.folder / (name + "/metrics.jsonl"), after, SIGKILL);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const DraftTrainResult result = run.train(name);
+    EXPECT_TRUE(result.complete);
+    EXPECT_EQ(result.validation_loss, whole.validation_loss);
+    EXPECT_EQ(run.state_bytes(name), run.state_bytes("whole"));
+  }
+}
+
+TEST(DraftTrainer, RefusesACheckpointOfOtherSettings) {
+  TinyDraft run(20);
+  run.train("a");
+  run.config.reports.report_every = 3;  // decides nothing
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }), "(no error)");
+  run.config.layers = 1;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            "<>/a/checkpoint: the checkpoint was made with draft.layers 2, this run has "
+            "draft.layers 1; set it back to continue, or remove the folder to train anew");
 }
 
 TEST(DraftTrainer, NothingToTrainOnIsTheUsersError) {
-  const fixtures::TempFolder folder;
-  const Weights backbone = three_layers();
-  write_tiny_dataset(folder.path() / "dataset", backbone, 1, /*with_hidden=*/true);
-  const DatasetReader dataset(folder.path() / "dataset");
-  DraftTrainConfig config;
-  config.validation_fraction = 0.5;
-  uint64_t seed = 0;
-  while (!in_validation(Random(seed), 0, 0.5)) ++seed;
-  const std::vector<int64_t> layers{0};
-  TrainableLlama draft(backbone, layers);
+  TinyDraft run(1);
+  run.config.validation_fraction = 0.5;
+  run.seed = 0;
+  while (!in_validation(Random(run.seed), 0, 0.5)) ++run.seed;
   EXPECT_EQ(
-      fixtures::error_text(
-          [&] { train_draft(config, dataset, cached_hidden(dataset), seed, draft); }),
+      fixtures::error_text([&] { run.train("a"); }),
       "make-draft: the dataset has no sample to train on, expected at least one; distil more, "
       "or lower draft.validation_fraction");
 }

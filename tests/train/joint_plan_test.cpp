@@ -25,7 +25,7 @@ struct Plan {
 
 TEST(JointPlan, AnEpochTrainsOnEverySampleOnceThatIsNotForValidation) {
   TinyJoint run;
-  run.joint.epochs = 2;
+  run.joint.optimizer.epochs = 2;
   const Plan made(run);
   std::vector<int64_t> trained;
   for (const SampleBatch& batch : made.plan.batches) {

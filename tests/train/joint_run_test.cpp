@@ -30,9 +30,9 @@ std::string state_bytes(const TinyJoint& run, const std::string& name) {
 TEST(JointRun, LearnsAndStaysNearTheBackbone) {
   TinyJoint run;
   run.config.labels = LabelKind::Hard;  // the text follows other rules than the random backbone
-  run.joint.epochs = 12;
+  run.joint.optimizer.epochs = 12;
   run.joint.heads_weight = 1;
-  run.joint.learning_rate = 1e-3;
+  run.joint.optimizer.learning_rate = 1e-3;
   const JointResult result = run.train_jointly("a");
   ASSERT_TRUE(result.complete);
   EXPECT_FALSE(result.stopped);
@@ -64,10 +64,8 @@ TEST(JointRun, ItsStepsAreThoseOfThePlan) {
   for (int64_t step = 0; step < plan.num_steps; ++step) {
     const double ramp = std::sin(std::numbers::pi / 2 * static_cast<double>(step + 1) /
                                  static_cast<double>(plan.num_steps));
-    trainer.step(
-        plan.batches_of(step),
-        {step, run.joint.heads_weight * ramp,
-         learning_rate({run.joint.learning_rate, run.joint.warmup_steps}, step, plan.num_steps)});
+    trainer.step(plan.batches_of(step), {step, run.joint.heads_weight * ramp,
+                                         learning_rate(run.joint.optimizer, step, plan.num_steps)});
   }
   EXPECT_TRUE(at::equal(result.backbone.layers[1].down, llama.merged().layers[1].down));
   EXPECT_TRUE(at::equal(result.heads.blocks[2].weight, heads.blocks[2].weight));
@@ -120,7 +118,7 @@ int signal_run(const TinyJoint& run, const std::string& name, size_t after, int 
 
 TEST(JointRun, ARunThatWasKilledEndsWithTheSameBytes) {
   TinyJoint run;
-  run.joint.epochs = 3;
+  run.joint.optimizer.epochs = 3;
   run.joint.accumulate = 2;
   const JointResult whole = run.train_jointly("whole");
   for (const size_t after : {1U, 5U, 9U}) {
@@ -147,8 +145,8 @@ TEST(JointRun, ARunOnTwoDatasetsThatWasKilledEndsWithTheSameBytes) {
 
 TEST(JointRun, AnInterruptedRunSavesAndContinues) {
   TinyJoint run;
-  run.joint.epochs = 3;
-  run.joint.checkpoint_every = 100000;
+  run.joint.optimizer.epochs = 3;
+  run.joint.reports.checkpoint_every = 100000;
   run.train_jointly("whole");
   const int status = signal_run(run, "stopped", 4, SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
@@ -175,9 +173,9 @@ TEST(JointRun, AFinishedRunIsNotRepeatedAndSaysTheSame) {
 
 TEST(JointRun, ADriftTooLargeStopsItAndGoesBackToTheLastGoodCheckpoint) {
   TinyJoint run;
-  run.joint.learning_rate = 3e-2;
-  run.joint.warmup_steps = 12;
-  run.joint.epochs = 3;
+  run.joint.optimizer.learning_rate = 3e-2;
+  run.joint.optimizer.warmup_steps = 12;
+  run.joint.optimizer.epochs = 3;
   const JointResult free = run.train_jointly("free");
   const auto drifts = lines_of(run, "free", "guard");
   ASSERT_GE(drifts.size(), 3U);
@@ -199,7 +197,7 @@ TEST(JointRun, ADriftTooLargeStopsItAndGoesBackToTheLastGoodCheckpoint) {
 
 TEST(JointRun, ALossThatIsNoNumberNamesTheBatchAndKeepsTheCheckpoint) {
   TinyJoint run;
-  run.joint.epochs = 2;
+  run.joint.optimizer.epochs = 2;
   run.joint.max_steps = 9;
   run.train_jointly("good");
   const std::string good = state_bytes(run, "good");
@@ -220,7 +218,7 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
   TinyJoint run;
   run.joint.max_steps = 3;
   run.train_jointly("a");
-  run.joint.report_every = 7;  // decides nothing
+  run.joint.reports.report_every = 7;  // decides nothing
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }), "(no error)");
   run.joint.lora.alpha = 99;
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),

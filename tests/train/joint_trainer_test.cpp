@@ -51,7 +51,7 @@ void expect_numeric_gradients(const TinyJoint& run) {
 }
 
 struct Unclipped : TinyJoint {
-  explicit Unclipped(HeadOutput output) : TinyJoint(output) { joint.clip_norm = 1e9; }
+  explicit Unclipped(HeadOutput output) : TinyJoint(output) { joint.optimizer.clip_norm = 1e9; }
 };
 
 TEST(JointTrainer, GradientsOfAdaptersAndHeadsAreTheNumericOnes) {

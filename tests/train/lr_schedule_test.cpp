@@ -7,10 +7,12 @@
 namespace medusa {
 namespace {
 
-LearningRate schedule(int64_t warmup) { return {2, warmup}; }
+OptimizerConfig schedule(int64_t warmup, RateSchedule how = RateSchedule::Cosine) {
+  return {.learning_rate = 2, .schedule = how, .warmup_steps = warmup};
+}
 
 TEST(LearningRate, RisesLinearlyAndFallsAsACosine) {
-  const LearningRate config = schedule(4);
+  const OptimizerConfig config = schedule(4);
   EXPECT_DOUBLE_EQ(learning_rate(config, 0, 20), 0.5);
   EXPECT_DOUBLE_EQ(learning_rate(config, 3, 20), 2.0);
   EXPECT_DOUBLE_EQ(learning_rate(config, 4, 20), 2.0);
@@ -27,6 +29,21 @@ TEST(LearningRate, StartsAtThePeakWithoutWarmUp) {
 TEST(LearningRate, AShortRunWarmsUpOverHalfOfItsSteps) {
   EXPECT_DOUBLE_EQ(learning_rate(schedule(40), 4, 10), 2.0);
   EXPECT_DOUBLE_EQ(learning_rate(schedule(40), 0, 10), 0.4);
+}
+
+TEST(LearningRate, FallsAsAStraightLine) {
+  const OptimizerConfig config = schedule(4, RateSchedule::Linear);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 20), 0.5);  // the warm-up is everybody's
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 20), 2.0);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 8, 20), 1.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 16, 20), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 19, 20), 0.125);
+}
+
+TEST(LearningRate, StaysConstant) {
+  const OptimizerConfig config = schedule(4, RateSchedule::Constant);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 1, 20), 1.0);
+  for (const int64_t step : {4, 12, 19}) EXPECT_EQ(learning_rate(config, step, 20), 2.0);
 }
 
 TEST(Ramp, GrowsFromNothingToOne) {

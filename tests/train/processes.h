@@ -1,57 +1,114 @@
-// Several processes of one training, forked, which meet on this machine's loopback.
+// Several processes of one training, started with mpirun (tests/train_process).
 #pragma once
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
-#include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/train/child_run.h"
-#include "tests/train/free_port.h"
-#include "train/processes/peers.h"
+#include "tests/train_process/part_settings.h"
 
 namespace medusa {
 
-/// What one of them does. @returns whether its run was completed.
-using ProcessPart = std::function<bool(int64_t rank, Peers* peers)>;
+/// What several processes left.
+struct ProcessesRan {
+  int status = -1;                // mpirun's exit status; 128 + signal when killed
+  std::string printed;            // by mpirun
+  std::vector<std::string> said;  // by each process, as it threw it; "(killed)": it said nothing
+};
 
-/// Leaves <name>.complete-<rank> or .stopped-<rank> in the folder, and in .said-<rank> what it
-/// threw.
-/// @returns its process.
-inline pid_t start_process(const fixtures::TempFolder& folder, const std::string& name,
-                           const ProcessPlace& place, double timeout, const ProcessPart& part) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  install_interrupt_handler();
-  const std::string rank = std::to_string(place.rank);
-  const std::string text = fixtures::error_text(folder, [&] {
-    const auto peers = join_peers(place, timeout);
-    const bool complete = part(place.rank, peers.get());
-    write_file(folder / (name + (complete ? ".complete-" : ".stopped-") + rank), "");
-  });
-  write_file(folder / (name + ".said-" + rank), text);
-  _exit(0);
+/// Processes that are running.
+class RunningProcesses {
+ public:
+  /// @param settings  left for the processes in folder/<name>.yaml.
+  RunningProcesses(const fixtures::TempFolder& folder, std::string name, const std::string& part,
+                   int64_t count, const PartSettings& settings)
+      : folder_(folder.path()), name_(std::move(name)), count_(count) {
+    write_file(folder_ / (name_ + ".yaml"), write_config(settings));
+    for (int64_t rank = 0; rank < count; ++rank)
+      for (const char* what : {"pid", "said", "complete", "stopped"})
+        std::filesystem::remove(marked(what, rank));
+    mpirun_ = fork();
+    if (mpirun_ == 0) start(part);
+  }
+  RunningProcesses(const RunningProcesses&) = delete;
+  RunningProcesses& operator=(const RunningProcesses&) = delete;
+
+  /// Waits until the process has begun.
+  pid_t process(int64_t rank) const {
+    std::string text;
+    for (int i = 0; i < 60000 && text.empty(); ++i) {
+      if (std::filesystem::exists(marked("pid", rank))) text = read_file(marked("pid", rank));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return std::stoi(text);
+  }
+
+  /// Waits until all have ended.
+  ProcessesRan wait() const {
+    ProcessesRan ran;
+    int status = 0;
+    waitpid(mpirun_, &status, 0);
+    ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ran.printed = read_file(log());
+    for (int64_t rank = 0; rank < count_; ++rank)
+      ran.said.push_back(std::filesystem::exists(marked("said", rank))
+                             ? read_file(marked("said", rank))
+                             : "(killed)");
+    return ran;
+  }
+
+ private:
+  std::filesystem::path marked(const std::string& what, int64_t rank) const {
+    return folder_ / (name_ + "." + what + "-" + std::to_string(rank));
+  }
+  std::filesystem::path log() const { return folder_ / (name_ + ".log"); }
+
+  [[noreturn]] void start(const std::string& part) const {
+    const int out = open(log().c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    const int in = open("/dev/null", O_RDONLY);
+    dup2(in, 0);
+    dup2(out, 1);
+    dup2(out, 2);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    const std::string count = std::to_string(count_);
+    execl(MEDUSA_MPIRUN, MEDUSA_MPIRUN, "-n", count.c_str(), "--oversubscribe", "--bind-to", "none",
+          MEDUSA_TRAIN_PROCESS, part.c_str(), folder_.c_str(), name_.c_str(), nullptr);
+    _exit(127);
+  }
+
+  std::filesystem::path folder_;
+  std::string name_;
+  int64_t count_;
+  pid_t mpirun_ = -1;
+};
+
+/// Starts processes, and waits for them.
+/// @param meanwhile  is called while they run.
+inline ProcessesRan run_processes(
+    const fixtures::TempFolder& folder, const std::string& name, const std::string& part,
+    int64_t count, const PartSettings& settings,
+    const std::function<void(const RunningProcesses&)>& meanwhile = {}) {
+  const RunningProcesses running(folder, name, part, count, settings);
+  if (meanwhile) meanwhile(running);
+  return running.wait();
 }
 
-/// All at once. @returns what each of them threw.
-inline std::vector<std::string> run_processes(
-    const fixtures::TempFolder& folder, const std::string& name, int64_t count, double timeout,
-    const ProcessPart& part, const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) {
-  const int64_t port = free_port();
-  std::vector<pid_t> processes;
-  for (int64_t rank = 0; rank < count; ++rank)
-    processes.push_back(start_process(folder, name, local_place(rank, count, port), timeout, part));
-  if (meanwhile) meanwhile(processes);
-  std::vector<std::string> said;
-  for (int64_t rank = 0; rank < count; ++rank) {
-    int status = 0;
-    waitpid(processes[static_cast<size_t>(rank)], &status, 0);
-    const auto file = folder / (name + ".said-" + std::to_string(rank));
-    said.push_back(std::filesystem::exists(file) ? read_file(file) : "(killed)");
-    std::filesystem::remove(file);
-  }
-  return said;
+inline void expect_well(const ProcessesRan& ran) {
+  for (const std::string& said : ran.said) EXPECT_EQ(said, "(no error)") << ran.printed;
+  EXPECT_EQ(ran.status, 0) << ran.printed;
+  EXPECT_EQ(ran.printed.find("WARNING"), std::string::npos) << ran.printed;
 }
 
 /// Returns once a run has reported so many steps.
@@ -59,7 +116,5 @@ inline void wait_for_reports(const std::filesystem::path& metrics, size_t count)
   for (int i = 0; i < 60000 && reports_in(metrics, "train").size() < count; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
-
-inline const std::vector<std::string> kBothWell(2, "(no error)");
 
 }  // namespace medusa

@@ -22,23 +22,17 @@ struct TinyJoint : TinyRun {
     heads.output = output;
     joint.lora.rank = 4;
     joint.batch_tokens = 90;
-    joint.warmup_steps = 2;
-    joint.learning_rate = 2e-3;
-    joint.report_every = 1;
-    joint.checkpoint_every = 3;
+    joint.optimizer.warmup_steps = 2;
+    joint.optimizer.learning_rate = 2e-3;
+    joint.reports.report_every = 1;
+    joint.reports.checkpoint_every = 3;
     joint.guard.samples = 4;
     joint.guard.greedy_tokens = 6;
     joint.guard.max_kl = 10;
     joint.guard.max_perplexity_ratio = 100;
   }
 
-  /// Untrained ones, which guess 100 of the 130 tokens if they are truncated.
-  MedusaHeads first_heads() const {
-    std::vector<TokenId> kept;
-    if (is_truncated(heads.output))
-      for (TokenId token = 0; token < 100; ++token) kept.push_back(token);
-    return make_heads(heads, backbone, kept, 5);
-  }
+  MedusaHeads first_heads() const { return tiny_first_heads(heads, backbone); }
 
   /// Trains in folder/<name>.
   JointResult train_jointly(const std::string& name) const {

@@ -90,6 +90,14 @@ inline std::vector<int64_t> all_positions(const PositionPool& pool) {
   return positions;
 }
 
+/// Untrained heads, which guess 100 of the 130 tokens if they are truncated.
+inline MedusaHeads tiny_first_heads(const HeadsConfig& heads, const Weights& backbone) {
+  std::vector<TokenId> kept;
+  if (is_truncated(heads.output))
+    for (TokenId token = 0; token < 100; ++token) kept.push_back(token);
+  return make_heads(heads, backbone, kept, 5);
+}
+
 /// A run in a folder of its own.
 struct TinyRun {
   /// @param device  that trains. The dataset's states are the CPU's, so that it is always the same.
@@ -98,14 +106,14 @@ struct TinyRun {
       : backbone(on_device(tiny_weights(1, tiny_config(), dtype), device)) {
     write_tiny_dataset(folder.path() / "dataset", tiny_weights(1, tiny_config(), dtype), 48,
                        with_hidden);
-    config.epochs = 2;
+    config.optimizer.epochs = 2;
     config.batch_positions = 200;
     config.shuffle_positions = 500;
-    config.learning_rate = 5e-3;
-    config.warmup_steps = 3;
+    config.optimizer.learning_rate = 5e-3;
+    config.optimizer.warmup_steps = 3;
     config.chunk_positions = 64;
     config.validation_fraction = 0.15;
-    config.report_every = 1;
+    config.reports.report_every = 1;
     heads.num_heads = 3;
     heads.output_size = 100;
   }

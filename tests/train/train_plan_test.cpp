@@ -12,7 +12,7 @@ namespace {
 
 TEST(TrainPlan, EveryEpochVisitsEveryPositionOnce) {
   TinyRun run;
-  run.config.epochs = 3;
+  run.config.optimizer.epochs = 3;
   run.config.batch_positions = 37;
   run.config.shuffle_positions = 200;
   const DatasetReader dataset(run.folder.path() / "dataset");

@@ -8,8 +8,8 @@ namespace medusa {
 namespace {
 
 TEST(TrainStages, RefusesWhatCannotWork) {
-  using enum TrainStage;
-  const auto error = [](std::vector<TrainStage> stages) {
+  using enum StageKind;
+  const auto error = [](std::vector<StageKind> stages) {
     return fixtures::error_text([&] { check_stages(stages); });
   };
   EXPECT_EQ(error({Joint, Heads}),

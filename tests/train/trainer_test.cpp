@@ -35,7 +35,7 @@ TEST(Trainer, TheFirstTenLossesAreTheGoldenOnes) {
   const std::vector<double> golden{10.97437, 10.94536, 10.95843, 10.78660, 10.82333,
                                    10.80721, 10.81638, 10.78691, 10.82484, 10.72514};
   TinyRun run;
-  run.config.epochs = 3;
+  run.config.optimizer.epochs = 3;
   EXPECT_TRUE(run.train("a").complete);
   const auto found = losses(run, "a");
   ASSERT_GE(found.size(), 10U);
@@ -56,7 +56,7 @@ TEST(Trainer, EveryKindOfHeadsLearns) {
       SCOPED_TRACE(name);
       run.heads.input = input;
       run.heads.output = output;
-      run.config.epochs = 20;
+      run.config.optimizer.epochs = 20;
       const TrainResult result = run.train(name);
       ASSERT_TRUE(result.complete);
       ASSERT_EQ(result.validation.size(), 3U);
@@ -122,8 +122,8 @@ int signal_run(const TinyRun& run, const std::string& name, size_t after, int si
 
 TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
   TinyRun run;
-  run.config.epochs = 30;
-  run.config.checkpoint_every = 3;
+  run.config.optimizer.epochs = 30;
+  run.config.reports.checkpoint_every = 3;
   run.train("whole");
   const int status = signal_run(run, "killed", 8, SIGKILL);
   ASSERT_TRUE(WIFSIGNALED(status));
@@ -135,8 +135,8 @@ TEST(Trainer, ARunThatWasKilledEndsWithTheSameHeads) {
 
 TEST(Trainer, ARunWithAPrefixLayerThatWasKilledEndsWithTheSameHeads) {
   TinyRun run;
-  run.config.epochs = 8;
-  run.config.checkpoint_every = 3;
+  run.config.optimizer.epochs = 8;
+  run.config.reports.checkpoint_every = 3;
   run.config.accumulate = 2;
   run.config.keep_best = true;
   run.heads.input = HeadInput::PrefixSequential;
@@ -152,8 +152,8 @@ TEST(Trainer, ARunOnSeveralDatasetsThatWasKilledEndsWithTheSameHeads) {
   TinyRun run;
   run.add_dataset("more", 30, 2.5);
   run.add_dataset("rare", 20, 0.5);
-  run.config.epochs = 12;
-  run.config.checkpoint_every = 3;
+  run.config.optimizer.epochs = 12;
+  run.config.reports.checkpoint_every = 3;
   run.config.accumulate = 2;
   const TrainResult whole = run.train("whole");
   EXPECT_GT(whole.positions, 12 * (40 + 70 + 5) * 18);
@@ -180,8 +180,8 @@ TEST(Trainer, ARunOnSeveralDatasetsThatWasKilledEndsWithTheSameHeads) {
 TEST(Trainer, TheBestValidationsHeadsAreTheResult) {
   TinyRun run;
   run.config.keep_best = true;
-  run.config.epochs = 6;
-  run.config.learning_rate = 0.08;  // too large: the last epochs are not the best ones
+  run.config.optimizer.epochs = 6;
+  run.config.optimizer.learning_rate = 0.08;  // too large: the last epochs are not the best ones
   const TrainResult result = run.train("best");
   double most = 0;
   int64_t step = 0;
@@ -204,9 +204,9 @@ TEST(Trainer, TheBestOfARunThatWasKilledIsThatOfTheUnbrokenOne) {
   TinyRun run;
   run.config.keep_best = true;
   run.config.keep_checkpoints = 2;
-  run.config.epochs = 8;
-  run.config.learning_rate = 0.05;
-  run.config.checkpoint_every = 5;
+  run.config.optimizer.epochs = 8;
+  run.config.optimizer.learning_rate = 0.05;
+  run.config.reports.checkpoint_every = 5;
   const TrainResult whole = run.train("whole");
   for (const size_t after : {2U, 9U, 17U}) {
     const std::string name = "killed" + std::to_string(after);
@@ -220,7 +220,7 @@ TEST(Trainer, TheBestOfARunThatWasKilledIsThatOfTheUnbrokenOne) {
 TEST(ExpectedTokens, AreThoseOfATreeOnTheText) {
   TinyRun run;
   run.config.labels = LabelKind::Hard;
-  run.config.epochs = 20;
+  run.config.optimizer.epochs = 20;
   run.train("a");
   const DatasetReader dataset(run.folder.path() / "dataset");
   const HiddenSource hidden = cached_hidden(dataset);
@@ -238,8 +238,8 @@ TEST(ExpectedTokens, AreThoseOfATreeOnTheText) {
 
 TEST(Trainer, AnInterruptedRunSavesAndContinues) {
   TinyRun run;
-  run.config.epochs = 30;
-  run.config.checkpoint_every = 100000;
+  run.config.optimizer.epochs = 30;
+  run.config.reports.checkpoint_every = 100000;
   run.train("whole");
   const int status = signal_run(run, "stopped", 5, SIGINT);
   ASSERT_TRUE(WIFEXITED(status));
@@ -278,15 +278,15 @@ TEST(Trainer, ValidatesEveryEpochOnSamplesItDoesNotTrainOn) {
 TEST(Trainer, RefusesACheckpointOfOtherSettings) {
   TinyRun run;
   run.train("a");
-  run.config.report_every = 7;  // decides nothing
+  run.config.reports.report_every = 7;  // decides nothing
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }), "(no error)");
-  run.config.learning_rate = 0.25;
+  run.config.optimizer.learning_rate = 0.25;
   EXPECT_EQ(
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "<>/a/train/checkpoint: the checkpoint was made with train.learning_rate 0.005, this run "
       "has train.learning_rate 0.25; set it back to continue, or remove the folder to train "
       "anew");
-  run.config.learning_rate = 5e-3;
+  run.config.optimizer.learning_rate = 5e-3;
   run.heads.layers_per_head = 2;
   EXPECT_EQ(
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
@@ -297,10 +297,10 @@ TEST(Trainer, RefusesACheckpointOfOtherSettings) {
 
 TEST(Trainer, ALossThatIsNoNumberIsSaidAndKeepsTheCheckpoint) {
   TinyRun run;
-  run.config.learning_rate = 1e20;  // after a step or two nothing is finite
-  run.config.clip_norm = 1e30;
-  run.config.warmup_steps = 0;
-  run.config.checkpoint_every = 1;
+  run.config.optimizer.learning_rate = 1e20;  // after a step or two nothing is finite
+  run.config.optimizer.clip_norm = 1e30;
+  run.config.optimizer.warmup_steps = 0;
+  run.config.reports.checkpoint_every = 1;
   const std::string text = fixtures::error_text(run.folder, [&] { run.train("a"); });
   EXPECT_TRUE(text.starts_with("train: step ")) << text;
   EXPECT_NE(text.find(", expected a finite number; "), std::string::npos) << text;

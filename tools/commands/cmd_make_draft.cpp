@@ -29,9 +29,18 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
   }
   print_note("{} of its first choices are the backbone's ({} validation positions)\n",
              number_text(std::round(1000 * manifest.agreement) / 1000), manifest.num_validation);
-  if (!manifest.complete)
-    print_note("interrupted: the draft model is as good as {} steps made it\n", manifest.steps);
   print_note("draft model: {}\n", folder.string());
+}
+
+/// There is no draft model yet; the checkpoint holds everything so far.
+void report_interrupted(const DraftTrainResult& result, const std::filesystem::path& folder,
+                        bool as_json) {
+  if (as_json)
+    print_json(nlohmann::ordered_json{{"draft", folder.string()},
+                                      {"complete", false},
+                                      {"steps", result.steps},
+                                      {"seconds", result.seconds}});
+  print_note("interrupted after {} steps; run the same command again to continue\n", result.steps);
 }
 
 void run_make_draft(const CommonOptions& options) {
@@ -65,10 +74,13 @@ void run_make_draft(const CommonOptions& options) {
   weights.layers.clear();
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, llama.get()) : live_hidden(dataset, *llama);
-  const DraftTrainResult result = train_draft(config.draft, dataset, hidden, config.seed, draft);
+  const DraftTrainResult result = train_draft(
+      config.draft, {dataset, hidden, manifest.backbone, config.seed, config.draft_train_folder()},
+      draft);
+  if (!result.complete) return report_interrupted(result, folder, options.json);
   manifest.steps = result.steps;
-  manifest.complete = result.complete;
-  manifest.loss = result.loss;
+  manifest.complete = true;
+  manifest.loss = result.validation_loss;
   manifest.agreement = result.agreement;
   manifest.num_validation = result.num_validation;
   replace_folder(folder, [&](const std::filesystem::path& place) {

@@ -1,11 +1,10 @@
 // medusa train: fits heads, and the backbone if asked to, to the run's dataset.
-#include <c10/util/Logging.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <thread>
 
 #include "base/allowed_cpus.h"
 #include "base/error.h"
@@ -24,7 +23,7 @@
 #include "tools/output_check.h"
 #include "tools/run_lock.h"
 #include "tools/session.h"
-#include "train/processes/peer_sums.h"
+#include "train/processes/group_sums.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -57,62 +56,59 @@ struct TrainOptions {
 };
 
 constexpr const char* kDetails =
-    "Killed and started again it continues. Several processes train together when torchrun, mpirun "
-    "or srun starts them: torchrun --no-python --nproc-per-node 2 medusa train model.gguf";
+    "Killed and started again it continues. Several processes train together when mpirun or "
+    "srun starts them: mpirun -n 2 --bind-to none medusa train model.gguf";
 
 /// What several processes cannot do together.
 void check_together(const ProcessPlace& place, bool dry) {
   if (place.count > 1 && dry)
     throw UserError(fmt::format(
-        "train: --dry-run was given to {} processes, expected one; start it without torchrun, "
-        "mpirun or srun, it tells what each process takes",
+        "train: --dry-run was given to {} processes, expected one; start it without mpirun or "
+        "srun, it tells what each process takes",
         place.count));
 }
 
-/// The processes of one machine share its cores.
-void share_cores(const ProcessPlace& place, BackboneSection& backbone) {
-  if (place.local_count == 1 || backbone.threads) return;
-  const auto cores = static_cast<int64_t>(allowed_cpus().size());
-  backbone.threads = std::max<int64_t>(1, cores / place.local_count);
-}
-
-/// Where a stranger answers, c10d tells of it again and again, with names of its files.
-/// @returns  null where one process trains alone.
-std::unique_ptr<Peers> meet(const ProcessPlace& place, double timeout) {
-  const int level = std::exchange(FLAGS_caffe2_log_level, c10::GLOG_FATAL);
-  auto peers = join_peers(place, timeout);
-  FLAGS_caffe2_log_level =
-      level;  // not after a failure: c10d may still be waiting for the stranger
-  return peers;
+/// The processes of one machine share its CPUs.
+void share_cpus(ProcessGroup* group, BackboneSection& backbone) {
+  if (group == nullptr) return;
+  const std::vector<int> allowed = allowed_cpus();
+  const int64_t own = group->own_cpus(allowed);  // all of them ask
+  if (backbone.threads) return;
+  backbone.threads = own;
+  if (is_first(group) && own == 1 && std::thread::hardware_concurrency() >= 2 * group->world_size())
+    print_note(
+        "each process has {} CPU of {}: the launcher bound it; mpirun --bind-to none, or srun "
+        "--cpus-per-task, gives it more\n",
+        own, std::thread::hardware_concurrency());
 }
 
 void check_outputs(const RunConfig& config) {
   check_output_file(config.report_file(), ArtefactKind::Page);
-  for (const TrainStage stage : config.train.stages)
-    if (stage == TrainStage::Heads)
+  for (const StageKind stage : config.train.stages)
+    if (stage == StageKind::Heads)
       check_output_folder(config.heads_folder(), ArtefactKind::Heads);
     else
       check_joint_outputs(config);
 }
 
 /// As one of several processes that is not the first: writes and says nothing.
-void help_train(const RunConfig& config, const DatasetReader& dataset, Peers* peers) {
-  for (const TrainStage stage : config.train.stages) {
-    const bool complete = stage == TrainStage::Heads
-                              ? run_heads_stage(config, dataset, {}, peers).complete
-                              : run_joint_stage(config, dataset, {}, peers).complete;
+void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group) {
+  for (const StageKind stage : config.train.stages) {
+    const bool complete = stage == StageKind::Heads
+                              ? run_heads_stage(config, dataset, {}, group).complete
+                              : run_joint_stage(config, dataset, {}, group).complete;
     if (!complete) return;
   }
 }
 
 /// Where a stage keeps what it continues from.
-std::filesystem::path progress_folder(const RunConfig& config, TrainStage stage) {
-  return stage == TrainStage::Heads ? config.train_folder() : config.joint_folder() / "train";
+std::filesystem::path progress_folder(const RunConfig& config, StageKind stage) {
+  return stage == StageKind::Heads ? config.train_folder() : config.joint_folder() / "train";
 }
 
 /// Heads stay until new ones replace them.
 void remove_progress(const RunConfig& config) {
-  for (const TrainStage stage : config.train.stages)
+  for (const StageKind stage : config.train.stages)
     std::filesystem::remove_all(progress_folder(config, stage));
 }
 
@@ -132,11 +128,11 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   const ProcessPlace process = process_place();
   check_together(process, dry);
   check_outputs(config);
-  share_cores(process, config.backbone);
-  const auto peers = meet(process, config.train.config.peer_timeout_s);
+  const auto group = join_processes(process, config.train.config.peer_timeout_s);
+  share_cpus(group.get(), config.backbone);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);
-  if (!is_first(peers.get())) return help_train(config, dataset, peers.get());
+  if (!is_first(group.get())) return help_train(config, dataset, group.get());
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
   if (own.fresh) remove_progress(config);
   say_where_heads_run(config);
@@ -145,20 +141,20 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   const Reported reported = [&page] { page.update(); };
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far
-  for (const TrainStage stage : config.train.stages) {
+  for (const StageKind stage : config.train.stages) {
     if (!complete) break;
     // What continues has said it. Others would wait while the first process makes a step.
-    if (peers == nullptr && !std::filesystem::exists(progress_folder(config, stage)))
+    if (group == nullptr && !std::filesystem::exists(progress_folder(config, stage)))
       print_preflight(config, dataset, stage);
     reset_peak_memory(device);
-    if (stage == TrainStage::Heads) {
-      const TrainResult result = run_heads_stage(config, dataset, reported, peers.get());
+    if (stage == StageKind::Heads) {
+      const TrainResult result = run_heads_stage(config, dataset, reported, group.get());
       const PeakMemory peak = peak_memory(device);
       complete = result.complete;
       out = heads_json(result, peak, config.heads_folder());
       report(result, peak, config.heads_folder());
     } else {
-      const JointResult result = run_joint_stage(config, dataset, reported, peers.get());
+      const JointResult result = run_joint_stage(config, dataset, reported, group.get());
       const PeakMemory peak = peak_memory(device);
       complete = result.complete;
       out["joint"] = joint_json(config, result, peak);
@@ -168,7 +164,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   page.finish();
   print_note("report: {}\n", config.report_file().string());
   if (options.json) print_json(out);
-  if (complete && config.train.stages.back() == TrainStage::Heads)  // a joint stage has said it
+  if (complete && config.train.stages.back() == StageKind::Heads)  // a joint stage has said it
     print_next(options, "calibrate");
 }
 

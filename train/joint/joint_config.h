@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "train/optimizer_config.h"
 
 namespace medusa {
 
@@ -97,47 +98,38 @@ struct JointConfig {
   BackboneLoss backbone_loss = BackboneLoss::Distill;
   double heads_weight = 0.1;  // lambda_0
   Ramp ramp = Ramp::Sine;
-  int64_t epochs = 1;
+  OptimizerConfig optimizer{.learning_rate = 1e-4, .warmup_steps = 20};  // of the backbone
   std::optional<int64_t> max_steps;
   int64_t batch_tokens = 1024;
   int64_t accumulate = 1;
-  double learning_rate = 1e-4;
   double head_rate_multiple = 4;
-  int64_t warmup_steps = 20;
-  double weight_decay = 0;
-  double clip_norm = 1;
   int64_t chunk_positions = 128;
-  int64_t report_every = 5;
-  int64_t checkpoint_every = 50;
+  ReportConfig reports{.report_every = 5, .checkpoint_every = 50};
   GuardConfig guard;
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("heads", heads, "folder of the heads to begin with; null: those of the stage before");
+    // What these heads hold decides, not where they are.
+    f("heads", heads, "folder of the heads to begin with; null: those of the stage before")
+        .cosmetic();
     f("part", part, "what of the backbone is trained");
-    f("last_layers", last_layers, "how many, with part: last_layers", at_least<int64_t>(1));
+    f("last_layers", last_layers, "how many, with part: last_layers", at_least<int64_t>(1))
+        .decides_if(part == TrainedPart::LastLayers);
     f.section("lora", lora, "adapters, with part: lora");
     f("backbone_loss", backbone_loss, "what holds the backbone: itself as it was, or the text");
     f("heads_weight", heads_weight, "what the heads' loss weighs beside the backbone's, lambda_0",
       greater_than(0.0));
     f("ramp", ramp, "how that weight grows from 0 over the run; constant: it does not");
-    f("epochs", epochs, "passes over the training samples", at_least<int64_t>(1));
-    f("max_steps", max_steps, "most optimiser steps; null: all of them", at_least<int64_t>(1));
+    optimizer.fields(f);
+    f("max_steps", max_steps, "most optimizer steps; null: all of them", at_least<int64_t>(1));
     f("batch_tokens", batch_tokens, "tokens of a batch of whole samples, about",
       at_least<int64_t>(1));
     f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
-    f("learning_rate", learning_rate, "AdamW peak step size of the backbone", greater_than(0.0));
     f("head_rate_multiple", head_rate_multiple, "step size of the heads, in those of the backbone",
       greater_than(0.0));
-    f("warmup_steps", warmup_steps, "optimiser steps of linear warm-up", at_least<int64_t>(0));
-    f("weight_decay", weight_decay, "AdamW weight decay", at_least(0.0));
-    f("clip_norm", clip_norm, "largest norm of the whole gradient", greater_than(0.0));
     f("chunk_positions", chunk_positions, "positions whose logits are in memory at one time",
       at_least<int64_t>(1));
-    f("report_every", report_every, "optimiser steps between two reports", at_least<int64_t>(1));
-    f("checkpoint_every", checkpoint_every,
-      "optimiser steps between two checkpoints, before each of which the guard looks",
-      at_least<int64_t>(1));
+    reports.fields(f);
     f.section("guard", guard, "stops a run that changes the backbone too much");
   }
   void validate() const {}

@@ -8,13 +8,13 @@
 
 namespace medusa {
 
-JointPlan plan_joint(const TrainConfig& config, const JointConfig& joint,
+JointPlan plan_joint(const SharedTrainConfig& config, const JointConfig& joint,
                      const DatasetReader& dataset) {
   const Random random(config.seed);
   const SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
   JointPlan plan;
   plan.accumulate = joint.accumulate;
-  for (int64_t epoch = 0; epoch < joint.epochs; ++epoch)
+  for (int64_t epoch = 0; epoch < joint.optimizer.epochs; ++epoch)
     for (SampleBatch& batch : cut_batches(
              dataset, samples_of_epoch(random, dataset, split.train, epoch), joint.batch_tokens))
       plan.batches.push_back(std::move(batch));

@@ -28,7 +28,7 @@ struct JointPlan {
 };
 
 /// @throws UserError  no sample to train on.
-JointPlan plan_joint(const TrainConfig& config, const JointConfig& joint,
+JointPlan plan_joint(const SharedTrainConfig& config, const JointConfig& joint,
                      const DatasetReader& dataset);
 
 }  // namespace medusa

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "train/loss/backbone_loss.h"
-#include "train/processes/peer_sums.h"
+#include "train/processes/group_sums.h"
 
 namespace medusa {
 namespace {
@@ -27,15 +27,15 @@ std::vector<ParameterGroup> groups_of(const JointConfig& config, const MedusaHea
 
 }  // namespace
 
-JointTrainer::JointTrainer(const TrainConfig& config, const JointConfig& joint,
+JointTrainer::JointTrainer(const SharedTrainConfig& config, const JointConfig& joint,
                            const DatasetReader& dataset, MedusaHeads& heads, TunedLlama& llama,
-                           Peers* peers)
+                           ProcessGroup* group)
     : config_(config),
       joint_(joint),
       dataset_(dataset),
       heads_(heads),
       llama_(llama),
-      peers_(peers),
+      group_(group),
       label_rows_(rows_of_tokens(heads)),
       recipe_(batch_recipe(config, heads, llama.original(), label_rows_)),
       pass_(config, heads),
@@ -143,8 +143,8 @@ JointReport JointTrainer::step(std::span<const SampleBatch> batches, const Joint
   std::vector<Prepared> prepared;
   std::vector<Batch> head_batches;
   int64_t num_positions = 0;
-  const auto first = static_cast<size_t>(peer_rank(peers_)),
-             stride = static_cast<size_t>(peer_count(peers_));
+  const auto first = static_cast<size_t>(group_rank(group_)),
+             stride = static_cast<size_t>(group_size(group_));
   for (size_t i = first; i < batches.size(); i += stride) {
     prepared.push_back(prepare(batches[i], recipe_));
     prepared.back().dropout =
@@ -154,7 +154,7 @@ JointReport JointTrainer::step(std::span<const SampleBatch> batches, const Joint
   for (const SampleBatch& batch : batches) num_positions += batch.positions;
   std::vector<int64_t> num_labels(static_cast<size_t>(heads_.config.num_heads));
   if (!head_batches.empty()) num_labels = label_counts(head_batches);
-  sum_counts(peers_, num_labels);
+  sum_counts(group_, num_labels);
   std::vector<double> scales = head_scales(config_, num_labels);
   for (double& scale : scales) scale *= step.heads_weight;
   report.heads.resize(scales.size());
@@ -163,11 +163,12 @@ JointReport JointTrainer::step(std::span<const SampleBatch> batches, const Joint
     report.backbone_loss += accumulate(each, output, num_positions, scales, report) /
                             static_cast<double>(num_positions);
   close_output(output);
-  sum_gradients(peers_, parameters());
-  sum_losses(peers_, report.heads);
-  sum_value(peers_, report.backbone_loss);
+  sum_gradients(group_, parameters());
+  sum_losses(group_, report.heads);
+  sum_value(group_, report.backbone_loss);
   report.loss = report.backbone_loss + step.heads_weight * weighted_loss(config_, report.heads);
-  report.gradient_norm = optimizer_.step(step.learning_rate, joint_.weight_decay, joint_.clip_norm);
+  report.gradient_norm = optimizer_.step(step.learning_rate, joint_.optimizer.weight_decay,
+                                         joint_.optimizer.clip_norm);
   return report;
 }
 

@@ -18,7 +18,7 @@
 #include "train/head_pass.h"
 #include "train/joint/joint_config.h"
 #include "train/joint/tuned_llama.h"
-#include "train/processes/peers.h"
+#include "train/processes/process_group.h"
 #include "train/samples/batch.h"
 #include "train/samples/position_pool.h"
 #include "train/samples/sample_batches.h"
@@ -43,9 +43,10 @@ struct JointReport {
 class JointTrainer {
  public:
   /// All must outlive the trainer; heads and llama are trained in place.
-  /// @param peers  those that make each step together with this one; null: none.
-  JointTrainer(const TrainConfig& config, const JointConfig& joint, const DatasetReader& dataset,
-               MedusaHeads& heads, TunedLlama& llama, Peers* peers = nullptr);
+  /// @param group  the processes that make each step together with this one; null: none.
+  JointTrainer(const SharedTrainConfig& config, const JointConfig& joint,
+               const DatasetReader& dataset, MedusaHeads& heads, TunedLlama& llama,
+               ProcessGroup* group = nullptr);
 
   /// Gradients of all batches together, then one update, whose means are over the labels of all of
   /// them. If the gradient is not finite, nothing is updated. Of several processes each takes every
@@ -84,12 +85,12 @@ class JointTrainer {
   double backbone_loss(const Prepared& prepared, const Output& output, const at::Tensor& states,
                        double scale, const at::Tensor& gradient) const;
 
-  const TrainConfig& config_;
+  const SharedTrainConfig& config_;
   const JointConfig& joint_;
   const DatasetReader& dataset_;
   MedusaHeads& heads_;
   TunedLlama& llama_;
-  Peers* peers_;
+  ProcessGroup* group_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;  // of the backbone as it was: its distribution is the heads' soft label
   at::Tensor kept_;     // [V_t] int64, rows of the LM head that the heads can guess; undefined: all

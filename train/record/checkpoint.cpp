@@ -4,7 +4,6 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <map>
 #include <string_view>
 
@@ -18,7 +17,8 @@ namespace medusa {
 namespace {
 
 constexpr const char* kCheckpointFormat = "medusa-train-checkpoint";
-constexpr int64_t kCheckpointVersion = 2;
+constexpr int64_t kCheckpointVersion = 3;
+constexpr int64_t kOldestVersion = 2;  // without what was not reported yet
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kDescription = "checkpoint.yaml";
 
@@ -33,8 +33,10 @@ struct Description {
   void fields(Fields& f) {
     f("format", format, "");
     f("version", version, "");
-    f("step", summary.step, "optimiser steps done", at_least<int64_t>(0));
-    f("tokens_per_step", summary.tokens_per_step, "expected of it; 0: not measured", at_least(0.0));
+    f("step", summary.step, "optimizer steps done", at_least<int64_t>(0));
+    f("tokens_per_step", summary.notes.tokens_per_step, "expected of it; 0: not measured",
+      at_least(0.0));
+    f("unreported", summary.notes.unreported, "sums over the steps since the last report");
     f("state", state, "fingerprint of state.safetensors");
     f("run", summary.run, "what decides the trained heads");
   }
@@ -72,96 +74,26 @@ void check_version(const std::filesystem::path& folder, const std::string& bytes
   const std::string version =
       bytes.substr(before.size(), bytes.find('\n', before.size()) - before.size());
   const bool number = version.find_first_not_of("0123456789") == std::string::npos;
-  if (!number || version == std::to_string(kCheckpointVersion)) return;
+  if (!number) return;
+  for (int64_t known = kOldestVersion; known <= kCheckpointVersion; ++known)
+    if (version == std::to_string(known)) return;
   throw UserError(fmt::format(
-      "{}: version {} of the format, expected {}; finish the run with the program that began it, "
-      "or remove {} to train anew",
-      (folder / kDescription).string(), version, kCheckpointVersion,
+      "{}: version {} of the format, expected {} or {}; finish the run with the program that began "
+      "it, or remove {} to train anew",
+      (folder / kDescription).string(), version, kOldestVersion, kCheckpointVersion,
       folder.parent_path().string()));
-}
-
-/// "train.epochs=2" -> "train.epochs 2".
-std::string spoken(const std::string& entry) {
-  std::string text = entry;
-  if (const size_t equals = text.find('='); equals != std::string::npos) text[equals] = ' ';
-  return text;
-}
-
-constexpr std::string_view kProcessesKey = "processes=";
-
-/// Settings that say how large a step of one process is; in the identity, of all of them.
-struct StepSize {
-  std::string_view key;  // "train.batch_positions"
-  std::string_view unit;
-
-  bool is_in(const std::string& entry) const { return entry.starts_with(std::string(key) + "="); }
-  std::string_view size_in(const std::string& entry) const {
-    return std::string_view(entry).substr(key.size() + 1);
-  }
-  /// Several processes' is not what their settings say: says how it comes about.
-  std::string spoken(const std::string& entry, int64_t processes) const {
-    return fmt::format("steps of {} {} ({} {})", size_in(entry), unit, processes,
-                       processes == 1 ? "process" : "processes together");
-  }
-};
-
-constexpr StepSize kStepSizes[] = {{"train.batch_positions", "positions"},
-                                   {"train.joint.accumulate", "batches"}};
-
-/// Takes the entry out.
-int64_t take_processes(RunIdentity& identity) {
-  if (identity.empty() || !identity.back().starts_with(kProcessesKey)) return 1;
-  const int64_t count = std::atoll(identity.back().c_str() + kProcessesKey.size());
-  identity.pop_back();
-  return count;
-}
-
-void check_identity(const std::filesystem::path& folder, RunIdentity saved, RunIdentity now) {
-  const int64_t were = take_processes(saved), are = take_processes(now);
-  for (size_t i = 0; i < std::max(saved.size(), now.size()); ++i) {
-    const std::string was = i < saved.size() ? saved[i] : "nothing";
-    const std::string is = i < now.size() ? now[i] : "nothing";
-    if (was == is) continue;
-    for (const StepSize& size : kStepSizes)
-      if (were + are > 2 && size.is_in(was) && size.is_in(is))
-        throw UserError(fmt::format(
-            "{}: the checkpoint was made with {}, this run has {}, expected the same, as other "
-            "steps are another training; set {} so that it times the processes is {}, or remove "
-            "the folder to train anew",
-            folder.string(), size.spoken(was, were), size.spoken(is, are), size.key,
-            size.size_in(was)));
-    throw UserError(
-        fmt::format("{}: the checkpoint was made with {}, this run has {}; set it back to "
-                    "continue, or remove "
-                    "the folder to train anew",
-                    folder.string(), spoken(was), spoken(is)));
-  }
 }
 
 }  // namespace
 
-std::string processes_entry(int64_t count) { return fmt::format("{}{}", kProcessesKey, count); }
-
-RunIdentity dataset_identity(const DatasetReader& dataset) {
-  RunIdentity out;
-  const auto& sources = dataset.sources();
-  for (size_t i = 0; i < sources.size(); ++i) {
-    const std::string name = i == 0 ? "the dataset" : fmt::format("dataset {}", i + 1);
-    const std::string weight =
-        sources[i].weight == 1 ? "" : fmt::format(" weight {}", sources[i].weight);
-    out.push_back(fmt::format("{}={}{}", name, sources[i].fingerprint, weight));
-  }
-  return out;
-}
-
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                      const NamedTensors& parameters, const AdamW& optimizer,
-                     double tokens_per_step) {
+                     const CheckpointNotes& notes) {
   std::map<std::string, at::Tensor> tensors;
   for (const auto& [name, tensor] : parameters) tensors[name] = tensor.detach();
   for (const auto& [name, tensor] : optimizer.moments()) tensors[name] = tensor;
   Description description;
-  description.summary = {optimizer.num_steps(), tokens_per_step, identity};
+  description.summary = {optimizer.num_steps(), notes, identity.entries()};
   replace_folder(folder, [&](const std::filesystem::path& fresh) {
     write_tensors(fresh / kState, tensors, {});
     description.state = fingerprint_file(fresh / kState);
@@ -195,7 +127,7 @@ void check_state(const std::filesystem::path& folder, const Description& descrip
 /// Of this run and whole.
 Description check_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity) {
   Description description = read_description(folder);
-  check_identity(folder, description.summary.run, identity);
+  identity.check(folder, description.summary.run);
   check_state(folder, description);
   return description;
 }
@@ -225,7 +157,7 @@ CheckpointSummary read_checkpoint(const std::filesystem::path& folder) {
 
 std::optional<double> checkpoint_score(const std::filesystem::path& folder) {
   if (!has_checkpoint(folder)) return std::nullopt;
-  return read_description(folder).summary.tokens_per_step;
+  return read_description(folder).summary.notes.tokens_per_step;
 }
 
 int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& identity,
@@ -236,7 +168,8 @@ int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& 
 }
 
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                        const NamedTensors& parameters, AdamW& optimizer) {
+                        const NamedTensors& parameters, AdamW& optimizer,
+                        std::vector<double>* unreported) {
   if (!has_checkpoint(folder)) return 0;
   const Description description = check_checkpoint(folder, identity);
   const SafetensorsFile file(folder / kState);
@@ -245,6 +178,7 @@ int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& 
   for (const auto& [name, tensor] : optimizer.moments())
     moments.push_back(read_tensor(file, name, at::kFloat, tensor.sizes()));
   optimizer.restore(description.summary.step, moments);
+  if (unreported != nullptr) *unreported = description.summary.notes.unreported;
   return description.summary.step;
 }
 

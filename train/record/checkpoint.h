@@ -9,34 +9,29 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset/dataset_reader.h"
 #include "train/adamw.h"
+#include "train/record/run_identity.h"
 
 namespace medusa {
 
-/// "key=value" for everything that decides what is trained: settings and fingerprints.
-using RunIdentity = std::vector<std::string>;
-
-/// How many processes train together. Not compared as such: what they train on is that of one
-/// process with a batch of all their positions, which train.batch_positions then says here.
-std::string processes_entry(int64_t count);
-
-/// What a run is trained on, for its identity: fingerprints and weights, not places.
-RunIdentity dataset_identity(const DatasetReader& dataset);
+/// What a checkpoint says besides what is trained.
+struct CheckpointNotes {
+  double tokens_per_step = 0;      // expected of what is trained; 0: not measured
+  std::vector<double> unreported;  // sums over the steps since the last report (train_loop.h)
+};
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.
 /// @param parameters       all that is trained, the optimiser's own; names are the file's.
-/// @param tokens_per_step  expected of what is trained; 0: not measured.
 /// @throws UserError  the folder cannot be written or the disk is full.
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                      const NamedTensors& parameters, const AdamW& optimizer,
-                     double tokens_per_step = 0);
+                     const CheckpointNotes& notes = {});
 
 /// What a checkpoint says of itself.
 struct CheckpointSummary {
-  int64_t step = 0;            // optimiser steps done
-  double tokens_per_step = 0;  // expected of it; 0: not measured
-  RunIdentity run;
+  int64_t step = 0;  // optimizer steps done
+  CheckpointNotes notes;
+  std::vector<std::string> run;  // what decided it, "key=value"
 };
 
 /// Whether there is one. A folder without DONE is none of ours or was copied in part.
@@ -52,14 +47,16 @@ CheckpointSummary read_checkpoint(const std::filesystem::path& folder);
 std::optional<double> checkpoint_score(const std::filesystem::path& folder);
 
 /// Fills parameters and optimiser from the folder, if there is a checkpoint.
-/// @returns  optimiser steps done; 0 if there is none.
+/// @param unreported  filled with the checkpoint's, if it is not null.
+/// @returns  optimizer steps done; 0 if there is none.
 /// @throws UserError  it belongs to a run with other settings (names the first), is damaged or of
 ///                    another version; then nothing is filled.
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                        const NamedTensors& parameters, AdamW& optimizer);
+                        const NamedTensors& parameters, AdamW& optimizer,
+                        std::vector<double>* unreported = nullptr);
 
 /// Fills the parameters alone from a checkpoint that is there.
-/// @returns  its optimiser steps.
+/// @returns  its optimizer steps.
 /// @throws UserError  as load_checkpoint() does.
 int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& identity,
                         const NamedTensors& parameters);

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/replace_folder.h"
-#include "train/processes/peer_sums.h"
+#include "train/processes/group_sums.h"
 
 namespace medusa {
 namespace {
@@ -66,13 +66,13 @@ std::map<int64_t, fs::path> numbered_in(const fs::path& folder) {
 }  // namespace
 
 CheckpointStore::CheckpointStore(fs::path folder, RunIdentity identity, NamedTensors parameters,
-                                 AdamW& optimizer, int64_t keep, Peers* peers)
+                                 AdamW& optimizer, int64_t keep, ProcessGroup* group)
     : folder_(std::move(folder)),
       identity_(std::move(identity)),
       parameters_(std::move(parameters)),
       optimizer_(optimizer),
       keep_(keep),
-      peers_(peers) {
+      group_(group) {
   MEDUSA_ASSERT(keep >= 1, keep);
 }
 
@@ -83,29 +83,29 @@ fs::path CheckpointStore::numbered(int64_t step) const {
 bool CheckpointStore::has_one() const { return folder_is_done(last()); }
 
 int64_t CheckpointStore::load(int64_t num_steps) {
-  if (peers_ != nullptr)
-    peers_->check_same(fmt::format("{}", fmt::join(identity_, "\n")),
+  if (group_ != nullptr)
+    group_->check_same(fmt::format("{}", fmt::join(identity_.entries(), "\n")),
                        "has other settings or another dataset",
                        "give all of them the same command, files and version");
-  if (is_first(peers_)) {
+  if (is_first(group_)) {
     for (const fs::path& folder : {last(), best()}) finish_replacement(folder);
     remove_unfinished(folder_);
     std::error_code ignored;
-    const int64_t done = load_checkpoint(last(), identity_, parameters_, optimizer_);
+    const int64_t done = load_checkpoint(last(), identity_, parameters_, optimizer_, &unreported_);
     check_steps(last(), done, num_steps);
     if (done == 0)
       fs::remove_all(best(), ignored);
     else if (has_checkpoint(best()))  // a damaged one is found now, not at the end
       check_steps(best(), read_checkpoint(best()).step, num_steps);
   }
-  take_state_of_first(peers_, parameters_, optimizer_);
+  take_state_of_first(group_, parameters_, optimizer_);
   return optimizer_.num_steps();
 }
 
-void CheckpointStore::save() {
-  check_same_parameters(peers_, parameters_, optimizer_.num_steps());
-  if (!is_first(peers_)) return;
-  save_checkpoint(last(), identity_, parameters_, optimizer_);
+void CheckpointStore::save(const std::vector<double>& unreported) {
+  check_same_parameters(group_, parameters_, optimizer_.num_steps());
+  if (!is_first(group_)) return;
+  save_checkpoint(last(), identity_, parameters_, optimizer_, {0, unreported});
   keep_last_ones();
 }
 
@@ -125,19 +125,19 @@ void CheckpointStore::keep_last_ones() const {
 }
 
 void CheckpointStore::offer(double tokens_per_step) {
-  if (!is_first(peers_)) return;
+  if (!is_first(group_)) return;
   if (const auto before = checkpoint_score(best()); before && *before >= tokens_per_step) return;
-  save_checkpoint(best(), identity_, parameters_, optimizer_, tokens_per_step);
+  save_checkpoint(best(), identity_, parameters_, optimizer_, {tokens_per_step, {}});
 }
 
 std::optional<int64_t> CheckpointStore::load_best() {
   constexpr int64_t kNone = -1;
   int64_t step = kNone;
-  if (is_first(peers_) && has_checkpoint(best()))
+  if (is_first(group_) && has_checkpoint(best()))
     step = load_parameters(best(), identity_, parameters_);
-  step = value_of_first(peers_, step);
+  step = value_of_first(group_, step);
   if (step == kNone) return std::nullopt;
-  take_parameters_of_first(peers_, parameters_);
+  take_parameters_of_first(group_, parameters_);
   return step;
 }
 

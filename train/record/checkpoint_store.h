@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
-#include "train/processes/peers.h"
+#include "train/processes/process_group.h"
 #include "train/record/checkpoint.h"
 
 namespace medusa {
@@ -21,9 +22,9 @@ class CheckpointStore {
   /// @param keep       how many checkpoints stay, at least 1. With more than one, each is also
   ///                   checkpoint-<step>, whose files take no room of their own while it is the
   ///                   last.
-  /// @param peers      those that train together; null: none.
+  /// @param group      the processes that train together; null: none.
   CheckpointStore(std::filesystem::path folder, RunIdentity identity, NamedTensors parameters,
-                  AdamW& optimizer, int64_t keep, Peers* peers = nullptr);
+                  AdamW& optimizer, int64_t keep, ProcessGroup* group = nullptr);
 
   /// Fills parameters and optimiser from the last checkpoint, if there is one, and ends or removes
   /// what a run that was killed left half-written.
@@ -33,9 +34,14 @@ class CheckpointStore {
   ///                    steps than the run has; a process has another identity.
   int64_t load(int64_t num_steps);
 
+  /// Of the first process: what the checkpoint that was loaded kept of steps that no report had
+  /// told of yet.
+  const std::vector<double>& unreported() const { return unreported_; }
+
   /// Saves the last checkpoint and removes those that are too old.
+  /// @param unreported  sums over the steps since the last report.
   /// @throws UserError  a process holds other parameters.
-  void save();
+  void save(const std::vector<double>& unreported = {});
 
   /// Saves the best one if no earlier one was as good.
   /// @param tokens_per_step  expected of it.
@@ -58,7 +64,8 @@ class CheckpointStore {
   NamedTensors parameters_;
   AdamW& optimizer_;
   int64_t keep_;
-  Peers* peers_;
+  ProcessGroup* group_;
+  std::vector<double> unreported_;
 };
 
 }  // namespace medusa

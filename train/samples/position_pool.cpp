@@ -8,7 +8,7 @@
 
 namespace medusa {
 
-BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
+BatchRecipe batch_recipe(const SharedTrainConfig& config, const MedusaHeads& heads,
                          const Weights& backbone, std::span<const int32_t> label_rows) {
   BatchRecipe recipe{.backbone = backbone,
                      .num_heads = heads.config.num_heads,

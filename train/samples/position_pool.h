@@ -35,7 +35,7 @@ struct BatchRecipe {
 };
 
 /// @param label_rows  rows_of_tokens(heads); they and the backbone must outlive the recipe.
-BatchRecipe batch_recipe(const TrainConfig& config, const MedusaHeads& heads,
+BatchRecipe batch_recipe(const SharedTrainConfig& config, const MedusaHeads& heads,
                          const Weights& backbone, std::span<const int32_t> label_rows);
 
 /// Positions of a sample that have a label for at least one head.

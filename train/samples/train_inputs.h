@@ -7,7 +7,7 @@
 #include "backbone/llama.h"
 #include "data/dataset/dataset_reader.h"
 #include "heads/heads_config.h"
-#include "train/processes/peers.h"
+#include "train/processes/process_group.h"
 #include "train/record/metrics.h"
 #include "train/samples/hidden_source.h"
 #include "train/train_config.h"
@@ -23,7 +23,7 @@ struct TrainInputs {
   std::filesystem::path work_folder;   // checkpoint/ and metrics.jsonl; a run found here is resumed
   std::string settings;                // resolved settings of the whole run, kept in the manifest
   Reported reported = {};              // told after each report
-  Peers* peers = nullptr;              // processes that train with this one; null: it is alone
+  ProcessGroup* group = nullptr;       // processes that train with this one; null: it is alone
   ExecutionContext execution = {};     // of the heads when they are judged
 };
 

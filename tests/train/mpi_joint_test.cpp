@@ -1,41 +1,28 @@
-// The joint stage in several processes: forked ones, which meet on this machine's loopback.
+// The joint stage in several processes, which mpirun starts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/base/error_text.h"
 #include "tests/train/processes.h"
 #include "tests/train/tiny_joint.h"
 
 namespace medusa {
 namespace {
 
-/// The tiny joint run, as one of several processes trains it. What a process must not write goes to
-/// a folder of its own.
+/// The tiny joint run, as several processes train it (tests/train_process).
 struct JointTogether : TinyJoint {
   JointTogether() {
     config.peer_timeout_s = 30;
     joint.lora.targets = all_targets();
     joint.lora.dropout = 0.1;
     joint.batch_tokens = 60;
-    joint.epochs = 2;
+    joint.optimizer.epochs = 2;
   }
 
-  ProcessPart part(const std::string& name) const {
-    return [this, name](int64_t rank, Peers* peers) {
-      const DatasetReader dataset = open_data();
-      const MedusaHeads first = first_heads();
-      const std::string own = rank == 0 ? name : fmt::format("{}-{}", name, rank);
-      return train_joint(
-                 config, joint,
-                 {dataset, backbone, first, "sha256:5", folder.path() / own / "train", {}, peers})
-          .complete;
-    };
-  }
-
-  /// All at once. @returns what each of them threw.
-  std::vector<std::string> train_together(
+  ProcessesRan train_together(
       const std::string& name, int64_t count,
-      const std::function<void(const std::vector<pid_t>&)>& meanwhile = {}) const {
-    return run_processes(folder, name, count, config.peer_timeout_s, part(name), meanwhile);
+      const std::function<void(const RunningProcesses&)>& meanwhile = {}) const {
+    return run_processes(folder, name, "joint", count, {config, heads, joint}, meanwhile);
   }
 
   std::vector<double> values(const std::string& name, const std::string& kind,
@@ -70,8 +57,7 @@ TEST(JointParallel, ProcessesTrainWhatOneDoesThatAccumulatesAsManyTimesAsMuch) {
       JointTogether run;
       run.heads.input = input;
       run.joint.accumulate = 2;
-      EXPECT_EQ(run.train_together("together", count),
-                std::vector<std::string>(static_cast<size_t>(count), "(no error)"));
+      expect_well(run.train_together("together", count));
       run.joint.accumulate = 2 * count;
       EXPECT_TRUE(run.train_jointly("alone").complete);
       run.expect_same("together", "alone");
@@ -83,7 +69,7 @@ TEST(JointParallel, WholeLayersToo) {
   JointTogether run;
   run.joint.part = TrainedPart::LastLayers;
   run.joint.last_layers = 1;
-  EXPECT_EQ(run.train_together("together", 2), kBothWell);
+  expect_well(run.train_together("together", 2));
   run.joint.accumulate = 2;
   EXPECT_TRUE(run.train_jointly("alone").complete);
   run.expect_same("together", "alone");
@@ -91,28 +77,26 @@ TEST(JointParallel, WholeLayersToo) {
 
 TEST(JointParallel, MoreProcessesThanBatches) {
   JointTogether run;
-  run.joint.epochs = 1;
+  run.joint.optimizer.epochs = 1;
   run.joint.batch_tokens = 100000;  // one batch
-  EXPECT_EQ(run.train_together("many", 3), std::vector<std::string>(3, "(no error)"));
+  expect_well(run.train_together("many", 3));
   EXPECT_TRUE(run.train_jointly("alone").complete);
   run.expect_same("many", "alone");
 }
 
 TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
   JointTogether run;
-  run.joint.epochs = 6;
-  EXPECT_EQ(run.train_together("whole", 2), kBothWell);
-  for (const size_t killed : {0U, 1U}) {
+  run.joint.optimizer.epochs = 6;
+  expect_well(run.train_together("whole", 2));
+  for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const auto said = run.train_together(name, 2, [&](const std::vector<pid_t>& processes) {
+    const ProcessesRan ran = run.train_together(name, 2, [&](const RunningProcesses& processes) {
       wait_for_reports(run.metrics(name), 5);
-      kill(processes[killed], SIGKILL);
+      kill(processes.process(killed), SIGKILL);
     });
-    EXPECT_EQ(said[killed], "(killed)");
-    EXPECT_NE(said[1 - killed].find(fmt::format("process {} of 2 ended", killed)),
-              std::string::npos)
-        << said[1 - killed];
-    EXPECT_EQ(run.train_together(name, 2), kBothWell);
+    EXPECT_EQ(ran.status, 128 + SIGKILL);
+    EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
+    expect_well(run.train_together(name, 2));
     EXPECT_EQ(run.state_bytes(name), run.state_bytes("whole"));
     EXPECT_EQ(run.values(name, "train", "loss_nats"), run.values("whole", "train", "loss_nats"));
   }
@@ -122,7 +106,7 @@ TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
 TEST(JointParallel, AllGoBackWhenTheGuardOfTheFirstSaysSo) {
   JointTogether run;
   run.joint.guard.max_kl = 1e-9;
-  EXPECT_EQ(run.train_together("drifts", 2), kBothWell);
+  expect_well(run.train_together("drifts", 2));
   for (const char* rank : {"0", "1"})
     EXPECT_TRUE(std::filesystem::exists(run.folder / (std::string("drifts.complete-") + rank)));
   EXPECT_EQ(run.values("drifts", "guard", "guard_kl_nats").size(), 1);
@@ -134,27 +118,26 @@ TEST(JointParallel, AllGoBackWhenTheGuardOfTheFirstSaysSo) {
 
 TEST(JointParallel, AllStopWhenOneIsInterrupted) {
   JointTogether run;
-  run.joint.epochs = 20;
-  run.joint.checkpoint_every = 100000;
-  EXPECT_EQ(run.train_together("whole", 2), kBothWell);
-  const auto said = run.train_together("stopped", 2, [&](const std::vector<pid_t>& processes) {
+  run.joint.optimizer.epochs = 20;
+  run.joint.reports.checkpoint_every = 100000;
+  expect_well(run.train_together("whole", 2));
+  expect_well(run.train_together("stopped", 2, [&](const RunningProcesses& processes) {
     wait_for_reports(run.metrics("stopped"), 4);
-    kill(processes[1], SIGINT);
-  });
-  EXPECT_EQ(said, kBothWell);
+    kill(processes.process(1), SIGINT);
+  }));
   for (const char* rank : {"0", "1"})
     EXPECT_TRUE(std::filesystem::exists(run.folder / (std::string("stopped.stopped-") + rank)));
-  EXPECT_EQ(run.train_together("stopped", 2), kBothWell);
+  expect_well(run.train_together("stopped", 2));
   EXPECT_EQ(run.state_bytes("stopped"), run.state_bytes("whole"));
 }
 
 TEST(JointParallel, AnotherNumberOfProcessesMustMakeTheSameSteps) {
   JointTogether run;
-  run.joint.epochs = 6;
+  run.joint.optimizer.epochs = 6;
   run.joint.accumulate = 2;
-  run.train_together("a", 2, [&](const std::vector<pid_t>& processes) {
+  run.train_together("a", 2, [&](const RunningProcesses& processes) {
     wait_for_reports(run.metrics("a"), 5);
-    kill(processes[1], SIGKILL);
+    kill(processes.process(1), SIGKILL);
   });
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with steps of 4 batches (2 processes "

@@ -1,4 +1,4 @@
-#include "train/processes/peer_sums.h"
+#include "train/processes/group_sums.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -13,8 +13,8 @@ constexpr int64_t kLossNumbers = 6;  // of a HeadLoss; counts are exact in doubl
 
 }  // namespace
 
-void sum_gradients(Peers* peers, const NamedTensors& parameters) {
-  if (peers == nullptr || parameters.empty()) return;
+void sum_gradients(ProcessGroup* group, const NamedTensors& parameters) {
+  if (group == nullptr || parameters.empty()) return;
   const c10::NoGradGuard no_grad;
   std::vector<at::Tensor> flat;
   for (const auto& [name, parameter] : parameters)
@@ -22,7 +22,7 @@ void sum_gradients(Peers* peers, const NamedTensors& parameters) {
                        ? parameter.grad().reshape({-1})
                        : at::zeros({parameter.numel()}, parameter.options()));
   const at::Tensor all = at::cat(flat);
-  peers->sum(all);
+  group->all_reduce(all);
   int64_t begin = 0;
   for (const auto& [name, parameter] : parameters) {
     at::Tensor(parameter).mutable_grad() =
@@ -31,8 +31,8 @@ void sum_gradients(Peers* peers, const NamedTensors& parameters) {
   }
 }
 
-void sum_losses(Peers* peers, std::vector<HeadLoss>& heads) {
-  if (peers == nullptr) return;
+void sum_losses(ProcessGroup* group, std::vector<HeadLoss>& heads) {
+  if (group == nullptr) return;
   at::Tensor all = at::empty({std::ssize(heads), kLossNumbers}, at::kDouble);
   auto* numbers = all.mutable_data_ptr<double>();
   for (const HeadLoss& head : heads)
@@ -41,7 +41,7 @@ void sum_losses(Peers* peers, std::vector<HeadLoss>& heads) {
           static_cast<double>(head.top_1), static_cast<double>(head.top_5),
           static_cast<double>(head.top_10)})
       *numbers++ = number;
-  peers->sum(all);
+  group->all_reduce(all);
   const auto* sum = all.const_data_ptr<double>();
   for (HeadLoss& head : heads) {
     const auto count = [&](int i) { return static_cast<int64_t>(sum[i]); };
@@ -50,61 +50,61 @@ void sum_losses(Peers* peers, std::vector<HeadLoss>& heads) {
   }
 }
 
-void sum_counts(Peers* peers, std::vector<int64_t>& counts) {
-  if (peers == nullptr) return;
-  peers->sum(at::from_blob(counts.data(), {std::ssize(counts)}, at::kLong));
+void sum_counts(ProcessGroup* group, std::vector<int64_t>& counts) {
+  if (group == nullptr) return;
+  group->all_reduce(at::from_blob(counts.data(), {std::ssize(counts)}, at::kLong));
 }
 
-void sum_value(Peers* peers, double& value) {
-  if (peers != nullptr) peers->sum(at::from_blob(&value, {1}, at::kDouble));
+void sum_value(ProcessGroup* group, double& value) {
+  if (group != nullptr) group->all_reduce(at::from_blob(&value, {1}, at::kDouble));
 }
 
-bool is_true_in_any(Peers* peers, bool mine) {
-  if (peers == nullptr) return mine;
+bool is_true_in_any(ProcessGroup* group, bool mine) {
+  if (group == nullptr) return mine;
   std::vector<int64_t> count{mine ? 1 : 0};
-  sum_counts(peers, count);
+  sum_counts(group, count);
   return count[0] > 0;
 }
 
-int64_t value_of_first(Peers* peers, int64_t mine) {
-  if (peers == nullptr) return mine;
+int64_t value_of_first(ProcessGroup* group, int64_t mine) {
+  if (group == nullptr) return mine;
   const at::Tensor value = at::full({1}, mine, at::kLong);
-  peers->broadcast(value);
+  group->broadcast(value);
   return value.item<int64_t>();
 }
 
-std::string text_of_first(Peers* peers, const std::string& mine) {
-  if (peers == nullptr) return mine;
+std::string text_of_first(ProcessGroup* group, const std::string& mine) {
+  if (group == nullptr) return mine;
   std::string text = mine;
-  text.resize(static_cast<size_t>(value_of_first(peers, std::ssize(mine))));
-  if (!text.empty()) peers->broadcast(at::from_blob(text.data(), {std::ssize(text)}, at::kChar));
+  text.resize(static_cast<size_t>(value_of_first(group, std::ssize(mine))));
+  if (!text.empty()) group->broadcast(at::from_blob(text.data(), {std::ssize(text)}, at::kChar));
   return text;
 }
 
-void take_parameters_of_first(Peers* peers, const NamedTensors& parameters) {
-  if (peers == nullptr) return;
-  for (const auto& [name, parameter] : parameters) peers->broadcast(parameter.detach());
+void take_parameters_of_first(ProcessGroup* group, const NamedTensors& parameters) {
+  if (group == nullptr) return;
+  for (const auto& [name, parameter] : parameters) group->broadcast(parameter.detach());
 }
 
-void take_state_of_first(Peers* peers, const NamedTensors& parameters, AdamW& optimizer) {
-  if (peers == nullptr) return;
-  take_parameters_of_first(peers, parameters);
+void take_state_of_first(ProcessGroup* group, const NamedTensors& parameters, AdamW& optimizer) {
+  if (group == nullptr) return;
+  take_parameters_of_first(group, parameters);
   std::vector<at::Tensor> moments;
   for (const auto& [name, moment] : optimizer.moments()) {
-    peers->broadcast(moment);
+    group->broadcast(moment);
     moments.push_back(moment);
   }
-  optimizer.restore(value_of_first(peers, optimizer.num_steps()), moments);
+  optimizer.restore(value_of_first(group, optimizer.num_steps()), moments);
 }
 
-void check_same_parameters(Peers* peers, const NamedTensors& parameters, int64_t step) {
-  if (peers == nullptr) return;
+void check_same_parameters(ProcessGroup* group, const NamedTensors& parameters, int64_t step) {
+  if (group == nullptr) return;
   Fingerprint held;
   for (const auto& [name, parameter] : parameters) {
     const at::Tensor bytes = parameter.detach().cpu().contiguous();
     held.add({static_cast<const uint8_t*>(bytes.const_data_ptr()), bytes.nbytes()});
   }
-  peers->check_same(held.digest(), fmt::format("holds other weights after step {}", step),
+  group->check_same(held.digest(), fmt::format("holds other weights after step {}", step),
                     "run all of them on machines of one kind with as many threads");
 }
 

@@ -1,0 +1,79 @@
+// The processes that train one model together, each on its share of every batch, and what they
+// exchange: sums of gradients and losses, and what process 0 knows. MPI carries it; whoever started
+// the processes (mpirun, srun) brought them together.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/process_place.h"
+
+namespace medusa {
+
+/// All processes call the same functions in the same order, each of which returns when the others
+/// have done their part. Destroyed while an exception passes, a group waits for nobody: the process
+/// ends with its error, and the launcher ends the others.
+///
+/// Thread safety: none.
+class ProcessGroup {
+ public:
+  virtual ~ProcessGroup() = default;
+  ProcessGroup(const ProcessGroup&) = delete;
+  ProcessGroup& operator=(const ProcessGroup&) = delete;
+
+  int64_t rank() const { return place_.rank; }
+  int64_t world_size() const { return place_.count; }
+  int64_t local_rank() const { return place_.local_rank; }  // on this machine
+
+  /// Adds up the tensors of all processes; each then holds the sum. The same number of processes
+  /// with the same values gets the same bytes.
+  /// @param values  contiguous, of one shape and dtype everywhere; overwritten. Those of a GPU pass
+  ///                through the CPU's memory.
+  /// @throws UserError  a process ended or did not answer in time.
+  void all_reduce(const at::Tensor& values);
+
+  /// Gives all of them what process 0 has.
+  /// @param values  as above.
+  void broadcast(const at::Tensor& values);
+
+  /// Returns when all have come here.
+  void barrier();
+
+  /// @param held    compared with process 0's.
+  /// @param what    to say of a process that has another one: "has other settings".
+  /// @param remedy  "give all of them the same command".
+  /// @throws UserError  a process has another text than process 0.
+  void check_same(const std::string& held, const std::string& what, const std::string& remedy);
+
+  /// The CPUs of this process's share: those that it may use, divided by the processes of this
+  /// machine that may use some of them, too. Launchers that bind processes give each its own.
+  /// @param allowed  as allowed_cpus() gives them.
+  /// @returns        at least 1.
+  int64_t own_cpus(const std::vector<int>& allowed);
+
+ protected:
+  explicit ProcessGroup(const ProcessPlace& place) : place_(place) {}
+
+  const ProcessPlace place_;
+
+ private:
+  /// @param values  of a CPU, [n].
+  virtual void add_up(const at::Tensor& values) = 0;
+  virtual void hand_out(const at::Tensor& values) = 0;  // process 0's
+};
+
+/// Brings the processes together that a launcher has started.
+/// @param timeout  seconds for which one may keep the others waiting.
+/// @returns  nothing where one process trains alone.
+/// @throws UserError  the program was built without MPI; the launcher speaks no MPI, or another
+///                    one's.
+std::unique_ptr<ProcessGroup> join_processes(const ProcessPlace& place, double timeout);
+
+/// Of at least two processes. Where the program was built without MPI it throws.
+std::unique_ptr<ProcessGroup> make_mpi_group(const ProcessPlace& place, double timeout);
+
+}  // namespace medusa
