@@ -24,14 +24,7 @@ int64_t count_of(const std::string& text, const std::string& word) {
   return count;
 }
 
-class Processes : public DistilledRun {
- protected:
-  void SetUp() override {
-    if (std::string(MEDUSA_MPIRUN).empty())
-      GTEST_SKIP() << "built without MPI: install libopenmpi-dev and openmpi-bin";
-    DistilledRun::SetUp();
-  }
-};
+class Processes : public DistilledRun {};
 
 TEST_F(Processes, TrainTheHeadsOfOneWithTwiceTheBatch) {
   const Ran both = run_both(
