@@ -82,8 +82,9 @@ CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
   if (wants) reader.each().logprobs = top.value_or(0);
-  const ToolSet tools = read_tool_fields(fields, text);
-  reader.set_grammar(read_response_format(fields, text), tools);
+  OrderedBody ordered(text);
+  const ToolSet tools = read_tool_fields(fields, ordered);
+  reader.set_grammar(read_response_format(fields, ordered), tools);
   const auto messages = read_chat_messages(fields, "messages", model.chat.takes_tools());
   reader.add_chat(messages, tools, count, "messages");
   return reader.finish();
@@ -97,7 +98,8 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   fields.expect_unused("tools", nlohmann::json::array());
   fields.expect_unused("tool_choice", "none");
   fields.ignore({"parallel_tool_calls"});
-  reader.set_grammar(read_response_format(fields, text));
+  OrderedBody ordered(text);
+  reader.set_grammar(read_response_format(fields, ordered));
   reader.set_max_tokens(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
   GenerationRequest& each = reader.each();
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);

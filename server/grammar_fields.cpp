@@ -12,20 +12,19 @@ constexpr size_t kMostBytes = 64 << 10;  // of a grammar: some take very long to
 
 }  // namespace
 
-WantedGrammar read_schema(RequestFields& holder, std::string_view body, const std::string& place) {
+WantedGrammar read_schema(RequestFields& holder, OrderedBody& body, const std::string& place) {
   if (!holder.has("schema") ||
       !(holder.at("schema").is_object() || holder.at("schema").is_boolean()))
     holder.refuse("schema", "a JSON schema");
-  const auto ordered = nlohmann::ordered_json::parse(body);  // as the client wrote it
   WantedGrammar out{
       {GrammarKind::JsonSchema,
-       json_text(ordered.at(nlohmann::ordered_json::json_pointer(place + "/schema")))},
+       json_text(body.json().at(nlohmann::ordered_json::json_pointer(place + "/schema")))},
       holder.name_of("schema")};
   expect_short(out);
   return out;
 }
 
-std::optional<WantedGrammar> read_response_format(RequestFields& fields, std::string_view body) {
+std::optional<WantedGrammar> read_response_format(RequestFields& fields, OrderedBody& body) {
   auto format = fields.object("response_format");
   if (!format) return std::nullopt;
   const std::string type = format->text("type").value_or("");

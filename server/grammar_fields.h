@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "infer/grammar/grammar.h"
+#include "server/ordered_body.h"
 #include "server/request_fields.h"
 
 namespace medusa {
@@ -16,18 +16,18 @@ struct WantedGrammar {
 };
 
 /// Reads response_format.
-/// @param body  the request's own text: the order of a schema's keys is the order of the answer's.
+/// @param body  the order of a schema's keys is the order of the answer's.
 /// @throws ApiError  400: it is wrong.
-std::optional<WantedGrammar> read_response_format(RequestFields& fields, std::string_view body);
+std::optional<WantedGrammar> read_response_format(RequestFields& fields, OrderedBody& body);
 
 /// @param field  that asks for it.
 WantedGrammar any_json_object(const std::string& field);
 
 /// A schema that an answer follows.
 /// @param holder  of it, in the field schema.
-/// @param place   of that holder in the whole request's text, as a JSON pointer.
+/// @param place   of that holder in the body, as a JSON pointer.
 /// @throws ApiError  400: it is none, or too long.
-WantedGrammar read_schema(RequestFields& holder, std::string_view body, const std::string& place);
+WantedGrammar read_schema(RequestFields& holder, OrderedBody& body, const std::string& place);
 
 /// Reads regex and grammar of the object medusa.
 /// @param format  that the API's own fields ask for; returned where there is none of these.

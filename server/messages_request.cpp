@@ -12,14 +12,11 @@
 namespace medusa {
 namespace {
 
-using nlohmann::ordered_json;
-
-ToolSet read_messages_tools(RequestFields& fields, std::string_view text) {
+ToolSet read_messages_tools(RequestFields& fields, OrderedBody& body) {
   ToolSet out;
   if (fields.has("tools")) {
     const nlohmann::json& list = fields.at("tools");
     if (!list.is_array()) fields.refuse("tools", "a list of tools");
-    const auto ordered = ordered_json::parse(text);
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields.refuse("tools", "a list of objects");
       RequestFields tool(list[i], fmt::format("tools[{}].", i));
@@ -28,7 +25,7 @@ ToolSet read_messages_tools(RequestFields& fields, std::string_view text) {
       add_tool(out,
                {.name = tool.text("name").value_or(""),
                 .description = tool.text("description").value_or(""),
-                .parameters = ordered["tools"][i]["input_schema"],
+                .parameters = body.json()["tools"][i]["input_schema"],
                 .strict = tool.boolean("strict").value_or(false)},
                tool);
     }
@@ -59,9 +56,9 @@ std::string text_of(RequestFields& holder, const std::string& name) {
 /// Reads the list messages: a message of blocks becomes several where it holds results.
 class MessagesReader {
  public:
-  /// @param text  of the body: the keys of a call keep their order.
-  MessagesReader(const nlohmann::json& body, std::string_view text, bool takes_tools)
-      : body_(body), text_(text), takes_tools_(takes_tools) {}
+  /// @param ordered  the body: the keys of a call keep their order.
+  MessagesReader(const nlohmann::json& body, OrderedBody& ordered, bool takes_tools)
+      : body_(body), ordered_(ordered), takes_tools_(takes_tools) {}
 
   std::vector<ChatMessage> read(RequestFields& fields) {
     if (const std::string system = text_of(fields, "system"); !system.empty())
@@ -126,8 +123,7 @@ class MessagesReader {
       if (call.id.empty()) block.refuse("id", "a text that is not empty");
       if (call.name.empty()) block.refuse("name", "the tool's name");
       if (!block.object("input")) block.refuse("input", "an object");
-      if (ordered_.is_null()) ordered_ = ordered_json::parse(text_);
-      call.arguments = json_text(ordered_["messages"][index_]["content"][index]["input"]);
+      call.arguments = json_text(ordered_.json()["messages"][index_]["content"][index]["input"]);
       out.tool_calls.push_back(std::move(call));
     } else if (type == "tool_result" && of_user) {
       expect_tools(block);
@@ -143,8 +139,7 @@ class MessagesReader {
   }
 
   const nlohmann::json& body_;
-  std::string_view text_;
-  ordered_json ordered_;  // null: not needed yet
+  OrderedBody& ordered_;
   bool takes_tools_;
   size_t index_ = 0;   // of the message that is read
   std::string place_;  // of the message that is read
@@ -152,7 +147,7 @@ class MessagesReader {
 };
 
 /// The output format; thinking and what the server would have to run by itself are refused.
-std::optional<WantedGrammar> read_other_fields(RequestFields& fields, std::string_view text) {
+std::optional<WantedGrammar> read_other_fields(RequestFields& fields, OrderedBody& body) {
   fields.ignore({"cache_control", "inference_geo", "speed", "diagnostics"});
   fields.expect_unused("n", 1);
   for (const char* name : {"container", "mcp_servers"})
@@ -164,7 +159,7 @@ std::optional<WantedGrammar> read_other_fields(RequestFields& fields, std::strin
   auto format = output ? output->object("format") : std::nullopt;
   if (!format) return std::nullopt;
   if (format->text("type").value_or("") != "json_schema") format->refuse("type", "json_schema");
-  return read_schema(*format, text, "/output_config/format");
+  return read_schema(*format, body, "/output_config/format");
 }
 
 CompletionRequest read_with(const nlohmann::json& body, std::string_view text,
@@ -177,9 +172,10 @@ CompletionRequest read_with(const nlohmann::json& body, std::string_view text,
   reader.set_max_tokens(most.value_or(INT32_MAX));
   for (const std::string& stop : fields.texts("stop_sequences", kMostStops))
     reader.each().stop.push_back(stop);
-  const ToolSet tools = read_messages_tools(fields, text);
-  reader.set_grammar(read_other_fields(fields, text), tools);
-  const auto messages = MessagesReader(body, text, model.chat.takes_tools()).read(fields);
+  OrderedBody ordered(text);
+  const ToolSet tools = read_messages_tools(fields, ordered);
+  reader.set_grammar(read_other_fields(fields, ordered), tools);
+  const auto messages = MessagesReader(body, ordered, model.chat.takes_tools()).read(fields);
   reader.add_chat(messages, tools, 1, "messages");
   return reader.finish();
 }

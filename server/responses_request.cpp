@@ -12,8 +12,6 @@
 namespace medusa {
 namespace {
 
-using nlohmann::ordered_json;
-
 /// What the server would have to remember, or to run by itself.
 void refuse_what_needs_a_memory(RequestFields& fields) {
   fields.expect_unused("previous_response_id", "");
@@ -27,12 +25,11 @@ void refuse_what_needs_a_memory(RequestFields& fields) {
                  "prompt_cache_retention", "prompt_cache_options"});
 }
 
-ToolSet read_responses_tools(RequestFields& fields, std::string_view text) {
+ToolSet read_responses_tools(RequestFields& fields, OrderedBody& body) {
   ToolSet out;
   if (fields.has("tools")) {
     const nlohmann::json& list = fields.at("tools");
     if (!list.is_array()) fields.refuse("tools", "a list of functions");
-    const auto ordered = ordered_json::parse(text);
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields.refuse("tools", "a list of objects");
       RequestFields tool(list[i], fmt::format("tools[{}].", i));
@@ -41,7 +38,7 @@ ToolSet read_responses_tools(RequestFields& fields, std::string_view text) {
                             .description = tool.text("description").value_or(""),
                             .parameters = nullptr,
                             .strict = tool.boolean("strict").value_or(false)};
-      if (tool.object("parameters")) function.parameters = ordered["tools"][i]["parameters"];
+      if (tool.object("parameters")) function.parameters = body.json()["tools"][i]["parameters"];
       add_tool(out, std::move(function), tool);
     }
   }
@@ -51,7 +48,7 @@ ToolSet read_responses_tools(RequestFields& fields, std::string_view text) {
   return out;
 }
 
-std::optional<WantedGrammar> read_text_format(RequestFields& fields, std::string_view text) {
+std::optional<WantedGrammar> read_text_format(RequestFields& fields, OrderedBody& body) {
   auto holder = fields.object("text");
   auto format = holder ? holder->object("format") : std::nullopt;
   if (!format) return std::nullopt;
@@ -59,7 +56,7 @@ std::optional<WantedGrammar> read_text_format(RequestFields& fields, std::string
   if (type == "text") return std::nullopt;
   if (type == "json_object") return any_json_object("text.format");
   if (type != "json_schema") format->refuse("type", "text, json_object or json_schema");
-  return read_schema(*format, text, "/text/format");
+  return read_schema(*format, body, "/text/format");
 }
 
 /// Reads the list input, item by item.
@@ -166,8 +163,9 @@ CompletionRequest read_responses_request(const nlohmann::json& body, std::string
   refuse_what_needs_a_memory(fields);
   reader.out().is_chat = true;
   reader.set_max_tokens(fields.integer("max_output_tokens", 1, INT32_MAX).value_or(INT32_MAX));
-  const ToolSet tools = read_responses_tools(fields, text);
-  reader.set_grammar(read_text_format(fields, text), tools);
+  OrderedBody ordered(text);
+  const ToolSet tools = read_responses_tools(fields, ordered);
+  reader.set_grammar(read_text_format(fields, ordered), tools);
   InputReader input(fields, model.chat.takes_tools());
   if (const auto instructions = fields.text("instructions")) input.add_system(*instructions);
   reader.add_chat(input.read(), tools, 1, "input");

@@ -7,13 +7,10 @@
 namespace medusa {
 namespace {
 
-using nlohmann::ordered_json;
-
-void read_chat_tools(RequestFields& fields, std::string_view body, ToolSet& out) {
+void read_chat_tools(RequestFields& fields, OrderedBody& body, ToolSet& out) {
   if (!fields.has("tools")) return;
   const nlohmann::json& list = fields.at("tools");
   if (!list.is_array()) fields.refuse("tools", "a list of functions");
-  const auto ordered = ordered_json::parse(body);
   for (size_t i = 0; i < list.size(); ++i) {
     if (!list[i].is_object()) fields.refuse("tools", "a list of objects with type and function");
     RequestFields tool(list[i], fmt::format("tools[{}].", i));
@@ -25,7 +22,7 @@ void read_chat_tools(RequestFields& fields, std::string_view body, ToolSet& out)
                           .parameters = nullptr,
                           .strict = described->boolean("strict").value_or(false)};
     if (described->object("parameters"))
-      function.parameters = ordered["tools"][i]["function"]["parameters"];
+      function.parameters = body.json()["tools"][i]["function"]["parameters"];
     add_tool(out, std::move(function), *described);
   }
 }
@@ -39,7 +36,7 @@ RequestFields function_object(RequestFields& named) {
 
 }  // namespace
 
-ToolSet read_tool_fields(RequestFields& fields, std::string_view body) {
+ToolSet read_tool_fields(RequestFields& fields, OrderedBody& body) {
   ToolSet out;
   read_chat_tools(fields, body, out);
   read_tool_choice(fields, function_object, out);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <string_view>
 
 #include "server/tool_set.h"
 
@@ -10,7 +9,7 @@ namespace medusa {
 
 /// @param body  the request's own text: a schema keeps the order of its keys.
 /// @throws ApiError  400: one of them is wrong, or they do not go together.
-ToolSet read_tool_fields(RequestFields& fields, std::string_view body);
+ToolSet read_tool_fields(RequestFields& fields, OrderedBody& body);
 
 /// Reads tool_choice, once the tools are there.
 /// @param function_of  the object that holds the name of a function, in a choice of type function.
