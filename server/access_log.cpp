@@ -54,6 +54,12 @@ std::string log_line(const LoggedRequest& request, std::chrono::system_clock::ti
   return json_text(out);
 }
 
+void note_refusal(const ApiError& error, LoggedRequest& log) {
+  log.error_code = error.code();
+  log.error_field = error.field();
+  if (error.status() == 500) log.bug = error.what();
+}
+
 std::string valid_traceparent(std::string_view header) {
   constexpr std::string_view kForm = "00-00000000000000000000000000000000-0000000000000000-00";
   const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };

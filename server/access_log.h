@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/descriptor.h"
+#include "server/api_error.h"
 #include "server/generation.h"
 
 namespace medusa {
@@ -33,6 +34,9 @@ struct LoggedRequest {
   std::optional<Generated> generated;   // of requests for a text
   std::vector<std::string> prompts;     // where they are asked for
 };
+
+/// What a line says of a refusal; of status 500 that it is a bug, and which.
+void note_refusal(const ApiError& error, LoggedRequest& log);
 
 /// Thread safety: one thread at a time.
 class AccessLog {

@@ -115,13 +115,10 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
     throw;
   } catch (const std::exception& error) {
     wrong.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
-    exchange.log.bug = error.what();
   }
   if (answer.status() != 0)  // too late for another one: the connection ends
     throw boost::system::system_error(asio::error::connection_aborted);
-  if (wrong->status() == 500 && exchange.log.bug.empty()) exchange.log.bug = wrong->what();
-  exchange.log.error_field = wrong->field();
-  exchange.log.error_code = wrong->code();
+  note_refusal(*wrong, exchange.log);
   if (wrong->status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   if (wrong->status() == 429) headers.emplace_back("Retry-After", "1");
   const bool is_anthropics = request.path.starts_with("/v1/messages");

@@ -122,17 +122,14 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
     throw;
   } catch (const std::exception& error) {
     failure.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
-    log.bug = error.what();
   }
+  // No ?: inside of co_await, of which g++ 12 evaluates both sides.
   if (failure) {
-    log.error_code = failure->code();
-    log.error_field = failure->field();
-    if (failure->status() == 500 && log.bug.empty()) log.bug = failure->what();
-  }
-  if (failure)  // no ?: inside of co_await, of which g++ 12 evaluates both sides
+    note_refusal(*failure, log);
     text = writer.failure_events(*failure);
-  else
+  } else {
     text = writer.last_events();
+  }
   co_await answer.write(std::move(text));
   co_await answer.end_stream();
 }
