@@ -54,8 +54,7 @@ ApiKeys ApiKeys::read(const std::filesystem::path& file) {
   if (keys.empty())
     throw UserError(
         fmt::format("--api-keys {}: there is no key in it, expected one on each line; write one, "
-                    "for example what openssl "
-                    "rand -hex 32 prints",
+                    "for example what openssl rand -hex 32 prints",
                     file.string()));
   return ApiKeys(keys);
 }

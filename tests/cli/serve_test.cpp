@@ -17,12 +17,13 @@ printf 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s
 head -c 300 <&3 >/dev/null
 kill -TERM $server; sleep 0.05; kill -TERM $server 2>/dev/null
 wait $server; echo "ended with $?"
+cat <&3 | grep -c 'data: \[DONE\]' || true
 )");
   const std::string run = "cd '" + (place / ".").string() +
                           "' && sed -i \"s|MEDUSA|" MEDUSA_BINARY
                           "|\" ask.sh && timeout 60 bash ask.sh >out.txt 2>&1 </dev/null";
   EXPECT_EQ(std::system(run.c_str()), 0);
-  EXPECT_EQ(slurp(place / "out.txt"), "ended with 0\n") << slurp(place / "err.txt");
+  EXPECT_EQ(slurp(place / "out.txt"), "ended with 0\n0\n") << slurp(place / "err.txt");
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ TEST_F(AccessTest, PagesOfOneOriginMayAskWhereItIsNamed) {
                            {.api_keys = key_file("key\n"), .cors = "https://chat.example"});
   const auto asked = ask(open.port(), "OPTIONS", "/v1/completions", "", preflight);
   EXPECT_EQ(asked.status, 204) << "browsers send no key with it";
+  EXPECT_EQ(asked.header.find("Content-Length"), std::string::npos) << asked.header;
   EXPECT_NE(asked.header.find(allow + "https://chat.example\r\n"), std::string::npos);
   EXPECT_NE(asked.header.find("Access-Control-Allow-Headers: Authorization, *"), std::string::npos);
   const json body{{"prompt", "Once"}, {"max_tokens", 3}, {"stream", true}};
