@@ -86,7 +86,7 @@ TEST_F(CachedPromptsTest, ARequestThatNeverFitsIsRefusedAndOthersWaitForRoom) {
   EXPECT_EQ(reply.status, 400);
   const json error = reply.json()["error"];
   EXPECT_EQ(error["code"], "cache_too_small");
-  EXPECT_NE(error["message"].get<std::string>().find("may need "), std::string::npos);
+  EXPECT_NE(error["message"].get<std::string>().find("may need 512 rows"), std::string::npos);
   EXPECT_NE(error["message"].get<std::string>().find("found 192 in all"), std::string::npos);
 
   // Each needs 104 of the 192 tokens: one runs, the others wait.
