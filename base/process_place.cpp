@@ -16,10 +16,11 @@ struct LauncherNames {
   const char *rank, *count, *local_rank;
 };
 constexpr LauncherNames kLaunchers[] = {
-    {Launcher::Torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {Launcher::Mpirun, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {Launcher::Srun, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}};
+    {Launcher::Srun, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+    // Last: images of clusters set its variables for everybody.
+    {Launcher::Torchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK"}};
 
 /// The number that a text is; nothing if it is none.
 std::optional<int64_t> whole_number(const std::string& text) {

@@ -24,10 +24,10 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const char* n
 
 std::optional<std::string> environment_variable(const char* name);
 
-/// One process alone unless a launcher's variables are there. In this order: RANK and WORLD_SIZE
-/// (torchrun), OMPI_COMM_WORLD_RANK and _SIZE (Open MPI's mpirun), SLURM_PROCID and
-/// SLURM_STEP_NUM_TASKS (srun; the latter, since a batch script itself has SLURM_NTASKS and is no
-/// task of it).
+/// One process alone unless a launcher's variables are there. In this order:
+/// OMPI_COMM_WORLD_RANK and _SIZE (Open MPI's mpirun), SLURM_PROCID and SLURM_STEP_NUM_TASKS (srun;
+/// the latter, since a batch script itself has SLURM_NTASKS and is no task of it), RANK and
+/// WORLD_SIZE (torchrun).
 /// @throws UserError  a number that is none, a rank without a count or not below it.
 ProcessPlace process_place(const EnvironmentLookup& variable = environment_variable);
 

@@ -61,6 +61,16 @@ TEST(ProcessPlace, ReadsWhatTorchrunSets) {
   EXPECT_EQ(place_of({{"RANK", "5"}, {"WORLD_SIZE", "8"}}).local_rank, 5);
 }
 
+TEST(ProcessPlace, BelievesMpirunBeforeTorchrun) {
+  const ProcessPlace place = place_of({{"RANK", "0"},
+                                       {"WORLD_SIZE", "1"},
+                                       {"OMPI_COMM_WORLD_RANK", "1"},
+                                       {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(place.launcher, Launcher::Mpirun);
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.count, 2);
+}
+
 TEST(ProcessPlace, SaysWhatDoesNotFit) {
   EXPECT_EQ(refusal_of({{"RANK", "0"}}),
             "the environment: RANK is set and WORLD_SIZE is not, expected both or neither; start "
@@ -68,6 +78,16 @@ TEST(ProcessPlace, SaysWhatDoesNotFit) {
   EXPECT_EQ(refusal_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
             "the environment: RANK is 2 and WORLD_SIZE is 2, expected ranks from 0 to one less "
             "than the count; start the processes with mpirun or srun, or unset both");
+  for (const char* rank : {"-1", "1x", "", "99999999999999999999"})
+    EXPECT_EQ(
+        refusal_of({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+        std::string("the environment: OMPI_COMM_WORLD_RANK is '") + rank +
+            "', expected a number as a launcher writes it; start the processes with mpirun or "
+            "srun, or unset it");
+  EXPECT_NE(
+      refusal_of({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "none"}})
+          .find("SLURM_LOCALID is 'none'"),
+      std::string::npos);
   EXPECT_EQ(refusal_of({{"RANK", "first"}, {"WORLD_SIZE", "2"}}),
             "the environment: RANK is 'first', expected a number as a launcher writes it; start "
             "the processes with mpirun or srun, or unset it");
