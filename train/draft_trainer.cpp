@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/progress.h"
 #include "data/dataset/dataset_mix.h"
 #include "data/dataset/sample_order.h"
 #include "train/adamw.h"
@@ -22,7 +21,11 @@ namespace {
 class DraftStage : public TrainStage {
  public:
   DraftStage(const DraftTrainConfig& config, const DraftInputs& inputs, TrainableLlama& draft)
-      : config_(config), inputs_(inputs), draft_(draft), optimizer_(draft.named_parameters()) {
+      : TrainStage(config.optimizer.epochs),
+        config_(config),
+        inputs_(inputs),
+        draft_(draft),
+        optimizer_(draft.named_parameters()) {
     const Random random(inputs.seed);
     SampleSplit split = split_dataset(random, inputs.dataset, config.validation_fraction);
     if (split.train.empty())
@@ -32,13 +35,9 @@ class DraftStage : public TrainStage {
     validation_ = std::move(split.validation);
     if (std::ssize(validation_) > config.validation_samples)
       validation_.resize(static_cast<size_t>(config.validation_samples));
-    for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch)
-      for (SampleBatch& batch :
-           cut_batches(inputs.dataset, samples_of_epoch(random, inputs.dataset, split.train, epoch),
-                       config.batch_tokens)) {
-        positions_before_.push_back(positions_before_.back() + batch.positions);
-        batches_.push_back(std::move(batch));
-      }
+    batches_ = batches_of_run(random, inputs.dataset, split.train, epochs_, config.batch_tokens);
+    for (const SampleBatch& batch : batches_)
+      positions_before_.push_back(positions_before_.back() + batch.positions);
   }
 
   std::string name() const override { return "make-draft"; }
@@ -48,12 +47,6 @@ class DraftStage : public TrainStage {
   int64_t positions_before(int64_t step) const override {
     return positions_before_[static_cast<size_t>(step)];
   }
-  double epochs_before(int64_t step) const override {
-    return static_cast<double>(config_.optimizer.epochs) *
-           static_cast<double>(positions_before(step)) /
-           static_cast<double>(positions_before_.back());
-  }
-
   NamedTensors parameters() const override { return draft_.named_parameters(); }
   AdamW& optimizer() override { return optimizer_; }
 
@@ -83,17 +76,11 @@ class DraftStage : public TrainStage {
     return heads[0].quality().loss;
   }
 
-  std::vector<HeadLoss> validate() override {
-    if (validation_.empty()) return {};
-    HeadLoss sum;
-    Progress progress("validate", "samples", std::ssize(validation_));
-    for (size_t i = 0; i < validation_.size(); ++i) {
-      const int64_t sample = validation_[i];
-      sum.add(run({{sample}, std::ssize(inputs_.dataset.answer(sample))}, /*train=*/false));
-      progress.update(static_cast<int64_t>(i) + 1);
-    }
-    progress.finish(note({sum.quality().loss, 0, {sum}, {}, {}}));
-    return {sum};
+  int64_t num_heads() const override { return 1; }
+  int64_t num_validation() const override { return std::ssize(validation_); }
+  void measure(int64_t i, std::vector<HeadLoss>& heads) override {
+    const int64_t sample = validation_[static_cast<size_t>(i)];
+    heads[0].add(run({{sample}, std::ssize(inputs_.dataset.answer(sample))}, /*train=*/false));
   }
 
  private:
@@ -159,9 +146,7 @@ std::vector<int64_t> draft_layers(int64_t count, int64_t num_layers) {
 DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& inputs,
                              TrainableLlama& draft) {
   RunIdentity identity;
-  identity.add("seed", std::to_string(inputs.seed));
-  identity.add_dataset(inputs.dataset);
-  identity.add("the backbone", inputs.backbone);
+  identity.add_run(inputs.seed, inputs.dataset, inputs.backbone);
   identity.add_settings("draft", config);
   DraftStage stage(config, inputs, draft);
   DraftTrainResult result{run_stage(stage, {config.optimizer, config.reports},

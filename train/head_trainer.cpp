@@ -16,8 +16,8 @@ HeadTrainer::HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const We
   if (heads.outputs.empty()) output_.weight = shared_output(heads, backbone);
 }
 
-StepReport HeadTrainer::step(std::span<const Batch> batches, double learning_rate) {
-  StepReport report;
+StepOutcome HeadTrainer::step(std::span<const Batch> batches, double learning_rate) {
+  StepOutcome report;
   std::vector<int64_t> num_labels = label_counts(batches);
   sum_counts(group_, num_labels);
   const std::vector<double> scales = head_scales(config_, num_labels);

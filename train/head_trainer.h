@@ -11,15 +11,9 @@
 #include "train/processes/process_group.h"
 #include "train/samples/batch.h"
 #include "train/train_config.h"
+#include "train/train_stage.h"
 
 namespace medusa {
-
-/// What one step did.
-struct StepReport {
-  std::vector<HeadLoss> heads;  // [K]
-  double loss = 0;              // sum over heads of lambda_decay^k * mean cross-entropy, nats
-  double gradient_norm = 0;     // before clipping
-};
 
 /// Thread safety: none.
 class HeadTrainer {
@@ -33,7 +27,7 @@ class HeadTrainer {
   /// Gradients of all batches together, then one update. The loss of head k is the mean over all
   /// labels of the step, so that batches accumulated make the same step as one large batch, and so
   /// do those of all processes. A process's batch may be empty.
-  StepReport step(std::span<const Batch> batches, double learning_rate);
+  StepOutcome step(std::span<const Batch> batches, double learning_rate);
 
   /// Adds the losses of a batch without training on it.
   void measure(const Batch& batch, std::vector<HeadLoss>& heads) const {

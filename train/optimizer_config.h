@@ -55,8 +55,7 @@ struct ReportConfig {
         .cosmetic();
     // Of the joint stage also how often its guard looks, but not what a run becomes that it lets
     // pass.
-    f("checkpoint_every", checkpoint_every,
-      "optimizer steps between two checkpoints, before each of which the joint stage's guard looks",
+    f("checkpoint_every", checkpoint_every, "optimizer steps between two checkpoints",
       at_least<int64_t>(1))
         .cosmetic();
   }

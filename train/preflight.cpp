@@ -85,7 +85,7 @@ FirstStep try_heads(const TrainConfig& config, MedusaHeads& heads, const TrainIn
   std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
   std::iota(positions.begin(), positions.end(), 0);
   const std::vector<Batch> batches{pool.batch(positions)};
-  const StepReport report = trainer.step(batches, /*learning_rate=*/0);
+  const StepOutcome report = trainer.step(batches, /*learning_rate=*/0);
   first.seconds = seconds_since(began);
   first.heads = report.heads;
 

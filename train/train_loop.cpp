@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "base/elapsed.h"
@@ -90,10 +91,11 @@ class TrainLoop {
   void take_step(int64_t step) {
     rate_ = learning_rate(config_.optimizer, step, num_steps_);
     last_ = stage_.step(step, rate_);
-    check_finite(last_.loss, last_.gradient_norm,
-                 {step, stage_.samples_of_step(), stage_.rate_key(),
-                  store_.has_one() ? store_.last().string() : ""},
-                 stage_.suspects());
+    if (!std::isfinite(last_.loss) || !std::isfinite(last_.gradient_norm))
+      check_finite(last_.loss, last_.gradient_norm,
+                   {step, stage_.samples_of_step(), stage_.rate_key(),
+                    store_.has_one() ? store_.last().string() : ""},
+                   stage_.suspects());
     sums_.add(last_);
     result_.loss = last_.loss;
     result_.positions += stage_.positions_before(step + 1) - stage_.positions_before(step);
@@ -127,8 +129,24 @@ class TrainLoop {
     listen();
   }
 
+  /// Judges what is trained on the validation samples.
+  /// @returns  [K], of all processes; empty without such samples.
+  std::vector<HeadLoss> judge() {
+    const int64_t count = stage_.num_validation();
+    if (count == 0) return {};
+    std::vector<HeadLoss> heads(static_cast<size_t>(stage_.num_heads()));
+    Progress progress("validate", "samples", count, !is_first(group_));
+    for (int64_t i = group_rank(group_); i < count; i += group_size(group_)) {
+      stage_.measure(i, heads);
+      progress.update(i + 1);
+    }
+    sum_losses(group_, heads);
+    progress.finish(stage_.note({stage_.loss_of(heads), 0, heads, {}, {}}));
+    return heads;
+  }
+
   std::vector<HeadLoss> validate(int64_t step) {
-    const std::vector<HeadLoss> heads = stage_.validate();
+    const std::vector<HeadLoss> heads = judge();
     if (heads.empty()) return heads;
     Metrics metrics = metrics_at("validation", step);
     metrics.loss = stage_.loss_of(heads);
@@ -173,7 +191,7 @@ class TrainLoop {
     std::vector<HeadLoss> heads = validate(step);
     if (config_.keep_best) {
       result_.steps = store_.load_best().value_or(step);
-      if (result_.steps != step) heads = stage_.validate();
+      if (result_.steps != step) heads = judge();
     }
     result_.validation = qualities(heads);
     result_.num_validation = heads.empty() ? 0 : heads[0].num_scored;

@@ -9,7 +9,6 @@ namespace medusa {
 namespace {
 
 constexpr size_t kBeforeHeads = 3;                 // steps, loss, number of heads
-constexpr size_t kNumbersOfHead = 6;               // counts are exact in double
 constexpr double kMostCount = 9007199254740992.0;  // 2^53
 
 bool is_count(double number) {
@@ -30,12 +29,8 @@ void StepSums::add(const StepOutcome& outcome) {
 std::vector<double> StepSums::numbers() const {
   if (steps == 0) return {};
   std::vector<double> out{static_cast<double>(steps), loss, static_cast<double>(heads.size())};
-  for (const HeadLoss& head : heads) {
-    out.push_back(head.loss);
-    for (const int64_t count :
-         {head.num_labels, head.num_scored, head.top_1, head.top_5, head.top_10})
-      out.push_back(static_cast<double>(count));
-  }
+  for (const HeadLoss& head : heads)
+    for (const double number : head.numbers()) out.push_back(number);
   out.insert(out.end(), means.begin(), means.end());
   return out;
 }
@@ -48,18 +43,22 @@ std::optional<StepSums> StepSums::from_numbers(const std::vector<double>& number
   if (!finite || numbers.size() < kBeforeHeads || !is_count(numbers[0]) || numbers[0] < 1)
     return std::nullopt;
   const double most_heads =
-      std::floor(static_cast<double>(numbers.size() - kBeforeHeads) / kNumbersOfHead);
+      std::floor(static_cast<double>(numbers.size() - kBeforeHeads) / HeadLoss::kNumbers);
   if (!is_count(numbers[2]) || numbers[2] > most_heads) return std::nullopt;
   sums.steps = static_cast<int64_t>(numbers[0]);
   sums.loss = numbers[1];
   const double* next = numbers.data() + kBeforeHeads;
-  for (auto left = static_cast<int64_t>(numbers[2]); left > 0; --left, next += kNumbersOfHead) {
-    if (!std::all_of(next + 1, next + kNumbersOfHead, is_count)) return std::nullopt;
-    const auto count = [&](int i) { return static_cast<int64_t>(next[i]); };
-    sums.heads.push_back({next[0], count(1), count(2), count(3), count(4), count(5)});
+  for (auto left = static_cast<int64_t>(numbers[2]); left > 0; --left, next += HeadLoss::kNumbers) {
+    if (!std::all_of(next + 1, next + HeadLoss::kNumbers, is_count)) return std::nullopt;
+    sums.heads.push_back(HeadLoss::of_numbers(next));
   }
   sums.means.assign(next, numbers.data() + numbers.size());
   return sums;
+}
+
+double TrainStage::epochs_before(int64_t step) const {
+  return static_cast<double>(epochs_) * static_cast<double>(positions_before(step)) /
+         static_cast<double>(positions_before(num_steps()));
 }
 
 std::string TrainStage::note(const StepOutcome& outcome) const {

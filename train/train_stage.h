@@ -53,6 +53,8 @@ struct GuardReport {
 /// Thread safety: none.
 class TrainStage {
  public:
+  /// @param epochs  passes over the training samples in a whole run.
+  explicit TrainStage(int64_t epochs) : epochs_(epochs) {}
   virtual ~TrainStage() = default;
 
   /// The progress line's name: "train".
@@ -66,7 +68,7 @@ class TrainStage {
   /// @param step  from 0 to num_steps().
   virtual int64_t positions_before(int64_t step) const = 0;
   /// The passes over the training samples before a step, with a fraction.
-  virtual double epochs_before(int64_t step) const = 0;
+  virtual double epochs_before(int64_t step) const;
   /// Whether a validation belongs behind so many steps; the last one has its own.
   virtual bool ends_epoch(int64_t /*step*/) const { return false; }
   /// Whether a run is saved and validated before its first step, too.
@@ -95,9 +97,13 @@ class TrainStage {
   /// The loss of a report.
   virtual double reported_loss(const StepSums& sums) const { return loss_of(sums.heads); }
 
-  /// Judges what is trained on the validation samples.
-  /// @returns  [K], of all processes; empty without such samples.
-  virtual std::vector<HeadLoss> validate() = 0;
+  virtual int64_t num_heads() const = 0;
+  /// The samples that judge what is trained.
+  virtual int64_t num_validation() const = 0;
+  /// Adds the losses of one of these samples, without training on it.
+  /// @param i      of the sample, from 0.
+  /// @param heads  [K]
+  virtual void measure(int64_t i, std::vector<HeadLoss>& heads) = 0;
   /// The tokens per step that are expected of what is trained, by which the best of it is chosen.
   virtual double score() { return 0; }
 
@@ -105,6 +111,9 @@ class TrainStage {
   virtual std::optional<GuardReport> guard() { return std::nullopt; }
   /// Called when the last checkpoint has been taken back because of what the guard found.
   virtual void went_back() {}
+
+ protected:
+  const int64_t epochs_;
 };
 
 }  // namespace medusa

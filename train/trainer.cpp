@@ -1,12 +1,9 @@
 #include "train/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <numeric>
 
-#include "base/progress.h"
 #include "data/dataset/dataset_mix.h"
 #include "heads/heads_checkpoint.h"
 #include "train/finite_check.h"
@@ -25,19 +22,18 @@ namespace {
 RunIdentity identity_of_heads(const TrainConfig& config, const HeadsConfig& heads,
                               const TrainInputs& inputs) {
   RunIdentity identity;
-  identity.add("seed", std::to_string(config.seed));
-  identity.add_dataset(inputs.dataset);
-  identity.add("the backbone", inputs.backbone.fingerprint);
+  identity.add_run(config.seed, inputs.dataset, inputs.backbone.fingerprint);
   identity.add_settings("train", config);
   identity.add_settings("train.heads", heads);
-  if (inputs.group != nullptr) identity.set_processes(inputs.group->world_size());
+  identity.set_processes(group_size(inputs.group));
   return identity;
 }
 
 class HeadsStage : public TrainStage {
  public:
   HeadsStage(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs)
-      : config_(config),
+      : TrainStage(config.optimizer.epochs),
+        config_(config),
         inputs_(inputs),
         group_(inputs.group),
         plan_(plan_training(config, inputs.dataset)),
@@ -55,11 +51,6 @@ class HeadsStage : public TrainStage {
     const int64_t batch =
         std::min(plan_.first_batch(step), static_cast<int64_t>(plan_.batches.size()));
     return plan_.positions_before[static_cast<size_t>(batch)];
-  }
-  double epochs_before(int64_t step) const override {
-    return static_cast<double>(config_.optimizer.epochs) *
-           static_cast<double>(positions_before(step)) /
-           static_cast<double>(plan_.positions_before.back());
   }
   bool ends_epoch(int64_t step) const override { return step % plan_.steps_per_epoch == 0; }
 
@@ -85,8 +76,7 @@ class HeadsStage : public TrainStage {
     batches_.clear();  // before the next ones take as much
     for (int64_t i = plan_.first_batch(step); i < plan_.end_batch(step); ++i)
       batches_.push_back(batch_of(plan_.batches[static_cast<size_t>(i)]));
-    StepReport report = trainer_.step(batches_, learning_rate);
-    return {report.loss, report.gradient_norm, std::move(report.heads), {}, {}};
+    return trainer_.step(batches_, learning_rate);
   }
 
   std::vector<int64_t> samples_of_step() const override {
@@ -104,25 +94,16 @@ class HeadsStage : public TrainStage {
     return weighted_loss(config_, heads);
   }
 
-  std::vector<HeadLoss> validate() override {
-    std::vector<HeadLoss> heads;
-    if (plan_.validation.empty()) return heads;
+  int64_t num_heads() const override { return heads_.config.num_heads; }
+  int64_t num_validation() const override { return std::ssize(plan_.validation); }
+  void measure(int64_t i, std::vector<HeadLoss>& heads) override {
     BatchRecipe recipe = recipe_;
     recipe.soft_output = at::Tensor();  // the text judges
-    Progress progress("validate", "samples", std::ssize(plan_.validation), !is_first(group_));
-    heads.resize(static_cast<size_t>(heads_.config.num_heads));
-    for (int64_t i = group_rank(group_); i < std::ssize(plan_.validation);
-         i += group_size(group_)) {
-      const int64_t sample = plan_.validation[static_cast<size_t>(i)];
-      const PositionPool pool(inputs_.dataset, {&sample, 1}, hidden_, recipe);
-      std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
-      std::iota(positions.begin(), positions.end(), 0);
-      trainer_.measure(pool.batch(positions), heads);
-      progress.update(i + 1);
-    }
-    sum_losses(group_, heads);
-    progress.finish(note({weighted_loss(config_, heads), 0, heads, {}, {}}));
-    return heads;
+    const int64_t sample = plan_.validation[static_cast<size_t>(i)];
+    const PositionPool pool(inputs_.dataset, {&sample, 1}, hidden_, recipe);
+    std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
+    std::iota(positions.begin(), positions.end(), int64_t{0});
+    trainer_.measure(pool.batch(positions), heads);
   }
 
   double score() override {

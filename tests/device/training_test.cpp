@@ -26,7 +26,7 @@ class TrainingOnDevice : public fixtures::OnDevice {
  protected:
   /// Two steps over some samples: their losses, and the first one's gradient as its first moment.
   struct Steps {
-    std::vector<StepReport> reports;
+    std::vector<StepOutcome> reports;
     MedusaHeads heads;
   };
 

@@ -9,7 +9,7 @@ namespace {
 
 struct TrainedOnce {
   MedusaHeads heads;
-  StepReport report;
+  StepOutcome report;
 };
 
 /// One step over samples 0 to 3, in batches of so many samples.
@@ -46,7 +46,7 @@ TEST(HeadTrainer, AccumulatedBatchesMakeTheStepOfOneLargeBatch) {
 
 TEST(HeadTrainer, TheLossIsWeightedByHead) {
   const TinyRun run;
-  const StepReport report = train_once(run, HeadOutput::Shared, 4).report;
+  const StepOutcome report = train_once(run, HeadOutput::Shared, 4).report;
   double expected = 0, weight = 1;
   for (const HeadLoss& head : report.heads) {
     expected += weight * head.loss / static_cast<double>(head.num_labels);

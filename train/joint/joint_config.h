@@ -125,12 +125,13 @@ struct JointConfig {
     f("batch_tokens", batch_tokens, "tokens of a batch of whole samples, about",
       at_least<int64_t>(1));
     f("accumulate", accumulate, "batches whose gradients make one step", at_least<int64_t>(1));
-    f("head_rate_multiple", head_rate_multiple, "step size of the heads, in those of the backbone",
-      greater_than(0.0));
+    f("head_rate_multiple", head_rate_multiple,
+      "step size of the heads, in learning rates, which are the backbone's", greater_than(0.0));
     f("chunk_positions", chunk_positions, "positions whose logits are in memory at one time",
       at_least<int64_t>(1));
     reports.fields(f);
-    f.section("guard", guard, "stops a run that changes the backbone too much");
+    f.section("guard", guard,
+              "looks before each checkpoint; stops a run that changes the backbone too much");
   }
   void validate() const {}
 };

@@ -14,10 +14,8 @@ JointPlan plan_joint(const SharedTrainConfig& config, const JointConfig& joint,
   const SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
   JointPlan plan;
   plan.accumulate = joint.accumulate;
-  for (int64_t epoch = 0; epoch < joint.optimizer.epochs; ++epoch)
-    for (SampleBatch& batch : cut_batches(
-             dataset, samples_of_epoch(random, dataset, split.train, epoch), joint.batch_tokens))
-      plan.batches.push_back(std::move(batch));
+  plan.batches =
+      batches_of_run(random, dataset, split.train, joint.optimizer.epochs, joint.batch_tokens);
   if (plan.batches.empty())
     throw UserError(
         fmt::format("train: the dataset has {} samples, found none for training, expected some; "

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/memory_use.h"
-#include "base/progress.h"
 #include "train/finite_check.h"
 #include "train/joint/joint_plan.h"
 #include "train/joint/joint_trainer.h"
@@ -21,14 +20,12 @@ namespace {
 RunIdentity identity_of_joint(const SharedTrainConfig& config, const JointConfig& joint,
                               const JointInputs& inputs) {
   RunIdentity identity;
-  identity.add("seed", std::to_string(config.seed));
-  identity.add_dataset(inputs.dataset);
-  identity.add("the backbone", inputs.backbone.fingerprint);
+  identity.add_run(config.seed, inputs.dataset, inputs.backbone.fingerprint);
   identity.add("the first heads", inputs.heads_fingerprint);
   identity.add_settings("train", config);
   identity.ignore_settings<TrainConfig>("train");  // the heads' stage reads the others
   identity.add_settings("train.joint", joint);
-  if (inputs.group != nullptr) identity.set_processes(inputs.group->world_size());
+  identity.set_processes(group_size(inputs.group));
   return identity;
 }
 
@@ -49,10 +46,10 @@ MedusaHeads copy_of(const MedusaHeads& heads) {
 class JointStage : public TrainStage {
  public:
   JointStage(const SharedTrainConfig& config, const JointConfig& joint, const JointInputs& inputs)
-      : config_(config),
+      : TrainStage(joint.optimizer.epochs),
+        config_(config),
         joint_(joint),
         inputs_(inputs),
-        group_(inputs.group),
         plan_(plan_joint(config, joint, inputs.dataset)),
         positions_before_(positions_before_steps(plan_)),
         heads_(copy_of(inputs.heads)),
@@ -71,8 +68,7 @@ class JointStage : public TrainStage {
   }
   double epochs_before(int64_t step) const override {
     const int64_t batches = std::min(step * plan_.accumulate, std::ssize(plan_.batches));
-    return static_cast<double>(joint_.optimizer.epochs * batches) /
-           static_cast<double>(plan_.batches.size());
+    return static_cast<double>(epochs_ * batches) / static_cast<double>(plan_.batches.size());
   }
   bool validates_start() const override { return true; }
 
@@ -106,7 +102,9 @@ class JointStage : public TrainStage {
   }
 
   std::string note(const StepOutcome& outcome) const override {
-    return fmt::format("backbone {:.4f}  ", outcome.means[0].second) + TrainStage::note(outcome);
+    const std::string heads = TrainStage::note(outcome);
+    if (outcome.means.empty()) return heads;  // of a validation, which judges the heads alone
+    return fmt::format("backbone {:.4f}  ", outcome.means[0].second) + heads;
   }
 
   double loss_of(const std::vector<HeadLoss>& heads) const override {
@@ -116,19 +114,10 @@ class JointStage : public TrainStage {
     return sums.loss / static_cast<double>(sums.steps);
   }
 
-  std::vector<HeadLoss> validate() override {
-    std::vector<HeadLoss> heads;
-    if (plan_.validation.empty()) return heads;
-    Progress progress("validate", "samples", std::ssize(plan_.validation), !is_first(group_));
-    heads.resize(static_cast<size_t>(heads_.config.num_heads));
-    for (int64_t i = group_rank(group_); i < std::ssize(plan_.validation);
-         i += group_size(group_)) {
-      trainer_.measure(plan_.validation[static_cast<size_t>(i)], heads);
-      progress.update(i + 1);
-    }
-    sum_losses(group_, heads);
-    progress.finish();
-    return heads;
+  int64_t num_heads() const override { return heads_.config.num_heads; }
+  int64_t num_validation() const override { return std::ssize(plan_.validation); }
+  void measure(int64_t i, std::vector<HeadLoss>& heads) override {
+    trainer_.measure(plan_.validation[static_cast<size_t>(i)], heads);
   }
 
   std::optional<GuardReport> guard() override {
@@ -159,7 +148,6 @@ class JointStage : public TrainStage {
   const SharedTrainConfig& config_;
   const JointConfig& joint_;
   const JointInputs& inputs_;
-  ProcessGroup* group_;
   JointPlan plan_;
   std::vector<int64_t> positions_before_;  // [steps + 1]
   MedusaHeads heads_;

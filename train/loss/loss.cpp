@@ -79,6 +79,20 @@ void HeadLoss::add(const HeadLoss& other) {
   top_10 += other.top_10;
 }
 
+std::array<double, HeadLoss::kNumbers> HeadLoss::numbers() const {
+  return {loss,
+          static_cast<double>(num_labels),
+          static_cast<double>(num_scored),
+          static_cast<double>(top_1),
+          static_cast<double>(top_5),
+          static_cast<double>(top_10)};
+}
+
+HeadLoss HeadLoss::of_numbers(const double* numbers) {
+  const auto count = [&](int i) { return static_cast<int64_t>(numbers[i]); };
+  return {numbers[0], count(1), count(2), count(3), count(4), count(5)};
+}
+
 HeadQuality HeadLoss::quality() const {
   const auto share = [&](int64_t hits) {
     return num_scored == 0 ? 0.0 : static_cast<double>(hits) / static_cast<double>(num_scored);

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -21,6 +22,11 @@ struct HeadLoss {
 
   void add(const HeadLoss& other);
   HeadQuality quality() const;  // means; zeros if there was no position
+
+  static constexpr size_t kNumbers = 6;
+  /// All of it, the loss first; counts below 2^53 are exact.
+  std::array<double, kNumbers> numbers() const;
+  static HeadLoss of_numbers(const double* numbers);
 };
 
 /// @returns  [K]

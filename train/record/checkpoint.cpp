@@ -38,7 +38,7 @@ struct Description {
       at_least(0.0));
     f("unreported", summary.notes.unreported, "sums over the steps since the last report");
     f("state", state, "fingerprint of state.safetensors");
-    f("run", summary.run, "what decides the trained heads");
+    f("run", summary.run, "what decides the run");
   }
   void validate() const {}
 };

@@ -17,7 +17,7 @@ namespace medusa {
 /// What a checkpoint says besides what is trained.
 struct CheckpointNotes {
   double tokens_per_step = 0;      // expected of what is trained; 0: not measured
-  std::vector<double> unreported;  // sums over the steps since the last report (train_loop.h)
+  std::vector<double> unreported;  // sums over the steps since the last report (StepSums)
 };
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.

@@ -125,7 +125,7 @@ void CheckpointStore::keep_last_ones() const {
 }
 
 void CheckpointStore::offer(double tokens_per_step) {
-  if (!is_first(group_)) return;
+  MEDUSA_ASSERT(is_first(group_));
   if (const auto before = checkpoint_score(best()); before && *before >= tokens_per_step) return;
   save_checkpoint(best(), identity_, parameters_, optimizer_, {tokens_per_step, {}});
 }

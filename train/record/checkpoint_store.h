@@ -13,7 +13,8 @@
 
 namespace medusa {
 
-/// Of several processes all call the same functions, but for last() and has_one().
+/// Of several processes all call the same functions, but for last(), has_one(), unreported() and
+/// offer(), which are the first one's.
 ///
 /// Thread safety: none.
 class CheckpointStore {

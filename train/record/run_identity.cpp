@@ -72,12 +72,15 @@ void RunIdentity::add(const std::string& key, const std::string& value) {
   entries_.push_back({key, value, ""});
 }
 
-void RunIdentity::add_dataset(const DatasetReader& dataset) {
+void RunIdentity::add_run(uint64_t seed, const DatasetReader& dataset,
+                          const std::string& backbone) {
+  add("seed", std::to_string(seed));
   const auto& sources = dataset.sources();
   for (size_t i = 0; i < sources.size(); ++i)
     add(i == 0 ? "the dataset" : fmt::format("dataset {}", i + 1),
         sources[i].fingerprint +
             (sources[i].weight == 1 ? "" : fmt::format(" weight {}", sources[i].weight)));
+  add("the backbone", backbone);
 }
 
 void RunIdentity::add_lines(const std::vector<FieldHelp>& lines,
@@ -92,7 +95,7 @@ void RunIdentity::add_lines(const std::vector<FieldHelp>& lines,
 std::vector<std::string> RunIdentity::entries() const {
   std::vector<std::string> out;
   for (const Entry& entry : entries_) out.push_back(entry.key + "=" + entry.value);
-  if (processes_ > 0) out.push_back(fmt::format("{}={}", kProcesses, processes_));
+  if (processes_ > 1) out.push_back(fmt::format("{}={}", kProcesses, processes_));
   return out;
 }
 
@@ -100,7 +103,7 @@ void RunIdentity::check(const std::filesystem::path& folder,
                         const std::vector<std::string>& saved) const {
   std::vector<std::pair<std::string, std::string>> left;  // of the saved ones
   Difference found;
-  found.processes_are = std::max<int64_t>(processes_, 1);
+  found.processes_are = processes_;
   for (const std::string& entry : saved) {
     auto [key, value] = split_entry(entry);
     if (key == kProcesses)

@@ -21,8 +21,9 @@ class RunIdentity {
 
   void add(const std::string& key, const std::string& value);
 
-  /// Adds what the run is trained on: fingerprints and weights, not places.
-  void add_dataset(const DatasetReader& dataset);
+  /// Adds what every run has: its seed, what it is trained on (fingerprints and weights, not
+  /// places), and the backbone's fingerprint.
+  void add_run(uint64_t seed, const DatasetReader& dataset, const std::string& backbone);
 
   /// Adds a section's settings under their keys.
   template <typename Config>
@@ -66,7 +67,7 @@ class RunIdentity {
 
   std::vector<Entry> entries_;
   std::vector<std::string> silent_;  // keys that say nothing here, and did once
-  int64_t processes_ = 0;            // 0: one, without others
+  int64_t processes_ = 1;
 };
 
 }  // namespace medusa

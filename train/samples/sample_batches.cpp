@@ -1,5 +1,9 @@
 #include "train/samples/sample_batches.h"
 
+#include <utility>
+
+#include "data/dataset/dataset_mix.h"
+
 namespace medusa {
 
 std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, std::span<const int64_t> samples,
@@ -15,6 +19,17 @@ std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, std::span<con
     out.back().positions += static_cast<int64_t>(dataset.answer(sample).size());
     tokens += static_cast<int64_t>(dataset.tokens(sample).size());
   }
+  return out;
+}
+
+std::vector<SampleBatch> batches_of_run(const Random& random, const DatasetReader& dataset,
+                                        const std::vector<int64_t>& samples, int64_t epochs,
+                                        int64_t batch_tokens) {
+  std::vector<SampleBatch> out;
+  for (int64_t epoch = 0; epoch < epochs; ++epoch)
+    for (SampleBatch& batch :
+         cut_batches(dataset, samples_of_epoch(random, dataset, samples, epoch), batch_tokens))
+      out.push_back(std::move(batch));
   return out;
 }
 

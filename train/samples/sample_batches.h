@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/random.h"
 #include "base/token.h"
 #include "data/dataset/dataset_reader.h"
 
@@ -18,6 +19,11 @@ struct SampleBatch {
 /// One epoch's samples in their order, cut where a batch has about so many tokens.
 std::vector<SampleBatch> cut_batches(const DatasetReader& dataset, std::span<const int64_t> samples,
                                      int64_t batch_tokens);
+
+/// The batches of all epochs of a run, one after the other.
+std::vector<SampleBatch> batches_of_run(const Random& random, const DatasetReader& dataset,
+                                        const std::vector<int64_t>& samples, int64_t epochs,
+                                        int64_t batch_tokens);
 
 /// A batch's texts one after the other, each without its last token, behind which nothing is
 /// guessed.
