@@ -19,7 +19,7 @@ struct DraftManifest {
   std::string dataset;          // fingerprint
   std::vector<int64_t> layers;  // of the backbone
   int64_t steps = 0;            // optimiser steps
-  bool complete = false;        // false: training was interrupted
+  bool complete = false;        // false: an earlier program was interrupted
   double loss = 0;              // validation cross-entropy against the backbone, nats
   double agreement = 0;         // share of validation positions with the backbone's first choice
   int64_t num_validation = 0;   // positions

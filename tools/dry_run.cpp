@@ -30,13 +30,14 @@ Json needs_json(const std::vector<ByteNeed>& needs) {
 /// Warnings of the numbers, and of a machine that cannot hold them.
 std::vector<std::string> warnings_of(const Preflight& flight, const RunConfig& config) {
   std::vector<std::string> out = flight.warnings();
-  const int64_t memory = available_memory(), disk = free_disk(config.run);
+  const int64_t memory = available_memory();
+  const auto disk = free_disk(config.run);
   if (memory > 0 && total_bytes(flight.memory) > memory)
     out.push_back(fmt::format("{} of memory are needed, {} are free",
                               bytes_text(total_bytes(flight.memory)), bytes_text(memory)));
-  if (disk > 0 && total_bytes(flight.disk) > disk)
+  if (disk && total_bytes(flight.disk) > *disk)
     out.push_back(fmt::format("{} of disk are needed, {} are free",
-                              bytes_text(total_bytes(flight.disk)), bytes_text(disk)));
+                              bytes_text(total_bytes(flight.disk)), bytes_text(*disk)));
   return out;
 }
 

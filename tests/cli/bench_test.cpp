@@ -159,9 +159,8 @@ TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {
 }
 
 TEST_F(Bench, PrintsAPageOfBenchmarks) {
-  const Ran ran = place_.run(std::string(kBench) +
-                             "--limit 2 --markdown --max-tokens 8 --rule "
-                             "greedy");
+  const Ran ran =
+      place_.run(std::string(kBench) + "--limit 2 --markdown --max-tokens 8 --rule greedy");
   ASSERT_EQ(ran.status, 0) << ran.err;
   for (const char* part : {"# ", "| date | 20", "| program | medusa 0.", "| machine | ",
                            "| `none` | ", "| `medusa` | ",

@@ -28,6 +28,10 @@ TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
   const Ran again = place_.run("make-draft --config run.yaml --set draft.layers=3");
   EXPECT_EQ(again.status, 0);
   EXPECT_NE(again.err.find("is there already"), std::string::npos) << again.err;
+  const std::string steps = " --set draft.learning_rate=0.002 --json";  // another training
+  const Ran fresh = place_.run("make-draft --config run.yaml --set draft.layers=3 --fresh" + steps);
+  ASSERT_EQ(fresh.status, 0) << fresh.err;
+  EXPECT_GT(json::parse(fresh.out).at("steps"), 0);
   const Ran found = place_.run("inspect runs/tiny/draft --json");
   ASSERT_EQ(found.status, 0) << found.err;
   EXPECT_EQ(json::parse(found.out).at("kind"), "draft model");

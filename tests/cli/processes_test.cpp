@@ -84,6 +84,22 @@ TEST_F(Processes, AllEndWhereAnotherCommandWrites) {
       << both.err;
 }
 
+TEST_F(Processes, OneWithOtherSettingsIsRefused) {
+  const auto error = [&](const std::string& other) {
+    const std::string train = "train --config run.yaml ";
+    const Ran both =
+        place_.run_with(mpirun("-n 1 "), train + ": -n 1 '" MEDUSA_BINARY "' " + train + other);
+    EXPECT_EQ(both.status, 2) << both.err;
+    return both.err;
+  };
+  for (const char* other : {"--set train.report_every=7", "--set train.stages=[joint]"})
+    EXPECT_NE(error(other).find("medusa: train: process 1 of 2 has other settings than process 0, "
+                                "expected the same everywhere; give all of them the same command "
+                                "and files\n"),
+              std::string::npos)
+        << other;
+}
+
 TEST_F(Processes, ASignalToOneEndsAllWithACheckpoint) {
   const std::string long_run = "train --config run.yaml --set train.epochs=20000 --json ";
   const Ran both = place_.run_with(

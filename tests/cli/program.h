@@ -69,24 +69,21 @@ class Workplace {
         arguments);
   }
 
-  /// With environment variables, "NAME=value ". Others may run at the same time.
-  /// @param mark  of the files that its output goes to.
-  Ran run_as(const std::string& variables, const std::string& arguments,
-             const std::string& mark = "") const {
-    return run_with("env " + variables, arguments, mark);
+  /// With environment variables, "NAME=value ".
+  Ran run_as(const std::string& variables, const std::string& arguments) const {
+    return run_with("env " + variables, arguments);
   }
 
   std::filesystem::path operator/(const std::string& name) const { return folder_ / name; }
 
   /// Behind the words of another program that starts ours, "mpirun -n 2 ".
-  Ran run_with(const std::string& before, const std::string& arguments,
-               const std::string& mark = "") const {
+  Ran run_with(const std::string& before, const std::string& arguments) const {
     const std::string command = "cd '" + folder_.path().string() + "' && " + before +
-                                "'" MEDUSA_BINARY "' " + arguments + " >out" + mark + ".txt 2>err" +
-                                mark + ".txt </dev/null";
+                                "'" MEDUSA_BINARY "' " + arguments +
+                                " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-            slurp(folder_ / ("out" + mark + ".txt")), slurp(folder_ / ("err" + mark + ".txt"))};
+            slurp(folder_ / "out.txt"), slurp(folder_ / "err.txt")};
   }
 
  private:

@@ -113,10 +113,8 @@ TEST(DataParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameHeads) {
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const ProcessesRan ran = run.train_together(name, 2, [&](const RunningProcesses& processes) {
-      run.wait_for_reports(name, 6);
-      kill(processes.process(killed), SIGKILL);
-    });
+    const ProcessesRan ran =
+        run.train_together(name, 2, signal_behind(run.metrics(name), 6, killed, SIGKILL));
     EXPECT_EQ(ran.status, 128 + SIGKILL);
     EXPECT_NE(ran.printed.find(fmt::format("process rank {} with PID", killed)), std::string::npos)
         << ran.printed;
@@ -133,10 +131,8 @@ TEST(DataParallel, AProcessThatHangsEndsTheRunAfterTheTimeout) {
   run.config.optimizer.epochs = 60;
   run.config.peer_timeout_s = 1;
   const auto began = std::chrono::steady_clock::now();
-  const ProcessesRan ran = run.train_together("hangs", 2, [&](const RunningProcesses& processes) {
-    run.wait_for_reports("hangs", 6);
-    kill(processes.process(1), SIGSTOP);
-  });
+  const ProcessesRan ran =
+      run.train_together("hangs", 2, signal_behind(run.metrics("hangs"), 6, 1, SIGSTOP));
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_EQ(ran.said[0],
             "train: process 1 of 2 did not answer for 1 s, expected it to go on with process 0; "
@@ -153,10 +149,8 @@ TEST(DataParallel, AllStopWhenOneIsInterrupted) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string name = fmt::format("stopped{}", signal);
     SCOPED_TRACE(name);
-    expect_well(run.train_together(name, 2, [&](const RunningProcesses& processes) {
-      run.wait_for_reports(name, 5);
-      kill(processes.process(signal == SIGTERM ? 1 : 0), signal);
-    }));
+    expect_well(run.train_together(
+        name, 2, signal_behind(run.metrics(name), 5, signal == SIGTERM ? 1 : 0, signal)));
     EXPECT_TRUE(std::filesystem::exists(run.folder / (name + ".stopped-0")));
     EXPECT_TRUE(std::filesystem::exists(run.folder / (name + ".stopped-1")));
     EXPECT_LT(run.losses(name).size(), run.losses("whole").size());
@@ -169,10 +163,7 @@ TEST(DataParallel, AnotherNumberOfProcessesMayContinueTheSameSteps) {
   TogetherRun run;
   run.config.optimizer.epochs = 30;
   expect_well(run.train_together("whole", 2));
-  run.train_together("a", 2, [&](const RunningProcesses& processes) {
-    run.wait_for_reports("a", 6);
-    kill(processes.process(1), SIGKILL);
-  });
+  run.train_together("a", 2, signal_behind(run.metrics("a"), 6, 1, SIGKILL));
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with steps of 200 positions (2 "
             "processes together), this run has steps of 100 positions (1 process), expected the "

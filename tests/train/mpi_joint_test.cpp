@@ -90,10 +90,8 @@ TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const ProcessesRan ran = run.train_together(name, 2, [&](const RunningProcesses& processes) {
-      wait_for_reports(run.metrics(name), 5);
-      kill(processes.process(killed), SIGKILL);
-    });
+    const ProcessesRan ran =
+        run.train_together(name, 2, signal_behind(run.metrics(name), 5, killed, SIGKILL));
     EXPECT_EQ(ran.status, 128 + SIGKILL);
     EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
     expect_well(run.train_together(name, 2));
@@ -121,10 +119,8 @@ TEST(JointParallel, AllStopWhenOneIsInterrupted) {
   run.joint.optimizer.epochs = 20;
   run.joint.reports.checkpoint_every = 100000;
   expect_well(run.train_together("whole", 2));
-  expect_well(run.train_together("stopped", 2, [&](const RunningProcesses& processes) {
-    wait_for_reports(run.metrics("stopped"), 4);
-    kill(processes.process(1), SIGINT);
-  }));
+  expect_well(
+      run.train_together("stopped", 2, signal_behind(run.metrics("stopped"), 4, 1, SIGINT)));
   for (const char* rank : {"0", "1"})
     EXPECT_TRUE(std::filesystem::exists(run.folder / (std::string("stopped.stopped-") + rank)));
   expect_well(run.train_together("stopped", 2));
@@ -135,10 +131,7 @@ TEST(JointParallel, AnotherNumberOfProcessesMustMakeTheSameSteps) {
   JointTogether run;
   run.joint.optimizer.epochs = 6;
   run.joint.accumulate = 2;
-  run.train_together("a", 2, [&](const RunningProcesses& processes) {
-    wait_for_reports(run.metrics("a"), 5);
-    kill(processes.process(1), SIGKILL);
-  });
+  run.train_together("a", 2, signal_behind(run.metrics("a"), 5, 1, SIGKILL));
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with steps of 4 batches (2 processes "
             "together), this run has steps of 2 batches (1 process), expected the same, as other "

@@ -117,4 +117,12 @@ inline void wait_for_reports(const std::filesystem::path& metrics, size_t count)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
+/// What sends a signal to a process once the run has reported so many steps.
+inline auto signal_behind(std::filesystem::path metrics, size_t reports, int64_t rank, int signal) {
+  return [=](const RunningProcesses& processes) {
+    wait_for_reports(metrics, reports);
+    kill(processes.process(rank), signal);
+  };
+}
+
 }  // namespace medusa

@@ -12,7 +12,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "base/allowed_cpus.h"
 #include "base/interrupt.h"
 #include "tests/train/tiny_run.h"
 #include "tests/train_process/part_settings.h"
@@ -152,12 +151,14 @@ bool be_late(const Place&, ProcessGroup& group) {
 
 /// mpirun was told to bind nobody.
 bool share_the_cpus(const Place&, ProcessGroup& group) {
-  expect(group.own_cpus({0, 1, 2, 3, 4, 5}) == 6 / group.world_size(), "a share of common CPUs");
-  expect(group.own_cpus({static_cast<int>(group.rank()), 700}) == 1,
+  expect(group.own_cpus({0, 1, 2, 3, 4, 5}).cpus == 6 / group.world_size(),
+         "a share of common CPUs");
+  expect(group.own_cpus({static_cast<int>(group.rank()), 700}).cpus == 1,
          "a part of one that is shared");
-  expect(group.own_cpus(
-             {static_cast<int>(2 * group.rank()), static_cast<int>(2 * group.rank()) + 1}) == 2,
-         "all of its own");
+  const auto own =
+      group.own_cpus({static_cast<int>(2 * group.rank()), static_cast<int>(2 * group.rank()) + 1});
+  expect(own.cpus == 2, "all of its own");
+  expect(own.processes == group.world_size(), "all processes on this machine");
   return true;
 }
 

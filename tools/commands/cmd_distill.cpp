@@ -143,11 +143,11 @@ void say_room(const DistillSection& settings, int64_t num_prompts,
       settings.record_hidden ? tokens * state_row_bytes(settings.states_dtype, hidden_size) : 0;
   if (settings.states_budget_mb)
     bytes = std::min(bytes, static_cast<int64_t>(kBytesOfMegabyte * *settings.states_budget_mb));
-  const int64_t disk = free_disk(folder);
+  const auto disk = free_disk(folder);
   print_note("distill: at most {} prompts, {} tokens of answers and {} of states{}\n", num_prompts,
              tokens, bytes_text(bytes),
-             disk > 0 ? fmt::format("; {} are free", bytes_text(disk)) : std::string());
-  if (disk > 0 && bytes > disk)
+             disk ? fmt::format("; {} are free", bytes_text(*disk)) : std::string());
+  if (disk && bytes > *disk)
     print_note(
         "look at this: the disk may get full; distill.states_dtype=int8 halves the states, "
         "distill.states_budget_mb bounds them\n");

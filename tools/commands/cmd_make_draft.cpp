@@ -43,7 +43,7 @@ void report_interrupted(const DraftTrainResult& result, const std::filesystem::p
   print_note("interrupted after {} steps; run the same command again to continue\n", result.steps);
 }
 
-void run_make_draft(const CommonOptions& options) {
+void run_make_draft(const CommonOptions& options, bool fresh) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
   check_output_folder(folder, ArtefactKind::DraftModel);
@@ -53,16 +53,20 @@ void run_make_draft(const CommonOptions& options) {
                                  placement.device);
   const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
+  if (fresh) std::filesystem::remove_all(config.draft_train_folder());
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;
   manifest.tokenizer = dataset.info().tokenizer;
   manifest.dataset = dataset.fingerprint();
   manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
-  if (folder_is_done(folder)) {
+  if (!fresh && folder_is_done(folder)) {
     const auto there = read_draft_manifest(folder);
     if (there && there->complete && there->dataset == manifest.dataset &&
         there->layers == manifest.layers) {
-      print_note("the draft model is there already; remove {} to make it again\n", folder.string());
+      print_note(
+          "a draft model of this dataset and these layers is there already; --fresh makes it "
+          "again, "
+          "with the settings of now\n");
       return report(*there, folder, 0, options.json);
     }
   }
@@ -99,8 +103,11 @@ Command make_draft_command() {
           .sections = {"backbone", "draft"},
           .settings = {"--device", "--dtype", "--threads", "--seed"},
           .examples = {"make-draft model.gguf"},
-          .attach = [](Options&, const CommonOptions& options) {
-            return [&options] { run_make_draft(options); };
+          .attach = [](Options& added, const CommonOptions& options) {
+            const auto fresh = std::make_shared<bool>(false);
+            added.flag("--fresh", *fresh,
+                       "begin anew; the draft model stays until the new one is complete");
+            return [fresh, &options] { run_make_draft(options, *fresh); };
           }};
 }
 

@@ -44,11 +44,10 @@ bool has_their_tree(const RunConfig& config) {
 
 /// What a later stage would refuse, before the first has taken hours.
 void check_later_stages(const RunConfig& config, const RunOptions& options) {
-  // A stream can be read once.
-  if (std::filesystem::is_regular_file(options.questions) ||
-      (!options.questions.empty() && options.questions != "-" &&
-       !std::filesystem::exists(options.questions)))
-    read_prompts(options.questions);
+  std::error_code ignored;
+  const bool is_stream =  // which can be read once
+      options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
+  if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
   check_output_folder(config.heads_folder(), ArtefactKind::Heads);
   check_output_file(config.tree_file(), ArtefactKind::Tree);
   check_output_file(config.compare_file(), ArtefactKind::Comparison);

@@ -68,14 +68,22 @@ void check_together(const ProcessPlace& place, bool dry) {
         place.count));
 }
 
+/// What processes with other settings exchange does not fit together.
+void check_same_settings(ProcessGroup* group, RunConfig config) {
+  if (group == nullptr) return;
+  config.backbone.threads.reset();  // a machine's own
+  group->check_same(write_config(config), "has other settings",
+                    "give all of them the same command and files");
+}
+
 /// The processes of one machine share its CPUs.
 void share_cpus(ProcessGroup* group, BackboneSection& backbone) {
   if (group == nullptr) return;
   const std::vector<int> allowed = allowed_cpus();
-  const int64_t own = group->own_cpus(allowed);  // all of them ask
+  const auto [own, processes] = group->own_cpus(allowed);  // all of them ask
   if (backbone.threads) return;
   backbone.threads = own;
-  if (is_first(group) && own == 1 && std::thread::hardware_concurrency() >= 2 * group->world_size())
+  if (is_first(group) && own == 1 && std::thread::hardware_concurrency() >= 2 * processes)
     print_note(
         "each process has {} CPU of {}: the launcher bound it; mpirun --bind-to none, or srun "
         "--cpus-per-task, gives it more\n",
@@ -129,6 +137,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   check_together(process, dry);
   check_outputs(config);
   const auto group = join_processes(process, config.train.config.peer_timeout_s);
+  check_same_settings(group.get(), config);
   share_cpus(group.get(), config.backbone);
   const DatasetReader dataset = open_dataset(config);
   if (dry) return dry_run(config, dataset, options.json);

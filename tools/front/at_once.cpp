@@ -66,7 +66,9 @@ bool answer_at_once(const std::vector<std::string>& arguments, const ProgramPage
   const auto options_end = std::find(words.begin(), words.end(), "--");
   const auto asked = std::find_if(words.begin(), options_end, asks_for_help);
   if (asked != options_end) {
-    print_text("{}", help_of(command, asks_for_all({asked + 1, words.end()}), pages));
+    const auto options = std::find_if(
+        asked + 1, options_end, [](const std::string& word) { return word.starts_with("-"); });
+    print_text("{}", help_of(command, asks_for_all({asked + 1, options}), pages));
     return true;
   }
   check_words(command, pages.settings, words);

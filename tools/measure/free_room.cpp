@@ -23,14 +23,15 @@ int64_t available_memory() {
   return 0;
 }
 
-int64_t free_disk(const std::filesystem::path& folder) {
+std::optional<int64_t> free_disk(const std::filesystem::path& folder) {
   std::error_code ignored;
   std::filesystem::path there = std::filesystem::absolute(folder);
   while (!std::filesystem::exists(there, ignored) && there.has_relative_path())
     there = there.parent_path();
   std::error_code unknown;
   const auto space = std::filesystem::space(there, unknown);
-  return unknown ? 0 : static_cast<int64_t>(space.available);
+  if (unknown) return std::nullopt;
+  return static_cast<int64_t>(space.available);
 }
 
 }  // namespace medusa

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace medusa {
@@ -10,8 +11,8 @@ namespace medusa {
 /// Bytes that the system would give without swapping; 0: not known.
 int64_t available_memory();
 
-/// Free bytes of the disk that the folder is on or will be; 0: not known.
-int64_t free_disk(const std::filesystem::path& folder);
+/// Free bytes of the disk that the folder is on or will be; nothing: not known.
+std::optional<int64_t> free_disk(const std::filesystem::path& folder);
 
 /// "640 MB", "1.2 GB", in powers of ten.
 std::string bytes_text(int64_t bytes);

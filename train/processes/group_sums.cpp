@@ -4,15 +4,11 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/fingerprint.h"
 
 namespace medusa {
-namespace {
-
-constexpr int64_t kLossNumbers = 6;  // of a HeadLoss; counts are exact in double
-
-}  // namespace
-
 void sum_gradients(ProcessGroup* group, const NamedTensors& parameters) {
   if (group == nullptr || parameters.empty()) return;
   const c10::NoGradGuard no_grad;
@@ -33,30 +29,31 @@ void sum_gradients(ProcessGroup* group, const NamedTensors& parameters) {
 
 void sum_losses(ProcessGroup* group, std::vector<HeadLoss>& heads) {
   if (group == nullptr) return;
-  at::Tensor all = at::empty({std::ssize(heads), kLossNumbers}, at::kDouble);
-  auto* numbers = all.mutable_data_ptr<double>();
+  std::vector<double> numbers;
   for (const HeadLoss& head : heads)
-    for (const double number :
-         {head.loss, static_cast<double>(head.num_labels), static_cast<double>(head.num_scored),
-          static_cast<double>(head.top_1), static_cast<double>(head.top_5),
-          static_cast<double>(head.top_10)})
-      *numbers++ = number;
+    for (const double number : head.numbers()) numbers.push_back(number);
+  const at::Tensor all = at::tensor(numbers, at::kDouble);
   group->all_reduce(all);
   const auto* sum = all.const_data_ptr<double>();
   for (HeadLoss& head : heads) {
-    const auto count = [&](int i) { return static_cast<int64_t>(sum[i]); };
-    head = {sum[0], count(1), count(2), count(3), count(4), count(5)};
-    sum += kLossNumbers;
+    head = HeadLoss::of_numbers(sum);
+    sum += HeadLoss::kNumbers;
   }
 }
 
 void sum_counts(ProcessGroup* group, std::vector<int64_t>& counts) {
   if (group == nullptr) return;
-  group->all_reduce(at::from_blob(counts.data(), {std::ssize(counts)}, at::kLong));
+  const at::Tensor all = at::tensor(counts, at::kLong);
+  group->all_reduce(all);
+  const auto* sum = all.const_data_ptr<int64_t>();
+  counts.assign(sum, sum + all.numel());
 }
 
 void sum_value(ProcessGroup* group, double& value) {
-  if (group != nullptr) group->all_reduce(at::from_blob(&value, {1}, at::kDouble));
+  if (group == nullptr) return;
+  const at::Tensor sum = at::full({1}, value, at::kDouble);
+  group->all_reduce(sum);
+  value = sum.item<double>();
 }
 
 bool is_true_in_any(ProcessGroup* group, bool mine) {
@@ -75,10 +72,12 @@ int64_t value_of_first(ProcessGroup* group, int64_t mine) {
 
 std::string text_of_first(ProcessGroup* group, const std::string& mine) {
   if (group == nullptr) return mine;
-  std::string text = mine;
-  text.resize(static_cast<size_t>(value_of_first(group, std::ssize(mine))));
-  if (!text.empty()) group->broadcast(at::from_blob(text.data(), {std::ssize(text)}, at::kChar));
-  return text;
+  const int64_t size = value_of_first(group, std::ssize(mine));
+  const at::Tensor text = at::zeros({size}, at::kChar);
+  auto* bytes = text.mutable_data_ptr<int8_t>();
+  std::copy_n(mine.begin(), std::min(size, std::ssize(mine)), bytes);
+  group->broadcast(text);
+  return {bytes, bytes + size};
 }
 
 void take_parameters_of_first(ProcessGroup* group, const NamedTensors& parameters) {

@@ -1,5 +1,6 @@
 // What stages exchange with the processes that train with them. Where one process trains alone
-// (group is null) nothing happens and what is given comes back.
+// (group is null) nothing happens and what is given comes back. MPI may still write into a message
+// that a failure has left behind, so all of them are tensors, which the group keeps then.
 #pragma once
 
 #include <cstdint>

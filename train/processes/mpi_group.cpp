@@ -134,10 +134,10 @@ class MpiGroup : public ProcessGroup {
       if (error == MPI_SUCCESS && arrived != 0) {
         ++done;
       } else if (error != MPI_SUCCESS || late) {
-        // MPI may still write there.
-        static std::vector<at::Tensor> never_freed;
-        never_freed.insert(never_freed.end(), buffers.begin(), buffers.end());
-        fail(exchange.others[done], error != MPI_SUCCESS);
+        // MPI may still write there, at exit, too.
+        static auto* const never_freed = new std::vector<at::Tensor>;
+        never_freed->insert(never_freed->end(), buffers.begin(), buffers.end());
+        fail(exchange.others[done], error);
       } else if (Clock::now() - began < kEager) {
         std::this_thread::yield();
       } else {
@@ -146,9 +146,16 @@ class MpiGroup : public ProcessGroup {
     }
   }
 
-  [[noreturn]] void fail(int64_t other, bool broke) const {
-    const std::string what = broke ? "ended, or its connection broke"
-                                   : fmt::format("did not answer for {} s", said_timeout_);
+  /// @param error  MPI's; MPI_SUCCESS: there was no answer.
+  [[noreturn]] void fail(int64_t other, int error) const {
+    char words[MPI_MAX_ERROR_STRING + 1] = {};
+    int length = 0;
+    if (error != MPI_SUCCESS) MPI_Error_string(error, words, &length);
+    const std::string what =
+        error == MPI_SUCCESS
+            ? fmt::format("did not answer for {} s", said_timeout_)
+            : fmt::format("ended, its connection broke, or it exchanges something else ({})",
+                          words);
     throw UserError(fmt::format(
         "train: process {} of {} {}, expected it to go on with process {}; look at what it printed "
         "and start all of them again, which continues from the last checkpoint",

@@ -75,20 +75,22 @@ void ProcessGroup::check_same(const std::string& held, const std::string& what,
                       i, world_size(), what, remedy));
 }
 
-int64_t ProcessGroup::own_cpus(const std::vector<int>& allowed) {
+ProcessGroup::CpuShare ProcessGroup::own_cpus(const std::vector<int>& allowed) {
   at::Tensor rows = at::zeros({world_size(), 1 + kWords}, at::kLong);
   const at::Tensor mine = row_of_cpus(allowed);
   rows[rank()].copy_(mine);
   all_reduce(rows);
-  int64_t sharing = 0;
+  int64_t sharing = 0, here = 0;
   const auto* own = mine.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < world_size(); ++i) {
     const auto* other = rows.const_data_ptr<int64_t>() + i * (1 + kWords);
+    if (own[0] != other[0]) continue;
+    ++here;
     bool common = false;
     for (int64_t word = 1; word <= kWords; ++word) common |= (own[word] & other[word]) != 0;
-    if (common && own[0] == other[0]) ++sharing;
+    if (common) ++sharing;
   }
-  return std::max<int64_t>(1, std::ssize(allowed) / std::max<int64_t>(1, sharing));
+  return {std::max<int64_t>(1, std::ssize(allowed) / std::max<int64_t>(1, sharing)), here};
 }
 
 std::unique_ptr<ProcessGroup> join_processes(const ProcessPlace& place, double timeout) {

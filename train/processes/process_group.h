@@ -49,11 +49,15 @@ class ProcessGroup {
   /// @throws UserError  a process has another text than process 0.
   void check_same(const std::string& held, const std::string& what, const std::string& remedy);
 
+  struct CpuShare {
+    int64_t cpus = 1;       // of this process
+    int64_t processes = 1;  // on this machine
+  };
+
   /// The CPUs of this process's share: those that it may use, divided by the processes of this
   /// machine that may use some of them, too. Launchers that bind processes give each its own.
   /// @param allowed  as allowed_cpus() gives them.
-  /// @returns        at least 1.
-  int64_t own_cpus(const std::vector<int>& allowed);
+  CpuShare own_cpus(const std::vector<int>& allowed);
 
  protected:
   explicit ProcessGroup(const ProcessPlace& place) : place_(place) {}
