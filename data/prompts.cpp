@@ -1,5 +1,7 @@
 #include "data/prompts.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -134,7 +136,7 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
     }
   } else {
     refuse_prompt(place, "has no prompt",
-                  "one of 'prompt', 'text', 'instruction', 'messages', 'turns', 'conversations'");
+                  fmt::format("one of '{}'", fmt::join(kPromptKeys, "', '")));
   }
   set.prompts.push_back(std::move(prompt));
 }

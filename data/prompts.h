@@ -39,4 +39,8 @@ struct PromptSet {
 ///                    mistyped one; and if the file holds no prompt at all.
 PromptSet read_prompts(const std::filesystem::path& file);
 
+/// The keys above: an object with one of them is a prompt.
+inline constexpr const char* kPromptKeys[] = {"prompt",   "text",  "instruction",
+                                              "messages", "turns", "conversations"};
+
 }  // namespace medusa

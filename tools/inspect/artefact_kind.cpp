@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "data/dataset/hdf5_reader.h"
 #include "data/dataset/shard_file.h"
+#include "data/prompts.h"
 #include "infer/drafters/text_store.h"
 #include "tools/bench/result_folder.h"
 #include "tools/draft_folder.h"
@@ -60,7 +61,7 @@ std::optional<ArtefactKind> kind_of_json(const fs::path& file, const std::string
     return ArtefactKind::Metrics;
   if (first.is_object() && first.contains("method") && first.contains("answers"))
     return ArtefactKind::BenchAnswers;
-  for (const char* key : {"prompt", "instruction", "text", "turns", "messages", "conversations"})
+  for (const char* key : kPromptKeys)
     if (first.is_object() && first.contains(key)) return ArtefactKind::Prompts;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (has_format(whole, kBenchFormat)) return ArtefactKind::Bench;
