@@ -129,7 +129,7 @@ class Attack:
         program = subprocess.Popen(
             [self.medusa, *case.args],
             cwd=self.place,
-            env={**self.environment, **case.environment},
+            env=self.environment,
             preexec_fn=limit,
             stdin=streams[0],
             stdout=streams[1],

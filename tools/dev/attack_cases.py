@@ -42,7 +42,6 @@ class Case:
     endless: bool = False  # may run until it is ended
     writes: tuple = ("new",)  # what it may touch outside runs/
     codes: tuple = (0, 2)  # exit codes that are right
-    environment: dict = dataclasses.field(default_factory=dict)
 
 
 def spill(path, data):
