@@ -8,6 +8,7 @@
 
 #include "backbone/files/weights_reader.h"
 #include "base/check.h"
+#include "base/interrupt.h"
 
 namespace medusa {
 namespace {
@@ -47,7 +48,10 @@ void Llama::take_layers(const std::function<LayerWeights()>& next) {
   weights_.lm_head_blocks = {};  // the backend has what it needs of them
   all_layers_.resize(static_cast<size_t>(config().num_layers));
   std::iota(all_layers_.begin(), all_layers_.end(), 0);
-  for (int64_t i = 0; i < config().num_layers; ++i) backend_->add_layer(next());
+  for (int64_t i = 0; i < config().num_layers; ++i) {
+    stop_if_interrupted();  // a large model is read for minutes
+    backend_->add_layer(next());
+  }
 }
 
 at::ScalarType Llama::dtype() const { return weights_.embedding.scalar_type(); }

@@ -28,6 +28,8 @@ class WeightsReader;
 /// Thread safety: none (scratch buffers).
 class Llama {
  public:
+  /// All of them look between two layers whether SIGINT or SIGTERM came, and throw Interrupted
+  /// then.
   /// @param weights  without an lm_head logits() is not to be called.
   explicit Llama(Weights weights, ExecutionContext execution = {});
   /// Where weights are packed, each layer is as soon as it is read, and the plain copy let go: at

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "server/api.h"
 #include "server/http_server.h"
 #include "server/scheduler.h"
@@ -140,6 +141,7 @@ void Server::run(bool with_signals) {
   if (with_signals) {
     parts_->signals.add(SIGINT);
     parts_->signals.add(SIGTERM);
+    stop_if_interrupted();  // a signal that came before is not told again
     parts_->await_signal(true);
   }
   parts_->io.run();

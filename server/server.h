@@ -43,6 +43,7 @@ class Server {
 
   /// Answers until somebody stops it: SIGTERM or SIGINT where with_signals is true, or stop().
   /// Then takes no more requests and finishes those that run; a second signal ends these, too.
+  /// @throws Interrupted  with_signals, and one of them came before.
   void run(bool with_signals);
 
   /// From any thread: as the first signal does.
