@@ -63,7 +63,7 @@ struct BackboneSection {
   template <typename Fields>
   void fields(Fields& f) {
     f("model", model, "a .gguf file, or a folder with config.json and .safetensors");
-    f("device", device, "where to compute; auto: the GPU if there is one");
+    f("device", device, "where to compute; auto: a GPU that passes a check");
     f("dtype", dtype,
       "of the weights. stored: the blocks of 4 to 8 bits of a GGUF file, where the CPU has "
       "AVX512-VNNI much the fastest; int8: such blocks, made when loaded; auto: bfloat16");

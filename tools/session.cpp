@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "tools/chat_choice.h"
+#include "tools/checked_gpu.h"
 
 namespace medusa {
 namespace {
@@ -28,6 +29,14 @@ constexpr int64_t kDefaultContext = 2048;  // tokens; a cache for more is asked 
 
 bool has_cuda() {
   return at::detail::getCUDAHooks().hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0;
+}
+
+/// @param local_rank  as of place().
+at::Device device_for(DeviceKind kind, int64_t local_rank) {
+  if (kind == DeviceKind::Cpu || !has_cuda()) return at::kCPU;
+  const at::Device gpu(at::kCUDA, static_cast<c10::DeviceIndex>(
+                                      local_rank % at::detail::getCUDAHooks().deviceCount()));
+  return kind == DeviceKind::Cuda || may_take_gpu(gpu) ? gpu : at::Device(at::kCPU);
 }
 
 std::string cpu_name() {
@@ -113,12 +122,8 @@ Placement place(const BackboneSection& config, int64_t local_rank) {
     throw UserError(
         "backbone.device is 'cuda', found no usable GPU, expected one with its driver; use "
         "--device cpu or install LibTorch's CUDA libraries");
-  const bool cuda =
-      config.device == DeviceKind::Cuda || (config.device == DeviceKind::Auto && has_cuda());
-  const at::Device device =
-      cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(
-                                       local_rank % at::detail::getCUDAHooks().deviceCount()))
-           : at::Device(at::kCPU);
+  const at::Device device = device_for(config.device, local_rank);
+  const bool cuda = !device.is_cpu();
   Placement placement{device, at::kBFloat16, BlockKind::None, execution};
   if (config.dtype == DtypeKind::Float32) placement.dtype = at::kFloat;
   if (config.dtype == DtypeKind::Int8) placement.blocks = BlockKind::Int8;

@@ -1,0 +1,26 @@
+// Whether `backbone.device: auto` takes the GPU: after a check that is remembered.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "infer/device_check.h"
+
+namespace medusa {
+
+/// Whether a GPU that nobody asked for by name may compute: check_device() passed there. One that
+/// failed is named in a note, with what was found, at every start.
+bool may_take_gpu(at::Device device);
+
+/// The answer of a check that was made before, else of one that is made now and kept.
+/// @param file   holds the last answer and the key it was given for. A file that is missing,
+///               damaged or cannot be written costs a check, no error.
+/// @param key    what the answer depends on: program, driver, GPU. Empty: nothing is remembered.
+/// @param check  makes the answer.
+DeviceCheck remembered_check(const std::filesystem::path& file, const std::string& key,
+                             const std::function<DeviceCheck()>& check);
+
+}  // namespace medusa
