@@ -56,6 +56,13 @@ std::string mergeable_names() {
   return names;
 }
 
+bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
+  return (!needs.heads || parts.guesser != nullptr) && (!needs.tree || parts.shape != nullptr) &&
+         (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
+         (!needs.skipping || parts.skipping != nullptr) &&
+         (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
+}
+
 DraftNeeds& DraftNeeds::operator|=(const DraftNeeds& more) {
   heads |= more.heads;
   guesses = std::max(guesses, more.guesses);

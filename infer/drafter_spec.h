@@ -48,6 +48,9 @@ struct DraftParts {
   const MedusaHeads* heads = nullptr;  // that the guesser was made of; null: not kept
 };
 
+/// Whether everything that a drafter is made from is there.
+bool has_parts(const DraftNeeds& needs, const DraftParts& parts);
+
 /// What rows cost; nothing where nobody says.
 inline StepCost step_cost(const DraftParts& parts) {
   return parts.cost != nullptr ? *parts.cost : StepCost{};

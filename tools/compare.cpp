@@ -85,6 +85,13 @@ void summarise(Runner& runner, const Runner& plain, uint64_t seed) {
 
 }  // namespace
 
+DrafterKind compared_drafter(const InferConfig& settings) {
+  const auto& merged = settings.merge.drafters;
+  return std::find(merged.begin(), merged.end(), DrafterKind::Medusa) != merged.end()
+             ? DrafterKind::Merge
+             : DrafterKind::Medusa;
+}
+
 Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts) {
@@ -97,8 +104,13 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
   };
   add_runner(DrafterKind::None, RuleKind::Greedy, 0);
   add_runner(DrafterKind::Medusa, RuleKind::Greedy, 0);
-  add_runner(DrafterKind::None, RuleKind::Match, 2);
-  add_runner(DrafterKind::Medusa, RuleKind::Typical, 2);
+  InferConfig merged = config.generate.infer;
+  merged.drafter = compared_drafter(merged);
+  if (merged.drafter == DrafterKind::Merge && has_parts(needs_of(merged), drafting.parts()))
+    add_runner(DrafterKind::Merge, RuleKind::Greedy, 0);
+  const size_t sampled = runners.size();
+  add_runner(DrafterKind::None, RuleKind::Match, sampled);
+  add_runner(DrafterKind::Medusa, RuleKind::Typical, sampled);
   MEDUSA_ASSERT(!prompts.empty());
   const auto play = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next

@@ -36,9 +36,15 @@ struct Comparison {
   bool complete = true;  // false: interrupted, only the prompts so far
 };
 
-/// Decodes each prompt once with every method in turn (play_rounds()): plain and Medusa, greedy,
-/// then plain and Medusa typical, sampled at one temperature.
-/// @param prompts  at least one.
+/// The drafter whose parts are those of all that is compared: `merge` where it merges the heads'
+/// drafts with others, else `medusa`.
+DrafterKind compared_drafter(const InferConfig& settings);
+
+/// Decodes each prompt once with every method in turn (play_rounds()): plain, Medusa, and what
+/// merges Medusa's drafts with others, greedy; then plain and Medusa typical, sampled at one
+/// temperature.
+/// @param drafting  the parts of compared_drafter().
+/// @param prompts   at least one.
 Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts);

@@ -36,17 +36,19 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
   expect_success(compared);
   EXPECT_NE(compared.out.find("3 / 3"), std::string::npos) << compared.out;
   const json numbers = json::parse(slurp(place / "runs/tiny/compare.json"));
-  ASSERT_EQ(numbers.at("methods").size(), 4U);
-  EXPECT_EQ(numbers.at("methods").at(2).at("drafter"), "none");
-  EXPECT_EQ(numbers.at("methods").at(3).at("rule"), "typical");
-  EXPECT_EQ(numbers.at("methods").at(3).at("temperature"),
-            numbers.at("methods").at(2).at("temperature"));
-  for (const size_t i : {1, 3}) {
+  ASSERT_EQ(numbers.at("methods").size(), 5U);
+  EXPECT_EQ(numbers.at("methods").at(2).at("drafter"), "merge");
+  EXPECT_EQ(numbers.at("methods").at(3).at("drafter"), "none");
+  EXPECT_EQ(numbers.at("methods").at(4).at("rule"), "typical");
+  EXPECT_EQ(numbers.at("methods").at(4).at("temperature"),
+            numbers.at("methods").at(3).at("temperature"));
+  for (const size_t i : {1, 2, 4}) {
     const json& method = numbers.at("methods").at(i);
     EXPECT_LE(method.at("speedup_95").at(0), method.at("speedup"));
     EXPECT_GE(method.at("speedup_95").at(1), method.at("speedup"));
   }
   EXPECT_EQ(numbers.at("methods").at(1).at("same_text"), 3);
+  EXPECT_EQ(numbers.at("methods").at(2).at("same_text"), 3);
   EXPECT_NE(slurp(place / "runs/tiny/report.html").find("<svg"), std::string::npos);
 
   for (const char* path : {"runs/tiny", "runs/tiny/dataset", "runs/tiny/heads",

@@ -188,10 +188,10 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
   std::vector<std::vector<TokenId>> prompts;
   for (Question& question : encode_questions(options, asked, session))
     prompts.push_back(std::move(question.tokens));
-  InferConfig medusa = config.generate.infer;
-  medusa.drafter = DrafterKind::Medusa;
+  InferConfig all = config.generate.infer;
+  all.drafter = compared_drafter(all);
   BackboneTarget target = open_target(config.backbone, session, 1, session.context);
-  const LoadedDrafting drafting = load_drafting(config, medusa, session, target);
+  const LoadedDrafting drafting = load_drafting(config, all, session, target);
   const Comparison comparison = compare(config, session, target, drafting, prompts);
   const nlohmann::json out = comparison_json(comparison, config, session);
   make_folder(config.run);
@@ -227,7 +227,7 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
   place_arguments(options, common);
   const RunConfig config = read_run_config(common);
   InferConfig infer = config.generate.infer;
-  infer.drafter = options.compare ? DrafterKind::Medusa
+  infer.drafter = options.compare ? compared_drafter(infer)
                                   : chosen_drafter(config, DrafterKind::Medusa, DrafterKind::None,
                                                    same_run_command(common, "run"));
   infer.validate();

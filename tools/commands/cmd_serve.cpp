@@ -28,14 +28,6 @@ struct ServeOptions {
   int32_t sequences = 4;
 };
 
-/// Whether everything that a drafter is made from is there.
-bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
-  return (!needs.heads || parts.guesser != nullptr) && (!needs.tree || parts.shape != nullptr) &&
-         (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
-         (!needs.skipping || parts.skipping != nullptr) &&
-         (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
-}
-
 /// The factories of all drafters whose parts are loaded.
 std::map<DrafterKind, DrafterFactory> ready_drafters(const InferConfig& infer,
                                                      const DraftParts& parts) {
