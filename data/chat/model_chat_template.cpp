@@ -9,7 +9,7 @@
 #include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "data/chat/jinja/from_json.h"
+#include "data/chat/jinja/json.h"
 #include "data/tokenizer/white_space.h"
 
 namespace medusa {

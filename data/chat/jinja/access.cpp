@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "data/chat/jinja/builtins.h"
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/methods.h"
-#include "data/chat/jinja/number.h"
+#include "data/chat/jinja/print.h"
 #include "data/chat/jinja/unicode.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 namespace {

@@ -1,9 +1,8 @@
 // Expressions -> values.
 #pragma once
 
-#include "data/chat/jinja/heap.h"
-#include "data/chat/jinja/scope.h"
 #include "data/chat/jinja/syntax.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 

@@ -1,8 +1,7 @@
-#include "data/chat/jinja/expression_parser.h"
-
 #include <charconv>
 
-#include "data/chat/jinja/number.h"
+#include "data/chat/jinja/parser.h"
+#include "data/chat/jinja/print.h"
 
 namespace medusa::jinja {
 namespace {

@@ -1,10 +1,10 @@
-// The filter tojson as transformers sets it up: Python's json.dumps.
+// JSON -> values, and the filter tojson as transformers sets it up: Python's json.dumps.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
-#include "data/chat/jinja/heap.h"
 #include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
@@ -19,5 +19,9 @@ struct JsonStyle {
 
 /// @throws Error  undefined values, generators, functions and namespaces have no JSON.
 std::string to_json(const Value& value, const JsonStyle& style, Heap& heap);
+
+/// Objects keep the order of their keys.
+/// @throws Error  the heap's limits are passed.
+Value from_json(const nlohmann::ordered_json& json, Heap& heap);
 
 }  // namespace medusa::jinja

@@ -4,11 +4,11 @@
 #include <charconv>
 #include <cmath>
 
+#include "data/chat/jinja/builtins.h"
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/filters.h"
-#include "data/chat/jinja/number.h"
 #include "data/chat/jinja/operators.h"
 #include "data/chat/jinja/parameters.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/number.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "data/chat/jinja/heap.h"
 #include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {

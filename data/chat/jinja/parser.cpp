@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "data/chat/jinja/expression_parser.h"
-#include "data/chat/jinja/lexeme_stream.h"
+#include "data/chat/jinja/lexer.h"
 
 namespace medusa::jinja {
 namespace {

@@ -2,13 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
 #include "base/utf8.h"
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/number.h"
 #include "data/chat/jinja/unicode.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 namespace {
+
+/// Without white space around it and the underscores between its digits.
+std::string digits_of(std::string_view text) {
+  const std::string_view stripped = strip(text, std::nullopt, Side::Both);
+  std::string out;
+  for (size_t i = 0; i < stripped.size(); ++i) {
+    const bool between = i > 0 && i + 1 < stripped.size() && std::isdigit(stripped[i - 1]) &&
+                         std::isdigit(stripped[i + 1]);
+    if (stripped[i] != '_' || !between) out += stripped[i];
+  }
+  if (out.starts_with('+') && !out.starts_with("+-")) out.erase(0, 1);
+  return out;
+}
 
 class Printer {
  public:
@@ -105,6 +122,34 @@ class Printer {
 };
 
 }  // namespace
+
+std::string print_float(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::optional<double> parse_float(std::string_view text) {
+  const std::string digits = digits_of(text);
+  double number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, number);
+  if (digits.empty() || read.ec != std::errc() || read.ptr != end ||
+      digits.find('(') != std::string::npos)  // from_chars takes "nan(…)", Python does not
+    return std::nullopt;
+  return number;
+}
+
+std::optional<int64_t> parse_int(std::string_view text) {
+  const std::string digits = digits_of(text);
+  int64_t number = 0;
+  const char* end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, number);
+  if (digits.empty() || read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return number;
+}
 
 std::string print(const Value& value, Heap& heap) {
   if (const Text* text = as_text(value)) return text->utf8;

@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "data/chat/jinja/evaluator.h"
-#include "data/chat/jinja/heap.h"
-#include "data/chat/jinja/scope.h"
 #include "data/chat/jinja/syntax.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 

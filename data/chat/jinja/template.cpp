@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "data/chat/jinja/builtins.h"
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/globals.h"
 #include "data/chat/jinja/parser.h"
 #include "data/chat/jinja/renderer.h"
 

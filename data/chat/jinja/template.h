@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/chat/jinja/heap.h"
 #include "data/chat/jinja/syntax.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 

@@ -1,17 +1,15 @@
-#include "data/chat/jinja/tests.h"
-
 #include <fmt/format.h>
 
 #include <map>
 
 #include "data/chat/jinja/access.h"
-#include "data/chat/jinja/compare.h"
+#include "data/chat/jinja/builtins.h"
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/filters.h"
-#include "data/chat/jinja/number.h"
+#include "data/chat/jinja/operators.h"
 #include "data/chat/jinja/parameters.h"
 #include "data/chat/jinja/print.h"
 #include "data/chat/jinja/unicode.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 namespace {

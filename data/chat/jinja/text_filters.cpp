@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include "data/chat/jinja/access.h"
+#include "data/chat/jinja/builtins.h"
 #include "data/chat/jinja/error.h"
-#include "data/chat/jinja/filters.h"
 #include "data/chat/jinja/json.h"
-#include "data/chat/jinja/number.h"
 #include "data/chat/jinja/parameters.h"
 #include "data/chat/jinja/print.h"
-#include "data/chat/jinja/replace.h"
 #include "data/chat/jinja/unicode.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
 namespace {

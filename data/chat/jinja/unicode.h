@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/chat/jinja/value.h"
+
 namespace medusa::jinja {
 
 /// One view of the text for each character.
@@ -59,5 +61,11 @@ bool is_printable(uint32_t codepoint);
 
 /// Appends the character in UTF-8; U+FFFD for what is none (surrogates).
 void append_character(std::string& text, uint32_t codepoint);
+
+/// An empty text to be replaced stands between all characters, as in Python.
+/// @param most  replacements; negative: no limit.
+/// @throws Error  the result would be too large.
+std::string replace(std::string_view text, std::string_view from, std::string_view to, int64_t most,
+                    Heap& heap);
 
 }  // namespace medusa::jinja

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "data/chat/jinja/heap.h"
 #include "data/chat/jinja/template.h"
+#include "data/chat/jinja/value.h"
 
 namespace medusa::fixtures {
 

@@ -1,4 +1,4 @@
-#include "data/chat/jinja/globals.h"
+#include "data/chat/jinja/builtins.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,12 @@
 
 namespace medusa::jinja {
 namespace {
+
+Filter find_filter(std::string_view name) {
+  for (const FilterTable* table : {&text_filters(), &number_filters(), &sequence_filters()})
+    if (const auto found = table->find(name); found != table->end()) return found->second;
+  return nullptr;
+}
 
 constexpr int64_t kMaxRange = 100'000;  // as Jinja's sandbox has it
 
@@ -64,6 +70,17 @@ Value format_time(const std::tm& now, const Arguments& arguments, Heap& heap) {
 }
 
 }  // namespace
+
+bool has_filter(std::string_view name) { return find_filter(name) != nullptr; }
+
+Value apply_filter(std::string_view name, const Value& input, const Arguments& arguments,
+                   Heap& heap) {
+  const Filter filter = find_filter(name);
+  if (!filter) throw Error(fmt::format("the filter '{}'", name), "one that this program knows");
+  const Descent descent(heap);
+  if (const Text* text = as_text(input)) heap.scan(text->utf8.size());
+  return filter(input, arguments, heap);
+}
 
 Scope make_globals(const std::optional<std::tm>& now, Heap& heap) {
   Scope scope;
