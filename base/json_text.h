@@ -1,6 +1,8 @@
-// JSON -> text that any reader takes, and what is wrong with JSON, for people.
+// JSON as text: one that any reader takes, one that nests too deeply to be parsed, and what is
+// wrong with one, for people.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -18,5 +20,21 @@ std::string json_text(const Json& value, int indent = -1) {
 /// 2, column 7", "key 'rows' not found", "is array, not an object".
 /// @param what  the exception's what().
 std::string json_error_text(std::string_view what);
+
+/// True if lists and objects lie in each other deeper than the files of models have them; copying
+/// or printing such a value would exhaust the stack. May also say so of a text that is not JSON.
+inline bool nests_too_deeply(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') in_string = !in_string;
+    if (in_string && c == '\\') ++i;
+    if (in_string) continue;
+    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
+    if (depth > 100) return true;
+  }
+  return false;
+}
 
 }  // namespace medusa

@@ -64,7 +64,7 @@ if(MEDUSA_TORCH)
   if(TARGET MPI::MPI_CXX)
     include(CheckCXXSymbolExists)
     set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
-    check_cxx_symbol_exists(OPEN_MPI mpi.h MEDUSA_IS_OPEN_MPI)  # base/process_place.cpp reads its mpirun's variables
+    check_cxx_symbol_exists(OPEN_MPI mpi.h MEDUSA_IS_OPEN_MPI)  # base/process.cpp reads its mpirun's variables
     unset(CMAKE_REQUIRED_LIBRARIES)
     set(MEDUSA_MPI ${MEDUSA_IS_OPEN_MPI})
   endif()

@@ -8,8 +8,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "data/json_lines.h"
-#include "data/json_value.h"
+#include "data/json.h"
 #include "data/tokenizer/white_space.h"
 
 namespace medusa {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/formats/json_nesting.h"
+#include "base/json_text.h"
 #include "server/api_error.h"
 
 namespace medusa {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/chat/chat_message.h"
+#include "data/chat/conversations.h"
 #include "server/request_fields.h"
 
 namespace medusa {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 #include "server/api_error.h"
 

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 
 namespace medusa {

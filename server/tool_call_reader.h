@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/chat/chat_message.h"
+#include "data/chat/conversations.h"
 
 namespace medusa {
 

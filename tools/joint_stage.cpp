@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
-#include "data/dataset/dataset_mix.h"
+#include "data/dataset/sample_order.h"
 #include "data/tokenizer/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
@@ -18,8 +18,8 @@
 #include "tools/output_check.h"
 #include "tools/session.h"
 #include "tools/tuned_model.h"
-#include "train/first_heads.h"
-#include "train/processes/group_sums.h"
+#include "train/head_trainer.h"
+#include "train/processes/data_parallel.h"
 
 namespace medusa {
 namespace {

@@ -17,7 +17,6 @@
 #include "train/draft_config.h"
 #include "train/joint/joint_config.h"
 #include "train/train_config.h"
-#include "train/train_stages.h"
 
 namespace medusa {
 

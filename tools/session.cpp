@@ -16,9 +16,9 @@
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cuda/cuda_llama.h"
 #include "backbone/files/weights_reader.h"
-#include "base/allowed_cpus.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/process.h"
 #include "tools/chat_choice.h"
 #include "tools/checked_gpu.h"
 

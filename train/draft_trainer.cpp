@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "data/dataset/dataset_mix.h"
 #include "data/dataset/sample_order.h"
 #include "train/adamw.h"
 #include "train/loss/loss.h"

@@ -1,10 +1,13 @@
-// One optimiser step on heads alone (Medusa-1), and judging heads.
+// Heads alone (Medusa-1): before training, where what they can guess follows from the dataset, one
+// optimiser step on them, and judging them.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "data/dataset/dataset_reader.h"
+#include "heads/medusa_heads.h"
 #include "train/adamw.h"
 #include "train/head_pass.h"
 #include "train/loss/loss.h"
@@ -14,6 +17,12 @@
 #include "train/train_stage.h"
 
 namespace medusa {
+
+/// Heads before training: a truncated output keeps the most frequent tokens of the training
+/// samples, each counted as often as the epochs visit it: validation must not choose what it is
+/// judged by.
+MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
+                            const DatasetReader& dataset, const Weights& backbone);
 
 /// Thread safety: none.
 class HeadTrainer {

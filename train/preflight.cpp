@@ -12,9 +12,7 @@
 
 #include "base/elapsed.h"
 #include "train/finite_check.h"
-#include "train/first_heads.h"
 #include "train/head_trainer.h"
-#include "train/joint/joint_plan.h"
 #include "train/joint/joint_trainer.h"
 #include "train/train_plan.h"
 

@@ -9,11 +9,11 @@
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/memory_use.h"
+#include "base/process.h"
 #include "base/progress.h"
 #include "train/finite_check.h"
 #include "train/lr_schedule.h"
-#include "train/processes/group_sums.h"
+#include "train/processes/data_parallel.h"
 #include "train/record/checkpoint_store.h"
 
 namespace medusa {

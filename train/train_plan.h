@@ -1,13 +1,16 @@
-// A whole run laid out beforehand: which samples make which batch, so that the state of a run is
-// its step alone.
+// A whole run laid out beforehand: which samples make which batch (Medusa-1) or which step (a joint
+// run), so that the state of a run is its step alone.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample_order.h"
+#include "train/joint/joint_config.h"
+#include "train/samples/sample_batches.h"
 #include "train/train_config.h"
 
 namespace medusa {
@@ -35,7 +38,7 @@ struct TrainPlan {
   }
 };
 
-/// Each epoch visits the training samples (data/dataset/dataset_mix.h) in an order of its own, cut
+/// Each epoch visits the training samples (data/dataset/sample_order.h) in an order of its own, cut
 /// into pools of about shuffle_positions positions, and each pool's positions, shuffled, into
 /// batches of equal size.
 /// @throws UserError  no sample has a position to train on.
@@ -43,5 +46,23 @@ TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset)
 
 /// The order in which a pool's positions are taken: a function of (seed, pool).
 std::vector<int64_t> shuffled_positions(const Random& random, int64_t pool, int64_t size);
+
+struct JointPlan {
+  std::vector<SampleBatch> batches;
+  std::vector<SampleBatch> validation;  // one sample each
+  std::vector<int64_t> probe;           // samples that the guard watches
+  int64_t accumulate = 1;
+  int64_t num_steps = 0;
+
+  std::span<const SampleBatch> batches_of(int64_t step) const {
+    const auto begin = static_cast<size_t>(step * accumulate);
+    const size_t end = std::min(begin + static_cast<size_t>(accumulate), batches.size());
+    return std::span(batches).subspan(begin, end - begin);
+  }
+};
+
+/// @throws UserError  no sample to train on.
+JointPlan plan_joint(const SharedTrainConfig& config, const JointConfig& joint,
+                     const DatasetReader& dataset);
 
 }  // namespace medusa

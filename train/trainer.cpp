@@ -4,14 +4,12 @@
 #include <memory>
 #include <numeric>
 
-#include "data/dataset/dataset_mix.h"
+#include "data/dataset/sample_order.h"
 #include "heads/heads_checkpoint.h"
 #include "train/finite_check.h"
-#include "train/first_heads.h"
 #include "train/head_trainer.h"
 #include "train/loss/expected_tokens.h"
-#include "train/processes/group_sums.h"
-#include "train/processes/own_share.h"
+#include "train/processes/data_parallel.h"
 #include "train/samples/position_pool.h"
 #include "train/samples/read_ahead.h"
 #include "train/train_plan.h"

@@ -7,7 +7,7 @@
 namespace medusa {
 
 /// Trains heads and saves them. Samples that only judge the heads are those of
-/// data/dataset/dataset_mix.h's split_dataset(Random(config.seed), dataset,
+/// data/dataset/sample_order.h's split_dataset(Random(config.seed), dataset,
 /// config.validation_fraction). Resumes and ends as run_stage() does (train_loop.h). The heads of a
 /// finished run are saved again from its checkpoint.
 ///

@@ -12,7 +12,6 @@
 #include "backbone/files/model_config_check.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 #include "base/token.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/formats/gguf_parse.h"
-#include "base/formats/gguf_split.h"
 
 namespace medusa {
 namespace {

@@ -1,5 +1,3 @@
-#include "base/formats/gguf_split.h"
-
 #include <fmt/format.h>
 
 #include <string>

@@ -11,7 +11,6 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 
 namespace medusa {

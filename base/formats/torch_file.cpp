@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/formats/pickle.h"
-#include "base/formats/torch_storages.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

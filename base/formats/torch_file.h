@@ -2,8 +2,10 @@
 // numbers for each storage. Read as data; nothing in the file is executed.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/formats/safetensors_file.h"
@@ -37,5 +39,23 @@ class TorchFile {
 /// @param entries  names differ; types that torch has: F64, F32, F16, BF16, I64 to I8, U8, BOOL.
 /// @throws UserError  the folder cannot be written or the disk is full.
 void write_torch_file(const std::filesystem::path& path, std::span<const SafetensorsEntry> entries);
+
+struct TorchStorage {
+  std::string_view global;  // module and class, as Pickle names what a file asks for
+  std::string_view dtype;   // as in SafetensorsEntry
+};
+
+inline constexpr std::array<TorchStorage, 10> kTorchStorages{{
+    {"torch DoubleStorage", "F64"},
+    {"torch FloatStorage", "F32"},
+    {"torch HalfStorage", "F16"},
+    {"torch BFloat16Storage", "BF16"},
+    {"torch LongStorage", "I64"},
+    {"torch IntStorage", "I32"},
+    {"torch ShortStorage", "I16"},
+    {"torch CharStorage", "I8"},
+    {"torch ByteStorage", "U8"},
+    {"torch BoolStorage", "BOOL"},
+}};
 
 }  // namespace medusa

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/formats/torch_file.h"
-#include "base/formats/torch_storages.h"
 
 namespace medusa {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/chat/chat_message.h"
+#include "data/chat/conversations.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace medusa {

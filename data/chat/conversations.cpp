@@ -1,8 +1,7 @@
 #include "data/chat/conversations.h"
 
 #include "base/json_text.h"
-#include "data/json_lines.h"
-#include "data/json_value.h"
+#include "data/json.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

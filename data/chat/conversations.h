@@ -1,4 +1,5 @@
-// Conversations with their answers, as other programs write them: ShareGPT and lists of messages.
+// Conversations: messages, and files of them as other programs write these: ShareGPT and lists of
+// messages.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +7,23 @@
 #include <string>
 #include <vector>
 
-#include "data/chat/chat_message.h"
-
 namespace medusa {
+
+/// A function that an answer asks its reader to call.
+struct ToolCall {
+  std::string id;         // by which the result names its call
+  std::string name;       // of the function
+  std::string arguments;  // JSON, an object
+};
+
+struct ChatMessage {
+  std::string role;  // "system" (only as the first), "user", "assistant" or "tool": the result of
+                     // a call, which not every template takes
+  std::string content;
+  std::vector<ToolCall> tool_calls{};  // of an assistant, behind the content
+  std::string tool_call_id{};          // of a tool: the call whose result it is
+  std::string name{};                  // of a tool: the function; empty: unknown
+};
 
 struct Conversation {
   std::string id;                     // the file's own, else its name and line or element

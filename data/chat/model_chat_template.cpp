@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/formats/json_nesting.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "data/chat/jinja/json.h"

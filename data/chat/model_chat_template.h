@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/chat/chat_message.h"
+#include "data/chat/conversations.h"
 #include "data/chat/jinja/template.h"
 #include "data/tokenizer/tokenizer.h"
 

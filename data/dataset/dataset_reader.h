@@ -13,7 +13,7 @@
 
 namespace medusa {
 
-/// A dataset to read, and how often an epoch visits each of its samples (dataset_mix.h).
+/// A dataset to read, and how often an epoch visits each of its samples (sample_order.h).
 struct WeightedFolder {
   std::filesystem::path folder;
   double weight = 1;  // positive

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <utility>
+
+#include "base/error.h"
 
 namespace medusa {
 namespace {
@@ -113,6 +116,26 @@ void read_messages(const Hdf5Bytes& file, std::span<const uint8_t> piece, const 
 }
 
 }  // namespace
+
+static_assert(std::endian::native == std::endian::little, "files and machine are little endian");
+
+std::span<const uint8_t> Hdf5Bytes::at(uint64_t address, uint64_t size,
+                                       const std::string& what) const {
+  // The first comparison keeps the second from running below zero.
+  if (address > bytes_.size() || size > bytes_.size() - address)
+    fail(address == kNoHdf5Address
+             ? fmt::format("{} is not there", what)
+             : fmt::format("{} lies at {} and has {} bytes, the file ends at {}", what, address,
+                           size, bytes_.size()));
+  return bytes_.subspan(address, size);
+}
+
+void Hdf5Bytes::fail(const std::string& found) const {
+  throw UserError(fmt::format(
+      "{}: {}, expected an HDF5 file as data/dataset/FORMAT.md says; distill the dataset again, "
+      "or have its maker write it so",
+      file_, found));
+}
 
 uint64_t read_superblock(const Hdf5Bytes& file) {
   constexpr uint64_t kSuperblockBytes = 96;

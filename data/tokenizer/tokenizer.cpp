@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/formats/gguf_file.h"
-#include "data/json_value.h"
+#include "data/json.h"
 #include "data/tokenizer/tokenizer_export.h"
 #include "data/tokenizer/tokenizer_files.h"
 
@@ -44,6 +44,12 @@ std::unique_ptr<Tokenizer> from_vocab(const fs::path& folder) {
 }
 
 }  // namespace
+
+void refuse_vocabulary(const std::string& source, const std::string& found,
+                       const std::string& expected) {
+  throw UserError(fmt::format("{}: {}, expected {}; convert or download the tokenizer again",
+                              source, found, expected));
+}
 
 std::unique_ptr<Tokenizer> load_tokenizer(const fs::path& model) {
   if (!fs::is_directory(model)) {

@@ -52,6 +52,12 @@ class Tokenizer {
   }
 };
 
+/// For what implements a tokenizer: its vocabulary cannot be one.
+/// @param source  the file;  @param found, expected  parts of the sentence.
+/// @throws UserError  always.
+[[noreturn]] void refuse_vocabulary(const std::string& source, const std::string& found,
+                                    const std::string& expected);
+
 /// Opens the tokenizer of a model: a .gguf file, a folder with tokenizer.gguf (which we write),
 /// tokenizer.json, tokenizer.model, or vocab.json and merges.txt, or a file of the first three
 /// kinds.

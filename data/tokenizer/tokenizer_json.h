@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/json_value.h"
+#include "data/json.h"
 #include "data/tokenizer/added_tokens.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/sentencepiece/sentencepiece_tokenizer.h"

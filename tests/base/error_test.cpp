@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/check.h"
+
 namespace medusa {
 namespace {
 
@@ -30,5 +32,25 @@ TEST(UserError, AValueAsLongAsABookIsShortened) {
   EXPECT_EQ(text.substr(text.size() - 20), "東東'; use another");
 }
 
+TEST(Assert, SaysThePlaceTheConditionAndTheValues) {
+  const int parent = 7, node = 3;
+  try {
+    MEDUSA_ASSERT(parent < node, parent, node);
+    FAIL();
+  } catch (const std::logic_error& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("error_test.cpp:38: assertion failed: parent < node, 7, 3"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(Assert, CostsNothingWhenItHolds) {
+  int evaluated = 0;
+  MEDUSA_ASSERT(true, ++evaluated);
+  EXPECT_EQ(evaluated, 0);
+}
+
 }  // namespace
+
 }  // namespace medusa

@@ -53,7 +53,7 @@ class OtherHolder {
     }
     close(ready[1]);
     char byte = 0;
-    EXPECT_EQ(read(ready[0], &byte, 1), 1) << "it did not get the lock";
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1) << "it did not get the lock";
     close(ready[0]);
   }
   ~OtherHolder() { end(); }

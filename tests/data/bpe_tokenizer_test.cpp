@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/utf8.h"
-#include "data/tokenizer/byte_alphabet.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "tests/base/error_text.h"
 #include "tests/data/random_text.h"

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/file.h"
-#include "data/json_value.h"
+#include "data/json.h"
 #include "tests/base/error_text.h"
 #include "tests/data/byte_tokenizer.h"
 #include "tests/data/tokenizer_cases.h"

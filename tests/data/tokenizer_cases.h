@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/token.h"
-#include "data/json_value.h"
+#include "data/json.h"
 
 namespace medusa::fixtures {
 

@@ -5,7 +5,7 @@
 
 #include "base/fingerprint.h"
 #include "base/utf8.h"
-#include "data/json_value.h"
+#include "data/json.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "tests/data/random_text.h"
 #include "tests/data/tokenizer_cases.h"

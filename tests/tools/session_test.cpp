@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "backbone/cpu/cpu_kernels.h"
-#include "base/allowed_cpus.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "tools/failure.h"
 
 namespace medusa {

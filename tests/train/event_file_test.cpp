@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "base/file.h"
 #include "tests/base/error_text.h"
 
@@ -75,5 +77,14 @@ TEST_F(EventFileTest, AnAlteredRecordIsSaidAndGivenUpByTheNextRun) {
   EXPECT_EQ(steps(), (std::vector<int64_t>{8}));
 }
 
+// The check value of its definition and the examples of RFC 3720, B.4.
+TEST(Crc32c, GivesThePublishedValues) {
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283U);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62A8AB43U);
+  EXPECT_EQ(crc32c(""), 0U);
+}
+
 }  // namespace
+
 }  // namespace medusa

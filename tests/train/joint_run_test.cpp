@@ -11,8 +11,8 @@
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_joint.h"
 #include "train/head_trainer.h"
-#include "train/joint/joint_plan.h"
 #include "train/lr_schedule.h"
+#include "train/train_plan.h"
 
 namespace medusa {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "data/dataset/dataset_mix.h"
+#include "data/dataset/sample_order.h"
 #include "tests/base/error_text.h"
 #include "tests/train/child_run.h"
 #include "tests/train/tiny_run.h"

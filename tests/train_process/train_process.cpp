@@ -16,7 +16,7 @@
 #include "tests/train/tiny_run.h"
 #include "tests/train_process/part_settings.h"
 #include "train/joint/joint_run.h"
-#include "train/processes/group_sums.h"
+#include "train/processes/data_parallel.h"
 
 namespace medusa {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "base/file.h"
 #include "base/output.h"
-#include "data/dataset/dataset_mix.h"
 #include "data/dataset/dataset_reader.h"
+#include "data/dataset/sample_order.h"
 #include "infer/drafters/text_store.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"

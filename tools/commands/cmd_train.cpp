@@ -6,10 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "base/allowed_cpus.h"
 #include "base/error.h"
 #include "base/output.h"
-#include "base/process_place.h"
+#include "base/process.h"
 #include "data/dataset/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
@@ -23,7 +22,7 @@
 #include "tools/output_check.h"
 #include "tools/run_lock.h"
 #include "tools/session.h"
-#include "train/processes/group_sums.h"
+#include "train/processes/data_parallel.h"
 #include "train/trainer.h"
 
 namespace medusa {

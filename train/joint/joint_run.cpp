@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "base/memory_use.h"
+#include "base/process.h"
 #include "train/finite_check.h"
-#include "train/joint/joint_plan.h"
 #include "train/joint/joint_trainer.h"
 #include "train/lr_schedule.h"
-#include "train/processes/group_sums.h"
+#include "train/processes/data_parallel.h"
 #include "train/samples/train_inputs.h"
+#include "train/train_plan.h"
 
 namespace medusa {
 namespace {

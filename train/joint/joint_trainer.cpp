@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "train/loss/backbone_loss.h"
-#include "train/processes/group_sums.h"
+#include "train/processes/data_parallel.h"
 
 namespace medusa {
 namespace {

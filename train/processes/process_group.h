@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/process_place.h"
+#include "base/process.h"
 
 namespace medusa {
 

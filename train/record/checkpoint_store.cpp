@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/replace_folder.h"
-#include "train/processes/group_sums.h"
+#include "train/processes/data_parallel.h"
 
 namespace medusa {
 namespace {

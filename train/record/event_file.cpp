@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/formats/crc32c.h"
 #include "data/tokenizer/sentencepiece/protobuf_reader.h"
 
 namespace medusa {
@@ -114,6 +114,22 @@ std::vector<FoundEvent> find_events(const std::string& text, const std::filesyst
 }
 
 }  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto kTable = [] {
+    std::array<uint32_t, 256> table{};
+    for (uint32_t i = 0; i < 256; ++i) {
+      uint32_t value = i;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) != 0 ? 0x82F63B78U : 0);
+      table[i] = value;
+    }
+    return table;
+  }();
+  uint32_t crc = ~uint32_t{0};
+  for (const char each : bytes)
+    crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(each)) & 0xffU];
+  return ~crc;
+}
 
 /// The records up to this step, at least the one of the version. Those of a file that is none of
 /// ours are given up, since curves can be had from metrics.jsonl.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -56,5 +57,8 @@ struct Event {
 /// The whole records of a file, up to the first that was cut off.
 /// @throws UserError  it does not begin as an event file; a record's checksum is wrong.
 std::vector<Event> read_event_file(const std::filesystem::path& file);
+
+/// CRC-32C (Castagnoli), the checksum of the records, of the bytes of a text.
+uint32_t crc32c(std::string_view bytes);
 
 }  // namespace medusa

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "data/dataset/dataset_mix.h"
+#include "data/dataset/sample_order.h"
 
 namespace medusa {
 

@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/allowed_cpus.h"
 #include "base/check.h"
+#include "base/process.h"
 
 namespace medusa {
 namespace {

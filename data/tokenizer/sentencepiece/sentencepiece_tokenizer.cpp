@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/fingerprint.h"
 #include "data/tokenizer/sentencepiece/unigram_model.h"
-#include "data/tokenizer/vocabulary_refusal.h"
 
 namespace medusa {
 namespace {

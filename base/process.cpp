@@ -1,9 +1,16 @@
-#include "base/process_place.h"
+#include "base/process.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
+#include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <thread>
 
 #include "base/error.h"
 
@@ -77,6 +84,36 @@ ProcessPlace process_place(const EnvironmentLookup& variable) {
     return place;
   }
   return {};
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) {  // a machine of more than 1,024
+    std::vector<int> all(std::max(1U, std::thread::hardware_concurrency()));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &allowed)) cpus.push_back(cpu);
+  return cpus;
+}
+
+int64_t memory_in_use() {
+  std::ifstream in("/proc/self/statm");  // in pages: all, resident, …
+  int64_t all = 0, resident = 0;
+  in >> all >> resident;
+  return in ? resident * sysconf(_SC_PAGESIZE) : 0;
+}
+
+void give_back_freed_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
+std::string memory_text(int64_t bytes) {
+  return bytes == 0 ? "-" : fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9);
 }
 
 }  // namespace medusa

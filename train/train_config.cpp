@@ -1,4 +1,4 @@
-#include "train/train_stages.h"
+#include "train/train_config.h"
 
 #include <fmt/format.h>
 

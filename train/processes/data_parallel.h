@@ -1,17 +1,37 @@
-// What stages exchange with the processes that train with them. Where one process trains alone
-// (group is null) nothing happens and what is given comes back. MPI may still write into a message
-// that a failure has left behind, so all of them are tensors, which the group keeps then.
+// What several processes that train together have of each step: the part of every batch that is its
+// own, and what it exchanges with the others. Where one process trains alone (group is null)
+// nothing is exchanged and what is given comes back. MPI may still write into a message that a
+// failure has left behind, so all of them are tensors, which the group keeps then.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "data/dataset/dataset_reader.h"
 #include "train/adamw.h"
 #include "train/loss/loss.h"
 #include "train/processes/process_group.h"
 
 namespace medusa {
+
+/// One process's part of a pool: the positions that lie in its own samples. It reads, keeps and
+/// labels these samples alone, and a batch has the same positions whatever the number of processes.
+struct OwnShare {
+  std::vector<int64_t> samples;    // of the pool's, in their order
+  std::vector<int64_t> positions;  // [pool] where each position is among those of the own samples;
+                                   // -1: it is another process's
+
+  /// Those of some of the pool's positions that are its own.
+  std::vector<int64_t> own_of(std::span<const int64_t> pool_positions) const;
+};
+
+/// Deals the samples out, each to the process that has the fewest positions so far. A batch drawn
+/// from the pool then gives each process about as many, within the chance of the draw.
+/// @param samples  the pool's.
+OwnShare own_share(const DatasetReader& dataset, std::span<const int64_t> samples, int64_t rank,
+                   int64_t count);
 
 /// Leaves the sum of all processes' gradients in each parameter's; one without a gradient counts as
 /// zeros.

@@ -1,13 +1,8 @@
-#include "data/json_lines.h"
+#include "data/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
-
-#include "base/error.h"
-#include "base/file.h"
-#include "base/formats/json_nesting.h"
 
 namespace medusa {
 

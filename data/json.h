@@ -1,10 +1,12 @@
-// Reads values from JSON that somebody else wrote. For .cpp files only: it includes the library.
+// JSON that somebody else wrote: files, values by their keys, and JSON Lines. For .cpp files only:
+// it includes the library.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,7 +14,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/formats/json_nesting.h"
+#include "base/json_text.h"
 
 namespace medusa {
 
@@ -75,5 +77,21 @@ T need_json(const Json& object, const char* key, const std::string& source) {
   throw UserError(fmt::format(
       "{}: has no '{}', which is needed; correct it or download the file again", source, key));
 }
+
+/// What is known of a line besides its value.
+struct JsonLine {
+  std::string place;  // "<file>:<line>", for messages
+  std::string id;     // "<name of the file>:<line>", for what has no id of its own
+};
+
+/// Hands over every line that is not blank, first to last; lines count from 1.
+/// @throws UserError  the file cannot be read, or a line is not JSON.
+void read_json_lines(const std::filesystem::path& file,
+                     const std::function<void(const nlohmann::json&, const JsonLine&)>& read);
+
+/// The same for text that was read before.
+/// @param file  for messages and ids.
+void parse_json_lines(const std::string& text, const std::filesystem::path& file,
+                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read);
 
 }  // namespace medusa

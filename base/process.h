@@ -1,11 +1,12 @@
-// Which of several processes of one command this is, as their launcher says it: mpirun, srun or
-// torchrun. They all use the environment, so this is the one place where settings come from there.
+// This process: which of several of one command it is, which of the machine's CPUs it may use, and
+// how much memory it holds.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace medusa {
 
@@ -24,11 +25,31 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const char* n
 
 std::optional<std::string> environment_variable(const char* name);
 
+/// This process among those of one command, as their launcher says it: mpirun, srun or torchrun.
+/// They all use the environment, so this is the one place where settings come from there.
+///
 /// One process alone unless a launcher's variables are there. In this order:
 /// OMPI_COMM_WORLD_RANK and _SIZE (Open MPI's mpirun), SLURM_PROCID and SLURM_STEP_NUM_TASKS (srun;
 /// the latter, since a batch script itself has SLURM_NTASKS and is no task of it), RANK and
 /// WORLD_SIZE (torchrun).
 /// @throws UserError  a number that is none, a rank without a count or not below it.
 ProcessPlace process_place(const EnvironmentLookup& variable = environment_variable);
+
+/// The numbers of the CPUs that the calling thread may run on, ascending, at least one: fewer than
+/// the machine has under taskset, in a batch system's share or in a container with a set of CPUs.
+///
+/// Thread safety: any thread.
+std::vector<int> allowed_cpus();
+
+/// How much main memory the process holds now: bytes, files that are mapped and were touched
+/// included; 0: not known.
+int64_t memory_in_use();
+
+/// Gives the system what the process has freed and malloc still holds: between tensors that stay,
+/// gaps of those that came and went add up. Takes a tenth of a second for a gigabyte.
+void give_back_freed_memory();
+
+/// "1.2 GB", or "-" where it is not known.
+std::string memory_text(int64_t bytes);
 
 }  // namespace medusa
