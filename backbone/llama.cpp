@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "backbone/files/weights_reader.h"
+#include "backbone/files/load_weights.h"
 #include "base/check.h"
 #include "base/interrupt.h"
 

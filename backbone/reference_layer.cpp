@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "backbone/rms_norm.h"
-
 namespace medusa {
 namespace {
 
@@ -26,6 +24,11 @@ void report(PartClock* clock, PassPart part) {
 }
 
 }  // namespace
+
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon) {
+  const at::Tensor mean_square = (x * x).mean(-1, /*keepdim=*/true);  // [N, 1]
+  return x * (mean_square + epsilon).rsqrt() * weight;
+}
 
 at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix) { return layer.*part_of(matrix); }
 

@@ -13,6 +13,12 @@
 
 namespace medusa {
 
+/// RMSNorm (Zhang and Sennrich, arXiv:1910.07467): x / rms(x) · weight, without mean or bias.
+/// @param x       [N, H] float32.
+/// @param weight  [H] float32.
+/// @returns       [N, H] float32.
+at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double epsilon);
+
 /// The four weights of a layer that rows are multiplied with.
 enum class LayerMatrix { Qkv, Output, GateUp, Down };
 

@@ -8,7 +8,6 @@
 #include "backbone/attention.h"
 #include "backbone/linear.h"
 #include "backbone/reference_layer.h"
-#include "backbone/rms_norm.h"
 #include "backbone/rope.h"
 
 namespace medusa {

@@ -58,7 +58,7 @@ inline constexpr LayerPart kLayerParts[] = {
 };
 
 /// All parameters of a model, on one device. Norms are float32, all else in the requested dtype.
-/// Rotary layout: a head's dimension i turns with i + D/2 (rotary_rows.h).
+/// Rotary layout: a head's dimension i turns with i + D/2 (files/rotary_rows.h).
 struct Weights {
   ModelConfig config;
   std::string fingerprint;  // of the file(s) they came from

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "backbone/cuda/cuda_llama.h"
-#include "backbone/files/weights_reader.h"
+#include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
 #include "heads/heads_checkpoint.h"

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "backbone/model_ends.h"
+#include "backbone/files/load_weights.h"
 #include "tools/check_dataset.h"
 #include "tools/session.h"
 

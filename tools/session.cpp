@@ -15,7 +15,7 @@
 #include "backbone/cpu/cpu_features.h"
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cuda/cuda_llama.h"
-#include "backbone/files/weights_reader.h"
+#include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process.h"

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "backbone/rms_norm.h"
+#include "backbone/reference_layer.h"
 #include "base/check.h"
 #include "train/joint/llama_layer.h"
 

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backbone/cuda/device_of_kernels.h"
-#include "backbone/cuda/numbers.h"
+#include "backbone/cuda/device_tensors.h"
 #include "base/check.h"
 #include "base/error.h"
 

@@ -1,6 +1,7 @@
 // What host code and device kernels say to each other: plain numbers and pointers, no CUDA header.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 struct CUstream_st;  // cudaStream_t's own type
@@ -46,5 +47,9 @@ struct DeviceCache {
   int64_t capacity = 0;      // rows of a slot
   int64_t head_size = 0;     // D
 };
+
+/// How many kernels of ours this process has started. Recorded ones count when they are recorded,
+/// not when their graph is replayed. Any thread.
+inline std::atomic<int64_t> num_started_kernels{0};
 
 }  // namespace medusa

@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "backbone/cuda/device_types.h"
-#include "backbone/cuda/launch_count.h"
 
 #ifndef MEDUSA_EMULATED_CUDA
 

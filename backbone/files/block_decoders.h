@@ -6,10 +6,27 @@
 // scale · level + offset. Only bytes are read: any alignment.
 #pragma once
 
-#include <cstdint>
+#include <c10/util/Half.h>
 
-#include "backbone/files/stored_numbers.h"
+#include <cstdint>
+#include <cstring>
+
 #include "base/formats/ggml_type.h"
+
+namespace medusa {
+
+template <typename T>
+T load_stored(const uint8_t* at) {  // the file is little-endian, as every machine LibTorch runs on
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+inline float stored_half(const uint8_t* at) {
+  return c10::Half(load_stored<uint16_t>(at), c10::Half::from_bits());
+}
+
+}  // namespace medusa
 
 namespace medusa::blocks {
 

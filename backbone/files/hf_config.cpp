@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backbone/files/fp8.h"
+#include "backbone/files/dequantise.h"
 #include "backbone/files/hf_rope.h"
 #include "backbone/files/json_settings.h"
 #include "backbone/files/model_config_check.h"

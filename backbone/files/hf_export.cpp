@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "backbone/architecture.h"
+#include "backbone/files/rotary_rows.h"
 #include "backbone/files/safetensors.h"
-#include "backbone/rotary_rows.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"

@@ -1,3 +1,5 @@
+#include "backbone/files/load_weights.h"
+
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -11,10 +13,8 @@
 #include "backbone/architecture.h"
 #include "backbone/files/dequantise.h"
 #include "backbone/files/model_files.h"
+#include "backbone/files/rotary_rows.h"
 #include "backbone/files/tensor_check.h"
-#include "backbone/files/weights_reader.h"
-#include "backbone/model_ends.h"
-#include "backbone/rotary_rows.h"
 #include "backbone/weights.h"
 #include "base/check.h"
 #include "base/error.h"

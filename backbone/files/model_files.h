@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backbone/files/fp8.h"
+#include "backbone/files/dequantise.h"
 #include "backbone/model_config.h"
 #include "base/formats/ggml_type.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "backbone/cuda/numbers.h"
+#include "backbone/cuda/device_tensors.h"
 #include "base/check.h"
 
 namespace medusa {

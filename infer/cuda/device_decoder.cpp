@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "backbone/cuda/device_of_kernels.h"
-#include "backbone/cuda/launch_count.h"
+#include "backbone/cuda/device_tensors.h"
+#include "backbone/cuda/device_types.h"
 #include "base/check.h"
 #include "base/elapsed.h"
 #include "base/error.h"

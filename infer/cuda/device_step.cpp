@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "backbone/cuda/numbers.h"
+#include "backbone/cuda/device_tensors.h"
 #include "base/check.h"
 
 namespace medusa {

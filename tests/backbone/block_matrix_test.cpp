@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "backbone/files/block_decoders.h"
 #include "backbone/files/dequantise.h"
-#include "backbone/files/stored_numbers.h"
 #include "tests/backbone/block_weights.h"
 #include "tests/backbone/normal_tensor.h"
 

@@ -120,7 +120,7 @@ TEST(CpuKernelsTest, NormEqualsItsFormula) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     const at::Tensor x = 3 * normal({18, 96}, 10), weight = normal({96}, 11);
     const at::Tensor expected =
-        x * ((x * x).mean(-1, true) + 1e-5).rsqrt() * weight;  // as in rms_norm.cpp
+        x * ((x * x).mean(-1, true) + 1e-5).rsqrt() * weight;  // as rms_norm() has it
     const TiledRows tiled(*kernels, 18, 96);
     at::Tensor plain = at::zeros({96}, at::kBFloat16);
     for (int64_t row = 0; row < 18; ++row) {

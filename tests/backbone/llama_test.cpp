@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "backbone/files/hf_export.h"
-#include "backbone/rms_norm.h"
+#include "backbone/reference_layer.h"
 #include "base/file.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/temp_folder.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "backbone/files/hf_export.h"
-#include "backbone/files/weights_reader.h"
+#include "backbone/files/load_weights.h"
 #include "backbone/llama.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/temp_folder.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backbone/cuda/numbers.h"
+#include "backbone/cuda/device_tensors.h"
 #include "base/random.h"
 #include "infer/cuda/step_kernels.h"
 

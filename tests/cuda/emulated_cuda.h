@@ -18,7 +18,6 @@
 #include <functional>
 
 #include "backbone/cuda/device_types.h"
-#include "backbone/cuda/launch_count.h"
 
 #define __global__
 #define __device__

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <vector>
 
-#include "backbone/cuda/numbers.h"
+#include "backbone/cuda/device_tensors.h"
 #include "tests/cuda/emulated_layer_kernels.h"
 #include "tests/cuda/table_test.h"
 

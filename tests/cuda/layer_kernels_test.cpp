@@ -1,7 +1,7 @@
 // The kernels of a layer besides attention, against LibTorch's ops.
 #include "backbone/cuda/layer_kernels.h"
 
-#include "backbone/rms_norm.h"
+#include "backbone/reference_layer.h"
 #include "backbone/rope.h"
 #include "tests/backbone/normal_tensor.h"
 #include "tests/cuda/layer_kernel_choices.h"

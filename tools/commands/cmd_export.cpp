@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "backbone/model_ends.h"
+#include "backbone/files/load_weights.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/output.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "backbone/model_ends.h"
+#include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "heads/foreign/foreign_heads.h"

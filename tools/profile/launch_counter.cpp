@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "backbone/cuda/launch_count.h"
+#include "backbone/cuda/device_types.h"
 
 namespace medusa {
 namespace {

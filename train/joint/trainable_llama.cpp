@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "backbone/rms_norm.h"
+#include "backbone/reference_layer.h"
 #include "base/check.h"
 #include "train/joint/llama_layer.h"
 

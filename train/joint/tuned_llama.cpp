@@ -4,7 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
-#include "backbone/rms_norm.h"
+#include "backbone/reference_layer.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "train/finite_check.h"

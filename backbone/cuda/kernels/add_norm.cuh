@@ -1,8 +1,7 @@
 // The residual sum and the RMSNorm behind it.
 #pragma once
 
-#include "backbone/cuda/kernels/eight_numbers.cuh"
-#include "backbone/cuda/kernels/warp_sum.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 #include "backbone/cuda/layer_kernels.h"
 
 namespace medusa {

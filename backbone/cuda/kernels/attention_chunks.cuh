@@ -5,11 +5,8 @@
 // are the same bits whatever rows share its tile.
 #pragma once
 
-#include "backbone/cuda/kernels/attention_partials.cuh"
-#include "backbone/cuda/kernels/attention_reach.cuh"
-#include "backbone/cuda/kernels/cache_place.cuh"
-#include "backbone/cuda/kernels/eight_numbers.cuh"
-#include "backbone/cuda/kernels/warp_sum.cuh"
+#include "backbone/cuda/kernels/attention_splits.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 
 namespace medusa {
 namespace {

@@ -5,10 +5,8 @@
 // wherever they lie in the cache.
 #pragma once
 
-#include "backbone/cuda/kernels/attention_partials.cuh"
-#include "backbone/cuda/kernels/attention_reach.cuh"
-#include "backbone/cuda/kernels/cache_place.cuh"
-#include "backbone/cuda/kernels/eight_numbers.cuh"
+#include "backbone/cuda/kernels/attention_splits.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 
 namespace medusa {
 namespace {

@@ -1,7 +1,7 @@
 // Rows of the embedding matrix, widened: where the residual stream begins.
 #pragma once
 
-#include "backbone/cuda/kernels/eight_numbers.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 #include "backbone/cuda/layer_kernels.h"
 
 namespace medusa {

@@ -2,8 +2,6 @@
 // scale enters in float32.
 #pragma once
 
-#include "backbone/cuda/kernels/half.cuh"
-#include "backbone/cuda/kernels/lane_exchange.cuh"
 #include "backbone/cuda/kernels/weight_reader.cuh"
 
 namespace medusa {

@@ -1,8 +1,7 @@
 // Accepted rows of the cache move together.
 #pragma once
 
-#include "backbone/cuda/kernels/cache_place.cuh"
-#include "backbone/cuda/kernels/eight_numbers.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 #include "backbone/cuda/layer_kernels.h"
 
 namespace medusa {

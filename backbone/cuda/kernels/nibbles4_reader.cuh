@@ -3,8 +3,6 @@
 // which meets the sum of the block's inputs in float32.
 #pragma once
 
-#include "backbone/cuda/kernels/half.cuh"
-#include "backbone/cuda/kernels/lane_exchange.cuh"
 #include "backbone/cuda/kernels/weight_reader.cuh"
 
 namespace medusa {

@@ -1,8 +1,7 @@
 // What happens to queries, keys and values between their product and attention.
 #pragma once
 
-#include "backbone/cuda/kernels/cache_place.cuh"
-#include "backbone/cuda/kernels/warp_sum.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 #include "backbone/cuda/layer_kernels.h"
 
 namespace medusa {

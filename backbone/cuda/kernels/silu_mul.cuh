@@ -1,7 +1,7 @@
 // The activation between the two products of the feed-forward part.
 #pragma once
 
-#include "backbone/cuda/kernels/eight_numbers.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 #include "backbone/cuda/layer_kernels.h"
 
 namespace medusa {

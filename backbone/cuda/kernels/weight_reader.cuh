@@ -9,8 +9,7 @@
 //   kScaled, kShifted          whether scales() says something
 //   begin(weight, output)      of the sixteen from this output on
 //   words(i, input)            where the lane's 16 bytes of output g + 8 i lie; for a lane behind
-//   the
-//                              last input somewhere in the weight
+//                              the last input somewhere in the weight
 //   ScaleWords                 what belongs to a chunk besides
 //   scale_words(input)         of the chunk from this input on; zeros behind the last input
 //   spread(words)              words to the lanes that multiply them; all lanes together
@@ -18,6 +17,10 @@
 //   scales(words, group)       of the group; all lanes together
 //   row_offset()               first of a group's eight consecutive inputs of this lane
 //   order_row(words)           those eight of a row, in the order of operand()
+//
+// In small levels the 16 bytes of a lane are most or all of a block of 32, while the tensor core
+// wants a part of each block from each of the four lanes that share an output: words change lanes
+// (exchange, spread_two_blocks, spread_four_blocks).
 #pragma once
 
 #include "backbone/cuda/launch.h"
@@ -25,6 +28,41 @@
 
 namespace medusa {
 namespace {
+
+/// A half precision number without CUDA's own type, so that tests read it with the same code. Of a
+/// finite number, exactly: its exponent is moved by a product, which also gives the smallest
+/// numbers their leading bit.
+__device__ inline float half_to_float(uint32_t bits) {
+  const uint32_t moved = (bits & 0x7FFFU) << 13 | (bits & 0x8000U) << 16;
+  return float_of_bits(moved) * 0x1.0p112F;
+}
+
+/// Between lanes whose numbers differ in the bit `mask`: the lower one gives its `high` and gets
+/// the other's `low`.
+__device__ inline void exchange(uint32_t& low, uint32_t& high, int mask) {
+  const bool upper = (static_cast<int>(threadIdx.x) & mask) != 0;
+  const uint32_t got = shuffle_xor(upper ? low : high, mask);
+  if (upper)
+    low = got;
+  else
+    high = got;
+}
+
+/// Lanes 0 and 1 hold a block of eight words, lanes 2 and 3 the next one. Afterwards words 0 and 1
+/// are of the first block, words 2 and 3 of the second: lane t holds of each the words 4 (t % 2) +
+/// 2 (t / 2) and the next.
+__device__ inline void spread_two_blocks(uint4& words) {
+  exchange(words.x, words.z, 2);
+  exchange(words.y, words.w, 2);
+}
+
+/// Each of four lanes holds a block of four words. Afterwards word b of lane t is word t of block
+/// b.
+__device__ inline void spread_four_blocks(uint4& words) {
+  spread_two_blocks(words);
+  exchange(words.x, words.y, 1);
+  exchange(words.z, words.w, 1);
+}
 
 constexpr int kGroup = 32;        // inputs
 constexpr int kTileOutputs = 16;  // outputs of a warp's product

@@ -1,4 +1,5 @@
-// Eight neighbouring numbers of a row, read and written 16 bytes at a time.
+// What kernels of layers share: eight neighbouring numbers of a row, read and written 16 bytes at a
+// time, sums over a warp, and places in the cache.
 #pragma once
 
 #include "backbone/cuda/launch.h"
@@ -6,6 +7,7 @@
 namespace medusa {
 namespace {
 
+/// Eight neighbouring numbers of a row.
 struct Eight {
   float x[8];
 };
@@ -38,6 +40,29 @@ __device__ inline void store_eight(float* to, const Eight& v) {
 __device__ inline void store_eight(Bf16* to, const Eight& v) {
   *reinterpret_cast<uint4*>(to) = make_uint4(pack_bf16(v.x[0], v.x[1]), pack_bf16(v.x[2], v.x[3]),
                                              pack_bf16(v.x[4], v.x[5]), pack_bf16(v.x[6], v.x[7]));
+}
+
+/// The sum over the lanes of a warp; every lane gets it. Always in the same order: neighbours
+/// first.
+__device__ inline float warp_sum(float x) {
+  for (int mask = 1; mask < kWarp; mask *= 2) x += shuffle_xor(x, mask);
+  return x;
+}
+
+/// The maximum, in the same way.
+__device__ inline int32_t warp_max(int32_t x) {
+  for (int mask = 1; mask < kWarp; mask *= 2) {
+    const int32_t other = shuffle_xor(x, mask);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
+/// Numbers before row `row` of a head's keys, and of its values.
+__device__ inline int64_t cache_place(const DeviceCache& cache, int64_t layer, int64_t slot,
+                                      int64_t kv_head, int64_t row) {
+  const int64_t head = (layer * cache.num_slots + slot) * cache.num_kv_heads + kv_head;
+  return (head * cache.capacity + row) * cache.head_size;
 }
 
 }  // namespace

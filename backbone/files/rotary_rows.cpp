@@ -1,4 +1,4 @@
-#include "backbone/rotary_rows.h"
+#include "backbone/files/rotary_rows.h"
 
 #include "base/check.h"
 

@@ -1,9 +1,16 @@
-// On which of several GPUs our kernels start.
+// Tensors as our kernels take them, and on which of several GPUs these start.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/DeviceGuard.h>
 
 namespace medusa {
+
+/// @returns  null of an undefined tensor.
+template <typename T>
+T* numbers(const at::Tensor& x) {
+  return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
+}
 
 /// LibTorch's ops go to the device of their tensors; kernels start on the current one. While this
 /// lives that is the given one; nothing for the CPU, where tests emulate.

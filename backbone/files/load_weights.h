@@ -1,4 +1,5 @@
-// A model's weights read part by part, so that whoever packs them holds one layer at a time.
+// A model's weights read part by part, so that whoever packs them holds one layer at a time, or
+// without layers: quick to load, and small.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +9,7 @@
 
 namespace medusa {
 
-/// Shows progress from the first part to the last.
+/// Reads the parts in order. Shows progress from the first part to the last.
 ///
 /// Thread safety: none. Inside, all threads of LibTorch's pool convert numbers.
 class WeightsReader {
@@ -31,5 +32,11 @@ class WeightsReader {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Embedding, final norm and LM head; no layers. For what compares heads with a model or copies its
+/// LM head.
+/// @throws UserError  as load_weights(), but layers and leftovers are not looked at.
+Weights load_weights_without_layers(const std::filesystem::path& model, at::ScalarType dtype,
+                                    at::Device device);
 
 }  // namespace medusa
