@@ -5,7 +5,7 @@
 
 #include "tests/backbone/block_weights.h"
 #include "tests/backbone/normal_tensor.h"
-#include "tests/cuda/emulated_product_kernels.h"
+#include "tests/cuda/emulated_kernels.h"
 #include "tests/cuda/table_test.h"
 
 namespace medusa {

@@ -1,7 +1,6 @@
 // The products of few rows, as the GPU runs them, on a CPU.
-#include "tests/cuda/emulated_product_kernels.h"
-
 #include "tests/cuda/emulated_cuda.h"
+#include "tests/cuda/emulated_kernels.h"
 
 // After the emulated words, which it is written in.
 #include "backbone/cuda/kernels/product_kernel_table.cuh"

@@ -9,7 +9,7 @@
 #include "infer/sampling.h"
 #include "tests/backbone/normal_tensor.h"
 #include "tests/cuda/device_tree.h"
-#include "tests/cuda/emulated_step_kernels.h"
+#include "tests/cuda/emulated_kernels.h"
 #include "tests/cuda/table_test.h"
 
 namespace medusa {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backbone/cuda/device_tensors.h"
-#include "tests/cuda/emulated_layer_kernels.h"
+#include "tests/cuda/emulated_kernels.h"
 #include "tests/cuda/table_test.h"
 
 namespace medusa {

@@ -9,7 +9,7 @@
 #include "tests/backbone/normal_tensor.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/cuda/device_tree.h"
-#include "tests/cuda/emulated_step_kernels.h"
+#include "tests/cuda/emulated_kernels.h"
 #include "tests/cuda/table_test.h"
 
 namespace medusa {

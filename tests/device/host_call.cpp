@@ -1,18 +1,35 @@
 #include "tests/device/host_call.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/Tensor.h>
 
+#include <array>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "tests/device/fake_device.h"
 #include "tests/device/fake_generator.h"
 #include "tests/device/guarded_memory.h"
-#include "tests/device/one_device.h"
 
 namespace medusa::fixtures {
 namespace {
+
+bool indexes_by_tensors(const c10::FunctionSchema& schema) {
+  constexpr std::array<std::string_view, 6> kNames{
+      "aten::index",      "aten::index_put",        "aten::_index_put_impl",
+      "aten::index_put_", "aten::_index_put_impl_", "aten::_unsafe_index"};
+  return std::find(kNames.begin(), kNames.end(), schema.name()) != kNames.end();
+}
+
+void check_tensor(const c10::FunctionSchema& schema, const at::Tensor& tensor, bool is_index) {
+  if (!tensor.defined() || tensor.device() == fake_device()) return;
+  if (tensor.is_cpu() && (tensor.dim() == 0 || is_index)) return;
+  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two, ",
+              fake_device(), " and ", tensor.device(), "! (in ", schema.name(), ")");
+}
 
 at::Tensor view_of(const at::Storage& storage, const at::Tensor& like, c10::DispatchKey key) {
   at::Tensor out = at::detail::make_tensor<c10::TensorImpl>(at::Storage(storage),
@@ -108,6 +125,27 @@ c10::IValue with_tensors(const c10::IValue& value, const Replace& replace) {
     if (each.isTensor()) list.set(i, replace(each.toTensor()));
   }
   return list;
+}
+
+/// The rule that a GPU's ops keep: their tensors lie on one device. Of the CPU's tensors an op of
+/// the device may take those of one number without dimensions, and those that index (or put) by a
+/// list of tensors; of generators none.
+/// @throws c10::Error  in CUDA's words.
+void check_one_device(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& value = arguments[i];
+    const bool is_index = schema.arguments()[i].name() == "indices" && indexes_by_tensors(schema);
+    if (value.isTensor()) {
+      check_tensor(schema, value.toTensor(), false);
+    } else if (value.isList()) {
+      for (const c10::IValue& each : value.toListRef())
+        if (each.isTensor()) check_tensor(schema, each.toTensor(), is_index);
+    } else if (value.isGenerator()) {
+      TORCH_CHECK(value.toGenerator().device() == fake_device(), "Expected a '",
+                  fake_device().type(), "' device type for generator but found '",
+                  value.toGenerator().device().type(), "' (in ", schema.name(), ")");
+    }
+  }
 }
 
 }  // namespace

@@ -8,7 +8,8 @@ namespace medusa::fixtures {
 
 /// Calls the CPU's kernel on tensors that share the device's memory, which is open meanwhile, so
 /// whatever it writes in place is on the device already; new tensors are copied there.
-/// @throws c10::Error  see one_device.h; an op whose result shares its argument's memory, which the
+/// @throws c10::Error  its tensors do not lie on one device; an op whose result shares its
+/// argument's memory, which the
 ///                     device has to have of its own.
 void call_on_host(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 

@@ -1,13 +1,11 @@
-// The server as its clients see it: texts, streams, errors, and what happens when they leave.
+// The server as its clients see it: texts, streams, and what happens when they leave.
 #include "server/server.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <future>
-#include <thread>
 
-#include "tests/server/served.h"
+#include "tests/server/server_fixture.h"
 
 namespace medusa {
 namespace {
@@ -16,43 +14,9 @@ using fixtures::ask;
 using fixtures::Client;
 using fixtures::events_of;
 using fixtures::http_request;
-using fixtures::parse_reply;
 using nlohmann::json;
 
-class ServerTest : public testing::Test {
- protected:
-  static constexpr int32_t kSequences = 4;
-  static void SetUpTestSuite() { tiny_ = new fixtures::TinyServed(kSequences); }
-  static void TearDownTestSuite() { delete std::exchange(tiny_, nullptr); }
-
-  uint16_t port() const { return server_.port(); }
-
-  json complete(const json& body) const {
-    const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
-    EXPECT_EQ(reply.status, 200) << reply.body;
-    return reply.json();
-  }
-
-  double metric(const std::string& line) const {
-    const std::string text = ask(port(), "GET", "/metrics").body;
-    const size_t at = text.find("\n" + line + " ");
-    return at == std::string::npos ? 0 : std::stod(text.substr(at + line.size() + 2));
-  }
-
-  /// Waits, at most five seconds, until a metric has this value.
-  bool reaches(const std::string& line, double value) const {
-    for (int i = 0; i < 250; ++i) {
-      if (metric(line) == value) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return false;
-  }
-
-  static fixtures::TinyServed* tiny_;
-  fixtures::RunningServer server_{tiny_->model()};
-};
-
-fixtures::TinyServed* ServerTest::tiny_ = nullptr;
+class ServerTest : public fixtures::ServerFixture {};
 
 TEST_F(ServerTest, GreedyTextIsThePlainText) {
   const json answer = complete({{"prompt", "Once upon a time"}, {"max_tokens", 60}});
@@ -228,99 +192,6 @@ TEST_F(ServerTest, AClientThatLeavesGivesItsSequenceBack) {
             tiny_->alone("Lily and Tom", 9, 0, 1));
 }
 
-TEST_F(ServerTest, AWrongFieldIsNamed) {
-  struct Case {
-    const char* body;
-    const char* field;
-  };
-  for (const Case& each : std::initializer_list<Case>{
-           {R"({"prompt": "a", "temperature": "x"})", "temperature"},
-           {R"({"prompt": "a", "temperature": -1})", "temperature"},
-           {R"({"prompt": "a", "temperature": 1e999})", nullptr},  // no JSON number
-           {R"({"prompt": "a", "top_p": 0})", "top_p"},
-           {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
-           {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
-           {R"({"prompt": "a", "n": 17})", "n"},
-           {R"({"prompt": "a", "seed": 18446744073709551615})", "seed"},
-           {R"({"prompt": "a", "stop": [""]})", "stop"},
-           {R"({"prompt": "a", "stop": 5})", "stop"},
-           {R"({"prompt": "a", "stream": "yes"})", "stream"},
-           {R"({"prompt": "a", "stream_options": {"include_usage": 1}})",
-            "stream_options.include_usage"},
-           {R"({"prompt": []})", "prompt"},
-           {R"({"prompt": [1, "a"]})", "prompt"},
-           {R"({"prompt": [-1]})", "prompt"},
-           {R"({"prompt": [100000000]})", "prompt"},
-           {R"({"prompt": {"a": 1}})", "prompt"},
-           {R"({})", "prompt"},
-           {R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias"},
-           {R"({"prompt": "a", "logit_bias": {"512": 1}})", "logit_bias"},
-           {R"({"prompt": "a", "logit_bias": {"-1": 1}})", "logit_bias"},
-           {R"({"prompt": "a", "logit_bias": {"5x": 1}})", "logit_bias"},
-           {R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias"},
-           {R"({"prompt": "a", "logit_bias": [5]})", "logit_bias"},
-           {R"({"prompt": "a", "presence_penalty": 2.5})", "presence_penalty"},
-           {R"({"prompt": "a", "frequency_penalty": "a"})", "frequency_penalty"},
-           {R"({"prompt": "a", "repetition_penalty": 0})", "repetition_penalty"},
-           {R"({"prompt": "a", "min_p": 1.1})", "min_p"},
-           {R"({"prompt": "a", "min_tokens": 17})", "min_tokens"},  // of 16
-           {R"({"prompt": "a", "min_tokens": -1})", "min_tokens"},
-           {R"({"prompt": "a", "allowed_token_ids": []})", "allowed_token_ids"},
-           {R"({"prompt": "a", "allowed_token_ids": [1, 600]})", "allowed_token_ids"},
-           {R"({"prompt": "a", "stop_token_ids": [-5]})", "stop_token_ids"},
-           {R"({"prompt": "a", "best_of": 2})", "best_of"},
-           {R"({"prompt": "a", "medusa": {"tree_size": 0}})", "medusa.tree_size"},
-           {R"({"prompt": "a", "medusa": {"tree_size": 65}})", "medusa.tree_size"},
-           {R"({"prompt": "a", "response_format": {"type": "yaml"}})", "response_format.type"},
-           {R"({"prompt": "a", "response_format": {"type": "json_schema"}})",
-            "response_format.json_schema"},
-           {R"({"prompt": "a", "medusa": {"regex": "("}})", "medusa.regex"},
-           {R"({"prompt": "a", "medusa": {"regex": "a", "grammar": "root ::= \"a\""}})",
-            "medusa.grammar"},
-           {R"({"prompt": "a", "medusa": {"drafter": "nobody"}})", "medusa.drafter"},
-           {R"({"prompt": "a", "medusa": {"drafter": "draft_model"}})", "medusa.drafter"},
-           {R"({"prompt": "a", "medusa": {"rule": 3}})", "medusa.rule"},
-           {R"({"prompt": "a", "medusa": {"rule": "match"}})", "medusa"},  // at temperature 0
-           {"[1]", nullptr},
-           {"{\"prompt\": \"a\xff\"}", nullptr},
-           {R"({"prompt": "\ud800"})", nullptr},
-           {"", nullptr},
-           {"{", nullptr},
-       }) {
-    const auto reply = ask(port(), "POST", "/v1/completions", each.body);
-    EXPECT_EQ(reply.status, 400) << each.body;
-    const json error = reply.json()["error"];
-    EXPECT_EQ(error["param"], each.field != nullptr ? json(each.field) : json()) << each.body;
-    EXPECT_EQ(error["type"], "invalid_request_error");
-  }
-  const std::string deep(5000, '[');
-  EXPECT_EQ(ask(port(), "POST", "/v1/completions", deep).status, 400);
-  for (const char* messages : {"[]", "[1]", R"([{"role": "tool", "content": "a"}])",
-                               R"([{"role": "user"}])", R"([{"role": "user", "content": 5}])"})
-    EXPECT_EQ(
-        ask(port(), "POST", "/v1/chat/completions", fmt::format(R"({{"messages": {}}})", messages))
-            .status,
-        400)
-        << messages;
-}
-
-TEST_F(ServerTest, AtMostThreeHundredTokensAreBiased) {
-  json bias = json::object();
-  for (int id = 0; id < 300; ++id) bias[std::to_string(id)] = 0;
-  json body{{"prompt", "a"}, {"max_tokens", 1}, {"logit_bias", bias}};
-  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 200);
-  body["logit_bias"]["300"] = 0;
-  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 400);
-}
-
-TEST_F(ServerTest, ARequestThatLeavesNoTokenToFollowIsRefused) {
-  const TokenId end = tiny_->session().eos.at(0);
-  const json body{{"prompt", "a"}, {"min_tokens", 5}, {"allowed_token_ids", {end}}};
-  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
-  EXPECT_EQ(reply.status, 400) << reply.body;
-  EXPECT_NE(reply.body.find("no token that may follow"), std::string::npos);
-}
-
 TEST_F(ServerTest, EchoWithLogprobsHasARowForEachTokenOfThePrompt) {
   // As lm-eval asks for the likelihood of texts.
   const json prompts{{1, 300, 301, 260}, {1}, {5, 6, 7, 8, 9, 10}};
@@ -401,88 +272,6 @@ TEST_F(ServerTest, TheTokenizerTellsItsSpecialTokens) {
   const Tokenizer& tokenizer = *tiny_->session().tokenizer;
   EXPECT_EQ(info["eos_token"], tokenizer.bytes(*tokenizer.eos()));
   EXPECT_EQ(info["vocab_size"], 512);
-}
-
-TEST_F(ServerTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {
-  const json body{{"prompt", std::vector<int>(256, 5)}};
-  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
-  EXPECT_EQ(reply.status, 400);
-  EXPECT_EQ(reply.json()["error"]["code"], "context_length_exceeded");
-  EXPECT_NE(reply.body.find("256"), std::string::npos);
-}
-
-TEST_F(ServerTest, AnUnknownFieldIsIgnoredWithAWarning) {
-  const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
-  EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
-}
-
-TEST_F(ServerTest, ThePageLoadsNothingElse) {
-  const auto reply = ask(port(), "GET", "/");
-  ASSERT_EQ(reply.status, 200);
-  EXPECT_NE(reply.header.find("Content-Type: text/html"), std::string::npos);
-  EXPECT_NE(reply.header.find("Content-Security-Policy: default-src 'none'"), std::string::npos);
-  EXPECT_TRUE(reply.body.starts_with("<!doctype html>"));
-  for (const char* part : {"drawTree", "chatCompletion", "runRace", "--heads:"})
-    EXPECT_NE(reply.body.find(part), std::string::npos) << part;
-  for (const char* link : {"src=\"http", "href=\"http", "@import", "url(", "@PAGE"})
-    EXPECT_EQ(reply.body.find(link), std::string::npos) << link;
-}
-
-TEST_F(ServerTest, PathsAndMethodsThatAreNotThere) {
-  EXPECT_EQ(ask(port(), "GET", "/nothing").status, 404);
-  EXPECT_EQ(ask(port(), "GET", "/v1/completions").status, 405);
-  EXPECT_NE(ask(port(), "POST", "/health", "{}").header.find("Allow: GET"), std::string::npos);
-  EXPECT_EQ(ask(port(), "GET", "/health?verbose=1").status, 200);
-  const auto head = ask(port(), "HEAD", "/v1/models");
-  EXPECT_EQ(head.status, 200);
-  EXPECT_EQ(head.body, "");
-}
-
-TEST_F(ServerTest, AConnectionServesOneRequestAfterTheOther) {
-  Client client(port());
-  for (int i = 0; i < 3; ++i) {
-    client.send(http_request("GET", "/health", ""));
-    EXPECT_EQ(parse_reply(client.read_some(60)).status, 200);
-  }
-}
-
-TEST_F(ServerTest, WhatIsNoRequestIsRefusedAndTheConnectionCloses) {
-  const auto reply_to = [&](const std::string& bytes) {
-    Client client(port());
-    client.send(bytes);
-    client.finish_sending();
-    return parse_reply(client.read_to_end()).status;
-  };
-  EXPECT_EQ(reply_to("hello\r\n\r\n"), 400);
-  EXPECT_EQ(reply_to("GET /health HTTP/1.1\r\nX: " + std::string(20000, 'a') + "\r\n\r\n"), 431);
-  EXPECT_EQ(reply_to("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), 413);
-  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: -5\r\n\r\n"), 400);
-  EXPECT_EQ(
-      reply_to(
-          "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"),
-      400);
-  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: 50\r\n\r\nhalf"), 0) << "cut off";
-  EXPECT_EQ(ask(port(), "GET", "/health").status, 200);
-}
-
-TEST_F(ServerTest, ARefusalArrivesThoughTheClientStillSends) {
-  Client client(port());
-  client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
-  client.send(std::string(4 << 20, 'a'));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the server has answered by now
-  EXPECT_EQ(parse_reply(client.read_to_end()).status, 413);
-}
-
-TEST_F(ServerTest, AnOldClientGetsItsStreamWithoutChunks) {
-  Client client(port());
-  const std::string body = R"({"prompt": "Lily and Tom", "max_tokens": 8, "stream": true})";
-  client.send("POST /v1/completions HTTP/1.0\r\nContent-Length: " + std::to_string(body.size()) +
-              "\r\n\r\n" + body);
-  const auto reply = parse_reply(client.read_to_end());
-  std::string text;
-  for (const json& event : events_of(reply.body))
-    text += event["choices"][0]["text"].get<std::string>();
-  EXPECT_EQ(text, tiny_->alone("Lily and Tom", 8, 0, 1));
 }
 
 TEST_F(ServerTest, StoppingFinishesWhatRuns) {

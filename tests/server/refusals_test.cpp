@@ -1,0 +1,122 @@
+// Requests that the server refuses, or takes with a warning.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/server_fixture.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::ask;
+using nlohmann::json;
+
+class RefusalsTest : public fixtures::ServerFixture {};
+
+TEST_F(RefusalsTest, AWrongFieldIsNamed) {
+  struct Case {
+    const char* body;
+    const char* field;
+  };
+  for (const Case& each : std::initializer_list<Case>{
+           {R"({"prompt": "a", "temperature": "x"})", "temperature"},
+           {R"({"prompt": "a", "temperature": -1})", "temperature"},
+           {R"({"prompt": "a", "temperature": 1e999})", nullptr},  // no JSON number
+           {R"({"prompt": "a", "top_p": 0})", "top_p"},
+           {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
+           {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
+           {R"({"prompt": "a", "n": 17})", "n"},
+           {R"({"prompt": "a", "seed": 18446744073709551615})", "seed"},
+           {R"({"prompt": "a", "stop": [""]})", "stop"},
+           {R"({"prompt": "a", "stop": 5})", "stop"},
+           {R"({"prompt": "a", "stream": "yes"})", "stream"},
+           {R"({"prompt": "a", "stream_options": {"include_usage": 1}})",
+            "stream_options.include_usage"},
+           {R"({"prompt": []})", "prompt"},
+           {R"({"prompt": [1, "a"]})", "prompt"},
+           {R"({"prompt": [-1]})", "prompt"},
+           {R"({"prompt": [100000000]})", "prompt"},
+           {R"({"prompt": {"a": 1}})", "prompt"},
+           {R"({})", "prompt"},
+           {R"({"prompt": "a", "logit_bias": {"5": 101}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"512": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"-1": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"5x": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": [5]})", "logit_bias"},
+           {R"({"prompt": "a", "presence_penalty": 2.5})", "presence_penalty"},
+           {R"({"prompt": "a", "frequency_penalty": "a"})", "frequency_penalty"},
+           {R"({"prompt": "a", "repetition_penalty": 0})", "repetition_penalty"},
+           {R"({"prompt": "a", "min_p": 1.1})", "min_p"},
+           {R"({"prompt": "a", "min_tokens": 17})", "min_tokens"},  // of 16
+           {R"({"prompt": "a", "min_tokens": -1})", "min_tokens"},
+           {R"({"prompt": "a", "allowed_token_ids": []})", "allowed_token_ids"},
+           {R"({"prompt": "a", "allowed_token_ids": [1, 600]})", "allowed_token_ids"},
+           {R"({"prompt": "a", "stop_token_ids": [-5]})", "stop_token_ids"},
+           {R"({"prompt": "a", "best_of": 2})", "best_of"},
+           {R"({"prompt": "a", "medusa": {"tree_size": 0}})", "medusa.tree_size"},
+           {R"({"prompt": "a", "medusa": {"tree_size": 65}})", "medusa.tree_size"},
+           {R"({"prompt": "a", "response_format": {"type": "yaml"}})", "response_format.type"},
+           {R"({"prompt": "a", "response_format": {"type": "json_schema"}})",
+            "response_format.json_schema"},
+           {R"({"prompt": "a", "medusa": {"regex": "("}})", "medusa.regex"},
+           {R"({"prompt": "a", "medusa": {"regex": "a", "grammar": "root ::= \"a\""}})",
+            "medusa.grammar"},
+           {R"({"prompt": "a", "medusa": {"drafter": "nobody"}})", "medusa.drafter"},
+           {R"({"prompt": "a", "medusa": {"drafter": "draft_model"}})", "medusa.drafter"},
+           {R"({"prompt": "a", "medusa": {"rule": 3}})", "medusa.rule"},
+           {R"({"prompt": "a", "medusa": {"rule": "match"}})", "medusa"},  // at temperature 0
+           {"[1]", nullptr},
+           {"{\"prompt\": \"a\xff\"}", nullptr},
+           {R"({"prompt": "\ud800"})", nullptr},
+           {"", nullptr},
+           {"{", nullptr},
+       }) {
+    const auto reply = ask(port(), "POST", "/v1/completions", each.body);
+    EXPECT_EQ(reply.status, 400) << each.body;
+    const json error = reply.json()["error"];
+    EXPECT_EQ(error["param"], each.field != nullptr ? json(each.field) : json()) << each.body;
+    EXPECT_EQ(error["type"], "invalid_request_error");
+  }
+  const std::string deep(5000, '[');
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", deep).status, 400);
+  for (const char* messages : {"[]", "[1]", R"([{"role": "tool", "content": "a"}])",
+                               R"([{"role": "user"}])", R"([{"role": "user", "content": 5}])"})
+    EXPECT_EQ(
+        ask(port(), "POST", "/v1/chat/completions", fmt::format(R"({{"messages": {}}})", messages))
+            .status,
+        400)
+        << messages;
+}
+
+TEST_F(RefusalsTest, AtMostThreeHundredTokensAreBiased) {
+  json bias = json::object();
+  for (int id = 0; id < 300; ++id) bias[std::to_string(id)] = 0;
+  json body{{"prompt", "a"}, {"max_tokens", 1}, {"logit_bias", bias}};
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 200);
+  body["logit_bias"]["300"] = 0;
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 400);
+}
+
+TEST_F(RefusalsTest, ARequestThatLeavesNoTokenToFollowIsRefused) {
+  const TokenId end = tiny_->session().eos.at(0);
+  const json body{{"prompt", "a"}, {"min_tokens", 5}, {"allowed_token_ids", {end}}};
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  EXPECT_EQ(reply.status, 400) << reply.body;
+  EXPECT_NE(reply.body.find("no token that may follow"), std::string::npos);
+}
+
+TEST_F(RefusalsTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {
+  const json body{{"prompt", std::vector<int>(256, 5)}};
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json()["error"]["code"], "context_length_exceeded");
+  EXPECT_NE(reply.body.find("256"), std::string::npos);
+}
+
+TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
+  const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
+  EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
+}
+
+}  // namespace
+}  // namespace medusa
