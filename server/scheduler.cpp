@@ -12,7 +12,7 @@
 #include "infer/factory.h"
 #include "infer/grammar/grammar_processor.h"
 #include "infer/sampling.h"
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 
 namespace medusa {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "server/generation.h"
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 #include "server/served_model.h"
 
 namespace medusa {

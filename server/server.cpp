@@ -15,8 +15,8 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "server/api.h"
-#include "server/http_server.h"
+#include "server/api/api.h"
+#include "server/http/http_server.h"
 #include "server/scheduler.h"
 
 namespace medusa {

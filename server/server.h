@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 #include "server/served_model.h"
 
 namespace medusa {

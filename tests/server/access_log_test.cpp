@@ -1,5 +1,5 @@
 // The log of requests: what stands in it, and what does not.
-#include "server/access_log.h"
+#include "server/http/access_log.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Who may ask, how long an answer may take, and what a client hears while it waits.
-#include "server/access.h"
+#include "server/http/access.h"
 
 #include <gtest/gtest.h>
 

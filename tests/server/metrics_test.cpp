@@ -1,5 +1,5 @@
 // What /metrics says, read by a strict reader, and the dashboard that shows it.
-#include "server/metrics.h"
+#include "server/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 

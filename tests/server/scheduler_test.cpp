@@ -6,7 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "server/api_error.h"
+#include "server/api/api_error.h"
 #include "tests/server/served.h"
 
 namespace medusa {

@@ -1,5 +1,5 @@
 // Calls in the text of an answer, however the text is cut into pieces.
-#include "server/tool_call_reader.h"
+#include "server/tool_calls/tool_call_reader.h"
 
 #include <gtest/gtest.h>
 

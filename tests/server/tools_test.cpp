@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "infer/grammar/grammar.h"
-#include "server/chat_messages.h"
-#include "server/tool_fields.h"
+#include "server/request/chat_messages.h"
+#include "server/tool_calls/tool_fields.h"
 #include "tests/server/served.h"
 
 namespace medusa {

@@ -1,0 +1,272 @@
+#include "server/api/api.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "base/json_text.h"
+#include "server/api/api_error.h"
+#include "server/api/completion_answer.h"
+#include "server/api/completion_request.h"
+#include "server/api/messages_answer.h"
+#include "server/api/messages_request.h"
+#include "server/api/responses_answer.h"
+#include "server/api/responses_request.h"
+#include "server/api/run_answer.h"
+#include "server/page/page.h"
+#include "server/request/request_fields.h"
+
+namespace medusa {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr const char* kJsonType = "application/json";
+}  // namespace
+
+Api::Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options)
+    : scheduler_(scheduler),
+      metrics_(metrics),
+      options_(std::move(options)),
+      log_(options_.log),
+      grammars_(scheduler.model().tokenizer, scheduler.model().eos) {
+  const auto add = [this](const char* method, const char* path, auto function) {
+    endpoints_[path] = {
+        method, [this, function](Exchange& exchange) { return (this->*function)(exchange); }};
+  };
+  add("GET", "/", &Api::page);
+  add("GET", "/health", &Api::health);
+  add("GET", "/v1/models", &Api::models);
+  add("GET", "/metrics", &Api::metrics_text);
+  add("GET", "/slots", &Api::slots);
+  add("GET", "/tokenizer_info", &Api::tokenizer_info);
+  add("POST", "/tokenize", &Api::tokenize);
+  add("POST", "/detokenize", &Api::detokenize);
+  for (const char* path :
+       {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
+    add("POST", path, &Api::complete);
+  add("POST", "/v1/messages/count_tokens", &Api::count_tokens);
+}
+
+std::string Api::new_id() {
+  return fmt::format("{:08x}{:08x}{:08x}", random_(), random_(), random_());
+}
+
+asio::awaitable<void> Api::json(Exchange& exchange, int status, std::string body) {
+  return exchange.answer.reply(status, kJsonType, std::move(body));
+}
+
+asio::awaitable<void> Api::handle(const HttpRequest& request, HttpAnswer& answer) {
+  Exchange exchange{request, answer};
+  const auto came = std::chrono::steady_clock::now();
+  const auto note_end = [&] {
+    if (answer.status() != 0) metrics_.count_answer(answer.status());
+    LoggedRequest& log = exchange.log;
+    log.method = request.method;
+    log.path = request.path;
+    log.traceparent = valid_traceparent(request.header("traceparent"));
+    log.status = answer.status();
+    log.seconds = seconds_since(came);
+    log_.write(log);
+  };
+  try {
+    co_await respond(exchange);
+  } catch (...) {  // of the connection
+    exchange.log.client_left = true;
+    note_end();
+    throw;
+  }
+  note_end();
+}
+
+asio::awaitable<void> Api::respond(Exchange& exchange) {
+  const auto& [request, answer, log] = exchange;
+  std::optional<ApiError> wrong;
+  std::vector<HttpAnswer::Header> headers;
+  answer.add_headers(options_.access.headers());
+  if (options_.access.is_preflight(request)) {
+    co_await answer.reply(204, kJsonType, "", options_.access.preflight_headers());
+    co_return;
+  }
+  try {
+    options_.access.expect_key(request);
+    const auto found = endpoints_.find(request.path);
+    if (found == endpoints_.end())
+      throw ApiError(404, fmt::format("'{}' is no path of this server, expected one like "
+                                      "/v1/chat/completions; correct the client's base URL",
+                                      request.path.substr(0, 100)));
+    const auto& [method, endpoint] = found->second;
+    if (request.method != method && !(method == "GET" && request.method == "HEAD")) {
+      headers.emplace_back("Allow", method);
+      throw ApiError(405, fmt::format("{} is asked for with {}, expected {}; use that",
+                                      request.path, request.method.substr(0, 20), method));
+    }
+    co_await endpoint(exchange);
+    co_return;
+  } catch (const ApiError& error) {
+    wrong = error;
+  } catch (const boost::system::system_error&) {  // of the connection: nobody to answer
+    throw;
+  } catch (const std::exception& error) {
+    wrong.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+  }
+  if (answer.status() != 0)  // too late for another one: the connection ends
+    throw boost::system::system_error(asio::error::connection_aborted);
+  note_refusal(*wrong, exchange.log);
+  if (wrong->status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (wrong->status() == 429) headers.emplace_back("Retry-After", "1");
+  const bool is_anthropics = request.path.starts_with("/v1/messages");
+  std::string body = json_text(is_anthropics ? messages_error(*wrong) : wrong->json());
+  co_await answer.reply(wrong->status(), kJsonType, std::move(body), std::move(headers));
+}
+
+asio::awaitable<void> Api::health(Exchange& exchange) {
+  const SchedulerState state = scheduler_.state();
+  const bool is_stuck = state.seconds_since_step > kStuckSeconds;
+  const char* status = is_stuck ? "stuck" : draining_ ? "stopping" : "ok";
+  return json(exchange, is_stuck || draining_ ? 503 : 200,
+              json_text(nlohmann::json{{"status", status},
+                                       {"running", state.running},
+                                       {"waiting", state.waiting},
+                                       {"seconds_since_step", state.seconds_since_step}}));
+}
+
+asio::awaitable<void> Api::models(Exchange& exchange) {
+  const ServedModel& model = scheduler_.model();
+  nlohmann::json drafters = nlohmann::json::array();
+  for (const auto& [kind, factory] : model.drafters) drafters.push_back(enum_name(kind));
+  return json(exchange, 200,
+              json_text(nlohmann::json{{"object", "list"},
+                                       {"data",
+                                        {{{"id", model.name},
+                                          {"object", "model"},
+                                          {"created", 0},
+                                          {"owned_by", "medusa.cpp"},
+                                          {"max_model_len", model.context},
+                                          {"medusa",
+                                           {{"drafter", enum_name(model.settings.drafter)},
+                                            {"drafters", std::move(drafters)},
+                                            {"sequences", model.num_sequences},
+                                            {"cache_tokens", model.cache_tokens}}}}}}}));
+}
+
+asio::awaitable<void> Api::slots(Exchange& exchange) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const SlotState& each : scheduler_.slots())
+    out.push_back({{"id", each.ticket},
+                   {"state", each.is_running ? "running" : "waiting"},
+                   {"drafter", enum_name(each.drafter)},
+                   {"prompt_tokens", each.prompt_tokens},
+                   {"tokens", each.tokens},
+                   {"steps", each.steps},
+                   {"tree_nodes", each.tree_nodes},
+                   {"num_draft_tokens", each.proposed},
+                   {"num_accepted_draft_tokens", each.accepted}});
+  return json(exchange, 200, json_text(out));
+}
+
+/// What lm-eval's remote tokenizer asks for.
+asio::awaitable<void> Api::tokenizer_info(Exchange& exchange) {
+  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const auto text_of = [&tokenizer](std::optional<TokenId> id) {
+    return id ? nlohmann::json(tokenizer.bytes(*id)) : nlohmann::json();
+  };
+  return json(exchange, 200,
+              json_text(nlohmann::json{{"bos_token", text_of(tokenizer.bos())},
+                                       {"eos_token", text_of(tokenizer.eos())},
+                                       {"pad_token", nullptr},
+                                       {"add_bos_token", tokenizer.adds_bos()},
+                                       {"vocab_size", tokenizer.vocab_size()},
+                                       {"chat_template", tokenizer.chat_template()}}));
+}
+
+asio::awaitable<void> Api::page(Exchange& exchange) {
+  return exchange.answer.reply(
+      200, "text/html; charset=utf-8", std::string(page_html()),
+      {{"Content-Security-Policy",
+        "default-src 'none'; style-src 'unsafe-inline'; script-src "
+        "'unsafe-inline'; connect-src 'self'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"},
+       {"X-Content-Type-Options", "nosniff"}});
+}
+
+asio::awaitable<void> Api::metrics_text(Exchange& exchange) {
+  const SchedulerState state = scheduler_.state();
+  return exchange.answer.reply(200, "text/plain; version=0.0.4; charset=utf-8",
+                               metrics_.text(state.running, state.waiting, state.cache));
+}
+
+asio::awaitable<void> Api::tokenize(Exchange& exchange) {
+  const nlohmann::json body = parse_body(exchange.request.body);
+  RequestFields fields(body);
+  const auto prompt = fields.text("prompt");
+  if (!prompt) fields.refuse("prompt", "a text");
+  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  auto tokens = tokenizer.encode(*prompt, true);
+  const bool adds = fields.boolean("add_special_tokens").value_or(true);
+  if (adds && tokenizer.adds_bos() && tokenizer.bos())
+    tokens.insert(tokens.begin(), *tokenizer.bos());
+  const auto count = tokens.size();
+  // g++ 12 cannot keep lists of lists alive across a co_await.
+  std::string out = json_text(nlohmann::json{{"tokens", std::move(tokens)},
+                                             {"count", count},
+                                             {"max_model_len", scheduler_.model().context}});
+  co_await json(exchange, 200, std::move(out));
+}
+
+asio::awaitable<void> Api::detokenize(Exchange& exchange) {
+  const nlohmann::json body = parse_body(exchange.request.body);
+  RequestFields fields(body);
+  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
+  if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
+  const std::string text = tokenizer.decode(tokens);
+  std::string out = json_text(nlohmann::json{{"prompt", text}});
+  co_await json(exchange, 200, std::move(out));
+}
+
+/// The requests for a text, of every API.
+asio::awaitable<void> Api::complete(Exchange& exchange) {
+  AnswerTimes times{options_.ping, options_.deadline, std::chrono::steady_clock::now()};
+  if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
+  const nlohmann::json body = parse_body(exchange.request.body);
+  const ServedModel& model = scheduler_.model();
+  CompletionRequest wanted;
+  std::unique_ptr<AnswerWriter> writer;
+  if (exchange.request.path == "/v1/messages") {
+    wanted = read_messages_request(body, exchange.request.body, model);
+    writer = std::make_unique<MessagesAnswer>(wanted, model, new_id());
+  } else if (exchange.request.path == "/v1/responses") {
+    wanted = read_responses_request(body, exchange.request.body, model);
+    writer = std::make_unique<ResponsesAnswer>(wanted, body, model, new_id());
+  } else {
+    wanted = exchange.request.path == "/v1/completions"
+                 ? read_completion_request(body, exchange.request.body, model)
+                 : read_chat_request(body, exchange.request.body, model);
+    writer = std::make_unique<CompletionAnswer>(wanted, model, new_id());
+  }
+  if (wanted.grammar) {
+    const auto grammar = co_await grammars_.compile(wanted.grammar->grammar, wanted.grammar->field);
+    for (GenerationRequest& each : wanted.choices) each.grammar = grammar;
+  }
+  if (options_.log_prompts)
+    for (size_t i = 0; i < wanted.choices.size();
+         i += static_cast<size_t>(wanted.choices_per_prompt))
+      exchange.log.prompts.push_back(model.tokenizer.decode(wanted.choices[i].prompt));
+  co_await run_answer(scheduler_, metrics_, wanted, *writer, times, exchange.answer, exchange.log);
+}
+
+asio::awaitable<void> Api::count_tokens(Exchange& exchange) {
+  const nlohmann::json body = parse_body(exchange.request.body);
+  const int64_t count = count_messages_tokens(body, exchange.request.body, scheduler_.model());
+  std::string out = json_text(nlohmann::json{{"input_tokens", count}});
+  co_await json(exchange, 200, std::move(out));
+}
+
+}  // namespace medusa

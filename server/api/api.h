@@ -1,0 +1,77 @@
+// The server's endpoints: which path answers what.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "server/http/access.h"
+#include "server/http/access_log.h"
+#include "server/http/http_server.h"
+#include "server/metrics/metrics.h"
+#include "server/request/grammars.h"
+#include "server/scheduler.h"
+
+namespace medusa {
+
+struct ApiOptions {
+  Access access;
+  std::chrono::milliseconds deadline{0};  // for an answer; 0: none
+  std::chrono::milliseconds ping{15000};  // of silence, after which a stream says a word
+  std::string log{};                      // a file for the log of requests, or "-"; empty: none
+  bool log_prompts = false;               // the prompts stand in it, too
+};
+
+/// Thread safety: the io thread alone.
+class Api {
+ public:
+  /// Seconds without a step, with work waiting, after which /health fails.
+  static constexpr double kStuckSeconds = 60;
+
+  Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options);
+
+  /// Answers one request. Errors of the client's become answers, too.
+  boost::asio::awaitable<void> handle(const HttpRequest& request, HttpAnswer& answer);
+
+  /// From now on /health says 503 and new generations are refused; those that run go on.
+  void drain() { draining_ = true; }
+
+ private:
+  /// A request on its way.
+  struct Exchange {
+    const HttpRequest& request;
+    HttpAnswer& answer;
+    LoggedRequest log{};
+  };
+  using Endpoint = std::function<boost::asio::awaitable<void>(Exchange& exchange)>;
+
+  boost::asio::awaitable<void> json(Exchange& exchange, int status, std::string body);
+  boost::asio::awaitable<void> respond(Exchange& exchange);
+  boost::asio::awaitable<void> health(Exchange& exchange);
+  boost::asio::awaitable<void> models(Exchange& exchange);
+  boost::asio::awaitable<void> tokenize(Exchange& exchange);
+  boost::asio::awaitable<void> detokenize(Exchange& exchange);
+  boost::asio::awaitable<void> tokenizer_info(Exchange& exchange);
+  boost::asio::awaitable<void> slots(Exchange& exchange);
+  boost::asio::awaitable<void> page(Exchange& exchange);
+  boost::asio::awaitable<void> metrics_text(Exchange& exchange);
+  boost::asio::awaitable<void> complete(Exchange& exchange);
+  boost::asio::awaitable<void> count_tokens(Exchange& exchange);
+  std::string new_id();
+
+  Scheduler& scheduler_;
+  ServerMetrics& metrics_;
+  ApiOptions options_;
+  AccessLog log_;
+  Grammars grammars_;
+  std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
+  std::random_device random_;
+  bool draining_ = false;
+};
+
+}  // namespace medusa

@@ -1,0 +1,43 @@
+#include "server/api/api_error.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/shown_text.h"
+
+namespace medusa {
+namespace {
+
+const char* type_of(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 404:
+      return "not_found_error";
+    case 429:
+      return "rate_limit_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+}  // namespace
+
+ApiError::ApiError(int status, const std::string& message, std::string field, std::string code)
+    : std::runtime_error(shown_text(message)),
+      status_(status),
+      field_(std::move(field)),
+      code_(std::move(code)) {}
+
+nlohmann::json ApiError::json() const {
+  const auto or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::json() : nlohmann::json(text);
+  };
+  return {{"error",
+           {{"message", what()},
+            {"type", type_of(status_)},
+            {"param", or_null(field_)},
+            {"code", or_null(code_)}}}};
+}
+
+}  // namespace medusa

@@ -1,0 +1,113 @@
+#include "server/api/completion_request.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "server/request/chat_messages.h"
+#include "server/request/request_reader.h"
+#include "server/tool_calls/tool_fields.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kMostChoices = 16;  // answers of one request
+constexpr int64_t kMostLogprobs = 20;
+
+/// How many answers each prompt gets, and what a stream tells besides.
+int64_t read_openai_fields(RequestReader& reader) {
+  RequestFields& fields = reader.fields();
+  CompletionRequest& out = reader.out();
+  if (auto options = fields.object("stream_options")) {
+    out.include_usage = options->boolean("include_usage").value_or(false);
+    out.continuous_usage = options->boolean("continuous_usage_stats").value_or(false);
+    for (const std::string& name : options->unknown())
+      out.warnings.push_back(name + ": unknown field, ignored");
+  }
+  out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
+  const int64_t count = fields.integer("n", 1, kMostChoices).value_or(1);
+  if (fields.integer("best_of", 1, INT32_MAX).value_or(count) != count)
+    fields.refuse("best_of", "as many as n: every answer is returned");
+  return count;
+}
+
+/// The prompts of a completion: a text, token ids, or a list of either.
+std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const ServedModel& model) {
+  const std::string expected =
+      "a text, a list of texts, a list of token ids, or a list of such lists; none empty";
+  if (!fields.has("prompt")) fields.refuse("prompt", expected);
+  const auto ids_of = [&](const nlohmann::json& list) {
+    std::vector<TokenId> ids;
+    for (const nlohmann::json& id : list) {
+      if (!id.is_number_integer() || id < 0 || id >= model.tokenizer.vocab_size())
+        fields.refuse("prompt", fmt::format("token ids from 0 to {}, or texts",
+                                            model.tokenizer.vocab_size() - 1));
+      ids.push_back(id.get<TokenId>());
+    }
+    return ids;
+  };
+  const auto tokens_of = [&](const nlohmann::json& prompt) {
+    std::vector<TokenId> ids;
+    if (prompt.is_string()) {
+      ids = model.tokenizer.encode(prompt.get<std::string>(), true);
+      if (model.tokenizer.adds_bos() && model.tokenizer.bos())
+        ids.insert(ids.begin(), *model.tokenizer.bos());
+    } else if (prompt.is_array()) {
+      ids = ids_of(prompt);
+    }
+    if (ids.empty()) fields.refuse("prompt", expected);
+    return ids;
+  };
+  const nlohmann::json& prompt = fields.at("prompt");
+  const bool is_one = !prompt.is_array() || (!prompt.empty() && prompt[0].is_number());
+  if (is_one) return {tokens_of(prompt)};
+  if (prompt.empty() || prompt.size() > 64) fields.refuse("prompt", "1 to 64 prompts");
+  std::vector<std::vector<TokenId>> out;
+  for (const nlohmann::json& each : prompt) out.push_back(tokens_of(each));
+  return out;
+}
+
+}  // namespace
+
+CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view text,
+                                    const ServedModel& model) {
+  RequestReader reader(body, model);
+  RequestFields& fields = reader.fields();
+  reader.out().is_chat = true;
+  const int64_t count = read_openai_fields(reader);
+  const auto most = fields.integer("max_tokens", 1, INT32_MAX);
+  reader.set_max_tokens(
+      fields.integer("max_completion_tokens", 1, INT32_MAX).value_or(most.value_or(INT32_MAX)));
+  const bool wants = fields.boolean("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
+  if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
+  if (wants) reader.each().logprobs = top.value_or(0);
+  OrderedBody ordered(text);
+  const ToolSet tools = read_tool_fields(fields, ordered);
+  reader.set_grammar(read_response_format(fields, ordered), tools);
+  const auto messages = read_chat_messages(fields, "messages", model.chat.takes_tools());
+  reader.add_chat(messages, tools, count, "messages");
+  return reader.finish();
+}
+
+CompletionRequest read_completion_request(const nlohmann::json& body, std::string_view text,
+                                          const ServedModel& model) {
+  RequestReader reader(body, model);
+  RequestFields& fields = reader.fields();
+  const int64_t count = read_openai_fields(reader);
+  fields.expect_unused("tools", nlohmann::json::array());
+  fields.expect_unused("tool_choice", "none");
+  fields.ignore({"parallel_tool_calls"});
+  OrderedBody ordered(text);
+  reader.set_grammar(read_response_format(fields, ordered));
+  reader.set_max_tokens(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
+  GenerationRequest& each = reader.each();
+  each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
+  const bool echo = fields.boolean("echo").value_or(false);
+  each.prompt_logprobs = echo && each.logprobs;
+  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
+    reader.add_choices(prompt, count, echo ? model.tokenizer.decode(prompt) : "");
+  return reader.finish();
+}
+
+}  // namespace medusa

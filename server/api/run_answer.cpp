@@ -1,0 +1,163 @@
+#include "server/api/run_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <optional>
+#include <vector>
+
+#include "base/elapsed.h"
+#include "base/error.h"
+#include "server/event_queue.h"
+
+namespace medusa {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr size_t kUnwritten = 1 << 20;  // bytes of text that may wait for a slow reader
+
+/// The generations of one request, which end with it.
+class OpenGenerations {
+ public:
+  OpenGenerations(Scheduler& scheduler, asio::any_io_executor executor)
+      : scheduler_(scheduler), queue_(std::make_shared<EventQueue>(std::move(executor))) {}
+  ~OpenGenerations() {
+    for (const Scheduler::Ticket ticket : tickets_) scheduler_.cancel(ticket);
+  }
+  OpenGenerations(const OpenGenerations&) = delete;
+  OpenGenerations& operator=(const OpenGenerations&) = delete;
+
+  void submit(const std::vector<GenerationRequest>& choices) {
+    for (size_t i = 0; i < choices.size(); ++i)
+      tickets_.push_back(scheduler_.submit(choices[i], queue_->listener(i)));
+  }
+  const std::shared_ptr<EventQueue>& queue() const { return queue_; }
+
+ private:
+  Scheduler& scheduler_;
+  std::shared_ptr<EventQueue> queue_;
+  std::vector<Scheduler::Ticket> tickets_;
+};
+
+[[noreturn]] void throw_failure(const GenerationEnd& end) {
+  std::string why = "the server is stopping";
+  if (end.error) try {
+      std::rethrow_exception(end.error);
+    } catch (const ApiError&) {
+      throw;
+    } catch (const UserError& error) {  // what it asks for leads nowhere
+      throw ApiError(400, error.what());
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+  throw ApiError(end.error ? 500 : 503, fmt::format("the answer could not be completed: {}", why));
+}
+
+bool has_failed(const GenerationEnd& end) {
+  return end.error || end.stats.finish == FinishReason::Cancelled ||
+         end.stats.finish == FinishReason::Failed;
+}
+
+void note(const GenerationEvent& event, const AnswerTimes& times, LoggedRequest::Generated& log) {
+  if (event.piece && !event.piece->tokens.empty()) {
+    log.tokens += std::ssize(event.piece->tokens);
+    if (!log.first_token_seconds) log.first_token_seconds = seconds_since(times.came);
+  }
+  if (!event.end) return;
+  log.reasons.emplace_back(event.end->reason());
+  log.stats.steps += event.end->stats.steps;
+  log.stats.proposed += event.end->stats.proposed;
+  log.stats.accepted += event.end->stats.accepted;
+}
+
+void expect_in_time(const AnswerTimes& times) {
+  if (times.deadline.count() == 0 || std::chrono::steady_clock::now() < times.came + times.deadline)
+    return;
+  throw ApiError(
+      504,
+      fmt::format("the answer is not complete after {:.3g} s, expected it to be; ask for "
+                  "fewer tokens, or start the server with a longer --deadline",
+                  std::chrono::duration<double>(times.deadline).count()),
+      "", "deadline_exceeded");
+}
+
+/// The next event; an empty one after a silence.
+/// @throws  the client has gone, or reads too slowly; the generation failed; it is too late.
+asio::awaitable<GenerationEvent> next_event(EventQueue& queue, const AnswerTimes& times,
+                                            LoggedRequest::Generated& log) {
+  using Clock = std::chrono::steady_clock;
+  Clock::duration patience = times.ping;
+  if (times.deadline.count() > 0)
+    patience = std::clamp(times.came + times.deadline - Clock::now(), Clock::duration(0), patience);
+  GenerationEvent event = co_await queue.next(patience);
+  if (queue.is_client_gone() || queue.waiting_bytes() > kUnwritten)
+    throw boost::system::system_error(asio::error::connection_aborted);
+  if (event.end && has_failed(*event.end)) throw_failure(*event.end);
+  if (!event.end) expect_in_time(times);
+  note(event, times, log);
+  co_return event;
+}
+
+asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& writer,
+                             const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
+  co_await answer.begin_stream();
+  std::string text = writer.first_events();
+  if (!text.empty()) co_await answer.write(std::move(text));
+  std::optional<ApiError> failure;
+  try {
+    while (open > 0) {
+      const GenerationEvent event = co_await next_event(queue, times, *log.generated);
+      if (event.end) --open;
+      text = event.piece ? writer.events(event.choice, *event.piece)
+             : event.end ? writer.events(event.choice, *event.end)
+                         : std::string(": still working\n\n");
+      if (!text.empty()) co_await answer.write(std::move(text));
+    }
+  } catch (const ApiError& error) {  // too late for a status
+    failure = error;
+  } catch (const boost::system::system_error&) {  // of the connection: nobody to tell
+    throw;
+  } catch (const std::exception& error) {
+    failure.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+  }
+  // No ?: inside of co_await, of which g++ 12 evaluates both sides.
+  if (failure) {
+    note_refusal(*failure, log);
+    text = writer.failure_events(*failure);
+  } else {
+    text = writer.last_events();
+  }
+  co_await answer.write(std::move(text));
+  co_await answer.end_stream();
+}
+
+}  // namespace
+
+asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
+                                 const CompletionRequest& request, AnswerWriter& writer,
+                                 const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
+  OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
+  expect_in_time(times);  // a grammar may have taken long
+  generations.submit(request.choices);
+  metrics.count_prompt(request.prompt_tokens);
+  log.generated.emplace().prompt_tokens = request.prompt_tokens;
+  const std::shared_ptr<EventQueue> queue = generations.queue();
+  answer.on_gone([queue] { queue->client_gone(); });
+  size_t open = request.choices.size();
+  if (request.stream) {
+    co_await stream(*queue, open, writer, times, answer, log);
+    co_return;
+  }
+  while (open > 0) {
+    const GenerationEvent event = co_await next_event(*queue, times, *log.generated);
+    if (event.end) --open;
+    if (event.piece) writer.add(event.choice, *event.piece);
+    if (event.end) writer.add(event.choice, *event.end);
+  }
+  co_await answer.reply(200, "application/json", writer.whole());
+}
+
+}  // namespace medusa

@@ -1,0 +1,293 @@
+#include "server/http/http_server.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json_text.h"
+#include "server/api/api_error.h"
+
+namespace medusa {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::use_awaitable;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr const char* kJson = "application/json";
+
+/// One connection's answer to one request.
+class Answer : public HttpAnswer {
+ public:
+  Answer(beast::tcp_stream& stream, const HttpLimits& limits, unsigned version, bool keep_alive,
+         bool head)
+      : stream_(stream), limits_(limits), version_(version), keep_alive_(keep_alive), head_(head) {}
+  ~Answer() override {
+    *is_open_ = false;  // a wait that has ended already is not cancelled any more
+    watch_.emit(asio::cancellation_type::terminal);
+  }
+
+  void add_headers(const std::vector<Header>& headers) override {
+    headers_.insert(headers_.end(), headers.begin(), headers.end());
+  }
+
+  asio::awaitable<void> reply(int status, std::string_view type, std::string body,
+                              std::vector<Header> headers) override {
+    status_ = status;
+    http::response<http::string_body> response{http::int_to_status(static_cast<unsigned>(status)),
+                                               version_};
+    response.set(http::field::content_type, std::string(type));
+    for (const auto* list : {&headers_, &headers})
+      for (const auto& [name, value] : *list) response.set(name, value);
+    response.keep_alive(keep_alive_);
+    const auto size = body.size();
+    if (!head_) response.body() = std::move(body);
+    if (status != 204) response.content_length(size);
+    stream_.expires_after(limits_.write);
+    if (head_) {
+      http::response_serializer<http::string_body> only_header{response};
+      co_await http::async_write_header(stream_, only_header, use_awaitable);
+    } else {
+      co_await http::async_write(stream_, response, use_awaitable);
+    }
+  }
+
+  asio::awaitable<void> begin_stream() override {
+    status_ = static_cast<int>(http::status::ok);
+    http::response<http::empty_body> response{http::status::ok, version_};
+    response.set(http::field::content_type, "text/event-stream");
+    response.set(http::field::cache_control, "no-cache");
+    for (const auto& [name, value] : headers_) response.set(name, value);
+    response.set("X-Accel-Buffering", "no");  // nginx would hold the events back
+    if (version_ < 11) keep_alive_ = false;   // HTTP/1.0 knows no chunks: the end is the close
+    response.keep_alive(keep_alive_);
+    if (version_ >= 11) response.chunked(true);
+    stream_.expires_after(limits_.write);
+    http::response_serializer<http::empty_body> header{response};
+    co_await http::async_write_header(stream_, header, use_awaitable);
+  }
+
+  asio::awaitable<void> write(std::string text) override {
+    stream_.expires_after(limits_.write);
+    if (version_ >= 11)
+      co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text)), use_awaitable);
+    else
+      co_await asio::async_write(stream_, asio::buffer(text), use_awaitable);
+  }
+
+  asio::awaitable<void> end_stream() override {
+    stream_.expires_after(limits_.write);
+    if (version_ >= 11) co_await asio::async_write(stream_, http::make_chunk_last(), use_awaitable);
+  }
+
+  void on_gone(std::function<void()> f) override {
+    stream_.socket().async_wait(
+        tcp::socket::wait_read,
+        asio::bind_cancellation_slot(
+            watch_.slot(), [this, is_open = is_open_, f = std::move(f)](error_code error) {
+              if (!*is_open || error == asio::error::operation_aborted) return;
+              char byte = 0;
+              const auto got =
+                  ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+              // A byte is the next request, sent early: from then on only writing tells.
+              if (error || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) f();
+            }));
+  }
+
+  int status() const override { return status_; }
+  bool keeps_alive() const { return keep_alive_; }
+
+ private:
+  beast::tcp_stream& stream_;
+  const HttpLimits& limits_;
+  unsigned version_;
+  std::vector<Header> headers_;
+  bool keep_alive_, head_;
+  int status_ = 0;
+  asio::cancellation_signal watch_;
+  std::shared_ptr<bool> is_open_ = std::make_shared<bool>(true);
+};
+
+/// The answer to a request that cannot be read; nothing: the client has gone, or says nothing more.
+std::optional<ApiError> refusal(const error_code& error) {
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return ApiError(431, "the request's header is too long, expected at most 16 kB; shorten it");
+  if (error == http::error::body_limit)
+    return ApiError(413, "the request's body is too long, expected at most 8 MB; shorten it");
+  if (error == beast::error::timeout)
+    return ApiError(408, "the request did not arrive in time; send it again");
+  if (error.category() == http::make_error_code(http::error::bad_method).category() &&
+      error != http::error::end_of_stream && error != http::error::partial_message)
+    return ApiError(400,
+                    fmt::format("the request is not HTTP/1.1 ({}); correct it", error.message()));
+  return std::nullopt;
+}
+
+}  // namespace
+
+struct HttpServer::State : std::enable_shared_from_this<State> {
+  State(asio::io_context& context, HttpLimits limit, HttpHandler handle)
+      : io(context), acceptor(context), limits(limit), handler(std::move(handle)) {}
+
+  asio::io_context& io;
+  tcp::acceptor acceptor;
+  HttpLimits limits;
+  HttpHandler handler;
+  int64_t num_connections = 0;
+  std::set<beast::tcp_stream*> idle;  // wait for a request, or for the client to close
+  bool stopping = false;
+
+  asio::awaitable<void> accept() {
+    const auto self = shared_from_this();
+    while (!stopping) {
+      error_code error;
+      tcp::socket socket =
+          co_await acceptor.async_accept(asio::redirect_error(use_awaitable, error));
+      if (stopping) break;
+      if (error) {  // no descriptors left, for example: those that are open will close
+        asio::steady_timer pause(io, std::chrono::milliseconds(50));
+        co_await pause.async_wait(asio::redirect_error(use_awaitable, error));
+        continue;
+      }
+      asio::co_spawn(io, serve(std::move(socket)), asio::detached);
+    }
+  }
+
+  asio::awaitable<void> serve(tcp::socket socket) {
+    const auto self = shared_from_this();
+    const struct Counted {
+      explicit Counted(int64_t& of) : count(of) { ++count; }
+      ~Counted() { --count; }
+      int64_t& count;
+    } counted(num_connections);
+    beast::tcp_stream stream(std::move(socket));
+    stream.socket().set_option(tcp::no_delay(true));
+    try {
+      if (num_connections > limits.connections) {
+        Answer answer(stream, limits, 11, false, false);
+        std::vector<HttpAnswer::Header> headers;
+        headers.emplace_back("Retry-After", "1");
+        const ApiError full(503, "too many connections are open; try again later");
+        co_await answer.reply(503, kJson, json_text(full.json()), std::move(headers));
+      } else {
+        beast::flat_buffer buffer;
+        while (!stopping && co_await serve_one(stream, buffer)) {
+        }
+      }
+    } catch (const std::exception&) {  // the client has gone, or takes nothing
+    }
+    error_code ignored;
+    stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    co_await discard_what_still_comes(stream);
+  }
+
+  /// Reads until the client closes, or a limit is reached. Closing with unread bytes would reset
+  /// the connection, and the client's system could drop the answer before the client has read it.
+  asio::awaitable<void> discard_what_still_comes(beast::tcp_stream& stream) {
+    std::vector<char> bytes(16384);
+    error_code error;
+    stream.expires_after(limits.linger);
+    idle.insert(&stream);
+    for (uint64_t got = 0; !error && !stopping && got < limits.body_bytes;)
+      got += co_await stream.async_read_some(asio::buffer(bytes),
+                                             asio::redirect_error(use_awaitable, error));
+    idle.erase(&stream);
+  }
+
+  /// @returns  whether the connection goes on.
+  asio::awaitable<bool> serve_one(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+    http::request_parser<http::string_body> parser;
+    parser.header_limit(limits.header_bytes);
+    parser.body_limit(limits.body_bytes);
+    error_code error;
+    stream.expires_after(limits.idle);
+    idle.insert(&stream);
+    if (buffer.size() == 0) {
+      const auto got = co_await stream.async_read_some(buffer.prepare(4096),
+                                                       asio::redirect_error(use_awaitable, error));
+      buffer.commit(got);
+    }
+    idle.erase(&stream);
+    if (error || stopping) co_return false;
+    stream.expires_after(limits.request);
+    co_await http::async_read_header(stream, buffer, parser,
+                                     asio::redirect_error(use_awaitable, error));
+    if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      http::response<http::empty_body> go_on{http::status::continue_, 11};
+      co_await http::async_write(stream, go_on, use_awaitable);
+    }
+    if (!error)
+      co_await http::async_read(stream, buffer, parser, asio::redirect_error(use_awaitable, error));
+    if (error) {
+      if (const auto wrong = refusal(error)) {
+        Answer answer(stream, limits, 11, false, false);
+        co_await answer.reply(wrong->status(), kJson, json_text(wrong->json()), {});
+      }
+      co_return false;
+    }
+    auto message = parser.release();
+    HttpRequest request{std::string(message.method_string()),
+                        std::string(message.target()),
+                        std::move(message.body()),
+                        {}};
+    for (const auto& field : message) {
+      std::string name(field.name_string());
+      for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+      request.headers.emplace(std::move(name), field.value());
+    }
+    request.path.resize(std::min(request.path.find('?'), request.path.size()));
+    Answer answer(stream, limits, message.version(), message.keep_alive() && !stopping,
+                  request.method == "HEAD");
+    co_await handler(request, answer);
+    co_return answer.keeps_alive();
+  }
+};
+
+HttpServer::HttpServer(asio::io_context& io, const tcp::endpoint& endpoint, HttpLimits limits,
+                       HttpHandler handler)
+    : state_(std::make_shared<State>(io, limits, std::move(handler))) {
+  error_code error;
+  tcp::acceptor& acceptor = state_->acceptor;
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(tcp::acceptor::max_listen_connections, error);
+  if (error)
+    throw UserError(fmt::format(
+        "--host {} --port {}: cannot be listened on ({}), expected an address of this machine and "
+        "a port that no other program has; choose another one",
+        endpoint.address().to_string(), endpoint.port(), error.message()));
+  asio::co_spawn(io, state_->accept(), asio::detached);
+}
+
+HttpServer::~HttpServer() { stop(); }
+
+tcp::endpoint HttpServer::endpoint() const { return state_->acceptor.local_endpoint(); }
+
+int64_t HttpServer::num_connections() const { return state_->num_connections; }
+
+void HttpServer::stop() {
+  if (std::exchange(state_->stopping, true)) return;
+  error_code ignored;
+  state_->acceptor.close(ignored);
+  for (beast::tcp_stream* stream : state_->idle) stream->cancel();
+}
+
+}  // namespace medusa

@@ -1,0 +1,29 @@
+// The messages of a chat: texts, calls of tools and their results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/chat/conversations.h"
+#include "server/request/request_fields.h"
+
+namespace medusa {
+
+/// Reads a list of messages in OpenAI's form. Contents may be texts or lists of text parts.
+/// @param takes_tools  whether the model's template writes calls and results.
+/// @throws ApiError  400: one of them is wrong; names it.
+std::vector<ChatMessage> read_chat_messages(RequestFields& fields, const std::string& name,
+                                            bool takes_tools);
+
+/// The text of a content: itself, or its parts of one of these types one after the other; null
+/// counts as no text. Nothing: it is something else.
+std::optional<std::string> content_text(const nlohmann::json& content,
+                                        const std::vector<std::string>& types);
+
+/// The name of the function that a call before asked for; empty: there is no such call.
+std::string function_of_call(const std::vector<ChatMessage>& before, const std::string& id);
+
+/// Whether a text is JSON, an object.
+bool is_json_object(std::string_view text);
+
+}  // namespace medusa

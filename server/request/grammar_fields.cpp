@@ -1,0 +1,66 @@
+#include "server/request/grammar_fields.h"
+
+#include <fmt/format.h>
+
+#include "base/json_text.h"
+#include "server/api/api_error.h"
+
+namespace medusa {
+namespace {
+
+constexpr size_t kMostBytes = 64 << 10;  // of a grammar: some take very long to compile
+
+}  // namespace
+
+WantedGrammar read_schema(RequestFields& holder, OrderedBody& body, const std::string& place) {
+  if (!holder.has("schema") ||
+      !(holder.at("schema").is_object() || holder.at("schema").is_boolean()))
+    holder.refuse("schema", "a JSON schema");
+  WantedGrammar out{
+      {GrammarKind::JsonSchema,
+       json_text(body.json().at(nlohmann::ordered_json::json_pointer(place + "/schema")))},
+      holder.name_of("schema")};
+  expect_short(out);
+  return out;
+}
+
+std::optional<WantedGrammar> read_response_format(RequestFields& fields, OrderedBody& body) {
+  auto format = fields.object("response_format");
+  if (!format) return std::nullopt;
+  const std::string type = format->text("type").value_or("");
+  if (type == "text") return std::nullopt;
+  if (type == "json_object") return any_json_object("response_format");
+  if (type != "json_schema") format->refuse("type", "text, json_object or json_schema");
+  auto schema = format->object("json_schema");
+  if (!schema) format->refuse("json_schema", "an object with a schema");
+  return read_schema(*schema, body, "/response_format/json_schema");
+}
+
+WantedGrammar any_json_object(const std::string& field) {
+  return {{GrammarKind::JsonSchema, R"({"type": "object"})"}, field};
+}
+
+std::optional<WantedGrammar> read_own_grammar(RequestFields& own,
+                                              std::optional<WantedGrammar> format) {
+  const auto take = [&](const char* name, GrammarKind kind) {
+    auto text = own.text(name);
+    if (!text) return;
+    if (format) own.refuse(name, fmt::format("absent beside {}", format->field));
+    format = WantedGrammar{{kind, std::move(*text)}, own.name_of(name)};
+    expect_short(*format);
+  };
+  take("regex", GrammarKind::Regex);
+  take("grammar", GrammarKind::Ebnf);
+  return format;
+}
+
+void expect_short(const WantedGrammar& wanted) {
+  const size_t size = wanted.grammar.text.size();
+  if (size > kMostBytes)
+    throw ApiError(400,
+                   fmt::format("{} has {} bytes, expected at most {}; make it shorter",
+                               wanted.field, size, kMostBytes),
+                   wanted.field);
+}
+
+}  // namespace medusa

@@ -1,0 +1,141 @@
+#include "server/request/request_fields.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "base/json_text.h"
+#include "server/api/api_error.h"
+
+namespace medusa {
+namespace {
+
+constexpr size_t kLongestQuote = 60;  // bytes of a wrong value in a message
+
+/// A value as a message quotes it, cut where it is long.
+std::string quoted(const nlohmann::json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return fmt::format("a list of {}", value.size());
+  std::string out = json_text(value);
+  if (out.size() > kLongestQuote) out = out.substr(0, kLongestQuote) + "…";
+  return out;
+}
+
+}  // namespace
+
+RequestFields::RequestFields(const nlohmann::json& json, std::string place)
+    : json_(json), place_(std::move(place)) {}
+
+void RequestFields::refuse(const std::string& name, std::string_view expected) const {
+  throw ApiError(400,
+                 fmt::format("{}{} is {}, expected {}; correct it or leave it out", place_, name,
+                             json_.contains(name) ? quoted(json_[name]) : "absent", expected),
+                 place_ + name);
+}
+
+bool RequestFields::has(const std::string& name) {
+  known_.insert(name);
+  const auto found = json_.find(name);
+  return found != json_.end() && !found->is_null();
+}
+
+std::optional<int64_t> RequestFields::integer(const std::string& name, int64_t least,
+                                              int64_t most) {
+  if (!has(name)) return std::nullopt;
+  const nlohmann::json& value = json_[name];
+  const bool fits =
+      value.is_number_integer() &&
+      !(value.is_number_unsigned() && value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) &&
+      value.get<int64_t>() >= least && value.get<int64_t>() <= most;
+  if (!fits) refuse(name, fmt::format("a whole number from {} to {}", least, most));
+  return value.get<int64_t>();
+}
+
+std::optional<double> RequestFields::number(const std::string& name, double least, double most) {
+  if (!has(name)) return std::nullopt;
+  const nlohmann::json& value = json_[name];
+  const bool fits = value.is_number() && std::isfinite(value.get<double>()) &&
+                    value.get<double>() >= least && value.get<double>() <= most;
+  if (!fits) refuse(name, fmt::format("a number from {} to {}", least, most));
+  return value.get<double>();
+}
+
+std::optional<bool> RequestFields::boolean(const std::string& name) {
+  if (!has(name)) return std::nullopt;
+  if (!json_[name].is_boolean()) refuse(name, "true or false");
+  return json_[name].get<bool>();
+}
+
+std::optional<std::string> RequestFields::text(const std::string& name) {
+  if (!has(name)) return std::nullopt;
+  if (!json_[name].is_string()) refuse(name, "a text");
+  return json_[name].get<std::string>();
+}
+
+std::vector<std::string> RequestFields::texts(const std::string& name, size_t most) {
+  if (!has(name)) return {};
+  const nlohmann::json& value = json_[name];
+  const nlohmann::json list = value.is_array() ? value : nlohmann::json::array({value});
+  const std::string expected =
+      fmt::format("a text or a list of at most {} texts, none empty", most);
+  if (list.size() > most) refuse(name, expected);
+  std::vector<std::string> out;
+  for (const nlohmann::json& each : list) {
+    if (!each.is_string() || each.get_ref<const std::string&>().empty()) refuse(name, expected);
+    out.push_back(each.get<std::string>());
+  }
+  return out;
+}
+
+std::vector<TokenId> RequestFields::token_ids(const std::string& name, int64_t vocab_size) {
+  if (!has(name)) return {};
+  const std::string expected = fmt::format("a list of token ids from 0 to {}", vocab_size - 1);
+  if (!json_[name].is_array()) refuse(name, expected);
+  std::vector<TokenId> out;
+  for (const nlohmann::json& id : json_[name]) {
+    if (!id.is_number_integer() || id < 0 || id >= vocab_size) refuse(name, expected);
+    out.push_back(id.get<TokenId>());
+  }
+  return out;
+}
+
+std::optional<RequestFields> RequestFields::object(const std::string& name) {
+  if (!has(name)) return std::nullopt;
+  if (!json_[name].is_object()) refuse(name, "an object");
+  return RequestFields(json_[name], place_ + name + ".");
+}
+
+void RequestFields::expect_unused(const std::string& name, const nlohmann::json& harmless) {
+  if (!has(name) || json_[name] == harmless || json_[name].empty()) return;
+  throw ApiError(400,
+                 fmt::format("{}{} is {}, which this server cannot follow, expected it to be {} or "
+                             "absent; leave it out",
+                             place_, name, quoted(json_[name]), json_text(harmless)),
+                 place_ + name, "unsupported_parameter");
+}
+
+void RequestFields::ignore(std::initializer_list<const char*> names) {
+  for (const char* name : names) known_.insert(name);
+}
+
+std::vector<std::string> RequestFields::unknown() const {
+  std::vector<std::string> out;
+  for (const auto& [name, value] : json_.items())
+    if (!known_.contains(name)) out.push_back(place_ + name);
+  return out;
+}
+
+nlohmann::json parse_body(std::string_view body) {
+  const auto refuse = [](const char* found) -> nlohmann::json {
+    throw ApiError(
+        400, fmt::format("the body is {}, expected a JSON object in UTF-8; correct it", found));
+  };
+  if (nests_too_deeply(body)) return refuse("nested too deeply");
+  nlohmann::json out = nlohmann::json::parse(body, nullptr, false);
+  if (out.is_discarded()) return refuse("not JSON");
+  if (!out.is_object()) return refuse("no object");
+  return out;
+}
+
+}  // namespace medusa

@@ -1,0 +1,191 @@
+#include "server/request/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "base/error.h"
+#include "data/tokenizer/tokenizer.h"
+#include "infer/logits/logits_config.h"
+#include "server/api/api_error.h"
+#include "server/tool_calls/tool_fields.h"
+
+namespace medusa {
+namespace {
+
+constexpr size_t kMostBiased = 300;  // as OpenAI's
+constexpr double kMostBias = 100;
+constexpr double kMostPenalty = 2;
+
+/// The id that a key like "50256" names; -1: none.
+int64_t id_of(const std::string& key) {
+  int64_t id = -1;
+  const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
+  return read.ec == std::errc() && read.ptr == key.data() + key.size() ? id : -1;
+}
+
+std::vector<LogitBias::Entry> read_bias(RequestFields& fields, int64_t vocab_size) {
+  std::vector<LogitBias::Entry> out;
+  if (!fields.has("logit_bias")) return out;
+  const nlohmann::json& bias = fields.at("logit_bias");
+  const std::string expected = fmt::format(
+      "an object of at most {} token ids from 0 to {}, each with a number from {} to {}",
+      kMostBiased, vocab_size - 1, -kMostBias, kMostBias);
+  if (!bias.is_object() || bias.size() > kMostBiased) fields.refuse("logit_bias", expected);
+  for (const auto& [key, value] : bias.items()) {
+    const int64_t id = id_of(key);
+    if (id < 0 || id >= vocab_size || !value.is_number() ||
+        !(std::abs(value.get<double>()) <= kMostBias))
+      fields.refuse("logit_bias", expected);
+    out.emplace_back(static_cast<TokenId>(id), value.get<float>());
+  }
+  return out;
+}
+
+/// Reads presence_penalty, frequency_penalty, repetition_penalty, logit_bias, min_tokens and
+/// allowed_token_ids.
+/// @throws ApiError  400: one of them is wrong; names it.
+LogitsConfig read_logits_fields(RequestFields& fields, const Tokenizer& tokenizer) {
+  LogitsConfig out;
+  PenaltyConfig& penalties = out.penalties;
+  penalties.presence = fields.number("presence_penalty", -kMostPenalty, kMostPenalty).value_or(0);
+  penalties.frequency = fields.number("frequency_penalty", -kMostPenalty, kMostPenalty).value_or(0);
+  penalties.repetition = fields.number("repetition_penalty", 0.01, 100).value_or(1);
+  out.bias = read_bias(fields, tokenizer.vocab_size());
+  out.min_tokens = static_cast<int32_t>(fields.integer("min_tokens", 0, INT32_MAX).value_or(0));
+  if (fields.has("allowed_token_ids")) {
+    out.allowed = fields.token_ids("allowed_token_ids", tokenizer.vocab_size());
+    if (out.allowed.empty()) fields.refuse("allowed_token_ids", "at least one token id");
+    std::sort(out.allowed.begin(), out.allowed.end());
+    out.allowed.erase(std::unique(out.allowed.begin(), out.allowed.end()), out.allowed.end());
+  }
+  return out;
+}
+
+constexpr int64_t kMostNodes = 64;  // of a step's tree
+
+template <typename Enum>
+Enum named(RequestFields& fields, const std::string& name, const std::string& value) {
+  for (const auto& [word, each] : EnumNames<Enum>::values)
+    if (word == value) return each;
+  fields.refuse(name, enum_choices<Enum>());
+}
+
+/// What asks for the distribution or the form of the answer to be another one than this server can
+/// give: refused, since an answer that ignored it would be wrong.
+void refuse_what_cannot_be_followed(RequestFields& fields) {
+  fields.expect_unused("suffix", "");
+  fields.expect_unused("functions", nlohmann::json::array());
+  fields.expect_unused("function_call", "none");
+  fields.ignore({"model", "user", "metadata", "store", "service_tier", "cache_prompt",
+                 "prompt_cache_key", "safety_identifier"});
+}
+
+/// @param own  the object medusa.
+void read_own_fields(RequestFields& own, GenerationRequest& out) {
+  if (const auto drafter = own.text("drafter"))
+    out.drafter = named<DrafterKind>(own, "drafter", *drafter);
+  if (const auto nodes = own.integer("tree_size", 1, kMostNodes))
+    out.tree_size = static_cast<int32_t>(*nodes);
+  if (const auto rule = own.text("rule")) out.rule = named<RuleKind>(own, "rule", *rule);
+  const auto epsilon = own.number("epsilon", 0, 1), delta = own.number("delta", 0, 1);
+  if (epsilon || delta) {
+    out.typical.emplace();
+    if (epsilon) out.typical->epsilon = *epsilon;
+    if (delta) out.typical->delta = *delta;
+  }
+  out.steps = own.boolean("steps").value_or(false);
+}
+
+}  // namespace
+
+RequestReader::RequestReader(const nlohmann::json& body, const ServedModel& model)
+    : model_(model), fields_(body), own_(fields_.object("medusa")) {
+  SamplingConfig& sampling = each_.sampling;
+  sampling = model.settings.sampling;
+  sampling.temperature = fields_.number("temperature", 0, 100).value_or(sampling.temperature);
+  sampling.top_k =
+      std::max<int64_t>(0, fields_.integer("top_k", -1, INT32_MAX).value_or(sampling.top_k));
+  sampling.top_p = fields_.number("top_p", 1e-6, 1).value_or(sampling.top_p);
+  sampling.min_p = fields_.number("min_p", 0, 1).value_or(sampling.min_p);
+  each_.logits = read_logits_fields(fields_, model.tokenizer);
+  each_.rule = model.settings.rule;
+  each_.seed = static_cast<uint64_t>(
+      fields_.integer("seed", INT64_MIN, INT64_MAX)
+          .value_or(static_cast<int64_t>(std::random_device{}() * 0x100000001ULL)));
+  each_.stop = fields_.texts("stop", kMostStops);
+  each_.stop_tokens = fields_.token_ids("stop_token_ids", model.tokenizer.vocab_size());
+  each_.ignore_eos = fields_.boolean("ignore_eos").value_or(false);
+  out_.stream = fields_.boolean("stream").value_or(false);
+  refuse_what_cannot_be_followed(fields_);
+  if (own_) read_own_fields(*own_, each_);
+  out_.steps = each_.steps;
+}
+
+void RequestReader::set_max_tokens(int64_t tokens) {
+  each_.max_tokens = static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX));
+  if (each_.logits.min_tokens > each_.max_tokens)
+    fields_.refuse("min_tokens", fmt::format("at most max_tokens, {}", each_.max_tokens));
+}
+
+void RequestReader::set_grammar(std::optional<WantedGrammar> format, const ToolSet& tools) {
+  if (own_) format = read_own_grammar(*own_, std::move(format));
+  out_.may_call = tools.may_call();
+  out_.grammar = grammar_with_tools(tools, std::move(format));
+  if (out_.grammar && each_.ignore_eos)
+    fields_.refuse("ignore_eos",
+                   fmt::format("false beside {}, which ends the text", out_.grammar->field));
+}
+
+void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t count,
+                                const std::string& echo) {
+  out_.prompt_tokens += std::ssize(prompt);
+  out_.choices_per_prompt = count;
+  for (int64_t i = 0; i < count; ++i) {
+    GenerationRequest& choice = out_.choices.emplace_back(each_);
+    choice.prompt = prompt;
+    choice.seed = each_.seed + static_cast<uint64_t>(i);
+    const int64_t room = std::max<int64_t>(1, model_.context - std::ssize(prompt));
+    choice.max_tokens = static_cast<int32_t>(std::min<int64_t>(choice.max_tokens, room));
+    out_.echoes.push_back(echo);
+  }
+}
+
+void RequestReader::add_chat(const std::vector<ChatMessage>& messages, const ToolSet& tools,
+                             int64_t count, const char* field) {
+  add_choices(encode_chat(model_, messages, tools, field), count, "");
+}
+
+CompletionRequest RequestReader::finish() {
+  const auto take = [this](const std::vector<std::string>& names) {
+    for (const std::string& name : names)
+      out_.warnings.push_back(name + ": unknown field, ignored");
+  };
+  take(fields_.unknown());
+  if (own_) take(own_->unknown());
+  return std::move(out_);
+}
+
+std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
+                                 const ToolSet& tools, const char* field) {
+  expect_tools_can_be_written(tools, model.chat.takes_tools());
+  const auto encode = [&](const std::string& declaration) {
+    return model.chat.encode(model.tokenizer, messages, declaration);
+  };
+  try {
+    return encode(tools.declaration());
+  } catch (const UserError& error) {  // the model's own template refuses the conversation
+    bool only_with_tools = tools.may_call();
+    if (only_with_tools) try {
+        encode("");
+      } catch (const UserError&) {
+        only_with_tools = false;
+      }
+    throw ApiError(400, error.what(), only_with_tools ? "tools" : field);
+  }
+}
+
+}  // namespace medusa

@@ -1,0 +1,64 @@
+// What the requests of all APIs have in common: sampling, logits, seed, ends, our own fields; and
+// how generations are made of them.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api/completion_request.h"
+#include "server/request/request_fields.h"
+#include "server/tool_calls/tool_set.h"
+
+namespace medusa {
+
+inline constexpr size_t kMostStops = 16;  // stop strings of a request
+
+/// One request while it is read. An API reads its own fields from fields(), in any order, and adds
+/// its prompts at last.
+///
+/// Thread safety: none.
+class RequestReader {
+ public:
+  /// Reads the common fields.
+  /// @param body  kept by reference.
+  /// @throws ApiError  here and below: a field is wrong; names it.
+  RequestReader(const nlohmann::json& body, const ServedModel& model);
+
+  RequestFields& fields() { return fields_; }
+  GenerationRequest& each() { return each_; }  // what all answers have
+  CompletionRequest& out() { return out_; }
+
+  /// How long an answer may be. At least min_tokens.
+  void set_max_tokens(int64_t tokens);
+
+  /// The grammar of the answers: one of the object medusa, or the format of the API; with the calls
+  /// of tools.
+  void set_grammar(std::optional<WantedGrammar> format, const ToolSet& tools = {});
+
+  /// Adds the answers to one prompt. The first has the seed itself, so that it is the text of that
+  /// seed; the others have the seeds after it.
+  void add_choices(const std::vector<TokenId>& prompt, int64_t count, const std::string& echo);
+  /// The same of a conversation.
+  /// @param field  that the messages came in, for errors.
+  void add_chat(const std::vector<ChatMessage>& messages, const ToolSet& tools, int64_t count,
+                const char* field);
+
+  CompletionRequest finish();
+
+ private:
+  const ServedModel& model_;
+  RequestFields fields_;
+  std::optional<RequestFields> own_;  // the object medusa
+  GenerationRequest each_;
+  CompletionRequest out_;
+};
+
+/// The prompt of a conversation.
+/// @throws ApiError  400: the model's template refuses it, or has no place for the tools.
+std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
+                                 const ToolSet& tools, const char* field);
+
+}  // namespace medusa

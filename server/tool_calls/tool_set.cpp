@@ -1,0 +1,110 @@
+#include "server/tool_calls/tool_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/json_text.h"
+#include "server/api/api_error.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kMostTools = 128;
+constexpr size_t kLongestName = 64;
+
+// One after the other, between JSON's tokens. Calls are for programs: they are written in one line,
+// as chat templates write them.
+constexpr int kMostSpacesOfText = 20, kMostSpacesOfCalls = 1;
+
+bool is_function_name(const std::string& name) {
+  return !name.empty() && name.size() <= kLongestName &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return c < 0x80 && (std::isalnum(c) != 0 || c == '_' || c == '-');
+         });
+}
+
+ordered_json json_format(const ordered_json& schema, int most_spaces) {
+  return {{"type", "json_schema"}, {"json_schema", schema}, {"max_whitespace_cnt", most_spaces}};
+}
+
+/// A call, from its first mark to its last.
+ordered_json call_format(const ToolFunction& function, bool with_schema) {
+  const bool has_schema = with_schema && !function.parameters.is_null();
+  return {
+      {"type", "tag"},
+      {"begin", "<tool_call>\n{\"name\": \"" + function.name + "\", \"arguments\": "},
+      {"content", json_format(has_schema ? function.parameters : ordered_json{{"type", "object"}},
+                              kMostSpacesOfCalls)},
+      {"end", "}\n</tool_call>"}};
+}
+
+/// Calls and nothing else.
+ordered_json only_calls(ordered_json tags, bool stop_after_first) {
+  return {{"type", "tags_with_separator"},
+          {"tags", std::move(tags)},
+          {"separator", "\n"},
+          {"at_least_one", true},
+          {"stop_after_first", stop_after_first}};
+}
+
+}  // namespace
+
+std::string ToolSet::declaration() const { return may_call() ? json_text(declared) : ""; }
+
+void add_tool(ToolSet& tools, ToolFunction function, const RequestFields& fields) {
+  if (!is_function_name(function.name))
+    fields.refuse("name", fmt::format("1 to {} letters, digits, '_' and '-'", kLongestName));
+  for (const ToolFunction& other : tools.functions)
+    if (other.name == function.name) fields.refuse("name", "a name that no other tool has");
+  if (tools.functions.size() == kMostTools)
+    fields.refuse("name", fmt::format("at most {} tools", kMostTools));
+  ordered_json described{{"name", function.name}};
+  if (!function.description.empty()) described["description"] = function.description;
+  if (!function.parameters.is_null()) described["parameters"] = function.parameters;
+  tools.declared.push_back({{"type", "function"}, {"function", std::move(described)}});
+  tools.functions.push_back(std::move(function));
+}
+
+std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
+                                                std::optional<WantedGrammar> format) {
+  if (!tools.may_call()) return format;
+  const bool required = tools.use == ToolUse::Required;
+  if (format && (required || format->grammar.kind != GrammarKind::JsonSchema))
+    throw ApiError(400,
+                   fmt::format("{} is given beside tools{}, expected one of both; leave one out",
+                               format->field, required ? " that must be called" : ""),
+                   format->field);
+  const bool any_strict = std::any_of(tools.functions.begin(), tools.functions.end(),
+                                      [](const ToolFunction& each) { return each.strict; });
+  if (!required && !format && tools.parallel && !any_strict) return std::nullopt;
+
+  ordered_json tags = ordered_json::array();
+  for (const ToolFunction& each : tools.functions)
+    if (tools.only.empty() || tools.only == each.name)
+      tags.push_back(call_format(each, required || each.strict));
+  const bool stop_after_first = !tools.parallel || !tools.only.empty();
+  ordered_json out;
+  if (required)
+    out = only_calls(std::move(tags), stop_after_first);
+  else if (format)
+    out = {{"type", "or"},
+           {"elements",
+            {only_calls(std::move(tags), stop_after_first),
+             json_format(ordered_json::parse(format->grammar.text), kMostSpacesOfText)}}};
+  else
+    out = {{"type", "triggered_tags"},
+           {"triggers", {"<tool_call>"}},
+           {"tags", std::move(tags)},
+           {"stop_after_first", stop_after_first}};
+  WantedGrammar wanted{{GrammarKind::StructuralTag,
+                        json_text(ordered_json{{"type", "structural_tag"}, {"format", out}})},
+                       "tools"};
+  expect_short(wanted);
+  return wanted;
+}
+
+}  // namespace medusa
