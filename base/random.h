@@ -40,17 +40,36 @@ class Random {
 
   /// The same number as 64 random bits.
   constexpr uint64_t bits(RandomUse use, int64_t position, uint64_t index = 0) const {
-    uint64_t x = mix(seed_ ^ mix(static_cast<uint64_t>(use)));
-    x = mix(x ^ mix(static_cast<uint64_t>(position)));
-    return mix(x ^ mix(index + 0x632BE59BD9B4E019ULL));
+    bits_of_indices(key(use, position), index);
+    return index;
+  }
+
+  /// What the numbers of one use and position have in common.
+  constexpr uint64_t key(RandomUse use, int64_t position) const {
+    return mix(mix(seed_ ^ mix(static_cast<uint64_t>(use))) ^ mix(static_cast<uint64_t>(position)));
+  }
+
+  /// Of a key(): indices become their bits().
+  /// @tparam Word  uint64_t, or a vector of them.
+  template <typename Word>
+  [[gnu::always_inline]] static constexpr void bits_of_indices(uint64_t key, Word& index) {
+    index += 0x632BE59BD9B4E019ULL;
+    mix_in_place(index);
+    index ^= key;
+    mix_in_place(index);
   }
 
  private:
-  static constexpr uint64_t mix(uint64_t x) {  // splitmix64 finaliser
+  template <typename Word>
+  [[gnu::always_inline]] static constexpr void mix_in_place(Word& x) {  // splitmix64 finaliser
     x += 0x9E3779B97F4A7C15ULL;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-    return x ^ (x >> 31);
+    x ^= x >> 31;
+  }
+  static constexpr uint64_t mix(uint64_t x) {
+    mix_in_place(x);
+    return x;
   }
   uint64_t seed_;
 };

@@ -236,26 +236,27 @@ void HostDecoder::run(Pass& pass) {
   }
 }
 
-/// Rules are pure, so sequences are judged at the same time where the target lends its threads; a
-/// lone one on the calling thread.
+/// Rules are pure, so sequences are judged at the same time where the target lends its threads; for
+/// a lone one they share the rows.
 void HostDecoder::accept_all(Pass& pass) {
-  const auto accept = [&](size_t i) {
+  const auto accept = [&](size_t i, ThreadPool* threads) {
     Sequence& s = *pass.with_tree[i];
     const AcceptanceRule& rule = s.request.rule ? *s.request.rule : *rule_;
     s.guarded([&] {
-      const TargetLogits logits(pass.output.trees[i].logits, s.tree, &s.rows);
+      const TargetLogits logits(pass.output.trees[i].logits, s.tree, &s.rows, threads);
       s.accepted =
           rule.accept(s.tree, logits, static_cast<int64_t>(s.tokens.size()) - 1, s.request.random);
     });
   };
   ThreadPool* pool = target_.idle_threads();
   if (pool == nullptr || pass.with_tree.size() == 1) {
-    for (size_t i = 0; i < pass.with_tree.size(); ++i) accept(i);
+    for (size_t i = 0; i < pass.with_tree.size(); ++i) accept(i, pool);
     return;
   }
   const auto stride = static_cast<size_t>(pool->num_threads());
   pool->run([&](int thread) {
-    for (auto i = static_cast<size_t>(thread); i < pass.with_tree.size(); i += stride) accept(i);
+    for (auto i = static_cast<size_t>(thread); i < pass.with_tree.size(); i += stride)
+      accept(i, nullptr);
   });
 }
 

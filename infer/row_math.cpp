@@ -1,101 +1,156 @@
 #include "infer/row_math.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstddef>
+#include <cmath>
 
 #include "base/check.h"
-#include "base/lanes.h"
+#include "infer/row_lanes.h"
 
 namespace medusa {
 namespace {
 
-constexpr size_t kSums = 16;  // independent accumulators, so that the compiler may use vectors
+constexpr size_t kBlock = 4 * kLanes;  // weights that are passed over together
+static_assert(kRowChunk % kBlock == 0);
 
-constexpr float kLowest = -87.0F;  // exp of less is smaller than any normal float: taken as 0
-
-/// exp(x) for x <= 0 by 2^n · p(f): n = round(x / ln 2), |f| <= ln 2 / 2, p of degree 6.
-inline float fast_exp(float exponent) {
-  const float x = std::max(exponent, kLowest);
-  const float n = static_cast<float>(static_cast<int32_t>(x * 1.44269504F - 0.5F));
-  const float f = (x - n * 0.693359375F) + n * 2.12194440e-4F;  // ln 2 in two parts
-  float p = 1.0F / 720;
-  p = p * f + 1.0F / 120;
-  p = p * f + 1.0F / 24;
-  p = p * f + 1.0F / 6;
-  p = p * f + 0.5F;
-  p = p * f + 1.0F;
-  p = p * f + 1.0F;
-  const float result = p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
-  return exponent < kLowest ? 0.0F : result;
-}
-
-MEDUSA_WIDE float max_of(const float* row, size_t n) {
-  float lanes[kSums];
-  std::fill(lanes, lanes + kSums, row[0]);
-  size_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (size_t j = 0; j < kSums; ++j) lanes[j] = row[i + j] > lanes[j] ? row[i + j] : lanes[j];
-  for (; i < n; ++i) lanes[0] = std::max(lanes[0], row[i]);
-  return *std::max_element(lanes, lanes + kSums);
-}
-
-MEDUSA_WIDE double exp_of(const float* row, size_t n, float max, float scale, float* out) {
-  double lanes[kSums] = {};
-  size_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (size_t j = 0; j < kSums; ++j) {
-      out[i + j] = fast_exp((row[i + j] - max) * scale);
-      lanes[j] += static_cast<double>(out[i + j]);
+MEDUSA_WIDE float max_of_chunk(const float* row, size_t size) {
+  Lanes largest[4], x;
+  for (Lanes& each : largest) fill(-std::numeric_limits<float>::infinity(), each);
+  for (size_t i = 0; i < size; i += kBlock)
+    for (size_t j = 0; j < 4; ++j) {
+      load_logits(row, i + j * kLanes, size, x);
+      max_with(x, largest[j]);
     }
-  for (; i < n; ++i) {
-    out[i] = fast_exp((row[i] - max) * scale);
-    lanes[0] += static_cast<double>(out[i]);
-  }
-  double sum = 0;
-  for (const double lane : lanes) sum += lane;
-  return sum;
+  for (size_t j = 1; j < 4; ++j) max_with(largest[j], largest[0]);
+  return max_of(largest[0]);
 }
 
-MEDUSA_WIDE void sums_of(const float* row, size_t n, float max, float scale, double* sum,
-                         double* weighted) {
-  double sums[kSums] = {}, products[kSums] = {};
+/// Where a value first stands; size: nowhere.
+MEDUSA_WIDE size_t place_in_chunk(const float* row, size_t size, float value) {
+  Lanes wanted, x;
+  fill(value, wanted);
   size_t i = 0;
-  for (; i + kSums <= n; i += kSums)
-    for (size_t j = 0; j < kSums; ++j) {
-      const float x = (row[i + j] - max) * scale;
-      const float e = fast_exp(x);
-      sums[j] += static_cast<double>(e);
-      products[j] += static_cast<double>(e * std::max(x, kLowest));  // never 0 · -inf
+  for (; i < size; i += kLanes) {
+    load_logits(row, i, size, x);
+    if (any_of(x == wanted)) break;
+  }
+  while (i < size && row[i] != value) ++i;
+  return i;
+}
+
+struct ChunkSums {
+  double sum = 0, weighted = 0;
+};
+
+MEDUSA_WIDE ChunkSums sums_of_chunk(const float* row, size_t size, float max, float scale) {
+  LaneSums sums, products;
+  Lanes x, weight, lowest;
+  fill(kLowestExponent, lowest);
+  for (size_t i = 0; i < size; i += kLanes) {
+    load_logits(row, i, size, x);
+    below_max(max, scale, x);
+    weigh(x, weight);
+    sums.add(weight);
+    products.add(weight * (x < lowest ? lowest : x));  // never 0 · -inf
+  }
+  return {sums.total(), products.total()};
+}
+
+/// @param weights  [size up to a whole block] written; the same of maxima, a block's lanes each.
+/// @returns  their sum.
+MEDUSA_WIDE double weigh_chunk(const float* row, size_t size, float max, float scale,
+                               float* weights, float* maxima) {
+  LaneSums sums;
+  Lanes x, weight;
+  for (size_t i = 0; i < size; i += kBlock) {
+    Lanes largest{};
+    for (size_t j = i; j < i + kBlock; j += kLanes) {
+      load_logits(row, j, size, x);
+      below_max(max, scale, x);
+      weigh(x, weight);
+      sums.add(weight);
+      store(weight, weights + j);
+      max_with(weight, largest);
     }
-  for (; i < n; ++i) {
-    const float x = (row[i] - max) * scale;
-    const float e = fast_exp(x);
-    sums[0] += static_cast<double>(e);
-    products[0] += static_cast<double>(e * std::max(x, kLowest));
+    store(largest, maxima + i / 4);
   }
-  for (size_t j = 0; j < kSums; ++j) {
-    *sum += sums[j];
-    *weighted += products[j];
+  return sums.total();
+}
+
+/// The next block from `block` on with a weight of at least `floor`; num_blocks: none.
+MEDUSA_WIDE size_t next_block(const float* maxima, size_t block, size_t num_blocks, float floor) {
+  Lanes least, x;
+  fill(floor, least);
+  for (; block < num_blocks; ++block) {
+    load(maxima + block * kLanes, x);
+    if (any_of(x >= least)) break;
   }
+  return block;
+}
+
+/// Calls body(chunk, its first place, its size) for the chunks of a range.
+template <typename Body>
+void for_each_chunk(Range range, const Body& body) {
+  for (auto at = static_cast<size_t>(range.begin), end = static_cast<size_t>(range.end); at < end;
+       at += kRowChunk)
+    body(at / kRowChunk, at, std::min(kRowChunk, end - at));
 }
 
 }  // namespace
 
-float row_max(std::span<const float> row) {
+RowPeak chunk_peak(std::span<const float> chunk, size_t first) {
+  const float max = max_of_chunk(chunk.data(), chunk.size());
+  return {max, first + place_in_chunk(chunk.data(), chunk.size(), max)};
+}
+
+RowPeak row_peak(std::span<const float> row, ThreadPool* threads) {
   MEDUSA_ASSERT(!row.empty());
-  return max_of(row.data(), row.size());
+  return after_peak(row, threads, [](int, Range, const RowPeak&) {});
 }
 
-double row_exp(std::span<const float> row, float max, float scale, std::span<float> out) {
-  MEDUSA_ASSERT(out.size() == row.size(), out.size(), row.size());
-  return exp_of(row.data(), row.size(), max, scale, out.data());
+double SoftmaxSums::log_sum() const { return std::log(sum); }
+
+SoftmaxSums softmax_sums(std::span<const float> row, float scale, ThreadPool* threads) {
+  MEDUSA_ASSERT(!row.empty());
+  std::vector<ChunkSums> chunks(static_cast<size_t>(num_chunks(row.size())));
+  SoftmaxSums out;
+  out.max = after_peak(row, threads, [&](int, Range range, const RowPeak& peak) {
+              for_each_chunk(range, [&](size_t chunk, size_t first, size_t size) {
+                chunks[chunk] = sums_of_chunk(row.data() + first, size, peak.value, scale);
+              });
+            }).value;
+  for (const ChunkSums& chunk : chunks) {
+    out.sum += chunk.sum;
+    out.weighted += chunk.weighted;
+  }
+  return out;
 }
 
-ExpSums row_exp_sums(std::span<const float> row, float max, float scale) {
-  ExpSums sums;
-  sums_of(row.data(), row.size(), max, scale, &sums.sum, &sums.weighted);
-  return sums;
+void RowWeights::set(std::span<const float> row, float scale, ThreadPool* threads) {
+  MEDUSA_ASSERT(!row.empty());
+  size_ = row.size();
+  const size_t blocks = (size_ + kBlock - 1) / kBlock;
+  weights_.resize(blocks * kBlock);
+  maxima_.resize(blocks * kLanes);
+  sums_.resize(static_cast<size_t>(num_chunks(size_)));
+  max_ = after_peak(row, threads, [&](int, Range range, const RowPeak& peak) {
+           for_each_chunk(range, [&](size_t chunk, size_t first, size_t size) {
+             sums_[chunk] = weigh_chunk(row.data() + first, size, peak.value, scale,
+                                        weights_.data() + first, maxima_.data() + first / 4);
+           });
+         }).value;
+  sum_ = 0;
+  for (const double sum : sums_) sum_ += sum;
+}
+
+void RowWeights::collect(float floor, std::vector<Weighted>& out) const {
+  MEDUSA_ASSERT(floor > 0, floor);
+  out.clear();
+  const size_t num_blocks = maxima_.size() / kLanes;
+  for (size_t block = 0; block < num_blocks; ++block) {
+    block = next_block(maxima_.data(), block, num_blocks, floor);
+    const size_t end = std::min(size_, (block + 1) * kBlock);
+    for (size_t i = block * kBlock; i < end; ++i)
+      if (weights_[i] >= floor) out.push_back({weights_[i], static_cast<int32_t>(i)});
+  }
 }
 
 }  // namespace medusa

@@ -11,11 +11,6 @@
 namespace medusa {
 namespace {
 
-struct Weighted {
-  float weight;  // not normalised
-  TokenId id;
-};
-
 bool more_probable(const Weighted& a, const Weighted& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 }
@@ -27,39 +22,45 @@ bool more_probable(const Weighted& a, const Weighted& b) {
       "weights may be damaged, or try --dtype float32");
 }
 
-/// The largest logit.
-float finite_max(std::span<const float> logits) {
-  const float best = row_max(logits);
-  if (!std::isfinite(best)) refuse_logits();
-  return best;
+/// The k most probable of some tokens, sorted.
+void keep_largest(std::vector<Weighted>& tokens, size_t k) {
+  const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(std::min(k, tokens.size()));
+  std::partial_sort(tokens.begin(), end, tokens.end(), more_probable);
+  tokens.erase(end, tokens.end());
 }
 
-/// The k largest, sorted.
-std::vector<Weighted> largest(std::span<const float> weights, size_t k) {
-  std::vector<Weighted> heap;  // its front is the least of those kept
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const Weighted token{weights[i], static_cast<TokenId>(i)};
-    if (heap.size() == k) {
-      if (!more_probable(token, heap.front())) continue;
-      std::pop_heap(heap.begin(), heap.end(), more_probable);
-      heap.back() = token;
-    } else {
-      heap.push_back(token);
-    }
-    std::push_heap(heap.begin(), heap.end(), more_probable);
-  }
-  std::sort_heap(heap.begin(), heap.end(), more_probable);
-  return heap;
-}
-
-/// All tokens that can belong to the nucleus, unsorted. Those below (1 - p) / V together weigh less
-/// than 1 - p, so the smallest set that reaches p needs none of them.
-std::vector<Weighted> nucleus_candidates(std::span<const float> weights, double sum, double top_p) {
-  const auto least = static_cast<float>((1 - top_p) * sum / static_cast<double>(weights.size()));
+/// Tokens of at least some weight, by id: the most probable ones, as few as a quick search finds
+/// that are enough.
+/// @param least  weight of which tokens are enough in any case.
+template <typename Enough>
+std::vector<Weighted> most_probable(const RowWeights& row, float least, const Enough& enough) {
+  constexpr float kStep = 1.0F / 16;
   std::vector<Weighted> tokens;
-  for (size_t i = 0; i < weights.size(); ++i)
-    if (weights[i] >= least) tokens.push_back({weights[i], static_cast<TokenId>(i)});
-  return tokens;
+  for (float floor = kStep;; floor *= kStep) {
+    row.collect(std::max(floor, least), tokens);
+    if (floor <= least || enough(tokens)) return tokens;
+  }
+}
+
+/// All tokens that can come, by id.
+constexpr float kAnyWeight = std::numeric_limits<float>::min();
+
+/// All tokens that can be among the k most probable.
+std::vector<Weighted> top_k_candidates(const RowWeights& row, size_t k) {
+  return most_probable(row, kAnyWeight, [k](const auto& tokens) { return tokens.size() >= k; });
+}
+
+/// All tokens that can belong to the nucleus. Those below (1 - p) / V together weigh less than
+/// 1 - p, so the smallest set that reaches p needs none of them.
+std::vector<Weighted> nucleus_candidates(const RowWeights& row, double top_p) {
+  const double least = (1 - top_p) * row.sum() / static_cast<double>(row.all().size());
+  return most_probable(row, std::max(static_cast<float>(least), kAnyWeight),
+                       [&](const std::vector<Weighted>& tokens) {
+                         double reached = 0;
+                         for (const Weighted& each : tokens)
+                           reached += static_cast<double>(each.weight);
+                         return reached > (1 + 1e-9) * top_p * row.sum();  // in any order
+                       });
 }
 
 /// The smallest set of most probable tokens that reaches top_p · sum, sorted.
@@ -79,17 +80,17 @@ std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double t
 
 }  // namespace
 
-TokenId argmax(std::span<const float> logits) {
-  const float best = finite_max(logits);
-  const auto first = std::find(logits.begin(), logits.end(), best);
-  if (first == logits.end()) refuse_logits();  // a NaN equals nothing
-  return static_cast<TokenId>(first - logits.begin());
+TokenId argmax(std::span<const float> logits, ThreadPool* threads) {
+  const RowPeak peak = row_peak(logits, threads);
+  if (!std::isfinite(peak.value)) refuse_logits();
+  return static_cast<TokenId>(peak.place);
 }
 
-LogProbabilities::LogProbabilities(std::span<const float> logits)
-    : logits_(logits),
-      max_(row_max(logits)),
-      log_sum_(std::log(row_exp_sums(logits, max_, 1).sum)) {}
+LogProbabilities::LogProbabilities(std::span<const float> logits) : logits_(logits) {
+  const SoftmaxSums sums = softmax_sums(logits, 1);
+  max_ = sums.max;
+  log_sum_ = sums.log_sum();
+}
 
 double log_probability(std::span<const float> logits, TokenId token) {
   return LogProbabilities(logits).of(token);
@@ -97,36 +98,45 @@ double log_probability(std::span<const float> logits, TokenId token) {
 
 std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count) {
   MEDUSA_ASSERT(count >= 1, count);
+  std::vector<Weighted> heap;  // its front is the least of those kept
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const Weighted token{logits[i], static_cast<TokenId>(i)};
+    if (std::ssize(heap) == count) {
+      if (!more_probable(token, heap.front())) continue;
+      std::pop_heap(heap.begin(), heap.end(), more_probable);
+      heap.back() = token;
+    } else {
+      heap.push_back(token);
+    }
+    std::push_heap(heap.begin(), heap.end(), more_probable);
+  }
+  std::sort_heap(heap.begin(), heap.end(), more_probable);
   std::vector<TokenId> ids;
-  for (const Weighted& token : largest(logits, static_cast<size_t>(count))) ids.push_back(token.id);
+  for (const Weighted& token : heap) ids.push_back(token.id);
   return ids;
 }
 
 std::vector<WeightedToken> target_distribution(std::span<const float> logits,
-                                               const SamplingConfig& config) {
+                                               const SamplingConfig& config, ThreadPool* threads) {
   MEDUSA_ASSERT(config.temperature > 0, config.temperature);
-  thread_local std::vector<float> weights;
-  weights.resize(logits.size());
-  double sum =
-      row_exp(logits, finite_max(logits), static_cast<float>(1 / config.temperature), weights);
-  if (!std::isfinite(sum)) refuse_logits();
+  thread_local RowWeights row;
+  row.set(logits, static_cast<float>(1 / config.temperature), threads);
+  if (!std::isfinite(row.max()) || !std::isfinite(row.sum())) refuse_logits();
 
-  const auto least = static_cast<float>(config.min_p);  // the most probable token weighs 1
   std::vector<Weighted> kept;
   if (config.top_k > 0) {
-    kept = largest(weights, static_cast<size_t>(config.top_k));
-    sum = 0;
+    kept = top_k_candidates(row, static_cast<size_t>(config.top_k));
+    keep_largest(kept, static_cast<size_t>(config.top_k));
+    double sum = 0;
     for (const Weighted& token : kept) sum += static_cast<double>(token.weight);
     if (config.top_p < 1) kept = nucleus(std::move(kept), sum, config.top_p);
   } else if (config.top_p < 1) {
-    kept = nucleus(nucleus_candidates(weights, sum, config.top_p), sum, config.top_p);
+    kept = nucleus(nucleus_candidates(row, config.top_p), row.sum(), config.top_p);
   } else {
-    if (config.min_p == 0) kept.reserve(weights.size());
-    for (size_t i = 0; i < weights.size(); ++i)
-      if (weights[i] >= least) kept.push_back({weights[i], static_cast<TokenId>(i)});
+    row.collect(std::max(static_cast<float>(config.min_p), kAnyWeight), kept);
   }
-  std::erase_if(
-      kept, [least](const Weighted& token) { return token.weight == 0 || token.weight < least; });
+  const auto least = static_cast<float>(config.min_p);  // the most probable token weighs 1
+  std::erase_if(kept, [least](const Weighted& token) { return token.weight < least; });
 
   double total = 0;
   for (const Weighted& token : kept) total += static_cast<double>(token.weight);
@@ -148,15 +158,14 @@ TokenId draw(std::span<const WeightedToken> tokens, const Random& random, Random
 }
 
 TokenId sample(std::span<const float> logits, const SamplingConfig& config, const Random& random,
-               RandomUse use, int64_t position) {
-  if (config.filters()) return draw(target_distribution(logits, config), random, use, position);
+               RandomUse use, int64_t position, ThreadPool* threads) {
   MEDUSA_ASSERT(config.temperature > 0, config.temperature);
-  thread_local std::vector<float> weights;
-  weights.resize(logits.size());
-  const double sum =
-      row_exp(logits, finite_max(logits), static_cast<float>(1 / config.temperature), weights);
-  if (!std::isfinite(sum)) refuse_logits();  // a NaN would win the race
-  return exponential_race(weights, argmax(logits), random, use, position);
+  if (config.filters())
+    return draw(target_distribution(logits, config, threads), random, use, position);
+  const RowDraw drawn = draw_from_row(logits, static_cast<float>(1 / config.temperature), random,
+                                      use, position, threads);
+  if (!std::isfinite(drawn.max) || !std::isfinite(drawn.sum)) refuse_logits();
+  return drawn.token;
 }
 
 std::span<const float> logits_row(const at::Tensor& logits, int64_t row) {

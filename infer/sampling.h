@@ -13,6 +13,8 @@
 
 namespace medusa {
 
+class ThreadPool;
+
 struct SamplingConfig {
   double temperature = 0;  // 0: greedy
   int64_t top_k = 0;       // keep the k most probable tokens; 0: all
@@ -41,7 +43,8 @@ struct WeightedToken {
 };
 
 /// Index of the largest value; the first of equals.
-TokenId argmax(std::span<const float> logits);
+/// @param threads  idle ones that help; null: none. No result depends on them, here or below.
+TokenId argmax(std::span<const float> logits, ThreadPool* threads = nullptr);
 
 /// log p of tokens after one row, at temperature 1, nothing filtered: what logprobs report.
 class LogProbabilities {
@@ -54,8 +57,8 @@ class LogProbabilities {
 
  private:
   std::span<const float> logits_;
-  float max_;
-  double log_sum_;
+  float max_ = 0;
+  double log_sum_ = 0;
 };
 
 /// The same, of one token.
@@ -71,7 +74,8 @@ std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count
 /// else. min-p looks at the ratio of two tokens, so what it drops does not depend on the order.
 /// @param config  temperature > 0.
 std::vector<WeightedToken> target_distribution(std::span<const float> logits,
-                                               const SamplingConfig& config);
+                                               const SamplingConfig& config,
+                                               ThreadPool* threads = nullptr);
 
 /// Draws by an exponential race (the Gumbel-max trick, Gumbel 1954, without its outer logarithm):
 /// the token with the smallest -log(u) / p wins, u addressed by (use, position, token id). So the
@@ -83,7 +87,7 @@ TokenId draw(std::span<const WeightedToken> tokens, const Random& random, Random
 /// filtered.
 /// @param config  temperature > 0.
 TokenId sample(std::span<const float> logits, const SamplingConfig& config, const Random& random,
-               RandomUse use, int64_t position);
+               RandomUse use, int64_t position, ThreadPool* threads = nullptr);
 
 /// A row of a [N, V] float32 tensor on the CPU, without a new tensor.
 std::span<const float> logits_row(const at::Tensor& logits, int64_t row);

@@ -1,6 +1,7 @@
 #include "infer/logits/target_logits.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/check.h"
@@ -34,7 +35,8 @@ std::span<const float> ProcessedRows::row(const CandidateTree& tree, int32_t nod
   std::vector<float>& row = rows_[nodes_.size()];
   row.assign(raw.begin(), raw.end());
   for (const auto& each : processors_) each->process(path_, row);
-  if (row_max(row) == -std::numeric_limits<float>::infinity())
+  const bool has_numbers = !std::isnan(row[0]);  // else the model is damaged, as the rule will tell
+  if (has_numbers && row_peak(row).value == -std::numeric_limits<float>::infinity())
     throw UserError(
         "the request leaves no token that may follow, expected at least one; allow more tokens, or "
         "lower min_tokens");
@@ -50,8 +52,9 @@ TargetLogits::TargetLogits(const at::Tensor& logits)
 }
 
 TargetLogits::TargetLogits(const at::Tensor& logits, const CandidateTree& tree,
-                           ProcessedRows* processed)
+                           ProcessedRows* processed, ThreadPool* threads)
     : TargetLogits(logits) {
+  threads_ = threads;
   if (processed == nullptr || !processed->has_processors()) return;
   tree_ = &tree;
   processed_ = processed;

@@ -14,6 +14,8 @@
 
 namespace medusa {
 
+class ThreadPool;
+
 /// A sequence's processors, and the rows that they have changed in the present tree. Its buffers
 /// are used again in every step.
 ///
@@ -52,7 +54,9 @@ class TargetLogits {
   /// The target's own rows: [N, V] float32 on the CPU.
   TargetLogits(const at::Tensor& logits);  // NOLINT(google-explicit-constructor): a tensor is one
   /// @param tree, processed  kept by reference; null: the target's own rows.
-  TargetLogits(const at::Tensor& logits, const CandidateTree& tree, ProcessedRows* processed);
+  /// @param threads          idle ones, for passes over a row; null: none.
+  TargetLogits(const at::Tensor& logits, const CandidateTree& tree, ProcessedRows* processed,
+               ThreadPool* threads = nullptr);
 
   std::span<const float> row(int32_t node) const {
     const auto size = static_cast<size_t>(row_size_);
@@ -60,11 +64,15 @@ class TargetLogits {
     return processed_ != nullptr ? processed_->row(*tree_, node, raw) : raw;
   }
 
+  /// That a rule may use for a row; null: none.
+  ThreadPool* threads() const { return threads_; }
+
  private:
   const float* data_;
   int64_t stride_, row_size_;
   const CandidateTree* tree_ = nullptr;
   ProcessedRows* processed_ = nullptr;
+  ThreadPool* threads_ = nullptr;
 };
 
 }  // namespace medusa

@@ -6,7 +6,8 @@ Acceptance MatchRule::accept(const CandidateTree& tree, const TargetLogits& logi
                              int64_t root_position, const Random& random) const {
   Acceptance out;
   for (int32_t node = 0; node >= 0; ++root_position) {
-    out.next = sample(logits.row(node), sampling_, random, RandomUse::Accept, root_position);
+    out.next = sample(logits.row(node), sampling_, random, RandomUse::Accept, root_position,
+                      logits.threads());
     node = find_child(tree, node, out.next);
     if (node >= 0) out.path.push_back(node);
   }

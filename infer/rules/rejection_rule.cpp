@@ -9,8 +9,8 @@ namespace {
 /// What is left of the target's distribution after the candidates that did not stand.
 class Residual {
  public:
-  Residual(std::span<const float> logits, const SamplingConfig& sampling)
-      : tokens_(target_distribution(logits, sampling)) {}
+  Residual(std::span<const float> logits, const SamplingConfig& sampling, ThreadPool* threads)
+      : tokens_(target_distribution(logits, sampling, threads)) {}
 
   double probability(TokenId token) const {
     for (const WeightedToken& each : tokens_)
@@ -50,7 +50,7 @@ Acceptance RejectionRule::accept(const CandidateTree& tree, const TargetLogits& 
                                  int64_t root_position, const Random& random) const {
   Acceptance out;
   for (int32_t node = 0;; ++root_position) {
-    Residual residual(logits.row(node), sampling_);
+    Residual residual(logits.row(node), sampling_, logits.threads());
     int32_t stands = -1;
     uint64_t tried = 0;
     for (int32_t i = node + 1; i < tree.num_verify && stands < 0; ++i) {

@@ -16,15 +16,9 @@ struct NodeView {
   double threshold = 0;  // min(ε, δ · exp(-H))
 };
 
-NodeView view(std::span<const float> logits, float inverse_temperature,
-              const TypicalConfig& config) {
-  NodeView out;
-  out.max = row_max(logits);
-  const ExpSums sums = row_exp_sums(logits, out.max, inverse_temperature);
-  out.log_sum = std::log(sums.sum);
-  const double entropy = out.log_sum - sums.weighted / sums.sum;  // H = log Z - E[exponent], nats
-  out.threshold = std::min(config.epsilon, config.delta * std::exp(-entropy));
-  return out;
+NodeView view(const SoftmaxSums& sums, const TypicalConfig& config) {
+  return {sums.max, sums.log_sum(),
+          std::min(config.epsilon, config.delta * std::exp(-sums.entropy()))};
 }
 
 }  // namespace
@@ -46,7 +40,8 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const TargetLogits& lo
     const auto parent = static_cast<size_t>(tree.parents[static_cast<size_t>(i)]);
     if (!reached[parent]) continue;
     const auto row = logits.row(static_cast<int32_t>(parent));
-    if (!views[parent]) views[parent] = view(row, inverse_temperature, config_);
+    if (!views[parent])
+      views[parent] = view(softmax_sums(row, inverse_temperature, logits.threads()), config_);
     const float logit = row[static_cast<size_t>(tree.tokens[static_cast<size_t>(i)])];
     const double log_p = static_cast<double>((logit - views[parent]->max) * inverse_temperature) -
                          views[parent]->log_sum;
@@ -65,8 +60,9 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const TargetLogits& lo
   std::reverse(out.path.begin(), out.path.end());
   const auto row = logits.row(best);
   const int64_t position = root_position + static_cast<int64_t>(out.path.size());
-  out.next = sampling_.temperature > 0 ? sample(row, sampling_, random, RandomUse::Accept, position)
-                                       : argmax(row);
+  out.next = sampling_.temperature > 0
+                 ? sample(row, sampling_, random, RandomUse::Accept, position, logits.threads())
+                 : argmax(row, logits.threads());
   return out;
 }
 

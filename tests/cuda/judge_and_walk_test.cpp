@@ -133,12 +133,11 @@ Judged judge_on_host(const Step& step, const Rule& rule) {
                                       Random(step.seeds[sequence]), RandomUse::Accept,
                                       step.root_positions[sequence] + step.shape.depths[node])
                              : argmax(row));
-    const float max = row_max(row);
-    const ExpSums sums = row_exp_sums(row, max, scale);
-    const double log_sum = std::log(sums.sum), entropy = log_sum - sums.weighted / sums.sum;
-    out.maxima[r] = max;
-    out.log_sums[r] = log_sum;
-    out.thresholds[r] = std::min(rule.typical.epsilon, rule.typical.delta * std::exp(-entropy));
+    const SoftmaxSums sums = softmax_sums(row, scale);
+    out.maxima[r] = sums.max;
+    out.log_sums[r] = sums.log_sum();
+    out.thresholds[r] =
+        std::min(rule.typical.epsilon, rule.typical.delta * std::exp(-sums.entropy()));
   }
   return out;
 }

@@ -7,65 +7,74 @@
 #include <limits>
 #include <vector>
 
-#include "base/random.h"
+#include "tests/infer/random_rows.h"
+#include "tests/reference/row_passes.h"
 
 namespace medusa {
 namespace {
 
-const std::vector<size_t> kSizes{1, 2, 15, 16, 17, 31, 33, 1000, 49152};  // and not of 16
+using fixtures::kRowSizes;
+using fixtures::random_row;
 
-std::vector<float> random_row(size_t size, uint64_t seed, double width) {
-  std::vector<float> row;
-  for (size_t i = 0; i < size; ++i)
-    row.push_back(static_cast<float>(width * (Random(seed).uniform(RandomUse::Init, 0, i) - 0.5)));
-  return row;
-}
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-TEST(RowMath, MaxIsTheLargestWhereverItStands) {
-  for (const size_t size : kSizes) {
+TEST(RowMath, ThePeakIsTheFirstOfTheLargestWhereverItStands) {
+  for (const size_t size : kRowSizes) {
     std::vector<float> row = random_row(size, size, 30);
-    EXPECT_EQ(row_max(row), *std::max_element(row.begin(), row.end()));
+    const auto largest = std::max_element(row.begin(), row.end());
+    EXPECT_EQ(row_peak(row).value, *largest);
+    EXPECT_EQ(row_peak(row).place, static_cast<size_t>(largest - row.begin()));
     for (const size_t place : {size_t{0}, size / 2, size - 1}) {
       std::vector<float> peaked = row;
-      peaked[place] = 100;
-      EXPECT_EQ(row_max(peaked), 100) << size << ", " << place;
+      peaked[place] = peaked.back() = 100;
+      EXPECT_EQ(row_peak(peaked).value, 100) << size << ", " << place;
+      EXPECT_EQ(row_peak(peaked).place, place) << size;
     }
   }
-  EXPECT_EQ(row_max(std::vector<float>(20, -5)), -5) << "all negative";
-  EXPECT_THROW(row_max({}), std::logic_error);
+  EXPECT_EQ(row_peak(std::vector<float>(20, -5)).value, -5) << "all negative";
+  EXPECT_EQ(row_peak(std::vector<float>(5000, 3)).place, 0) << "all equal";
+  EXPECT_THROW(row_peak({}), std::logic_error);
+}
+
+TEST(RowMath, ANumberThatIsNoneIsNotThePeak) {
+  std::vector<float> row = random_row(5000, 1, 30);
+  row[4000] = 50;
+  row[0] = row[17] = row[4999] = std::nanf("");
+  EXPECT_EQ(row_peak(row).place, 4000);
+  EXPECT_EQ(row_peak(std::vector<float>(40, std::nanf(""))).value, -kInfinity);
 }
 
 TEST(RowMath, ExpIsRightWithin3e7AllTheWayDown) {
-  std::vector<float> row, out;
+  std::vector<float> row;
   for (float x = 0; x >= -87; x -= 0.0007F) row.push_back(x);
   row.push_back(-87);
-  out.resize(row.size());
-  row_exp(row, 0, 1, out);
+  RowWeights weights;
+  weights.set(row, 1);
   double worst = 0;
   for (size_t i = 0; i < row.size(); ++i) {
     const double exact = std::exp(static_cast<double>(row[i]));
-    worst = std::max(worst, std::abs(static_cast<double>(out[i]) - exact) / exact);
+    worst = std::max(worst, std::abs(static_cast<double>(weights.all()[i]) - exact) / exact);
   }
   EXPECT_LT(worst, 3e-7);
-  EXPECT_EQ(out[0], 1);
+  EXPECT_EQ(weights.all()[0], 1);
 }
 
 TEST(RowMath, ExpBelowTheLastNormalFloatIsZero) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  const std::vector<float> row{0, -87.01F, -1000, -infinity};
-  std::vector<float> out(row.size(), 9);
-  EXPECT_EQ(row_exp(row, 0, 1, out), 1);
-  EXPECT_EQ(out, (std::vector<float>{1, 0, 0, 0}));
-  const ExpSums sums = row_exp_sums(row, 0, 1);
+  const std::vector<float> row{0, -87.01F, -1000, -kInfinity};
+  RowWeights weights;
+  weights.set(row, 1);
+  EXPECT_EQ(weights.sum(), 1);
+  EXPECT_TRUE(std::ranges::equal(weights.all(), std::vector<float>{1, 0, 0, 0}));
+  const SoftmaxSums sums = softmax_sums(row, 1);
   EXPECT_EQ(sums.sum, 1);
   EXPECT_EQ(sums.weighted, 0);
 }
 
 TEST(RowMath, SumsAgreeWithDouble) {
-  for (const size_t size : kSizes)
+  for (const size_t size : kRowSizes)
     for (const float scale : {1.0F, 1.6F, 0.25F}) {
       const std::vector<float> row = random_row(size, size + 1, 30);
-      const float max = row_max(row);
+      const float max = row_peak(row).value;
       double sum = 0, weighted = 0;
       for (const float value : row) {
         const double x =
@@ -73,22 +82,63 @@ TEST(RowMath, SumsAgreeWithDouble) {
         sum += std::exp(x);
         weighted += std::exp(x) * x;
       }
-      std::vector<float> out(size);
-      EXPECT_NEAR(row_exp(row, max, scale, out) / sum, 1, 2e-6) << size;
-      const ExpSums sums = row_exp_sums(row, max, scale);
+      const SoftmaxSums sums = softmax_sums(row, scale);
+      EXPECT_EQ(sums.max, max);
       EXPECT_NEAR(sums.sum / sum, 1, 2e-6) << size;
       EXPECT_NEAR(sums.weighted, weighted, 4e-6 * std::abs(weighted)) << size;
+      EXPECT_NEAR(sums.entropy(), std::log(sum) - weighted / sum, 1e-5) << size;
     }
 }
 
-TEST(RowMath, ATermIsTheSameBitsInTheBodyAndInTheTail) {
-  const std::vector<float> row = random_row(33, 4, 30);
-  std::vector<float> out(33), alone(1);
-  row_exp(row, 15, 0.7F, out);
-  for (size_t i = 0; i < row.size(); ++i) {
-    row_exp({&row[i], 1}, 15, 0.7F, alone);
-    EXPECT_EQ(out[i], alone[0]) << i;
+TEST(RowMath, EveryBitIsTheSlowTwinsForAnyNumberOfThreads) {
+  for (const int threads : {1, 2, 3, 5}) {
+    ThreadPool pool(threads);
+    for (const size_t size : kRowSizes)
+      for (const float scale : {1.0F, 1 / 0.7F, 0.01F}) {
+        const std::vector<float> row = random_row(size, size + 2, 90);
+        const SoftmaxSums expected = reference::softmax_sums(row, scale);
+        for (ThreadPool* used : {&pool, static_cast<ThreadPool*>(nullptr)}) {
+          const SoftmaxSums sums = softmax_sums(row, scale, used);
+          EXPECT_EQ(sums.sum, expected.sum) << size << ", " << threads;
+          EXPECT_EQ(sums.weighted, expected.weighted) << size << ", " << threads;
+          RowWeights weights;
+          weights.set(row, scale, used);
+          EXPECT_EQ(weights.sum(), expected.sum) << size << ", " << threads;
+          for (size_t i = 0; i < size; ++i)
+            ASSERT_EQ(weights.all()[i], reference::weight((row[i] - expected.max) * scale))
+                << size << ", " << i;
+        }
+      }
   }
+}
+
+TEST(RowMath, CollectFindsAllFromAWeightOnAndNoOthers) {
+  for (const size_t size : kRowSizes) {
+    RowWeights weights;
+    weights.set(random_row(70000, 5, 40), 1);  // what was there is void
+    weights.set(random_row(size, size + 3, 40), 1);
+    std::vector<Weighted> found;
+    for (const float floor : {1.0F, 0.1F, 1e-3F, 1e-12F}) {
+      weights.collect(floor, found);
+      size_t next = 0;
+      for (size_t i = 0; i < size; ++i) {
+        if (weights.all()[i] < floor) continue;
+        ASSERT_LT(next, found.size()) << size << ", " << floor;
+        EXPECT_EQ(found[next].id, static_cast<int32_t>(i));
+        EXPECT_EQ(found[next++].weight, weights.all()[i]);
+      }
+      EXPECT_EQ(next, found.size()) << size << ", " << floor;
+    }
+  }
+}
+
+TEST(RowMath, SumsOfARowThatIsNotFiniteAreNot) {
+  for (const float odd : {std::nanf(""), -std::nanf(""), kInfinity})
+    for (const size_t place : {0U, 20U, 4999U}) {
+      std::vector<float> row = random_row(5000, 1, 30);
+      row[place] = odd;
+      EXPECT_FALSE(std::isfinite(softmax_sums(row, 1).sum)) << place;
+    }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backbone/cpu/threads/thread_pool.h"
 #include "base/error.h"
 #include "tests/reference/chi_square.h"
 #include "tests/reference/distribution.h"
@@ -229,6 +230,30 @@ TEST(Sampling, ASampleIsTheDrawFromTheWholeList) {
         ASSERT_EQ(sample(logits, config, Random(4), RandomUse::Accept, position),
                   draw(tokens, Random(4), RandomUse::Accept, position))
             << vocabulary << " tokens, temperature " << config.temperature << ", " << position;
+    }
+  }
+}
+
+TEST(Sampling, IdleThreadsChangeNothing) {
+  ThreadPool pool(3);
+  for (const size_t vocabulary : {7U, 5000U, 50000U}) {
+    const std::vector<float> logits = tied_logits(vocabulary, vocabulary);
+    EXPECT_EQ(argmax(logits, &pool), argmax(logits));
+    for (const SamplingConfig& config : {SamplingConfig{1, 0, 1},
+                                         {0.7, 40, 1},
+                                         {0.7, 0, 0.95},
+                                         {0.7, 1000, 0.5},
+                                         {0.7, 0, 1, 0.05}}) {
+      const auto alone = target_distribution(logits, config);
+      const auto helped = target_distribution(logits, config, &pool);
+      ASSERT_EQ(alone.size(), helped.size());
+      for (size_t i = 0; i < alone.size(); ++i) {
+        ASSERT_EQ(alone[i].id, helped[i].id);
+        ASSERT_EQ(alone[i].probability, helped[i].probability);
+      }
+      for (int64_t position = 0; position < 20; ++position)
+        ASSERT_EQ(sample(logits, config, Random(4), RandomUse::Accept, position),
+                  sample(logits, config, Random(4), RandomUse::Accept, position, &pool));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "infer/rules/greedy_rule.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/heads/random_heads.h"
 #include "tests/tools/expect_parts.h"
@@ -104,6 +105,24 @@ TEST(Profile, EveryPartOfAStepIsTimed) {
     EXPECT_EQ(trees.steps[0].parts[0].name, "drafting");
     EXPECT_GT(trees.steps[2].parts[0].ms, 0);
   }
+}
+
+/// Stands in for the greedy rule and counts.
+class CountingRule : public GreedyRule {
+ public:
+  Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
+                    const Random& random) const override {
+    ++count;
+    return GreedyRule::accept(tree, logits, root_position, random);
+  }
+  mutable int64_t count = 0;
+};
+
+TEST(Profile, StepsAreJudgedByTheRuleThatIsGiven) {
+  Llama llama(tiny_weights(1, tiny_config(), at::kBFloat16));
+  const auto rule = std::make_shared<CountingRule>();
+  profile_steps(llama, {{1, 5}, {7}, 3}, nullptr, rule);
+  EXPECT_GE(rule->count, 6);
 }
 
 TEST(Profile, TheTableShowsEveryPart) {

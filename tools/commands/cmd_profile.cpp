@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "base/replace_folder.h"
 #include "heads/heads_checkpoint.h"
+#include "infer/factory.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/output_check.h"
@@ -78,7 +79,7 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const ProfilePlan plan = make_plan(options, session);
   const auto heads = run_heads(config, llama, plan.rows.back());
   const Roof roof = session_roof(llama);
-  Profile profile = profile_steps(llama, plan, heads.get());
+  Profile profile = profile_steps(llama, plan, heads.get(), make_rule(config.generate.infer));
   profile.roof = roof;
 
   make_folder(folder);
@@ -97,8 +98,10 @@ Command profile_command() {
   return {.name = "profile",
           .summary = "time the parts of a decoding step beside what the machine can do",
           .sections = {"backbone", "generate"},
-          .settings = {"--heads", "--device", "--dtype", "--threads", "--context"},
-          .examples = {"profile model.gguf", "profile model.gguf --rows 1,8,64 --dtype stored"},
+          .settings = {"--heads", "--rule", "--temperature", "--device", "--dtype", "--threads",
+                       "--context"},
+          .examples = {"profile model.gguf", "profile model.gguf --rows 1,8,64 --dtype stored",
+                       "profile model.gguf --rule typical --temperature 0.7"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ProfileOptions>();
             added.group("Steps");

@@ -60,12 +60,13 @@ class StepTimer::GivenDrafter : public Drafter {
   const Propose& propose_;
 };
 
-StepTimer::StepTimer(BackboneTarget& target, std::span<const TokenId> context)
+StepTimer::StepTimer(BackboneTarget& target, std::span<const TokenId> context,
+                     std::shared_ptr<const AcceptanceRule> rule)
     : target_(std::make_unique<ForgetfulTarget>(target)) {
   MEDUSA_ASSERT(context.size() >= 2);
-  decoder_ = std::make_unique<HostDecoder>(*target_, std::make_shared<GreedyRule>(), [this] {
-    return std::make_unique<GivenDrafter>(propose_);
-  });
+  if (rule == nullptr) rule = std::make_shared<GreedyRule>();
+  decoder_ = std::make_unique<HostDecoder>(
+      *target_, std::move(rule), [this] { return std::make_unique<GivenDrafter>(propose_); });
   DecodeRequest request;
   request.prompt.assign(context.begin(), context.end());
   request.limits.max_new_tokens = request.limits.max_nodes = std::numeric_limits<int32_t>::max();

@@ -26,7 +26,7 @@ struct StepParts {
   double total() const { return propose + verify + accept + commit; }
 };
 
-/// Times single steps of the decoder (infer/host_decoder.h), greedy, one sequence. After each step
+/// Times single steps of the decoder (infer/host_decoder.h), one sequence. After each step
 /// the cache is put back, so that every step stands behind the same context.
 class StepTimer {
  public:
@@ -34,7 +34,9 @@ class StepTimer {
 
   /// @param target   has a free slot, which is held as long as this lives; kept by reference.
   /// @param context  tokens before the timed steps, the first root included; at least 2.
-  StepTimer(BackboneTarget& target, std::span<const TokenId> context);
+  /// @param rule     that judges the steps' trees; null: the greedy one.
+  StepTimer(BackboneTarget& target, std::span<const TokenId> context,
+            std::shared_ptr<const AcceptanceRule> rule = nullptr);
   ~StepTimer();
   StepTimer(const StepTimer&) = delete;
   StepTimer& operator=(const StepTimer&) = delete;

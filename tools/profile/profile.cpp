@@ -107,10 +107,10 @@ void add_pass_parts(const std::array<double, kNumPassParts>& ms,
 class ContextProfiler {
  public:
   ContextProfiler(Llama& llama, int64_t context, std::span<const int32_t> rows,
-                  HeadGuesser* guesser)
+                  HeadGuesser* guesser, std::shared_ptr<const AcceptanceRule> rule)
       : llama_(llama),
         target_(llama, 1, context + rows.back()),
-        timer_(target_, any_text(context + 1, llama.config().vocab_size)),
+        timer_(target_, any_text(context + 1, llama.config().vocab_size), std::move(rule)),
         guesser_(guesser),
         clock_(device_wait(llama.device())) {
     if (guesser_ != nullptr)
@@ -198,7 +198,8 @@ std::vector<RankPath> low_rank_paths(int32_t num_heads, int32_t top_k, size_t co
   return out;
 }
 
-Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesser) {
+Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesser,
+                      const std::shared_ptr<const AcceptanceRule>& rule) {
   MEDUSA_ASSERT(!plan.rows.empty() && plan.rows.front() >= 1 && plan.repeats >= 1);
   Profile profile{.machine = machine_text(llama),
                   .backbone = llama.weights().fingerprint,
@@ -211,7 +212,7 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
   int64_t done = 0;
   for (const int64_t context : plan.contexts) {
     if (done > 0 && interrupted()) break;
-    ContextProfiler profiler(llama, context, plan.rows, guesser);
+    ContextProfiler profiler(llama, context, plan.rows, guesser, rule);
     std::vector<std::vector<StepSample>> samples(plan.rows.size());
     const auto keep = [&](size_t i, const StepSample& sample) {
       samples[i].push_back(sample);

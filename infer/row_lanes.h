@@ -1,0 +1,92 @@
+// What passes over a row of logits are made of: sixteen logits at a time (base/lanes.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "base/lanes.h"
+
+namespace medusa {
+
+/// Half of some Lanes in double precision, or words of as many random numbers.
+using Doubles = double __attribute__((vector_size(64)));
+using Words = uint64_t __attribute__((vector_size(64)));
+using WordMask = int64_t __attribute__((vector_size(64)));
+inline constexpr size_t kDoubles = 8;
+
+inline constexpr float kLowestExponent = -87.0F;  // exp of less is below any normal float: 0
+
+/// Logits [i, i + kLanes) of a row; behind its end those of tokens that cannot come.
+MEDUSA_INLINE void load_logits(const float* row, size_t i, size_t size, Lanes& x) {
+  if (i + kLanes <= size) {
+    load(row + i, x);
+    return;
+  }
+  fill(-std::numeric_limits<float>::infinity(), x);
+  if (i < size) std::memcpy(&x, row + i, (size - i) * sizeof(float));
+}
+
+/// How far logits are below the largest, in units of the temperature: x = (x - max) · scale.
+MEDUSA_INLINE void below_max(float max, float scale, Lanes& x) { x = (x - max) * scale; }
+
+/// weight = e^x for x <= 0, relative error below 3e-7; 0 below kLowestExponent; a NaN stays one.
+/// By 2^n · p(f): n = round(x / ln 2), |f| <= ln 2 / 2, p of degree 6. Each multiplication is fused
+/// with the addition behind it where the processor can, so that all of these (AVX2, AVX-512 and a
+/// GPU, infer/cuda/exp_of_logit.cuh) give the same bits.
+MEDUSA_INLINE void weigh(const Lanes& exponent, Lanes& weight) {
+  Lanes lowest, p;
+  fill(kLowestExponent, lowest);
+  fill(1.0F / 720, p);
+  const Lanes x = exponent < lowest ? lowest : exponent;
+  const IntLanes whole = __builtin_convertvector(x * 1.44269504F - 0.5F, IntLanes);
+  const Lanes n = __builtin_convertvector(whole, Lanes);
+  const Lanes f = (x - n * 0.693359375F) + n * 2.12194440e-4F;  // ln 2 in two parts
+  p = p * f + 1.0F / 120;
+  p = p * f + 1.0F / 24;
+  p = p * f + 1.0F / 6;
+  p = p * f + 0.5F;
+  p = p * f + 1.0F;
+  p = p * f + 1.0F;
+  const IntLanes power = (whole + 127) << 23;
+  Lanes scale;
+  std::memcpy(&scale, &power, sizeof scale);
+  weight = exponent < lowest ? Lanes{} : p * scale;
+}
+
+MEDUSA_INLINE void widen(const float* from, Doubles& x) {
+  float __attribute__((vector_size(kDoubles * sizeof(float)))) half;
+  std::memcpy(&half, from, sizeof half);
+  x = __builtin_convertvector(half, Doubles);
+}
+
+/// Sums in double precision, each lane by itself.
+struct LaneSums {
+  Doubles low{}, high{};
+
+  MEDUSA_INLINE void add(const Lanes& x) {
+    float __attribute__((vector_size(kDoubles * sizeof(float)))) half[2];
+    std::memcpy(half, &x, sizeof half);
+    low += __builtin_convertvector(half[0], Doubles);
+    high += __builtin_convertvector(half[1], Doubles);
+  }
+  /// Lane after lane.
+  MEDUSA_INLINE double total() const {
+    double sum = 0;
+    for (size_t i = 0; i < kDoubles; ++i) sum += low[i];
+    for (size_t i = 0; i < kDoubles; ++i) sum += high[i];
+    return sum;
+  }
+};
+
+/// Whether a comparison holds in any place. @tparam Mask  IntLanes or WordMask.
+template <typename Mask>
+MEDUSA_INLINE bool any_of(const Mask& mask) {
+  uint64_t words[kDoubles], any = 0;
+  std::memcpy(words, &mask, sizeof words);
+  for (const uint64_t word : words) any |= word;
+  return any != 0;
+}
+
+}  // namespace medusa
