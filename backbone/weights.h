@@ -10,6 +10,7 @@
 
 #include "backbone/block_matrix.h"
 #include "backbone/model_config.h"
+#include "base/progress.h"
 
 namespace medusa {
 
@@ -71,7 +72,7 @@ struct Weights {
   BlockMatrix lm_head_blocks;  // where products are kept in blocks, besides lm_head
 };
 
-/// Loads a model. Shows progress.
+/// Loads a model.
 /// @param model  a .gguf file, or a folder with config.json and .safetensors.
 /// @param dtype  at::kFloat or at::kBFloat16.
 /// @param kind   blocks: these stay on the CPU, from where who multiplies with them takes them;
@@ -80,7 +81,7 @@ struct Weights {
 /// @throws UserError  missing, damaged or foreign file; a tensor missing, left over or of another
 ///                    shape; an architecture or quantisation we do not run.
 Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
-                     BlockKind kind = BlockKind::None);
+                     BlockKind kind = BlockKind::None, ProgressFunction progress = {});
 
 /// Whether all large matrices of this model are stored in blocks: BlockKind::Stored changes
 /// nothing.

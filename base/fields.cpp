@@ -1,7 +1,6 @@
 #include "base/fields.h"
 
 #include <algorithm>
-#include <set>
 
 namespace medusa {
 
@@ -36,34 +35,9 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   return best;
 }
 
-FieldReader::FieldReader(const YamlFile& file, YAML::Node node, std::string path)
-    : file_(file), node_(std::move(node)), path_(std::move(path)) {
-  if (node_.IsNull()) node_ = YAML::Node(YAML::NodeType::Map);  // a section without keys
-  if (!node_.IsMap()) fail("", node_, "expected a mapping of keys to values");
-  std::set<std::string> seen;
-  for (const auto& entry : node_) {
-    const auto& key = entry.first.Scalar();
-    if (!seen.insert(key).second) fail(key, entry.first, "key '" + key + "' is given twice");
-  }
-}
-
-void FieldReader::reject_unknown() const {
-  for (const auto& entry : node_) {
-    const auto& key = entry.first.Scalar();
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    std::string message = "unknown key '" + key + "'";
-    if (!path_.empty()) message += " in '" + path_ + "'";
-    if (const auto close = nearest_word(key, known_); !close.empty())
-      message += " (did you mean '" + close + "'?)";
-    fail(key, entry.first, message);
-  }
-}
-
-void FieldReader::fail(const std::string& key, const YAML::Node& at,
-                       const std::string& message) const {
-  const bool says_what_to_do = message.find("; ") != std::string::npos;
-  throw UserError(file_.place(key.empty() ? path_ : place(key), at) + ": " + message +
-                  (says_what_to_do ? "" : "; correct or remove it"));
+void FieldChecker::fail(const std::string& key, const std::string& found,
+                        const std::string& allowed) const {
+  throw UserError(place(key) + " is " + found + ", expected " + allowed + "; correct it");
 }
 
 }  // namespace medusa

@@ -1,5 +1,5 @@
-// A settings struct lists its fields once, in fields(); reading YAML, rejecting what is unknown,
-// writing the settings back and --help all use that list.
+// A settings struct lists its fields once, in fields(); checks, --help, and reading and writing
+// YAML (yaml_fields.h) all use that list.
 //
 //   struct OptimizerConfig {
 //     double learning_rate = 1e-3;
@@ -11,10 +11,7 @@
 //
 // Field types: bool, int64_t, int32_t, uint64_t, double, std::string, std::optional and std::vector
 // of these, an enum with an EnumNames specialisation, and another struct with fields().
-// Scalars are read with std::from_chars: yaml-cpp's own conversion reads 010 as 8 and yes as true.
 #pragma once
-
-#include <yaml-cpp/yaml.h>
 
 #include <array>
 #include <charconv>
@@ -28,7 +25,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/formats/yaml_file.h"
 
 namespace medusa {
 
@@ -175,109 +171,6 @@ std::string scalar_text(const T& value) {
 
 }  // namespace detail
 
-/// Reads one YAML mapping into a struct and rejects everything it does not know.
-class FieldReader {
- public:
-  /// @param path  dotted place of the mapping, e.g. "train.optimizer"; empty at the top.
-  FieldReader(const YamlFile& file, YAML::Node node, std::string path);
-
-  template <typename T>
-  FieldMark operator()(const char* key, T& value, const char* /*help*/,
-                       const detail::RuleFor<T>& rule = {}) {
-    known_.emplace_back(key);
-    const YAML::Node found = std::as_const(node_)[key];
-    if (found) read(key, found, value, rule);  // else the default written in the struct stays
-    return FieldMark();
-  }
-
-  /// A nested struct.
-  template <typename T>
-  void section(const char* key, T& value, const char* /*help*/) {
-    known_.emplace_back(key);
-    const YAML::Node found = std::as_const(node_)[key];
-    if (!found) return;
-    FieldReader reader(file_, found, place(key));
-    value.fields(reader);
-    reader.reject_unknown();
-    value.validate();
-  }
-
-  /// Call after fields(): any key not visited is an error.
-  void reject_unknown() const;
-
- private:
-  template <typename T>
-  void read(const char* key, const YAML::Node& found, T& value,
-            const detail::RuleFor<T>& rule) const {
-    if constexpr (detail::IsOptional<T>::value) {
-      if (found.IsNull()) {
-        value.reset();
-        return;
-      }
-      read(key, found, value.emplace(), rule);
-    } else if constexpr (detail::IsVector<T>::value) {
-      if (!found.IsSequence())
-        fail(key, found, "'" + std::string(key) + "' must be a list, like [a, b]");
-      value.clear();
-      for (const auto& entry : found) read(key, entry, value.emplace_back(), rule);
-    } else {
-      if (!found.IsScalar()) fail(key, found, "'" + std::string(key) + "' must be a single value");
-      const std::string& text = found.Scalar();
-      if (!detail::parse_scalar(text, value))
-        fail(key, found,
-             "'" + std::string(key) + "' is '" + text + "', must be " + detail::kind_of<T>());
-      if (rule.holds && !rule.holds(value))
-        fail(key, found, "'" + std::string(key) + "' is " + text + ", must be " + rule.text);
-    }
-  }
-
-  std::string place(const std::string& key) const {
-    return path_.empty() ? key : path_ + "." + key;
-  }
-  [[noreturn]] void fail(const std::string& key, const YAML::Node& at,
-                         const std::string& message) const;
-
-  const YamlFile& file_;
-  YAML::Node node_;
-  std::string path_;
-  std::vector<std::string> known_;
-};
-
-/// Writes a struct as YAML, every field with its value: what a run saves beside its artefacts.
-class FieldWriter {
- public:
-  template <typename T>
-  FieldMark operator()(const char* key, T& value, const char* /*help*/,
-                       const detail::RuleFor<T>& = {}) {
-    emitter_ << YAML::Key << key << YAML::Value;
-    if constexpr (detail::IsOptional<T>::value) {
-      if (value)
-        emitter_ << detail::scalar_text(*value);
-      else
-        emitter_ << YAML::Null;
-    } else if constexpr (detail::IsVector<T>::value) {
-      emitter_ << YAML::Flow << YAML::BeginSeq;
-      for (const auto& each : value) emitter_ << detail::scalar_text(each);
-      emitter_ << YAML::EndSeq;
-    } else {
-      emitter_ << detail::scalar_text(value);
-    }
-    return FieldMark();
-  }
-
-  template <typename T>
-  void section(const char* key, T& value, const char* /*help*/) {
-    emitter_ << YAML::Key << key << YAML::Value << YAML::BeginMap;
-    value.fields(*this);
-    emitter_ << YAML::EndMap;
-  }
-
-  YAML::Emitter& emitter() { return emitter_; }
-
- private:
-  YAML::Emitter emitter_;
-};
-
 /// One line of --help.
 struct FieldHelp {
   std::string key;      // dotted: train.learning_rate
@@ -326,27 +219,53 @@ class FieldLister {
   std::vector<FieldHelp> lines_;
 };
 
-/// Reads the whole file into a struct: unknown, repeated, mistyped and out-of-range keys are
-/// errors.
-/// @throws UserError
-template <typename Config>
-Config read_config(const YamlFile& file) {
-  Config config;
-  FieldReader reader(file, file.root(), "");
-  config.fields(reader);
-  reader.reject_unknown();
-  config.validate();
-  return config;
-}
+/// Holds a struct to the rules of its list: for structs that were filled by code.
+class FieldChecker {
+ public:
+  explicit FieldChecker(std::string path) : path_(std::move(path)) {}
 
-/// The struct as YAML text; read_config of it gives an equal struct.
+  template <typename T>
+  FieldMark operator()(const char* key, T& value, const char* /*help*/,
+                       const detail::RuleFor<T>& rule = {}) {
+    if (rule.holds) check(key, value, rule);
+    return FieldMark();
+  }
+
+  template <typename T>
+  void section(const char* key, T& value, const char* /*help*/) {
+    FieldChecker inner(place(key));
+    value.fields(inner);
+    value.validate();
+  }
+
+ private:
+  template <typename T>
+  void check(const char* key, const T& value, const detail::RuleFor<T>& rule) const {
+    if constexpr (detail::IsOptional<T>::value) {
+      if (value) check(key, *value, rule);
+    } else if constexpr (detail::IsVector<T>::value) {
+      for (const auto& each : value) check(key, each, rule);
+    } else if (!rule.holds(value)) {
+      fail(key, detail::scalar_text(value), rule.text);
+    }
+  }
+
+  std::string place(const std::string& key) const {
+    return path_.empty() ? key : path_ + "." + key;
+  }
+  [[noreturn]] void fail(const std::string& key, const std::string& found,
+                         const std::string& allowed) const;
+
+  std::string path_;
+};
+
+/// @param path  what messages call the struct: "generate".
+/// @throws UserError  a value outside its range, or values that do not go together.
 template <typename Config>
-std::string write_config(Config config) {
-  FieldWriter writer;
-  writer.emitter() << YAML::BeginMap;
-  config.fields(writer);
-  writer.emitter() << YAML::EndMap;
-  return std::string(writer.emitter().c_str()) + "\n";
+void check_config(Config config, const std::string& path) {
+  FieldChecker checker(path);
+  config.fields(checker);
+  config.validate();
 }
 
 /// The known word nearest to a misspelt one; empty if none is near.

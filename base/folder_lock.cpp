@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/fields.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/yaml_fields.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

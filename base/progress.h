@@ -1,25 +1,38 @@
-// Progress of a long stage on stderr: one line that is rewritten on a terminal, plain lines
-// elsewhere.
+// Progress of a long stage, told to whoever asked for it.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace medusa {
 
-/// "12.3s", "4m05s", "1h02m".
-std::string format_duration(double seconds);
+/// A moment of a stage.
+struct StageProgress {
+  std::string stage;      // "load"
+  std::string unit;       // "tensors"
+  int64_t done = 0;       // units, those of earlier runs included
+  int64_t total = 0;      // units; 0: not known
+  int64_t from = 0;       // units that were there before this run
+  double seconds = 0;     // since the stage began
+  std::string note{};     // for people; often empty
+  bool finished = false;  // the last that is told of the stage
+  bool given_up = false;  // the last, too: an error or an interruption ended it
+};
 
-/// Shows "stage  done/total unit  37%  1234 unit/s  ETA 1m20s  note". On a terminal at most ten
-/// times a second; elsewhere a line every ten seconds, so that a log never has a silent minute.
+/// Called by the thread that does the work; stages may lie inside each other. What it throws ends
+/// the work.
+using ProgressFunction = std::function<void(const StageProgress&)>;
+
+/// One stage: tells of its first update, then at most ten times a second, and of its end.
 ///
 /// Thread safety: none; one thread reports.
 class Progress {
  public:
-  /// @param total  in units; 0: not known, then neither share nor ETA is shown.
-  /// @param quiet  nothing is shown: another process tells the same.
-  Progress(std::string stage, std::string unit, int64_t total, bool quiet = false);
+  /// @param tell   empty: nothing is told.
+  /// @param total  in units; 0: not known.
+  Progress(ProgressFunction tell, std::string stage, std::string unit, int64_t total);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -27,27 +40,20 @@ class Progress {
   /// @param done  units finished since the start, not since the last call.
   void update(int64_t done, const std::string& note = {});
 
-  /// Units that were there before this run (a resumed stage): shown as done, left out of the rate.
-  void start_from(int64_t done) { from_ = done; }
+  /// Units that were there before this run (a resumed stage): they count as done, not as work.
+  void start_from(int64_t done) { now_.from = done; }
 
-  /// The last line, with the time the stage took. Called once; the destructor ends the line if not.
+  /// The end, once; the destructor gives the stage up if not called.
   void finish(const std::string& note = {});
 
  private:
-  std::string line(const std::string& note) const;
-  void show(const std::string& text, bool last);
+  void tell(const std::string& note);
 
-  std::string stage_;
-  std::string unit_;
-  int64_t total_;
-  int64_t done_ = 0;
-  int64_t from_ = 0;
-  bool quiet_;
-  bool terminal_;
-  bool open_ = false;  // a rewritten line stands on the terminal
-  bool finished_ = false;
-  std::chrono::steady_clock::time_point started_;
-  std::chrono::steady_clock::time_point shown_;
+  ProgressFunction tell_;
+  StageProgress now_;
+  bool told_ = false;
+  std::chrono::steady_clock::time_point began_;
+  std::chrono::steady_clock::time_point told_at_;
 };
 
 }  // namespace medusa

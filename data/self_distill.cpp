@@ -69,11 +69,11 @@ Sample make_sample(const DistillPrompt& prompt, GeneratedText text) {
 /// Counts toward the limit of answer tokens if there is one, else in prompts.
 class DistillProgress {
  public:
-  DistillProgress(const DatasetWriter& writer, int64_t num_requests)
+  DistillProgress(const DatasetWriter& writer, int64_t num_requests, ProgressFunction tell)
       : by_tokens_(writer.max_answer_tokens() > 0),
         limit_(by_tokens_ ? writer.max_answer_tokens() : writer.num_own_samples()),
         start_(by_tokens_ ? writer.num_answer_tokens() : writer.num_own_samples() - num_requests),
-        line_("distill", by_tokens_ ? "tokens" : "prompts", limit_) {
+        line_(std::move(tell), "distill", by_tokens_ ? "tokens" : "prompts", limit_) {
     line_.start_from(start_);
   }
 
@@ -109,8 +109,8 @@ class DistillProgress {
 }  // namespace
 
 DistillReport self_distill(std::span<const DistillPrompt> prompts, const GenerateFunction& generate,
-                           const DistillLimits& limits, const Random& random,
-                           DatasetWriter& writer) {
+                           const DistillLimits& limits, const Random& random, DatasetWriter& writer,
+                           ProgressFunction tell) {
   MEDUSA_ASSERT(writer.num_samples() == static_cast<int64_t>(prompts.size()), writer.num_samples(),
                 prompts.size());
   MEDUSA_ASSERT(limits.max_new_tokens > 0, limits.max_new_tokens);
@@ -125,7 +125,7 @@ DistillReport self_distill(std::span<const DistillPrompt> prompts, const Generat
         prompts.size(), limits.max_sequence));
 
   const Work work = plan(prompts, limits, random, writer);
-  DistillProgress progress(writer, static_cast<int64_t>(work.requests.size()));
+  DistillProgress progress(writer, static_cast<int64_t>(work.requests.size()), std::move(tell));
   int64_t answers = 0;
   bool stopped = writer.complete();
   const auto finished = [&](size_t request, GeneratedText text) {

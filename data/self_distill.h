@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/random.h"
 #include "data/dataset/dataset_writer.h"
 
@@ -55,15 +56,15 @@ struct DistillReport {
 /// completion, so a resumed run ends with the same shard as an unbroken one. Requests are handed
 /// out in the order of the prompts, so that few shards are open at a time.
 ///
-/// Shows its progress. Ctrl-C (base/interrupt.h) ends it after the next finished answer.
+/// Ctrl-C (base/interrupt.h) ends it after the next finished answer.
 ///
 /// @param random  its child(hash of the prompt's tokens) samples that prompt's answer, which so
 ///                depends on the seed and the prompt alone.
 /// @param writer  for as many samples as there are prompts.
 /// @throws UserError  no prompt fits; whatever the writer and generate throw: sealed shards stay.
 DistillReport self_distill(std::span<const DistillPrompt> prompts, const GenerateFunction& generate,
-                           const DistillLimits& limits, const Random& random,
-                           DatasetWriter& writer);
+                           const DistillLimits& limits, const Random& random, DatasetWriter& writer,
+                           ProgressFunction progress = {});
 
 /// Of ids and tokens, in order: DatasetInfo::prompts.
 std::string fingerprint_prompts(std::span<const DistillPrompt> prompts);

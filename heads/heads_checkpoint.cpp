@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/replace_folder.h"
+#include "base/yaml_fields.h"
 
 namespace medusa {
 namespace {

@@ -8,8 +8,9 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/yaml_fields.h"
 #include "infer/backbone_target.h"
-#include "tools/answer.h"
+#include "runtime/answer.h"
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
 #include "tools/report/reported_comparison.h"
@@ -92,7 +93,7 @@ DrafterKind compared_drafter(const InferConfig& settings) {
              : DrafterKind::Medusa;
 }
 
-Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
+Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& target,
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts) {
   std::vector<Runner> runners;
@@ -115,11 +116,11 @@ Comparison compare(const RunConfig& config, const Session& session, BackboneTarg
   const auto play = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{.max_new_tokens = most, .stop = config.generate.stop, .show = {}};
-    return {answer(session, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
+    return {answer(model, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
   };
 
   Comparison out;
-  out.dtype = session.llama->number_format();
+  out.dtype = model.llama->number_format();
   const auto finished = [&](const Round& round) {
     if (!round.whole) return;
     for (size_t i = 0; i < runners.size(); ++i) {
@@ -167,7 +168,7 @@ std::string comparison_table(const Comparison& comparison) {
 }
 
 nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& config,
-                               const Session& session) {
+                               const Model& model) {
   nlohmann::json methods = nlohmann::json::array();
   for (const MethodResult& m : comparison.methods) {
     nlohmann::json row{{"drafter", m.drafter},
@@ -192,9 +193,9 @@ nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& co
   }
   return {{"methods", methods},
           {"complete", comparison.complete},
-          {"machine", {{"description", machine_text(*session.llama)}}},
+          {"machine", {{"description", machine_text(*model.llama)}}},
           {"settings",
-           {{"yaml", write_config(config)}, {"backbone", session.llama->weights().fingerprint}}}};
+           {{"yaml", write_config(config)}, {"backbone", model.llama->weights().fingerprint}}}};
 }
 
 }  // namespace medusa

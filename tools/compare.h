@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "infer/infer_config.h"
+#include "runtime/drafting.h"
+#include "runtime/model.h"
 #include "tools/bench/statistics.h"
-#include "tools/drafting.h"
-#include "tools/session.h"
+#include "tools/run_config.h"
 
 namespace medusa {
 
@@ -45,7 +46,7 @@ DrafterKind compared_drafter(const InferConfig& settings);
 /// temperature.
 /// @param drafting  the parts of compared_drafter().
 /// @param prompts   at least one.
-Comparison compare(const RunConfig& config, const Session& session, BackboneTarget& target,
+Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& target,
                    const LoadedDrafting& drafting,
                    const std::vector<std::vector<TokenId>>& prompts);
 
@@ -54,6 +55,6 @@ std::string comparison_table(const Comparison& comparison);
 
 /// The contents of compare.json.
 nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& config,
-                               const Session& session);
+                               const Model& model);
 
 }  // namespace medusa

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/output.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 #include "data/tokenizer/tokenizer.h"
 #include "tools/check_dataset.h"
 #include "tools/heads_stage.h"

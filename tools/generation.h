@@ -5,7 +5,7 @@
 #include "infer/acceptance_rule.h"
 #include "infer/infer_config.h"
 #include "infer/target_model.h"
-#include "tools/session.h"
+#include "runtime/model.h"
 
 namespace medusa {
 

@@ -6,8 +6,10 @@
 #include <memory>
 
 #include "backbone/files/load_weights.h"
+#include "base/stderr_progress.h"
+#include "base/yaml_fields.h"
 #include "tools/check_dataset.h"
-#include "tools/session.h"
+#include "tools/open_model.h"
 
 namespace medusa {
 namespace {
@@ -16,14 +18,16 @@ namespace {
 template <typename Use>
 auto with_inputs(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group,
                  const Use& use) {
-  const Placement placement = place(config.backbone, group == nullptr ? 0 : group->local_rank());
+  const Placement placement =
+      place_process(config.backbone, group == nullptr ? 0 : group->local_rank());
   const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
   const bool cached = may_be_cached && dataset.has_hidden();  // then no layer is run
-  Weights weights =
-      cached ? load_weights_without_layers(config.backbone.model, dtype, placement.device)
-             : load_weights(config.backbone.model, dtype, placement.device);
+  Weights weights = cached ? load_weights_without_layers(config.backbone.model, dtype,
+                                                         placement.device, stderr_progress())
+                           : load_weights(config.backbone.model, dtype, placement.device,
+                                          BlockKind::None, stderr_progress());
   check_dataset(dataset, config, weights.fingerprint, weights.config);
   const ExecutionContext execution(placement.execution);
   std::unique_ptr<Llama> llama;
@@ -43,7 +47,8 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, ProcessG
                          settings,
                          {},
                          group,
-                         execution});
+                         execution,
+                         stderr_progress()});
 }
 
 }  // namespace

@@ -10,13 +10,15 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
+#include "base/stderr_progress.h"
+#include "base/yaml_fields.h"
 #include "data/dataset/sample_order.h"
 #include "data/tokenizer/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/check_dataset.h"
 #include "tools/measure/head_quality.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
-#include "tools/session.h"
 #include "tools/tuned_model.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
@@ -48,9 +50,10 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
 
 Weights load_backbone(const RunConfig& config, const DatasetReader& dataset,
                       const ProcessGroup* group) {
-  const Placement placement = place(config.backbone, group == nullptr ? 0 : group->local_rank());
+  const Placement placement =
+      place_process(config.backbone, group == nullptr ? 0 : group->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
-                                 placement.device);
+                                 placement.device, BlockKind::None, stderr_progress());
   check_dataset(dataset, config, weights.fingerprint, weights.config);
   return weights;
 }
@@ -111,9 +114,10 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   const FirstHeads first = first_heads(config, dataset, weights);
   if (first.fingerprint == kUntrained && is_first(group))
     print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
-  JointResult result = train_joint(config.train.config, config.train.joint,
-                                   {dataset, weights, first.heads, first.fingerprint,
-                                    config.joint_folder() / "train", reported, group});
+  JointResult result =
+      train_joint(config.train.config, config.train.joint,
+                  {dataset, weights, first.heads, first.fingerprint,
+                   config.joint_folder() / "train", reported, group, stderr_progress()});
   if (result.complete && is_first(group)) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;

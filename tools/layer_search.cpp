@@ -8,9 +8,10 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/progress.h"
+#include "base/quantiles.h"
+#include "base/stderr_progress.h"
+#include "runtime/measure/row_timer.h"
 #include "tools/bench/statistics.h"
-#include "tools/measure/row_timer.h"
 
 namespace medusa {
 namespace {
@@ -106,7 +107,7 @@ class Search {
   Search(AgreementMeter& meter, int64_t num_layers)
       : meter_(meter),
         num_layers_(num_layers),
-        progress_("search layers", "sets", num_sets(num_layers)) {
+        progress_(stderr_progress(), "search layers", "sets", num_sets(num_layers)) {
     for (int64_t layer = 0; layer < num_layers_ && !interrupted(); ++layer)
       alone_.push_back({layer, tried({layer})});
     std::stable_sort(alone_.begin(), alone_.end(),

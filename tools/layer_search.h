@@ -8,7 +8,7 @@
 
 #include "backbone/llama.h"
 #include "infer/step_cost.h"
-#include "tools/layer_choice.h"
+#include "runtime/layer_choice.h"
 
 namespace medusa {
 

@@ -1,6 +1,7 @@
 #include "tools/live_report.h"
 
 #include "base/error.h"
+#include "base/yaml_fields.h"
 #include "tools/report/report.h"
 
 namespace medusa {

@@ -57,4 +57,8 @@ std::filesystem::path RunConfig::store_file() const {
   return store ? std::filesystem::path(*store) : std::filesystem::path(run) / "store.safetensors";
 }
 
+DraftFiles RunConfig::draft_files() const {
+  return {heads_folder(), tree_file(), store_file(), draft_folder(), layers_file()};
+}
+
 }  // namespace medusa

@@ -1,87 +1,33 @@
 // One YAML file -> the settings of all layers, and where a run keeps its artefacts.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "backbone/execution_context.h"
 #include "base/fields.h"
 #include "data/dataset/state_rows.h"
 #include "heads/heads_config.h"
 #include "infer/infer_config.h"
+#include "runtime/draft_files.h"
+#include "runtime/model_options.h"
 #include "train/draft_config.h"
 #include "train/joint/joint_config.h"
 #include "train/train_config.h"
 
 namespace medusa {
 
-enum class DeviceKind { Auto, Cpu, Cuda };
-enum class DtypeKind { Auto, Float32, Bfloat16, Int8, Stored };
-
-template <>
-struct EnumNames<DeviceKind> {
-  static constexpr std::array<std::pair<const char*, DeviceKind>, 3> values{
-      {{"auto", DeviceKind::Auto}, {"cpu", DeviceKind::Cpu}, {"cuda", DeviceKind::Cuda}}};
-};
-template <>
-struct EnumNames<DtypeKind> {
-  static constexpr std::array<std::pair<const char*, DtypeKind>, 5> values{
-      {{"auto", DtypeKind::Auto},
-       {"float32", DtypeKind::Float32},
-       {"bfloat16", DtypeKind::Bfloat16},
-       {"int8", DtypeKind::Int8},
-       {"stored", DtypeKind::Stored}}};
-};
-
-template <>
-struct EnumNames<CpuIsa> {
-  static constexpr std::array<std::pair<const char*, CpuIsa>, 6> values{
-      {{"auto", CpuIsa::Auto},
-       {"amx", CpuIsa::Amx},
-       {"avx512_bf16", CpuIsa::Avx512Bf16},
-       {"avx512", CpuIsa::Avx512},
-       {"avx2", CpuIsa::Avx2},
-       {"plain", CpuIsa::Plain}}};
-};
-
-struct BackboneSection {
+/// The model, and how it is loaded.
+struct BackboneSection : ModelOptions {
   std::string model;
-  DeviceKind device = DeviceKind::Auto;
-  DtypeKind dtype = DtypeKind::Auto;
-  CpuIsa cpu = CpuIsa::Auto;
-  std::optional<int64_t> threads;
-  std::optional<int64_t> context;
-  std::optional<double> cache_mb;
-  std::optional<std::string> chat_template;
 
   template <typename Fields>
   void fields(Fields& f) {
     f("model", model, "a .gguf file, or a folder with config.json and .safetensors");
-    f("device", device, "where to compute; auto: a GPU that passes a check");
-    f("dtype", dtype,
-      "of the weights. stored: the blocks of 4 to 8 bits of a GGUF file, where the CPU has "
-      "AVX512-VNNI much the fastest; int8: such blocks, made when loaded; auto: bfloat16");
-    f("cpu", cpu,
-      "which instructions decode on a CPU, except in float32; plain: those of any; auto: the "
-      "fastest that it has");
-    f("threads", threads,
-      "CPU threads, at most one for each CPU that the process may use; null: as many",
-      at_least<int64_t>(1));
-    f("context", context, "most tokens of a sequence; null: 2048 or the model's own, if less",
-      at_least<int64_t>(2));
-    f("cache_mb", cache_mb,
-      "most megabytes (10^6 bytes) of the KV cache, taken as they are used; null: enough for as "
-      "many whole contexts as a command decodes at the same time",
-      between(0.001, 1e9));
-    f("chat_template", chat_template,
-      "chatml | llama-2 | llama-3 | zephyr | vicuna | mistral | plain; null: the model's own");
+    ModelOptions::fields(f);
   }
-  void validate() const {}
 };
 
 struct DistillSection {
@@ -236,6 +182,8 @@ struct RunConfig {
   /// What make-draft writes; never a model that somebody named.
   std::filesystem::path made_draft_folder() const { return std::filesystem::path(run) / "draft"; }
   std::filesystem::path layers_file() const { return std::filesystem::path(run) / "layers.json"; }
+  /// Where each drafter's parts lie.
+  DraftFiles draft_files() const;
   std::filesystem::path compare_file() const { return std::filesystem::path(run) / "compare.json"; }
   std::filesystem::path report_file() const { return std::filesystem::path(run) / "report.html"; }
 };

@@ -10,7 +10,7 @@
 #include "base/interrupt.h"
 #include "base/json_text.h"
 #include "base/output.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 #include "data/prompts.h"
 #include "data/question_filter.h"
 #include "data/starter_topics.h"
@@ -20,9 +20,9 @@ namespace medusa {
 namespace {
 
 /// The model's end tokens, and the one that its template puts behind a user's turn.
-std::vector<TokenId> ends_of_question(const Session& session) {
-  std::vector<TokenId> ends = session.eos;
-  const auto end = session.tokenizer->find(session.chat.end_of_user_turn());
+std::vector<TokenId> ends_of_question(const Model& model) {
+  std::vector<TokenId> ends = model.eos;
+  const auto end = model.tokenizer->find(model.chat.end_of_user_turn());
   if (end && !std::binary_search(ends.begin(), ends.end(), *end))
     ends.insert(std::upper_bound(ends.begin(), ends.end(), *end), *end);
   return ends;
@@ -30,20 +30,20 @@ std::vector<TokenId> ends_of_question(const Session& session) {
 
 /// The question as the model finished it; empty if it did not end its turn within the limit, since
 /// half a question is none. Some templates end a turn with words, not with a token.
-std::string finished_question(const Session& session, const std::vector<TokenId>& ends,
+std::string finished_question(const Model& model, const std::vector<TokenId>& ends,
                               const std::string& start, const GeneratedText& text) {
   if (text.tokens.empty()) return {};
   const bool ended = std::binary_search(ends.begin(), ends.end(), text.tokens.back());
   const auto words = std::span(text.tokens).first(text.tokens.size() - (ended ? 1 : 0));
-  const std::string question = start + session.tokenizer->decode(words);
-  const std::string& mark = session.chat.end_of_user_turn();
+  const std::string question = start + model.tokenizer->decode(words);
+  const std::string& mark = model.chat.end_of_user_turn();
   const size_t at = mark.empty() ? std::string::npos : question.find(mark);
   if (at != std::string::npos) return question.substr(0, at);
   return ended ? question : std::string();
 }
 
 /// Entry i is what became of starter i.
-std::vector<std::string> write_questions(const RunConfig& config, const Session& session,
+std::vector<std::string> write_questions(const RunConfig& config, const Model& model,
                                          TargetModel& target) {
   const DistillSection& settings = config.distill;
   const Random random(config.seed);
@@ -52,19 +52,19 @@ std::vector<std::string> write_questions(const RunConfig& config, const Session&
   for (int64_t i = 0; i < settings.self_prompts; ++i) {
     starts.push_back(starter(i, random));
     GenerateRequest request;
-    request.prompt = session.chat.encode_open_user_turn(*session.tokenizer, starts.back());
+    request.prompt = model.chat.encode_open_user_turn(*model.tokenizer, starts.back());
     request.random = random.child(static_cast<uint64_t>(i));
     request.max_new_tokens = static_cast<int32_t>(settings.question_tokens);
     requests.push_back(std::move(request));
   }
   std::vector<std::string> questions(requests.size());
-  Progress progress("write questions", "questions", settings.self_prompts);
+  Progress progress(stderr_progress(), "write questions", "questions", settings.self_prompts);
   int64_t done = 0;
-  const std::vector<TokenId> ends = ends_of_question(session);
+  const std::vector<TokenId> ends = ends_of_question(model);
   const GenerateFunction generate =
       make_generate_function(target, settings.question_sampling, ends, 0);
   generate(requests, [&](size_t i, const GeneratedText& text) {
-    questions[i] = finished_question(session, ends, starts[i], text);
+    questions[i] = finished_question(model, ends, starts[i], text);
     progress.update(++done);
     return true;
   });
@@ -96,17 +96,17 @@ void save(const std::filesystem::path& file, const std::vector<std::string>& que
 
 }  // namespace
 
-PromptSet self_prompts(const RunConfig& config, const Session& session, TargetModel& target) {
+PromptSet self_prompts(const RunConfig& config, const Model& model, TargetModel& target) {
   const std::filesystem::path file = config.questions_file();
   if (!std::filesystem::exists(file)) {
-    const std::vector<std::string> kept = keep_good(write_questions(config, session, target));
+    const std::vector<std::string> kept = keep_good(write_questions(config, model, target));
     if (interrupted()) return {};
     if (kept.empty())
       throw UserError(
           fmt::format("distill: the model finished none of {} questions, expected most of them; is "
                       "it a chat model with this template ({})? "
                       "Give prompts instead: distill.prompts",
-                      config.distill.self_prompts, session.chat.name()));
+                      config.distill.self_prompts, model.chat.name()));
     save(file, kept);
   }
   return read_prompts(file);

@@ -4,7 +4,8 @@
 
 #include "data/prompts.h"
 #include "infer/target_model.h"
-#include "tools/session.h"
+#include "runtime/model.h"
+#include "tools/run_config.h"
 
 namespace medusa {
 
@@ -12,6 +13,6 @@ namespace medusa {
 /// filtered (near-duplicates and empty turns dropped and counted on stderr) and saved. What becomes
 /// of starter i depends on the seed and i alone. Empty when interrupted.
 /// @throws UserError  nothing usable came out.
-PromptSet self_prompts(const RunConfig& config, const Session& session, TargetModel& target);
+PromptSet self_prompts(const RunConfig& config, const Model& model, TargetModel& target);
 
 }  // namespace medusa

@@ -148,8 +148,9 @@ DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& 
   identity.add_run(inputs.seed, inputs.dataset, inputs.backbone);
   identity.add_settings("draft", config);
   DraftStage stage(config, inputs, draft);
-  DraftTrainResult result{run_stage(stage, {config.optimizer, config.reports},
-                                    {inputs.work_folder, identity, inputs.reported})};
+  DraftTrainResult result{
+      run_stage(stage, {config.optimizer, config.reports},
+                {inputs.work_folder, identity, inputs.reported, nullptr, inputs.progress})};
   if (result.validation.empty()) return result;
   result.validation_loss = result.validation[0].loss;
   result.agreement = result.validation[0].top_1;

@@ -28,6 +28,7 @@ struct DraftInputs {
   uint64_t seed = 1;                  // of split and order
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
   Reported reported = {};             // told after each report
+  ProgressFunction progress = {};     // empty: untold
 };
 
 struct DraftTrainResult : TrainResult {

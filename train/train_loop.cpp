@@ -38,6 +38,7 @@ class TrainLoop {
       : stage_(stage),
         config_(config),
         group_(place.group),
+        progress_(is_first(group_) ? place.progress : ProgressFunction()),
         num_steps_(stage.num_steps()),
         store_(place.work_folder, place.identity, stage.parameters(), stage.optimizer(),
                config.keep_checkpoints, place.group),
@@ -51,8 +52,7 @@ class TrainLoop {
       store_.save();  // so that there is a good one to go back to
       validate(0);
     }
-    Progress progress(stage_.name(), "positions", stage_.positions_before(num_steps_),
-                      !is_first(group_));
+    Progress progress(progress_, stage_.name(), "positions", stage_.positions_before(num_steps_));
     progress.start_from(stage_.positions_before(start_));
     progress.update(stage_.positions_before(start_));
     stage_.begin(start_);
@@ -135,7 +135,7 @@ class TrainLoop {
     const int64_t count = stage_.num_validation();
     if (count == 0) return {};
     std::vector<HeadLoss> heads(static_cast<size_t>(stage_.num_heads()));
-    Progress progress("validate", "samples", count, !is_first(group_));
+    Progress progress(progress_, "validate", "samples", count);
     for (int64_t i = group_rank(group_); i < count; i += group_size(group_)) {
       stage_.measure(i, heads);
       progress.update(i + 1);
@@ -200,6 +200,7 @@ class TrainLoop {
   TrainStage& stage_;
   const LoopConfig& config_;
   ProcessGroup* group_;
+  ProgressFunction progress_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   int64_t num_steps_;
   CheckpointStore store_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "train/optimizer_config.h"
 #include "train/processes/process_group.h"
 #include "train/record/metrics.h"
@@ -26,8 +27,9 @@ struct LoopConfig {
 struct LoopPlace {
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
   RunIdentity identity;
-  Reported reported = {};         // told after each report
-  ProcessGroup* group = nullptr;  // processes that train with this one; null: it is alone
+  Reported reported = {};          // told after each report
+  ProcessGroup* group = nullptr;   // processes that train with this one; null: it is alone
+  ProgressFunction progress = {};  // of the first process; empty: untold
 };
 
 struct TrainResult {

@@ -163,9 +163,10 @@ TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
   TrainConfig whole = config;  // the step of all processes
   whole.batch_positions *= group_size(inputs.group);
   HeadsStage stage(whole, heads, inputs);
-  const TrainResult result = run_stage(
-      stage, {whole.optimizer, whole.reports, whole.keep_checkpoints, whole.keep_best},
-      {inputs.work_folder, identity_of_heads(whole, heads, inputs), inputs.reported, inputs.group});
+  const TrainResult result =
+      run_stage(stage, {whole.optimizer, whole.reports, whole.keep_checkpoints, whole.keep_best},
+                {inputs.work_folder, identity_of_heads(whole, heads, inputs), inputs.reported,
+                 inputs.group, inputs.progress});
   if (result.complete && is_first(inputs.group)) {
     HeadsManifest manifest = manifest_of_heads(inputs, result);
     save_heads(inputs.heads_folder, stage.heads(), inputs.backbone.lm_head.scalar_type(), manifest);

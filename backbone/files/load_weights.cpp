@@ -87,13 +87,15 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, const std::vector<
 /// Takes each tensor of the files once, checks it, and puts it where it belongs.
 class Loader {
  public:
-  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device, BlockKind kind)
+  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device, BlockKind kind,
+         ProgressFunction progress)
       : files_(files),
         architecture_(*find_architecture(files.config.architecture)),
         dtype_(dtype),
         device_(device),
         kind_(kind),
-        progress_("load", "tensors", static_cast<int64_t>(files.tensors.size())) {}
+        progress_(std::move(progress), "load", "tensors",
+                  static_cast<int64_t>(files.tensors.size())) {}
 
   Weights ends();
   LayerWeights layer(int64_t index);
@@ -313,8 +315,9 @@ Weights Loader::ends() {
 
 class WeightsReader::Impl {
  public:
-  Impl(const fs::path& model, at::ScalarType dtype, at::Device device, BlockKind kind)
-      : files(open_model_files(model)), loader(files, dtype, device, kind) {}
+  Impl(const fs::path& model, at::ScalarType dtype, at::Device device, BlockKind kind,
+       ProgressFunction progress)
+      : files(open_model_files(model)), loader(files, dtype, device, kind, std::move(progress)) {}
 
   const ModelFiles files;
   Loader loader;
@@ -322,9 +325,9 @@ class WeightsReader::Impl {
 };
 
 WeightsReader::WeightsReader(const fs::path& model, at::ScalarType dtype, at::Device device,
-                             BlockKind kind) {
+                             BlockKind kind, ProgressFunction progress) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
-  impl_ = std::make_unique<Impl>(model, dtype, device, kind);
+  impl_ = std::make_unique<Impl>(model, dtype, device, kind, std::move(progress));
 }
 
 WeightsReader::~WeightsReader() = default;
@@ -339,9 +342,9 @@ LayerWeights WeightsReader::next_layer() {
   return layer;
 }
 
-Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device,
-                     BlockKind kind) {
-  WeightsReader reader(model, dtype, device, kind);
+Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device, BlockKind kind,
+                     ProgressFunction progress) {
+  WeightsReader reader(model, dtype, device, kind, std::move(progress));
   Weights weights = reader.ends();
   for (int64_t i = 0; i < weights.config.num_layers; ++i)
     weights.layers.push_back(reader.next_layer());
@@ -355,11 +358,11 @@ bool stores_blocks(const fs::path& model) {
   return true;
 }
 
-Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype,
-                                    at::Device device) {
+Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype, at::Device device,
+                                    ProgressFunction progress) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
   const ModelFiles files = open_model_files(model);
-  Loader loader(files, dtype, device, BlockKind::None);
+  Loader loader(files, dtype, device, BlockKind::None, std::move(progress));
   Weights weights = loader.ends();
   loader.finish();
   return weights;

@@ -9,14 +9,14 @@
 
 namespace medusa {
 
-/// Reads the parts in order. Shows progress from the first part to the last.
+/// Tells its progress from the first part to the last.
 ///
 /// Thread safety: none. Inside, all threads of LibTorch's pool convert numbers.
 class WeightsReader {
  public:
   /// Opens and maps the files. Parameters and errors as load_weights().
   WeightsReader(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
-                BlockKind kind = BlockKind::None);
+                BlockKind kind = BlockKind::None, ProgressFunction progress = {});
   ~WeightsReader();
   WeightsReader(const WeightsReader&) = delete;
   WeightsReader& operator=(const WeightsReader&) = delete;
@@ -37,6 +37,6 @@ class WeightsReader {
 /// LM head.
 /// @throws UserError  as load_weights(), but layers and leftovers are not looked at.
 Weights load_weights_without_layers(const std::filesystem::path& model, at::ScalarType dtype,
-                                    at::Device device);
+                                    at::Device device, ProgressFunction progress = {});
 
 }  // namespace medusa

@@ -59,11 +59,13 @@ void compare(const fs::path& file, const std::vector<SafetensorsEntry>& entries,
 
 }  // namespace
 
-void write_export(const fs::path& folder, const ExportedHeads& exported, const fs::path& model) {
+void write_export(const fs::path& folder, const ExportedHeads& exported, const fs::path& model,
+                  ProgressFunction progress) {
   replace_folder(folder, [&](const fs::path& fresh) {
     if (!exported.tree_file.empty()) write_file(fresh / exported.tree_file, exported.tree);
     if (exported.format == ExportFormat::Medusa2)
-      return write_model_with_heads(fresh, model, exported.tensors, exported.config);
+      return write_model_with_heads(fresh, model, exported.tensors, exported.config,
+                                    std::move(progress));
     const fs::path tensors = fresh / safetensors_name(exported.format);
     write_tensors(tensors, exported.tensors, {{"format", "pt"}});
     if (has_torch_file(exported.format))

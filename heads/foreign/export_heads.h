@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backbone/weights.h"
+#include "base/progress.h"
 #include "heads/foreign/head_names.h"
 #include "heads/medusa_heads.h"
 #include "heads/tree/choice_tree.h"
@@ -69,7 +70,7 @@ ExportedHeads export_heads(const MedusaHeads& heads, const Weights& backbone,
 ///               all its files (export_model.h).
 /// @throws UserError  the place cannot be written or the disk is full.
 void write_export(const std::filesystem::path& folder, const ExportedHeads& exported,
-                  const std::filesystem::path& model);
+                  const std::filesystem::path& model, ProgressFunction progress = {});
 
 /// Opens the folder again as a stranger would: every file's names, shapes, types and bits against
 /// what was meant, config.json against the tensors, and the keys that some engine trips over.

@@ -48,8 +48,10 @@ size_t copy_folder(const fs::path& folder, const fs::path& model) {
   return count;
 }
 
-size_t convert_gguf(const fs::path& folder, const fs::path& model) {
-  write_hf_model(folder, load_weights(model, at::kBFloat16, at::kCPU), model);
+size_t convert_gguf(const fs::path& folder, const fs::path& model, ProgressFunction progress) {
+  write_hf_model(folder,
+                 load_weights(model, at::kBFloat16, at::kCPU, BlockKind::None, std::move(progress)),
+                 model);
   fs::rename(folder / "model.safetensors", folder / shard_name(1, 2));
   return 1;
 }
@@ -73,9 +75,9 @@ void write_index(const fs::path& folder, size_t count) {
 
 void write_model_with_heads(const fs::path& folder, const fs::path& model,
                             const std::map<std::string, at::Tensor>& heads,
-                            const std::string& config) {
-  const size_t count =
-      fs::is_directory(model) ? copy_folder(folder, model) : convert_gguf(folder, model);
+                            const std::string& config, ProgressFunction progress) {
+  const size_t count = fs::is_directory(model) ? copy_folder(folder, model)
+                                               : convert_gguf(folder, model, std::move(progress));
   write_tensors(folder / shard_name(count + 1, count + 1), heads, {{"format", "pt"}});
   write_index(folder, count + 1);
   json settings = json::parse(read_file(folder / "config.json"));

@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "base/progress.h"
+
 namespace medusa {
 
 /// Writes a Hugging Face folder: the model's files, its config.json with more keys, one more shard
@@ -20,6 +22,6 @@ namespace medusa {
 /// @throws UserError  the model cannot be read or holds heads already; the place cannot be written.
 void write_model_with_heads(const std::filesystem::path& folder, const std::filesystem::path& model,
                             const std::map<std::string, at::Tensor>& heads,
-                            const std::string& config);
+                            const std::string& config, ProgressFunction progress = {});
 
 }  // namespace medusa

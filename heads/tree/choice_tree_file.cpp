@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/fields.h"
 #include "base/file.h"
+#include "base/yaml_fields.h"
 #include "heads/tree/choice_tree.h"
 
 namespace medusa {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/yaml_fields.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {
@@ -258,6 +259,39 @@ TEST(FieldMark, SaysWhatDecidesNothing) {
   // Reading and writing know nothing of marks.
   EXPECT_EQ(write_config(MarkedConfig()), "low_rank: false\nrank: 8\nreport_every: 20\n");
   EXPECT_EQ(read_config<MarkedConfig>(YamlFile::from_text("rank: 9\n", "a.yaml")).rank, 9);
+}
+
+struct CheckedConfig {
+  int64_t rank = 8;
+  std::optional<double> share{};
+  std::vector<int64_t> sizes{};
+  MarkedConfig inner{};
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("rank", rank, "", at_least<int64_t>(1));
+    f("share", share, "", between(0.0, 1.0));
+    f("sizes", sizes, "", at_least<int64_t>(2));
+    f.section("inner", inner, "");
+  }
+  void validate() const {
+    if (rank == 99) throw UserError("rank is 99");
+  }
+};
+
+TEST(CheckConfig, HoldsAStructThatCodeFilledToItsRules) {
+  const auto refusal = [](const CheckedConfig& config) {
+    return fixtures::error_text([&] { check_config(config, "train"); });
+  };
+  EXPECT_EQ(refusal({}), "(no error)");
+  EXPECT_EQ(refusal({.rank = 0}), "train.rank is 0, expected >= 1; correct it");
+  EXPECT_EQ(refusal({.share = 1.5}), "train.share is 1.5, expected from 0 to 1; correct it");
+  EXPECT_EQ(refusal({.share = std::numeric_limits<double>::quiet_NaN()}).find("train.share is "),
+            0U);
+  EXPECT_EQ(refusal({.share = 0.5, .sizes = {4, 1}}),
+            "train.sizes is 1, expected >= 2; correct it");
+  EXPECT_EQ(refusal({.inner = {.rank = -3}}), "train.inner.rank is -3, expected >= 1; correct it");
+  EXPECT_EQ(refusal({.rank = 99}), "rank is 99");
 }
 
 TEST(NearestWord, FindsSlipsButNotStrangers) {

@@ -1,4 +1,4 @@
-#include "tools/measure/device_step_timer.h"
+#include "runtime/measure/device_step_timer.h"
 
 #include "backbone/llama.h"
 #include "tests/cuda/device_models.h"

@@ -8,14 +8,14 @@
 #include "heads/tree/tree_search.h"
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
+#include "runtime/measure/row_timer.h"
+#include "runtime/measure/step_timer.h"
 #include "tests/device/test_devices.h"
 #include "tests/train/tiny_run.h"
 #include "tools/generation.h"
 #include "tools/layer_search.h"
 #include "tools/measure/greedy_answers.h"
 #include "tools/measure/peak_memory.h"
-#include "tools/measure/row_timer.h"
-#include "tools/measure/step_timer.h"
 #include "tools/profile/profile.h"
 
 namespace medusa {

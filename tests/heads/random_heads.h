@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "base/yaml_fields.h"
 #include "heads/medusa_heads.h"
 #include "tests/backbone/tiny_model.h"
 

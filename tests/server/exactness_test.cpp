@@ -154,7 +154,7 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
   /// @param shares  as TinyServed's.
   static void make(bool shares) {
     tiny_ = new fixtures::TinyServed(kSequences, std::nullopt, shares);
-    const auto story = fixtures::own_text(tiny_->session(), 25);
+    const auto story = fixtures::own_text(tiny_->loaded(), 25);
     for (const size_t size : {kShort, kLong}) {  // a text that repeats itself, so that drafts stand
       std::vector<TokenId> prompt{1};
       while (prompt.size() < size) {
@@ -163,7 +163,7 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
       }
       prompts_[size] = prompt;
       const auto text =
-          fixtures::plain_answer(tiny_->session(), {{"prompt", prompt}, {"max_tokens", 48}}).text;
+          fixtures::plain_answer(tiny_->loaded(), {{"prompt", prompt}, {"max_tokens", 48}}).text;
       cases_[size] = field_cases(text);
       for (FieldCase& each : cases_[size]) {
         if (shares)  // a random model writes bytes that are no text
@@ -175,7 +175,7 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
         const auto first_seed = body.value("seed", uint64_t{1});
         for (uint64_t i = 0; i < count; ++i) {
           body["seed"] = first_seed + i;
-          expected_[size][each.name].push_back(fixtures::plain_answer(tiny_->session(), body));
+          expected_[size][each.name].push_back(fixtures::plain_answer(tiny_->loaded(), body));
         }
       }
     }
@@ -196,13 +196,13 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
   /// Of a chat: less than the prompt, so that a call has room behind it.
   static std::string text_of_prompt(size_t size) {
     const auto rest = std::span(prompts_[size]).subspan(size > kShort ? 20 : 1);
-    return tiny_->session().tokenizer->decode(rest);
+    return tiny_->loaded().tokenizer->decode(rest);
   }
 
   /// The tokens that a case goes on from.
   static std::vector<TokenId> prompt_of(const FieldCase& each, size_t size) {
     if (each.calls.is_null()) return prompts_[size];
-    return tiny_->chat().encode(*tiny_->session().tokenizer, {{"user", text_of_prompt(size)}},
+    return tiny_->chat().encode(*tiny_->loaded().tokenizer, {{"user", text_of_prompt(size)}},
                                 each.fields["tools"].dump());
   }
 
@@ -273,7 +273,7 @@ class Exactness : public testing::TestWithParam<const DrafterSpec*> {
   void expect_choice(const FieldCase& each, const json& choice, const PlainAnswer& plain) const {
     const bool echo = each.fields.value("echo", false);
     const auto& prompt = prompts_[plain.prompt_logprobs.size() + 1];
-    const std::string begin = echo ? tiny_->session().tokenizer->decode(prompt) : "";
+    const std::string begin = echo ? tiny_->loaded().tokenizer->decode(prompt) : "";
     EXPECT_EQ(choice["text"], begin + plain.text) << each.name;
     EXPECT_EQ(choice["finish_reason"], plain.reason) << each.name;
     EXPECT_EQ(choice["token_ids"], json(plain.tokens)) << each.name;

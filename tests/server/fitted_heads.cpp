@@ -14,8 +14,8 @@ constexpr TokenId kFirst = 1;
 
 }  // namespace
 
-std::vector<TokenId> own_text(const Session& session, int32_t num_tokens) {
-  BackboneTarget target(*session.llama, 1, session.context);
+std::vector<TokenId> own_text(const Model& loaded, int32_t num_tokens) {
+  BackboneTarget target(*loaded.llama, 1, loaded.context);
   std::vector<TokenId> text;
   DecodeRequest request;
   request.prompt = {kFirst};
@@ -29,19 +29,19 @@ std::vector<TokenId> own_text(const Session& session, int32_t num_tokens) {
   return text;
 }
 
-MedusaHeads fitted_heads(const Session& session, int64_t num_heads) {
-  std::vector<TokenId> text = own_text(session, static_cast<int32_t>(session.context) - 1);
+MedusaHeads fitted_heads(const Model& loaded, int64_t num_heads) {
+  std::vector<TokenId> text = own_text(loaded, static_cast<int32_t>(loaded.context) - 1);
   text.insert(text.begin(), kFirst);
-  KvCache cache = session.llama->make_cache(1, session.context);
+  KvCache cache = loaded.llama->make_cache(1, loaded.context);
   const Segment whole{cache.open(), text, {}};
   const at::Tensor states =
-      session.llama->forward({&whole, 1}, cache).to(at::kCPU, at::kDouble, false, true);
+      loaded.llama->forward({&whole, 1}, cache).to(at::kCPU, at::kDouble, false, true);
 
   HeadsConfig config;
   config.num_heads = num_heads;
   config.input = HeadInput::Root;
   config.output = HeadOutput::Own;
-  MedusaHeads heads = make_heads(config, session.llama->weights(), {}, 1);
+  MedusaHeads heads = make_heads(config, loaded.llama->weights(), {}, 1);
   for (int64_t k = 0; k < num_heads; ++k) {
     // Row i is the state of token i; head k guesses token i + 2 + k from it.
     const int64_t rows = states.size(0) - 2 - k;

@@ -161,7 +161,7 @@ TEST_F(MessagesTest, ToolsAndResultsStandInThePromptAndAreCounted) {
       "\"car\"}}</tool_call>"
       "\n\nDone.\n\nAnd now?";
   EXPECT_EQ(counted.json()["input_tokens"],
-            tiny_->session().tokenizer->encode(text, true).size() + 1);
+            tiny_->loaded().tokenizer->encode(text, true).size() + 1);
   json asked = body;
   asked["max_tokens"] = 1;
   EXPECT_EQ(message(asked)["usage"]["input_tokens"], counted.json()["input_tokens"]);

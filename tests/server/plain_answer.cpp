@@ -17,8 +17,8 @@ using nlohmann::json;
 /// The model, one row after the other.
 class PlainModel {
  public:
-  explicit PlainModel(const Session& session)
-      : target_(*session.llama, 1, session.context), slot_(target_.open()) {}
+  explicit PlainModel(const Model& loaded)
+      : target_(*loaded.llama, 1, loaded.context), slot_(target_.open()) {}
 
   /// What follows after one more token.
   std::vector<float> after(TokenId token) {
@@ -53,7 +53,7 @@ SamplingConfig sampling_of(const json& body) {
 }
 
 /// The grammar that a body asks for, if it does.
-std::shared_ptr<const CompiledGrammar> grammar_of(const Session& session, const json& body) {
+std::shared_ptr<const CompiledGrammar> grammar_of(const Model& loaded, const json& body) {
   GrammarText wanted;
   const json regex = body.value("/medusa/regex"_json_pointer, json());
   const json schema = body.value("/response_format/json_schema/schema"_json_pointer, json());
@@ -66,8 +66,8 @@ std::shared_ptr<const CompiledGrammar> grammar_of(const Session& session, const 
   else
     return nullptr;
   GrammarVocabulary vocabulary;
-  vocabulary.ends = session.eos;
-  const Tokenizer& tokenizer = *session.tokenizer;
+  vocabulary.ends = loaded.eos;
+  const Tokenizer& tokenizer = *loaded.tokenizer;
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
     vocabulary.bytes.push_back(tokenizer.is_special(id) ? "" : tokenizer.bytes(id));
   return make_grammar_compiler(vocabulary)->compile(wanted);
@@ -87,8 +87,8 @@ void keep_inside(const CompiledGrammar& grammar, const std::vector<TokenId>& tex
 
 }  // namespace
 
-PlainAnswer plain_answer(const Session& session, const json& body) {
-  const Tokenizer& tokenizer = *session.tokenizer;
+PlainAnswer plain_answer(const Model& loaded, const json& body) {
+  const Tokenizer& tokenizer = *loaded.tokenizer;
   const auto prompt = body["prompt"].get<std::vector<TokenId>>();
   const LogitsConfig logits = logits_of(body);
   const SamplingConfig sampling = sampling_of(body);
@@ -97,15 +97,15 @@ PlainAnswer plain_answer(const Session& session, const json& body) {
   const auto stops = body.value("stop", std::vector<std::string>());
   std::vector<TokenId> ends = stop_tokens;
   if (!body.value("ignore_eos", false))
-    ends.insert(ends.end(), session.eos.begin(), session.eos.end());
+    ends.insert(ends.end(), loaded.eos.begin(), loaded.eos.end());
   const auto is_in = [](const std::vector<TokenId>& list, TokenId token) {
     return std::find(list.begin(), list.end(), token) != list.end();
   };
 
-  const auto grammar = grammar_of(session, body);
+  const auto grammar = grammar_of(loaded, body);
 
   PlainAnswer out;
-  PlainModel model(session);
+  PlainModel model(loaded);
   std::vector<float> row;
   for (size_t i = 0; i < prompt.size(); ++i) {
     row = model.after(prompt[i]);

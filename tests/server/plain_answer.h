@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/session.h"
-
 namespace medusa::fixtures {
 
 struct PlainAnswer {
@@ -21,6 +19,6 @@ struct PlainAnswer {
 /// @param body  of /v1/completions, its prompt as token ids; n is taken as 1. A structural_tag in
 /// it
 ///              is the grammar of the answer.
-PlainAnswer plain_answer(const Session& session, const nlohmann::json& body);
+PlainAnswer plain_answer(const Model& loaded, const nlohmann::json& body);
 
 }  // namespace medusa::fixtures

@@ -98,7 +98,7 @@ TEST_F(RefusalsTest, AtMostThreeHundredTokensAreBiased) {
 }
 
 TEST_F(RefusalsTest, ARequestThatLeavesNoTokenToFollowIsRefused) {
-  const TokenId end = tiny_->session().eos.at(0);
+  const TokenId end = tiny_->loaded().eos.at(0);
   const json body{{"prompt", "a"}, {"min_tokens", 5}, {"allowed_token_ids", {end}}};
   const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
   EXPECT_EQ(reply.status, 400) << reply.body;

@@ -4,27 +4,28 @@
 
 #include "tests/backbone/tiny_model.h"
 #include "tests/server/fitted_heads.h"
+#include "tools/open_model.h"
 
 namespace medusa::fixtures {
 namespace {
 
 namespace asio = boost::asio;
 
-Session tiny_session(bool shares) {
+Model load_tiny(bool shares) {
   BackboneSection config;
   config.model = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
   config.device = DeviceKind::Cpu;
   config.threads = 1;
   config.context = 256;
   config.chat_template = "plain";
-  Session session = open_session(config);
+  Model loaded = open_model(config);
   if (shares) {
     ModelConfig model = tiny_config();
-    model.vocab_size = session.llama->config().vocab_size;
-    model.context = session.context = 512;  // what it writes takes more tokens when read again
-    session.llama = std::make_unique<Llama>(tiny_weights(32, model, at::kBFloat16));
+    model.vocab_size = loaded.llama->config().vocab_size;
+    model.context = loaded.context = 512;  // what it writes takes more tokens when read again
+    loaded.llama = std::make_unique<Llama>(tiny_weights(32, model, at::kBFloat16));
   }
-  return session;
+  return loaded;
 }
 
 constexpr const char* kChatTemplate =
@@ -55,13 +56,13 @@ ServerOptions on_any_port(ServerOptions options) {
 }  // namespace
 
 TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens, bool shares)
-    : session_(tiny_session(shares)),
-      chat_(ChatTemplate::of_source(kChatTemplate, *session_.tokenizer)),
-      heads_(fitted_heads(session_, 3), session_.llama->weights()) {
+    : loaded_(load_tiny(shares)),
+      chat_(ChatTemplate::of_source(kChatTemplate, *loaded_.tokenizer)),
+      heads_(fitted_heads(loaded_, 3), loaded_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;
   std::optional<int64_t> bytes;
-  if (cache_tokens) bytes = session_.llama->cache_bytes(*cache_tokens);
-  target_ = std::make_unique<BackboneTarget>(*session_.llama, sequences, session_.context, bytes);
+  if (cache_tokens) bytes = loaded_.llama->cache_bytes(*cache_tokens);
+  target_ = std::make_unique<BackboneTarget>(*loaded_.llama, sequences, loaded_.context, bytes);
   decoder_ = std::make_unique<HostDecoder>(*target_, make_rule(settings_),
                                            make_drafter_factory(settings_, {}));
 }
@@ -76,10 +77,10 @@ ServedModel TinyServed::model() {
       drafters.emplace(spec->kind, make_drafter_factory(each, heads_.parts()));
   }
   return {.name = "tiny",
-          .tokenizer = *session_.tokenizer,
+          .tokenizer = *loaded_.tokenizer,
           .chat = chat_,
-          .eos = session_.eos,
-          .context = session_.context,
+          .eos = loaded_.eos,
+          .context = loaded_.context,
           .num_sequences = target_->num_free_slots(),
           .cache_tokens = target_->total_rows(),
           .decoder = *decoder_,
@@ -92,21 +93,21 @@ std::string TinyServed::alone(const std::string& prompt, int32_t tokens, double 
   InferConfig plain;
   plain.drafter = DrafterKind::None;
   plain.sampling.temperature = temperature;
-  BackboneTarget target(*session_.llama, 1, session_.context);
+  BackboneTarget target(*loaded_.llama, 1, loaded_.context);
   std::string text;
   DecodeRequest request;
-  request.prompt = session_.tokenizer->encode(prompt, true);
-  if (session_.tokenizer->adds_bos())
-    request.prompt.insert(request.prompt.begin(), *session_.tokenizer->bos());
-  request.limits = {.max_new_tokens = tokens, .eos = session_.eos};
+  request.prompt = loaded_.tokenizer->encode(prompt, true);
+  if (loaded_.tokenizer->adds_bos())
+    request.prompt.insert(request.prompt.begin(), *loaded_.tokenizer->bos());
+  request.limits = {.max_new_tokens = tokens, .eos = loaded_.eos};
   request.random = Random(seed);
   std::vector<TokenId> ids;
   request.emit = [&](const EmittedToken& token) {
-    if (!session_.tokenizer->is_special(token.id)) ids.push_back(token.id);
+    if (!loaded_.tokenizer->is_special(token.id)) ids.push_back(token.id);
     return true;
   };
   decode_one(target, *make_rule(plain), make_drafter_factory(plain, {}), std::move(request));
-  return session_.tokenizer->decode(ids);
+  return loaded_.tokenizer->decode(ids);
 }
 
 RunningServer::RunningServer(ServedModel model, ServerOptions options)

@@ -15,9 +15,9 @@
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
 #include "infer/host_decoder.h"
+#include "runtime/model.h"
 #include "server/server.h"
 #include "tests/infer/toy_heads.h"
-#include "tools/session.h"
 
 namespace medusa::fixtures {
 
@@ -32,7 +32,7 @@ class TinyServed {
   explicit TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens = std::nullopt,
                       bool shares = false);
   ServedModel model();
-  const Session& session() const { return session_; }
+  const Model& loaded() const { return loaded_; }
   const ChatTemplate& chat() const { return chat_; }
 
   /// Whether sequences share beginnings.
@@ -45,7 +45,7 @@ class TinyServed {
   std::string alone(const std::string& prompt, int32_t tokens, double temperature, uint64_t seed);
 
  private:
-  Session session_;
+  Model loaded_;
   ChatTemplate chat_;
   HeadParts heads_;
   InferConfig settings_;

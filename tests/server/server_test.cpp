@@ -269,7 +269,7 @@ TEST_F(ServerTest, TheSlotsSayWhatRuns) {
 
 TEST_F(ServerTest, TheTokenizerTellsItsSpecialTokens) {
   const json info = ask(port(), "GET", "/tokenizer_info").json();
-  const Tokenizer& tokenizer = *tiny_->session().tokenizer;
+  const Tokenizer& tokenizer = *tiny_->loaded().tokenizer;
   EXPECT_EQ(info["eos_token"], tokenizer.bytes(*tokenizer.eos()));
   EXPECT_EQ(info["vocab_size"], 512);
 }

@@ -112,7 +112,7 @@ TEST_F(ToolsTest, AFormatHoldsWhereTheModelDoesNotCall) {
           "additionalProperties": false})");
   const json format{{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"schema", schema}}}};
   json bias = json::object();  // no '<': the model cannot call
-  const Tokenizer& tokenizer = *tiny_->session().tokenizer;
+  const Tokenizer& tokenizer = *tiny_->loaded().tokenizer;
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
     if (tokenizer.bytes(id) == "<") bias[std::to_string(id)] = -100;
   const json answer = choice(chat({{"response_format", format}, {"logit_bias", bias}}));
@@ -141,7 +141,7 @@ TEST_F(ToolsTest, ToolsAndResultsStandInThePrompt) {
     return reply.json()["usage"]["prompt_tokens"].get<size_t>();
   };
   const auto encoded = [&](const std::string& text) {
-    return tiny_->session().tokenizer->encode(text, true).size() + 1;  // and bos
+    return tiny_->loaded().tokenizer->encode(text, true).size() + 1;  // and bos
   };
   const std::string text =
       "Where?\n\n<tool_call>{\"name\": \"go\", \"arguments\": {\"to\": "

@@ -8,12 +8,14 @@
 #include <optional>
 
 #include "backbone/cpu/cpu_kernels.h"
+#include "base/yaml_fields.h"
 #include "infer/decoder.h"
 #include "infer/drafters/text_store.h"
+#include "runtime/drafting.h"
 #include "tests/base/temp_folder.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/method.h"
-#include "tools/drafting.h"
+#include "tools/open_model.h"
 
 namespace medusa {
 namespace {
@@ -27,11 +29,10 @@ const fs::path kRun = kRoot / "runs/demo";  // of tools/demo.sh
 constexpr int64_t kSlots = 8;  // sequences that are decoded together
 
 /// All that the project ships.
-std::vector<Prompt> all_questions(const Session& session) {
+std::vector<Prompt> all_questions(const Model& model) {
   std::vector<Prompt> all;
   for (const char* file : {"bench_questions.jsonl", "demo_questions.jsonl"})
-    for (Prompt& each :
-         fitting_questions(read_prompts(kRoot / "configs" / file).prompts, 0, session))
+    for (Prompt& each : fitting_questions(read_prompts(kRoot / "configs" / file).prompts, 0, model))
       all.push_back(std::move(each));
   return all;
 }
@@ -58,9 +59,9 @@ class Bed {
             YamlFile(kRoot / "configs/demo.yaml",
                      {"run=" + kRun.string(), "backbone.model=" + kModel.string(),
                       "backbone.dtype=" + dtype, "backbone.cpu=" + enum_name(isa)}))),
-        session_(open_session(config_.backbone)),
-        target_(*session_.llama, kSlots, session_.context),
-        questions_(all_questions(session_)) {}
+        model_(open_model(config_.backbone)),
+        target_(*model_.llama, kSlots, model_.context),
+        questions_(all_questions(model_)) {}
 
   size_t num_questions() const { return questions_.size(); }
 
@@ -72,12 +73,12 @@ class Bed {
     const DraftNeeds needs = needs_of(infer);
     if (needs.heads && !fs::exists(kRun / "heads")) return std::nullopt;
     if (needs.tree && !fs::exists(config_.tree_file())) return std::nullopt;
-    InferConfig& named = config_.generate.infer;                 // what load_drafting reads
-    if (needs.draft) named.draft_model.model = kModel.string();  // the target drafts for itself
-    if (needs.skipping) named.layer_skip.skip = {9, 14, 19};
-    if (needs.store) named.retrieval.store = store_file().string();
+    if (needs.draft) infer.draft_model.model = kModel.string();  // the target drafts for itself
+    if (needs.skipping) infer.layer_skip.skip = {9, 14, 19};
+    if (needs.store) infer.retrieval.store = store_file().string();
     // Rows cost nothing here, so that lookups propose on engines where they do not pay, too.
-    drafting_ = load_drafting(config_, infer, session_, target_, std::make_shared<StepCost>());
+    drafting_ =
+        load_drafting(config_.draft_files(), infer, model_, target_, std::make_shared<StepCost>());
     return make_method(infer, drafting_.parts(), target_);
   }
 
@@ -90,8 +91,8 @@ class Bed {
       if (taken == count) return std::nullopt;
       std::vector<TokenId>& tokens = out.tokens[taken];
       DecodeRequest request;
-      request.prompt = session_.encode(questions_[first + taken++].messages);
-      request.limits = {.max_new_tokens = setting.max_new_tokens, .eos = session_.eos};
+      request.prompt = model_.encode(questions_[first + taken++].messages);
+      request.limits = {.max_new_tokens = setting.max_new_tokens, .eos = model_.eos};
       request.random = Random(setting.seed);
       request.emit = [&tokens](const EmittedToken& token) {
         tokens.push_back(token.id);
@@ -127,13 +128,13 @@ class Bed {
         writer.add(plain(question, {.max_new_tokens = 32}));
       folder_.emplace();
       store_ = *folder_ / "store";
-      writer.write(store_, {session_.tokenizer->fingerprint(), "", "training"});
+      writer.write(store_, {model_.tokenizer->fingerprint(), "", "training"});
     }
     return store_;
   }
 
   RunConfig config_;
-  Session session_;
+  Model model_;
   BackboneTarget target_;
   std::vector<Prompt> questions_;
   LoadedDrafting drafting_;

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "runtime/model.h"
 #include "tests/base/temp_folder.h"
 #include "tests/speed/step_speed.h"
 #include "tests/speed/work_speed.h"
-#include "tools/session.h"
+#include "tools/open_model.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Times plain steps, distillation and training of models with random weights.");
@@ -41,7 +42,7 @@ int main(int argc, char** argv) {
   try {
     medusa::BackboneSection backbone;
     backbone.device = device == "cpu" ? medusa::DeviceKind::Cpu : medusa::DeviceKind::Cuda;
-    const medusa::Placement placement = medusa::place(backbone);
+    const medusa::Placement placement = medusa::place_process(backbone);
     for (const std::string& name : shapes) {
       const medusa::SpeedShape shape = medusa::speed_shape(name);
       fmt::print("{}\n", medusa::step_speed_table(medusa::measure_step_speed(

@@ -20,8 +20,8 @@
 #include "backbone/random_weights.h"
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "tools/bench/statistics.h"
-#include "tools/measure/turns.h"
+#include "base/quantiles.h"
+#include "runtime/measure/turns.h"
 #include "tools/profile/profile.h"
 
 namespace medusa {

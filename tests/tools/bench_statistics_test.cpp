@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/quantiles.h"
 #include "base/random.h"
 #include "tools/bench/statistics.h"
 

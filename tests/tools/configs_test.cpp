@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "base/yaml_fields.h"
 #include "data/prompts.h"
 #include "heads/tree/choice_tree.h"
 #include "tools/run_config.h"

@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "base/yaml_fields.h"
 #include "tests/base/error_text.h"
 #include "tests/train/processes.h"
 #include "tests/train/tiny_run.h"

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/yaml_fields.h"
 #include "tests/base/temp_folder.h"
 #include "tests/train/child_run.h"
 #include "tests/train_process/part_settings.h"

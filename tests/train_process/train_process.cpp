@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/interrupt.h"
+#include "base/yaml_fields.h"
 #include "tests/train/tiny_run.h"
 #include "tests/train_process/part_settings.h"
 #include "train/joint/joint_run.h"

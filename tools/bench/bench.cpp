@@ -17,11 +17,11 @@
 #include "base/fingerprint.h"
 #include "base/output.h"
 #include "infer/backbone_target.h"
+#include "runtime/drafting.h"
 #include "tools/bench/conversation.h"
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
 #include "tools/drafter_choice.h"
-#include "tools/drafting.h"
 #include "tools/measure/peak_memory.h"
 
 namespace medusa {
@@ -43,7 +43,7 @@ struct Contender {
 /// Loads what drafters need once for all that need the same.
 class Contenders {
  public:
-  Contenders(const RunConfig& config, const BenchPlan& plan, const Session& session,
+  Contenders(const RunConfig& config, const BenchPlan& plan, const Model& model,
              BackboneTarget& target)
       : target_(target) {
     for (const double temperature : plan.temperatures)
@@ -55,7 +55,7 @@ class Contenders {
         settings.sampling.temperature = temperature;
         try {
           check_drafting(config, settings);
-          contender.method = make_method(settings, parts(config, settings, session), target);
+          contender.method = make_method(settings, parts(config, settings, model), target);
         } catch (const UserError& error) {
           if (kind == DrafterKind::None) throw;
           contender.problem = error.what();
@@ -66,10 +66,10 @@ class Contenders {
   std::vector<Contender>& list() { return list_; }
 
  private:
-  DraftParts parts(const RunConfig& config, const InferConfig& settings, const Session& session) {
+  DraftParts parts(const RunConfig& config, const InferConfig& settings, const Model& model) {
     const DraftNeeds needs = needs_of(settings);
     if (!loaded_.contains(needs))
-      loaded_.emplace(needs, load_drafting(config, settings, session, target_, cost_));
+      loaded_.emplace(needs, load_drafting(config.draft_files(), settings, model, target_, cost_));
     const LoadedDrafting& loaded = loaded_.at(needs);
     if (loaded.cost) cost_ = loaded.cost;
     return loaded.parts();
@@ -181,27 +181,27 @@ std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names) {
 }
 
 std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t limit,
-                                      const Session& session) {
+                                      const Model& model) {
   if (limit > 0 && questions.size() > static_cast<size_t>(limit))
     questions.resize(static_cast<size_t>(limit));
   const size_t before = questions.size();
   std::erase_if(questions, [&](const Prompt& question) {
-    return static_cast<int64_t>(session.encode(question.messages).size()) >= session.context;
+    return static_cast<int64_t>(model.encode(question.messages).size()) >= model.context;
   });
   if (questions.empty())
     throw UserError(
         fmt::format("questions: every one is longer than the context of {} tokens, expected "
                     "shorter ones; raise --context",
-                    session.context));
+                    model.context));
   if (questions.size() < before)
     print_note("{} of {} questions are longer than the context of {} tokens and are skipped\n",
-               before - questions.size(), before, session.context);
+               before - questions.size(), before, model.context);
   return questions;
 }
 
-Conditions bench_conditions(const RunConfig& config, const Session& session,
+Conditions bench_conditions(const RunConfig& config, const Model& model,
                             const std::vector<Prompt>& questions, int32_t slots) {
-  const Llama& llama = *session.llama;
+  const Llama& llama = *model.llama;
   const InferConfig& infer = config.generate.infer;
   Fingerprint asked;
   for (const Prompt& question : questions) {
@@ -215,26 +215,26 @@ Conditions bench_conditions(const RunConfig& config, const Session& session,
       {"threads", std::to_string(num_threads(llama))},
       {"slots", std::to_string(slots)},
       {"machine", machine_text(llama)},
-      {"context", std::to_string(session.context)},
+      {"context", std::to_string(model.context)},
       {"max_new_tokens", std::to_string(infer.max_new_tokens)},
       {"stop", fmt::format("{}", config.generate.stop)},
       {"top_k", std::to_string(infer.sampling.top_k)},
       {"top_p", number_text(infer.sampling.top_p)},
       {"seed", std::to_string(config.seed)},
-      {"chat_template", session.chat.name()},
+      {"chat_template", model.chat.name()},
       {"questions", fmt::format("{} ({})", questions.size(), short_fingerprint(asked.digest()))}};
   const double min_p = infer.sampling.min_p;  // results from before it was there stay comparable
   if (min_p > 0) out.emplace_back("min_p", number_text(min_p));
   return out;
 }
 
-Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
+Measurement run_bench(const RunConfig& config, const Model& model, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far) {
   const auto slots = static_cast<size_t>(plan.slots);
   const std::vector<Group> groups = groups_of(questions, slots);
-  BackboneTarget target = open_target(config.backbone, session, plan.slots, session.context);
-  Contenders contenders(config, plan, session, target);
+  BackboneTarget target = model.open_target(plan.slots, model.context);
+  Contenders contenders(config, plan, model, target);
   std::vector<Contender>& list = contenders.list();
   std::vector<int64_t> peaks(list.size());
 
@@ -249,13 +249,13 @@ Measurement run_bench(const RunConfig& config, const Session& session, const Ben
       const size_t place = group * slots + conversations.size();
       conversations.push_back({&question, Random(config.seed).child(place).seed()});
     }
-    reset_peak_memory(session.llama->device());
+    reset_peak_memory(model.llama->device());
     try {
       std::vector<Answer> answers;
       for (std::vector<Answer>& turns :
-           play_conversations(session, *contender.method->decoder, conversations, options))
+           play_conversations(model, *contender.method->decoder, conversations, options))
         std::move(turns.begin(), turns.end(), std::back_inserter(answers));
-      peaks[i] = peak_memory(session.llama->device()).where_computed();
+      peaks[i] = peak_memory(model.llama->device()).where_computed();
       return answers;
     } catch (const UserError& error) {
       if (contender.drafter == DrafterKind::None) throw;

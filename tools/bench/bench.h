@@ -7,8 +7,9 @@
 
 #include "data/prompts.h"
 #include "infer/infer_config.h"
+#include "runtime/model.h"
 #include "tools/bench/result.h"
-#include "tools/session.h"
+#include "tools/run_config.h"
 
 namespace medusa {
 
@@ -36,15 +37,15 @@ std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names);
 /// @param limit  take the first so many; 0: all.
 /// @throws UserError  no question fits.
 std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t limit,
-                                      const Session& session);
+                                      const Model& model);
 
-Conditions bench_conditions(const RunConfig& config, const Session& session,
+Conditions bench_conditions(const RunConfig& config, const Model& model,
                             const std::vector<Prompt>& questions, int32_t slots);
 
 /// @param run      number of this run, for BenchSample::run.
 /// @param so_far   gets what is measured, not complete, about once a minute between two rounds.
 /// @throws UserError  the yardstick itself cannot run, or none of the other methods.
-Measurement run_bench(const RunConfig& config, const Session& session, const BenchPlan& plan,
+Measurement run_bench(const RunConfig& config, const Model& model, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far);
 

@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-std::vector<std::vector<Answer>> play_conversations(const Session& session, Decoder& decoder,
+std::vector<std::vector<Answer>> play_conversations(const Model& model, Decoder& decoder,
                                                     const std::vector<SeededPrompt>& conversations,
                                                     const AnswerOptions& options) {
   std::vector<std::vector<Answer>> answers(conversations.size());
@@ -23,13 +23,13 @@ std::vector<std::vector<Answer>> play_conversations(const Session& session, Deco
         messages[i].push_back({"assistant", answers[i].back().text});
         messages[i].push_back({"user", later[turn - 1]});
       }
-      std::vector<TokenId> tokens = session.encode(messages[i]);
-      if (turn > 0 && static_cast<int64_t>(tokens.size()) >= session.context) continue;
+      std::vector<TokenId> tokens = model.encode(messages[i]);
+      if (turn > 0 && static_cast<int64_t>(tokens.size()) >= model.context) continue;
       asked.push_back(i);
       requests.push_back({std::move(tokens), conversations[i].seed});
     }
     if (asked.empty() || (turn > 0 && interrupted())) return answers;
-    std::vector<Answer> given = answer_together(session, decoder, requests, options);
+    std::vector<Answer> given = answer_together(model, decoder, requests, options);
     for (size_t k = 0; k < asked.size(); ++k) answers[asked[k]].push_back(std::move(given[k]));
   }
 }

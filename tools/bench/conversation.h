@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/prompts.h"
-#include "tools/answer.h"
+#include "runtime/answer.h"
 
 namespace medusa {
 
@@ -20,7 +20,7 @@ struct SeededPrompt {
 /// when interrupted.
 /// @returns  [conversations][turns], at least one turn each.
 /// @throws UserError  a first prompt does not fit.
-std::vector<std::vector<Answer>> play_conversations(const Session& session, Decoder& decoder,
+std::vector<std::vector<Answer>> play_conversations(const Model& model, Decoder& decoder,
                                                     const std::vector<SeededPrompt>& conversations,
                                                     const AnswerOptions& options);
 

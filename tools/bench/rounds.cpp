@@ -1,7 +1,7 @@
 #include "tools/bench/rounds.h"
 
 #include "base/interrupt.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 
 namespace medusa {
 
@@ -14,7 +14,8 @@ std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t re
 
 void warm_up(const std::string& stage, size_t num_methods,
              const std::function<void(size_t method)>& play) {
-  Progress progress(stage + ": warm up", "methods", static_cast<int64_t>(num_methods));
+  Progress progress(stderr_progress(), stage + ": warm up", "methods",
+                    static_cast<int64_t>(num_methods));
   for (size_t method = 0; method < num_methods && !interrupted(); ++method) {
     play(method);
     progress.update(static_cast<int64_t>(method) + 1);
@@ -26,7 +27,7 @@ bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
                  const std::function<void(const Round&)>& finished) {
   const auto methods = static_cast<int64_t>(plan.num_methods);
   const auto questions = static_cast<int64_t>(plan.num_questions);
-  Progress progress(plan.stage, "answers", plan.repeats * questions * methods);
+  Progress progress(stderr_progress(), plan.stage, "answers", plan.repeats * questions * methods);
   int64_t done = 0;
   for (int64_t repeat = 0; repeat < plan.repeats; ++repeat)
     for (size_t question = 0; question < plan.num_questions; ++question) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/answer.h"
+#include "runtime/answer.h"
 
 namespace medusa {
 

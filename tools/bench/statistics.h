@@ -1,4 +1,4 @@
-// Medians, quantiles and the paired bootstrap: how sure a speed-up is. No LibTorch.
+// The paired bootstrap: how sure a speed-up is. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -7,18 +7,6 @@
 #include <vector>
 
 namespace medusa {
-
-/// Of sorted values, straight lines between neighbours.
-/// @param values  at least one.
-/// @param q       from 0 to 1; 0.5: the median.
-double quantile(std::vector<double> values, double q);
-
-double median(std::vector<double> values);
-
-/// The place of the value in the middle; of an even number the larger of the two in the middle.
-/// Unlike the median it is a sample that was really taken, so its parts add up to it.
-/// @param values  at least one.
-size_t middle_of(std::span<const double> values);
 
 /// What two methods did on the same question.
 struct PairedWork {

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/quantiles.h"
+
 namespace medusa {
 namespace {
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quantiles.h"
 #include "tools/bench/sample.h"
 #include "tools/bench/statistics.h"
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/output.h"
+#include "base/yaml_fields.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/result_markdown.h"
@@ -18,6 +19,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/drafter_choice.h"
+#include "tools/open_model.h"
 #include "tools/sample_questions.h"
 #include "tools/version.h"
 
@@ -110,9 +112,9 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   check_methods(config, plan);
   const std::vector<Prompt> asked =
       options.questions.empty() ? sample_questions() : read_prompts(options.questions).prompts;
-  const Session session = open_session(config.backbone);
-  const std::vector<Prompt> questions = fitting_questions(asked, options.limit, session);
-  const Conditions conditions = bench_conditions(config, session, questions, plan.slots);
+  const Model model = open_model(config.backbone);
+  const std::vector<Prompt> questions = fitting_questions(asked, options.limit, model);
+  const Conditions conditions = bench_conditions(config, model, questions, plan.slots);
   const std::string out = options.out.empty() ? config.run : options.out;
   const FolderLock lock(out, "medusa bench");  // two would lose each other's answers
   const BenchFolder folder(out, conditions, options.fresh);
@@ -126,12 +128,12 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
                        .complete = measured.complete,
                        .num_questions = measured.num_questions,
                        .repeats = plan.repeats,
-                       .machine = machine_text(*session.llama),
+                       .machine = machine_text(*model.llama),
                        .settings = write_config(config)};
     folder.write(result, samples);
     return result;
   };
-  const Measurement measured = run_bench(config, session, plan, questions, folder.next_run(), save);
+  const Measurement measured = run_bench(config, model, plan, questions, folder.next_run(), save);
   if (measured.samples.empty())
     throw UserError(
         "bench: interrupted before the first answer, expected at least one; run it again");

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/output.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample_order.h"
 #include "data/prompts.h"
@@ -19,17 +19,17 @@
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/tree_search.h"
+#include "runtime/measure/device_step_timer.h"
+#include "runtime/measure/row_timer.h"
+#include "runtime/measure/step_timer.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/drafter_choice.h"
 #include "tools/layer_search.h"
-#include "tools/measure/device_step_timer.h"
 #include "tools/measure/predict.h"
-#include "tools/measure/row_timer.h"
-#include "tools/measure/step_timer.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
-#include "tools/session.h"
 #include "train/samples/hidden_source.h"
 
 namespace medusa {
@@ -57,7 +57,7 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
         number_text(config.train.config.validation_fraction)));
   HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
   TemperatureFit temperatures(guesser.num_heads());
-  Progress progress("count guesses", "positions", 0);
+  Progress progress(stderr_progress(), "count guesses", "positions", 0);
   for (const int64_t sample : split.validation) {
     stop_if_interrupted();
     if (statistics.num_positions() >= config.calibrate.positions) break;
@@ -101,16 +101,16 @@ std::vector<int32_t> sizes_up_to(int64_t most) {
 }
 
 /// Steps as the settings will run them: in the GPU's own loop where it decodes, else in the host's.
-StepTimes time_sizes(const RunConfig& config, const Session& session, const MedusaHeads& heads,
+StepTimes time_sizes(const RunConfig& config, const Model& model, const MedusaHeads& heads,
                      HeadGuesser& guesser, const std::vector<RankPath>& paths,
                      const std::vector<TokenId>& context) {
   const std::vector<int32_t> sizes = sizes_up_to(static_cast<int64_t>(paths.size()) + 1);
   const int64_t repeats = config.calibrate.repeats;
-  BackboneTarget target(*session.llama, 1, session.context);
+  BackboneTarget target(*model.llama, 1, model.context);
   if (const auto times = time_device_steps(target, heads, config.generate.infer, paths, context,
-                                           sizes, repeats, cuda_loop_kernels()))
+                                           sizes, repeats, cuda_loop_kernels(), stderr_progress()))
     return *times;
-  return time_steps(target, guesser, paths, context, sizes, repeats);
+  return time_steps(target, guesser, paths, context, sizes, repeats, stderr_progress());
 }
 
 TreeCalibration describe(const HeadStatistics& statistics, const std::vector<PathValue>& paths) {
@@ -129,8 +129,8 @@ TreeCalibration describe(const HeadStatistics& statistics, const std::vector<Pat
 ChoiceTree calibrate(const RunConfig& config) {
   const DatasetReader dataset = open_dataset(config);  // what is cheap to refuse comes first
   check_heads(config);
-  const Session session = open_session(config.backbone);
-  Llama& llama = *session.llama;
+  const Model model = open_model(config.backbone);
+  Llama& llama = *model.llama;
   const bool own_states =
       check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
@@ -146,10 +146,10 @@ ChoiceTree calibrate(const RunConfig& config) {
   for (const PathValue& each : ranked) paths.push_back(each.path);
 
   const auto context =
-      static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, session.context - 64)));
+      static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, model.context - 64)));
   const auto largest = static_cast<int64_t>(paths.size()) + 1;
   const StepTimes times =
-      time_sizes(config, session, loaded.heads, guesser, paths, context_tokens(dataset, context));
+      time_sizes(config, model, loaded.heads, guesser, paths, context_tokens(dataset, context));
   const std::vector<double> step_ms = interpolate_ms(times);
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);
@@ -215,7 +215,7 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
   const RunConfig config = read_run_config(options);
   check_drafting(config, config.generate.infer);
   const std::vector<Prompt> asked = read_prompts(questions).prompts;
-  const Prediction prediction = predict(config, open_session(config.backbone), asked);
+  const Prediction prediction = predict(config, open_model(config.backbone), asked);
   if (options.json)
     print_json(prediction_json(prediction));
   else
@@ -248,8 +248,8 @@ std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const Llam
 void find_layers(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   check_output_file(config.layers_file(), ArtefactKind::LayerChoice);
-  const Session session = open_session(config.backbone);
-  Llama& llama = *session.llama;
+  const Model model = open_model(config.backbone);
+  Llama& llama = *model.llama;
   const auto texts = layer_search_texts(config, llama);
   const LayerChoice choice = search_layers(llama, texts, time_layers(llama));
   if (interrupted()) return;

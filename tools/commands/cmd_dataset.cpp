@@ -18,7 +18,7 @@
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/dataset_writer.h"
 #include "data/self_distill.h"
-#include "tools/chat_choice.h"
+#include "runtime/model.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"

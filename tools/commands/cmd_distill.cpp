@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/output.h"
+#include "base/stderr_progress.h"
+#include "base/yaml_fields.h"
 #include "data/prompts.h"
 #include "data/self_distill.h"
 #include "infer/backbone_target.h"
@@ -21,15 +23,15 @@
 #include "tools/inspect/artefact_kind.h"
 #include "tools/measure/free_room.h"
 #include "tools/measure/peak_memory.h"
+#include "tools/open_model.h"
 #include "tools/run_lock.h"
 #include "tools/self_prompt.h"
-#include "tools/session.h"
 
 namespace medusa {
 namespace {
 
-void add_prompts(const PromptSet& set, const Session& session, std::vector<DistillPrompt>& out) {
-  for (const Prompt& prompt : set) out.push_back({prompt.id, session.encode(prompt.messages)});
+void add_prompts(const PromptSet& set, const Model& model, std::vector<DistillPrompt>& out) {
+  for (const Prompt& prompt : set) out.push_back({prompt.id, model.encode(prompt.messages)});
 }
 
 PromptSet read_given(const std::string& file) {
@@ -41,11 +43,11 @@ PromptSet read_given(const std::string& file) {
 
 /// @param given  empty: the model asks itself.
 std::vector<DistillPrompt> collect_prompts(const RunConfig& config,
-                                           const std::vector<PromptSet>& given,
-                                           const Session& session, TargetModel& target) {
+                                           const std::vector<PromptSet>& given, const Model& model,
+                                           TargetModel& target) {
   std::vector<DistillPrompt> out;
-  if (given.empty()) add_prompts(self_prompts(config, session, target), session, out);
-  for (const PromptSet& set : given) add_prompts(set, session, out);
+  if (given.empty()) add_prompts(self_prompts(config, model, target), model, out);
+  for (const PromptSet& set : given) add_prompts(set, model, out);
   return out;
 }
 
@@ -180,33 +182,32 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
       part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
   std::vector<PromptSet> given;  // before the model is loaded
   for (const std::string& file : settings.prompts) given.push_back(read_given(file));
-  const Session session = open_session(config.backbone);
+  const Model model = open_model(config.backbone);
   const bool is_new = own.fresh || !std::filesystem::exists(folder);  // a part's lock makes it
   const FolderLock lock =
       part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
   if (own.fresh) remove_dataset(folder);
-  const at::Device device = session.llama->device();
+  const at::Device device = model.llama->device();
   reset_peak_memory(device);
-  const ModelConfig& model = session.llama->config();
-  const int64_t rows = std::min<int64_t>(session.context, model.context);
-  BackboneTarget target =
-      open_target(config.backbone, session, static_cast<int32_t>(settings.batch), rows);
+  const ModelConfig& shape = model.llama->config();
+  const int64_t rows = std::min<int64_t>(model.context, shape.context);
+  BackboneTarget target = model.open_target(static_cast<int32_t>(settings.batch), rows);
   if (is_new) {  // what continues has said it
     const int64_t all = most_prompts(settings, given), parts = part ? part->count : 1;
-    say_room(settings, (all + parts - 1) / parts, folder, model.hidden_size);
+    say_room(settings, (all + parts - 1) / parts, folder, shape.hidden_size);
   }
-  const std::vector<DistillPrompt> prompts = collect_prompts(config, given, session, target);
+  const std::vector<DistillPrompt> prompts = collect_prompts(config, given, model, target);
   if (interrupted()) return;
 
   DatasetInfo info;
-  info.backbone = session.llama->weights().fingerprint;
-  info.tokenizer = session.tokenizer->fingerprint();
+  info.backbone = model.llama->weights().fingerprint;
+  info.tokenizer = model.tokenizer->fingerprint();
   info.prompts = fingerprint_prompts(prompts);
   info.sampling = sampling_text(config);
   info.seed = config.seed;
-  info.vocab_size = model.vocab_size;
+  info.vocab_size = shape.vocab_size;
   if (settings.record_hidden) {
-    info.hidden_size = model.hidden_size;
+    info.hidden_size = shape.hidden_size;
     info.states = settings.states_dtype;
     info.states_budget =
         static_cast<int64_t>(std::ceil(kBytesOfMegabyte * settings.states_budget_mb.value_or(0)));
@@ -214,9 +215,10 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   DatasetWriter writer =
       open_dataset_writer(config, folder, info, static_cast<int64_t>(prompts.size()), part);
   const GenerateFunction generate =
-      make_generate_function(target, settings.sampling, session.eos, info.hidden_size);
+      make_generate_function(target, settings.sampling, model.eos, info.hidden_size);
   const DistillLimits limits{.max_new_tokens = settings.max_new_tokens, .max_sequence = rows};
-  const DistillReport result = self_distill(prompts, generate, limits, Random(config.seed), writer);
+  const DistillReport result =
+      self_distill(prompts, generate, limits, Random(config.seed), writer, stderr_progress());
   report(result, peak_memory(device), folder, options.json);
   if (!result.complete) return;
   if (part)

@@ -9,13 +9,14 @@
 #include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/stderr_progress.h"
 #include "data/prompts.h"
 #include "heads/foreign/diagnosis.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/measure/head_acceptance.h"
-#include "tools/session.h"
+#include "tools/open_model.h"
 
 namespace medusa {
 namespace {
@@ -99,10 +100,10 @@ std::vector<std::string> questions_of(const DoctorOptions& options) {
   return out;
 }
 
-void measure(const DoctorOptions& options, const Session& session, Report& report) {
+void measure(const DoctorOptions& options, const Model& model, Report& report) {
   constexpr double kNothing = 0.02;  // of the positions; guessing the commonest token does as well
   report.acceptance =
-      measure_acceptance(session, *report.heads, questions_of(options), options.tokens);
+      measure_acceptance(model, *report.heads, questions_of(options), options.tokens);
   const double first = report.acceptance->top_1.front();
   if (first < kNothing)
     add_failure(report, "acceptance_zero",
@@ -165,9 +166,10 @@ void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
   Report report;
   // In float32, whatever decoding computes in: stored copies of the LM head are compared with it.
   examine_files(options,
-                load_weights_without_layers(section.model, at::kFloat, at::Device(at::kCPU)),
+                load_weights_without_layers(section.model, at::kFloat, at::Device(at::kCPU),
+                                            stderr_progress()),
                 report);
-  if (report.heads && !options.no_measuring) measure(options, open_session(section), report);
+  if (report.heads && !options.no_measuring) measure(options, open_model(section), report);
   const bool works =
       std::none_of(report.findings.begin(), report.findings.end(), [&](const HeadFinding& finding) {
         return finding.severity == Severity::Failure && concerns(finding, options.engine);

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/stderr_progress.h"
 #include "base/utf8.h"
 #include "data/tokenizer/tokenizer_export.h"
 #include "heads/foreign/export_heads.h"
@@ -107,7 +108,7 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
         "{}: exists already, expected a new folder; remove it or name another with --output",
         options.output));
   const Weights backbone = load_weights_without_layers(
-      config.backbone.model, model_dtype(format, config), at::Device(at::kCPU));
+      config.backbone.model, model_dtype(format, config), at::Device(at::kCPU), stderr_progress());
   const LoadedHeads loaded = load_heads(folder, backbone);
   const std::string base = options.base_model.empty() ? config.backbone.model : options.base_model;
   ExportedHeads exported = export_heads(loaded.heads, backbone, tree_of(config, loaded),
@@ -123,7 +124,7 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
         fmt::format("config.json names {} as the model, which other engines do not open; name the "
                     "Hugging Face model with --base-model",
                     base));
-  write_export(options.output, exported, config.backbone.model);
+  write_export(options.output, exported, config.backbone.model, stderr_progress());
   if (converts_model(format, config)) export_tokenizer(config.backbone.model, options.output);
   if (options.check) check_export(options.output, exported, backbone);
   report(exported, options, common.json);

@@ -14,17 +14,16 @@
 #include "base/utf8.h"
 #include "data/prompts.h"
 #include "infer/backbone_target.h"
-#include "tools/answer.h"
-#include "tools/bench/method.h"
+#include "runtime/drafting.h"
+#include "runtime/generator.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/compare.h"
 #include "tools/drafter_choice.h"
-#include "tools/drafting.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
 #include "tools/report/report.h"
 #include "tools/sample_questions.h"
-#include "tools/session.h"
 
 namespace medusa {
 namespace {
@@ -82,24 +81,24 @@ std::vector<Prompt> read_prompts_of(const GenerateOptions& options) {
 }
 
 std::vector<Question> encode_questions(const GenerateOptions& options,
-                                       const std::vector<Prompt>& prompts, const Session& session) {
+                                       const std::vector<Prompt>& prompts, const Model& model) {
   std::vector<Question> out;
   for (const Prompt& prompt : prompts)
-    out.push_back({prompt.id, prompt.messages.back().content, session.encode(prompt.messages)});
+    out.push_back({prompt.id, prompt.messages.back().content, model.encode(prompt.messages)});
   if (options.limit > 0 && out.size() > static_cast<size_t>(options.limit))
     out.resize(static_cast<size_t>(options.limit));
   const size_t before = out.size();
   std::erase_if(out, [&](const Question& q) {
-    return static_cast<int64_t>(q.tokens.size()) >= session.context;
+    return static_cast<int64_t>(q.tokens.size()) >= model.context;
   });
   if (out.size() < before)
     print_note("{} of {} prompts are longer than the context of {} tokens and are skipped\n",
-               before - out.size(), before, session.context);
+               before - out.size(), before, model.context);
   if (out.empty())
     throw UserError(
         fmt::format("generate: every prompt is longer than the context of {} tokens, expected "
                     "shorter ones; raise backbone.context",
-                    session.context));
+                    model.context));
   return out;
 }
 
@@ -145,21 +144,29 @@ void print_answered(const Question& question, const Answer& result, bool several
   print_summary(result, lossless);
 }
 
-void generate_answers(const RunConfig& config, const InferConfig& chosen,
+GeneratorOptions generator_options(const RunConfig& config, const InferConfig& infer,
+                                   const GenerateOptions& options) {
+  GeneratorOptions out;
+  out.infer = infer;
+  out.files = config.draft_files();
+  out.stop = config.generate.stop;
+  out.sequences = options.batch;
+  out.logprobs = options.logprobs;
+  return out;
+}
+
+void generate_answers(const RunConfig& config, const InferConfig& infer,
                       const GenerateOptions& options, const std::vector<Prompt>& prompts,
-                      const Session& session, bool as_json) {
-  const std::vector<Question> questions = encode_questions(options, prompts, session);
-  InferConfig infer = chosen;
-  if (options.logprobs > 0) infer.graphs = false;  // the logits are wanted on the host
-  BackboneTarget target = open_target(config.backbone, session, options.batch, session.context);
-  const LoadedDrafting drafting = load_drafting(config, infer, session, target);
-  const Method method = make_method(infer, drafting.parts(), target);
+                      const Model& model, bool as_json) {
+  const std::vector<Question> questions = encode_questions(options, prompts, model);
+  Generator generator(model, generator_options(config, infer, options));
   const bool shown = !as_json && options.batch == 1;
-  AnswerOptions each{.max_new_tokens = infer.max_new_tokens,
-                     .stop = config.generate.stop,
-                     .logprobs = options.logprobs,
-                     .show = {}};
-  if (shown) each.show = [](std::string_view piece) { print_answer(piece); };
+  Generator::ShowEach show;
+  if (shown)
+    show = [](size_t, std::string_view piece) {
+      print_answer(piece);
+      return true;
+    };
   nlohmann::json all = nlohmann::json::array();
   const auto batch = static_cast<size_t>(options.batch);
   for (size_t begin = 0; begin < questions.size() && !interrupted(); begin += batch) {
@@ -168,32 +175,32 @@ void generate_answers(const RunConfig& config, const InferConfig& chosen,
     std::vector<AnswerRequest> requests;
     for (const Question& question : group) requests.push_back({question.tokens, config.seed});
     if (shown && questions.size() > 1) print_text("[{}] {}\n", group[0].id, group[0].text);
-    const std::vector<Answer> answers = answer_together(session, *method.decoder, requests, each);
+    const std::vector<Answer> answers = generator.answer(requests, show);
     for (size_t i = 0; i < group.size(); ++i)
       if (as_json)
         all.push_back(answer_json(group[i], answers[i]));
       else
-        print_answered(group[i], answers[i], questions.size() > 1, shown, method.lossless);
+        print_answered(group[i], answers[i], questions.size() > 1, shown, generator.lossless());
   }
-  print_note("{}", method.decoder->report());
+  print_note("{}", generator.report());
   if (as_json)
     print_json(nlohmann::json{{"answers", all},
-                              {"lossless", method.lossless},
-                              {"heads", drafting.heads},
-                              {"backbone", session.llama->weights().fingerprint}});
+                              {"lossless", generator.lossless()},
+                              {"heads", generator.heads()},
+                              {"backbone", model.llama->weights().fingerprint}});
 }
 
 void compare_methods(const RunConfig& config, const GenerateOptions& options,
-                     const std::vector<Prompt>& asked, const Session& session, bool as_json) {
+                     const std::vector<Prompt>& asked, const Model& model, bool as_json) {
   std::vector<std::vector<TokenId>> prompts;
-  for (Question& question : encode_questions(options, asked, session))
+  for (Question& question : encode_questions(options, asked, model))
     prompts.push_back(std::move(question.tokens));
   InferConfig all = config.generate.infer;
   all.drafter = compared_drafter(all);
-  BackboneTarget target = open_target(config.backbone, session, 1, session.context);
-  const LoadedDrafting drafting = load_drafting(config, all, session, target);
-  const Comparison comparison = compare(config, session, target, drafting, prompts);
-  const nlohmann::json out = comparison_json(comparison, config, session);
+  BackboneTarget target = model.open_target(1, model.context);
+  const LoadedDrafting drafting = load_drafting(config.draft_files(), all, model, target);
+  const Comparison comparison = compare(config, model, target, drafting, prompts);
+  const nlohmann::json out = comparison_json(comparison, config, model);
   make_folder(config.run);
   write_file(config.compare_file(), json_text(out, 1) + "\n");
   write_run_report(config.run, config.report_file());
@@ -237,11 +244,11 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
     check_output_file(config.compare_file(), ArtefactKind::Comparison);
     check_output_file(config.report_file(), ArtefactKind::Page);
   }
-  const Session session = open_session(config.backbone);
+  const Model model = open_model(config.backbone);
   if (options.compare)
-    compare_methods(config, options, prompts, session, common.json);
+    compare_methods(config, options, prompts, model, common.json);
   else
-    generate_answers(config, infer, options, prompts, session, common.json);
+    generate_answers(config, infer, options, prompts, model, common.json);
 }
 
 }  // namespace

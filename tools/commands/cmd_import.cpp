@@ -8,6 +8,8 @@
 #include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/stderr_progress.h"
+#include "base/yaml_fields.h"
 #include "heads/foreign/foreign_heads.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
@@ -56,8 +58,8 @@ void run_import(const CommonOptions& common, const ImportOptions& options) {
   check_no_heads(folder);  // before much is read, and again when no other command writes here
   const ForeignHeads from = read_foreign_heads(options.path);
   check_hints(from, options.num_heads);
-  const Weights backbone =
-      load_weights_without_layers(config.backbone.model, at::kFloat, at::Device(at::kCPU));
+  const Weights backbone = load_weights_without_layers(config.backbone.model, at::kFloat,
+                                                       at::Device(at::kCPU), stderr_progress());
   const ImportedHeads imported = import_heads(from, backbone, options.num_heads);
   const FolderLock lock = lock_run(config, "medusa import");
   check_no_heads(folder);

@@ -6,14 +6,15 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
+#include "base/stderr_progress.h"
 #include "data/dataset/dataset_reader.h"
+#include "runtime/draft_folder.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/draft_folder.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
 #include "tools/run_lock.h"
-#include "tools/session.h"
 #include "train/draft_trainer.h"
 
 namespace medusa {
@@ -47,10 +48,10 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
   check_output_folder(folder, ArtefactKind::DraftModel);
-  const Placement placement = place(config.backbone);
+  const Placement placement = place_process(config.backbone);
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
-                                 placement.device);
+                                 placement.device, BlockKind::None, stderr_progress());
   const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
   if (fresh) std::filesystem::remove_all(config.draft_train_folder());
@@ -78,9 +79,15 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   weights.layers.clear();
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, llama.get()) : live_hidden(dataset, *llama);
-  const DraftTrainResult result = train_draft(
-      config.draft, {dataset, hidden, manifest.backbone, config.seed, config.draft_train_folder()},
-      draft);
+  const DraftTrainResult result = train_draft(config.draft,
+                                              {dataset,
+                                               hidden,
+                                               manifest.backbone,
+                                               config.seed,
+                                               config.draft_train_folder(),
+                                               {},
+                                               stderr_progress()},
+                                              draft);
   if (!result.complete) return report_interrupted(result, folder, options.json);
   manifest.steps = result.steps;
   manifest.complete = true;

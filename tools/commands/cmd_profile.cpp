@@ -14,12 +14,12 @@
 #include "infer/factory.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
 #include "tools/profile/roof.h"
-#include "tools/session.h"
 
 namespace medusa {
 namespace {
@@ -42,15 +42,15 @@ std::vector<T> ascending(std::vector<T> values) {
 }
 
 /// @throws UserError  a step does not fit into the run's context.
-ProfilePlan make_plan(const ProfileOptions& options, const Session& session) {
+ProfilePlan make_plan(const ProfileOptions& options, const Model& model) {
   ProfilePlan plan{ascending(options.rows), ascending(options.contexts), options.repeats};
-  const int64_t room = session.context - plan.rows.back();
+  const int64_t room = model.context - plan.rows.back();
   if (plan.contexts.empty()) plan.contexts = {std::min(kProfileContext, room)};
   if (plan.contexts.back() > room || room < 1)
     throw UserError(fmt::format(
         "--contexts: a step of {} rows behind {} tokens, expected at most the {} tokens of the "
         "context; lower --rows or --contexts, or raise backbone.context",
-        plan.rows.back(), plan.contexts.back(), session.context));
+        plan.rows.back(), plan.contexts.back(), model.context));
   return plan;
 }
 
@@ -64,7 +64,7 @@ std::unique_ptr<HeadGuesser> run_heads(const RunConfig& config, const Llama& lla
   return std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
 }
 
-Roof session_roof(const Llama& llama) {
+Roof roof_of(const Llama& llama) {
   return measure_roof(llama.device(), llama.dtype(), num_threads(llama), llama.execution(),
                       device_wait(llama.device()));
 }
@@ -74,11 +74,11 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
   check_output_file(folder / "profile.json", ArtefactKind::Profile);
   check_output_file(folder / "profile.html", ArtefactKind::Page);
-  const Session session = open_session(config.backbone);
-  Llama& llama = *session.llama;
-  const ProfilePlan plan = make_plan(options, session);
+  const Model model = open_model(config.backbone);
+  Llama& llama = *model.llama;
+  const ProfilePlan plan = make_plan(options, model);
   const auto heads = run_heads(config, llama, plan.rows.back());
-  const Roof roof = session_roof(llama);
+  const Roof roof = roof_of(llama);
   Profile profile = profile_steps(llama, plan, heads.get(), make_rule(config.generate.infer));
   profile.roof = roof;
 

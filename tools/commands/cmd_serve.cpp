@@ -12,12 +12,12 @@
 #include "base/output.h"
 #include "infer/backbone_target.h"
 #include "infer/host_decoder.h"
+#include "runtime/drafting.h"
 #include "server/server.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/drafter_choice.h"
-#include "tools/drafting.h"
-#include "tools/session.h"
+#include "tools/open_model.h"
 
 namespace medusa {
 namespace {
@@ -41,17 +41,17 @@ std::map<DrafterKind, DrafterFactory> ready_drafters(const InferConfig& infer,
   return out;
 }
 
-void print_start(const Server& server, const ServedModel& model) {
+void print_start(const Server& server, const ServedModel& served) {
   std::vector<std::string> drafters;
-  for (const auto& [kind, factory] : model.drafters) drafters.emplace_back(enum_name(kind));
+  for (const auto& [kind, factory] : served.drafters) drafters.emplace_back(enum_name(kind));
   print_text(
       "{} at {}, drafter {} (of {}), {} sequences at the same time; the KV cache holds {} tokens, "
       "{} whole contexts of {}\n\n"
       "curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", \"content\": "
       "\"What is gravity?\"}}]}}'\n",
-      model.name, server.url(), enum_name(model.settings.drafter), fmt::join(drafters, ", "),
-      model.num_sequences, model.cache_tokens, model.cache_tokens / model.context, model.context,
-      server.url());
+      served.name, server.url(), enum_name(served.settings.drafter), fmt::join(drafters, ", "),
+      served.num_sequences, served.cache_tokens, served.cache_tokens / served.context,
+      served.context, server.url());
 }
 
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
@@ -66,27 +66,27 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
         "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
         "too");
   check_options(options.server);
-  const Session session = open_session(config.backbone);
-  BackboneTarget target = open_target(config.backbone, session, options.sequences, session.context);
-  const LoadedDrafting drafting = load_drafting(config, infer, session, target);
+  const Model model = open_model(config.backbone);
+  BackboneTarget target = model.open_target(options.sequences, model.context);
+  const LoadedDrafting drafting = load_drafting(config.draft_files(), infer, model, target);
   HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, drafting.parts()));
-  const ServedModel model{
+  const ServedModel served{
       .name = options.name.empty() ? model_name(config.backbone.model) : options.name,
-      .tokenizer = *session.tokenizer,
-      .chat = session.chat,
-      .eos = session.eos,
-      .context = session.context,
+      .tokenizer = *model.tokenizer,
+      .chat = model.chat,
+      .eos = model.eos,
+      .context = model.context,
       .num_sequences = target.num_free_slots(),
       .cache_tokens = target.total_rows(),
       .decoder = decoder,
       .settings = infer,
       .drafters = ready_drafters(infer, drafting.parts())};
-  Server server(model, options.server);
+  Server server(served, options.server);
   note_shown(server.reach_note());
   if (common.json)
-    print_json(nlohmann::json{{"url", server.url()}, {"model", model.name}});
+    print_json(nlohmann::json{{"url", server.url()}, {"model", served.name}});
   else
-    print_start(server, model);
+    print_start(server, served);
   server.run(true);
 }
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process.h"
+#include "base/yaml_fields.h"
 #include "data/dataset/dataset_reader.h"
 #include "tools/check_dataset.h"
 #include "tools/commands/command.h"
@@ -19,9 +20,9 @@
 #include "tools/live_report.h"
 #include "tools/measure/head_quality.h"
 #include "tools/measure/peak_memory.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
 #include "tools/run_lock.h"
-#include "tools/session.h"
 #include "train/processes/data_parallel.h"
 #include "train/trainer.h"
 
@@ -144,7 +145,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
   if (own.fresh) remove_progress(config);
   say_where_heads_run(config);
-  const at::Device device = place(config.backbone, process.local_rank).device;
+  const at::Device device = place_process(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
   const Reported reported = [&page] { page.update(); };
   nlohmann::ordered_json out;

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/yaml_fields.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 

@@ -14,10 +14,10 @@
 #include "data/dataset/shard_file.h"
 #include "data/prompts.h"
 #include "infer/drafters/text_store.h"
+#include "runtime/draft_folder.h"
+#include "runtime/layer_choice.h"
 #include "tools/bench/result_folder.h"
-#include "tools/draft_folder.h"
 #include "tools/inspect/folder_parts.h"
-#include "tools/layer_choice.h"
 #include "tools/profile/profile_result.h"
 #include "tools/report/section_parts.h"
 

@@ -1,6 +1,6 @@
 #include "tools/inspect/folder_parts.h"
 
-#include "tools/draft_folder.h"
+#include "runtime/draft_folder.h"
 
 namespace medusa {
 namespace {

@@ -10,13 +10,13 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/progress.h"
+#include "base/quantiles.h"
+#include "base/stderr_progress.h"
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/statistics.h"
 #include "tools/measure/greedy_answers.h"
-#include "tools/session.h"
+#include "tools/open_model.h"
 
 namespace medusa {
 namespace {
@@ -62,19 +62,20 @@ class Follower {
   TokenId root_;
 };
 
-std::vector<WrittenAnswer> write_answers(const RunConfig& config, const Session& session,
+std::vector<WrittenAnswer> write_answers(const RunConfig& config, const Model& model,
                                          BackboneTarget& target,
                                          const std::vector<Prompt>& questions, int64_t limit) {
-  const std::vector<Prompt> asked = fitting_questions(questions, limit, session);
+  const std::vector<Prompt> asked = fitting_questions(questions, limit, model);
   InferConfig none = config.generate.infer;
   none.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(none, {});
-  const DecodeLimits limits{.max_new_tokens = none.max_new_tokens, .eos = session.eos};
+  const DecodeLimits limits{.max_new_tokens = none.max_new_tokens, .eos = model.eos};
   std::vector<WrittenAnswer> written;
-  Progress progress("float32 answers", "questions", static_cast<int64_t>(asked.size()));
+  Progress progress(stderr_progress(), "float32 answers", "questions",
+                    static_cast<int64_t>(asked.size()));
   for (const Prompt& question : asked) {
     if (interrupted()) break;
-    std::vector<TokenId> prompt = session.encode(question.messages);
+    std::vector<TokenId> prompt = model.encode(question.messages);
     GreedyAnswer answer = decode_greedy(target, plain, prompt, limits, /*keep_hidden=*/false);
     if (interrupted()) break;  // it was cut off
     written.push_back({std::move(prompt), std::move(answer.tokens)});
@@ -102,11 +103,11 @@ DtypeQuality compare_dtype(BackboneSection config, DtypeKind dtype,
   DtypeQuality out;
   out.dtype = enum_name(dtype);
   try {
-    const Session session = open_session(config);
-    out.dtype = session.llama->number_format();
-    out.kernels = session.llama->kernels();
-    BackboneTarget target(*session.llama, 1, session.context);
-    Progress progress(out.dtype, "answers", static_cast<int64_t>(texts.size()));
+    const Model model = open_model(config);
+    out.dtype = model.llama->number_format();
+    out.kernels = model.llama->kernels();
+    BackboneTarget target(*model.llama, 1, model.context);
+    Progress progress(stderr_progress(), out.dtype, "answers", static_cast<int64_t>(texts.size()));
     for (const WrittenAnswer& text : texts) {
       if (interrupted()) break;
       follow(text, reference, target, out.distance);
@@ -161,9 +162,9 @@ DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeK
   BackboneSection reference = config.backbone;
   reference.dtype = DtypeKind::Float32;
   reference.cpu = CpuIsa::Auto;  // an ISA computes in the other dtypes only
-  const Session session = open_session(reference);
-  BackboneTarget target(*session.llama, 1, session.context);
-  const auto texts = write_answers(config, session, target, questions, limit);
+  const Model model = open_model(reference);
+  BackboneTarget target(*model.llama, 1, model.context);
+  const auto texts = write_answers(config, model, target, questions, limit);
   DtypeComparison out;
   for (const DtypeKind dtype : dtypes)
     if (!interrupted()) out.rows.push_back(compare_dtype(config.backbone, dtype, texts, target));

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 #include "heads/tree/tree_search.h"
 #include "infer/factory.h"
 #include "tools/measure/greedy_answers.h"
@@ -34,25 +34,25 @@ HeadAcceptance summarise(const HeadStatistics& statistics) {
 
 }  // namespace
 
-HeadAcceptance measure_acceptance(const Session& session, const MedusaHeads& heads,
+HeadAcceptance measure_acceptance(const Model& model, const MedusaHeads& heads,
                                   const std::vector<std::string>& prompts, int32_t max_new_tokens) {
   constexpr int64_t kGuesses = 5;
-  BackboneTarget target(*session.llama, 1, session.context);
-  HeadGuesser guesser(heads, session.llama->weights(), std::min(kGuesses, heads.output_rows()),
-                      session.llama->execution());
+  BackboneTarget target(*model.llama, 1, model.context);
+  HeadGuesser guesser(heads, model.llama->weights(), std::min(kGuesses, heads.output_rows()),
+                      model.llama->execution());
   InferConfig infer;
   infer.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(infer, {});
   HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
-  Progress progress("measure", "answers", static_cast<int64_t>(prompts.size()));
+  Progress progress(stderr_progress(), "measure", "answers", static_cast<int64_t>(prompts.size()));
   int64_t done = 0;
   for (const std::string& prompt : prompts) {
-    const std::vector<TokenId> tokens = session.encode({{"user", prompt}});
-    const auto room = session.context - static_cast<int64_t>(tokens.size()) - 1;
+    const std::vector<TokenId> tokens = model.encode({{"user", prompt}});
+    const auto room = model.context - static_cast<int64_t>(tokens.size()) - 1;
     if (room <= 0) continue;
     const DecodeLimits limits{
         .max_new_tokens = static_cast<int32_t>(std::min<int64_t>(max_new_tokens, room)),
-        .eos = session.eos};
+        .eos = model.eos};
     const GreedyAnswer answer = decode_greedy(target, plain, tokens, limits, /*keep_hidden=*/true);
     if (interrupted()) break;
     add_guesses(statistics, guesser, answer);

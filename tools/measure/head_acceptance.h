@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heads/medusa_heads.h"
-#include "tools/session.h"
+#include "runtime/model.h"
 
 namespace medusa {
 
@@ -19,7 +19,7 @@ struct HeadAcceptance {
 /// Answers the prompts plainly and greedily, then asks the heads at every position.
 /// @param prompts  user messages.
 /// @throws UserError  no answer is longer than the heads look ahead.
-HeadAcceptance measure_acceptance(const Session& session, const MedusaHeads& heads,
+HeadAcceptance measure_acceptance(const Model& model, const MedusaHeads& heads,
                                   const std::vector<std::string>& prompts, int32_t max_new_tokens);
 
 }  // namespace medusa

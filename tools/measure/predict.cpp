@@ -8,39 +8,39 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 #include "heads/head_statistics.h"
 #include "heads/tree/step_sum.h"
 #include "heads/tree/tree_search.h"
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
+#include "runtime/drafting.h"
 #include "tools/bench/bench.h"
-#include "tools/drafting.h"
 #include "tools/measure/greedy_answers.h"
 
 namespace medusa {
 
-Prediction predict(const RunConfig& config, const Session& session,
+Prediction predict(const RunConfig& config, const Model& model,
                    const std::vector<Prompt>& questions) {
   InferConfig medusa = config.generate.infer;
   medusa.drafter = DrafterKind::Medusa;
   medusa.medusa = {};  // the choice tree, whatever the settings say: that is what is predicted
   const ChoiceTree tree = read_choice_tree(config.tree_file());
-  BackboneTarget target(*session.llama, 1, session.context);
-  const LoadedDrafting drafting = load_drafting(config, medusa, session, target);
+  BackboneTarget target(*model.llama, 1, model.context);
+  const LoadedDrafting drafting = load_drafting(config.draft_files(), medusa, model, target);
   InferConfig none = medusa;
   none.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(none, {});
   const DrafterFactory heads = make_drafter_factory(medusa, drafting.parts());
-  const std::vector<Prompt> asked = fitting_questions(questions, 0, session);
+  const std::vector<Prompt> asked = fitting_questions(questions, 0, model);
 
   const DecodeLimits limits{.max_new_tokens = config.generate.infer.max_new_tokens,
-                            .eos = session.eos};
+                            .eos = model.eos};
   HeadStatistics statistics(drafting.guesser->num_heads(), drafting.guesser->top_k());
   std::vector<StepSum> measured;
-  Progress progress("predict", "questions", static_cast<int64_t>(asked.size()));
+  Progress progress(stderr_progress(), "predict", "questions", static_cast<int64_t>(asked.size()));
   for (const Prompt& question : asked) {
-    const std::vector<TokenId> prompt = session.encode(question.messages);
+    const std::vector<TokenId> prompt = model.encode(question.messages);
     const GreedyAnswer answer = decode_greedy(target, plain, prompt, limits, /*keep_hidden=*/true);
     const GreedyAnswer fast = decode_greedy(target, heads, prompt, limits, /*keep_hidden=*/false);
     if (interrupted()) break;

@@ -9,7 +9,8 @@
 
 #include "data/prompts.h"
 #include "heads/tree/choice_tree.h"
-#include "tools/session.h"
+#include "runtime/model.h"
+#include "tools/run_config.h"
 
 namespace medusa {
 
@@ -25,7 +26,7 @@ struct Prediction {
 /// Answers the first prompt of each question twice, plainly and with the tree.
 /// @throws UserError  no question fits; heads or tree are missing or do
 ///                    not fit; every answer is shorter than the heads look ahead.
-Prediction predict(const RunConfig& config, const Session& session,
+Prediction predict(const RunConfig& config, const Model& model,
                    const std::vector<Prompt>& questions);
 
 /// The lines for people: each estimate, and its ratio to the measured one.

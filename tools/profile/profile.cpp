@@ -13,13 +13,13 @@
 
 #include "base/check.h"
 #include "base/interrupt.h"
-#include "base/progress.h"
+#include "base/stderr_progress.h"
 #include "infer/backbone_target.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/prefix_drafter.h"
-#include "tools/measure/step_timer.h"
-#include "tools/measure/turns.h"
-#include "tools/session.h"
+#include "runtime/measure/step_timer.h"
+#include "runtime/measure/turns.h"
+#include "runtime/model.h"
 
 namespace medusa {
 namespace {
@@ -208,7 +208,8 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
                   .roof = {},
                   .steps = {}};
   const auto sizes = std::ssize(plan.rows);
-  Progress progress("time steps", "steps", plan.repeats * sizes * std::ssize(plan.contexts));
+  Progress progress(stderr_progress(), "time steps", "steps",
+                    plan.repeats * sizes * std::ssize(plan.contexts));
   int64_t done = 0;
   for (const int64_t context : plan.contexts) {
     if (done > 0 && interrupted()) break;

@@ -25,6 +25,7 @@ struct JointInputs {
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
   Reported reported = {};             // told after each report
   ProcessGroup* group = nullptr;      // the processes that train together; null: this one alone
+  ProgressFunction progress = {};     // empty: untold
 };
 
 /// In several processes all have the same, but for `drift`, which the first measures.

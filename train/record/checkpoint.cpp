@@ -8,10 +8,10 @@
 #include <string_view>
 
 #include "backbone/files/safetensors.h"
-#include "base/fields.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/replace_folder.h"
+#include "base/yaml_fields.h"
 
 namespace medusa {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backbone/llama.h"
+#include "base/progress.h"
 #include "data/dataset/dataset_reader.h"
 #include "heads/heads_config.h"
 #include "train/processes/process_group.h"
@@ -25,6 +26,7 @@ struct TrainInputs {
   Reported reported = {};              // told after each report
   ProcessGroup* group = nullptr;       // processes that train with this one; null: it is alone
   ExecutionContext execution = {};     // of the heads when they are judged
+  ProgressFunction progress = {};      // empty: untold
 };
 
 /// @throws UserError  another backbone than the one given wrote the dataset.

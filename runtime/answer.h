@@ -1,0 +1,59 @@
+// One answer: decoding, detokenising as it goes, stop strings, numbers about it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "infer/decoder.h"
+#include "runtime/model.h"
+
+namespace medusa {
+
+struct TokenLogprobs {
+  double chosen = 0;                                // log p of the emitted token
+  std::vector<std::pair<TokenId, double>> largest;  // the target's most probable tokens, best first
+};
+
+struct Answer {
+  std::string text;                     // special tokens and stop strings left out
+  std::vector<TokenId> tokens;          // as decoded, the end token included
+  std::vector<TokenLogprobs> logprobs;  // one per token; empty if not asked for
+  DecodeStats stats;
+  DecodeTimes times;
+  bool stopped_by_text = false;  // a stop string ended it
+};
+
+struct AnswerRequest {
+  std::vector<TokenId> prompt;
+  uint64_t seed = 1;
+};
+
+struct AnswerOptions {
+  int32_t max_new_tokens = 256;
+  std::vector<std::string> stop;
+  int64_t logprobs = 0;  // most probable tokens to keep; 0: none, not even the chosen
+  /// Gets the texts piece by piece as they arise, with the index of the request; false ends that
+  /// text. Empty: nobody looks on.
+  std::function<bool(size_t, std::string_view)> show;
+};
+
+/// Several at once, as many as the decoder has free slots, each the one that would be given alone.
+/// The time of all is shared out by their tokens. When interrupted, each holds what it has. What
+/// show() throws ends all of them, and the decoder is idle again.
+/// @param decoder  idle. For probabilities it must be one that emits outputs (make_decoder()).
+/// @throws UserError  a prompt does not fit into the cache.
+std::vector<Answer> answer_together(const Model& model, Decoder& decoder,
+                                    const std::vector<AnswerRequest>& requests,
+                                    const AnswerOptions& options);
+
+/// answer_together() of one.
+Answer answer(const Model& model, Decoder& decoder, AnswerRequest request,
+              const AnswerOptions& options);
+
+/// "eos", "length", "context", "stop" or "interrupted": by the process or by show().
+const char* finish_name(const Answer& answer);
+
+}  // namespace medusa

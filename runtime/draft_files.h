@@ -1,0 +1,17 @@
+// Where the parts of drafters lie.
+#pragma once
+
+#include <filesystem>
+
+namespace medusa {
+
+/// Each is read by the drafters that need it (infer/drafter_spec.h), and may be empty for others.
+struct DraftFiles {
+  std::filesystem::path heads{};  // folder of trained heads
+  std::filesystem::path tree{};   // the choice tree
+  std::filesystem::path store{};  // texts to look up; retrieval.store of the settings goes first
+  std::filesystem::path draft_model{};  // folder or .gguf file; draft_model.model goes first
+  std::filesystem::path layers{};       // what may be skipped; layer_skip.skip goes first
+};
+
+}  // namespace medusa

@@ -1,0 +1,149 @@
+#include "runtime/drafting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "backbone/cuda/cuda_llama.h"
+#include "backbone/files/load_weights.h"
+#include "base/error.h"
+#include "base/fingerprint.h"
+#include "heads/heads_checkpoint.h"
+#include "runtime/draft_folder.h"
+#include "runtime/layer_choice.h"
+#include "runtime/measure/row_timer.h"
+#include "runtime/same_tokenizer.h"
+
+namespace medusa {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The file or folder that is to be read.
+/// @param setting  that names it.
+const fs::path& named(const fs::path& place, const char* setting, const InferConfig& infer) {
+  if (place.empty())
+    throw UserError(fmt::format(
+        "generate.{}: nothing is named, expected what drafter '{}' reads; name it, or decode with "
+        "another drafter",
+        setting, enum_name(infer.drafter)));
+  return place;
+}
+
+std::unique_ptr<TextStore> load_store(const DraftFiles& files, const InferConfig& infer,
+                                      const Model& model) {
+  const fs::path file =
+      named(infer.retrieval.store ? fs::path(*infer.retrieval.store) : files.store,
+            "retrieval.store", infer);
+  if (!fs::exists(file))
+    throw UserError(fmt::format(
+        "{}: no such file, expected the texts that the retrieval drafter looks up; build it with "
+        "medusa build-store",
+        file.string()));
+  auto store = std::make_unique<TextStore>(file);
+  const std::string tokenizer = model.tokenizer->fingerprint();
+  if (store->info().tokenizer != tokenizer)
+    throw UserError(fmt::format(
+        "{}: its texts are tokens of tokenizer {}, the one in {} has {}; build the store again "
+        "with medusa build-store, or give another one with generate.retrieval.store",
+        store->path().string(), short_fingerprint(store->info().tokenizer), model.path.string(),
+        short_fingerprint(tokenizer)));
+  if (store->max_token() >= model.llama->config().vocab_size)
+    throw UserError(fmt::format(
+        "{}: holds token {}, expected ids below the {} of the model in {}; build the store again "
+        "with medusa build-store, or give another one with generate.retrieval.store",
+        store->path().string(), store->max_token(), model.llama->config().vocab_size,
+        model.path.string()));
+  return store;
+}
+
+/// The layers that do not draft, as the settings say or as calibration found.
+std::vector<int64_t> skipped_layers(const DraftFiles& files, const InferConfig& infer,
+                                    const Llama& llama) {
+  const std::vector<int64_t>& listed = infer.layer_skip.skip;
+  return listed.empty() ? read_layer_choice(named(files.layers, "layer_skip.skip", infer),
+                                            llama.weights().fingerprint)
+                              .skip
+                        : listed;
+}
+
+/// The draft model, after a look at whether it fits.
+std::unique_ptr<Llama> load_draft(const DraftFiles& files, const InferConfig& infer,
+                                  const Model& model) {
+  const auto& own = infer.draft_model.model;
+  const fs::path folder =
+      named(own ? fs::path(*own) : files.draft_model, "draft_model.model", infer);
+  if (!fs::exists(folder))
+    throw UserError(fmt::format(
+        "{}: not found, expected a draft model; make one with medusa make-draft, or name one with "
+        "generate.draft_model.model",
+        folder.string()));
+  const auto manifest = read_draft_manifest(folder);
+  if (manifest && !fs::exists(folder / "tokenizer.json")) {
+    if (manifest->tokenizer != model.tokenizer->fingerprint())
+      throw UserError(fmt::format(
+          "{}: it was made with tokenizer {}, the one in {} has {}; make it again with medusa "
+          "make-draft, or give another one with generate.draft_model.model",
+          folder.string(), short_fingerprint(manifest->tokenizer), model.path.string(),
+          short_fingerprint(model.tokenizer->fingerprint())));
+  } else {
+    check_same_tokenizer(*model.tokenizer, model.path.string(), *load_tokenizer(folder),
+                         folder.string());
+  }
+  const Llama& target = *model.llama;
+  WeightsReader reader(folder, target.dtype(), target.device(), target.weights().kind,
+                       model.progress);
+  return std::make_unique<Llama>(reader, target.execution());
+}
+
+/// @param num_slots  sequences that are drafted for at the same time.
+void add_draft(std::unique_ptr<Llama> llama, const Model& model, int32_t num_slots,
+               LoadedDrafting& out) {
+  out.draft_llama = std::move(llama);
+  const int64_t context = std::min(model.context, out.draft_llama->config().context);
+  out.draft = std::make_unique<SecondModel>(*out.draft_llama, num_slots, context,
+                                            model.llama->config().vocab_size);
+}
+
+}  // namespace
+
+LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, const Model& model,
+                             BackboneTarget& target, std::shared_ptr<const StepCost> cost) {
+  LoadedDrafting out;
+  const DraftNeeds needs = needs_of(infer);
+  const Llama& llama = *model.llama;
+  std::optional<ChoiceTree> tree;
+  if (needs.tree) tree = read_choice_tree(named(files.tree, "tree", infer));
+  if (needs.store) out.store = load_store(files, infer, model);
+  if (needs.draft) add_draft(load_draft(files, infer, model), model, target.num_free_slots(), out);
+  if (needs.skipping)
+    out.skipping = std::make_unique<SkippingModel>(target, skipped_layers(files, infer, llama));
+  if (needs.cost)
+    out.cost =
+        cost ? std::move(cost) : std::make_shared<StepCost>(measured_step_cost(files.tree, model));
+  if (needs.drafting_cost && !out.cost->drafting)
+    throw UserError(fmt::format(
+        "{}: holds no times of steps of {}, expected some for a tree that adapts; run medusa "
+        "calibrate, or set generate.medusa.adaptive to false",
+        files.tree.string(), machine_text(llama)));
+  if (!needs.heads) return out;
+  LoadedHeads loaded = load_heads(named(files.heads, "heads", infer), llama.weights());
+  out.heads = loaded.manifest.fingerprint;
+  int64_t top_k = needs.guesses;
+  if (tree) {
+    check_tree_fits(*tree, loaded.heads.config.num_heads, out.heads, files.tree);
+    top_k = std::max<int64_t>(top_k, tree->top_k);
+    out.shape = std::make_unique<TreeShape>(tree->shape());
+    out.nodes = tree->num_nodes();
+  }
+  out.guesser =
+      std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
+  if (as_cuda(model.llama->backend()) != nullptr)
+    out.device_heads = std::make_unique<MedusaHeads>(std::move(loaded.heads));
+  return out;
+}
+
+}  // namespace medusa

@@ -1,0 +1,51 @@
+// What a drafter needs, loaded as the settings ask: heads, choice tree, text store, draft model.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "heads/head_guesser.h"
+#include "heads/tree/choice_tree.h"
+#include "infer/draft_models/second_model.h"
+#include "infer/draft_models/skipping_model.h"
+#include "infer/drafters/text_store.h"
+#include "infer/factory.h"
+#include "infer/step_cost.h"
+#include "runtime/draft_files.h"
+#include "runtime/model.h"
+
+namespace medusa {
+
+struct LoadedDrafting {
+  std::unique_ptr<HeadGuesser> guesser;       // null when the drafter needs none
+  std::unique_ptr<MedusaHeads> device_heads;  // that it was made of, where a GPU decodes by itself
+  std::unique_ptr<TreeShape> shape;
+  std::unique_ptr<TextStore> store;
+  std::unique_ptr<Llama> draft_llama;
+  std::unique_ptr<SecondModel> draft;  // over draft_llama
+  std::unique_ptr<SkippingModel> skipping;
+  std::shared_ptr<const StepCost> cost;
+  std::string heads;  // fingerprint
+  int32_t nodes = 1;  // N
+
+  DraftParts parts() const {
+    return {.guesser = guesser.get(),
+            .shape = shape.get(),
+            .store = store.get(),
+            .cost = cost.get(),
+            .draft = draft.get(),
+            .skipping = skipping.get(),
+            .heads = device_heads.get()};
+  }
+};
+
+/// @param infer   names the drafter; files says where its parts lie.
+/// @param target  that will decode; a drafter may draft on it, and a draft model drafts for as many
+///                sequences as it has free slots. Must outlive the result.
+/// @param cost    what rows cost, measured before; null: measured now, if it is needed.
+/// @throws UserError  a part is missing, damaged, or does not fit the model or the others.
+LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, const Model& model,
+                             BackboneTarget& target,
+                             std::shared_ptr<const StepCost> cost = nullptr);
+
+}  // namespace medusa

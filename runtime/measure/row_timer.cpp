@@ -1,0 +1,75 @@
+#include "runtime/measure/row_timer.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "base/quantiles.h"
+#include "infer/backbone_target.h"
+#include "runtime/measure/step_timer.h"
+#include "runtime/measure/turns.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kContext = 256;  // tokens before the timed steps
+constexpr int kRowRepeats = 6;
+
+}  // namespace
+
+std::vector<double> time_rows(Llama& llama) {
+  StepTimes times{{1, 2, 4, 8, 16, 32}, {}};
+  const int64_t context =
+      std::max<int64_t>(1, std::min(kContext, llama.config().context - times.sizes.back()));
+  BackboneTarget target(llama, 1, context + times.sizes.back());
+  StepTimer timer(target, std::vector<TokenId>(static_cast<size_t>(context) + 1, 0));
+  std::vector<std::vector<double>> samples(times.sizes.size());
+  const auto step = [&](size_t i) {
+    return timer
+        .time([&](const DraftContext& draft) {
+          return timed_chain(draft.tokens.back(), times.sizes[i]);
+        })
+        .total();
+  };
+  take_turns(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
+    samples[i].push_back(ms);
+    stop_if_interrupted();
+    return true;
+  });
+  double highest = 0;
+  for (auto& each : samples) {
+    highest = std::max(highest, median(std::move(each)));
+    times.medians_ms.push_back(highest);
+  }
+  return interpolate_ms(times);
+}
+
+StepCost relative_cost(std::span<const double> rows_ms) {
+  StepCost cost;
+  for (const double ms : rows_ms) cost.relative.push_back(ms / rows_ms.front());
+  return cost;
+}
+
+StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes) {
+  StepCost cost = relative_cost(calibration.rows_ms);
+  const auto row = static_cast<size_t>(num_nodes) - 1;
+  for (const TreeSizePoint& size : calibration.sizes)
+    if (size.num_nodes == num_nodes && row < calibration.rows_ms.size())
+      cost.drafting =
+          std::max(0.0, size.step_ms - calibration.rows_ms[row]) / calibration.rows_ms.front();
+  return cost;
+}
+
+StepCost measured_step_cost(const std::filesystem::path& tree_file, const Model& model) {
+  if (std::filesystem::exists(tree_file)) {
+    const ChoiceTree tree = read_choice_tree(tree_file);
+    if (tree.calibration && tree.calibration->machine == machine_text(*model.llama) &&
+        !tree.calibration->rows_ms.empty())
+      return calibrated_cost(*tree.calibration, tree.num_nodes());
+  }
+  return relative_cost(time_rows(*model.llama));
+}
+
+}  // namespace medusa

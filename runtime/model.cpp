@@ -1,0 +1,106 @@
+#include "runtime/model.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backbone/files/load_weights.h"
+#include "base/error.h"
+#include "runtime/placement.h"
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kDefaultContext = 2048;  // tokens; a cache for more is asked for, not taken
+
+/// An ISA that was asked for by name computes, or the user hears of it.
+void expect_isa(const Placement& placement, const Llama& llama) {
+  if (placement.execution.isa == CpuIsa::Auto || llama.uses_pool()) return;
+  throw UserError(fmt::format(
+      "backbone.cpu is '{}', found a model with states of {} and heads of {} numbers, expected "
+      "multiples of 32, as only these run on our kernels; leave backbone.cpu out for LibTorch's",
+      enum_name(placement.execution.isa), llama.config().hidden_size, llama.config().head_size));
+}
+
+/// The model's, the tokenizer's and the template's, ascending.
+std::vector<TokenId> ends_of_answers(const Model& model) {
+  std::vector<TokenId> ends = model.llama->config().eos;
+  if (const auto end = model.tokenizer->eos()) ends.push_back(*end);
+  if (const auto turn = model.tokenizer->find(model.chat.end_of_turn())) ends.push_back(*turn);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  return ends;
+}
+
+}  // namespace
+
+Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
+  const Placement placement = place(options);
+  Model model;
+  model.path = path;
+  model.cache_mb = options.cache_mb;
+  model.progress = options.progress;
+  model.tokenizer = load_tokenizer(path);
+  model.chat = open_chat_template(options, *model.tokenizer);
+  if (placement.blocks == BlockKind::Stored && options.note && !stores_blocks(path))
+    options.note(fmt::format(
+        "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
+        "are made, as --dtype int8 does",
+        path.string()));
+  {
+    WeightsReader reader(path, placement.dtype, placement.device, placement.blocks,
+                         options.progress);
+    model.llama = std::make_shared<Llama>(reader, execution_of(options, placement));
+  }
+  expect_isa(placement, *model.llama);
+  const ModelConfig& config = model.llama->config();
+  if (model.tokenizer->vocab_size() > config.vocab_size)
+    throw UserError(
+        fmt::format("{}: the tokenizer has {} tokens, the model {}; use the model's own tokenizer",
+                    path.string(), model.tokenizer->vocab_size(), config.vocab_size));
+  model.eos = ends_of_answers(model);
+  model.context = options.context.value_or(std::min(kDefaultContext, config.context));
+  if (model.context > config.context)
+    throw UserError(
+        fmt::format("backbone.context is {}, the model was trained for {}; set it to at most that",
+                    model.context, config.context));
+  return model;
+}
+
+std::vector<TokenId> Model::encode(const std::vector<ChatMessage>& messages) const {
+  return chat.encode(*tokenizer, messages);
+}
+
+BackboneTarget Model::open_target(int32_t num_sequences, int64_t rows) const {
+  std::optional<int64_t> max_bytes;
+  if (cache_mb) {
+    max_bytes = std::llround(*cache_mb * 1e6);
+    const int64_t needed = llama->cache_bytes(rows);
+    if (*max_bytes < needed)
+      throw UserError(
+          fmt::format("backbone.cache_mb is {}, found a model whose sequences of {} tokens take "
+                      "{:.1f} MB each, "
+                      "expected room for at least one; raise it, or lower backbone.context",
+                      *cache_mb, rows, std::ceil(static_cast<double>(needed) / 1e5) / 10));
+  }
+  return {*llama, num_sequences, rows, max_bytes};
+}
+
+ChatTemplate open_chat_template(const ModelOptions& options, const Tokenizer& tokenizer) {
+  if (options.chat_template) return ChatTemplate::by_name(*options.chat_template);
+  return ChatTemplate::of_model(tokenizer);
+}
+
+int num_threads(const Llama& llama) {
+  return llama.uses_pool() ? llama.execution().num_threads() : at::get_num_threads();
+}
+
+std::string machine_text(const Llama& llama) {
+  return fmt::format("{}, {} threads, {}, {}",
+                     llama.device().is_cpu() ? cpu_name() : llama.device().str(),
+                     num_threads(llama), llama.number_format(), llama.kernels());
+}
+
+}  // namespace medusa

@@ -1,0 +1,97 @@
+#include "runtime/model.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "base/error.h"
+#include "runtime/generator.h"
+#include "runtime/placement.h"
+#include "tests/base/error_text.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+
+const std::string kTinyModel = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
+
+ModelOptions tiny_options() {
+  ModelOptions options;
+  options.device = DeviceKind::Cpu;
+  options.threads = 1;
+  options.chat_template = "plain";
+  return options;
+}
+
+TEST(Model, LoadingAndDecodingChangeNothingOfTheProcessAndPrintNothing) {
+  const int threads = at::get_num_threads();
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  {
+    GeneratorOptions options;
+    options.infer.max_new_tokens = 8;
+    options.infer.drafter = DrafterKind::PromptLookup;  // which times rows first
+    Generator(Model::load(kTinyModel, tiny_options()), options).generate("Once upon a time");
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(at::get_num_threads(), threads);
+}
+
+TEST(Model, TellsItsProgressToTheCaller) {
+  std::vector<StageProgress> told;
+  ModelOptions options = tiny_options();
+  options.progress = [&](const StageProgress& now) { told.push_back(now); };
+  Model::load(kTinyModel, options);
+  ASSERT_GE(told.size(), 2U);
+  EXPECT_EQ(told.back().stage, "load");
+  EXPECT_TRUE(told.back().finished);
+  EXPECT_EQ(told.back().done, told.back().total);
+}
+
+TEST(Model, SaysWhatItDoesOtherwiseThanAsked) {
+  std::vector<std::string> notes;
+  ModelOptions options = tiny_options();
+  options.note = [&](std::string_view note) { notes.emplace_back(note); };
+  options.dtype = DtypeKind::Stored;
+  try {
+    Model::load(kTinyModel, options);
+  } catch (const UserError&) {  // sizes that are no multiple of a block
+  }
+  ASSERT_EQ(notes.size(), 1U);
+  EXPECT_EQ(notes[0].find("note: not all matrices of " + kTinyModel + " are stored in blocks"), 0U);
+}
+
+TEST(Model, ModelsThatAreGivenOneContextShareItsThreads) {
+  ModelOptions options = tiny_options();
+  options.threads.reset();
+  options.execution = ExecutionContext(ExecutionOptions{.threads = 1});
+  const Model one = Model::load(kTinyModel, options), other = Model::load(kTinyModel, options);
+  EXPECT_EQ(one.llama->execution().pool(), other.llama->execution().pool());
+  EXPECT_EQ(place(options).execution.threads, 1);
+}
+
+TEST(Model, OptionsThatCannotWorkAreRefused) {
+  const auto refusal = [](const std::function<void(ModelOptions&)>& change) {
+    ModelOptions options = tiny_options();
+    change(options);
+    return error_text([&] { Model::load(kTinyModel, options); });
+  };
+  EXPECT_EQ(refusal([](auto& o) { o.threads = 0; }),
+            "backbone.threads is 0, expected >= 1; correct it");
+  EXPECT_EQ(refusal([](auto& o) { o.cache_mb = -1; }).find("backbone.cache_mb is -1, expected "),
+            0U);
+  EXPECT_EQ(refusal([](auto& o) { o.execution.emplace(); }),
+            "backbone.threads is given besides an execution context, which has its own, expected "
+            "one of the two; leave it out, or make the context with it");
+  EXPECT_EQ(refusal([](auto& o) { o.context = 1 << 30; }).find("backbone.context is 1073741824"),
+            0U);
+  EXPECT_NE(refusal([](auto& o) { o.chat_template = "none"; }), "(no error)");
+  EXPECT_NE(error_text([] { Model::load("none.gguf", tiny_options()); }).find("none.gguf"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace medusa
