@@ -7,11 +7,15 @@
 namespace medusa {
 namespace {
 
-volatile std::sig_atomic_t g_signals = 0;
+volatile std::sig_atomic_t g_sigints = 0, g_sigterms = 0;
+volatile std::sig_atomic_t g_outlives_sigint = 0;
 
 extern "C" void on_signal(int signal) {
-  g_signals = g_signals + 1;
-  if (g_signals > 1) _exit(128 + signal);
+  if (signal == SIGINT)
+    g_sigints = g_sigints + 1;
+  else
+    g_sigterms = g_sigterms + 1;
+  if (g_sigterms + (g_outlives_sigint != 0 ? 0 : g_sigints) > 1) _exit(128 + signal);
 }
 
 }  // namespace
@@ -21,10 +25,18 @@ void install_interrupt_handler() {
   std::signal(SIGTERM, on_signal);
 }
 
-bool interrupted() { return g_signals > 0; }
+bool interrupted() { return g_sigints > 0 || g_sigterms > 0; }
 
 void stop_if_interrupted() {
   if (interrupted()) throw Interrupted();
+}
+
+void outlive_sigint() { g_outlives_sigint = 1; }
+
+bool take_sigint() {
+  if (g_sigints == 0 || g_sigterms > 0) return false;
+  g_sigints = 0;
+  return true;
 }
 
 }  // namespace medusa

@@ -21,4 +21,11 @@ bool interrupted();
 /// @throws Interrupted  SIGINT or SIGTERM came.
 void stop_if_interrupted();
 
+/// From now on SIGINT never ends the process, however often it comes: for a program that a person
+/// talks to, where Ctrl-C ends a part of the work. SIGTERM ends it as before.
+void outlive_sigint();
+
+/// Whether SIGINT came and SIGTERM did not; it is forgotten then, so that interrupted() says no.
+bool take_sigint();
+
 }  // namespace medusa

@@ -32,6 +32,13 @@ void prepare_standard_streams();
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 
+/// Of the terminal that stdout is, in characters; zeros where it is none, or does not say.
+struct TerminalSize {
+  int rows = 0, columns = 0;
+  bool operator==(const TerminalSize&) const = default;
+};
+TerminalSize stdout_terminal_size();
+
 /// Whether printing on stdout returns at once: a pipe that nobody empties is full.
 bool stdout_takes_bytes();
 

@@ -89,6 +89,10 @@ struct DecodeTimes {
   double commit_s = 0;  // commit and the drafter's observe()
 
   double decode_s() const { return propose_s + verify_s + accept_s + commit_s; }
+  DecodeTimes since(const DecodeTimes& before) const {
+    return {prefill_s - before.prefill_s, propose_s - before.propose_s, verify_s - before.verify_s,
+            accept_s - before.accept_s, commit_s - before.commit_s};
+  }
 };
 
 /// Why a sequence ends with the token that was just emitted, if it does.

@@ -6,15 +6,6 @@
 #include "infer/host_decoder.h"
 
 namespace medusa {
-namespace {
-
-DecodeTimes difference(const DecodeTimes& now, const DecodeTimes& before) {
-  return {now.prefill_s - before.prefill_s, now.propose_s - before.propose_s,
-          now.verify_s - before.verify_s, now.accept_s - before.accept_s,
-          now.commit_s - before.commit_s};
-}
-
-}  // namespace
 
 std::vector<FinishedRequest> Decoder::drain() {
   std::vector<FinishedRequest> all;
@@ -44,10 +35,10 @@ DecodeTimes decode(Decoder& decoder, const std::function<std::optional<DecodeReq
     for (const FinishedRequest& each : decoder.step()) {
       if (each.error) std::rethrow_exception(each.error);
       if (!finished(static_cast<size_t>(each.id - *first), each.stats))
-        return difference(decoder.times(), before);
+        return decoder.times().since(before);
     }
   }
-  return difference(decoder.times(), before);
+  return decoder.times().since(before);
 }
 
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,

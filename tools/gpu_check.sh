@@ -18,10 +18,10 @@ carry=.gpu_carry
 build=build/cuda
 logs=$build/gpu_check
 packages=(libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libssl-dev libpcre2-dev libutf8proc-dev
-          libhdf5-dev libaec-dev zlib1g-dev libgtest-dev)
+          libhdf5-dev libaec-dev zlib1g-dev libedit-dev libgtest-dev)
 libraries=(libyaml-cpp.a libcrypto.a libpcre2-8.a libutf8proc.a libhdf5_serial.a libsz.a libaec.a libz.a
-           libgtest.a libgtest_main.a libfmt.so.9)  # fmt has no static one
-modules=(yaml-cpp nlohmann_json fmt CLI11 libcrypto libpcre2-8 libutf8proc hdf5-serial gtest)  # to pkg-config
+           libedit.a libbsd.a libmd.a libtinfo.a libgtest.a libgtest_main.a libfmt.so.9)  # fmt has no static one
+modules=(yaml-cpp nlohmann_json fmt CLI11 libcrypto libpcre2-8 libutf8proc hdf5-serial libedit gtest)  # to pkg-config
 
 refuse() {
   echo "gpu_check: $1" >&2

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config python3-venv clang-format
           libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libcli11-dev libboost1.81-dev libssl-dev
-          libpcre2-dev libutf8proc-dev libhdf5-dev libgtest-dev
+          libpcre2-dev libutf8proc-dev libhdf5-dev libedit-dev libgtest-dev
           libopenmpi-dev openmpi-bin)
 
 missing=()

@@ -65,6 +65,7 @@ ConversationSet read_conversations(const fs::path& file) {
   ConversationSet set;
   if (file.extension() == ".json") {
     const Json root = read_json_file(file);
+    if (root.is_object()) read_entry(root, file.string(), file.stem().string(), set);
     for (size_t i = 0; i < root.size() && root.is_array(); ++i)
       read_entry(root[i], fmt::format("{}: element {}", file.string(), i),
                  fmt::format("{}:{}", file.stem().string(), i), set);

@@ -36,7 +36,8 @@ struct ConversationSet {
 };
 
 /// A .jsonl file, or a .json list, whose entries have "conversations" ([{"from", "value"}, …]) or
-/// "messages" ([{"role", "content"}, …]), or are such a list of messages themselves.
+/// "messages" ([{"role", "content"}, …]), or are such a list of messages themselves. A .json file
+/// may also be one such object.
 /// @throws UserError  with file:line or element: not JSON, neither of the two, or mistyped; and if
 ///                    the file holds no conversation with an answer.
 ConversationSet read_conversations(const std::filesystem::path& file);

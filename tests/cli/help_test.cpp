@@ -9,9 +9,9 @@ TEST(Help, EverySubcommandExplainsItself) {
   const Ran program = place.run("--help");
   EXPECT_EQ(program.status, 0);
   for (const char* command :
-       {"run", "init", "distill", "train", "calibrate", "build-store", "make-draft", "generate",
-        "serve", "bench", "profile", "quality", "inspect", "import", "export", "doctor", "dataset",
-        "report", "completion"}) {
+       {"run",      "init",   "distill", "train",   "calibrate", "build-store", "make-draft",
+        "generate", "chat",   "serve",   "bench",   "profile",   "quality",     "inspect",
+        "import",   "export", "doctor",  "dataset", "report",    "completion"}) {
     EXPECT_NE(program.out.find(std::string("\n  ") + command + "  "), std::string::npos)
         << command << ": a line of its own, apart from what it does";
     const Ran help = place.run(std::string(command) + " --help");

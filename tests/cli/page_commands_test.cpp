@@ -101,8 +101,8 @@ TEST_P(PageCommands, Run) {
 
 INSTANTIATE_TEST_SUITE_P(Pages, PageCommands,
                          testing::Values("README.md", "docs/guide/own-model.md",
-                                         "docs/guide/serving.md", "docs/guide/train.md",
-                                         "docs/guide/import-export.md"));
+                                         "docs/guide/chat.md", "docs/guide/serving.md",
+                                         "docs/guide/train.md", "docs/guide/import-export.md"));
 
 }  // namespace
 }  // namespace medusa::cli

@@ -113,6 +113,10 @@ TEST(Conversations, BothKindsAreReadWithTheirAnswers) {
              "[[{\"role\": \"user\", \"content\": \"c\"}, {\"role\": "
              "\"assistant\", \"content\": \"d\"}]]");
   EXPECT_EQ(read_conversations(folder / "b.json").conversations[0].id, "b:0");
+  write_file(folder / "c.json",
+             "{\"messages\": [{\"role\": \"user\", \"content\": \"c\"},\n {\"role\": "
+             "\"assistant\", \"content\": \"d\"}]}");
+  EXPECT_EQ(read_conversations(folder / "c.json").conversations[0].id, "c");
 }
 
 TEST(Conversations, OtherFilesAreRefusedWithThePlace) {

@@ -35,6 +35,7 @@ Command calibrate_command();
 Command build_store_command();
 Command make_draft_command();
 Command generate_command();
+Command chat_command();
 Command serve_command();
 Command bench_command();
 Command profile_command();

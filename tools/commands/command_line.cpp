@@ -46,7 +46,7 @@ const std::vector<Command>& commands() {
         out.push_back(std::move(each));
       }
     };
-    add("Decode", {generate_command(), serve_command()});
+    add("Decode", {generate_command(), chat_command(), serve_command()});
     add("Make heads: run does these in one go",
         {run_command(), distill_command(), train_command(), calibrate_command()});
     add("Measure", {bench_command(), profile_command(), quality_command(), report_command()});

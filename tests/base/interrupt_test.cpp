@@ -1,0 +1,44 @@
+#include "base/interrupt.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace medusa {
+namespace {
+
+TEST(Interrupt, SigintIsTakenAndForgottenHoweverOftenItCame) {
+  install_interrupt_handler();
+  outlive_sigint();
+  EXPECT_FALSE(take_sigint());
+  for (int i = 0; i < 3; ++i) ::raise(SIGINT);  // the second one ends other programs
+  EXPECT_TRUE(interrupted());
+  EXPECT_TRUE(take_sigint());
+  EXPECT_FALSE(interrupted());
+  EXPECT_FALSE(take_sigint());
+}
+
+TEST(InterruptDeathTest, SigtermStaysAndTheSecondEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        install_interrupt_handler();
+        outlive_sigint();
+        ::raise(SIGINT);
+        ::raise(SIGTERM);
+        if (!take_sigint() && interrupted()) ::raise(SIGTERM);
+      },
+      testing::ExitedWithCode(128 + SIGTERM), "");
+}
+
+TEST(InterruptDeathTest, ASecondSigintEndsAProcessThatDoesNotOutliveIt) {
+  EXPECT_EXIT(
+      {
+        install_interrupt_handler();
+        ::raise(SIGINT);
+        if (interrupted()) ::raise(SIGINT);
+      },
+      testing::ExitedWithCode(128 + SIGINT), "");
+}
+
+}  // namespace
+}  // namespace medusa
