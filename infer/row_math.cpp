@@ -101,9 +101,9 @@ RowPeak chunk_peak(std::span<const float> chunk, size_t first) {
   return {max, first + place_in_chunk(chunk.data(), chunk.size(), max)};
 }
 
-RowPeak row_peak(std::span<const float> row, ThreadPool* threads) {
+RowPeak row_peak(std::span<const float> row) {
   MEDUSA_ASSERT(!row.empty());
-  return after_peak(row, threads, [](int, Range, const RowPeak&) {});
+  return after_peak(row, nullptr, [](int, Range, const RowPeak&) {});
 }
 
 double SoftmaxSums::log_sum() const { return std::log(sum); }

@@ -10,9 +10,9 @@
 
 namespace medusa {
 
-/// The largest value and where it first stands; the row is not empty. A NaN is passed over.
-/// @param threads  idle ones that help; null: none. So in all of these.
-RowPeak row_peak(std::span<const float> row, ThreadPool* threads = nullptr);
+/// The largest value and where it first stands; the row is not empty. A NaN is passed over. Too
+/// short a pass for threads to help.
+RowPeak row_peak(std::span<const float> row);
 
 /// What softmax and entropy need of a row. The exponents x_i = (row[i] - max) · scale are rounded
 /// to float, and e_i = exp(x_i) has a relative error below 3e-7; it is 0 where x_i < -87.
@@ -26,6 +26,8 @@ struct SoftmaxSums {
   /// In nats.
   double entropy() const { return log_sum() - weighted / sum; }
 };
+
+/// @param threads  idle ones that help; null: none. So in RowWeights.
 SoftmaxSums softmax_sums(std::span<const float> row, float scale, ThreadPool* threads = nullptr);
 
 /// A token and its e_i: its probability, but for the sum.

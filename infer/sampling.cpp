@@ -80,8 +80,8 @@ std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double t
 
 }  // namespace
 
-TokenId argmax(std::span<const float> logits, ThreadPool* threads) {
-  const RowPeak peak = row_peak(logits, threads);
+TokenId argmax(std::span<const float> logits) {
+  const RowPeak peak = row_peak(logits);
   if (!std::isfinite(peak.value)) refuse_logits();
   return static_cast<TokenId>(peak.place);
 }

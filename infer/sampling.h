@@ -43,8 +43,7 @@ struct WeightedToken {
 };
 
 /// Index of the largest value; the first of equals.
-/// @param threads  idle ones that help; null: none. No result depends on them, here or below.
-TokenId argmax(std::span<const float> logits, ThreadPool* threads = nullptr);
+TokenId argmax(std::span<const float> logits);
 
 /// log p of tokens after one row, at temperature 1, nothing filtered: what logprobs report.
 class LogProbabilities {
@@ -72,7 +71,8 @@ std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count
 /// The distribution after temperature, top-k, top-p and min-p, in this order; tokens of probability
 /// 0 and filtered tokens are left out. Sorted by probability where top-k or top-p filters, by id
 /// else. min-p looks at the ratio of two tokens, so what it drops does not depend on the order.
-/// @param config  temperature > 0.
+/// @param config   temperature > 0.
+/// @param threads  idle ones that help; null: none. No result depends on them, here or below.
 std::vector<WeightedToken> target_distribution(std::span<const float> logits,
                                                const SamplingConfig& config,
                                                ThreadPool* threads = nullptr);

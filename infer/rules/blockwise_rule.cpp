@@ -44,7 +44,7 @@ Acceptance BlockwiseRule::accept(const CandidateTree& tree, const TargetLogits& 
     const bool forced = static_cast<int32_t>(out.path.size()) + 1 < config_.min_block;
     if (child < 0 || cannot_come(row, tree.tokens[static_cast<size_t>(child)]) ||
         !(forced || among_best(row, tree.tokens[static_cast<size_t>(child)], config_.top_k))) {
-      out.next = argmax(row, logits.threads());
+      out.next = argmax(row);
       return out;
     }
     out.path.push_back(child);

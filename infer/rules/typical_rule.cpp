@@ -62,7 +62,7 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const TargetLogits& lo
   const int64_t position = root_position + static_cast<int64_t>(out.path.size());
   out.next = sampling_.temperature > 0
                  ? sample(row, sampling_, random, RandomUse::Accept, position, logits.threads())
-                 : argmax(row, logits.threads());
+                 : argmax(row);
   return out;
 }
 
