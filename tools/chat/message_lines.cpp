@@ -1,5 +1,7 @@
 #include "tools/chat/message_lines.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/utf8.h"
 
