@@ -65,8 +65,9 @@ class Typist {
       }
     }
   }
-  /// The prompt: what is typed behind it goes to the editor.
-  std::string until_prompt() { return until("> "); }
+  /// The prompt of a new line: what is typed behind it goes to the editor, which may write the
+  /// prompt again to reach a place in the same line.
+  std::string until_prompt() { return until("\n> "); }
 
   /// Types a message. @returns what comes until the next prompt.
   std::string say(const std::string& message) {
@@ -155,7 +156,8 @@ TEST(ChatTerminal, LinesAreEditedAndRemembered) {
   const Workplace place;
   Typist typist(place, kPlain);
   typist.until_prompt();
-  EXPECT_TRUE(has(typist.say("/sead 1\x01\x1b[C\x1b[C\x1b[C\x04\x65"), "> "));  // /seed 1
+  const std::string right = "\x1b[C";  // corrected to /seed 1
+  EXPECT_FALSE(has(typist.say("/sead 1\x01" + right + right + right + "\x04" + "e"), "unknown"));
   EXPECT_TRUE(has(typist.say("/system Größe"), "system message set"));
   EXPECT_TRUE(has(typist.say(std::string(kUp) + kUp + "x"), "/seed is '1x'")) << "two lines up";
   typist.say(std::string(kUp) + kUp + kUp);  // the same again
@@ -223,7 +225,7 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerAndNotTheProgram) {
   typist.say("/save chat.json");
   const auto saved = nlohmann::json::parse(slurp(place / "chat.json"));
   ASSERT_EQ(saved.at("messages").size(), 2U);
-  EXPECT_GT(saved.at("messages").at(1).at("content").get<std::string>().size(), 10U);
+  EXPECT_NE(saved.at("messages").at(1).at("content"), "");
   typist.say("/undo");
   EXPECT_EQ(typist.leave(), 0);
 }

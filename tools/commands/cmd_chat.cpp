@@ -53,7 +53,7 @@ Command chat_command() {
                        "--threads", "--context", "--cache-mb"},
           .says_run = false,
           .examples = {"chat model.gguf --temperature 0.7 --max-tokens 1000",
-                       "chat model.gguf --system \"You are terse.\" < messages.txt"},
+                       "chat model.gguf --system \"You are terse.\" --drafter none"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ChatOptions>();
             added.group("Conversation");

@@ -76,9 +76,7 @@ std::string section_of(const std::string& key) {
 
 std::string program_help(const std::vector<CommandPage>& commands) {
   std::string text =
-      "medusa: faster text from a language model. It trains Medusa decoding heads on text that "
-      "the\n"
-      "model wrote itself, fits them to this machine, and decodes with them.\n\n"
+      "medusa: faster text from a language model, by decoding heads trained on its own text\n\n"
       "usage: medusa COMMAND [MODEL] [options]\n";
   std::string group;
   for (const CommandPage& command : commands) {
