@@ -1,5 +1,6 @@
 // Training on a device: gradients and losses are the CPU's, and what it leaves is what the CPU can
 // go on with.
+#include <c10/core/GradMode.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>
