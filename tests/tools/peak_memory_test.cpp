@@ -24,7 +24,7 @@ TEST(PeakMemory, RemembersWhatWasGivenBack) {
 }
 
 TEST(PeakMemory, IsToldAsFarAsItIsKnown) {
-  EXPECT_EQ(memory_text({}), "");
+  EXPECT_EQ(memory_text(PeakMemory{}), "");
   EXPECT_EQ(memory_text({1'440'000'000, {}}), "; peak memory 1.44 GB");
   EXPECT_EQ(memory_text({1'440'000'000, 13'504'000'000}),
             "; peak memory 1.44 GB, 13.50 GB on the GPU");
