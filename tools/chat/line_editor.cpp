@@ -156,6 +156,8 @@ EditedLine LineEditor::read(const std::string& prompt) {
   self.prompt = to_wide(prompt);
   self.cleared = false;
   self.bytes.clear();
+  // libedit would show the prompt first, and the terminal itself would take the keys of the fast.
+  ::el_wset(self.edit, EL_PREP_TERM, 1);
   int count = 0;
   const wchar_t* line = ::el_wgets(self.edit, &count);
   if (line == nullptr || count <= 0) {
