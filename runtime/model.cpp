@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 
 #include "backbone/files/load_weights.h"
 #include "base/error.h"
@@ -36,7 +37,17 @@ std::vector<TokenId> ends_of_answers(const Model& model) {
 
 }  // namespace
 
+void expect_model(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return;
+  throw UserError(fmt::format(
+      "{}: no such file or folder, expected a model (a .gguf file, or a folder with config.json "
+      "and .safetensors); check the path",
+      path.string()));
+}
+
 Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
+  expect_model(path);
   const Placement placement = place(options);
   Model model;
   model.path = path;

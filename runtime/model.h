@@ -47,6 +47,9 @@ struct Model {
   BackboneTarget open_target(int32_t num_sequences, int64_t rows) const;
 };
 
+/// @throws UserError  nothing has this name.
+void expect_model(const std::filesystem::path& path);
+
 /// The template that the options name, else the model's own.
 /// @throws UserError  as ChatTemplate says.
 ChatTemplate open_chat_template(const ModelOptions& options, const Tokenizer& tokenizer);

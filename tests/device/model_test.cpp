@@ -81,10 +81,12 @@ TEST_P(ModelOnDevice, MethodsAreComparedAndBenched) {
   const DeviceRun run(device());
   BackboneTarget target(*run.model.llama, 1, run.model.context);
   InferConfig infer = run.config.generate.infer;
+  infer.drafter = compared_drafter(infer);
   const LoadedDrafting drafting = load_drafting(run.config.draft_files(), infer, run.model, target);
   const Comparison compared = compare(run.config, run.model, target, drafting, {run.prompt()});
-  EXPECT_EQ(compared.methods.size(), 4U);  // plain, Medusa greedy, plain sampling, typical
+  ASSERT_EQ(compared.methods.size(), 5U);  // plain, Medusa, merged; sampled: plain, typical
   EXPECT_EQ(compared.methods[1].same_text, 1);
+  EXPECT_EQ(compared.methods[2].same_text, 1);
 
   const std::vector<Prompt> questions{{"a", "", {{"user", "Once upon a time"}}, {}},
                                       {"b", "", {{"user", "The dog"}}, {}}};

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "runtime/model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 
@@ -80,11 +81,7 @@ struct InitOptions {
 
 void run_init(const CommonOptions& common, const InitOptions& options) {
   const bool named = !options.model.empty();
-  if (named && !std::filesystem::exists(options.model))
-    throw UserError(fmt::format(
-        "{}: no such file or folder, expected a model (a .gguf file, or a folder with config.json "
-        "and .safetensors); check the path",
-        options.model));
+  if (named) expect_model(options.model);
   const std::string name = named ? model_name(options.model) : "my-model";
   const std::string file = options.output.empty() ? name + ".yaml" : options.output;
   if (std::filesystem::exists(std::filesystem::symlink_status(file)))

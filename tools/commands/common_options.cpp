@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/yaml_fields.h"
+#include "runtime/model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 
@@ -101,11 +102,7 @@ std::string as_typed(const GivenSetting& given) {
 }
 
 void check_model_is_there(const CommonOptions& options) {
-  if (options.model.empty() || fs::exists(options.model)) return;
-  throw UserError(fmt::format(
-      "{}: no such file or folder, expected a model (a .gguf file, or a folder with config.json "
-      "and .safetensors); check the path",
-      options.model));
+  if (!options.model.empty()) expect_model(options.model);
 }
 
 /// The setting of this name in another section; of several the one of decoding, which most want.
