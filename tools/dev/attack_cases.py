@@ -171,7 +171,7 @@ def setting_cases(attack):
     }
     keys = {}
     for command in ("distill", "train", "calibrate", "make-draft", "generate"):
-        text = attack.medusa_in(attack.template, command, "--help").stdout.decode().split("Settings of the YAML file")[1]
+        text = attack.medusa_in(attack.template, "help", command, "all").stdout.decode().split("Settings: of the run")[1]
         keys.update(dict.fromkeys(re.findall(r"^  ([a-z_.]+): ", text, re.M)))
     for key, value in itertools.product(keys, VALUES):
         if key != "run":
@@ -204,7 +204,7 @@ def option_cases(attack):
     }
     for command, args in base.items():
         args = [arg.replace("{}", "new") for arg in args]
-        options = re.findall(r"^  (--[a-z-]+)", attack.medusa_in(attack.template, command, "--help").stdout.decode(), re.M)
+        options = re.findall(r"^  (--[a-z-]+)", attack.medusa_in(attack.template, "help", command, "all").stdout.decode(), re.M)
         for option, word in itertools.product(set(options) - {"--help", "--out", "--output"}, WORDS):
             yield Case(f"{command} {option} {word[:30]!r}", [command, *args, option, word], endless=True)
         draw = seeded("options " + command)
