@@ -43,7 +43,8 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "trains Medusa heads for a language model,
 set(CPACK_STRIP_FILES TRUE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(run_packages libc6 libstdc++6 libgomp1 libyaml-cpp0.7 libfmt9 libssl3 libpcre2-8-0 libutf8proc2 libhdf5-103-1)
+set(run_packages libc6 libgcc-s1 libstdc++6 libgomp1 libyaml-cpp0.7 libfmt9 libssl3 libpcre2-8-0 libutf8proc2 libhdf5-103-1
+  libedit2)
 set(build_packages libyaml-cpp-dev libfmt-dev nlohmann-json3-dev libssl-dev libpcre2-dev libutf8proc-dev libhdf5-dev)
 if(MEDUSA_MPI)
   list(APPEND run_packages libopenmpi3)

@@ -44,4 +44,13 @@ dpkg-deb -f packed/*.deb Depends | tr ',' '\n' | tr -d ' ' >depends
 while read -r package; do
   dpkg-query -W -f='${Status}' "$package" | grep -q 'ok installed' || { echo "$package: not a package of this machine" >&2; exit 1; }
 done <depends
+
+echo "== every library of the program belongs to a package that the DEB depends on"
+readelf -d "$scratch/deb/usr/bin/medusa-core" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' >needed
+while read -r library; do
+  case $library in libtorch* | libc10* | libtvm_ffi*) continue ;; esac  # LibTorch and xgrammar are wheels
+  path=$(realpath "$(ldconfig -p | sed -n "s|^[[:space:]]*$library .*=> ||p" | head -n 1)")
+  package=$( (dpkg-query -S "$path" || dpkg-query -S "${path#/usr}") 2>/dev/null | head -n 1 | cut -d: -f1)  # /lib is /usr/lib
+  grep -qx "$package" depends || { echo "$library: of package '$package', which the DEB does not depend on" >&2; exit 1; }
+done <needed
 echo "installed, linked and packed"
