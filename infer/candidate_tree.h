@@ -24,6 +24,11 @@ struct CandidateTree {
                                         // tree (the root: None); empty: one drafter alone
 
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+
+  /// Who proposed a node; `one`, the drafter alone, where the tree does not say.
+  DrafterKind drafter_of(int32_t node, DrafterKind one) const {
+    return drafters.empty() ? one : drafters[static_cast<size_t>(node)];
+  }
 };
 
 inline CandidateTree root_only(TokenId root) { return {{root}, {-1}, 1, {}}; }

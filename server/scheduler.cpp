@@ -41,8 +41,7 @@ struct Scheduler::Generation {
         stop_tokens(wanted.stop_tokens),
         min_tokens(wanted.logits.min_tokens),
         logprobs(wanted.logprobs),
-        stream(tokenizer),
-        matcher(wanted.stop) {}
+        text(tokenizer, wanted.stop) {}
 
   Ticket ticket = 0;
   DecodeRequest request;
@@ -53,8 +52,7 @@ struct Scheduler::Generation {
   int64_t prompt_size = 0, min_tokens = 0, num_tokens = 0;
   std::optional<int64_t> logprobs;
   RequestId id = -1;  // of the decoder; -1: not there yet
-  TextStream stream;
-  StopMatcher matcher;
+  TextUntilStop text;
   GenerationPiece piece;  // since the last step
   Clock::time_point submitted = Clock::now(), started, first_piece, last_piece;
   bool has_started = false, has_begun = false;  // it got a sequence; it has tokens
@@ -64,11 +62,8 @@ struct Scheduler::Generation {
     StepTrace& step = piece.step.emplace();
     for (int32_t i = 0; i < view.tree.num_verify; ++i) {
       const auto node = static_cast<size_t>(i);
-      const bool says = !view.tree.drafters.empty();
       step.nodes.push_back({view.tree.tokens[node], view.tree.parents[node],
-                            i == 0 ? DrafterKind::None
-                            : says ? view.tree.drafters[node]
-                                   : own_drafter});
+                            i == 0 ? DrafterKind::None : view.tree.drafter_of(i, own_drafter)});
     }
     step.accepted = view.accepted.path;
     step.next = view.accepted.next;
@@ -82,9 +77,9 @@ struct Scheduler::Generation {
       piece.tokens.push_back({token.id, 0, {}});
     if (std::find(stop_tokens.begin(), stop_tokens.end(), token.id) != stop_tokens.end())
       return true;  // it ends the text, and is not shown
-    const std::string text = stream.add(token.id);
-    piece.text += ++num_tokens <= min_tokens ? text : matcher.add(text);
-    return !matcher.stopped();
+    const bool may_stop = ++num_tokens > min_tokens;
+    piece.text += may_stop ? text.add(token.id) : text.add_unmatched(token.id);
+    return !text.stopped();
   }
 
   void take_prompt(const PromptRows& rows) {
@@ -325,16 +320,15 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
   const std::shared_ptr<Generation> g = std::move(which->second);
   open_.erase(which);
   by_request_.erase(g->id);
-  if (!g->matcher.stopped() && stats.finish != FinishReason::Cancelled) {
+  if (stats.finish != FinishReason::Cancelled) {
     GenerationPiece rest;
-    rest.text = g->matcher.add(g->stream.finish());
-    rest.text += g->matcher.finish();
+    rest.text = g->text.finish();
     if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
   }
   const auto now = Clock::now();
   metrics_.count_end(stats, g->prompt_size, seconds_between(g->submitted, now),
                      g->has_begun ? seconds_between(g->first_piece, now) : -1);
-  g->listener->on_end({std::move(stats), g->matcher.stop(), std::move(error)});
+  g->listener->on_end({std::move(stats), g->text.stop(), std::move(error)});
 }
 
 }  // namespace medusa

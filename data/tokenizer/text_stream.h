@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/tokenizer/tokenizer.h"
@@ -55,6 +56,36 @@ class StopMatcher {
   std::vector<std::string> stops_;
   std::string held_;  // not shown yet
   std::string stop_;
+};
+
+/// Token ids -> the text to show, up to a stop string.
+///
+/// Thread safety: none.
+class TextUntilStop {
+ public:
+  /// @param tokenizer  must outlive this.
+  /// @param stops      as StopMatcher's.
+  TextUntilStop(const Tokenizer& tokenizer, std::vector<std::string> stops)
+      : stream_(tokenizer), matcher_(std::move(stops)) {}
+
+  /// @returns  what may be shown now.
+  std::string add(TokenId id) { return matcher_.add(stream_.add(id)); }
+
+  /// The same for a token in whose text no stop string is looked for.
+  std::string add_unmatched(TokenId id) { return stream_.add(id); }
+
+  /// No more tokens come: what was held back. Empty once stopped.
+  std::string finish() {
+    const std::string last = matcher_.add(stream_.finish());
+    return last + matcher_.finish();
+  }
+
+  bool stopped() const { return matcher_.stopped(); }
+  const std::string& stop() const { return matcher_.stop(); }  // empty: none yet
+
+ private:
+  TextStream stream_;
+  StopMatcher matcher_;
 };
 
 }  // namespace medusa

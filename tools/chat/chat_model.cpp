@@ -18,28 +18,24 @@ class AnswerText {
  public:
   AnswerText(const Tokenizer& tokenizer, const std::vector<std::string>& stop, DrafterKind drafter,
              const AnswerWatcher& watcher)
-      : stream_(tokenizer), matcher_(stop), drafter_(drafter), watcher_(watcher) {}
+      : shown_(tokenizer, stop), drafter_(drafter), watcher_(watcher) {}
 
   void watch(const StepView& step) {
     drafters_.clear();
     next_ = 0;
     for (const int32_t node : step.accepted.path)
-      drafters_.push_back(
-          step.tree.drafters.empty() ? drafter_ : step.tree.drafters[static_cast<size_t>(node)]);
+      drafters_.push_back(step.tree.drafter_of(node, drafter_));
   }
 
   bool take(TokenId token) {
     std::optional<DrafterKind> drafter;
     if (next_ < drafters_.size()) drafter = drafters_[next_++];
-    show(matcher_.add(stream_.add(token)), drafter);
-    return !matcher_.stopped();
+    show(shown_.add(token), drafter);
+    return !shown_.stopped();
   }
 
   std::string finish() {
-    if (!matcher_.stopped()) {
-      show(matcher_.add(stream_.finish()), std::nullopt);
-      show(matcher_.finish(), std::nullopt);
-    }
+    show(shown_.finish(), std::nullopt);
     return std::move(text_);
   }
 
@@ -49,8 +45,7 @@ class AnswerText {
     watcher_.show(piece, drafter);
   }
 
-  TextStream stream_;
-  StopMatcher matcher_;
+  TextUntilStop shown_;
   DrafterKind drafter_;  // who proposed the nodes of a tree that does not say
   const AnswerWatcher& watcher_;
   std::vector<DrafterKind> drafters_;  // of the step's accepted run
