@@ -25,11 +25,7 @@ TokenLogprobs logprobs_of(const EmittedToken& token, int64_t count) {
 class GrowingAnswer {
  public:
   GrowingAnswer(const Model& model, const AnswerOptions& options, size_t index)
-      : model_(model),
-        options_(options),
-        index_(index),
-        stream_(*model.tokenizer),
-        matcher_(options.stop) {}
+      : model_(model), options_(options), index_(index), text_(*model.tokenizer, options.stop) {}
 
   /// The request refers to this.
   DecodeRequest request(const AnswerRequest& asked) {
@@ -40,18 +36,15 @@ class GrowingAnswer {
     request.emit = [this](const EmittedToken& token) {
       answer_.tokens.push_back(token.id);
       if (options_.logprobs > 0) answer_.logprobs.push_back(logprobs_of(token, options_.logprobs));
-      show(matcher_.add(stream_.add(token.id)));
-      return wanted_ && !matcher_.stopped() && !interrupted();
+      show(text_.add(token.id));
+      return wanted_ && !text_.stopped() && !interrupted();
     };
     return request;
   }
 
   Answer finish(DecodeStats stats) {
-    if (!matcher_.stopped()) {
-      show(matcher_.add(stream_.finish()));
-      show(matcher_.finish());
-    }
-    answer_.stopped_by_text = matcher_.stopped();
+    show(text_.finish());
+    answer_.stopped_by_text = text_.stopped();
     answer_.stats = std::move(stats);
     return std::move(answer_);
   }
@@ -67,8 +60,7 @@ class GrowingAnswer {
   size_t index_;
   bool wanted_ = true;  // as show() says
   Answer answer_;
-  TextStream stream_;
-  StopMatcher matcher_;
+  TextUntilStop text_;
 };
 
 DecodeTimes share_of(const DecodeTimes& times, double share) {

@@ -1,6 +1,8 @@
 // How a model is loaded and where it computes.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -58,7 +60,10 @@ struct ModelOptions {
   std::optional<std::string> chat_template{};
   std::optional<ExecutionContext> execution{};  // in place of threads and cpu: models that are
                                                 // given copies of one share its threads
-  NoteFunction note{};                          // what is done otherwise than asked; empty: unsaid
+  /// What is wrong with a GPU that `auto` may take; an empty text: nothing. Without it
+  /// check_device() (infer/device_check.h) looks at each load, for seconds.
+  std::function<std::string(at::Device)> check_gpu{};
+  NoteFunction note{};  // what is done otherwise than asked; empty: unsaid
   ProgressFunction
       progress{};  // of reading weights, those of a draft model included; empty: untold
 

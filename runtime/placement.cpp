@@ -16,7 +16,7 @@
 #include "backbone/cuda/cuda_llama.h"
 #include "base/error.h"
 #include "base/process.h"
-#include "runtime/checked_gpu.h"
+#include "infer/device_check.h"
 
 namespace medusa {
 namespace {
@@ -30,8 +30,16 @@ at::Device device_for(const ModelOptions& options, int64_t local_rank) {
   if (options.device == DeviceKind::Cpu || !has_cuda()) return at::kCPU;
   const at::Device gpu(at::kCUDA, static_cast<c10::DeviceIndex>(
                                       local_rank % at::detail::getCUDAHooks().deviceCount()));
-  const bool taken = options.device == DeviceKind::Cuda || may_take_gpu(gpu, options.note);
-  return taken ? gpu : at::Device(at::kCPU);
+  if (options.device == DeviceKind::Cuda) return gpu;
+  const std::string finding =
+      options.check_gpu ? options.check_gpu(gpu) : check_device(checked_gpu(gpu));
+  if (finding.empty()) return gpu;
+  if (options.note)
+    options.note(fmt::format(
+        "note: the CPU decodes, since the GPU failed its check: {}; --device cuda takes the GPU "
+        "all the same, --device cpu leaves out this check",
+        finding));
+  return at::kCPU;
 }
 
 /// The ISAs that this CPU has, "auto | avx2 | plain".

@@ -4,20 +4,32 @@
 
 #include "base/output.h"
 #include "base/stderr_progress.h"
+#include "tools/checked_gpu.h"
 
 namespace medusa {
 
+namespace {
+
+ModelOptions program_options(const BackboneSection& config) {
+  ModelOptions options = config;
+  options.check_gpu = remembered_gpu_check;
+  options.progress = stderr_progress();
+  options.note = [](std::string_view text) { print_note("{}\n", text); };
+  return options;
+}
+
+}  // namespace
+
 Placement place_process(const BackboneSection& config, int64_t local_rank) {
-  Placement placement = place(config, local_rank);
+  Placement placement = place(program_options(config), local_rank);
   at::set_num_threads(placement.execution.threads);
   return placement;
 }
 
 Model open_model(const BackboneSection& config) {
-  place_process(config);
-  ModelOptions options = config;
-  options.progress = stderr_progress();
-  options.note = [](std::string_view text) { print_note("{}\n", text); };
+  ModelOptions options = program_options(config);
+  const at::Device device = place_process(config).device;
+  options.device = device.is_cpu() ? DeviceKind::Cpu : DeviceKind::Cuda;  // looked for once
   Model model = Model::load(config.model, options);
   // Our kernels have threads of their own. LibTorch's would go on spinning for a while after each
   // parallel op and take the cores away from them; between passes there is no work for LibTorch's.

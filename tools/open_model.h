@@ -10,7 +10,8 @@
 
 namespace medusa {
 
-/// As place(); LibTorch's pool gets as many threads.
+/// As place(), with notes on stderr and a GPU's check remembered; LibTorch's pool gets as many
+/// threads.
 /// @throws as place().
 Placement place_process(const BackboneSection& config, int64_t local_rank = 0);
 

@@ -1,11 +1,9 @@
-#include "runtime/checked_gpu.h"
+#include "tools/checked_gpu.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <fstream>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -13,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "infer/device_check.h"
 
 namespace medusa {
 namespace {
@@ -48,53 +47,37 @@ std::string gpu_key() {
   return fmt::format("{} of {}; {}", program.string(), built, key);
 }
 
-std::optional<DeviceCheck> recall(const fs::path& file, const std::string& key) {
+std::optional<std::string> recall(const fs::path& file, const std::string& key) {
   std::ifstream in(file);
   const auto kept = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
   if (!kept.is_object() || kept.value("key", nlohmann::json()) != key) return std::nullopt;
   const auto finding = kept.find("finding");
   if (finding == kept.end() || !finding->is_string()) return std::nullopt;
-  return DeviceCheck{finding->get<std::string>().empty(), finding->get<std::string>()};
+  return finding->get<std::string>();
 }
 
 }  // namespace
 
-DeviceCheck remembered_check(const fs::path& file, const std::string& key,
-                             const std::function<DeviceCheck()>& check) {
+std::string remembered_check(const fs::path& file, const std::string& key,
+                             const std::function<std::string()>& check) {
   const bool remembers = !key.empty() && !file.empty();
   if (remembers)
     if (const auto kept = recall(file, key)) return *kept;
-  const DeviceCheck found = check();
-  if (!remembers) return found;
+  const std::string finding = check();
+  if (!remembers) return finding;
   try {
     make_folder(file.parent_path());
-    write_file(file, json_text(nlohmann::json{{"key", key}, {"finding", found.finding}}, 1) + "\n");
+    write_file(file, json_text(nlohmann::json{{"key", key}, {"finding", finding}}, 1) + "\n");
   } catch (const UserError&) {  // the next start checks again
   }
-  return found;
+  return finding;
 }
 
-bool may_take_gpu(at::Device device, const NoteFunction& note) {
-  static std::mutex mutex;
-  static std::map<c10::DeviceIndex, DeviceCheck> checked;  // of this process
-  const std::scoped_lock lock(mutex);
-  auto found = checked.find(device.index());
-  if (found == checked.end()) {
-    const fs::path folder = cache_folder();
-    const fs::path file =
-        folder.empty() ? folder : folder / "medusa" / fmt::format("gpu-{}.json", device.index());
-    found = checked
-                .emplace(device.index(),
-                         remembered_check(file, gpu_key(),
-                                          [device] { return check_device(checked_gpu(device)); }))
-                .first;
-  }
-  if (!found->second.passed && note)
-    note(fmt::format(
-        "note: the CPU decodes, since the GPU failed its check: {}; --device cuda takes the GPU "
-        "all the same, --device cpu leaves out this check",
-        found->second.finding));
-  return found->second.passed;
+std::string remembered_gpu_check(at::Device gpu) {
+  const fs::path folder = cache_folder();
+  const fs::path file =
+      folder.empty() ? folder : folder / "medusa" / fmt::format("gpu-{}.json", gpu.index());
+  return remembered_check(file, gpu_key(), [gpu] { return check_device(checked_gpu(gpu)); });
 }
 
 }  // namespace medusa
