@@ -42,7 +42,7 @@ std::vector<Weighted> most_probable(const RowWeights& row, float least, const En
   }
 }
 
-/// All tokens that can come, by id.
+/// The least weight of a token that can come.
 constexpr float kAnyWeight = std::numeric_limits<float>::min();
 
 /// All tokens that can be among the k most probable.

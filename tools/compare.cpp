@@ -105,9 +105,7 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
   };
   add_runner(DrafterKind::None, RuleKind::Greedy, 0);
   add_runner(DrafterKind::Medusa, RuleKind::Greedy, 0);
-  InferConfig merged = config.generate.infer;
-  merged.drafter = compared_drafter(merged);
-  if (merged.drafter == DrafterKind::Merge && has_parts(needs_of(merged), drafting.parts()))
+  if (compared_drafter(config.generate.infer) == DrafterKind::Merge)
     add_runner(DrafterKind::Merge, RuleKind::Greedy, 0);
   const size_t sampled = runners.size();
   add_runner(DrafterKind::None, RuleKind::Match, sampled);

@@ -78,4 +78,12 @@ void check_drafting(const RunConfig& config, const InferConfig& infer) {
         config.draft_folder().string()));
 }
 
+InferConfig conversation_decoding(const RunConfig& config, const std::string& maker) {
+  InferConfig infer = config.generate.infer;
+  infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup, maker);
+  infer.validate();
+  check_drafting(config, infer);
+  return infer;
+}
+
 }  // namespace medusa

@@ -28,4 +28,10 @@ void check_heads(const RunConfig& config);
 ///                    than the model; says which command makes them.
 void check_drafting(const RunConfig& config, const InferConfig& infer);
 
+/// How answers are decoded that follow each other (chat, serve): with `merge` where
+/// chosen_drafter() finds heads, with prompt lookup elsewhere. check_drafting() of it has passed.
+/// @param maker  as chosen_drafter()'s.
+/// @throws UserError  as InferConfig::validate() and check_drafting().
+InferConfig conversation_decoding(const RunConfig& config, const std::string& maker);
+
 }  // namespace medusa

@@ -11,22 +11,14 @@
 #include "infer/tree_builder.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
+#include "tests/runtime/story_model.h"
 
 namespace medusa {
 namespace {
 
 using fixtures::error_text;
-
-const std::string kStoryModel = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
-
-ModelOptions story_options() {
-  ModelOptions options;
-  options.device = DeviceKind::Cpu;
-  options.threads = 1;
-  options.context = 128;
-  options.chat_template = "plain";
-  return options;
-}
+using fixtures::kStoryModel;
+using fixtures::story_options;
 
 GeneratorOptions short_texts() {
   GeneratorOptions options;

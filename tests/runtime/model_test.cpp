@@ -9,21 +9,14 @@
 #include "runtime/generator.h"
 #include "runtime/placement.h"
 #include "tests/base/error_text.h"
+#include "tests/runtime/story_model.h"
 
 namespace medusa {
 namespace {
 
 using fixtures::error_text;
-
-const std::string kTinyModel = MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf";
-
-ModelOptions tiny_options() {
-  ModelOptions options;
-  options.device = DeviceKind::Cpu;
-  options.threads = 1;
-  options.chat_template = "plain";
-  return options;
-}
+using fixtures::kStoryModel;
+using fixtures::story_options;
 
 TEST(Model, LoadingAndDecodingChangeNothingOfTheProcessAndPrintNothing) {
   const int threads = at::get_num_threads();
@@ -33,7 +26,7 @@ TEST(Model, LoadingAndDecodingChangeNothingOfTheProcessAndPrintNothing) {
     GeneratorOptions options;
     options.infer.max_new_tokens = 8;
     options.infer.drafter = DrafterKind::PromptLookup;  // which times rows first
-    Generator(Model::load(kTinyModel, tiny_options()), options).generate("Once upon a time");
+    Generator(Model::load(kStoryModel, story_options()), options).generate("Once upon a time");
   }
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
@@ -42,9 +35,9 @@ TEST(Model, LoadingAndDecodingChangeNothingOfTheProcessAndPrintNothing) {
 
 TEST(Model, TellsItsProgressToTheCaller) {
   std::vector<StageProgress> told;
-  ModelOptions options = tiny_options();
+  ModelOptions options = story_options();
   options.progress = [&](const StageProgress& now) { told.push_back(now); };
-  Model::load(kTinyModel, options);
+  Model::load(kStoryModel, options);
   ASSERT_GE(told.size(), 2U);
   EXPECT_EQ(told.back().stage, "load");
   EXPECT_TRUE(told.back().finished);
@@ -53,31 +46,32 @@ TEST(Model, TellsItsProgressToTheCaller) {
 
 TEST(Model, SaysWhatItDoesOtherwiseThanAsked) {
   std::vector<std::string> notes;
-  ModelOptions options = tiny_options();
+  ModelOptions options = story_options();
   options.note = [&](std::string_view note) { notes.emplace_back(note); };
   options.dtype = DtypeKind::Stored;
   try {
-    Model::load(kTinyModel, options);
+    Model::load(kStoryModel, options);
   } catch (const UserError&) {  // sizes that are no multiple of a block
   }
   ASSERT_EQ(notes.size(), 1U);
-  EXPECT_EQ(notes[0].find("note: not all matrices of " + kTinyModel + " are stored in blocks"), 0U);
+  EXPECT_EQ(notes[0].find("note: not all matrices of " + kStoryModel + " are stored in blocks"),
+            0U);
 }
 
 TEST(Model, ModelsThatAreGivenOneContextShareItsThreads) {
-  ModelOptions options = tiny_options();
+  ModelOptions options = story_options();
   options.threads.reset();
   options.execution = ExecutionContext(ExecutionOptions{.threads = 1});
-  const Model one = Model::load(kTinyModel, options), other = Model::load(kTinyModel, options);
+  const Model one = Model::load(kStoryModel, options), other = Model::load(kStoryModel, options);
   EXPECT_EQ(one.llama->execution().pool(), other.llama->execution().pool());
   EXPECT_EQ(place(options).execution.threads, 1);
 }
 
 TEST(Model, OptionsThatCannotWorkAreRefused) {
   const auto refusal = [](const std::function<void(ModelOptions&)>& change) {
-    ModelOptions options = tiny_options();
+    ModelOptions options = story_options();
     change(options);
-    return error_text([&] { Model::load(kTinyModel, options); });
+    return error_text([&] { Model::load(kStoryModel, options); });
   };
   EXPECT_EQ(refusal([](auto& o) { o.threads = 0; }),
             "backbone.threads is 0, expected >= 1; correct it");
@@ -89,7 +83,7 @@ TEST(Model, OptionsThatCannotWorkAreRefused) {
   EXPECT_EQ(refusal([](auto& o) { o.context = 1 << 30; }).find("backbone.context is 1073741824"),
             0U);
   EXPECT_NE(refusal([](auto& o) { o.chat_template = "none"; }), "(no error)");
-  EXPECT_NE(error_text([] { Model::load("none.gguf", tiny_options()); }).find("none.gguf"),
+  EXPECT_NE(error_text([] { Model::load("none.gguf", story_options()); }).find("none.gguf"),
             std::string::npos);
 }
 

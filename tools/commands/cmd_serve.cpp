@@ -56,11 +56,7 @@ void print_start(const Server& server, const ServedModel& served) {
 
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
   const RunConfig config = read_run_config(common);
-  InferConfig infer = config.generate.infer;
-  infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup,
-                                 same_run_command(common, "run"));
-  infer.validate();
-  check_drafting(config, infer);
+  const InferConfig infer = conversation_decoding(config, same_run_command(common, "run"));
   if (options.server.log_prompts && options.server.log.empty())
     throw UserError(
         "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
