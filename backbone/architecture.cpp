@@ -7,12 +7,12 @@ namespace medusa {
 namespace {
 
 constexpr std::array kArchitectures = {
-    Architecture{.name = "llama", .class_name = "LlamaForCausalLM", .gguf_turns_neighbours = true},
+    Architecture{.name = "llama", .class_name = "LlamaForCausalLM", .gguf_interleaves_rope = true},
     // GGUF files call it a Llama; one with a window is taken for it.
     Architecture{.name = "mistral",
                  .class_name = "MistralForCausalLM",
                  .in_gguf = false,
-                 .gguf_turns_neighbours = true,
+                 .gguf_interleaves_rope = true,
                  .windows = WindowRule::Always},
     Architecture{.name = "phi3",
                  .class_name = "Phi3ForCausalLM",
@@ -29,7 +29,7 @@ constexpr std::array kArchitectures = {
                  .windows = WindowRule::Switched},
     Architecture{.name = "smollm3",
                  .class_name = "SmolLM3ForCausalLM",
-                 .gguf_turns_neighbours = true,
+                 .gguf_interleaves_rope = true,
                  .no_rope_interval = 4,
                  .windows = WindowRule::Switched,
                  .tied_output = true,

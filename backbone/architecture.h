@@ -23,7 +23,7 @@ struct Architecture {
   bool qkv_bias = false;               // query, key and value have a bias
   bool qk_norm = false;                // each head's query and key is normalised before it turns
   bool fused_matrices = false;         // files hold Q, K and V as one matrix, gate and up as one
-  bool gguf_turns_neighbours = false;  // GGUF orders a head's Q and K rows for its own rope
+  bool gguf_interleaves_rope = false;  // GGUF orders a head's Q and K rows for its own rope
   bool partial_rotary = false;         // files may say that heads turn in part
   int64_t no_rope_interval = 0;        // every so many layers one does not turn; 0: all turn
   WindowRule windows = WindowRule::Never;

@@ -16,7 +16,7 @@ struct Run {
   int64_t begin = 0, end = 0;
 };
 
-std::vector<Run> runs_of(const RowPlan& plan) {
+std::vector<Run> runs_of(const ForwardPlan& plan) {
   std::vector<Run> runs;
   for (int64_t i = 0; i < plan.size(); ++i) {
     const auto& row = plan.rows[static_cast<size_t>(i)];
@@ -38,8 +38,8 @@ struct SlotRows {
   at::Tensor keys, values;
 };
 
-SlotRows rows_of(const RowPlan& plan, const Run& run, int64_t layer, const KvCache& cache) {
-  const PlannedRow& last = plan.rows[static_cast<size_t>(run.end) - 1];
+SlotRows rows_of(const ForwardPlan& plan, const Run& run, int64_t layer, const KvCache& cache) {
+  const BatchToken& last = plan.rows[static_cast<size_t>(run.end) - 1];
   const auto read = [&](KvSide side) {
     return cache.read(side, layer, last.slot, last.cache_row + 1);
   };
@@ -47,7 +47,7 @@ SlotRows rows_of(const RowPlan& plan, const Run& run, int64_t layer, const KvCac
 }
 
 /// [n, T - from] 0 where a row sees a cache row, else minus infinity.
-at::Tensor mask_of(const RowPlan& plan, const Run& run, int64_t window) {
+at::Tensor mask_of(const ForwardPlan& plan, const Run& run, int64_t window) {
   const auto& first = plan.rows[static_cast<size_t>(run.begin)];
   const int64_t n = run.end - run.begin, length = first.cache_row + n;
   // Committed rows need a mask only where a window hides some of them.
@@ -67,7 +67,7 @@ at::Tensor mask_of(const RowPlan& plan, const Run& run, int64_t window) {
 
 }  // namespace
 
-void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
+void write_cache(const ForwardPlan& plan, int64_t layer, const at::Tensor& keys,
                  const at::Tensor& values, KvCache& cache) {
   MEDUSA_ASSERT(cache.layout() == KvLayout::Rows);
   for (const Run& run : runs_of(plan)) {
@@ -81,7 +81,7 @@ void write_cache(const RowPlan& plan, int64_t layer, const at::Tensor& keys,
   }
 }
 
-at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+at::Tensor path_attention(const ForwardPlan& plan, int64_t layer, const at::Tensor& query,
                           const KvCache& cache, int64_t window) {
   std::vector<at::Tensor> out;
   for (const Run& run : runs_of(plan)) {
@@ -92,7 +92,7 @@ at::Tensor path_attention(const RowPlan& plan, int64_t layer, const at::Tensor& 
       const int64_t length = row.position + 1;
       const int64_t seen = window > 0 ? std::min(window, length) : length;
       const auto in_order = [&](const at::Tensor& rows) {
-        if (row.straight) return rows.narrow(1, 0, length).to(at::kFloat);
+        if (row.contiguous) return rows.narrow(1, 0, length).to(at::kFloat);
         const at::Tensor index =
             at::tensor(at::ArrayRef<int64_t>(path.data(), path.size())).to(rows.device());
         return at::cat({rows.narrow(1, 0, row.start), rows.index_select(1, index)}, 1)
@@ -117,7 +117,7 @@ const std::vector<at::Tensor>& AttentionMasks::of(int64_t window) {
   return found->second;
 }
 
-at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+at::Tensor masked_attention(const ForwardPlan& plan, int64_t layer, const at::Tensor& query,
                             const KvCache& cache, AttentionMasks& masks, int64_t window) {
   auto mask = masks.of(window).begin();
   std::vector<at::Tensor> out;
@@ -130,10 +130,11 @@ at::Tensor masked_attention(const RowPlan& plan, int64_t layer, const at::Tensor
     const at::Tensor q = group_queries(query.narrow(0, run.begin, n), groups);  // [G, n A/G, D]
     const at::Tensor scores = at::bmm(q, keys.transpose(1, 2)).view({groups, n, per_group, length});
     scores.narrow(3, length - masked, masked).add_((mask++)->view({1, n, 1, masked}));
-    const at::Tensor mixed =
+    const at::Tensor attention_out =
         at::bmm(scores.softmax(-1).view({groups, n * per_group, length}), values);
-    out.push_back(
-        mixed.view({groups, n, per_group, -1}).transpose(0, 1).reshape({n, -1}));  // [n, A D]
+    out.push_back(attention_out.view({groups, n, per_group, -1})
+                      .transpose(0, 1)
+                      .reshape({n, -1}));  // [n, A D]
   }
   return at::cat(out);
 }

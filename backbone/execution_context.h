@@ -8,8 +8,8 @@ namespace medusa {
 class ThreadPool;
 
 enum class Kernels {
-  Auto,   // the fastest that this machine and dtype have
-  Plain,  // LibTorch's ops and plain loops: the slow twin that everything is tested against
+  Auto,       // the fastest that this machine and dtype have
+  Reference,  // LibTorch's ops and simple loops: what everything is tested against
 };
 
 /// Which of our CPU kernels (backbone/cpu/), where Kernels::Auto takes them.
@@ -19,7 +19,7 @@ enum class CpuIsa {
   Avx512Bf16,  // dot products of bfloat16 numbers; AVX-512 beside them
   Avx512,      // multiply-adds; AVX512-VNNI for weights in blocks, as for the two above
   Avx2,        // with fused multiply-add
-  Plain,       // C++ for any processor
+  Portable,    // C++ for any processor
 };
 
 struct ExecutionOptions {

@@ -25,7 +25,7 @@ enum class KvSide { Keys, Values };
 /// Thread safety: none.
 class KvBlocks {
  public:
-  /// Numbers (elements) from one place in a slab to the same place …
+  /// Elements (elements) from one place in a slab to the same place …
   struct Strides {
     int64_t values = 0;  // … of the values, from that of the keys
     int64_t layer = 0;   // … of the next layer

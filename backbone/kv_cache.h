@@ -80,7 +80,7 @@ class KvCache {
   /// Forgets what ended sequences left behind.
   void forget_ended() { pool_.free_kept(); }
 
-  /// Gives rows [length, rows) blocks that no other sequence uses. plan_rows() calls it.
+  /// Gives rows [length, rows) blocks that no other sequence uses. plan_forward() calls it.
   void make_room(int32_t slot, int64_t rows);
 
   /// Keeps tentative rows (indices inside the slot's segment of the last pass, ascending); they

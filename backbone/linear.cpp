@@ -10,7 +10,7 @@ namespace medusa {
 Linear::Linear(const at::Tensor& weight, const ExecutionContext& execution) {
   const CpuKernels* tiles = execution.kernels() == Kernels::Auto && weight.is_cpu() &&
                                     weight.scalar_type() == at::kBFloat16
-                                ? kernels_for(execution.isa(), /*in_blocks=*/false)
+                                ? kernels_for(execution.isa(), /*quantized=*/false)
                                 : nullptr;
   if (tiles != nullptr)
     packed_ = std::make_shared<const TileLinear>(weight, *tiles, execution.pool());
@@ -18,11 +18,11 @@ Linear::Linear(const at::Tensor& weight, const ExecutionContext& execution) {
     weight_ = weight;
 }
 
-Linear::Linear(const BlockMatrix& weight)
-    : weight_(dequantise_blocks(weight)), rounds_rows_(true) {}
+Linear::Linear(const QuantizedMatrix& weight)
+    : weight_(dequantize_matrix(weight)), rounds_rows_(true) {}
 
 at::Tensor Linear::operator()(const at::Tensor& x) const {
-  if (rounds_rows_) return at::linear(round_to_blocks(x.to(at::kFloat)), weight_);
+  if (rounds_rows_) return at::linear(round_to_quantized(x.to(at::kFloat)), weight_);
   return packed_ ? (*packed_)(x) : at::linear(x, weight_).to(at::kFloat);
 }
 

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "backbone/block_matrix.h"
 #include "backbone/execution_context.h"
+#include "backbone/quantized_matrix.h"
 
 namespace medusa {
 
@@ -30,10 +30,10 @@ class Linear {
 
   /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
   /// and scales stand for, rows rounded as the kernels round them.
-  explicit Linear(const BlockMatrix& weight);
+  explicit Linear(const QuantizedMatrix& weight);
 
   /// @param x  [M, k] in the weight's dtype, on its device; float32 or bfloat16 for a block weight.
-  /// @returns  [M, n] float32. Kernels::Plain rounds to bfloat16 on the way where x is.
+  /// @returns  [M, n] float32. Kernels::Reference rounds to bfloat16 on the way where x is.
   at::Tensor operator()(const at::Tensor& x) const;
 
   const char* kernels() const;  // that multiply, such as "AVX-512" or "LibTorch"

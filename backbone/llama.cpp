@@ -26,7 +26,7 @@ Llama::Llama(Weights weights, ExecutionContext execution)
 }
 
 Llama::Llama(WeightsReader& reader, ExecutionContext execution)
-    : weights_(reader.ends()), execution_(std::move(execution)) {
+    : weights_(reader.non_layer()), execution_(std::move(execution)) {
   backend_ = make_llama_backend(weights_, execution_);
   take_layers([&reader] { return reader.next_layer(); });
 }
@@ -45,7 +45,7 @@ void Llama::take_layers(std::vector<LayerWeights> layers) {
 
 /// @param next  gives layer after layer.
 void Llama::take_layers(const std::function<LayerWeights()>& next) {
-  weights_.lm_head_blocks = {};  // the backend has what it needs of them
+  weights_.lm_head_quantized = {};  // the backend has what it needs of them
   all_layers_.resize(static_cast<size_t>(config().num_layers));
   std::iota(all_layers_.begin(), all_layers_.end(), 0);
   for (int64_t i = 0; i < config().num_layers; ++i) {
@@ -56,13 +56,13 @@ void Llama::take_layers(const std::function<LayerWeights()>& next) {
 
 at::ScalarType Llama::dtype() const { return weights_.embedding.scalar_type(); }
 at::Device Llama::device() const { return weights_.embedding.device(); }
-const char* Llama::number_format() const {
+const char* Llama::dtype_name() const {
   switch (weights_.kind) {
-    case BlockKind::Int8:
+    case QuantKind::Int8:
       return "int8";
-    case BlockKind::Stored:
+    case QuantKind::Stored:
       return "stored";
-    case BlockKind::None:
+    case QuantKind::None:
       break;
   }
   return dtype() == at::kFloat ? "float32" : "bfloat16";
@@ -79,9 +79,9 @@ int64_t Llama::cache_bytes(int64_t capacity) const {
                              backend_->reads_whole_slots());
 }
 
-RowPlan Llama::checked_plan(std::span<const Segment> segments, KvCache& cache) const {
-  RowPlan plan = plan_rows(segments, cache);
-  for (const PlannedRow& row : plan.rows)
+ForwardPlan Llama::checked_plan(std::span<const Segment> segments, KvCache& cache) const {
+  ForwardPlan plan = plan_forward(segments, cache);
+  for (const BatchToken& row : plan.rows)
     MEDUSA_ASSERT(
         row.token >= 0 && row.token < config().vocab_size && row.position < config().context,
         row.token, row.position);
@@ -91,7 +91,7 @@ RowPlan Llama::checked_plan(std::span<const Segment> segments, KvCache& cache) c
 at::Tensor Llama::run_layers(std::span<const Segment> segments, const at::Tensor& x,
                              KvCache& cache) {
   const c10::InferenceMode no_grad;
-  const RowPlan plan = checked_plan(segments, cache);
+  const ForwardPlan plan = checked_plan(segments, cache);
   MEDUSA_ASSERT(x.size(0) == plan.size() && x.scalar_type() == at::kFloat, x.size(0), plan.size());
   return backend_->run_layers(plan, x, cache);
 }
@@ -100,22 +100,22 @@ at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
                           std::span<const int32_t> layers) {
   const c10::InferenceMode no_grad;
   if (layers.empty()) layers = all_layers_;
-  const RowPlan plan = checked_plan(segments, cache);
-  if (clock_ != nullptr) clock_->begin();
+  const ForwardPlan plan = checked_plan(segments, cache);
+  if (timer_ != nullptr) timer_->begin();
   return backend_->forward(plan, cache, layers);
 }
 
 at::Tensor Llama::logits(const at::Tensor& hidden) {
   const c10::InferenceMode no_grad;
-  if (clock_ != nullptr) clock_->begin();
+  if (timer_ != nullptr) timer_->begin();
   at::Tensor logits = backend_->logits(hidden);
-  if (clock_ != nullptr) clock_->lap(PassPart::LmHead);
+  if (timer_ != nullptr) timer_->record(ForwardStage::LmHead);
   return logits;
 }
 
-void Llama::set_clock(PartClock* clock) {
-  clock_ = clock;
-  backend_->set_clock(clock);
+void Llama::set_timer(StageTimer* timer) {
+  timer_ = timer;
+  backend_->set_timer(timer);
 }
 
 at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {

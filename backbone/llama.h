@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "backbone/execution_context.h"
+#include "backbone/forward_plan.h"
 #include "backbone/kv_cache.h"
 #include "backbone/llama_backend.h"
-#include "backbone/part_clock.h"
-#include "backbone/row_plan.h"
+#include "backbone/stage_timer.h"
 #include "backbone/weights.h"
 
 namespace medusa {
@@ -84,14 +84,14 @@ class Llama {
   at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache);
 
   /// "float32", "bfloat16", or how the weights of products are kept: "int8", "stored".
-  const char* number_format() const;
+  const char* dtype_name() const;
 
   /// From now on passes report their parts to this clock, which slows them a little; null: none.
   /// It must outlive the passes.
-  void set_clock(PartClock* clock);
+  void set_timer(StageTimer* timer);
 
-  /// Bytes of the weights that each part of a pass reads, by PassPart.
-  std::array<int64_t, kNumPassParts> weight_bytes() const { return backend_->weight_bytes(); }
+  /// Bytes of the weights that each part of a pass reads, by ForwardStage.
+  std::array<int64_t, kNumForwardStages> weight_bytes() const { return backend_->weight_bytes(); }
 
   /// "AMX bfloat16 tiles", "LibTorch": for reports.
   const char* kernels() const { return backend_->name(); }
@@ -99,11 +99,11 @@ class Llama {
  private:
   void take_layers(const std::function<LayerWeights()>& next);
   void take_layers(std::vector<LayerWeights> layers);
-  RowPlan checked_plan(std::span<const Segment> segments, KvCache& cache) const;
+  ForwardPlan checked_plan(std::span<const Segment> segments, KvCache& cache) const;
 
   Weights weights_;
   ExecutionContext execution_;
-  PartClock* clock_ = nullptr;  // not owned
+  StageTimer* timer_ = nullptr;  // not owned
   std::vector<int32_t> all_layers_;
   std::unique_ptr<LlamaBackend> backend_;
 };

@@ -9,21 +9,21 @@
 
 namespace medusa {
 
-std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& ends,
+std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& non_layer,
                                                  const ExecutionContext& execution) {
-  if (execution.kernels() == Kernels::Plain) return make_reference_llama(ends, execution);
-  if (cpu_llama_supports(ends, execution.isa())) return make_cpu_llama(ends, execution);
-  const at::Device device = ends.embedding.device();
-  if (device.is_cuda() && CudaLlama::supports(ends, cuda_kernels()))
-    return std::make_unique<CudaLlama>(ends, cuda_kernels());
-  if (ends.kind != BlockKind::None && !device.is_cpu())
+  if (execution.kernels() == Kernels::Reference) return make_reference_llama(non_layer, execution);
+  if (cpu_llama_supports(non_layer, execution.isa())) return make_cpu_llama(non_layer, execution);
+  const at::Device device = non_layer.embedding.device();
+  if (device.is_cuda() && CudaLlama::supports(non_layer, cuda_kernels()))
+    return std::make_unique<CudaLlama>(non_layer, cuda_kernels());
+  if (non_layer.kind != QuantKind::None && !device.is_cpu())
     throw UserError(fmt::format(
         "backbone.dtype is '{}', found a model with heads of {} numbers, {} to a key/value head, "
         "expected sizes that our kernels multiply on a GPU (docs/guide/gpu.md); use --dtype "
         "bfloat16",
-        ends.kind == BlockKind::Int8 ? "int8" : "stored", ends.config.head_size,
-        ends.config.num_heads / ends.config.num_kv_heads));
-  return make_reference_llama(ends, execution);
+        non_layer.kind == QuantKind::Int8 ? "int8" : "stored", non_layer.config.head_size,
+        non_layer.config.num_heads / non_layer.config.num_kv_heads));
+  return make_reference_llama(non_layer, execution);
 }
 
 }  // namespace medusa

@@ -10,9 +10,9 @@
 #include <span>
 
 #include "backbone/execution_context.h"
+#include "backbone/forward_plan.h"
 #include "backbone/kv_cache.h"
-#include "backbone/part_clock.h"
-#include "backbone/row_plan.h"
+#include "backbone/stage_timer.h"
 #include "backbone/weights.h"
 
 namespace medusa {
@@ -31,12 +31,12 @@ class LlamaBackend {
   /// @param layers  that run, ascending; the others are passed by.
   /// @returns       [N, H] in the embedding's dtype after the final norm; valid until the next
   /// call.
-  virtual at::Tensor forward(const RowPlan& plan, KvCache& cache,
+  virtual at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
                              std::span<const int32_t> layers) = 0;
 
   /// All layers alone, as Llama::run_layers().
   /// @param x  [N, H] float32.
-  virtual at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) = 0;
+  virtual at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) = 0;
 
   /// @param hidden  [N, H] in the embedding's dtype.
   /// @returns       [N, V] float32; valid until the next call.
@@ -58,17 +58,17 @@ class LlamaBackend {
   virtual int64_t rows_behind() const { return 0; }
 
   /// As Llama's.
-  virtual void set_clock(PartClock* clock) = 0;
-  virtual std::array<int64_t, kNumPassParts> weight_bytes() const = 0;
+  virtual void set_timer(StageTimer* timer) = 0;
+  virtual std::array<int64_t, kNumForwardStages> weight_bytes() const = 0;
 
   virtual const char* name() const = 0;
 };
 
 /// The fastest that runs on the weights' device with their dtype and sizes; the reference for
-/// Kernels::Plain and where no other does.
+/// Kernels::Reference and where no other does.
 /// @param ends  weights of which the layers are added afterwards.
 /// @throws UserError  weights in blocks on a GPU whose kernels do not multiply them.
-std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& ends,
+std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& non_layer,
                                                  const ExecutionContext& execution);
 
 }  // namespace medusa

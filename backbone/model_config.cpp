@@ -11,7 +11,7 @@ ModelConfig with_layers(const ModelConfig& config, std::span<const int64_t> laye
   out.windows.clear();
   for (const int64_t layer : layers) {
     MEDUSA_ASSERT(layer >= 0 && layer < config.num_layers, layer, config.num_layers);
-    if (!config.no_rope.empty()) out.no_rope.push_back(!config.turns(layer));
+    if (!config.no_rope.empty()) out.no_rope.push_back(!config.uses_rope(layer));
     if (!config.windows.empty()) out.windows.push_back(config.window(layer));
   }
   return out;

@@ -20,7 +20,7 @@ struct ModelConfig {
   int64_t num_heads = 0;             // A
   int64_t num_kv_heads = 0;          // G, divides A
   int64_t head_size = 0;             // D
-  int64_t rotary_size = 0;           // R, dimensions of a head that turn; 0: all
+  int64_t rotary_dim = 0;            // R, dimensions of a head that turn; 0: all
   int64_t mlp_size = 0;              // inner width of the feed-forward part
   int64_t vocab_size = 0;            // V
   int64_t context = 0;               // most tokens of one sequence, as the model was trained
@@ -35,8 +35,8 @@ struct ModelConfig {
   bool tied_output = false;          // the LM head is the embedding
   std::vector<TokenId> eos;          // tokens that end a text, as the model's files say
 
-  int64_t turned() const { return rotary_size > 0 ? rotary_size : head_size; }
-  bool turns(int64_t layer) const {
+  int64_t rotated() const { return rotary_dim > 0 ? rotary_dim : head_size; }
+  bool uses_rope(int64_t layer) const {
     return no_rope.empty() || !no_rope[static_cast<size_t>(layer)];
   }
   int64_t window(int64_t layer) const {

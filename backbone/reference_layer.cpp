@@ -19,8 +19,8 @@ at::Tensor LayerWeights::*part_of(LayerMatrix matrix) {
   return &LayerWeights::down;
 }
 
-void report(PartClock* clock, PassPart part) {
-  if (clock != nullptr) clock->lap(part);
+void report(StageTimer* timer, ForwardStage part) {
+  if (timer != nullptr) timer->record(part);
 }
 
 }  // namespace
@@ -42,37 +42,37 @@ at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
   const int64_t n = x.size(0), query_size = c.num_heads * c.head_size,
                 kv_size = c.num_kv_heads * c.head_size;
   const at::Tensor input = rms_norm(x, layer.attention_norm, c.norm_epsilon);
-  report(pass.clock, PassPart::AttentionNorm);
-  at::Tensor qkv = pass.product(input, LayerMatrix::Qkv);
+  report(pass.timer, ForwardStage::AttentionNorm);
+  at::Tensor qkv = pass.matmul(input, LayerMatrix::Qkv);
   if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias.to(qkv.scalar_type());
-  report(pass.clock, PassPart::Qkv);
+  report(pass.timer, ForwardStage::Qkv);
   const auto parts = qkv.to(at::kFloat).split_with_sizes({query_size, kv_size, kv_size}, -1);
   const auto place = [&](const at::Tensor& part, int64_t heads, const at::Tensor& norm) {
     at::Tensor y = part.reshape({n, heads, -1});
     if (norm.defined()) y = rms_norm(y, norm, c.norm_epsilon);
-    return c.turns(pass.index) ? apply_rope(y, pass.positions, pass.rope) : y;
+    return c.uses_rope(pass.index) ? apply_rope(y, pass.positions, pass.rope) : y;
   };
   const at::Tensor query = place(parts[0], c.num_heads, layer.query_norm);
   const at::Tensor key = place(parts[1], c.num_kv_heads, layer.key_norm);
-  report(pass.clock, PassPart::Rope);
-  const at::Tensor mixed = attention(query, key, parts[2].reshape({n, c.num_kv_heads, -1}));
-  report(pass.clock, PassPart::Attention);
-  return run_layer_tail(c, pass.product, layer, mixed, x, pass.clock);
+  report(pass.timer, ForwardStage::Rope);
+  const at::Tensor attention_out = attention(query, key, parts[2].reshape({n, c.num_kv_heads, -1}));
+  report(pass.timer, ForwardStage::Attention);
+  return run_layer_tail(c, pass.matmul, layer, attention_out, x, pass.timer);
 }
 
-at::Tensor run_layer_tail(const ModelConfig& config, const LayerProduct& product,
-                          const LayerWeights& layer, const at::Tensor& mixed, const at::Tensor& x,
-                          PartClock* clock) {
-  const at::Tensor y = x + product(mixed, LayerMatrix::Output).to(at::kFloat);
-  report(clock, PassPart::Output);
+at::Tensor run_layer_tail(const ModelConfig& config, const LayerMatmul& matmul,
+                          const LayerWeights& layer, const at::Tensor& attention_out,
+                          const at::Tensor& x, StageTimer* timer) {
+  const at::Tensor y = x + matmul(attention_out, LayerMatrix::Output).to(at::kFloat);
+  report(timer, ForwardStage::Output);
   const at::Tensor input = rms_norm(y, layer.mlp_norm, config.norm_epsilon);
-  report(clock, PassPart::MlpNorm);
-  const auto halves = product(input, LayerMatrix::GateUp).chunk(2, -1);  // [n, I] each
-  report(clock, PassPart::GateUp);
+  report(timer, ForwardStage::MlpNorm);
+  const auto halves = matmul(input, LayerMatrix::GateUp).chunk(2, -1);  // [n, I] each
+  report(timer, ForwardStage::GateUp);
   const at::Tensor activated = at::silu(halves[0]) * halves[1];
-  report(clock, PassPart::Activation);
-  at::Tensor out = y + product(activated, LayerMatrix::Down).to(at::kFloat);
-  report(clock, PassPart::Down);
+  report(timer, ForwardStage::Activation);
+  at::Tensor out = y + matmul(activated, LayerMatrix::Down).to(at::kFloat);
+  report(timer, ForwardStage::Down);
   return out;
 }
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "backbone/part_clock.h"
 #include "backbone/rope.h"
+#include "backbone/stage_timer.h"
 #include "backbone/weights.h"
 
 namespace medusa {
@@ -26,7 +26,7 @@ const at::Tensor& matrix_of(const LayerWeights& layer, LayerMatrix matrix);
 at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix);
 
 /// x [n, in] · matrixᵀ -> [n, out]. It takes x in float32 or the dtype that it gives back.
-using LayerProduct = std::function<at::Tensor(const at::Tensor& x, LayerMatrix matrix)>;
+using LayerMatmul = std::function<at::Tensor(const at::Tensor& x, LayerMatrix matrix)>;
 
 /// Attention of the layer's rows: query [n, A, D], key and value [n, G, D], float32, with rotary
 /// embedding -> [n, A D], in any dtype that the layer's products take.
@@ -39,8 +39,8 @@ struct LayerPass {
   int64_t index;  // of the layer in the model
   const RopeTable& rope;
   const at::Tensor& positions;  // [n] int64
-  const LayerProduct& product;
-  PartClock* clock = nullptr;  // told of each part; attention tells of CacheWrite
+  const LayerMatmul& matmul;
+  StageTimer* timer = nullptr;  // told of each part; attention tells of CacheWrite
 };
 
 /// @param layer  norms and bias are read from it; its matrices are the product's.
@@ -52,8 +52,8 @@ at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
 /// The part behind attention: the output projection and the feed-forward network.
 /// @param mixed  [n, A D] what attention gave.
 /// @param x      [n, H] float32, the residual stream before the layer.
-at::Tensor run_layer_tail(const ModelConfig& config, const LayerProduct& product,
-                          const LayerWeights& layer, const at::Tensor& mixed, const at::Tensor& x,
-                          PartClock* clock = nullptr);
+at::Tensor run_layer_tail(const ModelConfig& config, const LayerMatmul& matmul,
+                          const LayerWeights& layer, const at::Tensor& attention_out,
+                          const at::Tensor& x, StageTimer* timer = nullptr);
 
 }  // namespace medusa

@@ -19,41 +19,44 @@ at::Tensor to_device(const std::vector<int64_t>& values, at::Device device) {
 
 class ReferenceLlama : public LlamaBackend {
  public:
-  ReferenceLlama(const Weights& ends, const ExecutionContext& execution)
-      : ends_(ends), execution_(execution), rope_(make_rope_table(ends.config, device())) {
-    ends_.layers.clear();
-    if (ends.lm_head.defined()) lm_head_ = linear(ends.lm_head, ends.lm_head_blocks);
+  ReferenceLlama(const Weights& non_layer, const ExecutionContext& execution)
+      : non_layer_(non_layer),
+        execution_(execution),
+        rope_(make_rope_table(non_layer.config, device())) {
+    non_layer_.layers.clear();
+    if (non_layer.lm_head.defined())
+      lm_head_ = linear(non_layer.lm_head, non_layer.lm_head_quantized);
   }
 
   void add_layer(const LayerWeights& layer) override {
-    const LayerBlocks& blocks = layer.blocks;
-    products_.push_back({linear(layer.qkv, blocks.qkv), linear(layer.output, blocks.output),
-                         linear(layer.gate_up, blocks.gate_up), linear(layer.down, blocks.down)});
+    const LayerQuantized& blocks = layer.blocks;
+    linears_.push_back({linear(layer.qkv, blocks.qkv), linear(layer.output, blocks.output),
+                        linear(layer.gate_up, blocks.gate_up), linear(layer.down, blocks.down)});
     layers_.push_back(layer);
   }
 
-  at::Tensor forward(const RowPlan& plan, KvCache& cache,
+  at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
                      std::span<const int32_t> layers) override {
     std::vector<int64_t> tokens;
-    for (const PlannedRow& row : plan.rows) tokens.push_back(row.token);
+    for (const BatchToken& row : plan.rows) tokens.push_back(row.token);
     const at::Tensor x =
-        ends_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
-    lap(PassPart::Embedding);
+        non_layer_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
+    record(ForwardStage::Embedding);
     at::Tensor hidden =
-        rms_norm(run(plan, x, cache, layers), ends_.final_norm, ends_.config.norm_epsilon)
+        rms_norm(run(plan, x, cache, layers), non_layer_.final_norm, non_layer_.config.norm_epsilon)
             .to(dtype());
-    lap(PassPart::FinalNorm);
+    record(ForwardStage::FinalNorm);
     return hidden;
   }
 
-  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override {
+  at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override {
     std::vector<int32_t> all(layers_.size());
     std::iota(all.begin(), all.end(), 0);
     return run(plan, x, cache, all);
   }
 
   at::Tensor logits(const at::Tensor& hidden) override {
-    return lm_head_(hidden.to(product_dtype()));
+    return lm_head_(hidden.to(matmul_dtype()));
   }
 
   bool rows_are_independent() const override { return false; }  // LibTorch's GEMMs promise nothing
@@ -62,23 +65,25 @@ class ReferenceLlama : public LlamaBackend {
   /// rest.
   bool reads_whole_slots() const override { return !device().is_cpu(); }
 
-  void set_clock(PartClock* clock) override { clock_ = clock; }
+  void set_timer(StageTimer* timer) override { timer_ = timer; }
 
-  std::array<int64_t, kNumPassParts> weight_bytes() const override {
-    std::array<int64_t, kNumPassParts> bytes{};
-    const auto add = [&bytes](PassPart part, const at::Tensor& weight, const BlockMatrix& blocks) {
-      for (const at::Tensor* each : {&weight, &blocks.levels, &blocks.scales, &blocks.offsets})
+  std::array<int64_t, kNumForwardStages> weight_bytes() const override {
+    std::array<int64_t, kNumForwardStages> bytes{};
+    const auto add = [&bytes](ForwardStage stage, const at::Tensor& weight,
+                              const QuantizedMatrix& blocks) {
+      for (const at::Tensor* each : {&weight, &blocks.quants, &blocks.scales, &blocks.mins})
         if (each->defined())
-          bytes[static_cast<size_t>(part)] += static_cast<int64_t>(each->nbytes());
+          bytes[static_cast<size_t>(stage)] += static_cast<int64_t>(each->nbytes());
     };
     for (const LayerWeights& layer : layers_) {
-      add(PassPart::Qkv, layer.qkv, layer.blocks.qkv);
-      add(PassPart::Output, layer.output, layer.blocks.output);
-      add(PassPart::GateUp, layer.gate_up, layer.blocks.gate_up);
-      add(PassPart::Down, layer.down, layer.blocks.down);
+      add(ForwardStage::Qkv, layer.qkv, layer.blocks.qkv);
+      add(ForwardStage::Output, layer.output, layer.blocks.output);
+      add(ForwardStage::GateUp, layer.gate_up, layer.blocks.gate_up);
+      add(ForwardStage::Down, layer.down, layer.blocks.down);
     }
     // Beside blocks the plain ones are the embedding's.
-    add(PassPart::LmHead, in_blocks() ? at::Tensor() : ends_.lm_head, ends_.lm_head_blocks);
+    add(ForwardStage::LmHead, quantized() ? at::Tensor() : non_layer_.lm_head,
+        non_layer_.lm_head_quantized);
     return bytes;
   }
 
@@ -86,70 +91,70 @@ class ReferenceLlama : public LlamaBackend {
 
  private:
   /// Of one layer, by LayerMatrix.
-  using Products = std::array<Linear, 4>;
+  using Linears = std::array<Linear, 4>;
 
-  at::Device device() const { return ends_.embedding.device(); }
-  at::ScalarType dtype() const { return ends_.embedding.scalar_type(); }
-  bool in_blocks() const { return ends_.kind != BlockKind::None; }
+  at::Device device() const { return non_layer_.embedding.device(); }
+  at::ScalarType dtype() const { return non_layer_.embedding.scalar_type(); }
+  bool quantized() const { return non_layer_.kind != QuantKind::None; }
 
   /// Of the rows that enter products: those of block weights are rounded there, not before.
-  at::ScalarType product_dtype() const { return in_blocks() ? at::kFloat : dtype(); }
+  at::ScalarType matmul_dtype() const { return quantized() ? at::kFloat : dtype(); }
 
-  Linear linear(const at::Tensor& weight, const BlockMatrix& blocks) const {
-    return in_blocks() ? Linear(blocks) : Linear(weight, execution_);
+  Linear linear(const at::Tensor& weight, const QuantizedMatrix& blocks) const {
+    return quantized() ? Linear(blocks) : Linear(weight, execution_);
   }
 
   /// @param x  [N, H] float32: the residual stream, which is float32 in every dtype.
-  at::Tensor run(const RowPlan& plan, at::Tensor x, KvCache& cache,
+  at::Tensor run(const ForwardPlan& plan, at::Tensor x, KvCache& cache,
                  std::span<const int32_t> layers) {
     std::vector<int64_t> positions;
-    for (const PlannedRow& row : plan.rows) positions.push_back(row.position);
+    for (const BatchToken& row : plan.rows) positions.push_back(row.position);
     const at::Tensor at_position = to_device(positions, device());
     AttentionMasks masks(plan, device());
     for (const int32_t l : layers) {
-      const Products& products = products_[static_cast<size_t>(l)];
-      const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
-        return products[static_cast<size_t>(matrix)](rows.to(product_dtype()));
+      const Linears& linears = linears_[static_cast<size_t>(l)];
+      const LayerMatmul matmul = [&](const at::Tensor& rows, LayerMatrix matrix) {
+        return linears[static_cast<size_t>(matrix)](rows.to(matmul_dtype()));
       };
       const LayerAttention attention = [&](const at::Tensor& query, const at::Tensor& key,
                                            const at::Tensor& value) {
         return attend(plan, l, query, key, value, cache, masks);
       };
-      x = run_layer({ends_.config, l, rope_, at_position, product, clock_},
+      x = run_layer({non_layer_.config, l, rope_, at_position, matmul, timer_},
                     layers_[static_cast<size_t>(l)], attention, x);
     }
     return x;
   }
 
-  at::Tensor attend(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+  at::Tensor attend(const ForwardPlan& plan, int64_t layer, const at::Tensor& query,
                     const at::Tensor& key, const at::Tensor& value, KvCache& cache,
                     AttentionMasks& masks) {
     write_cache(plan, layer, key, value, cache);
-    lap(PassPart::CacheWrite);
+    record(ForwardStage::CacheWrite);
     const at::Tensor rounded = query.to(dtype()).to(at::kFloat);  // as precise as the keys it meets
-    const int64_t window = ends_.config.window(layer);
+    const int64_t window = non_layer_.config.window(layer);
     return device().is_cpu() ? path_attention(plan, layer, rounded, cache, window)
                              : masked_attention(plan, layer, rounded, cache, masks, window);
   }
 
-  void lap(PassPart part) {
-    if (clock_ != nullptr) clock_->lap(part);
+  void record(ForwardStage stage) {
+    if (timer_ != nullptr) timer_->record(stage);
   }
 
-  Weights ends_;
+  Weights non_layer_;
   ExecutionContext execution_;
   RopeTable rope_;
   std::vector<LayerWeights> layers_;
-  std::vector<Products> products_;
+  std::vector<Linears> linears_;
   Linear lm_head_;
-  PartClock* clock_ = nullptr;  // not owned
+  StageTimer* timer_ = nullptr;  // not owned
 };
 
 }  // namespace
 
-std::unique_ptr<LlamaBackend> make_reference_llama(const Weights& ends,
+std::unique_ptr<LlamaBackend> make_reference_llama(const Weights& non_layer,
                                                    const ExecutionContext& execution) {
-  return std::make_unique<ReferenceLlama>(ends, execution);
+  return std::make_unique<ReferenceLlama>(non_layer, execution);
 }
 
 }  // namespace medusa

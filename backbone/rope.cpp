@@ -5,15 +5,15 @@
 namespace medusa {
 
 RopeTable make_rope_table(const ModelConfig& config, at::Device device) {
-  const int64_t size = config.turned(), still = (config.head_size - size) / 2;
+  const int64_t size = config.rotated(), still = (config.head_size - size) / 2;
   // In float32 throughout, as the models were trained: a table in double would differ from theirs.
   const at::Tensor i = at::arange(0, size, 2, at::kFloat);  // [R / 2]
   at::Tensor inverse = 1.0 / at::pow(at::scalar_tensor(config.rope_base, at::kFloat), i / size);
   if (!config.rope_factors.empty()) inverse = inverse / at::tensor(config.rope_factors, at::kFloat);
   const at::Tensor angle =
       at::outer(at::arange(config.context, at::kFloat), inverse);  // [positions, R / 2]
-  const auto table = [&](const at::Tensor& turned, double other) {
-    return at::constant_pad_nd(turned * config.rope_attention, {0, still}, other).to(device);
+  const auto table = [&](const at::Tensor& rotated, double other) {
+    return at::constant_pad_nd(rotated * config.rope_attention, {0, still}, other).to(device);
   };
   return {table(angle.cos(), 1), table(angle.sin(), 0)};
 }

@@ -11,14 +11,14 @@ std::vector<double> llama3_factors(const Llama3Scaling& scaling, int64_t head_si
   for (int64_t i = 0; i < head_size / 2; ++i) {
     const double exponent = 2.0 * static_cast<double>(i) / static_cast<double>(head_size);
     const double wavelength = 2 * std::numbers::pi * std::pow(base, exponent);
-    const double turns = scaling.first_context / wavelength;  // within the first context
-    if (turns > scaling.high_freq_factor) {
+    const double rotations = scaling.first_context / wavelength;  // within the first context
+    if (rotations > scaling.high_freq_factor) {
       factors.push_back(1);
-    } else if (turns < scaling.low_freq_factor) {
+    } else if (rotations < scaling.low_freq_factor) {
       factors.push_back(scaling.factor);
     } else {
-      const double kept =
-          (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+      const double kept = (rotations - scaling.low_freq_factor) /
+                          (scaling.high_freq_factor - scaling.low_freq_factor);
       factors.push_back(1 / ((1 - kept) / scaling.factor + kept));
     }
   }
@@ -28,8 +28,8 @@ std::vector<double> llama3_factors(const Llama3Scaling& scaling, int64_t head_si
 std::vector<double> yarn_factors(const YarnScaling& scaling, int64_t head_size, double base) {
   const auto size = static_cast<double>(head_size);
   // The dimension that turns so often within the first context; not a whole number.
-  const auto dimension = [&](double turns) {
-    return size * std::log(scaling.first_context / (turns * 2 * std::numbers::pi)) /
+  const auto dimension = [&](double rotations) {
+    return size * std::log(scaling.first_context / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(base));
   };
   double low = dimension(scaling.beta_fast), high = dimension(scaling.beta_slow);

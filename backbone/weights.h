@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
-#include "backbone/block_matrix.h"
 #include "backbone/model_config.h"
+#include "backbone/quantized_matrix.h"
 #include "base/progress.h"
 
 namespace medusa {
 
-/// Whether the weights of products are kept in blocks of small levels (block_matrix.h).
-enum class BlockKind {
+/// Whether the weights of products are kept in blocks of small levels (quantized_matrix.h).
+enum class QuantKind {
   None,    // plain numbers
   Int8,    // 8 bits, quantised when loaded
   Stored,  // as a GGUF file has them; what it keeps in plain numbers is quantised to 8 bits
 };
 
 /// One layer's products in blocks, outputs as in LayerWeights.
-struct LayerBlocks {
-  BlockMatrix qkv{}, output{}, gate_up{}, down{};
+struct LayerQuantized {
+  QuantizedMatrix qkv{}, output{}, gate_up{}, down{};
 };
 
 /// One transformer layer. Symbols as in ARCHITECTURE.md; I = mlp_size.
@@ -37,7 +37,7 @@ struct LayerWeights {
   at::Tensor mlp_norm;        // [H] float32
   at::Tensor gate_up;         // [2 I, H]: gate rows, then up rows
   at::Tensor down;            // [H, I]
-  LayerBlocks blocks{};       // instead of these four, where products are kept in blocks
+  LayerQuantized blocks{};    // instead of these four, where products are kept in blocks
 };
 
 /// A tensor of LayerWeights and its name, for what treats all of them alike. Matrices have two
@@ -59,7 +59,7 @@ inline constexpr LayerPart kLayerParts[] = {
 };
 
 /// All parameters of a model, on one device. Norms are float32, all else in the requested dtype.
-/// Rotary layout: a head's dimension i turns with i + D/2 (files/rotary_rows.h).
+/// Rotary layout: a head's dimension i turns with i + D/2 (files/rope_permutation.h).
 struct Weights {
   ModelConfig config;
   std::string fingerprint;  // of the file(s) they came from
@@ -68,8 +68,8 @@ struct Weights {
   at::Tensor final_norm;  // [H] float32
   at::Tensor lm_head;     // [V, H]; the same tensor as embedding when tied
 
-  BlockKind kind = BlockKind::None;
-  BlockMatrix lm_head_blocks;  // where products are kept in blocks, besides lm_head
+  QuantKind kind = QuantKind::None;
+  QuantizedMatrix lm_head_quantized;  // where products are kept in blocks, besides lm_head
 };
 
 /// Loads a model.
@@ -81,11 +81,11 @@ struct Weights {
 /// @throws UserError  missing, damaged or foreign file; a tensor missing, left over or of another
 ///                    shape; an architecture or quantisation we do not run.
 Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
-                     BlockKind kind = BlockKind::None, ProgressFunction progress = {});
+                     QuantKind kind = QuantKind::None, ProgressFunction progress = {});
 
-/// Whether all large matrices of this model are stored in blocks: BlockKind::Stored changes
+/// Whether all large matrices of this model are stored in blocks: QuantKind::Stored changes
 /// nothing.
-bool stores_blocks(const std::filesystem::path& model);
+bool stores_quantized(const std::filesystem::path& model);
 
 /// Only the dimensions: cheap, for checks before the load.
 ModelConfig read_model_config(const std::filesystem::path& model);

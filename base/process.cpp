@@ -74,12 +74,12 @@ ProcessPlace process_place(const EnvironmentLookup& variable) {
     ProcessPlace place;
     place.launcher = names.launcher;
     place.rank = number_from(variable, names.rank, 0);
-    place.count = number_from(variable, names.count, 1);
-    if (place.rank >= place.count)
+    place.world_size = number_from(variable, names.count, 1);
+    if (place.rank >= place.world_size)
       throw UserError(fmt::format(
           "the environment: {} is {} and {} is {}, expected ranks from 0 to one less than the "
           "count; start the processes with mpirun or srun, or unset both",
-          names.rank, place.rank, names.count, place.count));
+          names.rank, place.rank, names.count, place.world_size));
     place.local_rank = number_from(variable, names.local_rank, place.rank);
     return place;
   }

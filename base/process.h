@@ -16,7 +16,7 @@ enum class Launcher { None, Torchrun, Mpirun, Srun };
 struct ProcessPlace {
   Launcher launcher = Launcher::None;
   int64_t rank = 0;        // of this process, from 0
-  int64_t count = 1;       // of all processes
+  int64_t world_size = 1;  // of all processes
   int64_t local_rank = 0;  // among those of this machine
 };
 

@@ -1,4 +1,4 @@
-// best_guesses.h for logits on a GPU: a few numbers of each row leave it, not the rows.
+// top_k_drafts.h for logits on a GPU: a few numbers of each row leave it, not the rows.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "heads/best_guesses.h"
+#include "heads/top_k_drafts.h"
 
 namespace medusa {
 

@@ -11,13 +11,13 @@ HeadStatistics::HeadStatistics(int64_t num_heads, int64_t top_k)
   MEDUSA_ASSERT(num_heads > 0 && top_k > 0, num_heads, top_k);
 }
 
-void HeadStatistics::add_answer(std::span<const TokenId> guesses, std::span<const TokenId> answer) {
+void HeadStatistics::add_answer(std::span<const TokenId> drafts, std::span<const TokenId> answer) {
   const auto length = static_cast<int64_t>(answer.size());
-  const auto guessed = static_cast<int64_t>(guesses.size()) / (num_heads_ * top_k_);
-  MEDUSA_ASSERT(guessed <= length, guessed, length);
-  for (int64_t i = 0; i < guessed && i + num_heads_ < length; ++i)
+  const auto drafted = static_cast<int64_t>(drafts.size()) / (num_heads_ * top_k_);
+  MEDUSA_ASSERT(drafted <= length, drafted, length);
+  for (int64_t i = 0; i < drafted && i + num_heads_ < length; ++i)
     for (int64_t head = 0; head < num_heads_; ++head) {
-      const auto begin = guesses.begin() + (i * num_heads_ + head) * top_k_;
+      const auto begin = drafts.begin() + (i * num_heads_ + head) * top_k_;
       const TokenId truth = answer[static_cast<size_t>(i + 1 + head)];
       const auto found = std::find(begin, begin + top_k_, truth);
       ranks_.push_back(found == begin + top_k_ ? int16_t{-1} : static_cast<int16_t>(found - begin));

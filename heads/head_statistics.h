@@ -23,7 +23,7 @@ class HeadStatistics {
   /// @param guesses  [n, K, top_k] tokens guessed at position i with root answer[i]; n is at most
   ///                 the answer's length.
   /// @param answer   the answer's tokens; head k's true token at position i is answer[i + 1 + k].
-  void add_answer(std::span<const TokenId> guesses, std::span<const TokenId> answer);
+  void add_answer(std::span<const TokenId> drafts, std::span<const TokenId> answer);
 
   int64_t num_heads() const { return num_heads_; }
   int64_t top_k() const { return top_k_; }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backbone/execution_context.h"
-#include "heads/head_guesses.h"
+#include "heads/head_drafts.h"
 #include "heads/head_query.h"
 #include "heads/medusa_heads.h"
 
@@ -22,14 +22,14 @@ class HeadsBackend {
  public:
   virtual ~HeadsBackend() = default;
 
-  /// As HeadGuesser::guess().
-  virtual void guess(const HeadQuery& query, HeadGuesses& guesses) = 0;
+  /// As HeadsRunner::draft().
+  virtual void draft(const HeadQuery& query, HeadDrafts& drafts) = 0;
 
   virtual const char* name() const = 0;  // of what multiplies, for people
 };
 
-/// The fastest that runs beside this backbone; the reference for Kernels::Plain and where no other
-/// does. Packs what it multiplies with; of the backbone it keeps the embedding (not a copy).
+/// The fastest that runs beside this backbone; the reference for Kernels::Reference and where no
+/// other does. Packs what it multiplies with; of the backbone it keeps the embedding (not a copy).
 /// @param top_k  1 to V_t.
 std::unique_ptr<HeadsBackend> make_heads_backend(const MedusaHeads& heads, const Weights& backbone,
                                                  int64_t top_k, const ExecutionContext& execution);

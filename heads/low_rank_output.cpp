@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-OutputFactors factorise_output(const at::Tensor& rows, int64_t rank) {
+OutputFactors factorize_output(const at::Tensor& rows, int64_t rank) {
   MEDUSA_ASSERT(rank >= 1 && rank <= rows.size(1), rank, rows.size(1));
   const at::Tensor exact = rows.to(at::kCPU, at::kDouble);
   const at::Tensor centred = exact - exact.mean(0, /*keepdim=*/true);  // [V_t, H]

@@ -17,6 +17,6 @@ struct OutputFactors {
 /// adding one row to all adds one number to all logits of a place, which softmax does not see.
 /// @param rows  [V_t, H] the LM head's, in any dtype, on any device; the factors are on it too.
 /// @param rank  r, at most H.
-OutputFactors factorise_output(const at::Tensor& rows, int64_t rank);
+OutputFactors factorize_output(const at::Tensor& rows, int64_t rank);
 
 }  // namespace medusa

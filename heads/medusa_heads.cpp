@@ -46,7 +46,7 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
   if (!is_own(config.output)) return heads;
   const at::Tensor rows = shared_output(heads, backbone);
   OutputFactors factors{{}, rows};
-  if (is_low_rank(config.output)) factors = factorise_output(rows, config.output_rank);
+  if (is_low_rank(config.output)) factors = factorize_output(rows, config.output_rank);
   for (int64_t head = 0; head < config.num_heads; ++head) {  // a copy each, never a shared one
     heads.outputs.push_back(factors.out.to(at::kFloat, false, /*copy=*/true));
     if (is_low_rank(config.output)) heads.downs.push_back(factors.down.clone());

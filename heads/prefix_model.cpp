@@ -25,13 +25,13 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
   out.config = prefix.config;
   out.embedding = backbone.embedding;
   out.final_norm = backbone.final_norm;
-  out.kind = backbone.embedding.is_cpu() ? backbone.kind : BlockKind::None;
+  out.kind = backbone.embedding.is_cpu() ? backbone.kind : QuantKind::None;
   LayerWeights& layer = out.layers.emplace_back();
   layer.attention_norm = masters.attention_norm.to(at::kFloat);
   layer.mlp_norm = masters.mlp_norm.to(at::kFloat);
-  if (out.kind != BlockKind::None) {
-    layer.blocks = {quantise_blocks(masters.qkv), quantise_blocks(masters.output),
-                    quantise_blocks(masters.gate_up), quantise_blocks(masters.down)};
+  if (out.kind != QuantKind::None) {
+    layer.blocks = {quantize_matrix(masters.qkv), quantize_matrix(masters.output),
+                    quantize_matrix(masters.gate_up), quantize_matrix(masters.down)};
     return out;
   }
   const auto copy = [dtype](const at::Tensor& matrix) { return matrix.to(dtype).contiguous(); };

@@ -15,7 +15,7 @@ class ReferenceHeads : public HeadsBackend {
   ReferenceHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
                  const ExecutionContext& execution);
 
-  void guess(const HeadQuery& query, HeadGuesses& guesses) override;
+  void draft(const HeadQuery& query, HeadDrafts& drafts) override;
   const char* name() const override { return outputs_.front().kernels(); }
 
  private:
@@ -29,18 +29,18 @@ class ReferenceHeads : public HeadsBackend {
   at::Tensor embeddings(const HeadQuery& query) const;
   at::Tensor state(int64_t head, const at::Tensor& hidden, const at::Tensor& embeddings) const;
   at::Tensor logits(const std::vector<at::Tensor>& states, int64_t first_head) const;
-  void pick(const at::Tensor& logits, HeadGuesses& guesses);
+  void pick(const at::Tensor& logits, HeadDrafts& drafts);
 
   HeadsConfig config_;
   at::TensorOptions rows_;  // dtype and device of what the heads read
   int64_t hidden_size_ = 0, top_k_ = 0;
   std::vector<TokenId> token_of_row_;  // [V_t]; empty: a row is its token
-  Weights ends_;                       // only the embedding [V, H]; none for HeadInput::Hidden
+  Weights non_layer_;                  // only the embedding [V, H]; none for HeadInput::Hidden
   double gain_ = 1;                    // embedding_gain() of the backbone
   std::vector<Block> blocks_;          // [K * layers_per_head], head-major
   std::vector<Linear> outputs_;        // one of [V_t, H] if shared, else K; of low rank [V_t, r]
   std::vector<Linear> downs_;          // K of [r, H] of low-rank outputs, else none
-  GuessPicker picker_;
+  DraftPicker picker_;
 };
 
 ReferenceHeads::ReferenceHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
@@ -52,21 +52,21 @@ ReferenceHeads::ReferenceHeads(const MedusaHeads& heads, const Weights& backbone
       token_of_row_(heads.kept_tokens),
       picker_(token_of_row_, top_k) {
   // On a GPU LibTorch multiplies, in the numbers of the states.
-  const bool in_blocks = backbone.kind != BlockKind::None && backbone.embedding.is_cpu();
-  const auto product = [&](const at::Tensor& weight) {
-    return in_blocks ? Linear(quantise_blocks(weight))
+  const bool quantized = backbone.kind != QuantKind::None && backbone.embedding.is_cpu();
+  const auto matmul = [&](const at::Tensor& weight) {
+    return quantized ? Linear(quantize_matrix(weight))
                      : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), execution);
   };
   if (config_.input != HeadInput::Hidden) {
-    ends_.embedding = backbone.embedding;
+    non_layer_.embedding = backbone.embedding;
     gain_ = embedding_gain(backbone);
   }
   for (const HeadBlock& block : heads.blocks)
-    blocks_.push_back({product(block.weight), block.bias.to(at::kFloat),
-                       block.second.defined() ? product(block.second) : Linear()});
-  if (heads.outputs.empty()) outputs_.push_back(product(shared_output(heads, backbone)));
-  for (const at::Tensor& output : heads.outputs) outputs_.push_back(product(output));
-  for (const at::Tensor& down : heads.downs) downs_.push_back(product(down));
+    blocks_.push_back({matmul(block.weight), block.bias.to(at::kFloat),
+                       block.second.defined() ? matmul(block.second) : Linear()});
+  if (heads.outputs.empty()) outputs_.push_back(matmul(shared_output(heads, backbone)));
+  for (const at::Tensor& output : heads.outputs) outputs_.push_back(matmul(output));
+  for (const at::Tensor& down : heads.downs) downs_.push_back(matmul(down));
 }
 
 /// @returns [M, E, H] of what the last head reads, or undefined where heads read none.
@@ -77,7 +77,7 @@ at::Tensor ReferenceHeads::embeddings(const HeadQuery& query) const {
   for (int64_t m = 0; m < query.num_positions; ++m)
     for (int64_t i = 0; i < num_read; ++i) tokens.push_back(query.token(m, i));
   const at::Tensor ids = at::tensor(tokens, at::kInt).view({query.num_positions, num_read});
-  return token_embeddings(ends_, gain_, ids.to(ends_.embedding.device()));
+  return token_embeddings(non_layer_, gain_, ids.to(non_layer_.embedding.device()));
 }
 
 /// @param hidden      [M, H] compute dtype.
@@ -120,28 +120,28 @@ at::Tensor ReferenceHeads::logits(const std::vector<at::Tensor>& states, int64_t
 }
 
 /// @param logits  [M K', V_t] as logits() gives them.
-void ReferenceHeads::pick(const at::Tensor& logits, HeadGuesses& guesses) {
+void ReferenceHeads::pick(const at::Tensor& logits, HeadDrafts& drafts) {
   if (!logits.is_cpu()) {
     const BestRows found = best_on_device(logits, top_k_);
     for (int64_t row = 0; row < found.size(); ++row)
-      picker_.put(found.row(row), found.log_sums[static_cast<size_t>(row)], row, guesses);
+      picker_.put(found.row(row), found.log_sums[static_cast<size_t>(row)], row, drafts);
     return;
   }
   const auto row_size = static_cast<size_t>(logits.size(1));
   const float* values = logits.const_data_ptr<float>();
   for (int64_t row = 0; row < logits.size(0); ++row, values += row_size)
-    picker_.pick({values, row_size}, row, guesses);
+    picker_.pick({values, row_size}, row, drafts);
 }
 
-void ReferenceHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
+void ReferenceHeads::draft(const HeadQuery& query, HeadDrafts& drafts) {
   const at::Tensor rows =
       query.hidden.to(rows_).expand({query.num_positions, hidden_size_}).contiguous();
   const at::Tensor embedded = embeddings(query);
   std::vector<at::Tensor> states;
   for (int64_t head = query.first_head; head <= query.last_head(); ++head)
     states.push_back(state(head, rows, embedded));
-  guesses.reshape(query.num_positions, query.num_heads, top_k_);
-  pick(logits(states, query.first_head), guesses);
+  drafts.reshape(query.num_positions, query.num_heads, top_k_);
+  pick(logits(states, query.first_head), drafts);
 }
 
 }  // namespace

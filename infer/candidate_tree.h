@@ -18,8 +18,8 @@ struct CandidateTree {
   int32_t num_verify = 0;  // nodes [0, num_verify) may be accepted; the rest only feed the drafter
   at::Tensor draft_probs;  // [N, V] float32, row i: what token i was drawn from given its earlier
                            // siblings; undefined: every token was chosen outright (a point mass)
-  std::vector<float> beliefs{};  // [N] how probable it is that node i is right if its parent is, as
-                                 // the drafter sees it; empty: it does not say
+  std::vector<float> confidences{};     // [N] how probable it is that node i is right if its parent
+                                        // is, as the drafter sees it; empty: it does not say
   std::vector<DrafterKind> drafters{};  // [N] who proposed node i, where several drafters share the
                                         // tree (the root: None); empty: one drafter alone
 

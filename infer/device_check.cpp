@@ -85,7 +85,7 @@ at::Tensor tree_logits(Llama& llama) {
 /// @returns  what differs; empty: nothing does.
 std::string compare_logits(Llama& tried) {
   Llama reference(random_weights(small_config(false), at::kBFloat16, at::kCPU, kSeed),
-                  Kernels::Plain);
+                  Kernels::Reference);
   const at::Tensor expected = tree_logits(reference), found = tree_logits(tried);
   const auto largest = expected.abs().max().item<double>();
   const auto difference = (found - expected).abs().max().item<double>();

@@ -57,7 +57,7 @@ std::string mergeable_names() {
 }
 
 bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
-  return (!needs.heads || parts.guesser != nullptr) && (!needs.tree || parts.shape != nullptr) &&
+  return (!needs.heads || parts.runner != nullptr) && (!needs.tree || parts.shape != nullptr) &&
          (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
          (!needs.skipping || parts.skipping != nullptr) &&
          (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
@@ -65,7 +65,7 @@ bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
 
 DraftNeeds& DraftNeeds::operator|=(const DraftNeeds& more) {
   heads |= more.heads;
-  guesses = std::max(guesses, more.guesses);
+  drafts = std::max(drafts, more.drafts);
   tree |= more.tree;
   store |= more.store;
   cost |= more.cost;

@@ -15,7 +15,7 @@
 namespace medusa {
 
 class DraftModel;
-class HeadGuesser;
+class HeadsRunner;
 class TextStore;
 struct InferConfig;
 struct MedusaHeads;
@@ -24,7 +24,7 @@ struct TreeShape;
 /// Which parts a drafter is made from.
 struct DraftNeeds {
   bool heads = false;          // a guesser
-  int64_t guesses = 1;         // of each head, at least
+  int64_t drafts = 1;          // of each head, at least
   bool tree = false;           // a choice tree
   bool store = false;          // texts to look up
   bool cost = false;           // what rows cost; without it they cost nothing
@@ -39,7 +39,7 @@ struct DraftNeeds {
 /// The parts themselves, kept by reference. A part that is needed and null is a bug of the caller,
 /// but for the cost.
 struct DraftParts {
-  HeadGuesser* guesser = nullptr;
+  HeadsRunner* runner = nullptr;
   const TreeShape* shape = nullptr;
   const TextStore* store = nullptr;
   const StepCost* cost = nullptr;  // may be null

@@ -78,7 +78,7 @@ DraftChoice draft_choice(const InferConfig& config) {
 
 DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts& parts) {
   const DraftNeeds needs = needs_of(config);
-  MEDUSA_ASSERT(parts.guesser != nullptr || !needs.heads);
+  MEDUSA_ASSERT(parts.runner != nullptr || !needs.heads);
   MEDUSA_ASSERT(parts.shape != nullptr || !needs.tree);
   MEDUSA_ASSERT(parts.store != nullptr || !needs.store);
   MEDUSA_ASSERT(parts.draft != nullptr || !needs.draft);

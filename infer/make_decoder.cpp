@@ -9,19 +9,19 @@
 namespace medusa {
 namespace {
 
-std::optional<DeviceJudge> judge_of(const InferConfig& settings) {
+std::optional<VerifyParameters> verify_parameters(const InferConfig& settings) {
   const SamplingConfig& sampling = settings.sampling;
   const double temperature = sampling.temperature;
   switch (resolved_rule(settings)) {
     case RuleKind::Greedy:
-      return DeviceJudge{};
+      return VerifyParameters{};
     case RuleKind::Match:
       if (sampling.filters()) return std::nullopt;
-      return DeviceJudge{DeviceRule::Match, temperature};
+      return VerifyParameters{DeviceRule::Match, temperature};
     case RuleKind::Typical:
       if (sampling.filters() && temperature > 0) return std::nullopt;
-      return DeviceJudge{DeviceRule::Typical, temperature, settings.typical.epsilon,
-                         settings.typical.delta};
+      return VerifyParameters{DeviceRule::Typical, temperature, settings.typical.epsilon,
+                              settings.typical.delta};
     default:
       return std::nullopt;
   }
@@ -41,8 +41,8 @@ std::unique_ptr<DeviceDecoder> make_device_decoder(const InferConfig& settings,
                                                    const DeviceLoopKernels& kernels) {
   Llama& llama = target.llama();
   const CudaLlama* backend = as_cuda(llama.backend());
-  const auto judge = judge_of(settings);
-  if (!settings.graphs || backend == nullptr || !kernels.complete() || !judge ||
+  const auto verify = verify_parameters(settings);
+  if (!settings.graphs || backend == nullptr || !kernels.complete() || !verify ||
       !drafts_fixed_trees(settings))
     return nullptr;
   std::unique_ptr<DeviceHeads> heads;  // none: plain decoding
@@ -54,11 +54,11 @@ std::unique_ptr<DeviceDecoder> make_device_decoder(const InferConfig& settings,
     const int64_t top_k = 1 + *std::max_element(ranks.begin(), ranks.end());
     heads = std::make_unique<DeviceHeads>(*parts.heads, llama.weights(), *parts.shape,
                                           std::max<int64_t>(top_k, 1), *kernels.heads,
-                                          *backend->kernels().products, pick_with(*kernels.steps));
+                                          *backend->kernels().gemms, pick_with(*kernels.steps));
   }
   return std::make_unique<DeviceDecoder>(target, std::move(heads),
-                                         parts.shape != nullptr ? *parts.shape : root_alone, *judge,
-                                         kernels);
+                                         parts.shape != nullptr ? *parts.shape : root_alone,
+                                         *verify, kernels);
 }
 
 std::unique_ptr<Decoder> make_decoder(const InferConfig& settings, const DraftParts& parts,

@@ -12,8 +12,8 @@ constexpr size_t kBlock = 4 * kLanes;  // weights that are passed over together
 static_assert(kRowChunk % kBlock == 0);
 
 MEDUSA_WIDE float max_of_chunk(const float* row, size_t size) {
-  Lanes largest[4], x;
-  for (Lanes& each : largest) fill(-std::numeric_limits<float>::infinity(), each);
+  F32x16 largest[4], x;
+  for (F32x16& each : largest) fill(-std::numeric_limits<float>::infinity(), each);
   for (size_t i = 0; i < size; i += kBlock)
     for (size_t j = 0; j < 4; ++j) {
       load_logits(row, i + j * kLanes, size, x);
@@ -25,7 +25,7 @@ MEDUSA_WIDE float max_of_chunk(const float* row, size_t size) {
 
 /// Where a value first stands; size: nowhere.
 MEDUSA_WIDE size_t place_in_chunk(const float* row, size_t size, float value) {
-  Lanes wanted, x;
+  F32x16 wanted, x;
   fill(value, wanted);
   size_t i = 0;
   for (; i < size; i += kLanes) {
@@ -41,8 +41,8 @@ struct ChunkSums {
 };
 
 MEDUSA_WIDE ChunkSums sums_of_chunk(const float* row, size_t size, float max, float scale) {
-  LaneSums sums, products;
-  Lanes x, weight, lowest;
+  VecSums sums, products;
+  F32x16 x, weight, lowest;
   fill(kLowestExponent, lowest);
   for (size_t i = 0; i < size; i += kLanes) {
     load_logits(row, i, size, x);
@@ -58,10 +58,10 @@ MEDUSA_WIDE ChunkSums sums_of_chunk(const float* row, size_t size, float max, fl
 /// @returns  their sum.
 MEDUSA_WIDE double weigh_chunk(const float* row, size_t size, float max, float scale,
                                float* weights, float* maxima) {
-  LaneSums sums;
-  Lanes x, weight;
+  VecSums sums;
+  F32x16 x, weight;
   for (size_t i = 0; i < size; i += kBlock) {
-    Lanes largest{};
+    F32x16 largest{};
     for (size_t j = i; j < i + kBlock; j += kLanes) {
       load_logits(row, j, size, x);
       below_max(max, scale, x);
@@ -77,7 +77,7 @@ MEDUSA_WIDE double weigh_chunk(const float* row, size_t size, float max, float s
 
 /// The next block from `block` on with a weight of at least `floor`; num_blocks: none.
 MEDUSA_WIDE size_t next_block(const float* maxima, size_t block, size_t num_blocks, float floor) {
-  Lanes least, x;
+  F32x16 least, x;
   fill(floor, least);
   for (; block < num_blocks; ++block) {
     load(maxima + block * kLanes, x);

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "infer/exponential_race.h"
+#include "infer/gumbel_max.h"
 #include "infer/row_math.h"
 
 namespace medusa {

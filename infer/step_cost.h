@@ -35,14 +35,14 @@ struct StepCost {
   /// and most none, and the tile that these begin stays part empty. (Measured with AVX2 in
   /// bfloat16: four further rows of 16 sequences cost 1.5 times what they do among 16 such rows,
   /// eight 1.2 times.)
-  StepCost together(int32_t num_sequences) const {
+  StepCost for_batch(int32_t num_sequences) const {
     if (num_sequences == 1 || relative.empty()) return *this;
     const double plain = (*this)(num_sequences);
-    const double dearer = num_sequences < kTileRows ? 1 : kPartEmpty;
+    const double cost_factor = num_sequences < kTileRows ? 1 : kPartEmpty;
     StepCost shared;
     for (std::size_t n = 1; n <= relative.size(); ++n) {
       const double all = (*this)(static_cast<int32_t>(n) * num_sequences) / plain;
-      shared.relative.push_back(1 + dearer * (all - 1));
+      shared.relative.push_back(1 + cost_factor * (all - 1));
     }
     if (drafting) shared.drafting = *drafting * num_sequences / plain;
     return shared;

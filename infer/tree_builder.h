@@ -40,9 +40,9 @@ class TreeBuilder {
   }
 
   /// Says how probable it is that the node is right if its parent is: of every node, or of none.
-  void believe(int32_t node, double belief) {
-    tree_.beliefs.resize(tree_.tokens.size(), 1.0F);
-    tree_.beliefs[static_cast<size_t>(node)] = static_cast<float>(belief);
+  void set_confidence(int32_t node, double confidence) {
+    tree_.confidences.resize(tree_.tokens.size(), 1.0F);
+    tree_.confidences[static_cast<size_t>(node)] = static_cast<float>(confidence);
   }
 
   /// Adds the path of these tokens below the root, as far as it fits.

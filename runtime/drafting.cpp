@@ -132,15 +132,15 @@ LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, 
   if (!needs.heads) return out;
   LoadedHeads loaded = load_heads(named(files.heads, "heads", infer), llama.weights());
   out.heads = loaded.manifest.fingerprint;
-  int64_t top_k = needs.guesses;
+  int64_t top_k = needs.drafts;
   if (tree) {
     check_tree_fits(*tree, loaded.heads.config.num_heads, out.heads, files.tree);
     top_k = std::max<int64_t>(top_k, tree->top_k);
     out.shape = std::make_unique<TreeShape>(tree->shape());
     out.nodes = tree->num_nodes();
   }
-  out.guesser =
-      std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
+  out.runner =
+      std::make_unique<HeadsRunner>(loaded.heads, llama.weights(), top_k, llama.execution());
   if (as_cuda(model.llama->backend()) != nullptr)
     out.device_heads = std::make_unique<MedusaHeads>(std::move(loaded.heads));
   return out;

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/draft_models/second_model.h"
 #include "infer/draft_models/skipping_model.h"
@@ -17,7 +17,7 @@
 namespace medusa {
 
 struct LoadedDrafting {
-  std::unique_ptr<HeadGuesser> guesser;       // null when the drafter needs none
+  std::unique_ptr<HeadsRunner> runner;        // null when the drafter needs none
   std::unique_ptr<MedusaHeads> device_heads;  // that it was made of, where a GPU decodes by itself
   std::unique_ptr<TreeShape> shape;
   std::unique_ptr<TextStore> store;
@@ -29,7 +29,7 @@ struct LoadedDrafting {
   int32_t nodes = 1;  // N
 
   DraftParts parts() const {
-    return {.guesser = guesser.get(),
+    return {.runner = runner.get(),
             .shape = shape.get(),
             .store = store.get(),
             .cost = cost.get(),

@@ -55,7 +55,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   model.progress = options.progress;
   model.tokenizer = load_tokenizer(path);
   model.chat = open_chat_template(options, *model.tokenizer);
-  if (placement.blocks == BlockKind::Stored && options.note && !stores_blocks(path))
+  if (placement.blocks == QuantKind::Stored && options.note && !stores_quantized(path))
     options.note(fmt::format(
         "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
         "are made, as --dtype int8 does",
@@ -111,7 +111,7 @@ int num_threads(const Llama& llama) {
 std::string machine_text(const Llama& llama) {
   return fmt::format("{}, {} threads, {}, {}",
                      llama.device().is_cpu() ? cpu_name() : llama.device().str(),
-                     num_threads(llama), llama.number_format(), llama.kernels());
+                     num_threads(llama), llama.dtype_name(), llama.kernels());
 }
 
 }  // namespace medusa

@@ -42,7 +42,7 @@ struct EnumNames<CpuIsa> {
        {"avx512_bf16", CpuIsa::Avx512Bf16},
        {"avx512", CpuIsa::Avx512},
        {"avx2", CpuIsa::Avx2},
-       {"plain", CpuIsa::Plain}}};
+       {"plain", CpuIsa::Portable}}};
 };
 
 /// Takes a sentence for people, without a newline. It must not call what it was given to.

@@ -43,10 +43,10 @@ at::Device device_for(const ModelOptions& options, int64_t local_rank) {
 }
 
 /// The ISAs that this CPU has, "auto | avx2 | plain".
-std::string isas_here(bool in_blocks) {
+std::string isas_here(bool quantized) {
   std::vector<std::string> names;
   for (const auto& [name, isa] : EnumNames<CpuIsa>::values)
-    if (kernels_for(isa, in_blocks) != nullptr) names.emplace_back(name);
+    if (kernels_for(isa, quantized) != nullptr) names.emplace_back(name);
   return fmt::format("{}", fmt::join(names, " | "));
 }
 
@@ -99,12 +99,12 @@ void check_isa(const Placement& placement) {
         "backbone.cpu is '{}' and the dtype float32, which LibTorch multiplies, expected "
         "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out",
         name));
-  const bool in_blocks = placement.blocks != BlockKind::None;
-  if (kernels_for(isa, in_blocks) == nullptr)
+  const bool quantized = placement.blocks != QuantKind::None;
+  if (kernels_for(isa, quantized) == nullptr)
     throw UserError(fmt::format(
         "backbone.cpu is '{}', found a CPU without it ({}), expected {}{}; use --set "
         "backbone.cpu=auto for the fastest of these",
-        name, cpu_name(), isas_here(in_blocks), in_blocks ? " for weights in blocks" : ""));
+        name, cpu_name(), isas_here(quantized), quantized ? " for weights in blocks" : ""));
 }
 
 }  // namespace
@@ -135,11 +135,11 @@ Placement place(const ModelOptions& options, int64_t local_rank) {
         "--device cpu or install LibTorch's CUDA libraries");
   const at::Device device = device_for(options, local_rank);
   const bool cuda = !device.is_cpu();
-  Placement placement{device, at::kBFloat16, BlockKind::None, execution};
+  Placement placement{device, at::kBFloat16, QuantKind::None, execution};
   if (options.dtype == DtypeKind::Float32) placement.dtype = at::kFloat;
-  if (options.dtype == DtypeKind::Int8) placement.blocks = BlockKind::Int8;
-  if (options.dtype == DtypeKind::Stored) placement.blocks = BlockKind::Stored;
-  if (cuda && placement.blocks != BlockKind::None && !cuda_kernels().complete())
+  if (options.dtype == DtypeKind::Int8) placement.blocks = QuantKind::Int8;
+  if (options.dtype == DtypeKind::Stored) placement.blocks = QuantKind::Stored;
+  if (cuda && placement.blocks != QuantKind::None && !cuda_kernels().complete())
     throw UserError(
         "backbone.dtype is 'int8' or 'stored' and the device a GPU, found a build without our CUDA "
         "kernels, expected them for weights in blocks; build where nvcc is found, or use --dtype "

@@ -14,7 +14,7 @@ namespace medusa {
 struct Placement {
   at::Device device;
   at::ScalarType dtype;  // of states, cache and embedding, and of weights that are not in blocks
-  BlockKind blocks = BlockKind::None;
+  QuantKind blocks = QuantKind::None;
   ExecutionOptions execution = {};  // threads and ISA on a CPU
 };
 

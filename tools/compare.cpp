@@ -66,7 +66,7 @@ void add(Runner& runner, const Answer& answer) {
     histogram[n] += answer.stats.emitted_per_step[n];
 }
 
-void summarise(Runner& runner, const Runner& plain, uint64_t seed) {
+void summarize(Runner& runner, const Runner& plain, uint64_t seed) {
   std::vector<PairedWork> work;
   double emitted = 0, seconds = 0, plain_seconds = 0;
   for (size_t i = 0; i < runner.emitted.size(); ++i) {
@@ -111,14 +111,14 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
   add_runner(DrafterKind::None, RuleKind::Match, sampled);
   add_runner(DrafterKind::Medusa, RuleKind::Typical, sampled);
   MEDUSA_ASSERT(!prompts.empty());
-  const auto play = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
+  const auto run_method = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{.max_new_tokens = most, .stop = config.generate.stop, .show = {}};
     return {answer(model, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
   };
 
   Comparison out;
-  out.dtype = model.llama->number_format();
+  out.dtype = model.llama->dtype_name();
   const auto finished = [&](const Round& round) {
     if (!round.whole) return;
     for (size_t i = 0; i < runners.size(); ++i) {
@@ -131,13 +131,14 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
   };
   const RoundPlan plan{"compare", runners.size(), prompts.size(), /*repeats=*/1};
   const int32_t most = config.generate.infer.max_new_tokens;
-  warm_up("compare", runners.size(), [&](size_t i) { play(i, 0, std::min(kWarmUpTokens, most)); });
-  out.complete = play_rounds(
-      plan, [&](size_t i, size_t prompt) { return play(i, prompt, most); }, finished);
+  warm_up("compare", runners.size(),
+          [&](size_t i) { run_method(i, 0, std::min(kWarmUpTokens, most)); });
+  out.complete = run_rounds(
+      plan, [&](size_t i, size_t prompt) { return run_method(i, prompt, most); }, finished);
   if (out.num_prompts == 0)
     throw UserError("--compare: interrupted before the first prompt was finished; run it again");
   for (Runner& runner : runners) {
-    summarise(runner, runners[runner.plain], config.seed);
+    summarize(runner, runners[runner.plain], config.seed);
     out.methods.push_back(runner.result);
   }
   return out;

@@ -41,7 +41,7 @@ struct Comparison {
 /// drafts with others, else `medusa`.
 DrafterKind compared_drafter(const InferConfig& settings);
 
-/// Decodes each prompt once with every method in turn (play_rounds()): plain, Medusa, and what
+/// Decodes each prompt once with every method in turn (run_rounds()): plain, Medusa, and what
 /// merges Medusa's drafts with others, greedy; then plain and Medusa typical, sampled at one
 /// temperature.
 /// @param drafting  the parts of compared_drafter().

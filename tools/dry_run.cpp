@@ -12,7 +12,7 @@
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "tools/measure/free_room.h"
-#include "train/preflight.h"
+#include "train/resource_estimate.h"
 
 namespace medusa {
 namespace {
@@ -28,7 +28,7 @@ Json needs_json(const std::vector<ByteNeed>& needs) {
 }
 
 /// Warnings of the numbers, and of a machine that cannot hold them.
-std::vector<std::string> warnings_of(const Preflight& flight, const RunConfig& config) {
+std::vector<std::string> warnings_of(const ResourceEstimate& flight, const RunConfig& config) {
   std::vector<std::string> out = flight.warnings();
   const int64_t memory = available_memory();
   const auto disk = free_disk(config.run);
@@ -41,7 +41,7 @@ std::vector<std::string> warnings_of(const Preflight& flight, const RunConfig& c
   return out;
 }
 
-Json flight_json(const Preflight& flight, const RunConfig& config) {
+Json flight_json(const ResourceEstimate& flight, const RunConfig& config) {
   Json heads = Json::array();
   for (const HeadLoss& head : flight.first.heads) heads.push_back(head.quality().loss);
   return {{"parameters", flight.num_parameters},
@@ -64,7 +64,8 @@ void print_needs(const char* title, const std::vector<ByteNeed>& needs) {
     print_text("    {:>8}  {}\n", bytes_text(need.bytes), need.what);
 }
 
-void print_flight(const std::string& stage, const Preflight& flight, const RunConfig& config) {
+void print_flight(const std::string& stage, const ResourceEstimate& flight,
+                  const RunConfig& config) {
   print_text("stage {}: {:.2f} million trained parameters, {} steps over {} positions\n", stage,
              static_cast<double>(flight.num_parameters) / 1e6, flight.num_steps,
              flight.num_positions);
@@ -91,15 +92,15 @@ void print_mask(const RunConfig& config, const DatasetReader& dataset) {
   check_tokens(dataset, *tokenizer);
   const auto all = dataset.tokens(0), answer = dataset.answer(0);
   const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(0)));
-  const bool colour = stdout_is_terminal();
+  const bool color = stdout_is_terminal();
   const auto last = prompt.last(std::min(prompt.size(), kShownTokens));
   const auto first = answer.first(std::min(answer.size(), kShownTokens));
   print_text("sample {}: {} prompt tokens without a loss, {} answer tokens with one\n",
              dataset.prompt_id(0), prompt.size(), answer.size());
   print_text("{}{}", last.size() < prompt.size() ? "…" : "", tokenizer->decode(last));
-  print_bytes(colour ? "\x1b[1;32m" : "[[");
+  print_bytes(color ? "\x1b[1;32m" : "[[");
   print_text("{}", tokenizer->decode(first));
-  print_bytes(colour ? "\x1b[0m\n" : first.size() < answer.size() ? "…]]\n" : "]]\n");
+  print_bytes(color ? "\x1b[0m\n" : first.size() < answer.size() ? "…]]\n" : "]]\n");
   const auto again = tokenizer->encode(tokenizer->decode(prompt), /*parse_special=*/true);
   if (!std::equal(again.begin(), again.end(), prompt.begin(), prompt.end()))
     print_text(
@@ -116,15 +117,16 @@ void print_sources(const DatasetReader& dataset) {
                source.weight);
 }
 
-Preflight look_ahead_stage(const RunConfig& config, const DatasetReader& dataset, StageKind stage) {
-  return stage == StageKind::Heads ? look_ahead_heads(config, dataset)
-                                   : look_ahead_joint(config, dataset);
+ResourceEstimate estimate_stage_resources(const RunConfig& config, const DatasetReader& dataset,
+                                          StageKind stage) {
+  return stage == StageKind::Heads ? estimate_heads_resources(config, dataset)
+                                   : estimate_joint_resources(config, dataset);
 }
 
 }  // namespace
 
-void print_preflight(const RunConfig& config, const DatasetReader& dataset, StageKind stage) {
-  const Preflight flight = look_ahead_stage(config, dataset, stage);
+void print_estimate(const RunConfig& config, const DatasetReader& dataset, StageKind stage) {
+  const ResourceEstimate flight = estimate_stage_resources(config, dataset, stage);
   print_note(
       "{}: {:.2f} million trained parameters, {} steps, about {} if every step is like the first; "
       "about {} of memory and {} of disk\n",
@@ -140,7 +142,7 @@ void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json
   if (!as_json) print_sources(dataset);
   if (!as_json && dataset.size() > 0) print_mask(config, dataset);
   for (const StageKind stage : config.train.stages) {
-    const Preflight flight = look_ahead_stage(config, dataset, stage);
+    const ResourceEstimate flight = estimate_stage_resources(config, dataset, stage);
     const std::string name = enum_name(stage);
     if (as_json)
       out[name] = flight_json(flight, config);

@@ -17,6 +17,6 @@ void dry_run(const RunConfig& config, const DatasetReader& dataset, bool as_json
 /// Prints parameters, steps, time, memory and disk of a stage, and what looks wrong, on stderr. It
 /// takes as long as a step.
 /// @throws UserError  what would stop the stage.
-void print_preflight(const RunConfig& config, const DatasetReader& dataset, StageKind stage);
+void print_estimate(const RunConfig& config, const DatasetReader& dataset, StageKind stage);
 
 }  // namespace medusa

@@ -20,14 +20,14 @@ auto with_inputs(const RunConfig& config, const DatasetReader& dataset, ProcessG
                  const Use& use) {
   const Placement placement =
       place_process(config.backbone, group == nullptr ? 0 : group->local_rank());
-  const bool may_be_cached = config.train.config.hidden != HiddenFrom::Live;
+  const bool may_be_cached = config.train.config.hidden != HiddenFrom::Online;
   const at::ScalarType dtype =
       may_be_cached ? training_dtype(config.backbone, placement) : placement.dtype;
   const bool cached = may_be_cached && dataset.has_hidden();  // then no layer is run
   Weights weights = cached ? load_weights_without_layers(config.backbone.model, dtype,
                                                          placement.device, stderr_progress())
                            : load_weights(config.backbone.model, dtype, placement.device,
-                                          BlockKind::None, stderr_progress());
+                                          QuantKind::None, stderr_progress());
   check_dataset(dataset, config, weights.fingerprint, weights.config);
   const ExecutionContext execution(placement.execution);
   std::unique_ptr<Llama> llama;
@@ -61,9 +61,9 @@ TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& datase
   });
 }
 
-Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset) {
+ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset) {
   return with_inputs(config, dataset, nullptr, [&](const TrainInputs& inputs) {
-    return look_ahead(config.train.config, config.train.heads, inputs);
+    return estimate_resources(config.train.config, config.train.heads, inputs);
   });
 }
 

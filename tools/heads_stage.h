@@ -3,7 +3,7 @@
 
 #include "data/dataset/dataset_reader.h"
 #include "tools/run_config.h"
-#include "train/preflight.h"
+#include "train/resource_estimate.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -15,6 +15,6 @@ TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& datase
                             const Reported& reported, ProcessGroup* group);
 
 /// What that would take, without doing it.
-Preflight look_ahead_heads(const RunConfig& config, const DatasetReader& dataset);
+ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset);
 
 }  // namespace medusa

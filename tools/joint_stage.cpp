@@ -53,7 +53,7 @@ Weights load_backbone(const RunConfig& config, const DatasetReader& dataset,
   const Placement placement =
       place_process(config.backbone, group == nullptr ? 0 : group->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
-                                 placement.device, BlockKind::None, stderr_progress());
+                                 placement.device, QuantKind::None, stderr_progress());
   check_dataset(dataset, config, weights.fingerprint, weights.config);
   return weights;
 }
@@ -94,18 +94,18 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
 }  // namespace
 
 void check_joint_outputs(const RunConfig& config) {
-  check_output_folder(config.joint_model_folder(), ArtefactKind::HuggingFace);
-  check_output_folder(config.joint_heads_folder(), ArtefactKind::Heads);
+  check_output_folder(config.joint_model_folder(), ArtifactKind::HuggingFace);
+  check_output_folder(config.joint_heads_folder(), ArtifactKind::Heads);
 }
 
-Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset) {
+ResourceEstimate estimate_joint_resources(const RunConfig& config, const DatasetReader& dataset) {
   const Weights weights = load_backbone(config, dataset, nullptr);
   const bool there = config.train.joint.heads || folder_is_done(config.heads_folder());
   const MedusaHeads heads =
       there ? first_heads(config, dataset, weights).heads
             : untrained_heads(config.train.config, config.train.heads, dataset, weights);
-  return look_ahead(config.train.config, config.train.joint,
-                    {dataset, weights, heads, "", config.joint_folder() / "train"});
+  return estimate_resources(config.train.config, config.train.joint,
+                            {dataset, weights, heads, "", config.joint_folder() / "train"});
 }
 
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,

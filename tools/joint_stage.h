@@ -7,7 +7,7 @@
 #include "tools/measure/peak_memory.h"
 #include "tools/run_config.h"
 #include "train/joint/joint_run.h"
-#include "train/preflight.h"
+#include "train/resource_estimate.h"
 
 namespace medusa {
 
@@ -25,7 +25,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
 
 /// What that would take, without doing it. The heads of an earlier stage that are not there yet
 /// count as untrained ones.
-Preflight look_ahead_joint(const RunConfig& config, const DatasetReader& dataset);
+ResourceEstimate estimate_joint_resources(const RunConfig& config, const DatasetReader& dataset);
 
 /// What came out, for people, with the commands that use it.
 void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak);

@@ -12,7 +12,7 @@ constexpr int64_t kSeconds = 5;  // between two pages, and between two looks at 
 }  // namespace
 
 LiveReport::LiveReport(const RunConfig& config, const DatasetReader& dataset)
-    : config_(config), dataset_(summarise(dataset)) {}
+    : config_(config), dataset_(summarize(dataset)) {}
 
 void LiveReport::update() {
   const auto now = std::chrono::steady_clock::now();

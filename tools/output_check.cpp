@@ -40,12 +40,12 @@ void check_output_file(const fs::path& file, std::string_view what,
       file.string(), what));
 }
 
-void check_output_file(const fs::path& file, ArtefactKind kind) {
+void check_output_file(const fs::path& file, ArtifactKind kind) {
   check_output_file(file, fmt::format("a file of the kind '{}'", kind_name(kind)),
                     [kind](const fs::path& found) { return find_kind(found) == kind; });
 }
 
-void check_output_folder(const fs::path& folder, ArtefactKind kind) {
+void check_output_folder(const fs::path& folder, ArtifactKind kind) {
   check_replaceable(folder);
   check_writable(follow_links(folder));
   if (!folder_is_done(folder) || marked_folder(folder) == kind) return;

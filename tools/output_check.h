@@ -6,14 +6,14 @@
 #include <functional>
 #include <string_view>
 
-#include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/artifact_kind.h"
 
 namespace medusa {
 
 /// Fine are a name that nothing has, an empty file, an earlier one of the kind, which is replaced,
 /// and what write_file() writes straight into: a FIFO, a device.
 /// @throws UserError  something else has the name, or its folder cannot be written to.
-void check_output_file(const std::filesystem::path& file, ArtefactKind kind);
+void check_output_file(const std::filesystem::path& file, ArtifactKind kind);
 
 /// The same for a kind that inspect does not tell apart.
 /// @param what    for the message: "a choice tree".
@@ -23,6 +23,6 @@ void check_output_file(const std::filesystem::path& file, std::string_view what,
 
 /// Fine are a name that nothing has, an empty folder and a finished one of the kind.
 /// @throws UserError  as above.
-void check_output_folder(const std::filesystem::path& folder, ArtefactKind kind);
+void check_output_folder(const std::filesystem::path& folder, ArtifactKind kind);
 
 }  // namespace medusa

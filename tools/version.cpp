@@ -9,7 +9,7 @@
 namespace medusa {
 
 Version version() {
-  const CpuKernels* kernels = kernels_for(CpuIsa::Auto, /*in_blocks=*/false);
+  const CpuKernels* kernels = kernels_for(CpuIsa::Auto, /*quantized=*/false);
   return {MEDUSA_VERSION, MEDUSA_COMMIT, TORCH_VERSION, kernels != nullptr ? kernels->name : "none",
           cuda_kernels().complete()};
 }

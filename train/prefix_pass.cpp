@@ -87,8 +87,8 @@ AttentionGroups group_positions(const AnswerRows& answers, std::span<const int64
 /// @param query       [n, A, D]
 /// @param key, value  [m, G, D]
 /// @returns           [n, A D]
-at::Tensor mix_groups(const AttentionGroups& groups, const at::Tensor& query, const at::Tensor& key,
-                      const at::Tensor& value) {
+at::Tensor attend_groups(const AttentionGroups& groups, const at::Tensor& query,
+                         const at::Tensor& key, const at::Tensor& value) {
   const int64_t heads = query.size(1), kv_heads = key.size(1), size = query.size(2);
   const int64_t b = groups.num_groups, q = groups.num_queries, t = groups.num_keys;
   const at::Tensor asked = query.index_select(0, groups.queries)
@@ -102,8 +102,8 @@ at::Tensor mix_groups(const AttentionGroups& groups, const at::Tensor& query, co
   };
   const at::Tensor scores =
       at::matmul(asked * (1 / std::sqrt(static_cast<double>(size))), gather(key).transpose(-1, -2));
-  const at::Tensor mixed = at::matmul((scores + groups.mask).softmax(-1), gather(value));
-  return mixed.permute({0, 3, 1, 2, 4})
+  const at::Tensor attention_out = at::matmul((scores + groups.mask).softmax(-1), gather(value));
+  return attention_out.permute({0, 3, 1, 2, 4})
       .reshape({b * q, heads * size})
       .index_select(0, groups.places);
 }
@@ -119,29 +119,29 @@ at::Tensor prefix_states(const PrefixLayer& prefix, const RopeTable& rope,
   const AttentionGroups groups = group_positions(answers, rows, answers.hidden.device());
   const int64_t n = std::ssize(rows), m = answers.hidden.size(0);
   const int64_t query_size = c.num_heads * c.head_size, kv_size = c.num_kv_heads * c.head_size;
-  const auto product = [dtype](const at::Tensor& x, const at::Tensor& matrix) {
-    return plain_product(x, matrix, dtype).to(at::kFloat);
+  const auto matmul = [dtype](const at::Tensor& x, const at::Tensor& matrix) {
+    return reference_matmul(x, matrix, dtype).to(at::kFloat);
   };
   // As precise as the cache that decoding keeps them in.
   const auto rounded = [dtype](const at::Tensor& x) { return x.to(dtype).to(at::kFloat); };
 
   const at::Tensor x =
-      answers.hidden.to(at::kFloat) + product(answers.roots, prefix.token);  // [m, H]
-  const at::Tensor normalised = rms_norm(x, layer.attention_norm, c.norm_epsilon);
+      answers.hidden.to(at::kFloat) + matmul(answers.roots, prefix.token);  // [m, H]
+  const at::Tensor normed = rms_norm(x, layer.attention_norm, c.norm_epsilon);
   const at::Tensor query =
-      product(normalised.index_select(0, groups.rows), layer.qkv.narrow(0, 0, query_size));
-  const auto sides = product(normalised, layer.qkv.narrow(0, query_size, 2 * kv_size)).chunk(2, 1);
-  const at::Tensor mixed = mix_groups(
+      matmul(normed.index_select(0, groups.rows), layer.qkv.narrow(0, 0, query_size));
+  const auto sides = matmul(normed, layer.qkv.narrow(0, query_size, 2 * kv_size)).chunk(2, 1);
+  const at::Tensor attention_out = attend_groups(
       groups,
       rounded(apply_rope(query.view({n, c.num_heads, -1}),
                          groups.positions.index_select(0, groups.rows), rope)),
       rounded(apply_rope(sides[0].reshape({m, c.num_kv_heads, -1}), groups.positions, rope)),
       rounded(sides[1].reshape({m, c.num_kv_heads, -1})));
 
-  const LayerProduct by_name = [&](const at::Tensor& each, LayerMatrix matrix) {
-    return product(each, matrix_of(layer, matrix));
+  const LayerMatmul by_name = [&](const at::Tensor& each, LayerMatrix matrix) {
+    return matmul(each, matrix_of(layer, matrix));
   };
-  return run_layer_tail(c, by_name, layer, mixed, x.index_select(0, groups.rows)).to(dtype);
+  return run_layer_tail(c, by_name, layer, attention_out, x.index_select(0, groups.rows)).to(dtype);
 }
 
 }  // namespace medusa

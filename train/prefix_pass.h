@@ -13,7 +13,7 @@
 namespace medusa {
 
 /// What heads read at some positions. A batch draws its positions from many answers
-/// (position_pool.h), so queries and everything behind them are computed at these positions alone,
+/// (shuffle_buffer.h), so queries and everything behind them are computed at these positions alone,
 /// keys and values at all of the answers'. The same numbers as heads/prefix_model.h gives, within
 /// rounding. Autograd flows to the masters and to answers.hidden.
 /// @param rows  [n] of answers, in any order.

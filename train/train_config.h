@@ -15,15 +15,15 @@ namespace medusa {
 
 /// Where the backbone's states come from.
 enum class HiddenFrom {
-  Auto,    // the dataset where it holds them, else the backbone
-  Cached,  // the dataset, as decoding computed them; no backbone pass
-  Live,    // the backbone, run over each sample
+  Auto,     // the dataset where it holds them, else the backbone
+  Offline,  // the dataset, as decoding computed them; no backbone pass
+  Online,   // the backbone, run over each sample
 };
 
 template <>
 struct EnumNames<HiddenFrom> {
   static constexpr std::array<std::pair<const char*, HiddenFrom>, 3> values{
-      {{"auto", HiddenFrom::Auto}, {"cached", HiddenFrom::Cached}, {"live", HiddenFrom::Live}}};
+      {{"auto", HiddenFrom::Auto}, {"cached", HiddenFrom::Offline}, {"live", HiddenFrom::Online}}};
 };
 
 /// What a head's loss is taken against.

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "data/dataset/sample_order.h"
-#include "train/samples/position_pool.h"
+#include "train/samples/shuffle_buffer.h"
 
 namespace medusa {
 namespace {

@@ -10,8 +10,8 @@
 #include "train/head_trainer.h"
 #include "train/loss/expected_tokens.h"
 #include "train/processes/data_parallel.h"
-#include "train/samples/position_pool.h"
 #include "train/samples/read_ahead.h"
+#include "train/samples/shuffle_buffer.h"
 #include "train/train_plan.h"
 
 namespace medusa {
@@ -58,13 +58,13 @@ class HeadsStage : public TrainStage {
   /// Reads ahead from the first pool that this run trains on.
   void begin(int64_t step) override {
     pool_hidden_ = hidden_;
-    if (config_.hidden == HiddenFrom::Live || step == plan_.num_steps()) return;
+    if (config_.hidden == HiddenFrom::Online || step == plan_.num_steps()) return;
     const auto first = plan_.batches[static_cast<size_t>(plan_.first_batch(step))].pool;
     std::vector<int64_t> order;
     for (auto pool = static_cast<size_t>(first); pool < plan_.pools.size(); ++pool)
-      for (const int64_t sample :
-           own_share(inputs_.dataset, plan_.pools[pool], group_rank(group_), group_size(group_))
-               .samples)
+      for (const int64_t sample : sharded_samples(inputs_.dataset, plan_.pools[pool],
+                                                  group_rank(group_), group_size(group_))
+                                      .samples)
         if (inputs_.dataset.has_hidden(sample)) order.push_back(sample);
     pool_hidden_ =
         read_ahead(inputs_.dataset, std::move(order), hidden_, config_.shuffle_positions);
@@ -98,7 +98,7 @@ class HeadsStage : public TrainStage {
     BatchRecipe recipe = recipe_;
     recipe.soft_output = at::Tensor();  // the text judges
     const int64_t sample = plan_.validation[static_cast<size_t>(i)];
-    const PositionPool pool(inputs_.dataset, {&sample, 1}, hidden_, recipe);
+    const ShuffleBuffer pool(inputs_.dataset, {&sample, 1}, hidden_, recipe);
     std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
     std::iota(positions.begin(), positions.end(), int64_t{0});
     trainer_.measure(pool.batch(positions), heads);
@@ -115,10 +115,10 @@ class HeadsStage : public TrainStage {
   Batch batch_of(const PlannedBatch& planned) {
     if (planned.pool != loaded_pool_) {
       pool_.reset();  // before the next one takes as much
-      share_ = own_share(inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)],
-                         group_rank(group_), group_size(group_));
+      share_ = sharded_samples(inputs_.dataset, plan_.pools[static_cast<size_t>(planned.pool)],
+                               group_rank(group_), group_size(group_));
       pool_ =
-          std::make_unique<PositionPool>(inputs_.dataset, share_.samples, pool_hidden_, recipe_);
+          std::make_unique<ShuffleBuffer>(inputs_.dataset, share_.samples, pool_hidden_, recipe_);
       order_ = shuffled_positions(Random(config_.seed), planned.pool, std::ssize(share_.positions));
       loaded_pool_ = planned.pool;
     }
@@ -135,9 +135,9 @@ class HeadsStage : public TrainStage {
   MedusaHeads heads_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;
-  OwnShare share_;                      // of the pool that is trained on
-  std::unique_ptr<PositionPool> pool_;  // of that share
-  std::vector<int64_t> order_;          // of the whole pool's positions
+  ShardedSamples share_;                 // of the pool that is trained on
+  std::unique_ptr<ShuffleBuffer> pool_;  // of that share
+  std::vector<int64_t> order_;           // of the whole pool's positions
   int64_t loaded_pool_ = -1;
   std::vector<Batch> batches_;  // of the last step
   HeadTrainer trainer_;

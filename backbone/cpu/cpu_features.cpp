@@ -12,11 +12,11 @@ constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
 constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
 
 /// Tiles, and products of what the bit stands for.
-bool processor_has_amx(unsigned product_bit) {
+bool processor_has_amx(unsigned feature_bit) {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return false;
   constexpr unsigned kAmxTile = 1U << 24;
-  return (edx & product_bit) != 0 && (edx & kAmxTile) != 0;
+  return (edx & feature_bit) != 0 && (edx & kAmxTile) != 0;
 }
 
 constexpr unsigned kAmxBf16 = 1U << 22, kAmxInt8 = 1U << 25;
@@ -28,7 +28,7 @@ bool may_use_tiles() {
 }
 
 /// F16C, which compilers do not name in __builtin_cpu_supports().
-bool processor_widens_halves() {
+bool processor_upcasts_halves() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned kF16c = 1U << 29;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & kF16c) != 0;
@@ -39,7 +39,7 @@ bool processor_widens_halves() {
 bool has_avx2() {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         processor_widens_halves();
+         processor_upcasts_halves();
 }
 
 bool has_avx512() {

@@ -1,9 +1,9 @@
 // The kernels of the CPU step, as one table per ISA.
 //
-// All of them work on tiles (tile_layout.h). Rows that enter products are "Numbers" of the ISA:
+// All of them work on tiles (tile_layout.h). Rows that enter products are "Elements" of the ISA:
 // bfloat16 for AMX and AVX512-BF16, float32 for the others; pointers to them are void here.
-// Products with block weights read RowBlocks instead (block_layout.h), which quantise() makes of
-// Numbers. Several threads may compute different parts of the same product or pass at once.
+// Products with block weights read RowBlocks instead (quant_layout.h), which quantize() makes of
+// Elements. Several threads may compute different parts of the same product or pass at once.
 //
 // A row's results are the same bits whatever the number of rows, its place among them, the thread
 // that computes it, and how its path lies in the cache.
@@ -20,7 +20,7 @@ namespace medusa {
 
 struct CpuKernels {
   const char* name;
-  int64_t number_bytes;  // of a Number
+  int64_t element_bytes;  // of a Element
 
   // Around any use of the others on a thread. The tile registers are set up for us in between;
   // other libraries set them up for themselves.
@@ -28,44 +28,45 @@ struct CpuKernels {
   void (*end)();
 
   /// float32 from bfloat16 bits. @param size  a multiple of 16.
-  void (*widen)(const uint16_t* from, int64_t size, float* to);
+  void (*upcast)(const uint16_t* from, int64_t size, float* to);
 
   /// RMSNorm: x / sqrt(mean(x²) + epsilon) · weight, to row `row` of tiled rows.
   /// @param size  a multiple of 32.
-  void (*normalise)(const float* x, const float* weight, float epsilon, int64_t size, int64_t row,
-                    void* rows);
+  void (*rms_norm)(const float* x, const float* weight, float epsilon, int64_t size, int64_t row,
+                   void* rows);
 
   /// The same, rounded, to a plain bfloat16 row.
-  void (*normalise_plain)(const float* x, const float* weight, float epsilon, int64_t size,
-                          uint16_t* to);
+  void (*rms_norm_bf16)(const float* x, const float* weight, float epsilon, int64_t size,
+                        uint16_t* to);
 
   /// Plain bfloat16 rows [num_rows, k] to tiled rows, zeros behind k.
-  void (*tile)(const uint16_t* from, int64_t num_rows, int64_t k, void* rows);
+  void (*pack_rows)(const uint16_t* from, int64_t num_rows, int64_t k, void* rows);
 
   /// y[row][output] = the product, for the pairs in range.
-  /// @param rows    num_rows tiled rows, or their RowBlocks where there is a quantise().
+  /// @param rows    num_rows tiled rows, or their RowBlocks where there is a quantize().
   /// @param stride  floats between rows of y, at least weight.n.
-  void (*product)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
-                  float* y, int64_t stride);
+  void (*gemm)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+               float* y, int64_t stride);
 
   /// y[row][output] += the product.
-  void (*product_add)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
-                      float* y, int64_t stride);
+  void (*gemm_add)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                   float* y, int64_t stride);
 
   /// SwiGLU: silu(gate) · up to tiled rows. The weight is packed in gate_up_order.
   /// @param out_depth  tiles of k of the rows written.
-  void (*product_swiglu)(const TileWeightView& weight, const void* rows, int64_t num_rows,
-                         Range pairs, void* out, int64_t out_depth);
+  void (*gemm_swiglu)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                      void* out, int64_t out_depth);
 
   /// Queries, keys and values of a layer, turned by their position, keys and values to the cache.
   /// The weight is packed in qkv_order.
-  void (*product_qkv)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
-                      const AttentionLayer& layer);
+  void (*gemm_qkv)(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
+                   const AttentionLayer& layer);
 
   /// The same for heads that are normalised before they turn, which needs the whole product first.
-  /// @param qkv    [num_rows][(A + 2G) D] from product(), with the weight packed in qkv_order.
+  /// @param qkv    [num_rows][(A + 2G) D] from gemm(), with the weight packed in qkv_order.
   /// @param heads  of all A + 2G; another thread may place others at the same time.
-  void (*place_heads)(const AttentionLayer& layer, const float* qkv, int64_t num_rows, Range heads);
+  void (*rope_and_cache)(const AttentionLayer& layer, const float* qkv, int64_t num_rows,
+                         Range heads);
 
   /// Attention of one tile of queries: its part of layer.mixed.
   void (*attend)(const AttentionLayer& layer, const AttentionTile& tile,
@@ -74,27 +75,27 @@ struct CpuKernels {
   /// RowBlocks of tiled rows; null where products read the rows themselves.
   /// @param depth   tiles of k of a row.
   /// @param blocks  which, counted row by row.
-  void (*quantise)(const void* rows, int64_t depth, Range blocks, void* row_blocks) = nullptr;
+  void (*quantize)(const void* rows, int64_t depth, Range blocks, void* row_blocks) = nullptr;
 };
 
 /// What CpuIsa::Auto stands for on a processor, for weights that are, or are not, in blocks.
-CpuIsa fastest_isa(const CpuFeatures& features, bool in_blocks);
+CpuIsa fastest_isa(const CpuFeatures& features, bool quantized);
 
 /// Those of one ISA; null where this machine cannot run them. Auto: never null.
-const CpuKernels* kernels_for(CpuIsa isa, bool in_blocks);
+const CpuKernels* kernels_for(CpuIsa isa, bool quantized);
 
 /// Each by itself; null where this machine cannot run it.
 const CpuKernels* amx_kernels();
 const CpuKernels* dot_kernels();
 const CpuKernels* avx512_kernels();
 const CpuKernels* avx2_kernels();
-const CpuKernels* plain_kernels();
+const CpuKernels* portable_kernels();
 
 /// For block weights.
-const CpuKernels* amx_block_kernels();
+const CpuKernels* amx_quant_kernels();
 const CpuKernels* vnni_kernels();
-const CpuKernels* avx2_block_kernels();
-const CpuKernels* plain_block_kernels();
+const CpuKernels* avx2_quant_kernels();
+const CpuKernels* portable_quant_kernels();
 
 /// begin() and end() of the calling thread.
 class KernelRegion {

@@ -7,7 +7,7 @@
 
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/cpu/fused_buffers.h"
-#include "backbone/cpu/layout/block_layout.h"
+#include "backbone/cpu/layout/quant_layout.h"
 #include "backbone/cpu/layout/tile_weight.h"
 #include "backbone/cpu/ops/attention_plan.h"
 #include "backbone/cpu/threads/thread_pool.h"
@@ -45,45 +45,46 @@ void pack(const Matrices& from, const OutputOrders& orders, PackedLayer& to) {
   to.down = TileWeight(from.down);
 }
 
-at::Tensor in_order(const at::Tensor& numbers, std::span<const int64_t> order) {
-  if (!numbers.defined()) return {};
+at::Tensor in_order(const at::Tensor& elements, std::span<const int64_t> order) {
+  if (!elements.defined()) return {};
   const at::Tensor index = at::tensor(at::ArrayRef<int64_t>(order.data(), order.size()), at::kLong);
-  return numbers.index_select(0, index).contiguous();
+  return elements.index_select(0, index).contiguous();
 }
 
 class CpuLlama : public LlamaBackend {
  public:
-  CpuLlama(const Weights& ends, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
+  CpuLlama(const Weights& non_layer, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
   void add_layer(const LayerWeights& layer) override;
-  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) override;
-  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
+  at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
+                     std::span<const int32_t> layers) override;
+  at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   bool uses_pool() const override { return true; }
   KvLayout layout() const override { return KvLayout::Tiles; }
-  void set_clock(PartClock* clock) override { clock_ = clock; }
-  std::array<int64_t, kNumPassParts> weight_bytes() const override;
+  void set_timer(StageTimer* timer) override { timer_ = timer; }
+  std::array<int64_t, kNumForwardStages> weight_bytes() const override;
   const char* name() const override { return kernels_.name; }
 
  private:
-  void prepare(const RowPlan& plan, KvCache& cache);
-  void run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread);
+  void prepare(const ForwardPlan& plan, KvCache& cache);
+  void run_pass(const ForwardPlan& plan, std::span<const int32_t> layers, int thread);
   void run_layer(size_t layer, int thread);
-  void embed(const RowPlan& plan, Range rows);
-  void normalise(const at::Tensor& norm, Range rows);
+  void embed(const ForwardPlan& plan, Range rows);
+  void rms_norm(const at::Tensor& norm, Range rows);
   AttentionLayer attention_of(size_t layer) const;
   void project(const PackedLayer& weights, const AttentionLayer& attention, int thread);
   void attend(const AttentionLayer& layer, int thread);
-  const void* normalised_rows() const;
-  const void* product_rows(const GrowingBuffer& rows, int64_t k, int thread);
+  const void* normed_rows() const;
+  const void* gemm_rows(const GrowingBuffer& rows, int64_t k, int thread);
 
   /// Waits for all threads, then reports that this part is done.
-  void finish(PassPart part, int thread) {
+  void finish(ForwardStage stage, int thread) {
     pool_->barrier();
-    lap(part, thread);
+    record(stage, thread);
   }
-  void lap(PassPart part, int thread) {
-    if (thread == 0 && clock_ != nullptr) clock_->lap(part);
+  void record(ForwardStage stage, int thread) {
+    if (thread == 0 && timer_ != nullptr) timer_->record(stage);
   }
 
   Range share(int64_t count, int thread) const {
@@ -99,7 +100,7 @@ class CpuLlama : public LlamaBackend {
   RopeTable rope_;
   std::vector<PackedLayer> layers_;
   TileWeight lm_head_;
-  PartClock* clock_ = nullptr;  // not owned
+  StageTimer* timer_ = nullptr;  // not owned
 
   // The pass that runs.
   int64_t num_rows_ = 0;
@@ -112,16 +113,17 @@ class CpuLlama : public LlamaBackend {
   at::Tensor logits_;
 };
 
-CpuLlama::CpuLlama(const Weights& ends, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool)
+CpuLlama::CpuLlama(const Weights& non_layer, const CpuKernels& kernels,
+                   std::shared_ptr<ThreadPool> pool)
     : kernels_(kernels),
-      config_(ends.config),
+      config_(non_layer.config),
       pool_(std::move(pool)),
-      embedding_(ends.embedding.contiguous()),
-      final_norm_(ends.final_norm.contiguous()),
+      embedding_(non_layer.embedding.contiguous()),
+      final_norm_(non_layer.final_norm.contiguous()),
       rope_(make_rope_table(config_, at::kCPU)) {
-  if (ends.lm_head.defined())
-    lm_head_ =
-        ends.kind == BlockKind::None ? TileWeight(ends.lm_head) : TileWeight(ends.lm_head_blocks);
+  if (non_layer.lm_head.defined())
+    lm_head_ = non_layer.kind == QuantKind::None ? TileWeight(non_layer.lm_head)
+                                                 : TileWeight(non_layer.lm_head_quantized);
 }
 
 void CpuLlama::add_layer(const LayerWeights& layer) {
@@ -132,7 +134,7 @@ void CpuLlama::add_layer(const LayerWeights& layer) {
   packed.qkv_bias = in_order(layer.qkv_bias, orders_.qkv);
   packed.query_norm = in_order(layer.query_norm, order_head);
   packed.key_norm = in_order(layer.key_norm, order_head);
-  MEDUSA_ASSERT(!packed.query_norm.defined() || !packed.qkv_bias.defined());  // place_heads
+  MEDUSA_ASSERT(!packed.query_norm.defined() || !packed.qkv_bias.defined());  // rope_and_cache
   if (layer.blocks.qkv.defined())
     pack(layer.blocks, orders_, packed);
   else
@@ -140,15 +142,15 @@ void CpuLlama::add_layer(const LayerWeights& layer) {
   layers_.push_back(std::move(packed));
 }
 
-void CpuLlama::prepare(const RowPlan& plan, KvCache& cache) {
+void CpuLlama::prepare(const ForwardPlan& plan, KvCache& cache) {
   MEDUSA_ASSERT(cache.layout() == KvLayout::Tiles && plan.size() > 0, plan.size());
   num_rows_ = plan.size();
   plan_.assign(plan, cache, config_.num_kv_heads, config_.num_heads / config_.num_kv_heads,
                pool_->num_threads());
-  buffers_.grow(config_, num_rows_, kernels_.number_bytes, kernels_.quantise != nullptr);
+  buffers_.grow(config_, num_rows_, kernels_.element_bytes, kernels_.quantize != nullptr);
   scratch_.resize(static_cast<size_t>(pool_->num_threads()));
   for (ScratchBuffers& scratch : scratch_)
-    scratch.grow(config_.head_size, cache.capacity(), kernels_.number_bytes);
+    scratch.grow(config_.head_size, cache.capacity(), kernels_.element_bytes);
   strides_ = cache.strides();
   MEDUSA_ASSERT(strides_.head == kKvBlockRows * config_.head_size &&
                     strides_.block == config_.num_kv_heads * strides_.head,
@@ -162,21 +164,22 @@ void CpuLlama::prepare(const RowPlan& plan, KvCache& cache) {
                 .sin = floats(rope_.sin),
                 .query = buffers_.query.data(),
                 .query_rows = buffers_.query_rows(config_),
-                .fresh_values = buffers_.fresh_values.data<uint16_t>(),
-                .fresh_rows = buffers_.max_rows,
+                .pass_values = buffers_.pass_values.data<uint16_t>(),
+                .pass_rows = buffers_.max_rows,
                 .block_stride = strides_.block,
-                .mixed = buffers_.mixed.data(),
-                .mixed_depth = ceil_div(config_.num_heads * config_.head_size, kTileDepth)};
+                .attention_out = buffers_.attention_out.data(),
+                .attention_out_depth = ceil_div(config_.num_heads * config_.head_size, kTileDepth)};
 }
 
-at::Tensor CpuLlama::forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) {
+at::Tensor CpuLlama::forward(const ForwardPlan& plan, KvCache& cache,
+                             std::span<const int32_t> layers) {
   prepare(plan, cache);
   pool_->run([&](int thread) { run_pass(plan, layers, thread); });
-  lap(PassPart::FinalNorm, 0);
+  record(ForwardStage::FinalNorm, 0);
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
 
-at::Tensor CpuLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
+at::Tensor CpuLlama::run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) {
   check_shape(x, "x", {plan.size(), config_.hidden_size});
   prepare(plan, cache);
   at::Tensor residual =
@@ -189,16 +192,16 @@ at::Tensor CpuLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCach
   return residual.clone();
 }
 
-void CpuLlama::run_pass(const RowPlan& plan, std::span<const int32_t> layers, int thread) {
+void CpuLlama::run_pass(const ForwardPlan& plan, std::span<const int32_t> layers, int thread) {
   const KernelRegion region(kernels_);
   const Range rows = share(num_rows_, thread);
   embed(plan, rows);
-  lap(PassPart::Embedding, thread);
+  record(ForwardStage::Embedding, thread);
   for (const int32_t layer : layers) run_layer(static_cast<size_t>(layer), thread);
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
-    kernels_.normalise_plain(buffers_.residual.data<float>() + n * size, floats(final_norm_),
-                             epsilon(), size, bits(buffers_.hidden) + n * size);
+    kernels_.rms_norm_bf16(buffers_.residual.data<float>() + n * size, floats(final_norm_),
+                           epsilon(), size, bits(buffers_.hidden) + n * size);
 }
 
 /// Products split their outputs among the threads, norms their rows, attention its tiles: so every
@@ -212,26 +215,26 @@ void CpuLlama::run_layer(size_t layer, int thread) {
   float* residual = buffers_.residual.data<float>();
   const Range rows = share(num_rows_, thread);
 
-  normalise(weights.attention_norm, rows);
-  finish(PassPart::AttentionNorm, thread);
+  rms_norm(weights.attention_norm, rows);
+  finish(ForwardStage::AttentionNorm, thread);
   project(weights, attention, thread);
-  finish(PassPart::Qkv, thread);
+  finish(ForwardStage::Qkv, thread);
   attend(attention, thread);
-  finish(PassPart::Attention, thread);
-  const void* mixed = product_rows(buffers_.mixed, config_.num_heads * config_.head_size, thread);
-  kernels_.product_add(weights.output.view(), mixed, num_rows_, pairs(weights.output), residual,
-                       config_.hidden_size);
-  finish(PassPart::Output, thread);
-  normalise(weights.mlp_norm, rows);
-  finish(PassPart::MlpNorm, thread);
-  kernels_.product_swiglu(weights.gate_up.view(), normalised_rows(), num_rows_,
-                          pairs(weights.gate_up), buffers_.activated.data(),
-                          ceil_div(config_.mlp_size, kTileDepth));
-  finish(PassPart::GateUp, thread);
-  const void* activated = product_rows(buffers_.activated, config_.mlp_size, thread);
-  kernels_.product_add(weights.down.view(), activated, num_rows_, pairs(weights.down), residual,
-                       config_.hidden_size);
-  finish(PassPart::Down, thread);
+  finish(ForwardStage::Attention, thread);
+  const void* attention_out =
+      gemm_rows(buffers_.attention_out, config_.num_heads * config_.head_size, thread);
+  kernels_.gemm_add(weights.output.view(), attention_out, num_rows_, pairs(weights.output),
+                    residual, config_.hidden_size);
+  finish(ForwardStage::Output, thread);
+  rms_norm(weights.mlp_norm, rows);
+  finish(ForwardStage::MlpNorm, thread);
+  kernels_.gemm_swiglu(weights.gate_up.view(), normed_rows(), num_rows_, pairs(weights.gate_up),
+                       buffers_.activated.data(), ceil_div(config_.mlp_size, kTileDepth));
+  finish(ForwardStage::GateUp, thread);
+  const void* activated = gemm_rows(buffers_.activated, config_.mlp_size, thread);
+  kernels_.gemm_add(weights.down.view(), activated, num_rows_, pairs(weights.down), residual,
+                    config_.hidden_size);
+  finish(ForwardStage::Down, thread);
 }
 
 AttentionLayer CpuLlama::attention_of(size_t layer) const {
@@ -241,7 +244,7 @@ AttentionLayer CpuLlama::attention_of(size_t layer) const {
   attention.keys = index * strides_.layer;
   attention.values = attention.keys + strides_.values;
   attention.window = config_.window(index);
-  if (!config_.turns(index)) attention.cos = attention.sin = nullptr;
+  if (!config_.uses_rope(index)) attention.cos = attention.sin = nullptr;
   if (weights.qkv_bias.defined()) attention.qkv_bias = floats(weights.qkv_bias);
   if (weights.query_norm.defined()) {
     attention.query_norm = floats(weights.query_norm);
@@ -255,44 +258,44 @@ void CpuLlama::project(const PackedLayer& weights, const AttentionLayer& attenti
   const TileWeightView qkv = weights.qkv.view();
   const Range pairs = share(qkv.num_pairs(), thread);
   if (attention.query_norm == nullptr) {
-    kernels_.product_qkv(qkv, normalised_rows(), num_rows_, pairs, attention);
+    kernels_.gemm_qkv(qkv, normed_rows(), num_rows_, pairs, attention);
     return;
   }
   float* heads = buffers_.heads.data<float>();
-  kernels_.product(qkv, normalised_rows(), num_rows_, pairs, heads, qkv.n);
+  kernels_.gemm(qkv, normed_rows(), num_rows_, pairs, heads, qkv.n);
   pool_->barrier();
-  kernels_.place_heads(attention, heads, num_rows_,
-                       share(config_.num_heads + 2 * config_.num_kv_heads, thread));
+  kernels_.rope_and_cache(attention, heads, num_rows_,
+                          share(config_.num_heads + 2 * config_.num_kv_heads, thread));
 }
 
-void CpuLlama::embed(const RowPlan& plan, Range rows) {
+void CpuLlama::embed(const ForwardPlan& plan, Range rows) {
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
-    kernels_.widen(bits(embedding_) + plan.rows[static_cast<size_t>(n)].token * size, size,
-                   buffers_.residual.data<float>() + n * size);
+    kernels_.upcast(bits(embedding_) + plan.rows[static_cast<size_t>(n)].token * size, size,
+                    buffers_.residual.data<float>() + n * size);
 }
 
-void CpuLlama::normalise(const at::Tensor& norm, Range rows) {
+void CpuLlama::rms_norm(const at::Tensor& norm, Range rows) {
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
-    kernels_.normalise(buffers_.residual.data<float>() + n * size, floats(norm), epsilon(), size, n,
-                       buffers_.normalised.data());
-  if (kernels_.quantise == nullptr) return;
+    kernels_.rms_norm(buffers_.residual.data<float>() + n * size, floats(norm), epsilon(), size, n,
+                      buffers_.normed.data());
+  if (kernels_.quantize == nullptr) return;
   const int64_t depth = size / kTileDepth;
-  kernels_.quantise(buffers_.normalised.data(), depth, {rows.begin * depth, rows.end * depth},
+  kernels_.quantize(buffers_.normed.data(), depth, {rows.begin * depth, rows.end * depth},
                     buffers_.row_blocks.data());
 }
 
 /// What a product reads of rows that were normalised.
-const void* CpuLlama::normalised_rows() const {
-  return kernels_.quantise == nullptr ? buffers_.normalised.data() : buffers_.row_blocks.data();
+const void* CpuLlama::normed_rows() const {
+  return kernels_.quantize == nullptr ? buffers_.normed.data() : buffers_.row_blocks.data();
 }
 
-/// What a product reads of other rows of k Numbers, when all threads have come.
-const void* CpuLlama::product_rows(const GrowingBuffer& rows, int64_t k, int thread) {
-  if (kernels_.quantise == nullptr) return rows.data();
+/// What a product reads of other rows of k Elements, when all threads have come.
+const void* CpuLlama::gemm_rows(const GrowingBuffer& rows, int64_t k, int thread) {
+  if (kernels_.quantize == nullptr) return rows.data();
   const int64_t depth = ceil_div(k, kTileDepth);
-  kernels_.quantise(rows.data(), depth, share(num_rows_ * depth, thread),
+  kernels_.quantize(rows.data(), depth, share(num_rows_ * depth, thread),
                     buffers_.row_blocks.data());
   pool_->barrier();
   return buffers_.row_blocks.data();
@@ -311,58 +314,58 @@ at::Tensor CpuLlama::logits(const at::Tensor& hidden) {
   MEDUSA_ASSERT(hidden.scalar_type() == at::kBFloat16);
   const at::Tensor rows = hidden.contiguous();
   const int64_t num_rows = rows.size(0);
-  tiled_hidden_.reserve(tiled_rows_size(num_rows, config_.hidden_size) * kernels_.number_bytes);
+  tiled_hidden_.reserve(tiled_rows_size(num_rows, config_.hidden_size) * kernels_.element_bytes);
   if (!logits_.defined() || logits_.size(0) < num_rows)
     logits_ = at::empty({num_rows, config_.vocab_size}, at::kFloat);
-  kernels_.tile(bits(rows), num_rows, config_.hidden_size, tiled_hidden_.data());
+  kernels_.pack_rows(bits(rows), num_rows, config_.hidden_size, tiled_hidden_.data());
   const void* from = tiled_hidden_.data();
-  if (kernels_.quantise != nullptr) {
+  if (kernels_.quantize != nullptr) {
     const int64_t depth = config_.hidden_size / kTileDepth;
     hidden_blocks_.reserve(row_blocks_size(num_rows, depth));
-    kernels_.quantise(from, depth, {0, num_rows * depth}, hidden_blocks_.data());
+    kernels_.quantize(from, depth, {0, num_rows * depth}, hidden_blocks_.data());
     from = hidden_blocks_.data();
   }
   pool_->run([&](int thread) {
     const KernelRegion region(kernels_);
-    kernels_.product(lm_head_.view(), from, num_rows, share(lm_head_.view().num_pairs(), thread),
-                     floats(logits_), config_.vocab_size);
+    kernels_.gemm(lm_head_.view(), from, num_rows, share(lm_head_.view().num_pairs(), thread),
+                  floats(logits_), config_.vocab_size);
   });
   return logits_.narrow(0, 0, num_rows);
 }
 
-std::array<int64_t, kNumPassParts> CpuLlama::weight_bytes() const {
-  std::array<int64_t, kNumPassParts> bytes{};
-  const auto add = [&bytes](PassPart part, const TileWeight& weight) {
-    bytes[static_cast<size_t>(part)] += weight.num_bytes();
+std::array<int64_t, kNumForwardStages> CpuLlama::weight_bytes() const {
+  std::array<int64_t, kNumForwardStages> bytes{};
+  const auto add = [&bytes](ForwardStage stage, const TileWeight& weight) {
+    bytes[static_cast<size_t>(stage)] += weight.num_bytes();
   };
   for (const PackedLayer& layer : layers_) {
-    add(PassPart::Qkv, layer.qkv);
-    add(PassPart::Output, layer.output);
-    add(PassPart::GateUp, layer.gate_up);
-    add(PassPart::Down, layer.down);
+    add(ForwardStage::Qkv, layer.qkv);
+    add(ForwardStage::Output, layer.output);
+    add(ForwardStage::GateUp, layer.gate_up);
+    add(ForwardStage::Down, layer.down);
   }
-  add(PassPart::LmHead, lm_head_);
+  add(ForwardStage::LmHead, lm_head_);
   return bytes;
 }
 
 }  // namespace
 
-bool cpu_llama_supports(const Weights& ends, CpuIsa isa) {
-  const ModelConfig& c = ends.config;
-  return ends.embedding.is_cpu() && ends.embedding.scalar_type() == at::kBFloat16 &&
+bool cpu_llama_supports(const Weights& non_layer, CpuIsa isa) {
+  const ModelConfig& c = non_layer.config;
+  return non_layer.embedding.is_cpu() && non_layer.embedding.scalar_type() == at::kBFloat16 &&
          c.head_size % kPairOutputs == 0 && c.hidden_size % kTileDepth == 0 &&
-         kernels_for(isa, ends.kind != BlockKind::None) != nullptr;
+         kernels_for(isa, non_layer.kind != QuantKind::None) != nullptr;
 }
 
-std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& ends, const CpuKernels& kernels,
+std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& non_layer, const CpuKernels& kernels,
                                              std::shared_ptr<ThreadPool> pool) {
-  MEDUSA_ASSERT(cpu_llama_supports(ends, CpuIsa::Auto));
-  return std::make_unique<CpuLlama>(ends, kernels, std::move(pool));
+  MEDUSA_ASSERT(cpu_llama_supports(non_layer, CpuIsa::Auto));
+  return std::make_unique<CpuLlama>(non_layer, kernels, std::move(pool));
 }
 
-std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& ends,
+std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& non_layer,
                                              const ExecutionContext& execution) {
-  return make_cpu_llama(ends, *kernels_for(execution.isa(), ends.kind != BlockKind::None),
+  return make_cpu_llama(non_layer, *kernels_for(execution.isa(), non_layer.kind != QuantKind::None),
                         execution.pool());
 }
 

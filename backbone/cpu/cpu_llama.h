@@ -12,7 +12,7 @@ struct CpuKernels;
 
 /// Whether this dtype and these sizes are the ones that it is written for, bfloat16 on the CPU,
 /// hidden and head size multiples of 32, and this machine runs the ISA.
-bool cpu_llama_supports(const Weights& ends, CpuIsa isa);
+bool cpu_llama_supports(const Weights& non_layer, CpuIsa isa);
 
 /// Keys and values are bfloat16, weights too or in blocks; sums and the residual stream float32. A
 /// row's results are the same bits for any number of threads, too. AVX2 gives the bits of AVX-512,
@@ -20,11 +20,11 @@ bool cpu_llama_supports(const Weights& ends, CpuIsa isa);
 /// the activation of GateUp.
 ///
 /// Each layer is packed when it is added; of `ends` the embedding is kept (not a copy).
-std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& ends,
+std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& non_layer,
                                              const ExecutionContext& execution);
 
 /// @param kernels  that run here, for weights as `ends` has them; live as long as the backend.
-std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& ends, const CpuKernels& kernels,
+std::unique_ptr<LlamaBackend> make_cpu_llama(const Weights& non_layer, const CpuKernels& kernels,
                                              std::shared_ptr<ThreadPool> pool);
 
 }  // namespace medusa

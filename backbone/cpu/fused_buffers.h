@@ -24,28 +24,28 @@ class GrowingBuffer {
   at::Tensor memory_;  // bytes, 64-byte aligned
 };
 
-/// What rows pass from one product to the next; N rows each. Numbers are the ISA's; "tiled" as
+/// What rows pass from one product to the next; N rows each. Elements are the ISA's; "tiled" as
 /// in tile_layout.h.
 struct RowBuffers {
   int64_t max_rows = 0;
-  GrowingBuffer residual;      // [N, H] float32
-  GrowingBuffer normalised;    // tiled [N, H] Numbers
-  GrowingBuffer heads;         // [N, (A + 2G) · D] float32, where heads are normalised
-  GrowingBuffer query;         // [G, query_rows, D] Numbers
-  GrowingBuffer fresh_values;  // [G, N, D] bfloat16
-  GrowingBuffer mixed;         // tiled [N, A · D] Numbers
-  GrowingBuffer activated;     // tiled [N, I] Numbers
-  GrowingBuffer row_blocks;    // [N, the widest of these] as RowBlocks, for block weights
-  at::Tensor hidden;           // [N, H] bfloat16
+  GrowingBuffer residual;       // [N, H] float32
+  GrowingBuffer normed;         // tiled [N, H] Elements
+  GrowingBuffer heads;          // [N, (A + 2G) · D] float32, where heads are normalised
+  GrowingBuffer query;          // [G, query_rows, D] Elements
+  GrowingBuffer pass_values;    // [G, N, D] bfloat16
+  GrowingBuffer attention_out;  // tiled [N, A · D] Elements
+  GrowingBuffer activated;      // tiled [N, I] Elements
+  GrowingBuffer row_blocks;     // [N, the widest of these] as RowBlocks, for block weights
+  at::Tensor hidden;            // [N, H] bfloat16
 
-  void grow(const ModelConfig& config, int64_t num_rows, int64_t number_bytes, bool in_blocks);
+  void grow(const ModelConfig& config, int64_t num_rows, int64_t element_bytes, bool quantized);
   int64_t query_rows(const ModelConfig& config) const;
 };
 
 /// Owns what an AttentionScratch points to.
 class ScratchBuffers {
  public:
-  void grow(int64_t head_size, int64_t capacity, int64_t number_bytes);
+  void grow(int64_t head_size, int64_t capacity, int64_t element_bytes);
   const AttentionScratch& view() const { return view_; }
 
  private:

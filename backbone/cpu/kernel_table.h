@@ -1,8 +1,8 @@
-// The kernels of one ISA as a table. For kernel files only (lanes.h).
+// The kernels of one ISA as a table. For kernel files only (simd.h).
 #pragma once
 
 #include "backbone/cpu/cpu_kernels.h"
-#include "backbone/cpu/gemm/product_loop.h"
+#include "backbone/cpu/gemm/gemm_loop.h"
 #include "backbone/cpu/ops/attention_loop.h"
 #include "backbone/cpu/ops/qkv_loop.h"
 #include "backbone/cpu/ops/row_loop.h"
@@ -10,29 +10,29 @@
 namespace medusa {
 namespace {
 
-template <typename Engine>
+template <typename Kernel>
 constexpr CpuKernels kKernelTable = {
-    .name = Engine::kName,
-    .number_bytes = sizeof(typename Engine::Number),
-    .begin = Engine::begin,
-    .end = Engine::end,
-    .widen = widen,
-    .normalise = normalise<Engine>,
-    .normalise_plain = normalise_plain,
-    .tile = tile<Engine>,
-    .product = product<Engine>,
-    .product_add = product_add<Engine>,
-    .product_swiglu = product_swiglu<Engine>,
-    .product_qkv = product_qkv<Engine>,
-    .place_heads = place_heads<Engine>,
-    .attend = attend<Engine>,
+    .name = Kernel::kName,
+    .element_bytes = sizeof(typename Kernel::Element),
+    .begin = Kernel::begin,
+    .end = Kernel::end,
+    .upcast = upcast,
+    .rms_norm = rms_norm<Kernel>,
+    .rms_norm_bf16 = rms_norm_bf16,
+    .pack_rows = pack_rows<Kernel>,
+    .gemm = gemm<Kernel>,
+    .gemm_add = gemm_add<Kernel>,
+    .gemm_swiglu = gemm_swiglu<Kernel>,
+    .gemm_qkv = gemm_qkv<Kernel>,
+    .rope_and_cache = rope_and_cache<Kernel>,
+    .attend = attend<Kernel>,
 };
 
 /// Of an ISA for block weights.
-template <typename Engine>
-constexpr CpuKernels kBlockKernelTable = [] {
-  CpuKernels table = kKernelTable<Engine>;
-  table.quantise = quantise_rows<Engine>;
+template <typename Kernel>
+constexpr CpuKernels kQuantKernelTable = [] {
+  CpuKernels table = kKernelTable<Kernel>;
+  table.quantize = quantize_rows<Kernel>;
   return table;
 }();
 

@@ -29,32 +29,32 @@ CudaLlama::CudaLlama(const Weights& weights, const DeviceKernels& kernels)
   longer.context += kRowsBehind;
   rope_ = make_rope_table(longer, weights.embedding.device());
   sums_ = at::empty({1}, embedding_.options().dtype(at::kFloat));
-  if (weights.lm_head.defined()) lm_head_ = product(weights.lm_head, weights.lm_head_blocks);
+  if (weights.lm_head.defined()) lm_head_ = gemm(weights.lm_head, weights.lm_head_quantized);
 }
 
 /// @param blocks  instead of the weight, where products are kept in blocks.
-DeviceProduct CudaLlama::product(const at::Tensor& weight, const BlockMatrix& blocks) {
+DeviceGemm CudaLlama::gemm(const at::Tensor& weight, const QuantizedMatrix& blocks) {
   auto stored = blocks.defined() ? device_weight(blocks, embedding_.device())
                                  : device_weight(weight, embedding_.device());
   if (!stored)
     throw UserError(
         "backbone.dtype: a matrix of the model is stored in blocks that have no product on a GPU, "
         "expected blocks of 32 with one scale; use --dtype bfloat16 or int8");
-  DeviceProduct product(*kernels_.products, std::move(*stored));
-  if (product.scratch() > sums_.numel()) sums_ = at::empty({product.scratch()}, sums_.options());
-  return product;
+  DeviceGemm gemm(*kernels_.gemms, std::move(*stored));
+  if (gemm.scratch() > sums_.numel()) sums_ = at::empty({gemm.scratch()}, sums_.options());
+  return gemm;
 }
 
 void CudaLlama::add_layer(const LayerWeights& layer) {
   const at::Device device = embedding_.device();
-  const auto here = [&](const at::Tensor& numbers) {
-    return numbers.defined() ? numbers.to(device, at::kFloat).contiguous() : numbers;
+  const auto here = [&](const at::Tensor& elements) {
+    return elements.defined() ? elements.to(device, at::kFloat).contiguous() : elements;
   };
-  const LayerBlocks& blocks = layer.blocks;
+  const LayerQuantized& blocks = layer.blocks;
   layers_.push_back({here(layer.attention_norm), here(layer.mlp_norm), here(layer.qkv_bias),
-                     here(layer.query_norm), here(layer.key_norm), product(layer.qkv, blocks.qkv),
-                     product(layer.output, blocks.output), product(layer.gate_up, blocks.gate_up),
-                     product(layer.down, blocks.down)});
+                     here(layer.query_norm), here(layer.key_norm), gemm(layer.qkv, blocks.qkv),
+                     gemm(layer.output, blocks.output), gemm(layer.gate_up, blocks.gate_up),
+                     gemm(layer.down, blocks.down)});
   all_layers_.push_back(static_cast<int32_t>(all_layers_.size()));
 }
 
@@ -77,7 +77,7 @@ void CudaLlama::reserve(int64_t num_rows, int64_t max_context) {
   wide_ = buffer(std::max(heads + 2 * c.num_kv_heads * c.head_size, 2 * c.mlp_size), at::kFloat);
   normed_ = buffer(c.hidden_size, at::kBFloat16);
   query_ = buffer(heads, at::kBFloat16);
-  mixed_ = buffer(heads, at::kBFloat16);
+  attention_out_ = buffer(heads, at::kBFloat16);
   activated_ = buffer(c.mlp_size, at::kBFloat16);
   const int64_t scratch =
       kernels_.layers->attention_scratch(rows_, c.num_heads, c.head_size, context_);
@@ -93,13 +93,13 @@ void CudaLlama::reserve_logits(int64_t num_rows) {
 /// normed = RMSNorm(x), after x += sum if there is something to add.
 void CudaLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream) {
   AddNormArgs args;
-  args.x = numbers<float>(x_);
-  args.y = add ? numbers<float>(sum_) : nullptr;
-  args.weight = numbers<float>(weight);
+  args.x = elements<float>(x_);
+  args.y = add ? elements<float>(sum_) : nullptr;
+  args.weight = elements<float>(weight);
   args.epsilon = static_cast<float>(config_.norm_epsilon);
   args.num_rows = num_rows;
   args.hidden_size = config_.hidden_size;
-  args.out = numbers<Bf16>(normed_);
+  args.out = elements<Bf16>(normed_);
   kernels_.layers->add_norm(args, stream);
 }
 
@@ -110,53 +110,54 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
   const Layer& layer = layers_[static_cast<size_t>(index)];
   const int64_t n = pass.rows.count;
 
-  layer.qkv(numbers<Bf16>(normed_), n, numbers<float>(sums_), numbers<float>(wide_), stream);
-  lap(PassPart::Qkv);
-  PlaceHeadsArgs heads;
+  layer.qkv(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_), stream);
+  record(ForwardStage::Qkv);
+  RopeAndCacheArgs heads;
   heads.rows = pass.rows;
-  heads.qkv = numbers<float>(wide_);
-  heads.bias = numbers<float>(layer.qkv_bias);
-  heads.query_norm = numbers<float>(layer.query_norm);
-  heads.key_norm = numbers<float>(layer.key_norm);
+  heads.qkv = elements<float>(wide_);
+  heads.bias = elements<float>(layer.qkv_bias);
+  heads.query_norm = elements<float>(layer.query_norm);
+  heads.key_norm = elements<float>(layer.key_norm);
   heads.epsilon = static_cast<float>(c.norm_epsilon);
-  if (c.turns(index)) {
-    heads.cos = numbers<float>(rope_.cos);
-    heads.sin = numbers<float>(rope_.sin);
+  if (c.uses_rope(index)) {
+    heads.cos = elements<float>(rope_.cos);
+    heads.sin = elements<float>(rope_.sin);
   }
   heads.num_heads = c.num_heads;
   heads.cache = cache;
   heads.layer = index;
-  heads.query = numbers<Bf16>(query_);
-  kernels_.layers->place_heads(heads, stream);
-  lap(PassPart::Rope);
+  heads.query = elements<Bf16>(query_);
+  kernels_.layers->rope_and_cache(heads, stream);
+  record(ForwardStage::Rope);
 
   TreeAttentionArgs attention;
   attention.rows = pass.rows;
   attention.tiles = pass.tiles;
   attention.num_tiles = pass.num_tiles;
   attention.tile_rows = tile_rows();
-  attention.query = numbers<Bf16>(query_);
+  attention.query = elements<Bf16>(query_);
   attention.num_heads = c.num_heads;
   attention.cache = cache;
   attention.layer = index;
   attention.window = c.window(index);
   attention.max_context = pass.max_context;
-  attention.scratch = numbers<float>(scratch_);
-  attention.out = numbers<Bf16>(mixed_);
+  attention.scratch = elements<float>(scratch_);
+  attention.out = elements<Bf16>(attention_out_);
   kernels_.layers->attend(attention, stream);
-  lap(PassPart::Attention);
-  layer.output(numbers<Bf16>(mixed_), n, numbers<float>(sums_), numbers<float>(sum_), stream);
-  lap(PassPart::Output);
+  record(ForwardStage::Attention);
+  layer.output(elements<Bf16>(attention_out_), n, elements<float>(sums_), elements<float>(sum_),
+               stream);
+  record(ForwardStage::Output);
 
   norm(layer.mlp_norm, /*add=*/true, n, stream);
-  lap(PassPart::MlpNorm);
-  layer.gate_up(numbers<Bf16>(normed_), n, numbers<float>(sums_), numbers<float>(wide_), stream);
-  lap(PassPart::GateUp);
-  kernels_.layers->silu_mul({numbers<float>(wide_), n, c.mlp_size, numbers<Bf16>(activated_)},
+  record(ForwardStage::MlpNorm);
+  layer.gate_up(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_), stream);
+  record(ForwardStage::GateUp);
+  kernels_.layers->silu_mul({elements<float>(wide_), n, c.mlp_size, elements<Bf16>(activated_)},
                             stream);
-  lap(PassPart::Activation);
-  layer.down(numbers<Bf16>(activated_), n, numbers<float>(sums_), numbers<float>(sum_), stream);
-  lap(PassPart::Down);
+  record(ForwardStage::Activation);
+  layer.down(elements<Bf16>(activated_), n, elements<float>(sums_), elements<float>(sum_), stream);
+  record(ForwardStage::Down);
 }
 
 void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
@@ -164,11 +165,11 @@ void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
   const int64_t n = pass.rows.count;
   MEDUSA_ASSERT(n <= rows_ && pass.max_context <= context_, n, rows_, pass.max_context, context_);
   kernels_.layers->embed(
-      {pass.rows, numbers<Bf16>(embedding_), config_.hidden_size, numbers<float>(x_)}, stream);
-  lap(PassPart::Embedding);
+      {pass.rows, elements<Bf16>(embedding_), config_.hidden_size, elements<float>(x_)}, stream);
+  record(ForwardStage::Embedding);
   run_layers(pass, cache, layers, stream);
   norm(final_norm_, /*add=*/true, n, stream);
-  lap(PassPart::FinalNorm);
+  record(ForwardStage::FinalNorm);
 }
 
 /// From the residual stream to the same, to which `sum` is still to be added.
@@ -179,28 +180,28 @@ void CudaLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
   for (const int32_t l : layers) {
     norm(layers_[static_cast<size_t>(l)].attention_norm, std::exchange(add, true), pass.rows.count,
          stream);
-    lap(PassPart::AttentionNorm);
+    record(ForwardStage::AttentionNorm);
     run_layer(l, pass, cache, stream);
   }
 }
 
 const Bf16* CudaLlama::run(const DevicePass& pass, const DeviceCache& cache, DeviceStream stream) {
-  if (clock_ != nullptr) clock_->begin();
+  if (timer_ != nullptr) timer_->begin();
   run_pass(pass, cache, all_layers_, stream);
-  return numbers<Bf16>(normed_);
+  return elements<Bf16>(normed_);
 }
 
-at::Tensor CudaLlama::forward(const RowPlan& plan, KvCache& cache,
+at::Tensor CudaLlama::forward(const ForwardPlan& plan, KvCache& cache,
                               std::span<const int32_t> layers) {
-  const DeviceOfKernels guard(embedding_.device());
+  const KernelDeviceGuard guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   reserve(plan.size(), rows.pass().max_context);
   run_pass(rows.pass(), device_view(cache), layers, nullptr);
   return normed_.narrow(0, 0, plan.size());
 }
 
-at::Tensor CudaLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) {
-  const DeviceOfKernels guard(embedding_.device());
+at::Tensor CudaLlama::run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) {
+  const KernelDeviceGuard guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   const int64_t n = plan.size();
   reserve(n, rows.pass().max_context);
@@ -211,29 +212,29 @@ at::Tensor CudaLlama::run_layers(const RowPlan& plan, const at::Tensor& x, KvCac
 
 const float* CudaLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {
   reserve_logits(num_rows);
-  lm_head_(hidden, num_rows, numbers<float>(sums_), numbers<float>(logits_), stream);
-  return numbers<float>(logits_);
+  lm_head_(hidden, num_rows, elements<float>(sums_), elements<float>(logits_), stream);
+  return elements<float>(logits_);
 }
 
 at::Tensor CudaLlama::logits(const at::Tensor& hidden) {
-  const DeviceOfKernels guard(embedding_.device());
+  const KernelDeviceGuard guard(embedding_.device());
   const int64_t n = hidden.size(0);
-  run_logits(numbers<Bf16>(hidden.contiguous()), n, nullptr);
+  run_logits(elements<Bf16>(hidden.contiguous()), n, nullptr);
   return logits_.narrow(0, 0, n);
 }
 
-std::array<int64_t, kNumPassParts> CudaLlama::weight_bytes() const {
-  std::array<int64_t, kNumPassParts> bytes{};
-  const auto add = [&bytes](PassPart part, const DeviceProduct& product) {
-    bytes[static_cast<size_t>(part)] += product.bytes();
+std::array<int64_t, kNumForwardStages> CudaLlama::weight_bytes() const {
+  std::array<int64_t, kNumForwardStages> bytes{};
+  const auto add = [&bytes](ForwardStage stage, const DeviceGemm& gemm) {
+    bytes[static_cast<size_t>(stage)] += gemm.bytes();
   };
   for (const Layer& layer : layers_) {
-    add(PassPart::Qkv, layer.qkv);
-    add(PassPart::Output, layer.output);
-    add(PassPart::GateUp, layer.gate_up);
-    add(PassPart::Down, layer.down);
+    add(ForwardStage::Qkv, layer.qkv);
+    add(ForwardStage::Output, layer.output);
+    add(ForwardStage::GateUp, layer.gate_up);
+    add(ForwardStage::Down, layer.down);
   }
-  if (lm_head_.defined()) add(PassPart::LmHead, lm_head_);
+  if (lm_head_.defined()) add(ForwardStage::LmHead, lm_head_);
   return bytes;
 }
 

@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
+#include "backbone/cuda/device_gemm.h"
 #include "backbone/cuda/device_pass.h"
-#include "backbone/cuda/device_product.h"
+#include "backbone/cuda/gemm_kernels.h"
 #include "backbone/cuda/layer_kernels.h"
-#include "backbone/cuda/product_kernels.h"
 #include "backbone/llama_backend.h"
 #include "backbone/rope.h"
 
@@ -22,13 +22,13 @@ namespace medusa {
 /// Which kernels compute. Those of the tests are emulated and take tensors on the CPU.
 struct DeviceKernels {
   const LayerKernels* layers = nullptr;
-  const ProductKernels* products = nullptr;
+  const GemmKernels* gemms = nullptr;
 
-  bool complete() const { return layers != nullptr && products != nullptr; }
+  bool complete() const { return layers != nullptr && gemms != nullptr; }
 };
 
 /// Those of this build; not complete where it was made without a CUDA compiler.
-inline DeviceKernels cuda_kernels() { return {cuda_layer_kernels(), cuda_product_kernels()}; }
+inline DeviceKernels cuda_kernels() { return {cuda_layer_kernels(), cuda_gemm_kernels()}; }
 
 /// Keys, values and weights are bfloat16; sums and the residual stream float32.
 ///
@@ -42,13 +42,14 @@ class CudaLlama : public LlamaBackend {
   CudaLlama(const Weights& weights, const DeviceKernels& kernels);
 
   void add_layer(const LayerWeights& layer) override;
-  at::Tensor forward(const RowPlan& plan, KvCache& cache, std::span<const int32_t> layers) override;
-  at::Tensor run_layers(const RowPlan& plan, const at::Tensor& x, KvCache& cache) override;
+  at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
+                     std::span<const int32_t> layers) override;
+  at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   int64_t rows_behind() const override { return kRowsBehind; }
   bool reads_whole_slots() const override { return true; }
-  void set_clock(PartClock* clock) override { clock_ = clock; }
-  std::array<int64_t, kNumPassParts> weight_bytes() const override;
+  void set_timer(StageTimer* timer) override { timer_ = timer; }
+  std::array<int64_t, kNumForwardStages> weight_bytes() const override;
   const char* name() const override { return kernels_.layers->name; }
 
   /// Makes room for passes of so many rows, none at a later position; later calls of run() and
@@ -80,7 +81,7 @@ class CudaLlama : public LlamaBackend {
  private:
   struct Layer {
     at::Tensor attention_norm, mlp_norm, qkv_bias, query_norm, key_norm;
-    DeviceProduct qkv, output, gate_up, down;
+    DeviceGemm qkv, output, gate_up, down;
   };
 
   void run_pass(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
@@ -89,33 +90,33 @@ class CudaLlama : public LlamaBackend {
                   DeviceStream stream);
   void run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
                  DeviceStream stream);
-  DeviceProduct product(const at::Tensor& weight, const BlockMatrix& blocks);
+  DeviceGemm gemm(const at::Tensor& weight, const QuantizedMatrix& blocks);
   void norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream);
-  void lap(PassPart part) {
-    if (clock_ != nullptr) clock_->lap(part);
+  void record(ForwardStage stage) {
+    if (timer_ != nullptr) timer_->record(stage);
   }
 
   ModelConfig config_;
   DeviceKernels kernels_;
-  PartClock* clock_ = nullptr;  // not owned
+  StageTimer* timer_ = nullptr;  // not owned
   at::Tensor embedding_, final_norm_;
   std::vector<Layer> layers_;
   std::vector<int32_t> all_layers_;
-  DeviceProduct lm_head_;
+  DeviceGemm lm_head_;
   RopeTable rope_;
 
   // Of the largest pass so far, R rows.
   int64_t rows_ = 0, context_ = 0, generation_ = 0;
-  at::Tensor x_;          // [R, H] float32, the residual stream
-  at::Tensor sum_;        // [R, H] float32: what is added to it next
-  at::Tensor wide_;       // [R, max((A + 2G) D, 2I)] float32
-  at::Tensor normed_;     // [R, H] bfloat16
-  at::Tensor query_;      // [R, A D] bfloat16
-  at::Tensor mixed_;      // [R, A D] bfloat16
-  at::Tensor activated_;  // [R, I] bfloat16
-  at::Tensor scratch_;    // float32, attention's
-  at::Tensor sums_;       // float32, scratch of the products
-  at::Tensor logits_;     // [R', V] float32
+  at::Tensor x_;              // [R, H] float32, the residual stream
+  at::Tensor sum_;            // [R, H] float32: what is added to it next
+  at::Tensor wide_;           // [R, max((A + 2G) D, 2I)] float32
+  at::Tensor normed_;         // [R, H] bfloat16
+  at::Tensor query_;          // [R, A D] bfloat16
+  at::Tensor attention_out_;  // [R, A D] bfloat16
+  at::Tensor activated_;      // [R, I] bfloat16
+  at::Tensor scratch_;        // float32, attention's
+  at::Tensor sums_;           // float32, scratch of the products
+  at::Tensor logits_;         // [R', V] float32
 };
 
 /// The passes on a GPU's kernels, for a decoding loop that starts them itself; null where another

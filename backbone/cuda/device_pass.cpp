@@ -10,7 +10,7 @@ namespace medusa {
 namespace {
 
 /// Bit i: the row sees cache row start + i.
-uint64_t path_bits(const RowPlan& plan, const PlannedRow& row) {
+uint64_t path_bits(const ForwardPlan& plan, const BatchToken& row) {
   uint64_t bits = 0;
   for (const int64_t at : plan.path(row)) {
     const int64_t i = at - row.start;
@@ -34,25 +34,25 @@ at::Tensor tiles_of(std::span<const int32_t> slots, int32_t tile_rows) {
   return at::tensor(tiles, at::kInt).view({-1, 2});
 }
 
-UploadedPlan::UploadedPlan(const RowPlan& plan, int32_t tile_rows, at::Device device) {
+UploadedPlan::UploadedPlan(const ForwardPlan& plan, int32_t tile_rows, at::Device device) {
   const auto n = static_cast<size_t>(plan.size());
   constexpr size_t kFields = 5;
-  std::vector<int32_t> numbers(kFields * n), slots;
+  std::vector<int32_t> elements(kFields * n), slots;
   std::vector<int64_t> paths(n);
   for (size_t i = 0; i < n; ++i) {
-    const PlannedRow& row = plan.rows[i];
+    const BatchToken& row = plan.rows[i];
     // Of a row on a straight path all before it counts as committed: it may be longer than 64.
-    const int64_t fields[kFields] = {row.token, row.slot, row.straight ? row.position : row.start,
+    const int64_t fields[kFields] = {row.token, row.slot, row.contiguous ? row.position : row.start,
                                      row.position, row.cache_row};
-    for (size_t f = 0; f < kFields; ++f) numbers[f * n + i] = static_cast<int32_t>(fields[f]);
-    paths[i] = row.straight ? 1 : static_cast<int64_t>(path_bits(plan, row));
+    for (size_t f = 0; f < kFields; ++f) elements[f * n + i] = static_cast<int32_t>(fields[f]);
+    paths[i] = row.contiguous ? 1 : static_cast<int64_t>(path_bits(plan, row));
     slots.push_back(row.slot);
     pass_.max_context = std::max(pass_.max_context, row.position);
   }
-  numbers_ = at::tensor(numbers, at::kInt).to(device);
+  elements_ = at::tensor(elements, at::kInt).to(device);
   paths_ = at::tensor(paths, at::kLong).to(device);
   tiles_ = tiles_of(slots, tile_rows).to(device);
-  const auto* from = static_cast<const int32_t*>(numbers_.data_ptr());
+  const auto* from = static_cast<const int32_t*>(elements_.data_ptr());
   pass_.rows = {from,
                 from + n,
                 from + 2 * n,

@@ -7,8 +7,8 @@
 
 #include "backbone/cuda/device_types.h"
 #include "backbone/cuda/layer_kernels.h"
+#include "backbone/forward_plan.h"
 #include "backbone/kv_cache.h"
-#include "backbone/row_plan.h"
 
 namespace medusa {
 
@@ -24,11 +24,11 @@ struct DevicePass {
 class UploadedPlan {
  public:
   /// @param tile_rows  LayerKernels::tile_rows().
-  UploadedPlan(const RowPlan& plan, int32_t tile_rows, at::Device device);
+  UploadedPlan(const ForwardPlan& plan, int32_t tile_rows, at::Device device);
   const DevicePass& pass() const { return pass_; }
 
  private:
-  at::Tensor numbers_, paths_, tiles_;
+  at::Tensor elements_, paths_, tiles_;
   DevicePass pass_;
 };
 

@@ -26,19 +26,19 @@ class CudaGraph : public DeviceGraph {
   cudaGraphExec_t graph_;
 };
 
-class PinnedMailbox : public HostMailbox {
+class PinnedBuffer : public HostBuffer {
  public:
-  explicit PinnedMailbox(size_t bytes) : bytes_(bytes) {
+  explicit PinnedBuffer(size_t bytes) : bytes_(bytes) {
     check(cudaMallocHost(&data_, bytes), "allocate pinned memory");
     check(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "make an event");
   }
-  ~PinnedMailbox() override {
+  ~PinnedBuffer() override {
     cudaEventSynchronize(arrived_);
     cudaEventDestroy(arrived_);
     cudaFreeHost(data_);
   }
-  PinnedMailbox(const PinnedMailbox&) = delete;
-  PinnedMailbox& operator=(const PinnedMailbox&) = delete;
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
 
   void* data() override { return data_; }
   void post(const void* device) override {
@@ -77,8 +77,8 @@ class CudaRuntime : public DeviceRuntime {
     return std::make_unique<CudaGraph>(ready);
   }
 
-  std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) override {
-    return std::make_unique<PinnedMailbox>(bytes);
+  std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) override {
+    return std::make_unique<PinnedBuffer>(bytes);
   }
 };
 

@@ -19,9 +19,9 @@ class DeviceGraph {
 };
 
 /// Memory of the host that the device writes to, and the moment when it has.
-class HostMailbox {
+class HostBuffer {
  public:
-  virtual ~HostMailbox() = default;
+  virtual ~HostBuffer() = default;
   virtual void* data() = 0;
   /// Copies from the device, behind all earlier work of the default stream. Does not wait.
   virtual void post(const void* device) = 0;
@@ -40,7 +40,7 @@ class DeviceRuntime {
   /// @throws std::runtime_error  CUDA refused.
   virtual std::unique_ptr<DeviceGraph> capture(const std::function<void(DeviceStream)>& work) = 0;
 
-  virtual std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) = 0;
+  virtual std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) = 0;
 };
 
 /// That of this build; null where it was made without a CUDA compiler.

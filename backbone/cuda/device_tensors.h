@@ -8,15 +8,15 @@ namespace medusa {
 
 /// @returns  null of an undefined tensor.
 template <typename T>
-T* numbers(const at::Tensor& x) {
+T* elements(const at::Tensor& x) {
   return x.defined() ? static_cast<T*>(x.data_ptr()) : nullptr;
 }
 
 /// LibTorch's ops go to the device of their tensors; kernels start on the current one. While this
 /// lives that is the given one; nothing for the CPU, where tests emulate.
-class DeviceOfKernels {
+class KernelDeviceGuard {
  public:
-  explicit DeviceOfKernels(c10::Device device) {
+  explicit KernelDeviceGuard(c10::Device device) {
     if (!device.is_cpu()) guard_.reset_device(device);
   }
 

@@ -1,4 +1,4 @@
-// Weights as ProductKernels read them, from those that were loaded.
+// Weights as GemmKernels read them, from those that were loaded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,20 +6,20 @@
 #include <cstdint>
 #include <optional>
 
-#include "backbone/block_matrix.h"
-#include "backbone/cuda/product_kernels.h"
+#include "backbone/cuda/gemm_kernels.h"
+#include "backbone/quantized_matrix.h"
 
 namespace medusa {
 
 /// A weight's numbers, on the device where its products run.
 struct StoredDeviceWeight {
   DeviceFormat format = DeviceFormat::Bf16;
-  at::Tensor numbers{};    // [n, k] bfloat16 or int8, or [n, k / 2] uint8
+  at::Tensor elements{};   // [n, k] bfloat16 or int8, or [n, k / 2] uint8
   at::Tensor scales{};     // [n, k / 32] half; undefined for bfloat16
-  at::Tensor offsets{};    // the same; undefined without offsets
+  at::Tensor mins{};       // the same; undefined without offsets
   int64_t num_inputs = 0;  // k
 
-  int64_t num_outputs() const { return numbers.size(0); }
+  int64_t num_outputs() const { return elements.size(0); }
 
   /// Valid as long as the tensors.
   DeviceWeight view() const;
@@ -32,6 +32,6 @@ std::optional<StoredDeviceWeight> device_weight(const at::Tensor& weight, at::De
 /// The same numbers, exactly.
 /// @returns  nothing if products have no format for it: k is not a multiple of 32, 16 numbers share
 ///           a scale, or levels of 8 bits with offsets that half precision cannot move by 128.
-std::optional<StoredDeviceWeight> device_weight(const BlockMatrix& weight, at::Device device);
+std::optional<StoredDeviceWeight> device_weight(const QuantizedMatrix& weight, at::Device device);
 
 }  // namespace medusa

@@ -30,7 +30,7 @@ struct AddNormArgs {
 };
 
 /// Bias, head norm and rotary embedding; queries to `query`, keys and values to the cache.
-struct PlaceHeadsArgs {
+struct RopeAndCacheArgs {
   DeviceRows rows;
   const float* qkv = nullptr;         // [R, (A + 2G) D] queries, keys, values
   const float* bias = nullptr;        // [(A + 2G) D]; null: none
@@ -100,7 +100,7 @@ struct LayerKernels {
 
   void (*embed)(const EmbedArgs& args, DeviceStream stream);
   void (*add_norm)(const AddNormArgs& args, DeviceStream stream);
-  void (*place_heads)(const PlaceHeadsArgs& args, DeviceStream stream);
+  void (*rope_and_cache)(const RopeAndCacheArgs& args, DeviceStream stream);
   void (*attend)(const TreeAttentionArgs& args, DeviceStream stream);
   void (*silu_mul)(const SiluMulArgs& args, DeviceStream stream);
   void (*move_rows)(const MoveRowsArgs& args, DeviceStream stream);

@@ -1,6 +1,6 @@
 // GGUF's block types, number by number: what a block of bytes stands for, without deciding what it
-// becomes. Layouts as llama.cpp writes them. dequantise.cpp makes float32 of it, block_matrix.cpp
-// levels and scales.
+// becomes. Layouts as llama.cpp writes them. dequantize.cpp makes float32 of it,
+// quantized_matrix.cpp levels and scales.
 //
 // Each decoder calls sink(i, scale, level, offset) for every number i of one block; the number is
 // scale · level + offset. Only bytes are read: any alignment.
@@ -34,10 +34,10 @@ constexpr int kBlock = 32;        // numbers of a plain block
 constexpr int kSuperblock = 256;  // of a "K" type and IQ4_XS
 constexpr int kHalfBlock = 128;   // of a superblock: numbers whose bits are interleaved
 
-constexpr float kNoOffset = -0.0F;  // adding it changes no number, not even the sign of a zero
+constexpr float kNoMin = -0.0F;  // adding it changes no number, not even the sign of a zero
 
 /// The sixteen levels of IQ4_NL and IQ4_XS.
-inline constexpr int8_t kUnevenLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+inline constexpr int8_t kUnevenQuants[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                              1,    13,   25,  38,  53,  69,  89,  113};
 
 /// The 4-bit types keep number j in the low half of byte j and number j + 16 in the high half.
@@ -48,7 +48,7 @@ inline int four_bits(const uint8_t* bytes, int j) {
 template <typename Sink>
 void q4_0(const uint8_t* block, const Sink& sink) {  // scale, 16 bytes
   const float scale = stored_half(block);
-  for (int i = 0; i < kBlock; ++i) sink(i, scale, four_bits(block + 2, i) - 8, kNoOffset);
+  for (int i = 0; i < kBlock; ++i) sink(i, scale, four_bits(block + 2, i) - 8, kNoMin);
 }
 
 template <typename Sink>
@@ -63,7 +63,7 @@ void q5_0(const uint8_t* block, const Sink& sink) {  // scale, 32 fifth bits, 16
   const auto fifth = load_stored<uint32_t>(block + 2);
   for (int i = 0; i < kBlock; ++i)
     sink(i, scale, (four_bits(block + 6, i) | static_cast<int>((fifth >> i) & 1) << 4) - 16,
-         kNoOffset);
+         kNoMin);
 }
 
 template <typename Sink>
@@ -77,14 +77,13 @@ void q5_1(const uint8_t* block, const Sink& sink) {  // scale, minimum, 32 fifth
 template <typename Sink>
 void q8_0(const uint8_t* block, const Sink& sink) {  // scale, 32 signed bytes
   const float scale = stored_half(block);
-  for (int i = 0; i < kBlock; ++i) sink(i, scale, static_cast<int8_t>(block[2 + i]), kNoOffset);
+  for (int i = 0; i < kBlock; ++i) sink(i, scale, static_cast<int8_t>(block[2 + i]), kNoMin);
 }
 
 template <typename Sink>
 void iq4_nl(const uint8_t* block, const Sink& sink) {  // scale, 16 bytes
   const float scale = stored_half(block);
-  for (int i = 0; i < kBlock; ++i)
-    sink(i, scale, kUnevenLevels[four_bits(block + 2, i)], kNoOffset);
+  for (int i = 0; i < kBlock; ++i) sink(i, scale, kUnevenQuants[four_bits(block + 2, i)], kNoMin);
 }
 
 /// Scale and minimum of 32 numbers of a superblock.
@@ -127,7 +126,7 @@ void q3_k(const uint8_t* block, const Sink& sink) {  // 32 mask bytes, 64, 12 sc
   for (int i = 0; i < kSuperblock; ++i) {
     const int above = (block[i % 32] >> (i / 32)) & 1;  // a set bit: not four less
     sink(i, scale * static_cast<float>(six_bits(block + 96, i / 16) - 32),
-         two_bits(block + 32, i) - (above != 0 ? 0 : 4), kNoOffset);
+         two_bits(block + 32, i) - (above != 0 ? 0 : 4), kNoMin);
   }
 }
 
@@ -164,7 +163,7 @@ void q6_k(const uint8_t* block, const Sink& sink) {  // 128 low, 64 high bytes, 
     const int low = quarter < 2 ? byte & 15 : byte >> 4;
     const int high = (block[128 + half * 32 + i % 32] >> (2 * quarter)) & 3;
     const auto small = static_cast<int8_t>(block[192 + i / 16]);
-    sink(i, scale * static_cast<float>(small), (low | high << 4) - 32, kNoOffset);
+    sink(i, scale * static_cast<float>(small), (low | high << 4) - 32, kNoMin);
   }
 }
 
@@ -177,7 +176,7 @@ void iq4_xs(const uint8_t* block, const Sink& sink) {  // scale, 2 and 4 scale b
     const int low = (block[4 + group / 2] >> (4 * (group % 2))) & 15;
     const int small = (low | ((high >> (2 * group)) & 3) << 4) - 32;
     sink(i, scale * static_cast<float>(small),
-         kUnevenLevels[four_bits(block + 8 + group * 16, i % 32)], kNoOffset);
+         kUnevenQuants[four_bits(block + 8 + group * 16, i % 32)], kNoMin);
   }
 }
 

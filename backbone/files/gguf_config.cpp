@@ -39,8 +39,8 @@ std::vector<double> read_factors(const GgufFile& file, const char* name, const M
                                  const Fail& fail) {
   const GgufTensor* tensor = file.find_tensor(name);
   if (tensor == nullptr) return {};
-  const auto half = static_cast<size_t>(config.turned() / 2);
-  if (tensor->type != GgmlType::F32 || tensor->dims != std::vector<int64_t>{config.turned() / 2})
+  const auto half = static_cast<size_t>(config.rotated() / 2);
+  if (tensor->type != GgmlType::F32 || tensor->dims != std::vector<int64_t>{config.rotated() / 2})
     fail(fmt::format("tensor '{}' is not {} numbers of type F32, expected a factor for each pair",
                      name, half));
   std::vector<float> factors(half);
@@ -56,7 +56,7 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
     return file.find<double>(prefix + key).value_or(otherwise);
   };
   const auto type = file.find<std::string>(prefix + "type").value_or("none");
-  const auto half = static_cast<size_t>(config.turned() / 2);
+  const auto half = static_cast<size_t>(config.rotated() / 2);
   const auto context = static_cast<double>(config.context);
   const double first_context = number("original_context_length", context);
   if (!(first_context > 1 && first_context <= static_cast<double>(kMaxSize)))
@@ -75,7 +75,7 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
                                         .first_context = first_context,
                                         .beta_fast = number("yarn_beta_fast", 32),
                                         .beta_slow = number("yarn_beta_slow", 1)},
-                                       config.turned(), config.rope_base);
+                                       config.rotated(), config.rope_base);
     config.rope_attention =
         number("yarn_attn_factor", yarn_attention(factor)) * number("attn_factor", 1.0);
     config.context = stretched_context(config.context, factor * first_context);
@@ -163,13 +163,13 @@ ModelConfig read_gguf_config(const GgufFile& file) {
       file.find<int64_t>(key("attention.head_count_kv")).value_or(config.num_heads);
   const auto head_size = file.find<int64_t>(key("attention.key_length"));
   config.head_size = head_size ? *head_size : even_share(config, fail);
-  const auto turned = file.find<int64_t>(key("rope.dimension_count")).value_or(config.head_size);
-  if (turned != config.head_size) {
+  const auto rotated = file.find<int64_t>(key("rope.dimension_count")).value_or(config.head_size);
+  if (rotated != config.head_size) {
     if (!architecture.partial_rotary)
-      fail(fmt::format("'{}' is {}, expected the head size {}", key("rope.dimension_count"), turned,
-                       config.head_size));
-    config.rotary_size = turned;
-    check_rotary_size(config, fail);
+      fail(fmt::format("'{}' is {}, expected the head size {}", key("rope.dimension_count"),
+                       rotated, config.head_size));
+    config.rotary_dim = rotated;
+    check_rotary_dim(config, fail);
   }
   const auto value_size =
       file.find<int64_t>(key("attention.value_length")).value_or(config.head_size);

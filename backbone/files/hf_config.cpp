@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "backbone/files/dequantise.h"
+#include "backbone/files/dequantize.h"
 #include "backbone/files/hf_rope.h"
 #include "backbone/files/json_settings.h"
 #include "backbone/files/model_config_check.h"
@@ -52,7 +52,7 @@ bool slides(const JsonSettings& file, const ModelConfig& config, int64_t layer) 
     return *type == "sliding_attention";
   }
   return config.no_rope.empty() ? layer >= file.integer("max_window_layers", 28)
-                                : !config.turns(layer);
+                                : !config.uses_rope(layer);
 }
 
 /// @returns  empty where no layer's window is shorter than the context.
@@ -72,7 +72,7 @@ std::vector<int64_t> read_windows(const JsonSettings& file, const Architecture& 
 }
 
 /// Weights are read as numbers, of fp8 also those with a scale for each block of 128 x 128.
-void check_quantisation(const JsonSettings& file, const fs::path& folder) {
+void check_quantization(const JsonSettings& file, const fs::path& folder) {
   const json* settings = file.find("quantization_config");
   if (settings == nullptr) return;
   const json method = settings->is_object() ? settings->value("quant_method", json()) : json();
@@ -115,7 +115,7 @@ ModelConfig read_hf_config(const fs::path& folder) {
   const auto fail = [&](const std::string& text) { file.fail(text); };
   ModelConfig config;
   const Architecture& architecture = read_architecture(file, config);
-  check_quantisation(file, folder);
+  check_quantization(file, folder);
   config.num_layers = file.integer("num_hidden_layers");
   config.hidden_size = file.integer("hidden_size");
   config.num_heads = file.integer("num_attention_heads");

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backbone/architecture.h"
-#include "backbone/files/rotary_rows.h"
+#include "backbone/files/rope_permutation.h"
 #include "backbone/files/safetensors.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -37,7 +37,7 @@ void set_layers(const ModelConfig& c, json& out) {
   if (!c.no_rope.empty()) {
     json turning = json::array();
     for (int64_t layer = 0; layer < c.num_layers; ++layer)
-      turning.push_back(c.turns(layer) ? 1 : 0);
+      turning.push_back(c.uses_rope(layer) ? 1 : 0);
     out["no_rope_layers"] = turning;
   }
   out.erase("layer_types");  // newer files say one for each layer
@@ -68,9 +68,9 @@ json config_json(const ModelConfig& c, const fs::path& source, at::ScalarType dt
            {"rope_theta", c.rope_base},
            {"tie_word_embeddings", c.tied_output},
            {"torch_dtype", dtype == at::kFloat ? "float32" : "bfloat16"}};
-  if (c.rotary_size > 0)
+  if (c.rotary_dim > 0)
     out["partial_rotary_factor"] =
-        static_cast<double>(c.rotary_size) / static_cast<double>(c.head_size);
+        static_cast<double>(c.rotary_dim) / static_cast<double>(c.head_size);
   if (!c.eos.empty()) out["eos_token_id"] = c.eos;
   if (const json scaling = rope_scaling(c, source); !scaling.is_null())
     out["rope_scaling"] = scaling;
@@ -91,7 +91,7 @@ json patched_config(const fs::path& file, const ModelConfig& c, at::ScalarType d
 
 /// Queries and keys in the order of a file whose heads turn in part.
 at::Tensor in_file_order(const at::Tensor& qkv, const ModelConfig& c) {
-  std::vector<int64_t> rows = rotary_rows(c, c.num_heads + c.num_kv_heads, false);
+  std::vector<int64_t> rows = rope_permutation(c, c.num_heads + c.num_kv_heads, false);
   if (rows.empty()) return qkv;
   while (std::ssize(rows) < qkv.size(0)) rows.push_back(std::ssize(rows));
   return qkv.index_select(0, at::tensor(rows).to(qkv.device()));

@@ -90,7 +90,7 @@ void read_yarn(const JsonSettings& file, const RopeSettings& rope, ModelConfig& 
   yarn.beta_fast = rope.number("beta_fast", yarn.beta_fast);
   yarn.beta_slow = rope.number("beta_slow", yarn.beta_slow);
   yarn.truncate = rope.flag("truncate", true);
-  config.rope_factors = yarn_factors(yarn, config.turned(), config.rope_base);
+  config.rope_factors = yarn_factors(yarn, config.rotated(), config.rope_base);
   const bool weighted = rope.number("mscale", 0) != 0 && rope.number("mscale_all_dim", 0) != 0;
   const double usual = weighted ? yarn_attention(yarn.factor, rope.number("mscale")) /
                                       yarn_attention(yarn.factor, rope.number("mscale_all_dim"))
@@ -104,14 +104,14 @@ void read_yarn(const JsonSettings& file, const RopeSettings& rope, ModelConfig& 
 void read_longrope(const JsonSettings& file, const RopeSettings& rope, ModelConfig& config) {
   const double first = first_context(file, rope, config);
   const double factor = rope.number("factor", static_cast<double>(config.context) / first);
-  config.rope_factors = rope.numbers("short_factor", config.turned() / 2);
+  config.rope_factors = rope.numbers("short_factor", config.rotated() / 2);
   config.rope_attention = rope.number("attention_factor", longrope_attention(factor, first));
   config.context = std::min(config.context, static_cast<int64_t>(first));
 }
 
 /// How much of each head turns.
-void read_rotary_size(const JsonSettings& file, const RopeSettings& rope,
-                      const Architecture& architecture, ModelConfig& config) {
+void read_rotary_dim(const JsonSettings& file, const RopeSettings& rope,
+                     const Architecture& architecture, ModelConfig& config) {
   constexpr const char* kKey = "partial_rotary_factor";
   const double part = rope.has(kKey) || !file.find(kKey) ? rope.number(kKey, 1) : file.number(kKey);
   if (part == 1) return;
@@ -119,25 +119,25 @@ void read_rotary_size(const JsonSettings& file, const RopeSettings& rope,
     file.fail(fmt::format("'{}' is {}, expected 1: heads of a {} model turn whole", kKey, part,
                           architecture.name));
   if (!(part > 0 && part < 1)) file.fail(fmt::format("'{}' is {}, expected 0 to 1", kKey, part));
-  config.rotary_size = static_cast<int64_t>(static_cast<double>(config.head_size) * part);
-  check_rotary_size(config, [&](const std::string& text) { file.fail(text); });
+  config.rotary_dim = static_cast<int64_t>(static_cast<double>(config.head_size) * part);
+  check_rotary_dim(config, [&](const std::string& text) { file.fail(text); });
 }
 
 }  // namespace
 
 void read_hf_rope(const JsonSettings& file, const Architecture& architecture, ModelConfig& config) {
   const RopeSettings rope(file);
-  read_rotary_size(file, rope, architecture, config);
+  read_rotary_dim(file, rope, architecture, config);
   const std::string type = rope.type();
   if (type == "linear")
-    config.rope_factors.assign(static_cast<size_t>(config.turned() / 2), rope.number("factor"));
+    config.rope_factors.assign(static_cast<size_t>(config.rotated() / 2), rope.number("factor"));
   else if (type == "llama3")
     config.rope_factors =
         llama3_factors({.factor = rope.number("factor"),
                         .low_freq_factor = rope.number("low_freq_factor"),
                         .high_freq_factor = rope.number("high_freq_factor"),
                         .first_context = rope.number("original_max_position_embeddings")},
-                       config.turned(), config.rope_base);
+                       config.rotated(), config.rope_base);
   else if (type == "longrope" || type == "su" || (type == "yarn" && architecture.name == "phi3"))
     read_longrope(file, rope, config);  // Phi-3's older names for it
   else if (type == "yarn")

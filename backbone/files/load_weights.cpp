@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "backbone/architecture.h"
-#include "backbone/files/dequantise.h"
+#include "backbone/files/dequantize.h"
 #include "backbone/files/model_files.h"
-#include "backbone/files/rotary_rows.h"
+#include "backbone/files/rope_permutation.h"
 #include "backbone/files/tensor_check.h"
 #include "backbone/weights.h"
 #include "base/check.h"
@@ -70,7 +70,7 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, const std::vector<
       if (stored.fp8)
         decode_fp8_row(*stored.fp8, i, bytes, row);
       else
-        dequantise(stored.type, bytes, row);
+        dequantize(stored.type, bytes, row);
       const int64_t target = (order.empty() ? i : order[static_cast<size_t>(i)]) * columns;
       for (int64_t j = 0; j < columns; ++j) {
         const float value = row[static_cast<size_t>(j)];
@@ -87,7 +87,7 @@ void convert_rows(const StoredTensor& stored, at::Tensor out, const std::vector<
 /// Takes each tensor of the files once, checks it, and puts it where it belongs.
 class Loader {
  public:
-  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device, BlockKind kind,
+  Loader(const ModelFiles& files, at::ScalarType dtype, at::Device device, QuantKind kind,
          ProgressFunction progress)
       : files_(files),
         architecture_(*find_architecture(files.config.architecture)),
@@ -97,7 +97,7 @@ class Loader {
         progress_(std::move(progress), "load", "tensors",
                   static_cast<int64_t>(files.tensors.size())) {}
 
-  Weights ends();
+  Weights non_layer();
   LayerWeights layer(int64_t index);
   void finish(const std::string& note = {}) { progress_.finish(note); }
   void check_nothing_left();
@@ -109,17 +109,17 @@ class Loader {
   at::Tensor matrix(const Name& name, int64_t layer, int64_t rows, int64_t columns);
   void fill(const Name& name, int64_t layer, at::Tensor out, int64_t heads = 0);
   std::vector<int64_t> order_of(int64_t rows, int64_t heads) const;
-  BlockMatrix blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
-                     int64_t heads = 0);
+  QuantizedMatrix blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
+                         int64_t heads = 0);
   void load_matrices(int64_t index, LayerWeights& weights);
-  void load_blocks(int64_t index, LayerBlocks& weights);
+  void load_blocks(int64_t index, LayerQuantized& weights);
   at::Tensor lm_head(const at::Tensor& embedding);
 
   const ModelFiles& files_;
   const Architecture& architecture_;
   at::ScalarType dtype_;
   at::Device device_;
-  BlockKind kind_;
+  QuantKind kind_;
   std::set<std::string> taken_;
   Progress progress_;
 };
@@ -163,24 +163,24 @@ void Loader::fill(const Name& name, int64_t layer, at::Tensor out, int64_t heads
 /// Our row of each of the file's; empty where they are the same.
 std::vector<int64_t> Loader::order_of(int64_t rows, int64_t heads) const {
   std::vector<int64_t> order =
-      rotary_rows(files_.config, heads,
-                  files_.layout == ModelLayout::Gguf && architecture_.gguf_turns_neighbours);
+      rope_permutation(files_.config, heads,
+                       files_.layout == ModelLayout::Gguf && architecture_.gguf_interleaves_rope);
   if (!order.empty())
     while (std::ssize(order) < rows) order.push_back(std::ssize(order));
   return order;
 }
 
 /// A matrix in blocks, as fill() would write its rows.
-BlockMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
-                           int64_t heads) {
+QuantizedMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
+                               int64_t heads) {
   const StoredTensor& stored = take(name_of(name, layer), {rows, columns});
   const std::vector<int64_t> order = order_of(rows, heads);
-  if (kind_ == BlockKind::Int8 || !block_format(stored.type)) {
-    at::Tensor numbers = at::empty({rows, columns}, at::kFloat);
-    convert_rows(stored, numbers, order);
-    return quantise_blocks(numbers);
+  if (kind_ == QuantKind::Int8 || !quant_format(stored.type)) {
+    at::Tensor elements = at::empty({rows, columns}, at::kFloat);
+    convert_rows(stored, elements, order);
+    return quantize_matrix(elements);
   }
-  const BlockMatrix matrix = read_blocks(stored.type, stored.bytes, rows, columns);
+  const QuantizedMatrix matrix = read_quantized(stored.type, stored.bytes, rows, columns);
   forget_pages(stored.bytes);
   return order.empty() ? matrix : select_outputs(matrix, inverse_rows(order));
 }
@@ -216,7 +216,7 @@ void Loader::load_matrices(int64_t index, LayerWeights& weights) {
   weights.gate_up = gate_up.to(device_);
 }
 
-void Loader::load_blocks(int64_t index, LayerBlocks& weights) {
+void Loader::load_blocks(int64_t index, LayerQuantized& weights) {
   const ModelConfig& config = files_.config;
   const int64_t hidden = config.hidden_size, mlp = config.mlp_size;
   const int64_t queries = config.num_heads * config.head_size;
@@ -229,11 +229,11 @@ void Loader::load_blocks(int64_t index, LayerBlocks& weights) {
     weights.gate_up = blocks(kGateUp, index, 2 * mlp, hidden);
     return;
   }
-  weights.qkv = stack_blocks({blocks(kQuery, index, queries, hidden, config.num_heads),
-                              blocks(kKey, index, keys, hidden, config.num_kv_heads),
-                              blocks(kValue, index, keys, hidden)});
+  weights.qkv = stack_quantized({blocks(kQuery, index, queries, hidden, config.num_heads),
+                                 blocks(kKey, index, keys, hidden, config.num_kv_heads),
+                                 blocks(kValue, index, keys, hidden)});
   weights.gate_up =
-      stack_blocks({blocks(kGate, index, mlp, hidden), blocks(kUp, index, mlp, hidden)});
+      stack_quantized({blocks(kGate, index, mlp, hidden), blocks(kUp, index, mlp, hidden)});
 }
 
 LayerWeights Loader::layer(int64_t index) {
@@ -250,7 +250,7 @@ LayerWeights Loader::layer(int64_t index) {
     weights.query_norm = vector(kQueryNorm, index, config.head_size);
     weights.key_norm = vector(kKeyNorm, index, config.head_size);
   }
-  if (kind_ == BlockKind::None)
+  if (kind_ == QuantKind::None)
     load_matrices(index, weights);
   else
     load_blocks(index, weights.blocks);
@@ -295,7 +295,7 @@ void Loader::check_nothing_left() {
   progress_.finish(ignored > 0 ? fmt::format("ignored {} rotary_emb.inv_freq", ignored) : "");
 }
 
-Weights Loader::ends() {
+Weights Loader::non_layer() {
   const ModelConfig& config = files_.config;
   progress_.update(0);  // the whole file is read for its fingerprint, which takes a while
   Weights weights;
@@ -305,8 +305,8 @@ Weights Loader::ends() {
   weights.final_norm = vector(kFinalNorm, 0, config.hidden_size);
   weights.lm_head = lm_head(weights.embedding);
   weights.kind = kind_;
-  if (kind_ != BlockKind::None)
-    weights.lm_head_blocks =
+  if (kind_ != QuantKind::None)
+    weights.lm_head_quantized =
         blocks(config.tied_output ? kEmbedding : kLmHead, 0, config.vocab_size, config.hidden_size);
   return weights;
 }
@@ -315,7 +315,7 @@ Weights Loader::ends() {
 
 class WeightsReader::Impl {
  public:
-  Impl(const fs::path& model, at::ScalarType dtype, at::Device device, BlockKind kind,
+  Impl(const fs::path& model, at::ScalarType dtype, at::Device device, QuantKind kind,
        ProgressFunction progress)
       : files(open_model_files(model)), loader(files, dtype, device, kind, std::move(progress)) {}
 
@@ -325,14 +325,14 @@ class WeightsReader::Impl {
 };
 
 WeightsReader::WeightsReader(const fs::path& model, at::ScalarType dtype, at::Device device,
-                             BlockKind kind, ProgressFunction progress) {
+                             QuantKind kind, ProgressFunction progress) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
   impl_ = std::make_unique<Impl>(model, dtype, device, kind, std::move(progress));
 }
 
 WeightsReader::~WeightsReader() = default;
 
-Weights WeightsReader::ends() { return impl_->loader.ends(); }
+Weights WeightsReader::non_layer() { return impl_->loader.non_layer(); }
 
 LayerWeights WeightsReader::next_layer() {
   const int64_t count = impl_->files.config.num_layers;
@@ -342,19 +342,19 @@ LayerWeights WeightsReader::next_layer() {
   return layer;
 }
 
-Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device, BlockKind kind,
+Weights load_weights(const fs::path& model, at::ScalarType dtype, at::Device device, QuantKind kind,
                      ProgressFunction progress) {
   WeightsReader reader(model, dtype, device, kind, std::move(progress));
-  Weights weights = reader.ends();
+  Weights weights = reader.non_layer();
   for (int64_t i = 0; i < weights.config.num_layers; ++i)
     weights.layers.push_back(reader.next_layer());
   return weights;
 }
 
-bool stores_blocks(const fs::path& model) {
+bool stores_quantized(const fs::path& model) {
   const ModelFiles files = open_model_files(model);
   for (const auto& [name, stored] : files.tensors)
-    if (stored.shape.size() == 2 && !block_format(stored.type)) return false;
+    if (stored.shape.size() == 2 && !quant_format(stored.type)) return false;
   return true;
 }
 
@@ -362,8 +362,8 @@ Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype,
                                     ProgressFunction progress) {
   MEDUSA_ASSERT(dtype == at::kFloat || dtype == at::kBFloat16, dtype);
   const ModelFiles files = open_model_files(model);
-  Loader loader(files, dtype, device, BlockKind::None, std::move(progress));
-  Weights weights = loader.ends();
+  Loader loader(files, dtype, device, QuantKind::None, std::move(progress));
+  Weights weights = loader.non_layer();
   loader.finish();
   return weights;
 }

@@ -16,13 +16,13 @@ class WeightsReader {
  public:
   /// Opens and maps the files. Parameters and errors as load_weights().
   WeightsReader(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
-                BlockKind kind = BlockKind::None, ProgressFunction progress = {});
+                QuantKind kind = QuantKind::None, ProgressFunction progress = {});
   ~WeightsReader();
   WeightsReader(const WeightsReader&) = delete;
   WeightsReader& operator=(const WeightsReader&) = delete;
 
   /// All but the layers. Called once, first.
-  Weights ends();
+  Weights non_layer();
 
   /// The next layer, from 0. Called as often as there are layers; the last call also looks for
   /// tensors that no part of the model uses.

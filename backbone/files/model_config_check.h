@@ -75,11 +75,10 @@ int64_t even_share(const ModelConfig& config, const Fail& fail) {
 
 /// Of a head that turns in part. What does not turn are pairs, too, since the head's size is even.
 template <typename Fail>
-void check_rotary_size(const ModelConfig& config, const Fail& fail) {
-  if (config.rotary_size < 2 || config.rotary_size > config.head_size ||
-      config.rotary_size % 2 != 0)
+void check_rotary_dim(const ModelConfig& config, const Fail& fail) {
+  if (config.rotary_dim < 2 || config.rotary_dim > config.head_size || config.rotary_dim % 2 != 0)
     fail(fmt::format("{} of a head's {} dimensions turn, expected an even number of them",
-                     config.rotary_size, config.head_size));
+                     config.rotary_dim, config.head_size));
 }
 
 /// What stretches the rotary embedding, which is read last: its numbers are the head size's. So

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "backbone/files/dequantise.h"
+#include "backbone/files/dequantize.h"
 #include "backbone/files/tensor_check.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -30,7 +30,7 @@ ModelFiles open_gguf(const fs::path& path) {
   ModelFiles files{path, ModelLayout::Gguf, read_gguf_config(*file), {}, {file}, file->parts()};
   const std::vector<fs::path>& parts = files.parts;
   for (const GgufTensor& tensor : file->tensors()) {
-    if (!can_dequantise(tensor.type))
+    if (!can_dequantize(tensor.type))
       throw UserError(fmt::format(
           "{}: tensor '{}' is {}, expected F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K to "
           "Q6_K, IQ4_NL or IQ4_XS; use a file with one of these quantisations",
@@ -110,7 +110,7 @@ void take_scales(std::map<std::string, StoredTensor>& tensors) {
                       scales.file.string(), found->first, scales.type_name,
                       shape_text(scales.shape), shape_text(expected), kFp8Block, kFp8Block));
     stored.fp8->scales.resize(static_cast<size_t>(expected[0] * expected[1]));
-    dequantise(scales.type, scales.bytes, stored.fp8->scales);
+    dequantize(scales.type, scales.bytes, stored.fp8->scales);
   }
   std::erase_if(tensors, [&](const auto& each) {
     const std::string& name = each.first;

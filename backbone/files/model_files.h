@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backbone/files/dequantise.h"
+#include "backbone/files/dequantize.h"
 #include "backbone/model_config.h"
 #include "base/formats/ggml_type.h"
 
@@ -21,7 +21,7 @@ namespace medusa {
 struct StoredTensor {
   std::filesystem::path file;
   std::string type_name;          // as the file spells it
-  GgmlType type = GgmlType::F32;  // one that can_dequantise() knows
+  GgmlType type = GgmlType::F32;  // one that can_dequantize() knows
   std::vector<int64_t> shape;     // outermost first
   std::span<const uint8_t> bytes;
   std::optional<Fp8Scales> fp8 = std::nullopt;  // F8_E4M3 instead of type

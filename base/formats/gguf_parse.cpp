@@ -28,7 +28,7 @@ std::optional<int64_t> fixed_size(uint32_t type) {
 }
 
 /// What a file that is not a GGUF file seems to be.
-std::string guess_kind(std::span<const uint8_t> bytes) {
+std::string likely_kind(std::span<const uint8_t> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.starts_with("FUGG")) return "is a big-endian GGUF file";
   if (text.starts_with("PK\x03\x04")) return "is a zip archive or a PyTorch checkpoint";
@@ -212,7 +212,7 @@ GgufDirectory parse_gguf(std::span<const uint8_t> bytes, const std::filesystem::
   Cursor cursor(bytes, path);
   if (bytes.size() < 4 || std::memcmp(bytes.data(), "GGUF", 4) != 0)
     throw UserError(fmt::format("{}: {}, expected a GGUF file; give the model's .gguf file",
-                                path.string(), guess_kind(bytes)));
+                                path.string(), likely_kind(bytes)));
   cursor.take(4, "the header");
   GgufDirectory directory;
   directory.version = cursor.number<uint32_t>("the header");

@@ -129,7 +129,7 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
   return t;
 }
 
-std::optional<ChatTemplate> ChatTemplate::recognise(std::string_view jinja) {
+std::optional<ChatTemplate> ChatTemplate::recognize(std::string_view jinja) {
   const bool ours = !always_writes_tools(jinja);
   if (ours && contains(jinja, "<|im_start|>")) {
     auto t = by_name("chatml");
@@ -192,7 +192,7 @@ ChatTemplate ChatTemplate::of_model(const Tokenizer& tokenizer) {
 ChatTemplate ChatTemplate::of_source(const std::string& jinja, const Tokenizer& tokenizer) {
   auto source = std::make_shared<const ModelChatTemplate>(jinja, tokenizer);
   const auto with_tools = source->takes_tools(tokenizer) ? source : nullptr;
-  if (auto built_in = recognise(jinja); built_in && built_in->writes_like(*source)) {
+  if (auto built_in = recognize(jinja); built_in && built_in->writes_like(*source)) {
     built_in->tools_source_ = with_tools;
     return *std::move(built_in);
   }

@@ -45,7 +45,7 @@ class ChatTemplate {
 
   /// The built-in that a Jinja source looks like, with the default system message that the source
   /// writes; nullopt: none. Where the source asks for today's date, its own fallback stands.
-  static std::optional<ChatTemplate> recognise(std::string_view jinja);
+  static std::optional<ChatTemplate> recognize(std::string_view jinja);
 
   /// Of a built-in; "the model's own" for a source that is run.
   const std::string& name() const { return name_; }

@@ -59,8 +59,8 @@ void DatasetWriter::open() {
   MEDUSA_ASSERT(num_samples_ > 0 && shard_size_ > 0, num_samples_, shard_size_);
   make_folder(folder_);
   remove_leftovers();
-  open_sealed();
-  seal_complete_shards();  // counts what is there
+  open_finalized();
+  finalize_complete_shards();  // counts what is there
 }
 
 int64_t DatasetWriter::num_own_samples() const {
@@ -89,7 +89,7 @@ void DatasetWriter::remove_leftovers() const {
   }
 }
 
-void DatasetWriter::open_sealed() {
+void DatasetWriter::open_finalized() {
   for (const auto& [number, path] : find_shards(folder_)) {
     const ShardFile shard(path);
     if (number >= num_shards())
@@ -102,15 +102,15 @@ void DatasetWriter::open_sealed() {
           "{}: is not a shard of part {}/{}; choose another output folder or remove this one",
           path.string(), part_.index, part_.count));
     check_same_run(shard, {info_, number * shard_size_, count_of(number), num_samples_, false});
-    sealed_[number] = {shard.samples().size(), shard.samples().num_answer_tokens(),
-                       shard.hidden_rows(), shard.header().last};
+    finalized_[number] = {shard.samples().size(), shard.samples().num_answer_tokens(),
+                          shard.hidden_rows(), shard.header().last};
   }
 }
 
 bool DatasetWriter::has(int64_t i) const {
   MEDUSA_ASSERT(i >= 0 && i < num_samples_, i, num_samples_);
   const int64_t shard = i / shard_size_;
-  return complete_ || !owns(shard) || sealed_.count(shard) > 0;
+  return complete_ || !owns(shard) || finalized_.count(shard) > 0;
 }
 
 void DatasetWriter::add(int64_t i, Sample sample) {
@@ -124,25 +124,25 @@ void DatasetWriter::add(int64_t i, Sample sample) {
     MEDUSA_ASSERT(token >= 0 && token < info_.vocab_size, i, token, info_.vocab_size);
   const bool added = open_[i / shard_size_].emplace(i, std::move(sample)).second;
   MEDUSA_ASSERT(added, i);
-  seal_complete_shards();
+  finalize_complete_shards();
 }
 
-void DatasetWriter::seal_complete_shards() {
+void DatasetWriter::finalize_complete_shards() {
   for (; !complete_; ++next_) {
     if (next_ == num_shards()) {  // of other parts were the last ones
       complete_ = true;
       break;
     }
     if (!owns(next_)) continue;
-    auto sealed = sealed_.find(next_);
-    if (sealed == sealed_.end()) {
+    auto finalized = finalized_.find(next_);
+    if (finalized == finalized_.end()) {
       const auto open = open_.find(next_);
       if (open == open_.end() || static_cast<int64_t>(open->second.size()) < count_of(next_))
         return;
-      sealed = sealed_.emplace(next_, seal(next_)).first;
+      finalized = finalized_.emplace(next_, finalize(next_)).first;
       open_.erase(open);
     }
-    const Sealed& shard = sealed->second;
+    const Finalized& shard = finalized->second;
     num_stored_ += shard.samples;
     num_answer_tokens_ += shard.answer_tokens;
     num_state_rows_ += shard.state_rows;
@@ -161,7 +161,7 @@ bool DatasetWriter::fits_budget(int64_t state_rows) const {
          state_rows * state_row_bytes(info_.states, info_.hidden_size) <= info_.states_budget;
 }
 
-DatasetWriter::Sealed DatasetWriter::seal(int64_t shard) {
+DatasetWriter::Finalized DatasetWriter::finalize(int64_t shard) {
   ShardSamples samples;
   bool recorded = info_.hidden_size > 0 && !states_are_used_up();
   for (auto& [i, sample] : open_[shard]) {

@@ -68,7 +68,7 @@ class DatasetWriter {
   int64_t num_state_rows() const { return num_state_rows_; }        // of them have states
 
  private:
-  struct Sealed {
+  struct Finalized {
     int64_t samples = 0;
     int64_t answer_tokens = 0;
     int64_t state_rows = 0;
@@ -80,9 +80,9 @@ class DatasetWriter {
   int64_t count_of(int64_t shard) const;
   bool ends_at(int64_t shard, int64_t answer_tokens) const;
   void remove_leftovers() const;
-  void open_sealed();
-  void seal_complete_shards();
-  Sealed seal(int64_t shard);
+  void open_finalized();
+  void finalize_complete_shards();
+  Finalized finalize(int64_t shard);
   bool states_are_used_up() const { return num_state_rows_ < num_answer_tokens_; }
   bool fits_budget(int64_t state_rows) const;
 
@@ -92,7 +92,7 @@ class DatasetWriter {
   int64_t shard_size_;
   int64_t max_answer_tokens_ = 0;
   DatasetPart part_;
-  std::map<int64_t, Sealed> sealed_;
+  std::map<int64_t, Finalized> finalized_;
   std::map<int64_t, std::map<int64_t, Sample>> open_;  // shard -> its samples so far
   int64_t next_ = 0;  // every shard before this one is sealed and counted below
   bool complete_ = false;

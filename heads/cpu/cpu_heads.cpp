@@ -29,7 +29,7 @@ struct Pass {
   int64_t num_states = 0;            // P: M, or 1 if all positions share state and root
   int64_t num_tokens = 0;            // E, read by the last head
   int64_t first_row = 0;             // of the guesses that it fills
-  HeadGuesses* guesses = nullptr;
+  HeadDrafts* drafts = nullptr;
 };
 
 class CpuHeads : public HeadsBackend {
@@ -37,14 +37,14 @@ class CpuHeads : public HeadsBackend {
   CpuHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
            const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
-  void guess(const HeadQuery& query, HeadGuesses& guesses) override;
+  void draft(const HeadQuery& query, HeadDrafts& drafts) override;
   const char* name() const override { return kernels_.name; }
 
  private:
   void run_pass(int thread);
   void read_position(int64_t position);
   void run_layer(int64_t layer, int thread);
-  void run_first_product(int64_t layer, int64_t head, Range pairs);
+  void run_first_gemm(int64_t layer, int64_t head, Range pairs);
   void write_inner(const PackedHeadBlock& block, int64_t head, Range columns);
   void write_states(const PackedHeadBlock& block, int64_t layer, int64_t head, Range columns);
   void run_downs(int thread);
@@ -79,7 +79,7 @@ class CpuHeads : public HeadsBackend {
   const PackedHeads weights_;
   const int64_t top_k_;
   std::shared_ptr<ThreadPool> pool_;
-  std::vector<GuessPicker> pickers_;  // one per thread
+  std::vector<DraftPicker> pickers_;  // one per thread
   HeadBuffers buffers_;
   Pass pass_;  // the one that runs
 };
@@ -91,14 +91,14 @@ CpuHeads::CpuHeads(const MedusaHeads& heads, const Weights& backbone, int64_t to
       top_k_(top_k),
       pool_(std::move(pool)),
       pickers_(static_cast<size_t>(pool_->num_threads()),
-               GuessPicker(weights_.kept_tokens, top_k_)) {}
+               DraftPicker(weights_.kept_tokens, top_k_)) {}
 
-void CpuHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
+void CpuHeads::draft(const HeadQuery& query, HeadDrafts& drafts) {
   MEDUSA_ASSERT(query.hidden.scalar_type() == at::kBFloat16 && query.hidden.is_cpu());
   const at::Tensor states = query.hidden.contiguous();  // itself, if it is
   const bool shared = states.size(0) == 1;
   const int64_t num_tokens = tokens_read(weights_.config.input, query.last_head());
-  guesses.reshape(query.num_positions, query.num_heads, top_k_);
+  drafts.reshape(query.num_positions, query.num_heads, top_k_);
   for (int64_t first = 0; first < query.num_positions; first += kMaxPositions) {
     const int64_t count = std::min(kMaxPositions, query.num_positions - first);
     pass_ = {query,
@@ -106,7 +106,7 @@ void CpuHeads::guess(const HeadQuery& query, HeadGuesses& guesses) {
              shared ? 1 : count,
              num_tokens,
              first * query.num_heads,
-             &guesses};
+             &drafts};
     pass_.query.num_positions = count;
     pass_.query.tokens = query.tokens.subspan(static_cast<size_t>(first * query.stride));
     buffers_.shape(kernels_, weights_, {count, query.num_heads, num_tokens});
@@ -161,7 +161,7 @@ void CpuHeads::for_each_part(int64_t pairs_per_head, int thread, const Body& bod
 void CpuHeads::run_layer(int64_t layer, int thread) {
   const int64_t pairs_per_head = weights_.hidden_size / kPairOutputs;
   for_each_part(pairs_per_head, thread, [&](int64_t head, Range pairs) {
-    run_first_product(layer, head, pairs);
+    run_first_gemm(layer, head, pairs);
     if (weights_.reads_tokens())
       write_inner(block(head, layer), head, columns_of(pairs));
     else
@@ -170,8 +170,8 @@ void CpuHeads::run_layer(int64_t layer, int thread) {
   pool_->barrier();
   if (!weights_.reads_tokens()) return;
   for_each_part(pairs_per_head, thread, [&](int64_t head, Range pairs) {
-    kernels_.product(block(head, layer).second.view(), buffers_.inner.matrix(head), num_positions(),
-                     pairs, sums_of(head), row_size());
+    kernels_.gemm(block(head, layer).second.view(), buffers_.inner.matrix(head), num_positions(),
+                  pairs, sums_of(head), row_size());
     write_states(block(head, layer), layer, head, columns_of(pairs));
   });
   pool_->barrier();
@@ -179,16 +179,16 @@ void CpuHeads::run_layer(int64_t layer, int thread) {
 
 /// W1, or W, times what it reads. The parts are added in one order whether or not positions share
 /// the first of them: before the first layer those of one root differ only in the tokens behind it.
-void CpuHeads::run_first_product(int64_t layer, int64_t head, Range pairs) {
+void CpuHeads::run_first_gemm(int64_t layer, int64_t head, Range pairs) {
   const PackedHeadBlock& weights = block(head, layer);
   const int64_t num_different = layer == 0 ? pass_.num_states : num_positions();
   const void* rows =
       layer == 0 ? buffers_.hidden.matrix(0) : buffers_.between[layer % 2].matrix(head);
   float* sums = sums_of(head);
-  kernels_.product(weights.state.view(), rows, num_different, pairs, sums, row_size());
+  kernels_.gemm(weights.state.view(), rows, num_different, pairs, sums, row_size());
   const auto add_token = [&](size_t i, int64_t num_rows) {
-    kernels_.product_add(weights.tokens[i].view(), buffers_.tokens.matrix(static_cast<int64_t>(i)),
-                         num_rows, pairs, sums, row_size());
+    kernels_.gemm_add(weights.tokens[i].view(), buffers_.tokens.matrix(static_cast<int64_t>(i)),
+                      num_rows, pairs, sums, row_size());
   };
   if (!weights.tokens.empty()) add_token(0, num_different);
   const Range columns = columns_of(pairs);
@@ -236,8 +236,8 @@ void CpuHeads::run_downs(int thread) {
   const int64_t rank = weights_.downs[0].num_outputs();
   for_each_part(rank / kPairOutputs, thread, [&](int64_t head, Range pairs) {
     const auto down = static_cast<size_t>(pass_.query.first_head + head);
-    kernels_.product(weights_.downs[down].view(), buffers_.last.matrix(head), num_positions(),
-                     pairs, sums_of(head), row_size());
+    kernels_.gemm(weights_.downs[down].view(), buffers_.last.matrix(head), num_positions(), pairs,
+                  sums_of(head), row_size());
     const Range columns = columns_of(pairs);
     const int64_t size = columns.end - columns.begin;
     for (int64_t m = 0; m < num_positions(); ++m) {
@@ -254,26 +254,25 @@ void CpuHeads::run_outputs(int thread) {
   const int64_t num_pairs = weights_.outputs[0].view().num_pairs();
   float* logits = buffers_.logits.data<float>();  // [M, K', V_t]
   if (weights_.shares_output()) {
-    kernels_.product(weights_.outputs[0].view(), buffers_.last.matrix(0),
-                     num_positions() * num_heads(), share(num_pairs, thread), logits,
-                     output_size());
+    kernels_.gemm(weights_.outputs[0].view(), buffers_.last.matrix(0),
+                  num_positions() * num_heads(), share(num_pairs, thread), logits, output_size());
     return;
   }
   for_each_part(num_pairs, thread, [&](int64_t head, Range pairs) {
     const auto output = static_cast<size_t>(pass_.query.first_head + head);
-    const ProductRows& rows = weights_.low_rank() ? buffers_.narrow : buffers_.last;
-    kernels_.product(weights_.outputs[output].view(), rows.matrix(head), num_positions(), pairs,
-                     logits + head * output_size(), num_heads() * output_size());
+    const GemmRows& rows = weights_.low_rank() ? buffers_.narrow : buffers_.last;
+    kernels_.gemm(weights_.outputs[output].view(), rows.matrix(head), num_positions(), pairs,
+                  logits + head * output_size(), num_heads() * output_size());
   });
 }
 
 void CpuHeads::pick(int thread) {
   const Range rows = share(num_positions() * num_heads(), thread);
-  GuessPicker& picker = pickers_[static_cast<size_t>(thread)];
+  DraftPicker& picker = pickers_[static_cast<size_t>(thread)];
   for (int64_t row = rows.begin; row < rows.end; ++row)
     picker.pick({buffers_.logits.data<const float>() + row * output_size(),
                  static_cast<size_t>(output_size())},
-                pass_.first_row + row, *pass_.guesses);
+                pass_.first_row + row, *pass_.drafts);
 }
 
 }  // namespace
@@ -281,21 +280,21 @@ void CpuHeads::pick(int thread) {
 bool cpu_heads_support(const Weights& backbone, CpuIsa isa) {
   return backbone.embedding.is_cpu() && backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % kTileDepth == 0 &&
-         kernels_for(isa, backbone.kind != BlockKind::None) != nullptr;
+         kernels_for(isa, backbone.kind != QuantKind::None) != nullptr;
 }
 
 std::unique_ptr<HeadsBackend> make_cpu_heads(const MedusaHeads& heads, const Weights& backbone,
                                              int64_t top_k, const CpuKernels& kernels,
                                              std::shared_ptr<ThreadPool> pool) {
   MEDUSA_ASSERT(cpu_heads_support(backbone, CpuIsa::Auto));
-  MEDUSA_ASSERT((kernels.quantise != nullptr) == (backbone.kind != BlockKind::None), kernels.name);
+  MEDUSA_ASSERT((kernels.quantize != nullptr) == (backbone.kind != QuantKind::None), kernels.name);
   return std::make_unique<CpuHeads>(heads, backbone, top_k, kernels, std::move(pool));
 }
 
 std::unique_ptr<HeadsBackend> make_cpu_heads(const MedusaHeads& heads, const Weights& backbone,
                                              int64_t top_k, const ExecutionContext& execution) {
   return make_cpu_heads(heads, backbone, top_k,
-                        *kernels_for(execution.isa(), backbone.kind != BlockKind::None),
+                        *kernels_for(execution.isa(), backbone.kind != QuantKind::None),
                         execution.pool());
 }
 

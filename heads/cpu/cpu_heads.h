@@ -17,7 +17,7 @@ bool cpu_heads_support(const Weights& backbone, CpuIsa isa);
 
 /// Positions that share state and root share what the first layer makes of them. A position's
 /// guesses of one head are the same bits for any number of threads, too; not the same on another
-/// kind of processor. guess() allocates nothing once the largest number of positions was seen.
+/// kind of processor. draft() allocates nothing once the largest number of positions was seen.
 std::unique_ptr<HeadsBackend> make_cpu_heads(const MedusaHeads& heads, const Weights& backbone,
                                              int64_t top_k, const ExecutionContext& execution);
 

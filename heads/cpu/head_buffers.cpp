@@ -1,32 +1,31 @@
 #include "heads/cpu/head_buffers.h"
 
-#include "backbone/cpu/layout/block_layout.h"
+#include "backbone/cpu/layout/quant_layout.h"
 
 namespace medusa {
 
-void ProductRows::shape(const CpuKernels& kernels, int64_t num_matrices, int64_t num_rows,
-                        int64_t k) {
+void GemmRows::shape(const CpuKernels& kernels, int64_t num_matrices, int64_t num_rows, int64_t k) {
   kernels_ = &kernels;
   depth_ = ceil_div(k, kTileDepth);
-  matrix_bytes_ = tiled_rows_size(num_rows, k) * kernels.number_bytes;
-  numbers_.reserve(num_matrices * matrix_bytes_);
-  if (kernels.quantise == nullptr) return;
+  matrix_bytes_ = tiled_rows_size(num_rows, k) * kernels.element_bytes;
+  elements_.reserve(num_matrices * matrix_bytes_);
+  if (kernels.quantize == nullptr) return;
   blocks_bytes_ = row_blocks_size(num_rows, depth_);
   blocks_.reserve(num_matrices * blocks_bytes_);
 }
 
-void ProductRows::write(int64_t i, int64_t row, int64_t column, const uint16_t* bfloat16,
-                        int64_t size) const {
+void GemmRows::write(int64_t i, int64_t row, int64_t column, const uint16_t* bfloat16,
+                     int64_t size) const {
   // Spread over the tiles as the first row of a matrix that begins there.
-  kernels_->tile(bfloat16, 1, size,
-                 numbers(i) + tiled_index(row, column, depth_) * kernels_->number_bytes);
-  if (kernels_->quantise == nullptr) return;
+  kernels_->pack_rows(bfloat16, 1, size,
+                      elements(i) + tiled_index(row, column, depth_) * kernels_->element_bytes);
+  if (kernels_->quantize == nullptr) return;
   const int64_t first = row * depth_ + column / kTileDepth;
-  kernels_->quantise(numbers(i), depth_, {first, first + size / kTileDepth}, blocks(i));
+  kernels_->quantize(elements(i), depth_, {first, first + size / kTileDepth}, blocks(i));
 }
 
-const void* ProductRows::matrix(int64_t i) const {
-  return kernels_->quantise == nullptr ? numbers(i) : blocks(i);
+const void* GemmRows::matrix(int64_t i) const {
+  return kernels_->quantize == nullptr ? elements(i) : blocks(i);
 }
 
 void HeadBuffers::shape(const CpuKernels& kernels, const PackedHeads& weights,
@@ -41,7 +40,7 @@ void HeadBuffers::shape(const CpuKernels& kernels, const PackedHeads& weights,
     inner.shape(kernels, num_heads, num_positions, size);
   }
   if (weights.reads_tokens() || weights.low_rank()) rounded.reserve(num_rows * size * bf16_bytes);
-  for (ProductRows& rows : between) rows.shape(kernels, num_heads, num_positions, size);
+  for (GemmRows& rows : between) rows.shape(kernels, num_heads, num_positions, size);
   if (weights.shares_output())
     last.shape(kernels, 1, num_rows, size);
   else

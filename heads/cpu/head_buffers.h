@@ -9,9 +9,9 @@
 
 namespace medusa {
 
-/// Several equally large matrices of rows as an ISA's products read them: its Numbers in tile
+/// Several equally large matrices of rows as an ISA's products read them: its Elements in tile
 /// order, and RowBlocks of these where its weights are in blocks.
-class ProductRows {
+class GemmRows {
  public:
   /// What was there is void.
   /// @param k        columns, a multiple of 32.
@@ -26,11 +26,11 @@ class ProductRows {
   const void* matrix(int64_t i) const;
 
  private:
-  char* numbers(int64_t i) const { return numbers_.data<char>() + i * matrix_bytes_; }
+  char* elements(int64_t i) const { return elements_.data<char>() + i * matrix_bytes_; }
   char* blocks(int64_t i) const { return blocks_.data<char>() + i * blocks_bytes_; }
 
   const CpuKernels* kernels_ = nullptr;
-  GrowingBuffer numbers_, blocks_;
+  GrowingBuffer elements_, blocks_;
   int64_t depth_ = 0, matrix_bytes_ = 0, blocks_bytes_ = 0;
 };
 
@@ -43,16 +43,16 @@ struct PassSize {
 
 /// What M positions of K' heads pass from one product to the next.
 struct HeadBuffers {
-  ProductRows hidden;      // one matrix [M, H]: what the first layers read
-  ProductRows tokens;      // E matrices [M, H]: scaled embeddings
-  ProductRows inner;       // K' matrices [M, H]: what the second products read
-  ProductRows between[2];  // K' matrices [M, H]: from layer to layer, in turns
-  ProductRows last;        // what outputs read: K' matrices [M, H]; if shared one [M K', H]
-  ProductRows narrow;      // between the factors of low-rank outputs: K' matrices [M, r]
-  GrowingBuffer sums;      // [M, K', H] float32: what products give
-  GrowingBuffer rounded;   // [M, K', H] bfloat16: inner, row by row; scaled embeddings; or narrow
-  GrowingBuffer states;    // [M, K', H] bfloat16: what layers add to
-  GrowingBuffer logits;    // [M, K', V_t] float32
+  GemmRows hidden;        // one matrix [M, H]: what the first layers read
+  GemmRows tokens;        // E matrices [M, H]: scaled embeddings
+  GemmRows inner;         // K' matrices [M, H]: what the second products read
+  GemmRows between[2];    // K' matrices [M, H]: from layer to layer, in turns
+  GemmRows last;          // what outputs read: K' matrices [M, H]; if shared one [M K', H]
+  GemmRows narrow;        // between the factors of low-rank outputs: K' matrices [M, r]
+  GrowingBuffer sums;     // [M, K', H] float32: what products give
+  GrowingBuffer rounded;  // [M, K', H] bfloat16: inner, row by row; scaled embeddings; or narrow
+  GrowingBuffer states;   // [M, K', H] bfloat16: what layers add to
+  GrowingBuffer logits;   // [M, K', V_t] float32
 
   /// What was there is void.
   void shape(const CpuKernels& kernels, const PackedHeads& weights, const PassSize& pass);

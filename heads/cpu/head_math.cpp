@@ -1,13 +1,13 @@
 #include "heads/cpu/head_math.h"
 
-#include "base/lanes.h"
+#include "base/simd.h"
 
 namespace medusa {
 namespace {
 
 /// y = SiLU(x + bias) = (x + bias) / (1 + e^-(x + bias))
-MEDUSA_INLINE void load_activated(const float* x, const float* bias, Lanes& y) {
-  Lanes shift, e;
+MEDUSA_INLINE void load_activated(const float* x, const float* bias, F32x16& y) {
+  F32x16 shift, e;
   load(x, y);
   load(bias, shift);
   y += shift;
@@ -19,7 +19,7 @@ MEDUSA_INLINE void load_activated(const float* x, const float* bias, Lanes& y) {
 }  // namespace
 
 MEDUSA_WIDE void scale_row(const uint16_t* x, float factor, int64_t size, uint16_t* to) {
-  Lanes y;
+  F32x16 y;
   for (int64_t i = 0; i < size; i += kLanes) {
     load(x + i, y);
     y *= factor;
@@ -28,7 +28,7 @@ MEDUSA_WIDE void scale_row(const uint16_t* x, float factor, int64_t size, uint16
 }
 
 MEDUSA_WIDE void round_row(const float* x, int64_t size, uint16_t* to) {
-  Lanes y;
+  F32x16 y;
   for (int64_t i = 0; i < size; i += kLanes) {
     load(x + i, y);
     store(y, to + i);
@@ -36,7 +36,7 @@ MEDUSA_WIDE void round_row(const float* x, int64_t size, uint16_t* to) {
 }
 
 MEDUSA_WIDE void activate_row(const float* x, const float* bias, int64_t size, uint16_t* to) {
-  Lanes y;
+  F32x16 y;
   for (int64_t i = 0; i < size; i += kLanes) {
     load_activated(x + i, bias + i, y);
     store(y, to + i);
@@ -44,7 +44,7 @@ MEDUSA_WIDE void activate_row(const float* x, const float* bias, int64_t size, u
 }
 
 MEDUSA_WIDE void add_to_row(const float* x, int64_t size, uint16_t* state) {
-  Lanes y, before;
+  F32x16 y, before;
   for (int64_t i = 0; i < size; i += kLanes) {
     load(x + i, y);
     load(state + i, before);
@@ -55,7 +55,7 @@ MEDUSA_WIDE void add_to_row(const float* x, int64_t size, uint16_t* state) {
 
 MEDUSA_WIDE void add_activated_to_row(const float* x, const float* bias, int64_t size,
                                       uint16_t* state) {
-  Lanes y, before;
+  F32x16 y, before;
   for (int64_t i = 0; i < size; i += kLanes) {
     load_activated(x + i, bias + i, y);
     load(state + i, before);

@@ -5,11 +5,11 @@
 namespace medusa {
 namespace {
 
-TileWeight pack(const at::Tensor& weight, BlockKind kind) {
-  return kind == BlockKind::None ? TileWeight(weight) : TileWeight(quantise_blocks(weight));
+TileWeight pack(const at::Tensor& weight, QuantKind kind) {
+  return kind == QuantKind::None ? TileWeight(weight) : TileWeight(quantize_matrix(weight));
 }
 
-PackedHeadBlock pack_block(const HeadBlock& block, int64_t hidden_size, BlockKind kind) {
+PackedHeadBlock pack_block(const HeadBlock& block, int64_t hidden_size, QuantKind kind) {
   PackedHeadBlock packed;
   packed.state = pack(block.weight.narrow(1, 0, hidden_size), kind);
   packed.bias = block.bias.to(at::kFloat).contiguous();

@@ -17,8 +17,8 @@ bool DeviceHeads::supports(const HeadsConfig& config, const Weights& backbone) {
 }
 
 DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, const TreeShape& shape,
-                         int64_t top_k, const HeadKernels& kernels, const ProductKernels& products,
-                         PickGuesses pick)
+                         int64_t top_k, const HeadKernels& kernels, const GemmKernels& gemms,
+                         PickDrafts pick)
     : config_(heads.config),
       hidden_size_(heads.hidden_size),
       top_k_(top_k),
@@ -29,10 +29,10 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
   MEDUSA_ASSERT(supports(heads.config, backbone));
   const at::Device device = backbone.embedding.device();
   sums_ = at::empty({1}, at::TensorOptions().dtype(at::kFloat).device(device));
-  const auto product = [&](const at::Tensor& weight) {
+  const auto gemm = [&](const at::Tensor& weight) {
     auto stored = device_weight(weight.to(at::kBFloat16), device);
     MEDUSA_ASSERT(stored.has_value());
-    DeviceProduct made(products, std::move(*stored));
+    DeviceGemm made(gemms, std::move(*stored));
     if (made.scratch() > sums_.numel()) sums_ = at::empty({made.scratch()}, sums_.options());
     return made;
   };
@@ -47,13 +47,13 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
   MEDUSA_ASSERT(depth <= config_.num_heads, depth, config_.num_heads);
   for (int64_t i = 0; i < depth * config_.layers_per_head; ++i) {
     const HeadBlock& block = heads.blocks[static_cast<size_t>(i)];
-    blocks_.push_back({product(block.weight),
-                       block.second.defined() ? product(block.second) : DeviceProduct(),
+    blocks_.push_back({gemm(block.weight),
+                       block.second.defined() ? gemm(block.second) : DeviceGemm(),
                        block.bias.to(device, at::kFloat)});
   }
-  if (heads.outputs.empty()) outputs_.push_back(product(shared_output(heads, backbone)));
-  for (const at::Tensor& output : heads.outputs) outputs_.push_back(product(output));
-  for (const at::Tensor& down : heads.downs) downs_.push_back(product(down));
+  if (heads.outputs.empty()) outputs_.push_back(gemm(shared_output(heads, backbone)));
+  for (const at::Tensor& output : heads.outputs) outputs_.push_back(gemm(output));
+  for (const at::Tensor& down : heads.downs) downs_.push_back(gemm(down));
   if (!heads.kept_tokens.empty()) token_of_row_ = on_device(heads.kept_tokens);
 
   std::vector<int32_t> path_of_node(shape.depths.size(), 0), ranks(shape.ranks);
@@ -99,7 +99,7 @@ void DeviceHeads::reserve(int64_t num_sequences) {
   for (at::Tensor& states : states_) states = buffer(hidden_size_, at::kBFloat16);
   inner_ = buffer(std::max(hidden_size_, rank), at::kFloat);
   logits_ = buffer(row_size_, at::kFloat);
-  guesses_ = buffer(top_k_, at::kInt);
+  drafts_ = buffer(top_k_, at::kInt);
 }
 
 /// @returns  [B P, H] what the head's output multiplies.
@@ -109,36 +109,37 @@ const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, cons
   const int64_t rows = num_sequences * question.num_paths, num_read = question.paths.size(1);
   ReadPathsArgs read;
   read.states = states;
-  read.embedding = numbers<Bf16>(embedding_);
+  read.embedding = elements<Bf16>(embedding_);
   read.gain = static_cast<float>(gain_);
   read.tokens = tokens;
-  read.paths = numbers<int32_t>(question.paths);
+  read.paths = elements<int32_t>(question.paths);
   read.num_nodes = static_cast<int32_t>(num_nodes_);
   read.num_paths = question.num_paths;
   read.num_read = static_cast<int32_t>(num_read);
   read.num_sequences = static_cast<int32_t>(num_sequences);
   read.hidden_size = hidden_size_;
-  read.out = numbers<Bf16>(read_);
+  read.out = elements<Bf16>(read_);
   for (int64_t layer = 0; layer < config_.layers_per_head; ++layer) {
     const Block& block = blocks_[static_cast<size_t>(head * config_.layers_per_head + layer)];
     kernels_.read_paths(read, stream);
-    block.first(numbers<Bf16>(read_), rows, numbers<float>(sums_), numbers<float>(inner_), stream);
+    block.first(elements<Bf16>(read_), rows, elements<float>(sums_), elements<float>(inner_),
+                stream);
     AddStateArgs add;
     add.y = read.states;
     add.rows_per_y = read.per_path ? 1 : question.num_paths;
-    add.inner = numbers<float>(inner_);
+    add.inner = elements<float>(inner_);
     add.num_rows = rows;
     add.hidden_size = hidden_size_;
     if (num_read > 0) {
-      kernels_.round_rows({numbers<float>(inner_), numbers<float>(block.bias), rows, hidden_size_,
-                           numbers<Bf16>(rounded_)},
+      kernels_.round_rows({elements<float>(inner_), elements<float>(block.bias), rows, hidden_size_,
+                           elements<Bf16>(rounded_)},
                           stream);
-      block.second(numbers<Bf16>(rounded_), rows, numbers<float>(sums_), numbers<float>(inner_),
+      block.second(elements<Bf16>(rounded_), rows, elements<float>(sums_), elements<float>(inner_),
                    stream);
     } else {
-      add.bias = numbers<float>(block.bias);
+      add.bias = elements<float>(block.bias);
     }
-    add.out = numbers<Bf16>(states_[layer % 2]);
+    add.out = elements<Bf16>(states_[layer % 2]);
     kernels_.add_state(add, stream);
     read.states = add.out;
     read.per_path = true;
@@ -151,9 +152,9 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
   MEDUSA_ASSERT(num_sequences * most_paths_ <= rows_, num_sequences, most_paths_, rows_);
   FillNodesArgs fill;
   fill.roots = roots;
-  fill.guesses = numbers<int32_t>(guesses_);
-  fill.path_of_node = numbers<int32_t>(path_of_node_);
-  fill.ranks = numbers<int32_t>(ranks_);
+  fill.drafts = elements<int32_t>(drafts_);
+  fill.path_of_node = elements<int32_t>(path_of_node_);
+  fill.ranks = elements<int32_t>(ranks_);
   fill.end = 1;
   fill.num_nodes = static_cast<int32_t>(num_nodes_);
   fill.top_k = static_cast<int32_t>(top_k_);
@@ -166,16 +167,16 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
     const Bf16* read =
         run_layers(static_cast<int64_t>(head), question, states, num_sequences, tokens, stream);
     if (!downs_.empty()) {
-      downs_[head](read, rows, numbers<float>(sums_), numbers<float>(inner_), stream);
-      kernels_.round_rows({numbers<float>(inner_), nullptr, rows, downs_[head].num_outputs(),
-                           numbers<Bf16>(rounded_)},
+      downs_[head](read, rows, elements<float>(sums_), elements<float>(inner_), stream);
+      kernels_.round_rows({elements<float>(inner_), nullptr, rows, downs_[head].num_outputs(),
+                           elements<Bf16>(rounded_)},
                           stream);
-      read = numbers<Bf16>(rounded_);
+      read = elements<Bf16>(rounded_);
     }
-    outputs_[is_own(config_.output) ? head : 0](read, rows, numbers<float>(sums_),
-                                                numbers<float>(logits_), stream);
-    pick_(numbers<float>(logits_), rows, row_size_, static_cast<int32_t>(top_k_),
-          numbers<int32_t>(token_of_row_), numbers<int32_t>(guesses_), stream);
+    outputs_[is_own(config_.output) ? head : 0](read, rows, elements<float>(sums_),
+                                                elements<float>(logits_), stream);
+    pick_(elements<float>(logits_), rows, row_size_, static_cast<int32_t>(top_k_),
+          elements<int32_t>(token_of_row_), elements<int32_t>(drafts_), stream);
     fill.begin = question.begin;
     fill.end = question.end;
     fill.num_paths = question.num_paths;
@@ -187,8 +188,8 @@ int64_t DeviceHeads::bytes() const {
   int64_t sum = 0;
   for (const Block& block : blocks_)
     sum += block.first.bytes() + (block.second.defined() ? block.second.bytes() : 0);
-  for (const auto* products : {&outputs_, &downs_})
-    for (const DeviceProduct& product : *products) sum += product.bytes();
+  for (const auto* gemms : {&outputs_, &downs_})
+    for (const DeviceGemm& gemm : *gemms) sum += gemm.bytes();
   return sum;
 }
 

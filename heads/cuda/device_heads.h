@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "backbone/cuda/device_product.h"
+#include "backbone/cuda/device_gemm.h"
 #include "heads/cuda/head_kernels.h"
 #include "heads/medusa_heads.h"
 #include "heads/tree/choice_tree.h"
@@ -16,7 +16,7 @@ namespace medusa {
 
 /// The best guesses of [num_rows, row_size] head logits to [num_rows, top_k] tokens
 /// (infer/cuda/step_kernels.h has the kernel).
-using PickGuesses =
+using PickDrafts =
     std::function<void(const float* logits, int64_t num_rows, int64_t row_size, int32_t top_k,
                        const int32_t* token_of_row, int32_t* tokens, DeviceStream stream)>;
 
@@ -33,8 +33,7 @@ class DeviceHeads {
 
   /// @param shape  its nodes come in order of depth, its depth is at most K.
   DeviceHeads(const MedusaHeads& heads, const Weights& backbone, const TreeShape& shape,
-              int64_t top_k, const HeadKernels& kernels, const ProductKernels& products,
-              PickGuesses pick);
+              int64_t top_k, const HeadKernels& kernels, const GemmKernels& gemms, PickDrafts pick);
 
   /// Room for so many sequences: later calls of fill() allocate nothing.
   void reserve(int64_t num_sequences);
@@ -50,8 +49,8 @@ class DeviceHeads {
  private:
   /// One residual layer of one head.
   struct Block {
-    DeviceProduct first, second;  // second: unused where no tokens are read
-    at::Tensor bias;              // [H] float32
+    DeviceGemm first, second;  // second: unused where no tokens are read
+    at::Tensor bias;           // [H] float32
   };
   /// What is asked of head d: the guesses after nodes of depth d that have children.
   struct Question {
@@ -66,12 +65,12 @@ class DeviceHeads {
   HeadsConfig config_;
   int64_t hidden_size_, top_k_, num_nodes_, row_size_ = 0;
   HeadKernels kernels_;
-  PickGuesses pick_;
+  PickDrafts pick_;
   at::Tensor embedding_;  // [V, H]; undefined where heads read no tokens
   double gain_ = 1;
   at::Tensor token_of_row_;  // [V_t] int32; undefined: a row is its token
   std::vector<Block> blocks_;
-  std::vector<DeviceProduct> outputs_, downs_;
+  std::vector<DeviceGemm> outputs_, downs_;
   std::vector<Question> questions_;  // [depth of the tree]
   at::Tensor path_of_node_, ranks_;  // [N] int32
   int64_t most_paths_ = 1, most_read_ = 0;
@@ -80,7 +79,7 @@ class DeviceHeads {
   at::Tensor read_, rounded_, states_[2];  // bfloat16
   at::Tensor inner_, logits_;              // float32
   at::Tensor sums_;                        // float32, scratch of the products
-  at::Tensor guesses_;                     // int32
+  at::Tensor drafts_;                      // int32
 };
 
 }  // namespace medusa

@@ -9,8 +9,8 @@ namespace {  // a test program holds the emulated ones of the same names beside 
 
 constexpr int kHeadThreads = 256;
 
-inline dim3 blocks_for(int64_t numbers) {
-  return dim3(static_cast<unsigned>((numbers + kHeadThreads - 1) / kHeadThreads));
+inline dim3 blocks_for(int64_t elements) {
+  return dim3(static_cast<unsigned>((elements + kHeadThreads - 1) / kHeadThreads));
 }
 
 /// The thread's place among all of the grid.
@@ -56,8 +56,8 @@ __global__ void fill_nodes_kernel(FillNodesArgs args) {
   if (node == 0)
     *token = args.roots[b];
   else
-    *token = args.guesses[(b * args.num_paths + args.path_of_node[node]) * args.top_k +
-                          args.ranks[node]];
+    *token =
+        args.drafts[(b * args.num_paths + args.path_of_node[node]) * args.top_k + args.ranks[node]];
 }
 
 void read_paths(const ReadPathsArgs& args, DeviceStream stream) {

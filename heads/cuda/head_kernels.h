@@ -47,7 +47,7 @@ struct AddStateArgs {
 /// root.
 struct FillNodesArgs {
   const int32_t* roots = nullptr;         // [B] the root's tokens; read where begin is 0
-  const int32_t* guesses = nullptr;       // [B, P, k] of a head
+  const int32_t* drafts = nullptr;        // [B, P, k] of a head
   const int32_t* path_of_node = nullptr;  // [N] which of the P paths a node continues
   const int32_t* ranks = nullptr;         // [N] which of the guesses it is
   int32_t begin = 0, end = 0;

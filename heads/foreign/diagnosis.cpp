@@ -49,7 +49,7 @@ class Diagnosis {
   void look_at_layers();
   void look_at_outputs();
   void look_at_files();
-  void compare_twins();
+  void compare_copies();
 
   const ForeignHeads& heads_;
   const HeadHints& hints_;
@@ -167,7 +167,7 @@ void Diagnosis::look_at_outputs() {
             "then passes the map over; add it");
 }
 
-void Diagnosis::compare_twins() {
+void Diagnosis::compare_copies() {
   const fs::path folder = heads_.files.path;
   const TorchFile pt(folder / kHeadsPt);
   const SafetensorsFile safe(folder / kHeadsSafetensors);
@@ -187,7 +187,7 @@ void Diagnosis::look_at_files() {
   const fs::path& folder = heads_.files.path;
   if (!fs::is_directory(folder) || holds_whole_model(heads_.layout)) return;
   const bool pt = fs::exists(folder / kHeadsPt), safe = fs::exists(folder / kHeadsSafetensors);
-  if (pt && safe) compare_twins();
+  if (pt && safe) compare_copies();
   if (safe && !pt)
     warning("no_pt", "FasterDecoding",
             fmt::format("there is no {}, the only file that its code opens, expected one; use "

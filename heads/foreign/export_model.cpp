@@ -50,7 +50,7 @@ size_t copy_folder(const fs::path& folder, const fs::path& model) {
 
 size_t convert_gguf(const fs::path& folder, const fs::path& model, ProgressFunction progress) {
   write_hf_model(folder,
-                 load_weights(model, at::kBFloat16, at::kCPU, BlockKind::None, std::move(progress)),
+                 load_weights(model, at::kBFloat16, at::kCPU, QuantKind::None, std::move(progress)),
                  model);
   fs::rename(folder / "model.safetensors", folder / shard_name(1, 2));
   return 1;

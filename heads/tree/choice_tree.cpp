@@ -82,22 +82,22 @@ int32_t ChoiceTree::depth() const {
 }
 
 /// [N] or empty: a path was not counted, or the tree is not calibrated.
-std::vector<double> chances_of(const ChoiceTree& tree) {
+std::vector<double> accept_probs_of(const ChoiceTree& tree) {
   if (!tree.calibration || tree.calibration->num_positions == 0) return {};
   std::map<RankPath, int64_t> counts;
   for (const PathCount& each : tree.calibration->path_counts) counts[each.path] = each.count;
-  std::vector<double> chances{1};
+  std::vector<double> accept_probs{1};
   for (const RankPath& path : tree.paths) {
     const auto found = counts.find(path);
     if (found == counts.end()) return {};
-    chances.push_back(static_cast<double>(found->second) /
-                      static_cast<double>(tree.calibration->num_positions));
+    accept_probs.push_back(static_cast<double>(found->second) /
+                           static_cast<double>(tree.calibration->num_positions));
   }
-  return chances;
+  return accept_probs;
 }
 
 TreeShape ChoiceTree::shape() const {
-  TreeShape shape{{0}, {-1}, {-1}, {{0}}, {}, temperatures, chances_of(*this)};
+  TreeShape shape{{0}, {-1}, {-1}, {{0}}, {}, temperatures, accept_probs_of(*this)};
   std::map<RankPath, int32_t> nodes{{RankPath{}, 0}};
   std::vector<bool> has_child(paths.size() + 1, false);
   for (const RankPath& path : paths) {

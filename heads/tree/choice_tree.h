@@ -25,7 +25,8 @@ struct TreeShape {
   std::vector<std::vector<int32_t>> ancestors;  // [N] nodes each one sees: root first, itself last
   std::vector<std::vector<int32_t>> leaves;  // nodes of each path that ends at a leaf, root first
   std::vector<double> temperatures;          // as ChoiceTree's
-  std::vector<double> chances;  // [N] how often calibration found the path right; empty: unknown
+  std::vector<double>
+      accept_probs;  // [N] how often calibration found the path right; empty: unknown
 };
 
 /// One tree size that calibration looked at.
@@ -66,7 +67,7 @@ struct ChoiceTree {
   std::string heads;            // fingerprint of the heads it was measured on; empty: any heads
   int32_t top_k = 0;            // guesses per head that it draws from; every rank is below
   std::vector<RankPath> paths;  // [N - 1], the root is not listed
-  std::vector<double> temperatures;  // [K] of the heads' guesses (guess_temperature.h); empty: 1
+  std::vector<double> temperatures;  // [K] of the heads' guesses (draft_temperature.h); empty: 1
   std::optional<Estimate> expected_tokens_per_step;
   std::optional<TreeCalibration> calibration;
 

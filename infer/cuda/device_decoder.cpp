@@ -22,7 +22,7 @@ DeviceLoopKernels cuda_loop_kernels() {
   return {cuda_head_kernels(), cuda_step_kernels(), cuda_runtime()};
 }
 
-PickGuesses pick_with(const StepKernels& kernels) {
+PickDrafts pick_with(const StepKernels& kernels) {
   return
       [pick = kernels.top_k](const float* logits, int64_t num_rows, int64_t row_size, int32_t top_k,
                              const int32_t* token_of_row, int32_t* tokens, DeviceStream stream) {
@@ -55,33 +55,33 @@ struct DeviceDecoder::Sequence {
 };
 
 /// A step that was started and whose tokens have not been read.
-struct DeviceDecoder::Posted {
-  explicit Posted(std::unique_ptr<HostMailbox> box) : mailbox(std::move(box)) {}
-  std::unique_ptr<HostMailbox> mailbox;
+struct DeviceDecoder::InFlightStep {
+  explicit InFlightStep(std::unique_ptr<HostBuffer> box) : buffer(std::move(box)) {}
+  std::unique_ptr<HostBuffer> buffer;
   std::vector<std::shared_ptr<Sequence>> sequences;  // by place, when it was started; empty: none
 };
 
 DeviceDecoder::DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads> heads,
-                             const TreeShape& shape, const DeviceJudge& judge,
+                             const TreeShape& shape, const VerifyParameters& verify,
                              const DeviceLoopKernels& kernels)
     : target_(target),
       llama_(*as_cuda(target.llama().backend())),
       kernels_(kernels),
       heads_(std::move(heads)),
-      step_(llama_, heads_.get(), shape, judge, *kernels.steps, target.cache(),
+      step_(llama_, heads_.get(), shape, verify, *kernels.steps, target.cache(),
             target.num_free_slots()) {
   MEDUSA_ASSERT(kernels.complete());
   const auto bytes = static_cast<size_t>(step_.emitted().nbytes());
-  running_ = std::make_unique<Posted>(kernels_.runtime->make_mailbox(bytes));
-  read_ = std::make_unique<Posted>(kernels_.runtime->make_mailbox(bytes));
+  running_ = std::make_unique<InFlightStep>(kernels_.runtime->make_host_buffer(bytes));
+  read_ = std::make_unique<InFlightStep>(kernels_.runtime->make_host_buffer(bytes));
 }
 
 DeviceDecoder::~DeviceDecoder() { cancel_all(); }
 
 /// What a GPU still writes must have somewhere to go.
-void DeviceDecoder::wait_for_posted() {
-  for (Posted* each : {running_.get(), read_.get()})
-    if (!std::exchange(each->sequences, {}).empty()) each->mailbox->wait();
+void DeviceDecoder::wait_for_in_flight() {
+  for (InFlightStep* each : {running_.get(), read_.get()})
+    if (!std::exchange(each->sequences, {}).empty()) each->buffer->wait();
 }
 
 int64_t DeviceDecoder::num_free() const {
@@ -134,7 +134,7 @@ void DeviceDecoder::start(const std::shared_ptr<Sequence>& s) {
 }
 
 /// Starts a step of all open sequences, captured before if there was one like it.
-void DeviceDecoder::replay(Posted& posted) {
+void DeviceDecoder::replay(InFlightStep& in_flight) {
   // The host knows the lengths before the step that may still be running.
   int64_t most = 0;
   for (const auto& s : open_) most = std::max(most, s->num_tokens);
@@ -160,8 +160,8 @@ void DeviceDecoder::replay(Posted& posted) {
       });
     graph->replay();
   }
-  posted.mailbox->post(step_.emitted().data_ptr());
-  posted.sequences = open_;
+  in_flight.buffer->post(step_.emitted().data_ptr());
+  in_flight.sequences = open_;
 }
 
 /// Emits the tokens of a step as far as the text goes on.
@@ -182,10 +182,10 @@ void DeviceDecoder::take_tokens(Sequence& s, std::span<const int32_t> tokens) {
 }
 
 /// Reads the tokens of a step.
-void DeviceDecoder::take(Posted& posted) {
-  posted.mailbox->wait();
-  const auto* words = static_cast<const int32_t*>(posted.mailbox->data());
-  for (const auto& s : std::exchange(posted.sequences, {})) {
+void DeviceDecoder::take(InFlightStep& in_flight) {
+  in_flight.buffer->wait();
+  const auto* words = static_cast<const int32_t*>(in_flight.buffer->data());
+  for (const auto& s : std::exchange(in_flight.sequences, {})) {
     const int32_t count = words[0];
     const std::span<const int32_t> tokens(words + 1, static_cast<size_t>(std::max(count, 0)));
     words += 1 + step_.max_emitted();
@@ -225,7 +225,7 @@ std::optional<DecodeStats> DeviceDecoder::cancel(RequestId id) {
   const auto is_it = [id](const auto& s) { return s->id == id; };
   std::shared_ptr<Sequence> s;
   if (const auto open = std::find_if(open_.begin(), open_.end(), is_it); open != open_.end()) {
-    const DeviceOfKernels guard(step_.emitted().device());
+    const KernelDeviceGuard guard(step_.emitted().device());
     s = *open;
     DecodeStats stats = s->stats;
     s->more = false;  // the step that still runs is read without it
@@ -255,11 +255,11 @@ void DeviceDecoder::cancel_all() {
     s->more = false;
     target_.close(s->slot);
   }
-  wait_for_posted();
+  wait_for_in_flight();
 }
 
 std::vector<FinishedRequest> DeviceDecoder::step() {
-  const DeviceOfKernels guard(step_.emitted().device());
+  const KernelDeviceGuard guard(step_.emitted().device());
   auto clock = std::chrono::steady_clock::now();
   while (!waiting_.empty() && target_.num_free_slots() > 0) {
     const std::shared_ptr<Sequence> s = std::move(waiting_.front());

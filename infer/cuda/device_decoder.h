@@ -28,8 +28,8 @@ struct DeviceLoopKernels {
 /// Those of this build; not complete where it was made without a CUDA compiler.
 DeviceLoopKernels cuda_loop_kernels();
 
-/// PickGuesses by a kernel.
-PickGuesses pick_with(const StepKernels& kernels);
+/// PickDrafts by a kernel.
+PickDrafts pick_with(const StepKernels& kernels);
 
 /// A graph that was captured, for reports.
 struct CapturedGraph {
@@ -53,7 +53,7 @@ class DeviceDecoder : public Decoder {
   /// @param heads   null: plain decoding.
   /// @param shape   ignored without heads.
   DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads> heads, const TreeShape& shape,
-                const DeviceJudge& judge, const DeviceLoopKernels& kernels);
+                const VerifyParameters& verify, const DeviceLoopKernels& kernels);
   ~DeviceDecoder() override;
 
   /// @throws UserError  also where the request brings a drafter, a rule or logits processors: a
@@ -84,7 +84,7 @@ class DeviceDecoder : public Decoder {
 
  private:
   struct Sequence;
-  struct Posted;
+  struct InFlightStep;
 
   struct StepKind {
     std::unique_ptr<DeviceGraph> graph;  // null: one step has run so
@@ -92,11 +92,11 @@ class DeviceDecoder : public Decoder {
   };
 
   void start(const std::shared_ptr<Sequence>& s);
-  void replay(Posted& posted);
-  void take(Posted& posted);
+  void replay(InFlightStep& in_flight);
+  void take(InFlightStep& in_flight);
   void take_tokens(Sequence& s, std::span<const int32_t> tokens);
   std::vector<FinishedRequest> drop_ended();
-  void wait_for_posted();
+  void wait_for_in_flight();
 
   BackboneTarget& target_;
   CudaLlama& llama_;
@@ -108,7 +108,7 @@ class DeviceDecoder : public Decoder {
   RequestId next_id_ = 0;
   std::deque<std::shared_ptr<Sequence>> waiting_;  // by id
   std::vector<std::shared_ptr<Sequence>> open_;    // by place
-  std::unique_ptr<Posted> running_, read_;         // read_ is the step that was started before
+  std::unique_ptr<InFlightStep> running_, read_;   // read_ is the step that was started before
   DecodeTimes times_;
 };
 

@@ -8,9 +8,9 @@
 namespace medusa {
 
 DeviceStep::DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& shape,
-                       const DeviceJudge& judge, const StepKernels& kernels, const KvCache& cache,
-                       int32_t num_places)
-    : llama_(llama), heads_(heads), judge_(judge), kernels_(kernels), cache_(device_view(cache)) {
+                       const VerifyParameters& verify, const StepKernels& kernels,
+                       const KvCache& cache, int32_t num_places)
+    : llama_(llama), heads_(heads), verify_(verify), kernels_(kernels), cache_(device_view(cache)) {
   const at::Device device = cache.keys().device();
   std::vector<int32_t> parents{-1}, depths{0};
   std::vector<int64_t> ancestors{1};
@@ -42,7 +42,7 @@ DeviceStep::DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& sh
   tokens_ = heads_ != nullptr ? buffer({b, n}, at::kInt) : roots_.view({b, 1});
   paths_ = buffer({b, max_depth_ + 1}, at::kInt);
   emitted_ = buffer({b, 1 + max_emitted()}, at::kInt);
-  for (at::Tensor* each : {&row_slots_, &starts_, &positions_, &cache_rows_, &judged_})
+  for (at::Tensor* each : {&row_slots_, &starts_, &positions_, &cache_rows_, &verified_})
     *each = buffer({rows}, at::kInt);
   row_paths_ = buffer({rows}, at::kLong);
   for (at::Tensor* each : {&maxima_, &log_sums_, &thresholds_}) *each = buffer({rows}, at::kFloat);
@@ -58,9 +58,9 @@ DeviceStep::DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& sh
 
 DeviceTree DeviceStep::tree() const {
   DeviceTree tree;
-  tree.parents = numbers<int32_t>(parents_);
-  tree.depths = numbers<int32_t>(depths_);
-  tree.paths = numbers<uint64_t>(ancestors_);
+  tree.parents = elements<int32_t>(parents_);
+  tree.depths = elements<int32_t>(depths_);
+  tree.paths = elements<uint64_t>(ancestors_);
   tree.num_nodes = num_nodes_;
   tree.max_depth = max_depth_;
   return tree;
@@ -68,9 +68,9 @@ DeviceTree DeviceStep::tree() const {
 
 DevicePass DeviceStep::pass(int32_t num_sequences, int64_t max_context) const {
   DevicePass pass;
-  pass.rows = {numbers<int32_t>(tokens_),     numbers<int32_t>(row_slots_),
-               numbers<int32_t>(starts_),     numbers<int32_t>(positions_),
-               numbers<int32_t>(cache_rows_), numbers<uint64_t>(row_paths_),
+  pass.rows = {elements<int32_t>(tokens_),     elements<int32_t>(row_slots_),
+               elements<int32_t>(starts_),     elements<int32_t>(positions_),
+               elements<int32_t>(cache_rows_), elements<uint64_t>(row_paths_),
                num_sequences * num_nodes_};
   pass.tiles = static_cast<const DeviceTile*>(tiles_.data_ptr());
   pass.num_tiles = num_sequences * tiles_per_sequence_;
@@ -101,65 +101,65 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   const int64_t vocab_size = llama_.config().vocab_size, hidden_size = llama_.config().hidden_size;
 
   if (heads_ != nullptr)
-    heads_->fill(numbers<Bf16>(states_), numbers<int32_t>(roots_), num_sequences,
-                 numbers<int32_t>(tokens_), stream);
+    heads_->fill(elements<Bf16>(states_), elements<int32_t>(roots_), num_sequences,
+                 elements<int32_t>(tokens_), stream);
 
   PlaceRowsArgs place;
   place.tree = shape;
-  place.slots = numbers<int32_t>(slots_);
-  place.lengths = numbers<int32_t>(lengths_);
+  place.slots = elements<int32_t>(slots_);
+  place.lengths = elements<int32_t>(lengths_);
   place.num_sequences = num_sequences;
-  place.row_slots = numbers<int32_t>(row_slots_);
-  place.starts = numbers<int32_t>(starts_);
-  place.positions = numbers<int32_t>(positions_);
-  place.cache_rows = numbers<int32_t>(cache_rows_);
-  place.paths = numbers<uint64_t>(row_paths_);
+  place.row_slots = elements<int32_t>(row_slots_);
+  place.starts = elements<int32_t>(starts_);
+  place.positions = elements<int32_t>(positions_);
+  place.cache_rows = elements<int32_t>(cache_rows_);
+  place.paths = elements<uint64_t>(row_paths_);
   kernels_.place_rows(place, stream);
 
   const Bf16* hidden = llama_.run(pass(num_sequences, max_context), cache_, stream);
   const float* logits = llama_.run_logits(hidden, num_rows, stream);
 
-  JudgeRowsArgs judge;
-  judge.rule = judge_.rule;
-  judge.logits = logits;
-  judge.num_rows = num_rows;
-  judge.vocab_size = vocab_size;
-  judge.temperature = judge_.temperature;
-  judge.epsilon = judge_.epsilon;
-  judge.delta = judge_.delta;
-  judge.seeds = numbers<uint64_t>(seeds_);
-  judge.positions = numbers<int32_t>(positions_);
-  judge.rows_per_sequence = num_nodes_;
-  judge.tokens = numbers<int32_t>(judged_);
-  judge.maxima = numbers<float>(maxima_);
-  judge.log_sums = numbers<float>(log_sums_);
-  judge.thresholds = numbers<float>(thresholds_);
-  kernels_.judge_rows(judge, stream);
+  VerifyRowsArgs verify;
+  verify.rule = verify_.rule;
+  verify.logits = logits;
+  verify.num_rows = num_rows;
+  verify.vocab_size = vocab_size;
+  verify.temperature = verify_.temperature;
+  verify.epsilon = verify_.epsilon;
+  verify.delta = verify_.delta;
+  verify.seeds = elements<uint64_t>(seeds_);
+  verify.positions = elements<int32_t>(positions_);
+  verify.rows_per_sequence = num_nodes_;
+  verify.tokens = elements<int32_t>(verified_);
+  verify.maxima = elements<float>(maxima_);
+  verify.log_sums = elements<float>(log_sums_);
+  verify.thresholds = elements<float>(thresholds_);
+  kernels_.verify_rows(verify, stream);
 
   WalkArgs walk;
-  walk.rule = judge_.rule;
+  walk.rule = verify_.rule;
   walk.tree = shape;
-  walk.tokens = numbers<int32_t>(tokens_);
-  walk.judged = numbers<int32_t>(judged_);
+  walk.tokens = elements<int32_t>(tokens_);
+  walk.verified = elements<int32_t>(verified_);
   walk.logits = logits;
   walk.vocab_size = vocab_size;
-  walk.temperature = judge_.temperature;
-  walk.maxima = numbers<float>(maxima_);
-  walk.log_sums = numbers<float>(log_sums_);
-  walk.thresholds = numbers<float>(thresholds_);
+  walk.temperature = verify_.temperature;
+  walk.maxima = elements<float>(maxima_);
+  walk.log_sums = elements<float>(log_sums_);
+  walk.thresholds = elements<float>(thresholds_);
   walk.num_sequences = num_sequences;
-  walk.counts = numbers<int32_t>(counts_);
-  walk.paths = numbers<int32_t>(paths_);
-  walk.next = numbers<int32_t>(roots_);
-  walk.emitted = numbers<int32_t>(emitted_);
+  walk.counts = elements<int32_t>(counts_);
+  walk.paths = elements<int32_t>(paths_);
+  walk.next = elements<int32_t>(roots_);
+  walk.emitted = elements<int32_t>(emitted_);
   kernels_.walk(walk, stream);
 
   MoveRowsArgs move;
   move.cache = cache_;
-  move.slots = numbers<int32_t>(slots_);
-  move.starts = numbers<int32_t>(lengths_);
-  move.counts = numbers<int32_t>(counts_);
-  move.paths = numbers<int32_t>(paths_);
+  move.slots = elements<int32_t>(slots_);
+  move.starts = elements<int32_t>(lengths_);
+  move.counts = elements<int32_t>(counts_);
+  move.paths = elements<int32_t>(paths_);
   move.num_sequences = num_sequences;
   move.max_path = max_depth_ + 1;
   llama_.kernels().layers->move_rows(move, stream);
@@ -168,12 +168,12 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   advance.num_sequences = num_sequences;
   advance.num_nodes = num_nodes_;
   advance.max_path = max_depth_ + 1;
-  advance.counts = numbers<int32_t>(counts_);
-  advance.paths = numbers<int32_t>(paths_);
-  advance.lengths = numbers<int32_t>(lengths_);
+  advance.counts = elements<int32_t>(counts_);
+  advance.paths = elements<int32_t>(paths_);
+  advance.lengths = elements<int32_t>(lengths_);
   advance.hidden = hidden;
   advance.hidden_size = hidden_size;
-  advance.states = numbers<Bf16>(states_);
+  advance.states = elements<Bf16>(states_);
   kernels_.advance(advance, stream);
 }
 

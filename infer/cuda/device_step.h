@@ -14,7 +14,7 @@
 namespace medusa {
 
 /// Who judges, in numbers that a kernel reads.
-struct DeviceJudge {
+struct VerifyParameters {
   DeviceRule rule = DeviceRule::Greedy;
   double temperature = 0;
   double epsilon = 0, delta = 0;  // of the typical rule
@@ -30,8 +30,9 @@ class DeviceStep {
   /// @param llama, heads  kept by reference; heads may be null: plain decoding, a tree of one node.
   /// @param shape         of the tree; ignored without heads. At most 64 nodes.
   /// @param cache         of whole slots; kept by reference.
-  DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& shape, const DeviceJudge& judge,
-             const StepKernels& kernels, const KvCache& cache, int32_t num_places);
+  DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& shape,
+             const VerifyParameters& verify, const StepKernels& kernels, const KvCache& cache,
+             int32_t num_places);
 
   /// Starts the step of the first num_sequences places.
   /// @param max_context  no row stands at a later position: lengths before the step and the tree's
@@ -61,21 +62,21 @@ class DeviceStep {
 
   CudaLlama& llama_;
   DeviceHeads* heads_;
-  DeviceJudge judge_;
+  VerifyParameters verify_;
   StepKernels kernels_;
   DeviceCache cache_;
   int32_t num_nodes_ = 1, max_depth_ = 0;
 
-  at::Tensor parents_, depths_, ancestors_;                          // [N] the tree
-  at::Tensor slots_, lengths_, roots_, counts_;                      // [B] int32
-  at::Tensor seeds_;                                                 // [B] int64
-  at::Tensor states_;                                                // [B, H] bfloat16
-  at::Tensor tokens_;                                                // [B, N] int32
-  at::Tensor paths_;                                                 // [B, max_depth + 1] int32
-  at::Tensor emitted_;                                               // [B, 1 + max_emitted()] int32
-  at::Tensor row_slots_, starts_, positions_, cache_rows_, judged_;  // [B N] int32
-  at::Tensor row_paths_;                                             // [B N] int64
-  at::Tensor maxima_, log_sums_, thresholds_;                        // [B N] float32
+  at::Tensor parents_, depths_, ancestors_;      // [N] the tree
+  at::Tensor slots_, lengths_, roots_, counts_;  // [B] int32
+  at::Tensor seeds_;                             // [B] int64
+  at::Tensor states_;                            // [B, H] bfloat16
+  at::Tensor tokens_;                            // [B, N] int32
+  at::Tensor paths_;                             // [B, max_depth + 1] int32
+  at::Tensor emitted_;                           // [B, 1 + max_emitted()] int32
+  at::Tensor row_slots_, starts_, positions_, cache_rows_, verified_;  // [B N] int32
+  at::Tensor row_paths_;                                               // [B N] int64
+  at::Tensor maxima_, log_sums_, thresholds_;                          // [B N] float32
   at::Tensor tiles_;  // [T, 2] int32, sequence after sequence
   int32_t tiles_per_sequence_ = 1;
 };

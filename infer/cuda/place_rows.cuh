@@ -1,4 +1,4 @@
-// Where the rows of a pass over all trees stand: plan_rows() for trees of one shape.
+// Where the rows of a pass over all trees stand: plan_forward() for trees of one shape.
 #pragma once
 
 #include "infer/cuda/step_kernels.h"

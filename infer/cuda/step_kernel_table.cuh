@@ -2,17 +2,17 @@
 #pragma once
 
 #include "infer/cuda/advance.cuh"
-#include "infer/cuda/judge_rows.cuh"
 #include "infer/cuda/place_rows.cuh"
 #include "infer/cuda/step_kernels.h"
 #include "infer/cuda/top_k.cuh"
+#include "infer/cuda/verify_rows.cuh"
 #include "infer/cuda/walk.cuh"
 
 namespace medusa {
 namespace {
 
 constexpr StepKernels step_kernel_table(const char* name) {
-  return {name, judge_rows, walk, advance, top_k, place_rows};
+  return {name, verify_rows, walk, advance, top_k, place_rows};
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ enum class DeviceRule { Greedy, Match, Typical };
 
 /// Looks at every row of logits once: the token that the rule would emit after it and, for the
 /// typical rule, what a child's logit is compared with.
-struct JudgeRowsArgs {
+struct VerifyRowsArgs {
   DeviceRule rule = DeviceRule::Greedy;
   const float* logits = nullptr;  // [R, V]
   int64_t num_rows = 0;           // R
@@ -42,9 +42,9 @@ struct DeviceTree {
 struct WalkArgs {
   DeviceRule rule = DeviceRule::Greedy;
   DeviceTree tree;
-  const int32_t* tokens = nullptr;  // [B, N] of the nodes
-  const int32_t* judged = nullptr;  // [B, N] JudgeRowsArgs::tokens
-  const float* logits = nullptr;    // [B N, V], and the three of the judge: for Typical
+  const int32_t* tokens = nullptr;    // [B, N] of the nodes
+  const int32_t* verified = nullptr;  // [B, N] VerifyRowsArgs::tokens
+  const float* logits = nullptr;      // [B N, V], and the three of the judge: for Typical
   int64_t vocab_size = 0;
   double temperature = 0;
   const float* maxima = nullptr;
@@ -96,7 +96,7 @@ struct PlaceRowsArgs {
 
 struct StepKernels {
   const char* name;
-  void (*judge_rows)(const JudgeRowsArgs& args, DeviceStream stream);
+  void (*verify_rows)(const VerifyRowsArgs& args, DeviceStream stream);
   void (*walk)(const WalkArgs& args, DeviceStream stream);
   void (*advance)(const AdvanceArgs& args, DeviceStream stream);
   void (*top_k)(const TopKArgs& args, DeviceStream stream);

@@ -3,8 +3,8 @@
 // those.
 #pragma once
 
-#include "infer/cuda/judge_rows.cuh"
 #include "infer/cuda/step_kernels.h"
+#include "infer/cuda/verify_rows.cuh"
 
 namespace medusa {
 namespace {
@@ -25,16 +25,16 @@ __device__ inline uint64_t nodes_where(bool mine) {
 }
 
 /// The target's view of a node.
-struct JudgedNode {
+struct VerifiedNode {
   bool stands;
   double log_probability;  // typical rule: given its parent
 };
 
 /// @param i  a node below the root.
-__device__ inline JudgedNode judge_node(const WalkArgs& args, int64_t first_row, int i) {
+__device__ inline VerifiedNode verify_node(const WalkArgs& args, int64_t first_row, int i) {
   const int64_t parent = first_row + args.tree.parents[i];
   const int32_t token = args.tokens[first_row + i];
-  if (args.rule != DeviceRule::Typical) return {token == args.judged[parent], 0};
+  if (args.rule != DeviceRule::Typical) return {token == args.verified[parent], 0};
   const float below = args.logits[parent * args.vocab_size + token] - args.maxima[parent];
   const double log_p = static_cast<double>(below * inverse_of(args.temperature)) -
                        static_cast<double>(args.log_sums[parent]);
@@ -74,8 +74,8 @@ __global__ void __launch_bounds__(kMostNodes) walk_kernel(const WalkArgs args) {
   const auto sequence = static_cast<int64_t>(blockIdx.x);
   const int64_t first_row = sequence * tree.num_nodes;
 
-  JudgedNode mine{i == 0, 0};
-  if (i > 0 && i < tree.num_nodes) mine = judge_node(args, first_row, i);
+  VerifiedNode mine{i == 0, 0};
+  if (i > 0 && i < tree.num_nodes) mine = verify_node(args, first_row, i);
   log_probabilities[i] = mine.log_probability;
   uint64_t standing = nodes_where(mine.stands);
   if (args.rule != DeviceRule::Typical)
@@ -91,9 +91,9 @@ __global__ void __launch_bounds__(kMostNodes) walk_kernel(const WalkArgs args) {
     if (i > 0) emitted[tree.depths[i]] = args.tokens[first_row + i];
     if (i == last) {
       args.counts[sequence] = depth + 1;
-      args.next[sequence] = args.judged[first_row + last];
+      args.next[sequence] = args.verified[first_row + last];
       emitted[0] = depth + 1;
-      emitted[depth + 1] = args.judged[first_row + last];
+      emitted[depth + 1] = args.verified[first_row + last];
     }
   }
 }

@@ -10,7 +10,7 @@ namespace medusa {
 namespace {
 
 // Few, so that a text on which guesses fail costs little: a dozen misses in a row make it plain.
-constexpr double kBeliefTrials = 4;
+constexpr double kConfidenceTrials = 4;
 
 /// [N] how often a node was right when its parent was. Where nobody counted: one in two, the
 /// fewer the later it stands among its siblings.
@@ -19,9 +19,9 @@ std::vector<double> rates_of(const TreeShape& shape) {
   for (size_t i = 1; i < rates.size(); ++i) {
     const double place = 1.0 + shape.ranks[i];
     rates[i] = 0.5 / (place * place);
-    if (shape.chances.empty()) continue;
-    const double parent = shape.chances[static_cast<size_t>(shape.parents[i])];
-    rates[i] = parent > 0 ? shape.chances[i] / parent : 0;
+    if (shape.accept_probs.empty()) continue;
+    const double parent = shape.accept_probs[static_cast<size_t>(shape.parents[i])];
+    rates[i] = parent > 0 ? shape.accept_probs[i] / parent : 0;
   }
   return rates;
 }
@@ -51,7 +51,7 @@ CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& node
     places[node] = part.size();
     part.tokens.push_back(tree.tokens[node]);
     part.parents.push_back(parent < 0 ? -1 : places[static_cast<size_t>(parent)]);
-    part.beliefs.push_back(tree.beliefs[node]);
+    part.confidences.push_back(tree.confidences[node]);
   }
   part.num_verify = part.size();
   return part;
@@ -61,11 +61,11 @@ CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& node
 
 AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
                                              const StepCost& cost,
-                                             std::shared_ptr<HitRates> all_texts)
+                                             std::shared_ptr<AcceptanceStats> all_texts)
     : whole_(std::move(whole)),
       perfect_(longest_path(shape)),
       cost_(cost),
-      record_(rates_of(shape), kBeliefTrials, std::move(all_texts)) {
+      record_(rates_of(shape), kConfidenceTrials, std::move(all_texts)) {
   places_.tokens.resize(shape.parents.size());
   places_.parents = shape.parents;
 }
@@ -74,14 +74,13 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   const TokenId root = context.tokens.back();
   step_cost_ = 1;
   if (!context.hidden.defined()) return root_only(root);
-  const std::vector<double> chances = record_.chances(places_);
-  const StepCost cost = with_drafting(cost_.together(context.num_sequences));
+  const std::vector<double> accept_probs = record_.accept_probs(places_);
+  const StepCost cost = with_drafting(cost_.for_batch(context.num_sequences));
   std::vector<size_t> nodes =
-      worthwhile_nodes(chances, cost, pace_.tokens_per_cost(), context.max_nodes);
+      prune_tree(accept_probs, cost, throughput_.tokens_per_cost(), context.max_nodes);
   const bool pay = nodes.size() > 1;
-  if (!pay && worthwhile_nodes(perfect_, cost, 1, context.max_nodes).size() < 2)
-    return root_only(root);
-  if (!rest_.ask(pay, cost.drafting.value_or(0))) return root_only(root);
+  if (!pay && prune_tree(perfect_, cost, 1, context.max_nodes).size() < 2) return root_only(root);
+  if (!backoff_.should_run(pay, cost.drafting.value_or(0))) return root_only(root);
 
   const CandidateTree all = whole_->propose(context, random);
   record_.remember(all);
@@ -99,7 +98,7 @@ void AdaptiveMedusaDrafter::observe(const CandidateTree& tree, const TargetOutpu
   whole_->observe(tree, output, accepted);
   const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
   for (const TokenId token : emitted) record_.follow(token);
-  pace_.count(static_cast<double>(emitted.size()), step_cost_);
+  throughput_.count(static_cast<double>(emitted.size()), step_cost_);
 }
 
 }  // namespace medusa

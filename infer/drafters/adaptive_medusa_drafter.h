@@ -8,9 +8,9 @@
 
 #include "heads/tree/choice_tree.h"
 #include "infer/drafter.h"
-#include "infer/drafters/heads_rest.h"
-#include "infer/drafters/proposal_record.h"
-#include "infer/drafters/worthwhile_nodes.h"
+#include "infer/drafters/acceptance_stats.h"
+#include "infer/drafters/heads_backoff.h"
+#include "infer/drafters/tree_pruning.h"
 #include "infer/step_cost.h"
 
 namespace medusa {
@@ -18,8 +18,8 @@ namespace medusa {
 /// Each node's chance begins at what calibration counted, or all texts so far have come to, and
 /// follows what became of the proposals of this text, also of nodes that were left out. Before a
 /// step the nodes are chosen that gain more than their rows and the guessing cost; if none does,
-/// the heads rest (heads_rest.h): where they are asked nevertheless, it only judges what they would
-/// have guessed.
+/// the heads rest (heads_backoff.h): where they are asked nevertheless, it only judges what they
+/// would have guessed.
 class AdaptiveMedusaDrafter : public Drafter {
  public:
   /// @param whole  proposes the whole tree, or the first nodes of it near a limit. Not asked in
@@ -28,7 +28,7 @@ class AdaptiveMedusaDrafter : public Drafter {
   /// @param cost   of rows and of guessing.
   /// @param all_texts  of this tree; null: each text begins with calibration's counts.
   AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
-                        const StepCost& cost, std::shared_ptr<HitRates> all_texts = nullptr);
+                        const StepCost& cost, std::shared_ptr<AcceptanceStats> all_texts = nullptr);
 
   void begin(std::span<const TokenId> prompt) override { whole_->begin(prompt); }
   CandidateTree propose(const DraftContext& context, const Random& random) override;
@@ -40,9 +40,9 @@ class AdaptiveMedusaDrafter : public Drafter {
   CandidateTree places_;         // the tree without tokens: what chances are asked of
   std::vector<double> perfect_;  // [N] chances, were the heads always right: 1 along a longest path
   StepCost cost_;                // of a sequence alone
-  ProposalRecord record_;
-  Pace pace_;
-  HeadsRest rest_;
+  ProposalStats record_;
+  Throughput throughput_;
+  HeadsBackoff backoff_;
   double step_cost_ = 1;  // of the last proposal
 };
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "heads/path_guesses.h"
+#include "heads/path_drafts.h"
 #include "infer/drafter_spec.h"
 #include "infer/drafters/prefix_drafter.h"
 #include "infer/infer_config.h"
@@ -27,10 +27,10 @@ CandidateTree BlockwiseDrafter::propose(const DraftContext& context, const Rando
   const int32_t length = std::min({block_, context.max_depth, context.max_nodes - 1});
   TreeBuilder tree(context);
   if (!context.hidden.defined() || length < 1) return std::move(tree).take();
-  PathGuesses guesses(guesser_, context.hidden, context.tokens.back(), length);
+  PathDrafts drafts(runner_, context.hidden, context.tokens.back(), length);
   std::vector<TokenId> path;
   for (int32_t head = 0, node = 0; head < length; ++head) {
-    path.push_back(guesses.after(path, head).token(0, 0));
+    path.push_back(drafts.after(path, head).token(0, 0));
     node = tree.child(node, path.back());
   }
   return std::move(tree).take();
@@ -43,10 +43,10 @@ const DrafterSpec kBlockwiseDrafter{
     .is_mergeable = true,
     .needs = [](const InferConfig&) { return DraftNeeds{.heads = true}; },
     .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
-      HeadGuesser& guesser = *parts.guesser;
-      const int32_t block = block_of(config.blockwise.drafter, guesser.num_heads());
-      return [&guesser, block] {
-        return behind_prefix(std::make_unique<BlockwiseDrafter>(guesser, block), guesser);
+      HeadsRunner& runner = *parts.runner;
+      const int32_t block = block_of(config.blockwise.drafter, runner.num_heads());
+      return [&runner, block] {
+        return behind_prefix(std::make_unique<BlockwiseDrafter>(runner, block), runner);
       };
     }};
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/fields.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "infer/drafter.h"
 
 namespace medusa {
@@ -30,13 +30,13 @@ class BlockwiseDrafter : public Drafter {
  public:
   /// @param guesser  kept by reference; must outlive this.
   /// @param block    1 to the guesser's number of heads.
-  BlockwiseDrafter(HeadGuesser& guesser, int32_t block) : guesser_(guesser), block_(block) {}
+  BlockwiseDrafter(HeadsRunner& runner, int32_t block) : runner_(runner), block_(block) {}
 
   /// Only the root where there is no state yet (a prompt of one token).
   CandidateTree propose(const DraftContext& context, const Random& random) override;
 
  private:
-  HeadGuesser& guesser_;
+  HeadsRunner& runner_;
   int32_t block_;
 };
 

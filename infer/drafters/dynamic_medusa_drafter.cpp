@@ -4,14 +4,14 @@
 #include <cmath>
 #include <numeric>
 
-#include "heads/guess_temperature.h"
-#include "heads/path_guesses.h"
+#include "heads/draft_temperature.h"
+#include "heads/path_drafts.h"
 
 namespace medusa {
 
 /// Adds the children of all nodes of this depth.
 /// @returns  whether there was one.
-bool DynamicMedusaDrafter::expand(int32_t depth, PathGuesses& guesses) {
+bool DynamicMedusaDrafter::expand(int32_t depth, PathDrafts& drafts) {
   std::vector<int32_t> parents;
   std::vector<TokenId> paths;  // [parents, depth]
   for (int32_t i = 0; i < static_cast<int32_t>(nodes_.size()); ++i) {
@@ -24,7 +24,7 @@ bool DynamicMedusaDrafter::expand(int32_t depth, PathGuesses& guesses) {
       *step++ = node->token;
   }
   if (parents.empty()) return false;
-  const NextGuesses next = guesses.after(paths, depth);
+  const NextDrafts next = drafts.after(paths, depth);
   const double temperature = temperatures_.empty() ? 1 : temperatures_[static_cast<size_t>(depth)];
   std::vector<float> log_probs(static_cast<size_t>(next.top_k()));
   std::vector<double> scaled(log_probs.size());
@@ -33,10 +33,10 @@ bool DynamicMedusaDrafter::expand(int32_t depth, PathGuesses& guesses) {
     for (size_t rank = 0; rank < log_probs.size(); ++rank)
       log_probs[rank] = next.log_prob(row, static_cast<int64_t>(rank));
     at_temperature(log_probs, temperature, scaled);
-    const double log_worth = nodes_[static_cast<size_t>(parents[path])].log_worth;
+    const double log_path_prob = nodes_[static_cast<size_t>(parents[path])].log_path_prob;
     for (size_t rank = 0; rank < scaled.size(); ++rank)
       nodes_.push_back({next.token(row, static_cast<int64_t>(rank)), parents[path], depth + 1,
-                        log_worth + scaled[rank]});
+                        log_path_prob + scaled[rank]});
   }
   return true;
 }
@@ -48,8 +48,8 @@ void DynamicMedusaDrafter::keep_best(size_t count) {
   std::vector<int32_t> order(nodes_.size());
   std::iota(order.begin(), order.end(), 0);
   const auto is_better = [&](int32_t a, int32_t b) {
-    const double x = nodes_[static_cast<size_t>(a)].log_worth;
-    const double y = nodes_[static_cast<size_t>(b)].log_worth;
+    const double x = nodes_[static_cast<size_t>(a)].log_path_prob;
+    const double y = nodes_[static_cast<size_t>(b)].log_path_prob;
     return x != y ? x > y : a < b;
   };
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(count);
@@ -70,20 +70,21 @@ CandidateTree DynamicMedusaDrafter::propose(const DraftContext& context, const R
   const TokenId root = context.tokens.back();
   const int32_t num_nodes = std::min(num_nodes_, context.max_nodes);
   const auto max_depth =
-      static_cast<int32_t>(std::min<int64_t>(context.max_depth, guesser_.num_heads()));
+      static_cast<int32_t>(std::min<int64_t>(context.max_depth, runner_.num_heads()));
   CandidateTree tree = root_only(root);
   if (!context.hidden.defined() || num_nodes < 2 || max_depth < 1) return tree;
 
-  PathGuesses guesses(guesser_, context.hidden, root, max_depth);
-  tree.beliefs = {1};
+  PathDrafts drafts(runner_, context.hidden, root, max_depth);
+  tree.confidences = {1};
   nodes_ = {{.token = root}};
-  for (int32_t depth = 0; depth < max_depth && expand(depth, guesses); ++depth)
+  for (int32_t depth = 0; depth < max_depth && expand(depth, drafts); ++depth)
     keep_best(static_cast<size_t>(num_nodes));
   for (size_t i = 1; i < nodes_.size(); ++i) {
     tree.tokens.push_back(nodes_[i].token);
     tree.parents.push_back(nodes_[i].parent);
     const Node& parent = nodes_[static_cast<size_t>(nodes_[i].parent)];
-    tree.beliefs.push_back(static_cast<float>(std::exp(nodes_[i].log_worth - parent.log_worth)));
+    tree.confidences.push_back(
+        static_cast<float>(std::exp(nodes_[i].log_path_prob - parent.log_path_prob)));
   }
   tree.num_verify = tree.size();
   return tree;

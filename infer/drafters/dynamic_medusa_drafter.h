@@ -7,12 +7,12 @@
 #include <span>
 #include <vector>
 
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "infer/drafter.h"
 
 namespace medusa {
 
-class PathGuesses;
+class PathDrafts;
 
 /// A path is worth the product of its guesses' probabilities at their heads' temperatures. The tree
 /// is the root and the N - 1 paths of most worth among all that the guesser's guesses
@@ -25,9 +25,8 @@ class DynamicMedusaDrafter : public Drafter {
   /// @param guesser, temperatures  kept by reference; must outlive this. Temperatures: [K], or
   ///                               empty: 1.
   /// @param num_nodes              N, at least 1.
-  DynamicMedusaDrafter(HeadGuesser& guesser, std::span<const double> temperatures,
-                       int32_t num_nodes)
-      : guesser_(guesser), temperatures_(temperatures), num_nodes_(num_nodes) {}
+  DynamicMedusaDrafter(HeadsRunner& runner, std::span<const double> temperatures, int32_t num_nodes)
+      : runner_(runner), temperatures_(temperatures), num_nodes_(num_nodes) {}
 
   /// Only the root where there is no state yet (a prompt of one token).
   CandidateTree propose(const DraftContext& context, const Random& random) override;
@@ -38,12 +37,12 @@ class DynamicMedusaDrafter : public Drafter {
     TokenId token = 0;
     int32_t parent = -1;  // index among the nodes
     int32_t depth = 0;
-    double log_worth = 0;
+    double log_path_prob = 0;
   };
-  bool expand(int32_t depth, PathGuesses& guesses);
+  bool expand(int32_t depth, PathDrafts& drafts);
   void keep_best(size_t count);
 
-  HeadGuesser& guesser_;
+  HeadsRunner& runner_;
   std::span<const double> temperatures_;
   int32_t num_nodes_;
   std::vector<Node> nodes_;  // the root, then shorter paths first, then by ranks

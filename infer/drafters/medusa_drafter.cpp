@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "heads/path_guesses.h"
+#include "heads/path_drafts.h"
 #include "infer/drafter_spec.h"
 #include "infer/drafters/adaptive_medusa_drafter.h"
 #include "infer/drafters/dynamic_medusa_drafter.h"
@@ -28,8 +28,7 @@ void MedusaConfig::validate() const {
 }
 
 /// Fills nodes [begin, end), all of one depth, from their parents' guesses.
-void MedusaDrafter::fill_depth(size_t begin, size_t end, PathGuesses& guesses,
-                               CandidateTree& tree) {
+void MedusaDrafter::fill_depth(size_t begin, size_t end, PathDrafts& drafts, CandidateTree& tree) {
   paths_.clear();
   const auto is_first_child = [&](size_t i) {
     return i == begin || shape_.parents[i] != shape_.parents[i - 1];
@@ -40,13 +39,13 @@ void MedusaDrafter::fill_depth(size_t begin, size_t end, PathGuesses& guesses,
     for (size_t step = 1; step < path.size(); ++step)
       paths_.push_back(tree.tokens[static_cast<size_t>(path[step])]);
   }
-  const NextGuesses next = guesses.after(paths_, shape_.depths[begin] - 1);
+  const NextDrafts next = drafts.after(paths_, shape_.depths[begin] - 1);
   int64_t parent = -1;  // among those asked
   for (size_t i = begin; i < end; ++i) {
     if (is_first_child(i)) ++parent;
     tree.tokens.push_back(next.token(parent, shape_.ranks[i]));
     tree.parents.push_back(shape_.parents[i]);
-    tree.beliefs.push_back(std::exp(next.log_prob(parent, shape_.ranks[i])));
+    tree.confidences.push_back(std::exp(next.log_prob(parent, shape_.ranks[i])));
   }
 }
 
@@ -61,11 +60,11 @@ CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& 
       static_cast<size_t>(std::min<int64_t>(in_depth - depths.begin(), context.max_nodes));
   if (!context.hidden.defined() || num_nodes < 2) return tree;
 
-  tree.beliefs = {1};
-  PathGuesses guesses(guesser_, context.hidden, root, depths[num_nodes - 1]);
+  tree.confidences = {1};
+  PathDrafts drafts(runner_, context.hidden, root, depths[num_nodes - 1]);
   for (size_t begin = 1, end = 1; begin < num_nodes; begin = end) {
     while (end < num_nodes && depths[end] == depths[begin]) ++end;
-    fill_depth(begin, end, guesses, tree);
+    fill_depth(begin, end, drafts, tree);
   }
   tree.num_verify = tree.size();
   return tree;
@@ -84,15 +83,15 @@ const DrafterSpec kMedusaDrafter{
                             .drafting_cost = config.medusa.adaptive};
         },
     .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
-      HeadGuesser& guesser = *parts.guesser;
+      HeadsRunner& runner = *parts.runner;
       const TreeShape& shape = *parts.shape;
       if (!config.medusa.dynamic)
         return
-            [&] { return behind_prefix(std::make_unique<MedusaDrafter>(guesser, shape), guesser); };
+            [&] { return behind_prefix(std::make_unique<MedusaDrafter>(runner, shape), runner); };
       const int32_t nodes = config.medusa.nodes.value_or(static_cast<int32_t>(shape.depths.size()));
       return [&, nodes] {
         return behind_prefix(
-            std::make_unique<DynamicMedusaDrafter>(guesser, shape.temperatures, nodes), guesser);
+            std::make_unique<DynamicMedusaDrafter>(runner, shape.temperatures, nodes), runner);
       };
     },
     .weigh = [](const InferConfig& config, const DraftParts& parts,

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/drafter.h"
 
 namespace medusa {
 
-class PathGuesses;
+class PathDrafts;
 
 struct MedusaConfig {
   bool adaptive = false;
@@ -44,15 +44,15 @@ class MedusaDrafter : public Drafter {
  public:
   /// @param guesser, shape  kept by reference; must outlive this. The shape's ranks are below the
   ///                        guesser's top_k and its depths at most its number of heads.
-  MedusaDrafter(HeadGuesser& guesser, const TreeShape& shape) : guesser_(guesser), shape_(shape) {}
+  MedusaDrafter(HeadsRunner& runner, const TreeShape& shape) : runner_(runner), shape_(shape) {}
 
   /// Only the root where there is no state yet (a prompt of one token).
   CandidateTree propose(const DraftContext& context, const Random& random) override;
 
  private:
-  void fill_depth(size_t begin, size_t end, PathGuesses& guesses, CandidateTree& tree);
+  void fill_depth(size_t begin, size_t end, PathDrafts& drafts, CandidateTree& tree);
 
-  HeadGuesser& guesser_;
+  HeadsRunner& runner_;
   const TreeShape& shape_;
   std::vector<TokenId> paths_;  // [M, depth] scratch
 };

@@ -28,11 +28,11 @@ void MergeConfig::validate() const {
 
 MergeDrafter::MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost,
                            std::shared_ptr<FadingMean> all_texts)
-    : budget_(budget), cost_(std::move(cost)), heads_worth_of_all_(std::move(all_texts)) {
+    : budget_(budget), cost_(std::move(cost)), heads_gain_of_all_(std::move(all_texts)) {
   MEDUSA_ASSERT(!proposers.empty());
   for (Proposer& each : proposers) {
-    num_asking_ += each.asks_heads ? 1 : 0;
-    ProposalRecord record(each.all_texts);
+    num_runners_ += each.runs_heads ? 1 : 0;
+    ProposalStats record(each.all_texts);
     members_.push_back({std::move(each), std::move(record)});
   }
 }
@@ -42,60 +42,61 @@ void MergeDrafter::begin(std::span<const TokenId> prompt) {
 }
 
 MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Random& random,
-                                        bool ask_heads) {
+                                        bool run_heads) {
   DraftContext all = context;
   all.max_nodes = 1 + static_cast<int32_t>(members_.size()) * context.max_nodes;
   TreeBuilder folded(all);
-  std::vector<double> chances{1}, without_heads{1};
+  std::vector<double> accept_probs{1}, without_heads{1};
   std::vector<DrafterKind> drafters{DrafterKind::None};
   for (Member& member : members_) {
-    if (member.proposer.asks_heads && !ask_heads) continue;
+    if (member.proposer.runs_heads && !run_heads) continue;
     const CandidateTree tree = member.proposer.drafter->propose(context, random);
     MEDUSA_ASSERT(tree.num_verify == tree.size() && !tree.draft_probs.defined());
-    MEDUSA_ASSERT(tree.beliefs.empty() || tree.beliefs.size() == tree.tokens.size());
-    const std::vector<double> own = member.record.chances(tree);
+    MEDUSA_ASSERT(tree.confidences.empty() || tree.confidences.size() == tree.tokens.size());
+    const std::vector<double> own = member.record.accept_probs(tree);
     member.record.remember(tree);
     std::vector<int32_t> nodes{0};  // where the member's nodes are in the folded tree
     for (size_t i = 1; i < own.size(); ++i) {
       nodes.push_back(folded.child(nodes[static_cast<size_t>(tree.parents[i])], tree.tokens[i]));
       MEDUSA_ASSERT(nodes.back() > 0, i);  // else the member does not keep to depth or nodes
       const auto node = static_cast<size_t>(nodes.back());
-      for (std::vector<double>* list : {&chances, &without_heads})
+      for (std::vector<double>* list : {&accept_probs, &without_heads})
         list->resize(static_cast<size_t>(folded.size()), 0);
-      drafters.resize(chances.size(), member.proposer.kind);
-      if (own[i] > chances[node]) {
-        chances[node] = own[i];
+      drafters.resize(accept_probs.size(), member.proposer.kind);
+      if (own[i] > accept_probs[node]) {
+        accept_probs[node] = own[i];
         drafters[node] = member.proposer.kind;
       }
-      if (!member.proposer.asks_heads) without_heads[node] = std::max(without_heads[node], own[i]);
+      if (!member.proposer.runs_heads) without_heads[node] = std::max(without_heads[node], own[i]);
     }
   }
-  return {std::move(folded).take(), std::move(chances), std::move(without_heads),
+  return {std::move(folded).take(), std::move(accept_probs), std::move(without_heads),
           std::move(drafters)};
 }
 
-bool MergeDrafter::heads_pay(double price) const {
-  const bool tried = heads_worth_.count() >= kTrialAsks;
-  const FadingMean& known = tried || !heads_worth_of_all_ ? heads_worth_ : *heads_worth_of_all_;
-  return known.count() < kTrialAsks || known.mean() > price * pace_.tokens_per_cost();
+bool MergeDrafter::heads_pay(double heads_cost) const {
+  const bool tried = heads_gain_.count() >= kTrialRuns;
+  const FadingMean& known = tried || !heads_gain_of_all_ ? heads_gain_ : *heads_gain_of_all_;
+  return known.count() < kTrialRuns || known.mean() > heads_cost * throughput_.tokens_per_cost();
 }
 
 CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& random) {
-  const StepCost cost = cost_.together(context.num_sequences);
-  const double price = num_asking_ * cost.drafting.value_or(0), pace = pace_.tokens_per_cost();
-  const bool ask_heads = price == 0 || rest_.ask(heads_pay(price), price);
-  const Folded all = fold(context, random, ask_heads);
+  const StepCost cost = cost_.for_batch(context.num_sequences);
+  const double heads_cost = num_runners_ * cost.drafting.value_or(0),
+               throughput = throughput_.tokens_per_cost();
+  const bool run_heads = heads_cost == 0 || backoff_.should_run(heads_pay(heads_cost), heads_cost);
+  const Folded all = fold(context, random, run_heads);
   const int32_t most = std::min(budget_, context.max_nodes);
-  const std::vector<size_t> nodes = worthwhile_nodes(all.chances, cost, pace, most);
-  if (ask_heads && price > 0) {
-    const std::vector<size_t> rest = worthwhile_nodes(all.without_heads, cost, pace, most);
-    const double worth =
-        worth_of(nodes, all.chances, cost, pace) - worth_of(rest, all.without_heads, cost, pace);
-    heads_worth_.add(worth);
-    if (heads_worth_of_all_) heads_worth_of_all_->add(worth);
+  const std::vector<size_t> nodes = prune_tree(all.accept_probs, cost, throughput, most);
+  if (run_heads && heads_cost > 0) {
+    const std::vector<size_t> rest = prune_tree(all.without_heads, cost, throughput, most);
+    const double gain = gain_of(nodes, all.accept_probs, cost, throughput) -
+                        gain_of(rest, all.without_heads, cost, throughput);
+    heads_gain_.add(gain);
+    if (heads_gain_of_all_) heads_gain_of_all_->add(gain);
   }
   TreeBuilder chosen(context);
-  std::vector<int32_t> places(all.chances.size(), 0);
+  std::vector<int32_t> places(all.accept_probs.size(), 0);
   for (const size_t node : nodes)
     if (node > 0)
       places[node] =
@@ -106,7 +107,7 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
     for (const size_t node : nodes)
       tree.drafters[static_cast<size_t>(places[node])] = all.drafters[node];
   }
-  step_cost_ = cost(tree.size()) + (ask_heads ? price : 0);
+  step_cost_ = cost(tree.size()) + (run_heads ? heads_cost : 0);
   return tree;
 }
 
@@ -117,7 +118,7 @@ void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output
     member.proposer.drafter->observe(tree, output, accepted);
     for (const TokenId token : emitted) member.record.follow(token);
   }
-  pace_.count(static_cast<double>(emitted.size()), step_cost_);
+  throughput_.count(static_cast<double>(emitted.size()), step_cost_);
 }
 
 DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,
@@ -125,7 +126,7 @@ DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,
   static constexpr int32_t kMostNodes = 64;
   return [kind = config.drafter, made, cost = step_cost(parts), rates = rates_of_all_texts()] {
     std::vector<Proposer> alone;
-    alone.push_back({kind, made(), /*asks_heads=*/false, rates});
+    alone.push_back({kind, made(), /*runs_heads=*/false, rates});
     return std::make_unique<MergeDrafter>(std::move(alone), kMostNodes, cost);
   };
 }
@@ -141,20 +142,20 @@ const DrafterSpec kMergeDrafter{
           return needs;
         },
     .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
-      std::vector<bool> ask_heads;
-      std::vector<std::shared_ptr<HitRates>> rates;
+      std::vector<bool> run_heads;
+      std::vector<std::shared_ptr<AcceptanceStats>> rates;
       for (const DrafterKind kind : config.merge.drafters) {
-        ask_heads.push_back(needs_inside(config, std::span(&kind, 1)).heads);
+        run_heads.push_back(needs_inside(config, std::span(&kind, 1)).heads);
         rates.push_back(rates_of_all_texts());
       }
       return
           [budget = config.merge.budget, make = make_inside(config, parts, config.merge.drafters),
-           kinds = config.merge.drafters, ask_heads, rates, cost = step_cost(parts),
-           heads_worth = heads_worth_of_all_texts()] {
+           kinds = config.merge.drafters, run_heads, rates, cost = step_cost(parts),
+           heads_gain = heads_gain_of_all_texts()] {
             std::vector<Proposer> proposers;
             for (size_t i = 0; i < make.size(); ++i)
-              proposers.push_back({kinds[i], make[i](), ask_heads[i], rates[i]});
-            return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost, heads_worth);
+              proposers.push_back({kinds[i], make[i](), run_heads[i], rates[i]});
+            return std::make_unique<MergeDrafter>(std::move(proposers), budget, cost, heads_gain);
           };
     }};
 

@@ -10,9 +10,9 @@
 #include "infer/drafter.h"
 #include "infer/drafter_kind.h"
 #include "infer/drafter_spec.h"
-#include "infer/drafters/heads_rest.h"
-#include "infer/drafters/proposal_record.h"
-#include "infer/drafters/worthwhile_nodes.h"
+#include "infer/drafters/acceptance_stats.h"
+#include "infer/drafters/heads_backoff.h"
+#include "infer/drafters/tree_pruning.h"
 #include "infer/step_cost.h"
 
 namespace medusa {
@@ -35,8 +35,8 @@ struct MergeConfig {
 struct Proposer {
   DrafterKind kind = DrafterKind::None;
   std::unique_ptr<Drafter> drafter;
-  bool asks_heads = false;                        // whose guessing costs StepCost::drafting
-  std::shared_ptr<HitRates> all_texts = nullptr;  // of its kind; null: each text begins anew
+  bool runs_heads = false;                               // whose guessing costs StepCost::drafting
+  std::shared_ptr<AcceptanceStats> all_texts = nullptr;  // of its kind; null: each text begins anew
 };
 
 /// DrafterSpec::weigh of drafters that look texts up: that costs nothing, their rows do, and some
@@ -45,18 +45,18 @@ DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,
                              DrafterFactory made);
 
 /// What asking heads gained in all texts, in tokens.
-inline std::shared_ptr<FadingMean> heads_worth_of_all_texts() {
+inline std::shared_ptr<FadingMean> heads_gain_of_all_texts() {
   return std::make_shared<FadingMean>(0.95);
 }
 
 /// A node's chance to be right is what its drafter's record says; where several drafters propose
 /// it, the largest. Of all nodes those are proposed that gain more than their rows cost: few or
 /// none where nobody has been right or rows are dear. A drafter alone is weighed in the same way.
-/// Heads rest (heads_rest.h) where what they add to the others' nodes is lately worth less than
+/// Heads rest (heads_backoff.h) where what they add to the others' nodes is lately worth less than
 /// asking them costs.
 class MergeDrafter : public Drafter {
  public:
-  static constexpr int32_t kTrialAsks = 4;  // before a text says itself whether heads may rest
+  static constexpr int32_t kTrialRuns = 4;  // before a text says itself whether heads may rest
 
   /// @param proposers  at least one.
   /// @param budget     most nodes of a tree, the root included.
@@ -74,28 +74,28 @@ class MergeDrafter : public Drafter {
  private:
   struct Member {
     Proposer proposer;
-    ProposalRecord record;
+    ProposalStats record;
   };
 
   /// Everything that anyone proposes, duplicates folded.
   struct Folded {
     CandidateTree tree;
-    std::vector<double> chances;        // [N]
+    std::vector<double> accept_probs;   // [N]
     std::vector<double> without_heads;  // [N] by those who ask no heads; 0: none of them has it
     std::vector<DrafterKind> drafters;  // [N] who gives the node its chance
   };
-  Folded fold(const DraftContext& context, const Random& random, bool ask_heads);
-  bool heads_pay(double price) const;
+  Folded fold(const DraftContext& context, const Random& random, bool run_heads);
+  bool heads_pay(double heads_cost) const;
 
   std::vector<Member> members_;
   int32_t budget_;
-  int32_t num_asking_ = 0;  // members that ask heads
-  StepCost cost_;           // of a sequence alone
-  double step_cost_ = 1;    // of the last proposal
-  Pace pace_;
-  HeadsRest rest_;
-  FadingMean heads_worth_;                          // what asking gained in this text, in tokens
-  std::shared_ptr<FadingMean> heads_worth_of_all_;  // in all texts; null: nobody says
+  int32_t num_runners_ = 0;  // members that ask heads
+  StepCost cost_;            // of a sequence alone
+  double step_cost_ = 1;     // of the last proposal
+  Throughput throughput_;
+  HeadsBackoff backoff_;
+  FadingMean heads_gain_;                          // what asking gained in this text, in tokens
+  std::shared_ptr<FadingMean> heads_gain_of_all_;  // in all texts; null: nobody says
 };
 
 }  // namespace medusa

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 
 namespace medusa {
 
@@ -43,9 +43,9 @@ void PrefixDrafter::observe(const CandidateTree& tree, const TargetOutput& outpu
 }
 
 std::unique_ptr<Drafter> behind_prefix(std::unique_ptr<Drafter> drafter,
-                                       const HeadGuesser& guesser) {
-  if (guesser.prefix() == nullptr) return drafter;
-  return std::make_unique<PrefixDrafter>(std::move(drafter), *guesser.prefix());
+                                       const HeadsRunner& runner) {
+  if (runner.prefix() == nullptr) return drafter;
+  return std::make_unique<PrefixDrafter>(std::move(drafter), *runner.prefix());
 }
 
 }  // namespace medusa

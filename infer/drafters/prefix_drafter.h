@@ -13,7 +13,7 @@
 
 namespace medusa {
 
-class HeadGuesser;
+class HeadsRunner;
 
 /// The layer's positions are those of the text from the prompt's last token on, as in training. It
 /// runs when somebody drafts, over all positions that were committed since it ran last: one to
@@ -41,7 +41,6 @@ class PrefixDrafter : public Drafter {
 };
 
 /// The drafter, behind the guesser's prefix layer if it has one.
-std::unique_ptr<Drafter> behind_prefix(std::unique_ptr<Drafter> drafter,
-                                       const HeadGuesser& guesser);
+std::unique_ptr<Drafter> behind_prefix(std::unique_ptr<Drafter> drafter, const HeadsRunner& runner);
 
 }  // namespace medusa

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "infer/drafter_spec.h"
-#include "infer/drafters/match_belief.h"
+#include "infer/drafters/match_confidence.h"
 #include "infer/drafters/merge_drafter.h"
 #include "infer/infer_config.h"
 #include "infer/tree_builder.h"
@@ -20,8 +20,8 @@ struct Branch {
   int32_t matched = 0;  // tokens of the match that it comes from
   int32_t length = 0;   // tokens of the string that it follows
   double probability =
-      1;              // share of the occurrences of the match that went on as the path to it does
-  double belief = 1;  // that it is right if its node is
+      1;  // share of the occurrences of the match that went on as the path to it does
+  double confidence = 1;  // that it is right if its node is
   SuffixAutomaton::Continuation next;
 };
 
@@ -42,8 +42,8 @@ class Proposal {
       open_.push_back(
           {node, matched, string.length,
            probability * static_cast<double>(each.count) / static_cast<double>(total),
-           match_belief({string.length, each.count, total, static_cast<int64_t>(found.size())},
-                        kTrustInOwnText),
+           match_confidence({string.length, each.count, total, static_cast<int64_t>(found.size())},
+                            kTrustInOwnText),
            each});
   }
 
@@ -78,7 +78,7 @@ class Proposal {
   bool append(Branch& branch) {
     const int32_t node = tree_.child(branch.node, branch.next.token);
     if (node < 0) return false;
-    tree_.believe(node, branch.belief);
+    tree_.set_confidence(node, branch.confidence);
     if (tree_.depth(node) >= config_.num_draft) return false;
     SuffixAutomaton::Match string{branch.next.state, branch.length + 1};
     // Nothing follows the end of the text; a shorter context may have come up before it.

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "infer/drafter_spec.h"
-#include "infer/drafters/match_belief.h"
+#include "infer/drafters/match_confidence.h"
 #include "infer/drafters/merge_drafter.h"
 #include "infer/infer_config.h"
 #include "infer/tree_builder.h"
@@ -20,7 +20,7 @@ struct TrieBranch {
   int32_t parent = 0;  // node of the tree
   int32_t order = 0;   // when it was found
   TextStore::Next next;
-  double belief = 0;
+  double confidence = 0;
 };
 
 /// Puts the heaviest branch on top of the heap; of equal ones the one that was found first, which
@@ -68,9 +68,9 @@ CandidateTree RetrievalDrafter::propose(const DraftContext& context, const Rando
     const std::vector<TextStore::Next> all = store_.continuations(places);
     for (const TextStore::Next& next : all)
       open.push({node, found++, next,
-                 match_belief({places.length, next.places.count(), places.count(),
-                               static_cast<int64_t>(all.size())},
-                              kTrustInOtherTexts)});
+                 match_confidence({places.length, next.places.count(), places.count(),
+                                   static_cast<int64_t>(all.size())},
+                                  kTrustInOtherTexts)});
   };
   open_children(0, longest_match(context.tokens));
   while (!open.empty() && !tree.full() && tree.size() < config_.nodes) {
@@ -78,7 +78,7 @@ CandidateTree RetrievalDrafter::propose(const DraftContext& context, const Rando
     open.pop();
     const int32_t node = tree.child(branch.parent, branch.next.token);
     if (node < 0) continue;  // too deep
-    tree.believe(node, branch.belief);
+    tree.set_confidence(node, branch.confidence);
     open_children(node, branch.next.places);
   }
   return std::move(tree).take();

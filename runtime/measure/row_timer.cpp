@@ -8,8 +8,8 @@
 #include "base/interrupt.h"
 #include "base/quantiles.h"
 #include "infer/backbone_target.h"
+#include "runtime/measure/interleave.h"
 #include "runtime/measure/step_timer.h"
-#include "runtime/measure/turns.h"
 
 namespace medusa {
 namespace {
@@ -33,7 +33,7 @@ std::vector<double> time_rows(Llama& llama) {
         })
         .total();
   };
-  take_turns(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
+  interleave(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     stop_if_interrupted();
     return true;

@@ -13,7 +13,7 @@
 #include "infer/drafters/none_drafter.h"
 #include "infer/drafters/prefix_drafter.h"
 #include "infer/rules/greedy_rule.h"
-#include "runtime/measure/turns.h"
+#include "runtime/measure/interleave.h"
 
 namespace medusa {
 
@@ -105,7 +105,7 @@ CandidateTree timed_chain(TokenId root, int32_t rows) {
   return tree;
 }
 
-StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
+StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<const RankPath> paths,
                      std::span<const TokenId> context, std::vector<int32_t> sizes, int64_t repeats,
                      ProgressFunction tell) {
   MEDUSA_ASSERT(!sizes.empty() && static_cast<size_t>(sizes.back()) <= paths.size() + 1);
@@ -118,9 +118,8 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
   std::vector<std::unique_ptr<Drafter>> drafters;
   for (size_t i = 0; i < sizes.size(); ++i)
     drafters.push_back(
-        sizes[i] == 1
-            ? std::make_unique<NoneDrafter>()
-            : behind_prefix(std::make_unique<MedusaDrafter>(guesser, shapes[i]), guesser));
+        sizes[i] == 1 ? std::make_unique<NoneDrafter>()
+                      : behind_prefix(std::make_unique<MedusaDrafter>(runner, shapes[i]), runner));
   StepTimer timer(target, context);
   std::vector<std::vector<double>> samples(sizes.size());
   Progress progress(std::move(tell), "time steps", "steps",
@@ -131,7 +130,7 @@ StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<con
         .time([&](const DraftContext& draft) { return drafters[i]->propose(draft, Random(0)); })
         .total();
   };
-  take_turns(sizes.size(), repeats, step, [&](size_t i, double ms) {
+  interleave(sizes.size(), repeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     progress.update(++done);
     stop_if_interrupted();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/backbone_target.h"
 #include "infer/host_decoder.h"
@@ -60,12 +60,12 @@ class StepTimer {
 /// A chain of these many rows below a root: which tokens are in it does not change what it costs.
 CandidateTree timed_chain(TokenId root, int32_t rows);
 
-/// Times steps behind a context, by turns (turns.h); medians are kept. Heads behind a prefix layer
-/// run it over one position with nothing before it; in a text they run it over those of the last
-/// step, with the answer before them.
+/// Times steps behind a context, by turns (interleave.h); medians are kept. Heads behind a prefix
+/// layer run it over one position with nothing before it; in a text they run it over those of the
+/// last step, with the answer before them.
 /// @param paths    best first; a tree of N nodes is the root and the first N - 1.
 /// @param context  as StepTimer's.
-StepTimes time_steps(BackboneTarget& target, HeadGuesser& guesser, std::span<const RankPath> paths,
+StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<const RankPath> paths,
                      std::span<const TokenId> context, std::vector<int32_t> sizes, int64_t repeats,
                      ProgressFunction tell = {});
 

@@ -40,7 +40,7 @@ inline std::filesystem::path write_folder(const std::filesystem::path& folder,
 /// [T, V] float32
 inline at::Tensor logits_of(const Weights& weights, const std::vector<TokenId>& tokens) {
   const c10::InferenceMode no_grad;
-  Llama llama(weights, Kernels::Plain);
+  Llama llama(weights, Kernels::Reference);
   KvCache cache = llama.make_cache(1, static_cast<int64_t>(tokens.size()));
   const Segment all{cache.open(), tokens, {}};
   return llama.logits(llama.forward({&all, 1}, cache)).to(at::kFloat);
@@ -53,7 +53,7 @@ inline std::string bytes_of(const at::Tensor& tensor) {
 
 /// Rows of Q or K as a Llama's GGUF orders them: dimensions i and i + D/2 of a head side by side.
 /// @param rows  numbers, or the bytes that stand for them.
-inline at::Tensor turn_neighbours(const at::Tensor& rows, int64_t head_size) {
+inline at::Tensor interleave_rope(const at::Tensor& rows, int64_t head_size) {
   return rows.view({-1, 2, head_size / 2, rows.size(1)}).transpose(1, 2).reshape(rows.sizes());
 }
 
@@ -90,10 +90,10 @@ struct StoredRows {
   at::Tensor bytes;
 };
 /// How a matrix is stored, by Hugging Face's name of it.
-using StoreRows = std::function<StoredRows(const std::string& name, const at::Tensor& numbers)>;
+using StoreRows = std::function<StoredRows(const std::string& name, const at::Tensor& elements)>;
 
-inline StoredRows plain_rows(const std::string&, const at::Tensor& numbers) {
-  return {GgmlType::F32, numbers.contiguous().view(at::kByte)};
+inline StoredRows plain_rows(const std::string&, const at::Tensor& elements) {
+  return {GgmlType::F32, elements.contiguous().view(at::kByte)};
 }
 
 /// llama.cpp's name of a tensor.
@@ -142,7 +142,7 @@ inline fixtures::GgufBuilder gguf_metadata(const ModelConfig& config,
   set("attention.value_length", config.head_size);
   set("feed_forward_length", config.mlp_size);
   set("context_length", settings.at("max_position_embeddings"));
-  if (config.rotary_size > 0) set("rope.dimension_count", config.rotary_size);
+  if (config.rotary_dim > 0) set("rope.dimension_count", config.rotary_dim);
   if (architecture == "phi3" || !config.windows.empty())
     set("attention.sliding_window",
         config.windows.empty() ? 0 : *std::ranges::max_element(config.windows));
@@ -162,13 +162,13 @@ inline fixtures::GgufBuilder gguf_model(const ModelConfig& config, const nlohman
                                         const StoreRows& store = plain_rows) {
   fixtures::GgufBuilder builder = gguf_metadata(config, settings);
   const Architecture& architecture = *find_architecture(config.architecture);
-  const bool turns = architecture.gguf_turns_neighbours || !architecture.in_gguf;
+  const bool uses_rope = architecture.gguf_interleaves_rope || !architecture.in_gguf;
   for (const auto& [name, parameter] : seeded_parameters(config)) {
     StoredRows rows = parameter.dim() == 2
                           ? store(name, parameter)
                           : StoredRows{GgmlType::F32, parameter.view({1, -1}).view(at::kByte)};
-    if (turns && (name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight")))
-      rows.bytes = turn_neighbours(rows.bytes, config.head_size);
+    if (uses_rope && (name.ends_with("q_proj.weight") || name.ends_with("k_proj.weight")))
+      rows.bytes = interleave_rope(rows.bytes, config.head_size);
     builder.tensor(gguf_name(name), {parameter.sizes().rbegin(), parameter.sizes().rend()},
                    rows.type, bytes_of(rows.bytes));
   }

@@ -66,7 +66,7 @@ TEST(Architecture, GgufFilesGiveTheSameLogits) {
     EXPECT_EQ(weights.config.context, config.context);
     EXPECT_EQ(weights.config.no_rope, config.no_rope);
     EXPECT_EQ(weights.config.windows, config.windows);
-    EXPECT_EQ(weights.config.rotary_size, config.rotary_size);
+    EXPECT_EQ(weights.config.rotary_dim, config.rotary_dim);
     expect_golden(entry, logits_of(weights, tokens));
   }
 }
@@ -95,7 +95,7 @@ TEST(Architecture, BlocksOfEightBitsAgreeWithinTheirRounding) {
     const fs::path model = write_folder(folder.path() / name, entry.at("config"));
     const at::Tensor exact = logits_of(load_weights(model, at::kFloat, at::kCPU), tokens);
     const at::Tensor rounded =
-        logits_of(load_weights(model, at::kFloat, at::kCPU, BlockKind::Int8), tokens);
+        logits_of(load_weights(model, at::kFloat, at::kCPU, QuantKind::Int8), tokens);
     EXPECT_LT((rounded - exact).norm().item<double>(), 0.05 * exact.norm().item<double>());
   }
 }

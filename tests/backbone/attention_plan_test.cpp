@@ -21,7 +21,7 @@ AttentionPlan plan_chain(int64_t num_rows, int num_threads) {
   const std::vector<TokenId> tokens(static_cast<size_t>(num_rows), 7);
   const Segment chain{cache.open(), tokens, {}};
   AttentionPlan plan;
-  plan.assign(plan_rows({&chain, 1}, cache), cache, kGroups, kHeadsPerGroup, num_threads);
+  plan.assign(plan_forward({&chain, 1}, cache), cache, kGroups, kHeadsPerGroup, num_threads);
   return plan;
 }
 

@@ -25,7 +25,7 @@ struct Scene {
   std::vector<int32_t> parents{-1, 0, 0, 1, 2, 4, 1};
   std::vector<TokenId> tokens;
   std::vector<Segment> segments;
-  RowPlan plan;
+  ForwardPlan plan;
   at::Tensor query;  // [N, A, D]
 
   /// @param whole_slots  else the longer slot's rows lie in two blocks.
@@ -43,7 +43,7 @@ struct Scene {
                              1 + 2 * static_cast<uint64_t>(2 * layer + slot) +
                                  (side == KvSide::Keys ? 0 : 1)));
     segments = {{1, tokens, parents}, {0, std::span(tokens).first(3), {}}};
-    plan = plan_rows(segments, cache);
+    plan = plan_forward(segments, cache);
     query = normal({plan.size(), tiny_config().num_heads, tiny_config().head_size}, 3);
   }
 };
@@ -98,7 +98,7 @@ TEST_P(AttentionTypes, WriteCachePutsRowsAtTheirPlacesOnly) {
   const at::Tensor values = normal({scene.plan.size(), config.num_kv_heads, config.head_size}, 5);
   write_cache(scene.plan, 1, keys, values, scene.cache);
   for (int64_t i = 0; i < scene.plan.size(); ++i) {
-    const PlannedRow& row = scene.plan.rows[static_cast<size_t>(i)];
+    const BatchToken& row = scene.plan.rows[static_cast<size_t>(i)];
     for (int64_t group = 0; group < config.num_kv_heads; ++group) {
       expected[0][1][row.slot][group][row.cache_row].copy_(keys[i][group]);
       expected[1][1][row.slot][group][row.cache_row].copy_(values[i][group]);
@@ -127,9 +127,9 @@ TEST_P(AttentionTypes, ANodesSumsAreTheBitsOfItsPathRunAlone) {
   scene.cache.rewind(1, 29 + 3);
   const std::vector<TokenId> last{1};
   const Segment alone{1, last, {}};
-  const at::Tensor straight = path_attention(plan_rows({&alone, 1}, scene.cache), 0,
-                                             scene.query.narrow(0, 5, 1), scene.cache)[0];
-  EXPECT_TRUE(at::equal(in_tree, straight));
+  const at::Tensor contiguous = path_attention(plan_forward({&alone, 1}, scene.cache), 0,
+                                               scene.query.narrow(0, 5, 1), scene.cache)[0];
+  EXPECT_TRUE(at::equal(in_tree, contiguous));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace medusa {
 const CpuKernels* emulated_amx_kernels();
 
 /// The same of the AMX engine for block weights; null without AVX512-VNNI.
-const CpuKernels* emulated_amx_block_kernels();
+const CpuKernels* emulated_amx_quant_kernels();
 
 inline std::vector<const CpuKernels*> those_here(std::initializer_list<const CpuKernels*> all) {
   std::vector<const CpuKernels*> tables;
@@ -25,24 +25,24 @@ inline std::vector<const CpuKernels*> those_here(std::initializer_list<const Cpu
 
 /// For bfloat16 weights; never empty, as plain C++ runs everywhere.
 inline std::vector<const CpuKernels*> runnable_kernels() {
-  return those_here({plain_kernels(), avx2_kernels(), avx512_kernels(), dot_kernels(),
+  return those_here({portable_kernels(), avx2_kernels(), avx512_kernels(), dot_kernels(),
                      amx_kernels(), emulated_amx_kernels()});
 }
 
 /// For block weights.
-inline std::vector<const CpuKernels*> runnable_block_kernels() {
-  return those_here({plain_block_kernels(), avx2_block_kernels(), vnni_kernels(),
-                     amx_block_kernels(), emulated_amx_block_kernels()});
+inline std::vector<const CpuKernels*> runnable_quant_kernels() {
+  return those_here({portable_quant_kernels(), avx2_quant_kernels(), vnni_kernels(),
+                     amx_quant_kernels(), emulated_amx_quant_kernels()});
 }
 
 /// Every table that a whole pass runs on.
 inline std::vector<const CpuKernels*> pass_kernels() {
   std::vector<const CpuKernels*> tables = runnable_kernels();
-  for (const CpuKernels* table : runnable_block_kernels()) tables.push_back(table);
+  for (const CpuKernels* table : runnable_quant_kernels()) tables.push_back(table);
   return tables;
 }
 
 inline constexpr CpuIsa kCpuIsas[] = {CpuIsa::Amx,  CpuIsa::Avx512Bf16, CpuIsa::Avx512,
-                                      CpuIsa::Avx2, CpuIsa::Plain,      CpuIsa::Auto};
+                                      CpuIsa::Avx2, CpuIsa::Portable,   CpuIsa::Auto};
 
 }  // namespace medusa

@@ -20,16 +20,16 @@ const uint16_t* bits(const at::Tensor& x) {
 class TiledRows {
  public:
   TiledRows(const CpuKernels& kernels, int64_t num_rows, int64_t k) : kernels_(kernels), k_(k) {
-    memory_.reserve(tiled_rows_size(num_rows, k) * kernels.number_bytes);
+    memory_.reserve(tiled_rows_size(num_rows, k) * kernels.element_bytes);
   }
   TiledRows(const CpuKernels& kernels, const at::Tensor& x)
       : TiledRows(kernels, x.size(0), x.size(1)) {
-    kernels.tile(bits(x), x.size(0), k_, memory_.data());
+    kernels.pack_rows(bits(x), x.size(0), k_, memory_.data());
   }
   void* data() const { return memory_.data(); }
   float at(int64_t row, int64_t column) const {
     const int64_t i = tiled_index(row, column, ceil_div(k_, kTileDepth));
-    if (kernels_.number_bytes == 4) return memory_.data<float>()[i];
+    if (kernels_.element_bytes == 4) return memory_.data<float>()[i];
     return static_cast<float>(memory_.data<at::BFloat16>()[i]);
   }
 
@@ -44,12 +44,12 @@ at::Tensor multiply(const CpuKernels& kernels, const at::Tensor& x, const TileWe
   const TiledRows rows(kernels, x);
   at::Tensor y = at::full({x.size(0), weight.num_outputs()}, 1e9F);
   const KernelRegion region(kernels);
-  kernels.product(weight.view(), rows.data(), x.size(0), {0, weight.view().num_pairs()},
-                  static_cast<float*>(y.data_ptr()), y.size(1));
+  kernels.gemm(weight.view(), rows.data(), x.size(0), {0, weight.view().num_pairs()},
+               static_cast<float*>(y.data_ptr()), y.size(1));
   return y;
 }
 
-TEST(CpuKernelsTest, ProductEqualsTheExactOneForAnySizes) {
+TEST(CpuKernelsTest, GemmEqualsTheExactOneForAnySizes) {
   for (const CpuKernels* kernels : runnable_kernels())
     for (const int64_t n : {1, 16, 33, 130})
       for (const int64_t k : {1, 31, 32, 100}) {
@@ -64,7 +64,7 @@ TEST(CpuKernelsTest, ProductEqualsTheExactOneForAnySizes) {
       }
 }
 
-TEST(CpuKernelsTest, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
+TEST(CpuKernelsTest, ARowOfAGemmIsTheSameBitsAmongAnyOthers) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     const TileWeight weight(normal({70, 200}, 3));
     const at::Tensor x = normal({600, 200}, 4).to(at::kBFloat16);
@@ -77,7 +77,7 @@ TEST(CpuKernelsTest, ARowOfAProductIsTheSameBitsAmongAnyOthers) {
   }
 }
 
-TEST(CpuKernelsTest, ProductAddAddsInsideItsPairsOnly) {
+TEST(CpuKernelsTest, GemmAddAddsInsideItsPairsOnly) {
   for (const CpuKernels* kernels : runnable_kernels()) {
     const TileWeight weight(normal({80, 64}, 5));
     const at::Tensor x = normal({5, 64}, 6).to(at::kBFloat16);
@@ -85,11 +85,10 @@ TEST(CpuKernelsTest, ProductAddAddsInsideItsPairsOnly) {
     at::Tensor y = before.clone();
     const TiledRows rows(*kernels, x);
     const KernelRegion region(*kernels);
-    kernels->product_add(weight.view(), rows.data(), 5, {1, 3}, static_cast<float*>(y.data_ptr()),
-                         80);
-    const at::Tensor product = multiply(*kernels, x, weight);
+    kernels->gemm_add(weight.view(), rows.data(), 5, {1, 3}, static_cast<float*>(y.data_ptr()), 80);
+    const at::Tensor gemm = multiply(*kernels, x, weight);
     EXPECT_TRUE(at::equal(y.narrow(1, 0, 32), before.narrow(1, 0, 32))) << kernels->name;
-    EXPECT_TRUE(at::equal(y.narrow(1, 32, 48), (before + product).narrow(1, 32, 48)));
+    EXPECT_TRUE(at::equal(y.narrow(1, 32, 48), (before + gemm).narrow(1, 32, 48)));
   }
 }
 
@@ -102,8 +101,8 @@ TEST(CpuKernelsTest, SwigluMultipliesTheRightGateAndUp) {
     const TiledRows rows(*kernels, x), out(*kernels, 19, kMlp);
     {
       const KernelRegion region(*kernels);
-      kernels->product_swiglu(weight.view(), rows.data(), 19, {0, weight.view().num_pairs()},
-                              out.data(), 2);
+      kernels->gemm_swiglu(weight.view(), rows.data(), 19, {0, weight.view().num_pairs()},
+                           out.data(), 2);
     }
     const at::Tensor y = at::matmul(x.to(at::kFloat), gate_up.to(at::kFloat).t());
     const at::Tensor expected = at::silu(y.narrow(1, 0, kMlp)) * y.narrow(1, kMlp, kMlp);
@@ -126,8 +125,8 @@ TEST(CpuKernelsTest, NormEqualsItsFormula) {
     for (int64_t row = 0; row < 18; ++row) {
       const auto* from = static_cast<const float*>(x.const_data_ptr()) + row * 96;
       const auto* scale = static_cast<const float*>(weight.const_data_ptr());
-      kernels->normalise(from, scale, 1e-5F, 96, row, tiled.data());
-      kernels->normalise_plain(from, scale, 1e-5F, 96, static_cast<uint16_t*>(plain.data_ptr()));
+      kernels->rms_norm(from, scale, 1e-5F, 96, row, tiled.data());
+      kernels->rms_norm_bf16(from, scale, 1e-5F, 96, static_cast<uint16_t*>(plain.data_ptr()));
       for (int64_t column = 0; column < 96; ++column) {
         const float wanted = expected[row][column].item<float>();
         ASSERT_NEAR(tiled.at(row, column), wanted, 0.004F * std::abs(wanted)) << kernels->name;
@@ -137,21 +136,21 @@ TEST(CpuKernelsTest, NormEqualsItsFormula) {
   }
 }
 
-TEST(CpuKernelsTest, RoundingAndWideningAreLibTorchs) {
+TEST(CpuKernelsTest, RoundingAndUpcastingAreLibTorchs) {
   // Ties in both directions, signs, a large and a very small number.
   const at::Tensor values =
       at::cat({at::tensor({1.00390625F, 1.01171875F, -1.00390625F, 1e17F, 1e-40F, -0.0F, 0.1F}),
                normal({25}, 12)});
   // The squares of these vanish beside epsilon: the norm divides by exactly one.
   const at::Tensor x = at::full({32}, 0x1p-70F), weight = values * 0x1p70F;
-  const at::Tensor product = x * weight;
+  const at::Tensor exact = x * weight;
   for (const CpuKernels* kernels : runnable_kernels()) {
     at::Tensor rounded = at::zeros({32}, at::kBFloat16), wide = at::zeros({32});
-    kernels->normalise_plain(static_cast<const float*>(x.const_data_ptr()),
-                             static_cast<const float*>(weight.const_data_ptr()), 1.0F, 32,
-                             static_cast<uint16_t*>(rounded.data_ptr()));
-    EXPECT_TRUE(at::equal(rounded, product.to(at::kBFloat16))) << kernels->name;
-    kernels->widen(bits(rounded), 32, static_cast<float*>(wide.data_ptr()));
+    kernels->rms_norm_bf16(static_cast<const float*>(x.const_data_ptr()),
+                           static_cast<const float*>(weight.const_data_ptr()), 1.0F, 32,
+                           static_cast<uint16_t*>(rounded.data_ptr()));
+    EXPECT_TRUE(at::equal(rounded, exact.to(at::kBFloat16))) << kernels->name;
+    kernels->upcast(bits(rounded), 32, static_cast<float*>(wide.data_ptr()));
     EXPECT_TRUE(at::equal(wide, rounded.to(at::kFloat))) << kernels->name;
   }
 }
@@ -164,18 +163,18 @@ std::vector<at::Tensor> some_results(const CpuKernels& kernels) {
   const TileWeight weight(normal({160, 96}, 15), gate_up_order(80));
   at::Tensor plain = at::zeros({21, 96}, at::kBFloat16), activated = at::zeros({21, 80});
   for (int64_t row = 0; row < 21; ++row)
-    kernels.normalise_plain(x[row].const_data_ptr<float>(), scale.const_data_ptr<float>(), 1e-5F,
-                            96, static_cast<uint16_t*>(plain[row].data_ptr()));
+    kernels.rms_norm_bf16(x[row].const_data_ptr<float>(), scale.const_data_ptr<float>(), 1e-5F, 96,
+                          static_cast<uint16_t*>(plain[row].data_ptr()));
   const TiledRows rows(kernels, rounded), out(kernels, 21, 80);
-  kernels.product_swiglu(weight.view(), rows.data(), 21, {0, weight.view().num_pairs()}, out.data(),
-                         3);
+  kernels.gemm_swiglu(weight.view(), rows.data(), 21, {0, weight.view().num_pairs()}, out.data(),
+                      3);
   for (int64_t row = 0; row < 21; ++row)
     for (int64_t column = 0; column < 80; ++column) activated[row][column] = out.at(row, column);
   return {multiply(kernels, rounded, weight), plain.to(at::kFloat), activated};
 }
 
-TEST(CpuKernelsTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
-  const auto plain = some_results(*plain_kernels());
+TEST(CpuKernelsTest, Avx2GivesTheBitsOfAvx512AndPortableTheirNumbers) {
+  const auto plain = some_results(*portable_kernels());
   for (const CpuKernels* kernels : {avx2_kernels(), avx512_kernels()}) {
     if (kernels == nullptr) continue;
     const auto found = some_results(*kernels);
@@ -190,11 +189,11 @@ TEST(CpuKernelsTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
 
 TEST(CpuKernelsTest, AutoIsTheFastestThatAProcessorHas) {
   CpuFeatures cpu;  // from an old one on, each with what comes next
-  const auto expect = [&cpu](CpuIsa plain, CpuIsa in_blocks) {
+  const auto expect = [&cpu](CpuIsa plain, CpuIsa quantized) {
     EXPECT_EQ(fastest_isa(cpu, false), plain);
-    EXPECT_EQ(fastest_isa(cpu, true), in_blocks);
+    EXPECT_EQ(fastest_isa(cpu, true), quantized);
   };
-  expect(CpuIsa::Plain, CpuIsa::Plain);
+  expect(CpuIsa::Portable, CpuIsa::Portable);
   cpu.avx2 = true;
   expect(CpuIsa::Avx2, CpuIsa::Avx2);
   cpu.avx512 = true;
@@ -211,21 +210,21 @@ TEST(CpuKernelsTest, AutoIsTheFastestThatAProcessorHas) {
   expect(CpuIsa::Amx, CpuIsa::Amx);
 }
 
-TEST(CpuKernelsTest, AnEngineIsItsOwnTableOrNone) {
+TEST(CpuKernelsTest, AnIsaIsItsOwnTableOrNone) {
   EXPECT_EQ(kernels_for(CpuIsa::Amx, false), amx_kernels());
   EXPECT_EQ(kernels_for(CpuIsa::Avx512Bf16, false), dot_kernels());
   EXPECT_EQ(kernels_for(CpuIsa::Avx512, false), avx512_kernels());
   EXPECT_EQ(kernels_for(CpuIsa::Avx2, false), avx2_kernels());
-  EXPECT_EQ(kernels_for(CpuIsa::Plain, false), plain_kernels());
-  EXPECT_EQ(kernels_for(CpuIsa::Avx2, true), avx2_block_kernels());
-  EXPECT_EQ(kernels_for(CpuIsa::Plain, true), plain_block_kernels());
-  EXPECT_EQ(kernels_for(CpuIsa::Amx, true), amx_block_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Portable, false), portable_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Avx2, true), avx2_quant_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Portable, true), portable_quant_kernels());
+  EXPECT_EQ(kernels_for(CpuIsa::Amx, true), amx_quant_kernels());
   for (const CpuIsa isa : {CpuIsa::Avx512Bf16, CpuIsa::Avx512})
     EXPECT_EQ(kernels_for(isa, true),
               kernels_for(isa, false) != nullptr ? vnni_kernels() : nullptr);
-  for (const bool in_blocks : {false, true}) {
-    ASSERT_NE(kernels_for(CpuIsa::Auto, in_blocks), nullptr);
-    EXPECT_EQ(kernels_for(CpuIsa::Auto, in_blocks)->quantise != nullptr, in_blocks);
+  for (const bool quantized : {false, true}) {
+    ASSERT_NE(kernels_for(CpuIsa::Auto, quantized), nullptr);
+    EXPECT_EQ(kernels_for(CpuIsa::Auto, quantized)->quantize != nullptr, quantized);
   }
 }
 

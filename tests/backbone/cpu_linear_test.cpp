@@ -10,9 +10,9 @@ namespace {
 
 using fixtures::normal;
 
-TEST(Linear, EveryKindGivesTheProductInFloat32) {
+TEST(Linear, EveryKindGivesTheGemmInFloat32) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+    for (const Kernels kernels : {Kernels::Auto, Kernels::Reference}) {
       const at::Tensor weight = normal({50, 70}, 1).to(dtype), x = normal({9, 70}, 2).to(dtype);
       const at::Tensor y = Linear(weight, kernels)(x);
       const at::Tensor exact = at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t());
@@ -23,8 +23,8 @@ TEST(Linear, EveryKindGivesTheProductInFloat32) {
     }
 }
 
-TEST(Linear, RowsInBfloat16DoNotDependOnTheirNeighbours) {
-  for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+TEST(Linear, RowsInBfloat16DoNotDependOnTheirNeighbors) {
+  for (const Kernels kernels : {Kernels::Auto, Kernels::Reference}) {
     const Linear linear(normal({100, 96}, 3).to(at::kBFloat16), kernels);
     const at::Tensor x = normal({80, 96}, 4).to(at::kBFloat16);
     const at::Tensor all = linear(x);
@@ -41,12 +41,12 @@ TEST(Linear, TakesRowsThatDoNotLieTogether) {
 
 TEST(Linear, MultipliesOnTheIsaThatWasAskedFor) {
   const at::Tensor weight = normal({8, 32}, 7).to(at::kBFloat16);
-  for (const CpuIsa isa : {CpuIsa::Plain, CpuIsa::Avx2, CpuIsa::Avx512}) {
-    const CpuKernels* expected = kernels_for(isa, /*in_blocks=*/false);
+  for (const CpuIsa isa : {CpuIsa::Portable, CpuIsa::Avx2, CpuIsa::Avx512}) {
+    const CpuKernels* expected = kernels_for(isa, /*quantized=*/false);
     if (expected == nullptr) continue;  // not on this machine
     EXPECT_STREQ(Linear(weight, ExecutionContext({.isa = isa})).kernels(), expected->name);
   }
-  EXPECT_STREQ(Linear(weight, Kernels::Plain).kernels(), "LibTorch");
+  EXPECT_STREQ(Linear(weight, Kernels::Reference).kernels(), "LibTorch");
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 
 #include "backbone/cpu/threads/thread_pool.h"
 #include "backbone/llama.h"
-#include "tests/backbone/block_weights.h"
 #include "tests/backbone/cpu_isas.h"
+#include "tests/backbone/quantized_weights.h"
 #include "tests/backbone/tiny_model.h"
 
 namespace medusa {
@@ -36,7 +36,7 @@ ModelConfig biased_config() {
 /// Heads that turn in part.
 ModelConfig partial_config() {
   ModelConfig config = straddling_config();
-  config.rotary_size = 48;
+  config.rotary_dim = 48;
   config.rope_factors = std::vector<double>(24, 2.0);
   return config;
 }
@@ -97,7 +97,7 @@ class Runner {
 
   Output run(std::span<const Segment> segments) {
     const c10::InferenceMode no_grad;
-    const at::Tensor hidden = model_->forward(plan_rows(segments, cache_), cache_, layers_);
+    const at::Tensor hidden = model_->forward(plan_forward(segments, cache_), cache_, layers_);
     return {hidden.clone(), model_->logits(hidden).clone()};
   }
   Output run(const Segment& segment) { return run({&segment, 1}); }
@@ -137,14 +137,14 @@ class Runner {
 /// In the form that these kernels multiply.
 Weights weights_for(const CpuKernels& kernels, uint64_t seed, const ModelConfig& config) {
   Weights weights = tiny_weights(seed, config, at::kBFloat16);
-  return kernels.quantise != nullptr ? in_blocks(std::move(weights)) : weights;
+  return kernels.quantize != nullptr ? quantized(std::move(weights)) : weights;
 }
 
-TEST(CpuLlamaTest, AgreesWithThePlainPathWithinRounding) {
+TEST(CpuLlamaTest, AgreesWithTheReferenceWithinRounding) {
   for (const ModelConfig& config : every_config())
     for (const CpuKernels* kernels : pass_kernels()) {
       const Weights weights = weights_for(*kernels, 1, config);
-      Llama plain(weights, Kernels::Plain);
+      Llama plain(weights, Kernels::Reference);
       KvCache cache = plain.make_cache(1, 512);
       Runner fused(weights, *kernels);
       const auto prompt = random_tokens(37, 5);
@@ -160,10 +160,10 @@ TEST(CpuLlamaTest, AgreesWithThePlainPathWithinRounding) {
       // to levels too, some fall to the other side.
       const auto layers = static_cast<float>(config.num_layers);
       EXPECT_LT((output.hidden.to(at::kFloat) - hidden.to(at::kFloat)).abs().mean().item<float>(),
-                layers * (kernels->quantise != nullptr ? 0.01F : 0.005F))
+                layers * (kernels->quantize != nullptr ? 0.01F : 0.005F))
           << kernels->name;
       EXPECT_LT((output.logits - logits).abs().max().item<float>(),
-                layers * (kernels->quantise != nullptr ? 0.06F : 0.04F))
+                layers * (kernels->quantize != nullptr ? 0.06F : 0.04F))
           << kernels->name;
     }
 }
@@ -204,11 +204,11 @@ at::Tensor tree_logits(const CpuKernels& kernels, const ModelConfig& config) {
   return runner.run(random_tree(33, 15).segment(0)).logits;
 }
 
-TEST(CpuLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
+TEST(CpuLlamaTest, Avx2GivesTheBitsOfAvx512AndPortableTheirNumbers) {
   const std::vector<std::vector<const CpuKernels*>> kinds = {
-      {plain_kernels(), avx2_kernels(), avx512_kernels()},
-      {plain_block_kernels(), avx2_block_kernels(), vnni_kernels(), amx_block_kernels(),
-       emulated_amx_block_kernels()}};
+      {portable_kernels(), avx2_kernels(), avx512_kernels()},
+      {portable_quant_kernels(), avx2_quant_kernels(), vnni_kernels(), amx_quant_kernels(),
+       emulated_amx_quant_kernels()}};
   for (const ModelConfig& config : every_config())
     for (const auto& tables : kinds) {
       const at::Tensor plain = tree_logits(*tables[0], config);
@@ -218,10 +218,10 @@ TEST(CpuLlamaTest, Avx2GivesTheBitsOfAvx512AndPlainTheirNumbers) {
         const at::Tensor logits = tree_logits(*kernels, config);
         // Keys and values that fall to the other side when rounded to bfloat16; in blocks, levels.
         const auto layers = static_cast<float>(config.num_layers);
-        const bool in_blocks = kernels->quantise != nullptr;
-        EXPECT_LT((logits - plain).abs().max().item<float>(), layers * (in_blocks ? 0.06F : 0.02F))
+        const bool quantized = kernels->quantize != nullptr;
+        EXPECT_LT((logits - plain).abs().max().item<float>(), layers * (quantized ? 0.06F : 0.02F))
             << kernels->name;
-        EXPECT_LT((logits - plain).abs().mean().item<float>(), layers * (in_blocks ? .01F : .001F))
+        EXPECT_LT((logits - plain).abs().mean().item<float>(), layers * (quantized ? .01F : .001F))
             << kernels->name;
         if (first.defined()) {
           EXPECT_TRUE(at::equal(logits, first)) << kernels->name;
@@ -271,10 +271,10 @@ TEST(CpuLlamaTest, ScatteredBlocksGiveTheBitsOfNeighbors) {
     };
     EXPECT_EQ(neighbors(scattered, 1), 0);
     EXPECT_GE(neighbors(whole, 0), 8);
-    const auto straight = random_tokens(40, 77);
+    const auto contiguous = random_tokens(40, 77);
     const Tree tree = random_tree(23, 78);
     for (const auto& [segment, alone] :
-         {std::pair(Segment{1, straight, {}}, Segment{0, straight, {}}),
+         {std::pair(Segment{1, contiguous, {}}, Segment{0, contiguous, {}}),
           std::pair(tree.segment(1), tree.segment(0))}) {
       const Output a = scattered.run(segment), b = whole.run(alone);
       EXPECT_TRUE(at::equal(a.hidden, b.hidden)) << kernels->name;
@@ -343,7 +343,7 @@ TEST(CpuLlamaTest, IsOfferedForTheSizesAndDtypeItIsWrittenFor) {
   EXPECT_TRUE(cpu_llama_supports(tiny_weights(1, tiny_config(), at::kBFloat16), CpuIsa::Auto));
   EXPECT_FALSE(cpu_llama_supports(tiny_weights(1), CpuIsa::Auto));  // float32
   EXPECT_TRUE(
-      cpu_llama_supports(in_blocks(tiny_weights(1, tiny_config(), at::kBFloat16)), CpuIsa::Auto));
+      cpu_llama_supports(quantized(tiny_weights(1, tiny_config(), at::kBFloat16)), CpuIsa::Auto));
   for (const CpuIsa isa : kCpuIsas) {
     const Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
     EXPECT_EQ(cpu_llama_supports(weights, isa), kernels_for(isa, false) != nullptr);

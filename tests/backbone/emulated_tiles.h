@@ -46,7 +46,7 @@ inline void emulated_store(int i, void* base, long stride) {
 
 /// Calls add(sum, word of a row, word of the columns) for each of the sums' terms.
 template <typename Add>
-void emulated_product(int sums, int rows, int words, const Add& add) {
+void emulated_gemm(int sums, int rows, int words, const Add& add) {
   EmulatedTile &c = emulated_tile(sums), &a = emulated_tile(rows), &b = emulated_tile(words);
   if (emulated_config.rows[sums] != emulated_config.rows[rows] ||
       emulated_config.row_bytes[sums] != emulated_config.row_bytes[words] ||
@@ -65,7 +65,7 @@ inline float emulated_float(uint32_t bits) {
 }
 
 inline void emulated_dpbf16(int sums, int rows, int words) {
-  emulated_product(sums, rows, words, [](uint32_t& to, uint32_t a, uint32_t b) {
+  emulated_gemm(sums, rows, words, [](uint32_t& to, uint32_t a, uint32_t b) {
     float sum = emulated_float(to);
     sum += emulated_float(a << 16) * emulated_float(b << 16);
     sum += emulated_float(a & 0xFFFF0000U) * emulated_float(b & 0xFFFF0000U);
@@ -76,7 +76,7 @@ inline void emulated_dpbf16(int sums, int rows, int words) {
 /// @param Level  of the columns: int8_t or uint8_t; those of rows are signed.
 template <typename Level>
 void emulated_dpbytes(int sums, int rows, int words) {
-  emulated_product(sums, rows, words, [](uint32_t& to, uint32_t a, uint32_t b) {
+  emulated_gemm(sums, rows, words, [](uint32_t& to, uint32_t a, uint32_t b) {
     for (int byte = 0; byte < 32; byte += 8)
       to += static_cast<uint32_t>(static_cast<int8_t>(a >> byte) * static_cast<Level>(b >> byte));
   });

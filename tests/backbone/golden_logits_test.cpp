@@ -9,10 +9,10 @@ namespace {
 TEST(BlockLogits, StoredBlocksStayCloseToTransformers) {
   const GoldenNumbers golden = read_golden_logits("smollm2");
   const std::filesystem::path path = downloaded_model(golden);
-  ASSERT_TRUE(stores_blocks(path));
-  for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
-    Llama model(load_weights(path, at::kBFloat16, at::kCPU, BlockKind::Stored), kernels);
-    EXPECT_STREQ(model.number_format(), "stored");
+  ASSERT_TRUE(stores_quantized(path));
+  for (const Kernels kernels : {Kernels::Auto, Kernels::Reference}) {
+    Llama model(load_weights(path, at::kBFloat16, at::kCPU, QuantKind::Stored), kernels);
+    EXPECT_STREQ(model.dtype_name(), "stored");
     const at::Tensor logits = run_golden(golden, model), argmax = logits.argmax(-1);
     int64_t same = 0;
     double error = 0;

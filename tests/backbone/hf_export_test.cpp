@@ -39,8 +39,8 @@ ModelConfig config_of(const Architecture& architecture) {
   if (architecture.no_rope_interval > 0) config.no_rope = {true, false};
   if (architecture.windows == WindowRule::Always) config.windows = {100, 100};
   if (architecture.windows == WindowRule::Switched) config.windows = {0, 100};
-  if (architecture.partial_rotary) config.rotary_size = config.head_size * 3 / 4;
-  config.rope_factors.assign(static_cast<size_t>(config.turned() / 2), 2.5);
+  if (architecture.partial_rotary) config.rotary_dim = config.head_size * 3 / 4;
+  config.rope_factors.assign(static_cast<size_t>(config.rotated() / 2), 2.5);
   return config;
 }
 
@@ -59,7 +59,7 @@ TEST(HfExport, WhatIsWrittenIsReadBackTheSame) {
         expect_same(back, weights);
         EXPECT_EQ(back.config.architecture, config.architecture);
         EXPECT_EQ(back.config.rope_factors, config.rope_factors);
-        EXPECT_EQ(back.config.rotary_size, config.rotary_size);
+        EXPECT_EQ(back.config.rotary_dim, config.rotary_dim);
         EXPECT_EQ(back.config.no_rope, config.no_rope);
         EXPECT_EQ(back.config.windows, config.windows);
         EXPECT_EQ(back.config.eos, config.eos);

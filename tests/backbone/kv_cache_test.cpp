@@ -45,7 +45,7 @@ std::vector<int32_t> first_rows(int64_t count) {
 /// Calls use(which layer, side and head, row, dimension, number) for every number of a slot's first
 /// rows.
 template <typename Use>
-void for_each_number(KvCache& cache, int32_t slot, int64_t rows, const Use& use) {
+void for_each_element(KvCache& cache, int32_t slot, int64_t rows, const Use& use) {
   const ModelConfig config = tiny_config();
   const int64_t size = config.head_size;
   for (int64_t layer = 0; layer < config.num_layers; ++layer)
@@ -85,16 +85,16 @@ int64_t tag(int64_t text, int64_t head, int64_t row, int64_t dim) {
 
 void fill(KvCache& cache, int32_t slot, int64_t rows, int64_t text) {
   cache.make_room(slot, rows);
-  for_each_number(cache, slot, rows, [&](int64_t head, int64_t row, int64_t dim, auto& number) {
+  for_each_element(cache, slot, rows, [&](int64_t head, int64_t row, int64_t dim, auto& number) {
     number = static_cast<std::remove_reference_t<decltype(number)>>(tag(text, head, row, dim));
   });
 }
 
-/// Numbers of a slot that are not those of the row of the text that should lie there.
+/// Elements of a slot that are not those of the row of the text that should lie there.
 template <typename RowOf>
 int64_t count_wrong(KvCache& cache, int32_t slot, int64_t rows, int64_t text, const RowOf& row_of) {
   int64_t wrong = 0;
-  for_each_number(cache, slot, rows, [&](int64_t head, int64_t row, int64_t dim, auto& number) {
+  for_each_element(cache, slot, rows, [&](int64_t head, int64_t row, int64_t dim, auto& number) {
     const auto expected =
         static_cast<std::remove_reference_t<decltype(number)>>(tag(text, head, row_of(row), dim));
     wrong += number != expected ? 1 : 0;

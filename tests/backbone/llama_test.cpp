@@ -50,7 +50,7 @@ TEST(Llama, APromptInChunksEqualsOnePass) {
   // 300 tokens are three chunks. In bfloat16 a row's bits do not depend on the rows beside it.
   const std::vector<TokenId> tokens = random_tokens(1, 300);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+    for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
       Llama llama(tiny_weights(1, tiny_config(), dtype), kernels);
       KvCache cache = llama.make_cache(2, 320);
       const int32_t one = cache.open(), chunked = cache.open();
@@ -71,7 +71,7 @@ TEST(Llama, SomeOfItsLayersAreTheModelThatHasOnlyThese) {
   ModelConfig config = tiny_config();
   config.num_layers = 4;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+    for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
       const Weights all = tiny_weights(1, config, dtype);
       Weights some = all;
       some.config.num_layers = 2;
@@ -87,10 +87,10 @@ TEST(Llama, SomeOfItsLayersAreTheModelThatHasOnlyThese) {
     }
 }
 
-TEST(Llama, LayersAloneAreThePassWithoutItsEnds) {
+TEST(Llama, LayersAloneAreThePassWithoutNonLayerWeights) {
   const std::vector<TokenId> tokens = random_tokens(1, 50);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+    for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
       const Weights weights = tiny_weights(1, uneven_config(), dtype);
       Weights without_output = weights;
       without_output.lm_head = at::Tensor();
@@ -134,8 +134,8 @@ TEST(Llama, Bfloat16IsFloat32WithinRounding) {
     const Segment segment{cache.open(), tokens, {}};
     return llama.logits(llama.forward({&segment, 1}, cache)).clone();
   };
-  const at::Tensor expected = logits_of(exact, Kernels::Plain);
-  for (const Kernels kernels : {Kernels::Plain, Kernels::Auto}) {
+  const at::Tensor expected = logits_of(exact, Kernels::Reference);
+  for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
     const at::Tensor logits = logits_of(rounded, kernels);
     EXPECT_EQ(logits.scalar_type(), at::kFloat);
     EXPECT_LT((logits - expected).abs().max().item<double>(), 0.05);

@@ -64,20 +64,20 @@ TEST(LoadMemory, ThePeakIsAtMostAFifthAboveTheWeights) {
   if (!reset_peak()) GTEST_SKIP() << "no peak of memory told";
   struct Case {
     at::ScalarType dtype;
-    BlockKind kind;
+    QuantKind kind;
   };
   for (const auto& [dtype, kind] :
-       {Case{at::kFloat, BlockKind::None}, Case{at::kBFloat16, BlockKind::None},
-        Case{at::kBFloat16, BlockKind::Int8}}) {
+       {Case{at::kFloat, QuantKind::None}, Case{at::kBFloat16, QuantKind::None},
+        Case{at::kBFloat16, QuantKind::Int8}}) {
     ::malloc_trim(0);  // what was freed before must not be found again as room
     const int64_t before = status_bytes("VmRSS");
     reset_peak();
     WeightsReader reader(folder.path(), dtype, at::kCPU, kind);
     const Llama llama(reader);
     const int64_t peak = status_bytes("VmHWM") - before, after = status_bytes("VmRSS") - before;
-    if (kind != BlockKind::None && !llama.uses_pool()) continue;  // the slow twin, in float32
-    EXPECT_GT(after, 40'000'000) << llama.number_format();
-    EXPECT_LE(static_cast<double>(peak), 1.2 * static_cast<double>(after)) << llama.number_format();
+    if (kind != QuantKind::None && !llama.uses_pool()) continue;  // the slow twin, in float32
+    EXPECT_GT(after, 40'000'000) << llama.dtype_name();
+    EXPECT_LE(static_cast<double>(peak), 1.2 * static_cast<double>(after)) << llama.dtype_name();
   }
 }
 

@@ -172,37 +172,37 @@ TEST_F(LoadWeightsTest, FusesTheRowsInTheDocumentedOrder) {
 TEST_F(LoadWeightsTest, BlocksHoldTheSameNumbersInTheSameOrderWithinALevel) {
   const Weights exact = load(kFolder);
   for (const fs::path& model : {kGguf, kFolder})
-    for (const BlockKind kind : {BlockKind::Int8, BlockKind::Stored}) {
+    for (const QuantKind kind : {QuantKind::Int8, QuantKind::Stored}) {
       const Weights weights = load_weights(model, at::kBFloat16, at::kCPU, kind);
       EXPECT_EQ(weights.kind, kind);
       const LayerWeights& layer = weights.layers[1];
       EXPECT_FALSE(layer.qkv.defined());
-      const auto expect_near = [](const BlockMatrix& blocks, const at::Tensor& numbers) {
-        const at::Tensor error = (dequantise_blocks(blocks) - numbers.to(at::kFloat)).abs();
-        EXPECT_LT(error.max().item<float>(), 0.01F * numbers.abs().max().item<float>());
+      const auto expect_near = [](const QuantizedMatrix& blocks, const at::Tensor& elements) {
+        const at::Tensor error = (dequantize_matrix(blocks) - elements.to(at::kFloat)).abs();
+        EXPECT_LT(error.max().item<float>(), 0.01F * elements.abs().max().item<float>());
       };
       expect_near(layer.blocks.qkv, exact.layers[1].qkv);
       expect_near(layer.blocks.output, exact.layers[1].output);
       expect_near(layer.blocks.gate_up, exact.layers[1].gate_up);
       expect_near(layer.blocks.down, exact.layers[1].down);
-      expect_near(weights.lm_head_blocks, exact.lm_head);
+      expect_near(weights.lm_head_quantized, exact.lm_head);
     }
-  EXPECT_FALSE(stores_blocks(kGguf));  // it stores plain numbers
+  EXPECT_FALSE(stores_quantized(kGguf));  // it stores plain numbers
 }
 
 /// The same numbers in Q8_0, GGUF's plain blocks of 8 bits.
-void store_in_blocks(fixtures::GgufBuilder& builder, const std::string& name) {
+void store_quantized(fixtures::GgufBuilder& builder, const std::string& name) {
   auto& tensor = builder.tensor(name);
-  std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
-  std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
+  std::vector<float> elements(tensor.bytes.size() / sizeof(float));
+  std::memcpy(elements.data(), tensor.bytes.data(), tensor.bytes.size());
   std::string bytes;
-  for (size_t begin = 0; begin < numbers.size(); begin += 32) {
+  for (size_t begin = 0; begin < elements.size(); begin += 32) {
     float largest = 0;
-    for (size_t i = begin; i < begin + 32; ++i) largest = std::max(largest, std::abs(numbers[i]));
+    for (size_t i = begin; i < begin + 32; ++i) largest = std::max(largest, std::abs(elements[i]));
     const c10::Half scale(largest / 127);
     bytes.append(reinterpret_cast<const char*>(&scale), 2);
     for (size_t i = begin; i < begin + 32; ++i)
-      bytes += static_cast<char>(std::lround(numbers[i] / static_cast<float>(scale)));
+      bytes += static_cast<char>(std::lround(elements[i] / static_cast<float>(scale)));
   }
   tensor.type = GgmlType::Q8_0;
   tensor.bytes = bytes;
@@ -215,16 +215,16 @@ TEST_F(LoadWeightsTest, StoredBlocksAreTheFilesOwnNumbersInTheSameRows) {
     builder.tensor("output.weight", embedding.dims, embedding.type, embedding.bytes);
     builder.tensor("output.weight").bytes[3] ^= '\x80';  // the sign of its first number
     for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up"})
-      store_in_blocks(builder, fmt::format("blk.1.{}.weight", name));
-    store_in_blocks(builder, "output.weight");
+      store_quantized(builder, fmt::format("blk.1.{}.weight", name));
+    store_quantized(builder, "output.weight");
   });
   const Weights exact = load(model);
-  const Weights stored = load_weights(model, at::kFloat, at::kCPU, BlockKind::Stored);
-  const LayerBlocks& blocks = stored.layers[1].blocks;
-  EXPECT_TRUE(at::equal(dequantise_blocks(blocks.qkv), exact.layers[1].qkv));
-  EXPECT_TRUE(at::equal(dequantise_blocks(blocks.output), exact.layers[1].output));
-  EXPECT_TRUE(at::equal(dequantise_blocks(blocks.gate_up), exact.layers[1].gate_up));
-  EXPECT_TRUE(at::equal(dequantise_blocks(stored.lm_head_blocks), exact.lm_head));
+  const Weights stored = load_weights(model, at::kFloat, at::kCPU, QuantKind::Stored);
+  const LayerQuantized& blocks = stored.layers[1].blocks;
+  EXPECT_TRUE(at::equal(dequantize_matrix(blocks.qkv), exact.layers[1].qkv));
+  EXPECT_TRUE(at::equal(dequantize_matrix(blocks.output), exact.layers[1].output));
+  EXPECT_TRUE(at::equal(dequantize_matrix(blocks.gate_up), exact.layers[1].gate_up));
+  EXPECT_TRUE(at::equal(dequantize_matrix(stored.lm_head_quantized), exact.lm_head));
 }
 
 TEST_F(LoadWeightsTest, Bfloat16RoundsToNearestEvenAndKeepsNormsInFloat32) {

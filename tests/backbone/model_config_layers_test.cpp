@@ -85,15 +85,15 @@ TEST_F(ModelConfigTest, ReadsWhichLayersOfAGgufSeeTheLastTokensOnly) {
             "expected an array of true and false; convert or download the model again");
 }
 
-TEST_F(ModelConfigTest, ReadsHowMuchOfAHeadTurns) {
+TEST_F(ModelConfigTest, ReadsHowMuchOfAHeadIsRotated) {
   json phi = config_as("phi3", "Phi3ForCausalLM");
-  EXPECT_EQ(read(phi).turned(), 8);
+  EXPECT_EQ(read(phi).rotated(), 8);
   phi["partial_rotary_factor"] = 0.75;
-  EXPECT_EQ(read(phi).turned(), 6);
+  EXPECT_EQ(read(phi).rotated(), 6);
   phi.erase("partial_rotary_factor");
   phi["rope_parameters"] = {
       {"rope_type", "linear"}, {"factor", 2.0}, {"partial_rotary_factor", 0.5}};
-  EXPECT_EQ(read(phi).turned(), 4);
+  EXPECT_EQ(read(phi).rotated(), 4);
   EXPECT_EQ(read(phi).rope_factors, std::vector<double>(2, 2.0));
   const auto refusal = [&](double part) {
     phi["rope_parameters"]["partial_rotary_factor"] = part;
@@ -110,7 +110,7 @@ TEST_F(ModelConfigTest, ReadsHowMuchOfAHeadTurns) {
             where + "'partial_rotary_factor' is 1.5, expected 0 to 1" + fixtures::kHfRemedy);
 }
 
-TEST_F(ModelConfigTest, ReadsWhichLayersDoNotTurn) {
+TEST_F(ModelConfigTest, ReadsWhichLayersHaveNoRope) {
   using Layers = std::vector<bool>;
   json config = config_as("smollm3", "SmolLM3ForCausalLM");
   config["num_hidden_layers"] = 5;
@@ -122,7 +122,7 @@ TEST_F(ModelConfigTest, ReadsWhichLayersDoNotTurn) {
   EXPECT_EQ(read(config).no_rope, (Layers{false, true, false, true, false}));
   config["no_rope_layers"] = {0, 1, 1, 0, 1, 1, 0};
   EXPECT_EQ(read(config).no_rope, (Layers{true, false, false, true, false}));
-  EXPECT_TRUE(read(config).turns(1));
+  EXPECT_TRUE(read(config).uses_rope(1));
   config["use_sliding_window"] = true;
   config["sliding_window"] = 128;
   EXPECT_EQ(read(config).windows, (std::vector<int64_t>{128, 0, 0, 128, 0}));

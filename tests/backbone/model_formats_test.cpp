@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "backbone/block_matrix.h"
+#include "backbone/quantized_matrix.h"
 #include "tests/backbone/architecture_models.h"
 #include "tests/backbone/random_blocks.h"
 #include "tests/base/temp_folder.h"
@@ -20,7 +20,7 @@ using nlohmann::json;
 using Tensors = std::map<std::string, at::Tensor>;
 
 constexpr double kFloatTolerance = 1e-4;  // float32 logits
-constexpr double kBlockTolerance = 0.05;  // of the logits' norm, where rows are rounded to 8 bits
+constexpr double kQuantTolerance = 0.05;  // of the logits' norm, where rows are rounded to 8 bits
 constexpr size_t kParts = 3;              // of a model in several files
 
 enum class Container { Folder, Gguf };
@@ -28,7 +28,7 @@ enum class Container { Folder, Gguf };
 struct Format {
   std::string name;
   Container container = Container::Folder;
-  std::string numbers;  // as the container spells them
+  std::string elements;  // as the container spells them
   bool split = false;
 };
 
@@ -60,7 +60,7 @@ at::ScalarType scalar_type(const std::string& name) {
 }
 
 /// Sizes that superblocks of 256 numbers fit; a head stays as wide as it was.
-json widened(json config) {
+json enlarged(json config) {
   config["hidden_size"] = 256;
   config["intermediate_size"] = 512;
   config["num_attention_heads"] = 16;
@@ -89,7 +89,7 @@ class StoredModel {
     model_ = folder_ / "stored";
     fs::create_directories(model_);
     write_file(model_ / "config.json", settings_.dump());
-    const at::ScalarType type = scalar_type(format_.numbers);
+    const at::ScalarType type = scalar_type(format_.elements);
     std::array<Tensors, kParts> parts;
     json places = json::object();
     size_t next = 0;
@@ -117,22 +117,22 @@ class StoredModel {
     return fmt::format("model-{:05}-of-{:05}.safetensors", part + 1, kParts);
   }
 
-  StoredRows store(const std::string& name, const at::Tensor& numbers) {
-    const GgmlType type = ggml_type(format_.numbers);
+  StoredRows store(const std::string& name, const at::Tensor& elements) {
+    const GgmlType type = ggml_type(format_.elements);
     if (ggml_type_info(type).block_size == 1) {
-      const at::Tensor rounded = numbers.to(scalar_type(format_.numbers));
+      const at::Tensor rounded = elements.to(scalar_type(format_.elements));
       plain_[name] = rounded.to(at::kFloat);
       return {type, rounded.view(at::kByte)};
     }
-    const at::Tensor blocks = blocks_like(type, name, numbers);
-    plain_[name] = numbers_of_blocks(type, blocks, numbers.size(1));
+    const at::Tensor blocks = blocks_like(type, name, elements);
+    plain_[name] = elements_of_quantized(type, blocks, elements.size(1));
     return {type, blocks};
   }
 
   void write_gguf() {
     const fixtures::GgufBuilder whole =
-        gguf_model(config_, settings_, [this](const std::string& name, const at::Tensor& numbers) {
-          return store(name, numbers);
+        gguf_model(config_, settings_, [this](const std::string& name, const at::Tensor& elements) {
+          return store(name, elements);
         });
     if (!format_.split) {
       model_ = whole.write(folder_ / "a.gguf");
@@ -179,11 +179,11 @@ Cell compare(const json& settings, const Format& format, const std::vector<Token
   const at::Tensor found = logits_of(load_weights(model.model(), at::kFloat, at::kCPU), tokens);
   Cell cell;
   cell.agrees = (found - expected).abs().max().item<double>() <= kFloatTolerance;
-  if (format.container == Container::Gguf && block_format(ggml_type(format.numbers))) {
+  if (format.container == Container::Gguf && quant_format(ggml_type(format.elements))) {
     const at::Tensor rounded =
-        logits_of(load_weights(model.model(), at::kFloat, at::kCPU, BlockKind::Stored), tokens);
+        logits_of(load_weights(model.model(), at::kFloat, at::kCPU, QuantKind::Stored), tokens);
     cell.blocks_agree = (rounded - expected).norm().item<double>() <=
-                        kBlockTolerance * expected.norm().item<double>();
+                        kQuantTolerance * expected.norm().item<double>();
   }
   return cell;
 }
@@ -204,7 +204,7 @@ std::string mark(const std::vector<const json*>& models, const Format& format,
                  const std::vector<TokenId>& tokens, bool& blocks_agree) {
   if (models.empty()) return "–";
   for (const json* model : models) {
-    const Cell cell = compare(widened(model->at("config")), format, tokens);
+    const Cell cell = compare(enlarged(model->at("config")), format, tokens);
     if (!cell.agrees) return "differs";
     blocks_agree = blocks_agree && cell.blocks_agree;
   }
@@ -228,9 +228,9 @@ TEST(ModelFormats, TheTableInTheReadmeIsWhatEveryCellGave) {
       const auto models = models_of(golden, architecture.name, format.container);
       table += fmt::format(" {} |", mark(models, format, tokens, blocks_agree));
     }
-    const bool in_blocks =
-        format.container == Container::Gguf && block_format(ggml_type(format.numbers));
-    table += fmt::format(" {} |\n", !in_blocks ? "" : blocks_agree ? "✓" : "differs");
+    const bool quantized =
+        format.container == Container::Gguf && quant_format(ggml_type(format.elements));
+    table += fmt::format(" {} |\n", !quantized ? "" : blocks_agree ? "✓" : "differs");
   }
   EXPECT_EQ(table.find("differs"), std::string::npos);
   EXPECT_NE(read_file(MEDUSA_SOURCE_DIR "/backbone/README.md").find(table), std::string::npos)

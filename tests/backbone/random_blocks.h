@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backbone/files/dequantise.h"
+#include "backbone/files/dequantize.h"
 #include "base/check.h"
 #include "tests/backbone/seeded_fill.h"
 
@@ -17,9 +17,9 @@ namespace medusa {
 
 /// Where a block's scales stand, and which of its second kind centres the numbers at 0.
 struct ScalePlaces {
-  int64_t scale = 0;            // byte of the scale
-  int64_t offset = -1;          // byte of the offset's scale; -1: none
-  double offset_per_scale = 0;  // middle level, times -1 where the offset is added
+  int64_t scale = 0;         // byte of the scale
+  int64_t offset = -1;       // byte of the offset's scale; -1: none
+  double min_per_scale = 0;  // middle level, times -1 where the offset is added
 };
 
 inline ScalePlaces scale_places(GgmlType type) {
@@ -56,7 +56,7 @@ inline at::Tensor random_blocks(GgmlType type, const std::string& name, int64_t 
     bytes[i] = static_cast<uint8_t>(mix_bits(seed + static_cast<uint64_t>(i)) >> 40);
   const ScalePlaces places = scale_places(type);
   const at::Half first(static_cast<float>(scale));
-  const at::Half second(static_cast<float>(scale * places.offset_per_scale));
+  const at::Half second(static_cast<float>(scale * places.min_per_scale));
   for (uint8_t* block = bytes; block < bytes + out.numel(); block += info.block_bytes) {
     std::memcpy(block + places.scale, &first, 2);
     if (places.offset >= 0) std::memcpy(block + places.offset, &second, 2);
@@ -65,22 +65,22 @@ inline at::Tensor random_blocks(GgmlType type, const std::string& name, int64_t 
 }
 
 /// [n, k] float32: what the blocks stand for.
-inline at::Tensor numbers_of_blocks(GgmlType type, const at::Tensor& rows, int64_t k) {
+inline at::Tensor elements_of_quantized(GgmlType type, const at::Tensor& rows, int64_t k) {
   at::Tensor out = at::empty({rows.size(0), k}, at::kFloat);
-  dequantise(type, {rows.const_data_ptr<uint8_t>(), rows.nbytes()},
+  dequantize(type, {rows.const_data_ptr<uint8_t>(), rows.nbytes()},
              {out.data_ptr<float>(), static_cast<size_t>(out.numel())});
   return out;
 }
 
 /// Blocks whose numbers spread as widely as these.
-inline at::Tensor blocks_like(GgmlType type, const std::string& name, const at::Tensor& numbers) {
-  const int64_t k = numbers.size(1);
+inline at::Tensor blocks_like(GgmlType type, const std::string& name, const at::Tensor& elements) {
+  const int64_t k = elements.size(1);
   const auto width = [](const at::Tensor& some) {
     return std::sqrt(some.pow(2).mean().item<double>());
   };
   const double unit =
-      width(numbers_of_blocks(type, random_blocks(type, name, numbers.size(0), k, 1.0), k));
-  return random_blocks(type, name, numbers.size(0), k, width(numbers) / unit);
+      width(elements_of_quantized(type, random_blocks(type, name, elements.size(0), k, 1.0), k));
+  return random_blocks(type, name, elements.size(0), k, width(elements) / unit);
 }
 
 }  // namespace medusa

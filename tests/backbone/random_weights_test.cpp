@@ -60,7 +60,7 @@ TEST(RandomWeights, StatesStayFiniteThroughManyLayers) {
   config.qkv_bias = true;
   config.tied_output = false;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    Llama llama(random_weights(config, dtype, at::kCPU, 3), Kernels::Plain);
+    Llama llama(random_weights(config, dtype, at::kCPU, 3), Kernels::Reference);
     KvCache cache = llama.make_cache(1, 64);
     const std::vector<TokenId> text = random_tokens(1, 32);
     const at::Tensor logits =

@@ -82,7 +82,7 @@ TEST(GgufFile, ReadsBackWhatWasWritten) {
   }
 }
 
-TEST(GgufFile, HonoursTheAlignmentThatTheFileStates) {
+TEST(GgufFile, HonorsTheAlignmentThatTheFileStates) {
   const TempFolder folder;
   GgufBuilder builder;
   builder.alignment(64).tensor("a", {1}, {1.0F}).tensor("b", {1}, {2.0F});

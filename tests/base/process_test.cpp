@@ -35,10 +35,10 @@ std::string refusal_of(const Variables& variables) {
 }
 
 TEST(ProcessPlace, IsAloneWithoutALauncher) {
-  EXPECT_EQ(place_of({}).count, 1);
+  EXPECT_EQ(place_of({}).world_size, 1);
   EXPECT_EQ(place_of({}).rank, 0);
   // A batch script, which is none of srun's tasks.
-  EXPECT_EQ(place_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).count, 1);
+  EXPECT_EQ(place_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).world_size, 1);
 }
 
 TEST(ProcessPlace, ReadsWhatMpirunSets) {
@@ -48,7 +48,7 @@ TEST(ProcessPlace, ReadsWhatMpirunSets) {
                                        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
   EXPECT_EQ(place.launcher, Launcher::Mpirun);
   EXPECT_EQ(place.rank, 3);
-  EXPECT_EQ(place.count, 4);
+  EXPECT_EQ(place.world_size, 4);
   EXPECT_EQ(place.local_rank, 1);
 }
 
@@ -59,7 +59,7 @@ TEST(ProcessPlace, ReadsWhatSrunSets) {
                                        {"SLURM_LOCALID", "1"}});
   EXPECT_EQ(place.launcher, Launcher::Srun);
   EXPECT_EQ(place.rank, 3);
-  EXPECT_EQ(place.count, 4);
+  EXPECT_EQ(place.world_size, 4);
   EXPECT_EQ(place.local_rank, 1);
 }
 
@@ -67,19 +67,19 @@ TEST(ProcessPlace, ReadsWhatTorchrunSets) {
   const ProcessPlace place = place_of({{"RANK", "5"}, {"WORLD_SIZE", "8"}, {"LOCAL_RANK", "1"}});
   EXPECT_EQ(place.launcher, Launcher::Torchrun);
   EXPECT_EQ(place.rank, 5);
-  EXPECT_EQ(place.count, 8);
+  EXPECT_EQ(place.world_size, 8);
   EXPECT_EQ(place.local_rank, 1);
   EXPECT_EQ(place_of({{"RANK", "5"}, {"WORLD_SIZE", "8"}}).local_rank, 5);
 }
 
-TEST(ProcessPlace, BelievesMpirunBeforeTorchrun) {
+TEST(ProcessPlace, TakesMpirunBeforeTorchrun) {
   const ProcessPlace place = place_of({{"RANK", "0"},
                                        {"WORLD_SIZE", "1"},
                                        {"OMPI_COMM_WORLD_RANK", "1"},
                                        {"OMPI_COMM_WORLD_SIZE", "2"}});
   EXPECT_EQ(place.launcher, Launcher::Mpirun);
   EXPECT_EQ(place.rank, 1);
-  EXPECT_EQ(place.count, 2);
+  EXPECT_EQ(place.world_size, 2);
 }
 
 TEST(ProcessPlace, SaysWhatDoesNotFit) {

@@ -64,7 +64,7 @@ TEST(Random, NumbersAreUniformAlongEachCoordinate) {
   for (const auto& each : cells) EXPECT_LT(chi_square(each), kAllowed255);
 }
 
-TEST(Random, NeighboursAreIndependent) {
+TEST(Random, NeighborsAreIndependent) {
   std::vector<int64_t> cells(256);  // 16 x 16: the number of a position and that of the next
   const Random random(43);
   for (int64_t i = 0; i < 256 * 200; ++i) {

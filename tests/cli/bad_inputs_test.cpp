@@ -35,12 +35,12 @@ class BadInputs : public testing::Test {
     fs::create_symlink("/dev/null", at("null"));
     fs::create_symlink("nowhere/at/all", at("dangling"));
     fs::create_directory(at("folder"));
-    spill(at("folder/cat.jpg"), "a cat");
-    spill(at("empty"), "");
-    spill(at("words"), "one two three\n");
-    spill(at("holes"), "");
+    write_text(at("folder/cat.jpg"), "a cat");
+    write_text(at("empty"), "");
+    write_text(at("words"), "one two three\n");
+    write_text(at("holes"), "");
     fs::resize_file(at("holes"), uintmax_t{1} << 40);
-    spill(at("bytes"), "\xff\xfe\x80\n");
+    write_text(at("bytes"), "\xff\xfe\x80\n");
     const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -59,8 +59,8 @@ class BadInputs : public testing::Test {
   }
 
   /// Exit code 2, a message with something to do in it, in time.
-  Ran refused(const std::string& arguments) const {
-    Ran ran = place_.run_until("KILL", kSeconds, arguments);
+  ProcessResult refused(const std::string& arguments) const {
+    ProcessResult ran = place_.run_until("KILL", kSeconds, arguments);
     const std::string shown = arguments.substr(0, 120);
     EXPECT_EQ(ran.status, 2) << shown << "\n" << ran.err.substr(0, 2000);
     EXPECT_EQ(ran.err.find("this is a bug"), std::string::npos) << shown << "\n" << ran.err;
@@ -73,18 +73,18 @@ class BadInputs : public testing::Test {
 
   /// @param part  of the message.
   void refused(const std::string& arguments, const std::string& part) const {
-    const Ran ran = refused(arguments);
+    const ProcessResult ran = refused(arguments);
     EXPECT_NE(ran.err.find(part), std::string::npos) << arguments << "\n" << ran.err;
   }
 
   /// With this file as standard input.
-  Ran with_input(const std::string& file, const std::string& arguments) const {
+  ProcessResult with_input(const std::string& file, const std::string& arguments) const {
     const std::string command =
         fmt::format("cd '{}' && timeout -s KILL {} '" MEDUSA_BINARY "' {} <{} >out.txt 2>err.txt",
                     (place_ / ".").string(), kSeconds, arguments, file);
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-            slurp(place_ / "out.txt"), slurp(place_ / "err.txt")};
+            file_text(place_ / "out.txt"), file_text(place_ / "err.txt")};
   }
 
   /// Names of the form that a file has while it is written.
@@ -96,7 +96,7 @@ class BadInputs : public testing::Test {
     return names;
   }
 
-  Workplace place_;
+  CliFixture place_;
 };
 
 TEST_F(BadInputs, SettingsFromWhatIsNoFile) {
@@ -107,7 +107,7 @@ TEST_F(BadInputs, SettingsFromWhatIsNoFile) {
   refused("report --config holes", "holes: holds more than");
 }
 
-TEST_F(BadInputs, ArtefactsThatAreNone) {
+TEST_F(BadInputs, ArtifactsThatAreNone) {
   for (const std::string& name : unreadable()) refused("inspect '" + name + "'");
 }
 
@@ -124,7 +124,7 @@ TEST_F(BadInputs, RunFoldersThatAreNone) {
 
 // One wrong argument for each command, beside what its own tests have.
 TEST_F(BadInputs, EveryCommandSaysWhatIsWrong) {
-  spill(place_ / "scalar.yaml", "just words\n");
+  write_text(place_ / "scalar.yaml", "just words\n");
   const std::string config = " --config run.yaml ";
   const std::string none = " --set backbone.model=fifo ";
   for (const std::string command :
@@ -153,7 +153,7 @@ TEST_F(BadInputs, QuestionsThatAreNone) {
   for (const char* name : {"loop", "zero", "folder", "socket", "holes", "bytes", "fifo.json"})
     refused(generate + "--questions " + name);
   refused(generate + "--json --prompt \"$(printf '\\377')\"", "--prompt: is not UTF-8");
-  const Ran endless = with_input("zero", generate + "--questions -");
+  const ProcessResult endless = with_input("zero", generate + "--questions -");
   EXPECT_EQ(endless.status, 2);
   EXPECT_NE(endless.err.find("standard input: holds more than 1073741824 bytes, expected at most"),
             std::string::npos)
@@ -164,15 +164,15 @@ TEST_F(BadInputs, QuestionsMayComeFromAnotherProgram) {
   const std::string generate =
       "generate --config run.yaml --set generate.drafter=none --set generate.max_new_tokens=2 "
       "--limit 1 --questions ";
-  const Ran input = with_input("prompts.jsonl", generate + "-");
+  const ProcessResult input = with_input("prompts.jsonl", generate + "-");
   EXPECT_EQ(input.status, 0) << input.err;
   std::thread writer([&] {
     const int out = ::open((place_ / "fifo").c_str(), O_WRONLY | O_CLOEXEC);  // waits for a reader
-    const std::string text = slurp(place_ / "prompts.jsonl");
+    const std::string text = file_text(place_ / "prompts.jsonl");
     EXPECT_EQ(::write(out, text.data(), text.size()), std::ssize(text));
     ::close(out);
   });
-  const Ran fifo = place_.run(generate + "fifo");
+  const ProcessResult fifo = place_.run(generate + "fifo");
   EXPECT_EQ(fifo.status, 0) << fifo.err;
   EXPECT_EQ(fifo.out, input.out);
   writer.join();
@@ -201,15 +201,15 @@ TEST_F(BadOutputs, PartsOfARunThatAreNoFilesAreLeftOut) {
        {"run/tree.yaml", "run/compare.json", "run/train/metrics.jsonl",
         "run/dataset/shard-00000.h5", "run/heads/DONE", "run/heads/manifest.yaml"})
     ::mkfifo((place_ / name).c_str(), 0600);
-  const Ran ran = place_.run_until("KILL", kSeconds, report_);
+  const ProcessResult ran = place_.run_until("KILL", kSeconds, report_);
   EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(slurp(page()).find("is a FIFO, expected a regular file"), std::string::npos);
+  EXPECT_NE(file_text(page()).find("is a FIFO, expected a regular file"), std::string::npos);
 }
 
 TEST_F(BadOutputs, WhatIsNotOursIsNotReplaced) {
-  spill(page(), "<title>my thesis</title>");
+  write_text(page(), "<title>my thesis</title>");
   refused(report_, "run/report.html: holds something else, expected a file of the kind 'page'");
-  EXPECT_EQ(slurp(page()), "<title>my thesis</title>");
+  EXPECT_EQ(file_text(page()), "<title>my thesis</title>");
   fs::remove(page());
   fs::create_directory(page());
   refused(report_, "run/report.html: is a folder, expected a file or nothing there");
@@ -231,7 +231,7 @@ TEST_F(BadOutputs, DevicesAndLinksStayWhatTheyAre) {
   fs::create_symlink("../elsewhere.html", page());
   EXPECT_EQ(place_.run(report_).status, 0);
   EXPECT_TRUE(fs::is_symlink(page()));
-  EXPECT_NE(slurp(place_ / "elsewhere.html").find("</html>"), std::string::npos);
+  EXPECT_NE(file_text(place_ / "elsewhere.html").find("</html>"), std::string::npos);
   EXPECT_EQ(left_over(), std::vector<std::string>());
 }
 
@@ -239,7 +239,7 @@ TEST_F(BadOutputs, NoRoomIsAnErrorAndLeavesNothing) {
   fs::create_symlink("/dev/full", page());
   refused(report_, "run/report.html: the disk is full; free some space");
   fs::remove(page());
-  const Ran ran = place_.run_as("sh -c 'ulimit -f 4; exec \"$@\"' sh ", report_);
+  const ProcessResult ran = place_.run_as("sh -c 'ulimit -f 4; exec \"$@\"' sh ", report_);
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_NE(ran.err.find("run/report.html: grows larger than a file may here"), std::string::npos)
       << ran.err;
@@ -248,9 +248,9 @@ TEST_F(BadOutputs, NoRoomIsAnErrorAndLeavesNothing) {
 }
 
 TEST_F(BadOutputs, MemoryThatRunsOutIsNoBug) {
-  spill(place_ / "run/compare.json", "");
+  write_text(place_ / "run/compare.json", "");
   fs::resize_file(place_ / "run/compare.json", uintmax_t{900} << 20);
-  const Ran ran = place_.run_as("sh -c 'ulimit -v 1000000; exec \"$@\"' sh ", report_);
+  const ProcessResult ran = place_.run_as("sh -c 'ulimit -v 1000000; exec \"$@\"' sh ", report_);
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_EQ(ran.err.find("medusa: memory: the machine or a limit (ulimit -v) gives no more of it"),
             0U)
@@ -258,7 +258,7 @@ TEST_F(BadOutputs, MemoryThatRunsOutIsNoBug) {
 }
 
 /// The program in the place, started and not waited for.
-pid_t start(const Workplace& place, std::vector<const char*> arguments) {
+pid_t start(const CliFixture& place, std::vector<const char*> arguments) {
   const pid_t program = ::fork();
   if (program != 0) return program;
   arguments.insert(arguments.begin(), "medusa");

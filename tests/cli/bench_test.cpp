@@ -17,11 +17,11 @@ constexpr const char* kBench =
 class Bench : public TrainedRun {
  protected:
   json summary(const std::string& folder = "runs/tiny") const {
-    return json::parse(slurp(place_ / (folder + "/bench.json")));
+    return json::parse(file_text(place_ / (folder + "/bench.json")));
   }
 
   std::vector<json> answers(const std::string& folder = "runs/tiny") const {
-    std::istringstream in(slurp(place_ / (folder + "/bench.jsonl")));
+    std::istringstream in(file_text(place_ / (folder + "/bench.jsonl")));
     std::vector<json> out;
     for (std::string line; std::getline(in, line);) out.push_back(json::parse(line));
     return out;
@@ -29,7 +29,8 @@ class Bench : public TrainedRun {
 };
 
 TEST_F(Bench, MeasuresMethodsAgainstPlainDecodingAndKeepsEveryAnswer) {
-  const Ran ran = place_.run(std::string(kBench) + "--temperature 0,0.7 --limit 3 --repeat 2");
+  const ProcessResult ran =
+      place_.run(std::string(kBench) + "--temperature 0,0.7 --limit 3 --repeat 2");
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("temperature 0.7"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("3 / 3"), std::string::npos) << ran.out;
@@ -58,12 +59,12 @@ TEST_F(Bench, MeasuresMethodsAgainstPlainDecodingAndKeepsEveryAnswer) {
     EXPECT_EQ(line.at("answers").at(0).at("tokens").size(), 24U);
     EXPECT_GT(line["answers"][0].at("verify_s"), 0.0);
   }
-  EXPECT_NE(slurp(place_ / "runs/tiny/bench.html").find("<svg"), std::string::npos);
+  EXPECT_NE(file_text(place_ / "runs/tiny/bench.html").find("<svg"), std::string::npos);
 }
 
 TEST_F(Bench, QuestionsDecodedAtTheSameTimeHaveTheirOwnTexts) {
-  spill(place_ / "talk.jsonl",
-        R"({"id": "a", "turns": ["Once upon a time", "And then?"], "category": "x"}
+  write_text(place_ / "talk.jsonl",
+             R"({"id": "a", "turns": ["Once upon a time", "And then?"], "category": "x"}
 {"id": "b", "turns": ["The big dog"], "category": "y"}
 {"id": "c", "turns": ["Mom said", "Why?"], "category": "y"}
 )");
@@ -71,7 +72,7 @@ TEST_F(Bench, QuestionsDecodedAtTheSameTimeHaveTheirOwnTexts) {
       "bench --config run.yaml --questions talk.jsonl --methods medusa --temperature 0.7 "
       "--dtype float32 ";
   ASSERT_EQ(place_.run(bench + "--out alone").status, 0);
-  const Ran ran = place_.run(bench + "--out both --slots 2");
+  const ProcessResult ran = place_.run(bench + "--out both --slots 2");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const auto tokens_of = [&](const std::string& folder) {
     std::map<std::string, std::vector<json>> found;
@@ -87,16 +88,17 @@ TEST_F(Bench, QuestionsDecodedAtTheSameTimeHaveTheirOwnTexts) {
   EXPECT_EQ(lines[0].at("category"), "mixed");
   EXPECT_EQ(summary("both").at("rows").back().at("num_questions"), 2);
   EXPECT_EQ(ran.out.find("partial"), std::string::npos) << ran.out;
-  const Ran other = place_.run(bench + "--out both --slots 3");
+  const ProcessResult other = place_.run(bench + "--out both --slots 3");
   EXPECT_EQ(other.status, 2);
   EXPECT_NE(other.err.find("measured with slots 2, this run has 3"), std::string::npos)
       << other.err;
 }
 
 TEST_F(Bench, LaterTurnsAreAskedAfterTheModelsOwnAnswers) {
-  spill(place_ / "talk.jsonl", R"({"turns": ["Once upon a time", "And then?"], "category": "a"})"
-                               "\n");
-  const Ran ran = place_.run(
+  write_text(place_ / "talk.jsonl",
+             R"({"turns": ["Once upon a time", "And then?"], "category": "a"})"
+             "\n");
+  const ProcessResult ran = place_.run(
       "bench --config run.yaml --questions talk.jsonl --methods medusa --out talk --json");
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(json::parse(ran.out).at("rows").at(1).at("same_text"), 1);
@@ -106,7 +108,7 @@ TEST_F(Bench, LaterTurnsAreAskedAfterTheModelsOwnAnswers) {
     EXPECT_NE(line["answers"][0].at("tokens"), line["answers"][1].at("tokens"));
   }
   // Where the context is full after the first answer, the conversation ends there.
-  const Ran ended = place_.run(
+  const ProcessResult ended = place_.run(
       "bench --config run.yaml --questions talk.jsonl --methods medusa --out short "
       "--set backbone.context=32");
   ASSERT_EQ(ended.status, 0) << ended.err;
@@ -115,14 +117,15 @@ TEST_F(Bench, LaterTurnsAreAskedAfterTheModelsOwnAnswers) {
 
 TEST_F(Bench, AFolderHoldsOneModelDtypeThreadsAndLimits) {
   ASSERT_EQ(place_.run(std::string(kBench) + "--limit 1").status, 0);
-  const std::string before = slurp(place_ / "runs/tiny/bench.jsonl");
-  const Ran other = place_.run(std::string(kBench) + "--limit 1 --set generate.max_new_tokens=7");
+  const std::string before = file_text(place_ / "runs/tiny/bench.jsonl");
+  const ProcessResult other =
+      place_.run(std::string(kBench) + "--limit 1 --set generate.max_new_tokens=7");
   EXPECT_EQ(other.status, 2);
   EXPECT_EQ(other.err.substr(std::min(other.err.find("medusa: "), other.err.size())),
             "medusa: runs/tiny/bench.json: measured with max_new_tokens 24, this run has 7, "
             "expected the same max_new_tokens for all that is compared in a folder; give another "
             "folder with --out, or remove bench.json and bench.jsonl there\n");
-  EXPECT_EQ(slurp(place_ / "runs/tiny/bench.jsonl"), before);
+  EXPECT_EQ(file_text(place_ / "runs/tiny/bench.jsonl"), before);
   // The same conditions again: what is measured anew replaces the old, the rest stays.
   ASSERT_EQ(place_
                 .run("bench --config run.yaml --questions prompts.jsonl --limit 1 "
@@ -134,7 +137,7 @@ TEST_F(Bench, AFolderHoldsOneModelDtypeThreadsAndLimits) {
 }
 
 TEST_F(Bench, AMethodThatCannotRunSaysWhyAndTheOthersGoOn) {
-  const Ran ran = place_.run(
+  const ProcessResult ran = place_.run(
       "bench --config run.yaml --questions prompts.jsonl --methods prompt_lookup,medusa --limit 2 "
       "--out here --json --tree missing.yaml");
   ASSERT_EQ(ran.status, 0) << ran.err;
@@ -151,7 +154,7 @@ TEST_F(Bench, AMethodThatCannotRunSaysWhyAndTheOthersGoOn) {
 }
 
 TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {
-  const Ran ran = place_.run(std::string(kBench) + "--limit 2 --tree missing.yaml");
+  const ProcessResult ran = place_.run(std::string(kBench) + "--limit 2 --tree missing.yaml");
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.err,
             "medusa: missing.yaml: no such file, expected the choice tree that drafter 'medusa' "
@@ -159,7 +162,7 @@ TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {
 }
 
 TEST_F(Bench, PrintsAPageOfBenchmarks) {
-  const Ran ran =
+  const ProcessResult ran =
       place_.run(std::string(kBench) + "--limit 2 --markdown --max-tokens 8 --rule greedy");
   ASSERT_EQ(ran.status, 0) << ran.err;
   for (const char* part : {"# ", "| date | 20", "| program | medusa 0.", "| machine | ",
@@ -172,19 +175,19 @@ TEST_F(Bench, PrintsAPageOfBenchmarks) {
 
 TEST_F(Bench, StartedFreshItLeavesOutWhatWasMeasuredBefore) {
   ASSERT_EQ(place_.run(std::string(kBench) + "--limit 1").status, 0);
-  const Ran other = place_.run(std::string(kBench) + "--limit 1 --max-tokens 7 --fresh");
+  const ProcessResult other = place_.run(std::string(kBench) + "--limit 1 --max-tokens 7 --fresh");
   EXPECT_EQ(other.status, 0) << other.err;
   EXPECT_EQ(answers().size(), 2U);
   // What cannot run leaves them where they are.
-  const std::string before = slurp(place_ / "runs/tiny/bench.jsonl");
-  const Ran none = place_.run(
+  const std::string before = file_text(place_ / "runs/tiny/bench.jsonl");
+  const ProcessResult none = place_.run(
       "bench --config run.yaml --questions prompts.jsonl --methods layer_skip --limit 1 --fresh");
   EXPECT_EQ(none.status, 2) << none.err;
-  EXPECT_EQ(slurp(place_ / "runs/tiny/bench.jsonl"), before);
+  EXPECT_EQ(file_text(place_ / "runs/tiny/bench.jsonl"), before);
 }
 
 TEST_F(Bench, CtrlCKeepsWhatWasMeasuredAndSaysThatItIsPartial) {
-  Ran ran;
+  ProcessResult ran;
   for (const double seconds : {2.0, 10.0, 50.0}) {  // later where the machine is busy
     ran = place_.run_until("INT", seconds, std::string(kBench) + "--repeat 100000 --threads 1");
     EXPECT_EQ(ran.status, 130) << ran.err;
@@ -203,23 +206,23 @@ TEST_F(Bench, CtrlCKeepsWhatWasMeasuredAndSaysThatItIsPartial) {
 }
 
 TEST(BenchOptions, WrongNamesAreTheUsersErrors) {
-  const Workplace place;
+  const CliFixture place;
   const std::string bench = "bench --config run.yaml --questions prompts.jsonl ";
-  const Ran unknown = place.run(bench + "--methods none,medsua");
+  const ProcessResult unknown = place.run(bench + "--methods none,medsua");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_EQ(unknown.err.rfind("medusa: --methods is 'medsua' (did you mean 'medusa'?), expected "
                               "one of none | medusa",
                               0),
             0U)
       << unknown.err;
-  const Ran twice = place.run(bench + "--methods medusa,none,medusa");
+  const ProcessResult twice = place.run(bench + "--methods medusa,none,medusa");
   EXPECT_EQ(twice.err,
             "medusa: --methods: 'medusa' is given twice, expected each method once; remove one\n");
-  const Ran temperature = place.run(bench + "--temperature 0.5,0,0.5");
+  const ProcessResult temperature = place.run(bench + "--temperature 0.5,0,0.5");
   EXPECT_EQ(temperature.err,
             "medusa: --temperature: a temperature is given twice, expected each once; remove "
             "one\n");
-  const Ran rule = place.run(bench + "--rule tipical");
+  const ProcessResult rule = place.run(bench + "--rule tipical");
   EXPECT_EQ(rule.status, 2);
   EXPECT_EQ(rule.err.rfind("medusa: --rule is 'tipical' (did you mean 'typical'?), expected one of "
                            "auto",
@@ -229,7 +232,7 @@ TEST(BenchOptions, WrongNamesAreTheUsersErrors) {
 }
 
 TEST(BenchQuestions, TheShippedFileHasTwentyInSixCategories) {
-  std::istringstream in(slurp(MEDUSA_SOURCE_DIR "/configs/bench_questions.jsonl"));
+  std::istringstream in(file_text(MEDUSA_SOURCE_DIR "/configs/bench_questions.jsonl"));
   std::map<std::string, int> categories, ids;
   for (std::string line; std::getline(in, line);) {
     const json question = json::parse(line);

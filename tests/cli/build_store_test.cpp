@@ -11,7 +11,7 @@ using nlohmann::json;
 class BuildStore : public DistilledRun {
  protected:
   json built(const std::string& options) const {
-    const Ran ran = place_.run("build-store --config run.yaml --json " + options);
+    const ProcessResult ran = place_.run("build-store --config run.yaml --json " + options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out);
   }
@@ -34,8 +34,9 @@ TEST_F(BuildStore, HoldsTheTextsThatAreTrainedOnUnlessToldOtherwise) {
 TEST_F(BuildStore, TheDrafterFindsItAndTheTextStaysPlain) {
   built("--all");
   const auto tokens = [&](const std::string& drafter) {
-    const Ran ran = place_.run("generate --config run.yaml --json --prompt 'Once upon a time' " +
-                               std::string("--drafter ") + drafter);
+    const ProcessResult ran =
+        place_.run("generate --config run.yaml --json --prompt 'Once upon a time' " +
+                   std::string("--drafter ") + drafter);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out).at("answers").at(0);
   };
@@ -48,7 +49,7 @@ TEST_F(BuildStore, AStoreThatIsMissingOrDamagedIsTheUsersError) {
   const std::string generate =
       "generate --config run.yaml --prompt Once --drafter retrieval --set "
       "generate.max_new_tokens=2";
-  const Ran missing = place_.run(generate);
+  const ProcessResult missing = place_.run(generate);
   EXPECT_EQ(missing.status, 2);
   EXPECT_NE(
       missing.err.find("medusa: runs/tiny/store.safetensors: no such file, expected the texts "
@@ -57,13 +58,13 @@ TEST_F(BuildStore, AStoreThatIsMissingOrDamagedIsTheUsersError) {
       std::string::npos)
       << missing.err;
   built("");
-  const std::string bytes = slurp(place_ / "runs/tiny/store.safetensors");
+  const std::string bytes = file_text(place_ / "runs/tiny/store.safetensors");
   const std::string name = "\"tokenizer\":\"sha256:";
   std::string other = bytes;
   other[other.find(name) + name.size()] ^= 1;  // its checksum is wrong, then, too
   for (const std::string& damaged : {bytes.substr(0, bytes.size() - 4), other}) {
-    spill(place_ / "runs/tiny/store.safetensors", damaged);
-    const Ran ran = place_.run(generate);
+    write_text(place_ / "runs/tiny/store.safetensors", damaged);
+    const ProcessResult ran = place_.run(generate);
     EXPECT_EQ(ran.status, 2);
     EXPECT_NE(ran.err.find("medusa: runs/tiny/store.safetensors: "), std::string::npos) << ran.err;
   }

@@ -14,7 +14,7 @@ namespace medusa::cli {
 /// multiple of GGUF's alignment, so the tensors behind them stay where their offsets say.
 inline void write_chat_model(const std::filesystem::path& file) {
   constexpr size_t kAlignment = 32, kCount = 16, kHeader = 24;  // magic, version, tensors, metadata
-  std::string model = slurp(Workplace::model());
+  std::string model = file_text(CliFixture::model());
   const std::string text = "{% for m in messages %}{{ m['content'] }}{% endfor %}";
   const std::string key = "tokenizer.chat_template";
   const auto number = [](auto value) {
@@ -28,7 +28,7 @@ inline void write_chat_model(const std::filesystem::path& file) {
   std::memcpy(&entries, model.data() + kCount, sizeof entries);
   ++entries;
   std::memcpy(model.data() + kCount, &entries, sizeof entries);
-  spill(file, model.insert(kHeader, entry));
+  write_text(file, model.insert(kHeader, entry));
 }
 
 }  // namespace medusa::cli

@@ -21,7 +21,7 @@ const std::string kSmol = MEDUSA_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct
 /// The program in a session of its own on a terminal of 30 lines, as a person has it.
 class Typist {
  public:
-  Typist(const Workplace& place, const Words& arguments, const std::string& variables = "") {
+  Typist(const CliFixture& place, const Words& arguments, const std::string& variables = "") {
     Words words{"env", "-u", "NO_COLOR", "TERM=xterm-256color"};
     if (!variables.empty()) words.push_back(variables);
     words.insert(words.end(), {MEDUSA_BINARY, "chat"});
@@ -130,7 +130,7 @@ bool has(const std::string& text, const std::string& part) {
 const Words kPlain{"--config", "run.yaml", "--drafter", "none"};
 
 TEST(ChatTerminal, AnswersAndCommandsTakeTurns) {
-  const Workplace place;
+  const CliFixture place;
   const std::string answer =
       place.run("generate --config run.yaml --drafter none --prompt 'Tom said'").out;
   Typist typist(place, kPlain);
@@ -153,7 +153,7 @@ TEST(ChatTerminal, AnswersAndCommandsTakeTurns) {
 }
 
 TEST(ChatTerminal, LinesAreEditedAndRemembered) {
-  const Workplace place;
+  const CliFixture place;
   Typist typist(place, kPlain);
   typist.until_prompt();
   const std::string right = "\x1b[C";  // corrected to /seed 1
@@ -163,12 +163,12 @@ TEST(ChatTerminal, LinesAreEditedAndRemembered) {
   typist.say(std::string(kUp) + kUp + kUp);  // the same again
   typist.say("Tom said");
   typist.say("/save chat.json");
-  EXPECT_TRUE(has(slurp(place / "chat.json"), "Größe"));
+  EXPECT_TRUE(has(file_text(place / "chat.json"), "Größe"));
   EXPECT_EQ(typist.leave(), 0);
 }
 
 TEST(ChatTerminal, SeveralLinesAreTypedBetweenMarks) {
-  const Workplace place;
+  const CliFixture place;
   Typist typist(place, kPlain);
   typist.until_prompt();
   typist.type("\"\"\"\r");
@@ -178,7 +178,7 @@ TEST(ChatTerminal, SeveralLinesAreTypedBetweenMarks) {
   typist.type("/help\"\"\"\r");
   typist.until_prompt();
   typist.say("/save chat.json");
-  EXPECT_TRUE(has(slurp(place / "chat.json"), R"("Tom said\n/help")"));
+  EXPECT_TRUE(has(file_text(place / "chat.json"), R"("Tom said\n/help")"));
   // Ctrl-C gives a message up that was begun.
   typist.type("\"\"\"\r");
   typist.until("… ");
@@ -189,7 +189,7 @@ TEST(ChatTerminal, SeveralLinesAreTypedBetweenMarks) {
 }
 
 TEST(ChatTerminal, CtrlCClearsTheLineAndCtrlDLeaves) {
-  const Workplace place;
+  const CliFixture place;
   Typist typist(place, kPlain);
   typist.until_prompt();
   for (int i = 0; i < 3; ++i) {
@@ -203,7 +203,7 @@ TEST(ChatTerminal, CtrlCClearsTheLineAndCtrlDLeaves) {
 }
 
 TEST(ChatTerminal, SigtermLeaves) {
-  const Workplace place;
+  const CliFixture place;
   Typist typist(place, kPlain);
   typist.until_prompt();
   typist.signal(SIGTERM);
@@ -211,7 +211,7 @@ TEST(ChatTerminal, SigtermLeaves) {
 }
 
 TEST(ChatTerminal, CtrlCStopsTheAnswerAndNotTheProgram) {
-  const Workplace place;
+  const CliFixture place;
   Typist typist(place, {kSmol, "--drafter", "none", "--max-tokens", "1900"});
   typist.until_prompt();
   typist.type("Write a long story about a dragon, a princess and a far country.\r");
@@ -223,7 +223,7 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerAndNotTheProgram) {
   typist.until_prompt();
   // What was there stays, and the conversation goes on.
   typist.say("/save chat.json");
-  const auto saved = nlohmann::json::parse(slurp(place / "chat.json"));
+  const auto saved = nlohmann::json::parse(file_text(place / "chat.json"));
   ASSERT_EQ(saved.at("messages").size(), 2U);
   EXPECT_NE(saved.at("messages").at(1).at("content"), "");
   typist.say("/undo");
@@ -254,10 +254,10 @@ TEST_F(ChatTerminalOfARun, AcceptedRunsAreTinted) {
 }
 
 TEST(ChatTerminal, ControlCharactersOfAnAnswerAreShown) {
-  const Workplace place;
+  const CliFixture place;
   // So hot that all tokens are as probable, among them those of single bytes.
   const std::string hot = "--temperature 1000 --max-tokens 200";
-  const Ran ran =
+  const ProcessResult ran =
       place.run("generate --config run.yaml --drafter none " + hot + " --json --prompt Once");
   const auto answer = nlohmann::json::parse(ran.out).at("answers").at(0).at("text");
   const std::string text = answer.get<std::string>();
@@ -277,7 +277,7 @@ TEST(ChatTerminal, ControlCharactersOfAnAnswerAreShown) {
 }
 
 TEST(ChatTerminal, TheTerminalIsLeftAsItWas) {
-  const Workplace place;
+  const CliFixture place;
   Typist typist(place, kPlain);
   typist.until_prompt();
   const std::string said = typist.say("Tom said");

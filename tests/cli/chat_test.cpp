@@ -10,8 +10,8 @@ namespace {
 using nlohmann::json;
 using Words = std::vector<std::string>;
 
-Ran chat(const Workplace& place, const std::string& input, const Words& more = {}) {
-  spill(place / "in.txt", input);
+ProcessResult chat(const CliFixture& place, const std::string& input, const Words& more = {}) {
+  write_text(place / "in.txt", input);
   const Descriptor in(place / "in.txt", O_RDONLY);
   const Descriptor out(place / "out.txt", O_WRONLY | O_CREAT | O_TRUNC);
   const Descriptor err(place / "err.txt", O_WRONLY | O_CREAT | O_TRUNC);
@@ -19,16 +19,16 @@ Ran chat(const Workplace& place, const std::string& input, const Words& more = {
   words.insert(words.end(), more.begin(), more.end());
   StartedProgram program(place, words, {in.number(), out.number(), err.number()});
   const int status = program.wait();
-  std::string said = slurp(place / "err.txt");
+  std::string said = file_text(place / "err.txt");
   const size_t loaded = said.find(" tensors in ");  // what follows the loading
   if (loaded != std::string::npos) said.erase(0, said.find('\n', loaded) + 1);
-  return {status, slurp(place / "out.txt"), said};
+  return {status, file_text(place / "out.txt"), said};
 }
 
 /// The answers, as --json gives them.
-std::vector<json> answers(const Workplace& place, const std::string& input, Words more = {}) {
+std::vector<json> answers(const CliFixture& place, const std::string& input, Words more = {}) {
   more.emplace_back("--json");
-  const Ran ran = chat(place, input, more);
+  const ProcessResult ran = chat(place, input, more);
   EXPECT_EQ(ran.status, 0) << ran.err;
   std::vector<json> out;
   std::istringstream lines(ran.out);
@@ -51,8 +51,8 @@ TEST_F(ChatOfARun, APipeGetsTheTextsOfGenerate) {
                         .run("generate --config run.yaml --drafter none --temperature " +
                              std::string(temperature) + " --prompt '" + prompt + "'")
                         .out;
-      const Ran ran = chat(place_, "Once upon a time\n/undo\n\nLily and Tom",
-                           {"--drafter", drafter, "--temperature", temperature});
+      const ProcessResult ran = chat(place_, "Once upon a time\n/undo\n\nLily and Tom",
+                                     {"--drafter", drafter, "--temperature", temperature});
       EXPECT_EQ(ran.status, 0) << ran.err;
       EXPECT_EQ(ran.out, expected) << drafter << " at " << temperature;
       EXPECT_EQ(ran.err, "taken back: Once upon a time\n") << "no progress in a pipe";
@@ -71,7 +71,7 @@ TEST_F(ChatOfARun, TheDrafterMayChangeAndTheTextDoesNot) {
 }
 
 TEST(Chat, ASecondMessageGoesOnWithTheFirst) {
-  const Workplace place;
+  const CliFixture place;
   const Words settings{"--drafter", "none", "--max-tokens", "60"};
   const auto both = answers(place, "Once upon a time\nAnd then\n", settings);
   ASSERT_EQ(both.size(), 2U);
@@ -80,14 +80,14 @@ TEST(Chat, ASecondMessageGoesOnWithTheFirst) {
                        {{{"role", "user"}, {"content", "Once upon a time"}},
                         {{"role", "assistant"}, {"content", text_of(both[0])}},
                         {{"role", "user"}, {"content", "And then"}}}}};
-  spill(place / "q.jsonl", question.dump() + "\n");
-  const Ran ran = place.run(
+  write_text(place / "q.jsonl", question.dump() + "\n");
+  const ProcessResult ran = place.run(
       "generate --config run.yaml --drafter none --max-tokens 60 --questions q.jsonl --json");
   EXPECT_EQ(text_of(both[1]), text_of(json::parse(ran.out).at("answers").at(0))) << ran.err;
 }
 
 TEST(Chat, TheCacheKeepsTheConversation) {
-  const Workplace place;  // whose model's rows depend on their neighbors, so that none is kept
+  const CliFixture place;  // whose model's rows depend on their neighbors, so that none is kept
   const std::string model = MEDUSA_SOURCE_DIR "/.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   const auto both = answers(place, "Name the days of the week.\nAgain, please.\n",
                             {"--drafter", "none", "--max-tokens", "40", "--set",
@@ -101,7 +101,7 @@ TEST(Chat, TheCacheKeepsTheConversation) {
 }
 
 TEST(Chat, SystemUndoAndRegenChangeWhatIsAnswered) {
-  const Workplace place;
+  const CliFixture place;
   const auto plain = answers(place, "Tom said\n", {"--drafter", "none"});
   const auto told = answers(place, "Tom said\n", {"--drafter", "none", "--system", "Lily ran."});
   ASSERT_NE(text_of(plain.at(0)), text_of(told.at(0))) << "the system message counts";
@@ -114,7 +114,7 @@ TEST(Chat, SystemUndoAndRegenChangeWhatIsAnswered) {
 }
 
 TEST(Chat, RegenSamplesWithTheNextSeed) {
-  const Workplace place;
+  const CliFixture place;
   const auto of_seed = [&](const std::string& seed) {
     return text_of(
         answers(place, "Tom said\n", {"--drafter", "none", "--temperature", "1", "--seed", seed})
@@ -131,26 +131,26 @@ TEST(Chat, RegenSamplesWithTheNextSeed) {
 }
 
 TEST(Chat, ASavedConversationGoesOn) {
-  const Workplace place;
+  const CliFixture place;
   const Words settings{"--drafter", "none"};
   const auto whole =
       answers(place, "/system Lily ran.\nTom said\n/save chat.json\nMom said\n", settings);
-  const json saved = json::parse(slurp(place / "chat.json"));
+  const json saved = json::parse(file_text(place / "chat.json"));
   EXPECT_EQ(saved.at("messages").at(2).at("content"), text_of(whole.at(0)));
   const auto rest = answers(place, "/load chat.json\nMom said\n", settings);
   EXPECT_EQ(text_of(rest.at(0)), text_of(whole.at(1)));
 }
 
 TEST(Chat, SeveralLinesAreOneMessage) {
-  const Workplace place;
+  const CliFixture place;
   const auto all = answers(place, "\"\"\"\nTom said\n/help\n\"\"\"\n", {"--drafter", "none"});
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0].at("prompt"), "Tom said\n/help");
 }
 
 TEST(Chat, APipesFirstMistakeEndsIt) {
-  const Workplace place;
-  spill(place / "novel.txt", "It was a dark night.\n");
+  const CliFixture place;
+  write_text(place / "novel.txt", "It was a dark night.\n");
   const std::string ask = "Tom said\n";
   for (const auto& [input, error] : std::vector<std::pair<std::string, std::string>>{
            {"/regn\n",
@@ -176,30 +176,30 @@ TEST(Chat, APipesFirstMistakeEndsIt) {
            {"caf\xe9\n",
             "the message is not UTF-8, expected text in it; set the terminal to "
             "UTF-8, or convert what comes through the pipe"}}) {
-    const Ran ran = chat(place, input + ask, {"--drafter", "none"});
+    const ProcessResult ran = chat(place, input + ask, {"--drafter", "none"});
     EXPECT_EQ(ran.status, 2) << input;
     EXPECT_EQ(ran.err, "medusa: " + error + "\n") << input;
   }
-  EXPECT_EQ(slurp(place / "novel.txt"), "It was a dark night.\n");
+  EXPECT_EQ(file_text(place / "novel.txt"), "It was a dark night.\n");
   std::string much;
   for (int i = 0; i < 400; ++i) much += "very ";
-  const Ran full = chat(place, much + "\n", {"--drafter", "none"});
+  const ProcessResult full = chat(place, much + "\n", {"--drafter", "none"});
   EXPECT_EQ(full.status, 2);
   EXPECT_NE(full.err.find("expected fewer than the context of 256; take messages back with /undo"),
             std::string::npos)
       << full.err;
   // Heads that are not there: said before the model is loaded, and by the command.
-  for (const Ran& ran : {chat(place, ask, {"--drafter", "medusa"}),
-                         chat(place, "/drafter medusa\n", {"--drafter", "none"})}) {
+  for (const ProcessResult& ran : {chat(place, ask, {"--drafter", "medusa"}),
+                                   chat(place, "/drafter medusa\n", {"--drafter", "none"})}) {
     EXPECT_EQ(ran.status, 2);
     EXPECT_NE(ran.err.find("runs/tiny/heads: not found"), std::string::npos) << ran.err;
   }
 }
 
 TEST(Chat, NothingToReadIsNoError) {
-  const Workplace place;
+  const CliFixture place;
   for (const char* input : {"", "\n\n", "/quit\nTom said\n", "/help\n/stats\n"}) {
-    const Ran ran = chat(place, input, {"--drafter", "none"});
+    const ProcessResult ran = chat(place, input, {"--drafter", "none"});
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_EQ(ran.out, "") << input;
   }

@@ -12,7 +12,7 @@ using nlohmann::json;
 class DraftModels : public DistilledRun {
  protected:
   json answered(const std::string& options) const {
-    const Ran ran =
+    const ProcessResult ran =
         place_.run("generate --config run.yaml --json --prompt 'Once upon a time' " + options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out).at("answers").at(0);
@@ -20,19 +20,20 @@ class DraftModels : public DistilledRun {
 };
 
 TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
-  const Ran made = place_.run("make-draft --config run.yaml --set draft.layers=3 --json");
+  const ProcessResult made = place_.run("make-draft --config run.yaml --set draft.layers=3 --json");
   ASSERT_EQ(made.status, 0) << made.err;
   const json draft = json::parse(made.out);
   EXPECT_EQ(draft.at("layers"), json({0, 1, 4}));
   EXPECT_EQ(draft.at("complete"), true);
-  const Ran again = place_.run("make-draft --config run.yaml --set draft.layers=3");
+  const ProcessResult again = place_.run("make-draft --config run.yaml --set draft.layers=3");
   EXPECT_EQ(again.status, 0);
   EXPECT_NE(again.err.find("is there already"), std::string::npos) << again.err;
   const std::string steps = " --set draft.learning_rate=0.002 --json";  // another training
-  const Ran fresh = place_.run("make-draft --config run.yaml --set draft.layers=3 --fresh" + steps);
+  const ProcessResult fresh =
+      place_.run("make-draft --config run.yaml --set draft.layers=3 --fresh" + steps);
   ASSERT_EQ(fresh.status, 0) << fresh.err;
   EXPECT_GT(json::parse(fresh.out).at("steps"), 0);
-  const Ran found = place_.run("inspect runs/tiny/draft --json");
+  const ProcessResult found = place_.run("inspect runs/tiny/draft --json");
   ASSERT_EQ(found.status, 0) << found.err;
   EXPECT_EQ(json::parse(found.out).at("kind"), "draft model");
 
@@ -45,13 +46,13 @@ TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
 }
 
 TEST_F(DraftModels, AModelThatSomebodyNamedIsNeverWrittenTo) {
-  spill(place_ / "named/config.json", "somebody's");
-  const Ran made = place_.run(
+  write_text(place_ / "named/config.json", "somebody's");
+  const ProcessResult made = place_.run(
       "make-draft --config run.yaml --set draft.layers=2 --set generate.draft_model.model=named "
       "--json");
   ASSERT_EQ(made.status, 0) << made.err;
   EXPECT_EQ(json::parse(made.out).at("draft"), "runs/tiny/draft");
-  EXPECT_EQ(slurp(place_ / "named/config.json"), "somebody's");
+  EXPECT_EQ(file_text(place_ / "named/config.json"), "somebody's");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(place_ / "named"), {}), 1);
 }
 
@@ -59,13 +60,13 @@ TEST_F(DraftModels, AnotherModelThatWritesTheSameTokensDrafts) {
   const std::string itself =
       "--drafter draft_model --set generate.draft_model.schedule=constant --set "
       "generate.draft_model.num_draft=3 --set generate.draft_model.model=" +
-      Workplace::model();
+      CliFixture::model();
   const json stats = answered(itself).at("stats");
   EXPECT_EQ(stats.at("accepted"), stats.at("proposed")) << "the draft is the target";
-  const Ran together = place_.run(
+  const ProcessResult together = place_.run(
       "bench --config run.yaml --questions prompts.jsonl --limit 4 --slots 4 --dtype float32 "
       "--methods draft_model --json --set generate.draft_model.model=" +
-      Workplace::model());
+      CliFixture::model());
   ASSERT_EQ(together.status, 0) << together.err;
   const json rows = json::parse(together.out).at("rows");
   ASSERT_EQ(rows.size(), 2);
@@ -73,20 +74,20 @@ TEST_F(DraftModels, AnotherModelThatWritesTheSameTokensDrafts) {
 }
 
 TEST_F(DraftModels, LayersThatMayBeSkippedAreFoundAndSkipped) {
-  const Ran found = place_.run("calibrate --config run.yaml --layers --json");
+  const ProcessResult found = place_.run("calibrate --config run.yaml --layers --json");
   ASSERT_EQ(found.status, 0) << found.err;
   const json choice = json::parse(found.out);
   EXPECT_FALSE(choice.at("skip").empty());
   EXPECT_GT(choice.at("agreement"), 0);
   EXPECT_EQ(answered("--drafter layer_skip").at("tokens"), answered("--drafter none").at("tokens"));
-  const Ran inspected = place_.run("inspect runs/tiny/layers.json --json");
+  const ProcessResult inspected = place_.run("inspect runs/tiny/layers.json --json");
   ASSERT_EQ(inspected.status, 0) << inspected.err;
   EXPECT_EQ(json::parse(inspected.out).at("skip"), choice.at("skip"));
 }
 
 TEST_F(DraftModels, WhatIsMissingOrDoesNotFitIsTheUsersError) {
   const auto error = [&](const std::string& options) {
-    const Ran ran = place_.run("generate --config run.yaml --prompt Once " + options);
+    const ProcessResult ran = place_.run("generate --config run.yaml --prompt Once " + options);
     EXPECT_EQ(ran.status, 2) << options;
     return ran.err.substr(ran.err.find("medusa: "));
   };
@@ -99,7 +100,7 @@ TEST_F(DraftModels, WhatIsMissingOrDoesNotFitIsTheUsersError) {
   EXPECT_EQ(error("--drafter layer_skip --set generate.layer_skip.skip=[9]"),
             "medusa: generate.layer_skip.skip: layer 9, expected layers from 0 to 4; correct the "
             "list\n");
-  const Ran made = place_.run("make-draft --config run.yaml --set draft.layers=5");
+  const ProcessResult made = place_.run("make-draft --config run.yaml --set draft.layers=5");
   EXPECT_EQ(made.status, 2);
   EXPECT_NE(made.err.find("draft.layers is 5, the backbone has 5, expected fewer; lower "
                           "draft.layers"),
@@ -108,8 +109,9 @@ TEST_F(DraftModels, WhatIsMissingOrDoesNotFitIsTheUsersError) {
 }
 
 TEST(CalibrateOptions, LayersAreNotSoughtAndTokensPredictedAtOnce) {
-  const Workplace place;
-  const Ran both = place.run("calibrate --config run.yaml --layers --predict prompts.jsonl");
+  const CliFixture place;
+  const ProcessResult both =
+      place.run("calibrate --config run.yaml --layers --predict prompts.jsonl");
   EXPECT_EQ(both.status, 2);
   EXPECT_EQ(both.err,
             "medusa: calibrate: --predict excludes --layers; see medusa calibrate --help\n");

@@ -12,22 +12,22 @@ class Examples : public testing::Test {
   Examples() { write_chat_model(place_ / "model.gguf"); }
 
   /// @param arguments  of example_<name>, as typed in a shell.
-  Ran run(const std::string& name, const std::string& arguments) const {
-    spill(place_ / "input", "Once upon a time\nThe dog\n");
+  ProcessResult run(const std::string& name, const std::string& arguments) const {
+    write_text(place_ / "input", "Once upon a time\nThe dog\n");
     const std::string command = "cd '" + (place_ / ".").string() + "' && '" MEDUSA_EXAMPLES "_" +
                                 name + "' " + arguments + " <input >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), slurp(place_ / "out.txt"), slurp(place_ / "err.txt")};
+    return {WEXITSTATUS(status), file_text(place_ / "out.txt"), file_text(place_ / "err.txt")};
   }
 
-  Workplace place_;
+  CliFixture place_;
 };
 
 TEST_F(Examples, GenerateWritesWhatTheProgramWrites) {
-  const Ran program =
+  const ProcessResult program =
       place_.run("generate model.gguf 'Once upon a time' --drafter none --threads 1");
   ASSERT_EQ(program.status, 0) << program.err;
-  const Ran example = run("generate", "model.gguf 'Once upon a time'");
+  const ProcessResult example = run("generate", "model.gguf 'Once upon a time'");
   EXPECT_EQ(example.status, 0);
   EXPECT_EQ(example.out, program.out);
   EXPECT_EQ(example.err, "") << "a library prints nothing";
@@ -37,38 +37,38 @@ TEST_F(Examples, GenerateTakesHeadsAndTree) {
   const std::string model =
       " --model model.gguf --config run.yaml --set backbone.chat_template=null";
   for (const char* stage : {"distill", "train", "calibrate"}) {
-    const Ran ran = place_.run(stage + model);
+    const ProcessResult ran = place_.run(stage + model);
     ASSERT_EQ(ran.status, 0) << ran.err;
   }
-  const Ran plain = run("generate", "model.gguf 'Once upon a time'");
-  const Ran drafted =
+  const ProcessResult plain = run("generate", "model.gguf 'Once upon a time'");
+  const ProcessResult drafted =
       run("generate", "model.gguf 'Once upon a time' runs/tiny/heads runs/tiny/tree.yaml");
   EXPECT_EQ(drafted.status, 0) << drafted.err;
   EXPECT_EQ(drafted.out, plain.out);
-  const Ran missing =
+  const ProcessResult missing =
       run("generate", "model.gguf 'Once upon a time' runs/none runs/tiny/tree.yaml");
   EXPECT_EQ(missing.status, 2);
   EXPECT_EQ(missing.err.find("runs/none: "), 0U) << missing.err;
 }
 
 TEST_F(Examples, MistakesGiveTheProgramsMessage) {
-  const Ran program = place_.run("generate none.gguf 'Once upon a time'");
-  const Ran example = run("generate", "none.gguf 'Once upon a time'");
+  const ProcessResult program = place_.run("generate none.gguf 'Once upon a time'");
+  const ProcessResult example = run("generate", "none.gguf 'Once upon a time'");
   EXPECT_EQ(example.status, 2);
   EXPECT_NE(program.err.find("medusa: " + example.err), std::string::npos)
       << program.err << example.err;
 }
 
 TEST_F(Examples, ChatAnswersEachLineInItsConversation) {
-  const Ran ran = run("chat", "model.gguf");
+  const ProcessResult ran = run("chat", "model.gguf");
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_GE(std::count(ran.out.begin(), ran.out.end(), '\n'), 2);
   EXPECT_EQ(ran.out, run("chat", "model.gguf").out) << "a seed's text is the same again";
 }
 
 TEST_F(Examples, AnOwnDrafterSavesPassesAndKeepsTheText) {
-  const Ran plain = run("generate", "model.gguf 'Once upon a time'");
-  const Ran drafted = run("own_drafter", "model.gguf 'Once upon a time'");
+  const ProcessResult plain = run("generate", "model.gguf 'Once upon a time'");
+  const ProcessResult drafted = run("own_drafter", "model.gguf 'Once upon a time'");
   EXPECT_EQ(drafted.status, 0) << drafted.err;
   EXPECT_EQ(drafted.out, plain.out);
   int tokens = 0, passes = 0;
@@ -83,12 +83,12 @@ TEST(ExampleSources, NeedOneHeaderAndGenerateIsThirtyLines) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".cpp") continue;
     ++files;
-    const std::string text = slurp(entry.path());
+    const std::string text = file_text(entry.path());
     EXPECT_EQ(text.find("#include \""), std::string::npos) << entry.path();
     EXPECT_NE(text.find("#include <medusa/medusa.h>\n"), std::string::npos) << entry.path();
   }
   EXPECT_GE(files, 3);
-  const std::string generate = slurp(folder / "generate.cpp");
+  const std::string generate = file_text(folder / "generate.cpp");
   EXPECT_LE(std::count(generate.begin(), generate.end(), '\n'), 30);
 }
 

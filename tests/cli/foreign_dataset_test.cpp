@@ -40,17 +40,17 @@ std::map<std::string, std::string> foreign_shards(const std::string& other) {
 }
 
 TEST(ForeignDataset, IsRefusedAtOnceByEveryCommandThatReadsIt) {
-  const Workplace place;
+  const CliFixture place;
   const std::string fifo = (place / "fifo").string();
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const std::string shard = "runs/tiny/dataset/shard-00000.h5";
   for (const auto& [words, bytes] : foreign_shards(fifo)) {
-    spill(place / shard, bytes);
+    write_text(place / shard, bytes);
     for (const std::string& command :
          {"inspect " + shard, std::string("inspect runs/tiny/dataset"),
           std::string("dataset export out.jsonl --config run.yaml"),
           std::string("dataset merge runs/tiny/dataset --config run.yaml --set run=runs/other")}) {
-      const Ran ran = place.run_until("KILL", 20, command);
+      const ProcessResult ran = place.run_until("KILL", 20, command);
       EXPECT_EQ(ran.status, 2) << command << "\n" << words << "\n" << ran.err;
       EXPECT_NE(ran.err.find(words), std::string::npos) << command << "\n" << ran.err;
       EXPECT_NE(ran.err.find("; "), std::string::npos) << "no remedy\n" << ran.err;
@@ -61,10 +61,10 @@ TEST(ForeignDataset, IsRefusedAtOnceByEveryCommandThatReadsIt) {
 }
 
 TEST(ForeignDataset, WhatIsWholeIsRead) {
-  const Workplace place;
-  spill(place / "d/shard-00000.h5", odd_shard({}, OddBase::Int8));
+  const CliFixture place;
+  write_text(place / "d/shard-00000.h5", odd_shard({}, OddBase::Int8));
   for (const std::string name : {"d", "d/shard-00000.h5"}) {
-    const Ran ran = place.run("inspect " + name);
+    const ProcessResult ran = place.run("inspect " + name);
     EXPECT_EQ(ran.status, 0) << ran.err;
     EXPECT_NE(ran.out.find("2 answers, 4 answer tokens"), std::string::npos) << ran.out;
   }

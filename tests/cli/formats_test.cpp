@@ -15,18 +15,19 @@ using nlohmann::json;
 class Formats : public DistilledRun {
  protected:
   std::string succeed(const std::string& arguments) const {
-    const Ran ran = place_.run(arguments);
+    const ProcessResult ran = place_.run(arguments);
     EXPECT_EQ(ran.status, 0) << arguments << "\n" << ran.err;
     return ran.out;
   }
   std::string refused(const std::string& arguments) const {
-    const Ran ran = place_.run(arguments);
+    const ProcessResult ran = place_.run(arguments);
     EXPECT_EQ(ran.status, 2) << arguments << "\n" << ran.err;
     return ran.err.substr(std::min(ran.err.find("medusa: "), ran.err.size()));
   }
   json doctor(const std::string& arguments, int status) const {
-    const Ran ran = place_.run("doctor " + arguments + " --json --chat-template plain --tokens 24" +
-                               " --questions prompts.jsonl --backbone " + Workplace::model());
+    const ProcessResult ran =
+        place_.run("doctor " + arguments + " --json --chat-template plain --tokens 24" +
+                   " --questions prompts.jsonl --backbone " + CliFixture::model());
     EXPECT_EQ(ran.status, status) << ran.err;
     return json::parse(ran.out);
   }
@@ -42,24 +43,26 @@ class Formats : public DistilledRun {
 TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {
   train("hidden");
   succeed("calibrate --config run.yaml");
-  const std::string original = slurp(place_ / "runs/tiny/heads/heads.safetensors");
+  const std::string original = file_text(place_ / "runs/tiny/heads/heads.safetensors");
   for (const std::string format : {"fasterdecoding", "tgi-v2", "vllm", "tensorrt-llm"}) {
     const json exported = json::parse(succeed("export --config run.yaml --check --json --format " +
                                               format + " --output out/" + format));
     EXPECT_EQ(exported.at("num_heads"), 2);
     succeed("import out/" + format + " --config run.yaml --set generate.heads=back/" + format);
-    EXPECT_EQ(slurp(place_ / ("back/" + format + "/heads.safetensors")), original) << format;
+    EXPECT_EQ(file_text(place_ / ("back/" + format + "/heads.safetensors")), original) << format;
   }
-  EXPECT_NE(slurp(place_ / "out/fasterdecoding/medusa_choices.py").find("medusa_choices = [(0,),"),
-            std::string::npos);
-  EXPECT_EQ(json::parse(slurp(place_ / "out/tensorrt-llm/medusa_choices.json")).at(0), json({0}));
+  EXPECT_NE(
+      file_text(place_ / "out/fasterdecoding/medusa_choices.py").find("medusa_choices = [(0,),"),
+      std::string::npos);
+  EXPECT_EQ(json::parse(file_text(place_ / "out/tensorrt-llm/medusa_choices.json")).at(0),
+            json({0}));
   succeed("inspect back/vllm");
   const std::string whole = " --config run.yaml --set backbone.model=out/medusa-2 ";
   succeed("export --config run.yaml --check --format medusa-2 --output out/medusa-2");
   succeed("import out/medusa-2 --set generate.heads=back/medusa-2" + whole);
-  EXPECT_EQ(slurp(place_ / "back/medusa-2/heads.safetensors"), original);
+  EXPECT_EQ(file_text(place_ / "back/medusa-2/heads.safetensors"), original);
   succeed("import out/fasterdecoding/medusa_lm_head.pt --config run.yaml --set generate.heads=pt");
-  EXPECT_EQ(slurp(place_ / "pt/heads.safetensors"), original);
+  EXPECT_EQ(file_text(place_ / "pt/heads.safetensors"), original);
   const std::string ask = "generate --config run.yaml --json --prompt 'Once upon a time'";
   const json plain = json::parse(succeed(ask + " --drafter none"));
   const json fast = json::parse(succeed(ask + " --drafter blockwise --set generate.heads=pt"));
@@ -95,9 +98,9 @@ TEST_F(Formats, TheDoctorMeasuresSoundHeadsAndFindsDamage) {
   EXPECT_EQ(sound.at("findings"), json::array());
   EXPECT_EQ(sound.at("acceptance"), own.at("acceptance")) << "the same heads";
 
-  json config = json::parse(slurp(place_ / "out/vllm/config.json"));
+  json config = json::parse(file_text(place_ / "out/vllm/config.json"));
   config.erase("medusa_fc_bias");
-  spill(place_ / "out/vllm/config.json", config.dump());
+  write_text(place_ / "out/vllm/config.json", config.dump());
   const json damaged = doctor("out/vllm", 2);
   EXPECT_EQ(damaged.at("works"), false);
   EXPECT_EQ(damaged.at("findings").at(0).at("code"), "bias_flag");
@@ -137,12 +140,12 @@ TEST_F(Formats, TheDoctorFindsHeadsThatAreNeverRight) {
 TEST_F(Formats, TheDoctorTellsOurHeadsOfAnotherModel) {
   train("hidden");
   const std::filesystem::path manifest = place_ / "runs/tiny/heads/manifest.yaml";
-  std::string text = slurp(manifest);
+  std::string text = file_text(manifest);
   const size_t at = text.find("backbone: sha256:");
   ASSERT_NE(at, std::string::npos) << text;
   char& digit = text[at + std::string("backbone: sha256:").size()];
   digit = digit == '0' ? '1' : '0';
-  spill(manifest, text);
+  write_text(manifest, text);
   const json found = doctor("runs/tiny/heads", 2);
   EXPECT_EQ(found.at("findings").at(0).at("code"), "other_backbone") << found;
 }
@@ -164,25 +167,26 @@ TEST_F(Formats, ImportNeverReplacesHeads) {
 
 TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {
   succeed("dataset export text.jsonl --config run.yaml");
-  const std::string lines = slurp(place_ / "text.jsonl");
+  const std::string lines = file_text(place_ / "text.jsonl");
   const json first = json::parse(lines.substr(0, lines.find('\n')));
   EXPECT_EQ(first.at("prompt"), "Once upon a time");
   EXPECT_GT(first.at("tokens").size(), first.at("answer_start"));
   succeed("dataset export text.json --to sharegpt --config run.yaml");
-  const json sharegpt = json::parse(slurp(place_ / "text.json"));
+  const json sharegpt = json::parse(file_text(place_ / "text.json"));
   EXPECT_EQ(sharegpt.at(0).at("conversations").at(0).at("value"), "Once upon a time");
   const json back =
       json::parse(succeed("dataset import text.json --json --config run.yaml --set run=back --set "
                           "backbone.chat_template=chatml"));
   EXPECT_EQ(back.at("answers"), sharegpt.size()) << back;
 
-  spill(place_ / "other.jsonl",
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"Once\"}, {\"role\": \"assistant\", "
-        "\"content\": \"there was a cat.\"}]}\n"
-        "{\"conversations\": [{\"from\": \"human\", \"value\": \"Tim\"}, {\"from\": \"gpt\", "
-        "\"value\": \"  \"}]}\n"
-        "{\"conversations\": [{\"from\": \"bing\", \"value\": \"Tim\"}]}\n");
-  const Ran in = place_.run(
+  write_text(
+      place_ / "other.jsonl",
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"Once\"}, {\"role\": \"assistant\", "
+      "\"content\": \"there was a cat.\"}]}\n"
+      "{\"conversations\": [{\"from\": \"human\", \"value\": \"Tim\"}, {\"from\": \"gpt\", "
+      "\"value\": \"  \"}]}\n"
+      "{\"conversations\": [{\"from\": \"bing\", \"value\": \"Tim\"}]}\n");
+  const ProcessResult in = place_.run(
       "dataset import other.jsonl --json --config run.yaml --set run=new "
       "--set backbone.chat_template=chatml");
   ASSERT_EQ(in.status, 0) << in.err;

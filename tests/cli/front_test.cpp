@@ -13,14 +13,14 @@ class FrontAlone : public testing::Test {
  protected:
   FrontAlone() { fs::copy_file(MEDUSA_BINARY, place_ / "medusa"); }
 
-  Ran run(const std::string& arguments) const {
+  ProcessResult run(const std::string& arguments) const {
     const std::string command = "cd '" + (place_ / ".").string() + "' && ./medusa " + arguments +
                                 " >out.txt 2>err.txt </dev/null";
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), slurp(place_ / "out.txt"), slurp(place_ / "err.txt")};
+    return {WEXITSTATUS(status), file_text(place_ / "out.txt"), file_text(place_ / "err.txt")};
   }
 
-  Workplace place_;
+  CliFixture place_;
 };
 
 TEST_F(FrontAlone, LoadsNoLibTorch) {
@@ -33,18 +33,18 @@ TEST_F(FrontAlone, LoadsNoLibTorch) {
 }
 
 TEST_F(FrontAlone, ExplainsEveryCommandAsTheWholeProgramDoes) {
-  const Ran all = run("help --json");
+  const ProcessResult all = run("help --json");
   ASSERT_EQ(all.status, 0) << all.err;
   EXPECT_EQ(all.out, place_.run("help --json").out);
   const int status = std::system(
       ("'" MEDUSA_BINARY "-core' help --json >'" + (place_ / "core.json").string() + "'").c_str());
   ASSERT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(all.out, slurp(place_ / "core.json")) << "build medusa again";
+  EXPECT_EQ(all.out, file_text(place_ / "core.json")) << "build medusa again";
   const auto pages = nlohmann::json::parse(all.out);
   EXPECT_GT(pages.at("settings").size(), 50U);
   for (const auto& command : pages.at("commands")) {
     const std::string name = command.at("name");
-    const Ran help = run(name + " --help");
+    const ProcessResult help = run(name + " --help");
     EXPECT_EQ(help.status, 0) << help.err;
     EXPECT_TRUE(help.out.starts_with("medusa " + name + ": ")) << help.out;
   }
@@ -52,7 +52,7 @@ TEST_F(FrontAlone, ExplainsEveryCommandAsTheWholeProgramDoes) {
 
 TEST_F(FrontAlone, CompletesAndCorrects) {
   for (const char* shell : {"bash", "zsh", "fish"}) {
-    const Ran script = run(std::string("completion ") + shell);
+    const ProcessResult script = run(std::string("completion ") + shell);
     EXPECT_EQ(script.status, 0) << script.err;
     EXPECT_NE(script.out.find("prompt_lookup"), std::string::npos) << shell << ": values";
   }
@@ -62,8 +62,8 @@ TEST_F(FrontAlone, CompletesAndCorrects) {
 }
 
 TEST_F(FrontAlone, HandsOverItsArgumentsAndWhatLibrariesRead) {
-  spill(place_ / "medusa-core",
-        "#!/bin/sh\necho \"$GOMP_SPINCOUNT $ONEDNN_PRIMITIVE_CACHE_CAPACITY\" \"$@\"\n");
+  write_text(place_ / "medusa-core",
+             "#!/bin/sh\necho \"$GOMP_SPINCOUNT $ONEDNN_PRIMITIVE_CACHE_CAPACITY\" \"$@\"\n");
   fs::permissions(place_ / "medusa-core", fs::perms::owner_all);
   EXPECT_EQ(run("inspect 'x y'").out, "10000 128 inspect x y\n");
   ::setenv("OMP_WAIT_POLICY", "active", 1);
@@ -72,7 +72,7 @@ TEST_F(FrontAlone, HandsOverItsArgumentsAndWhatLibrariesRead) {
 }
 
 TEST_F(FrontAlone, SaysThatItsOtherHalfIsMissing) {
-  const Ran ran = run("inspect medusa");
+  const ProcessResult ran = run("inspect medusa");
   EXPECT_EQ(ran.status, 2);
   EXPECT_NE(ran.err.find("medusa-core: cannot be started (No such file or directory), expected the "
                          "other half of medusa"),

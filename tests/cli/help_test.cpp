@@ -5,8 +5,8 @@ namespace medusa::cli {
 namespace {
 
 TEST(Help, EverySubcommandExplainsItself) {
-  const Workplace place;
-  const Ran program = place.run("--help");
+  const CliFixture place;
+  const ProcessResult program = place.run("--help");
   EXPECT_EQ(program.status, 0);
   for (const char* command :
        {"run",      "init",   "distill", "train",   "calibrate", "build-store", "make-draft",
@@ -14,7 +14,7 @@ TEST(Help, EverySubcommandExplainsItself) {
         "import",   "export", "doctor",  "dataset", "report",    "completion"}) {
     EXPECT_NE(program.out.find(std::string("\n  ") + command + "  "), std::string::npos)
         << command << ": a line of its own, apart from what it does";
-    const Ran help = place.run(std::string(command) + " --help");
+    const ProcessResult help = place.run(std::string(command) + " --help");
     EXPECT_EQ(help.status, 0) << command << help.err;
     EXPECT_TRUE(help.out.starts_with(std::string("medusa ") + command + ": ")) << help.out;
     EXPECT_EQ(place.run(std::string("help ") + command).out, help.out);
@@ -22,8 +22,8 @@ TEST(Help, EverySubcommandExplainsItself) {
 }
 
 TEST(Help, ListsSettingsWithDefaultsAndRanges) {
-  const Workplace place;
-  const Ran help = place.run("train --help all");
+  const CliFixture place;
+  const ProcessResult help = place.run("train --help all");
   EXPECT_NE(help.out.find("train.learning_rate: 0.001"), std::string::npos) << help.out;
   EXPECT_NE(help.out.find("[> 0]"), std::string::npos);
   EXPECT_NE(help.out.find("train.heads.input: root"), std::string::npos);
@@ -33,23 +33,23 @@ TEST(Help, ListsSettingsWithDefaultsAndRanges) {
 }
 
 TEST(Help, WordsThatItDoesNotKnowAreTheUsersError) {
-  const Workplace place;
+  const CliFixture place;
   for (const char* typed : {"help train alll", "train --help alll", "help train all alll"}) {
-    const Ran ran = place.run(typed);
+    const ProcessResult ran = place.run(typed);
     EXPECT_EQ(ran.status, 2) << typed;
     EXPECT_EQ(
         ran.err,
         "medusa: help: found 'alll' behind the command, expected 'all' or nothing; see medusa "
         "help\n");
   }
-  const Ran text = place.run("generate model.gguf -- --help");  // a prompt
+  const ProcessResult text = place.run("generate model.gguf -- --help");  // a prompt
   EXPECT_NE(text.out.substr(0, 16), "medusa generate:") << text.out;
 }
 
 TEST(Help, UnknownSubcommandIsTheUsersError) {
-  const Workplace place;
+  const CliFixture place;
   for (const char* typed : {"trian --config run.yaml", "help trian"}) {
-    const Ran ran = place.run(typed);
+    const ProcessResult ran = place.run(typed);
     EXPECT_EQ(ran.status, 2);
     EXPECT_TRUE(
         ran.err.starts_with("medusa: unknown subcommand 'trian' (did you mean 'train'?), "
@@ -60,8 +60,8 @@ TEST(Help, UnknownSubcommandIsTheUsersError) {
 }
 
 TEST(Help, UnknownOptionIsTheUsersError) {
-  const Workplace place;
-  const Ran ran = place.run("train --config run.yaml --epochs 3");
+  const CliFixture place;
+  const ProcessResult ran = place.run("train --config run.yaml --epochs 3");
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.err,
             "medusa: train: unknown option '--epochs' (did you mean '--set train.epochs=…'?), "
@@ -69,8 +69,8 @@ TEST(Help, UnknownOptionIsTheUsersError) {
 }
 
 TEST(Help, NoSubcommandListsThem) {
-  const Workplace place;
-  const Ran ran = place.run("");
+  const CliFixture place;
+  const ProcessResult ran = place.run("");
   EXPECT_EQ(ran.status, 2);
   EXPECT_NE(ran.err.find("no subcommand given, expected medusa COMMAND"), std::string::npos)
       << ran.err;

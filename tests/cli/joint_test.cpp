@@ -16,15 +16,15 @@ constexpr const char* kJoint =
 
 class Joint : public DistilledRun {
  protected:
-  json inspected(const std::string& artefact) const {
-    const Ran ran = place_.run("inspect --json " + artefact);
+  json inspected(const std::string& artifact) const {
+    const ProcessResult ran = place_.run("inspect --json " + artifact);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out);
   }
 };
 
 TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
-  const Ran trained = place_.run(std::string(kJoint) + "--json");
+  const ProcessResult trained = place_.run(std::string(kJoint) + "--json");
   ASSERT_EQ(trained.status, 0) << trained.err;
   const json joint = json::parse(trained.out).at("joint");
   EXPECT_EQ(joint.at("complete"), true);
@@ -36,10 +36,11 @@ TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
   const std::string tuned =
       " --config run.yaml --set backbone.model=runs/tiny/joint/model --set "
       "generate.heads=runs/tiny/joint/heads --set generate.tree=runs/tiny/joint/tree.yaml ";
-  const Ran calibrated = place_.run("calibrate" + tuned);
+  const ProcessResult calibrated = place_.run("calibrate" + tuned);
   ASSERT_EQ(calibrated.status, 0) << calibrated.err;
   const auto answered = [&](const std::string& options) {
-    const Ran ran = place_.run("generate --json --prompt 'Once upon a time'" + tuned + options);
+    const ProcessResult ran =
+        place_.run("generate --json --prompt 'Once upon a time'" + tuned + options);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return json::parse(ran.out).at("answers").at(0).at("tokens");
   };
@@ -50,14 +51,14 @@ TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
     std::string all;
     for (const char* file : {"model/model.safetensors", "model/tuned.json", "model/config.json",
                              "heads/heads.safetensors", "heads/manifest.yaml"})
-      all += slurp(place_ / ("runs/tiny/joint/" + std::string(file)));
+      all += file_text(place_ / ("runs/tiny/joint/" + std::string(file)));
     return all;
   };
   const std::string before = written();
   ASSERT_EQ(place_.run(kJoint).status, 0);
   EXPECT_EQ(written(), before);
 
-  const std::string page = slurp(place_ / "runs/tiny/report.html");
+  const std::string page = file_text(place_ / "runs/tiny/report.html");
   EXPECT_NE(page.find("Distance from what it was"), std::string::npos) << "written by train";
   EXPECT_EQ(page.find("http-equiv"), std::string::npos) << "training has ended";
 
@@ -73,7 +74,7 @@ TEST_F(Joint, TheTunedModelIsCalibratedAndDecodesAsItself) {
 }
 
 TEST_F(Joint, WhatTheGuardStoppedIsTheLastGoodModel) {
-  const Ran ran =
+  const ProcessResult ran =
       place_.run(std::string(kJoint) + "--json --set train.joint.guard.max_kl=0.00000001");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const json joint = json::parse(ran.out).at("joint");
@@ -90,7 +91,7 @@ TEST_F(Joint, WhatTheGuardStoppedIsTheLastGoodModel) {
 }
 
 TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
-  const Ran ran = place_.run(std::string(kJoint) + "--dry-run");
+  const ProcessResult ran = place_.run(std::string(kJoint) + "--dry-run");
   ASSERT_EQ(ran.status, 0) << ran.err;
   for (const char* part : {" prompt tokens without a loss, ", "[[",
                            "stage heads: ", "stage joint: ", "  memory: about ", "  disk: about ",
@@ -98,7 +99,7 @@ TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/train"));
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/joint"));
-  const Ran as_json = place_.run(std::string(kJoint) + "--dry-run --json");
+  const ProcessResult as_json = place_.run(std::string(kJoint) + "--dry-run --json");
   ASSERT_EQ(as_json.status, 0) << as_json.err;
   const json flight = json::parse(as_json.out);
   EXPECT_GT(flight.at("joint").at("memory_bytes"), flight.at("heads").at("parameters"));
@@ -108,7 +109,7 @@ TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
 
 TEST_F(Joint, WhatCannotWorkIsTheUsersError) {
   const auto error = [&](const std::string& options) {
-    const Ran ran = place_.run("train --config run.yaml " + options);
+    const ProcessResult ran = place_.run("train --config run.yaml " + options);
     EXPECT_EQ(ran.status, 2) << options;
     return ran.err.substr(ran.err.rfind("medusa: "));
   };

@@ -14,14 +14,14 @@ class Newcomer : public testing::Test {
  protected:
   Newcomer() { write_chat_model(place_ / "model.gguf"); }
 
-  Ran run(const std::string& arguments) const { return place_.run(arguments); }
+  ProcessResult run(const std::string& arguments) const { return place_.run(arguments); }
 
-  Ran with_input(const std::string& input, const std::string& arguments) const {
-    spill(place_ / "input", input);
+  ProcessResult with_input(const std::string& input, const std::string& arguments) const {
+    write_text(place_ / "input", input);
     const std::string command = "cd '" + (place_ / ".").string() + "' && '" MEDUSA_BINARY "' " +
                                 arguments + " <input >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
-    return {WEXITSTATUS(status), slurp(place_ / "out.txt"), slurp(place_ / "err.txt")};
+    return {WEXITSTATUS(status), file_text(place_ / "out.txt"), file_text(place_ / "err.txt")};
   }
 
   static constexpr const char* kSmall =
@@ -31,11 +31,12 @@ class Newcomer : public testing::Test {
       "train.validation_fraction=0.25 --set calibrate.nodes=4 "
       "--set calibrate.context=32 --set calibrate.repeats=3 --set generate.max_new_tokens=12";
 
-  Workplace place_;
+  CliFixture place_;
 };
 
 TEST_F(Newcomer, GeneratesWithoutSettings) {
-  const Ran ran = run("generate model.gguf 'Once upon a time' --max-tokens 8 --threads 1");
+  const ProcessResult ran =
+      run("generate model.gguf 'Once upon a time' --max-tokens 8 --threads 1");
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_GT(ran.out.size(), 5U);
   EXPECT_NE(ran.err.find("note: runs/model has no trained heads, so decoding is plain; this makes "
@@ -56,10 +57,11 @@ TEST_F(Newcomer, GeneratesWithoutSettings) {
 }
 
 TEST_F(Newcomer, PromptsMayBeLinesAndOfOtherKeys) {
-  spill(place_ / "p.txt", "Once upon a time\nThe dog\n");
-  spill(place_ / "p.jsonl", "{\"prompt\": \"Once upon a time\"}\n{\"instruction\": \"The dog\"}\n");
+  write_text(place_ / "p.txt", "Once upon a time\nThe dog\n");
+  write_text(place_ / "p.jsonl",
+             "{\"prompt\": \"Once upon a time\"}\n{\"instruction\": \"The dog\"}\n");
   const std::string rest = " --json --max-tokens 6 --threads 1 --drafter none";
-  const auto texts = [](const Ran& ran) {
+  const auto texts = [](const ProcessResult& ran) {
     EXPECT_EQ(ran.status, 0) << ran.err;
     std::vector<std::string> out;
     const json parsed = json::parse(ran.out);
@@ -69,15 +71,16 @@ TEST_F(Newcomer, PromptsMayBeLinesAndOfOtherKeys) {
   const auto lines = texts(run("generate model.gguf --questions p.txt" + rest));
   EXPECT_EQ(lines.size(), 2U);
   EXPECT_EQ(texts(run("generate model.gguf --questions p.jsonl" + rest)), lines);
-  EXPECT_EQ(texts(with_input(slurp(place_ / "p.txt"), "generate model.gguf --questions -" + rest)),
-            lines);
+  EXPECT_EQ(
+      texts(with_input(file_text(place_ / "p.txt"), "generate model.gguf --questions -" + rest)),
+      lines);
   EXPECT_EQ(texts(run("generate model.gguf --questions p.txt --batch 2" + rest)), lines)
       << "answered together";
 }
 
 TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
   // train has no --context
-  const Ran first =
+  const ProcessResult first =
       run(std::string("run model.gguf --context 250 --questions prompts.jsonl") + kSmall);
   ASSERT_EQ(first.status, 0) << first.err;
   for (const char* part :
@@ -88,34 +91,35 @@ TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
     EXPECT_NE(first.err.find(part), std::string::npos) << part << "\n" << first.err;
   EXPECT_EQ(first.err.find("next: "), first.err.rfind("next: ")) << "only in the end";
   EXPECT_NE(first.out.find("medusa, typical at 0.7"), std::string::npos) << first.out;
-  const std::string heads = slurp(place_ / "runs/model/heads/manifest.yaml");
-  const std::string tree = slurp(place_ / "runs/model/tree.yaml");
+  const std::string heads = file_text(place_ / "runs/model/heads/manifest.yaml");
+  const std::string tree = file_text(place_ / "runs/model/tree.yaml");
 
-  const Ran again = run(std::string("run model.gguf --questions prompts.jsonl") + kSmall);
+  const ProcessResult again = run(std::string("run model.gguf --questions prompts.jsonl") + kSmall);
   ASSERT_EQ(again.status, 0) << again.err;
   EXPECT_NE(again.err.find("; 0 generated now"), std::string::npos) << again.err;
   EXPECT_NE(again.err.find("[3/4] calibrate: runs/model/tree.yaml is there"), std::string::npos);
-  EXPECT_EQ(slurp(place_ / "runs/model/heads/manifest.yaml"), heads);
-  EXPECT_EQ(slurp(place_ / "runs/model/tree.yaml"), tree);
+  EXPECT_EQ(file_text(place_ / "runs/model/heads/manifest.yaml"), heads);
+  EXPECT_EQ(file_text(place_ / "runs/model/tree.yaml"), tree);
 
   // A tree without heads fits any, and is the user's.
   const std::string own_tree =
       "format: medusa-choice-tree\nversion: 1\ntop_k: 2\nnodes:\n  - [0]\n  - [1]\n";
-  spill(place_ / "own.yaml", own_tree);
-  const Ran own =
+  write_text(place_ / "own.yaml", own_tree);
+  const ProcessResult own =
       run(std::string("run model.gguf --tree own.yaml --questions prompts.jsonl") + kSmall);
   ASSERT_EQ(own.status, 0) << own.err;
-  EXPECT_EQ(slurp(place_ / "own.yaml"), own_tree);
+  EXPECT_EQ(file_text(place_ / "own.yaml"), own_tree);
 
-  const Ran fresh = run(std::string("train model.gguf --fresh --set train.epochs=1") + kSmall);
+  const ProcessResult fresh =
+      run(std::string("train model.gguf --fresh --set train.epochs=1") + kSmall);
   ASSERT_EQ(fresh.status, 0) << fresh.err;
-  EXPECT_NE(slurp(place_ / "runs/model/heads/manifest.yaml"), heads);
+  EXPECT_NE(file_text(place_ / "runs/model/heads/manifest.yaml"), heads);
 }
 
 TEST_F(Newcomer, EveryStageSaysWhatComesNext) {
   const std::string small = std::string(" model.gguf --run runs/x") + kSmall;
   const auto next = [&](const std::string& command) {
-    const Ran ran = run(command + small);
+    const ProcessResult ran = run(command + small);
     EXPECT_EQ(ran.status, 0) << ran.err;
     const size_t at = ran.err.rfind("next: ");
     if (at == std::string::npos) return std::string();
@@ -133,7 +137,7 @@ TEST_F(Newcomer, EveryStageSaysWhatComesNext) {
 
 TEST_F(Newcomer, WhatIsMissingIsToldBeforeTheModelIsLoaded) {
   const auto refused = [&](const std::string& arguments, const std::string& part) {
-    const Ran ran = run(arguments);
+    const ProcessResult ran = run(arguments);
     EXPECT_EQ(ran.status, 2) << ran.err;
     EXPECT_NE(ran.err.find(part), std::string::npos) << part << "\n" << ran.err;
     EXPECT_EQ(ran.err.find("load  "), std::string::npos) << "nothing is loaded\n" << ran.err;
@@ -161,16 +165,16 @@ TEST_F(Newcomer, WhatIsMissingIsToldBeforeTheModelIsLoaded) {
 }
 
 TEST_F(Newcomer, InitWritesSettingsOnce) {
-  const Ran ran = run("init model.gguf");
+  const ProcessResult ran = run("init model.gguf");
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.out, "settings: model.yaml\n");
   EXPECT_NE(ran.err.find("medusa run --config model.yaml"), std::string::npos) << ran.err;
-  const std::string text = slurp(place_ / "model.yaml");
+  const std::string text = file_text(place_ / "model.yaml");
   EXPECT_EQ(run("generate --config model.yaml hi --max-tokens 2 --threads 1").status, 0);
-  const Ran again = run("init model.gguf");
+  const ProcessResult again = run("init model.gguf");
   EXPECT_EQ(again.status, 2);
   EXPECT_NE(again.err.find("model.yaml: exists already"), std::string::npos) << again.err;
-  EXPECT_EQ(slurp(place_ / "model.yaml"), text);
+  EXPECT_EQ(file_text(place_ / "model.yaml"), text);
   // Every key that is commented out is a setting.
   std::string all;
   std::istringstream lines(text);
@@ -180,8 +184,8 @@ TEST_F(Newcomer, InitWritesSettingsOnce) {
       line.erase(mark, 1);
     all += line + "\n";
   }
-  spill(place_ / "all.yaml", all);
-  const Ran inspected = run("inspect all.yaml");
+  write_text(place_ / "all.yaml", all);
+  const ProcessResult inspected = run("inspect all.yaml");
   EXPECT_EQ(inspected.status, 0) << inspected.err << all;
 }
 

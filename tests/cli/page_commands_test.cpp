@@ -21,7 +21,7 @@ constexpr const char* kSmall =
 
 /// Lines of the page's code blocks that call the program, without their comments.
 std::vector<std::string> command_lines(const fs::path& page) {
-  std::istringstream lines(slurp(page));
+  std::istringstream lines(file_text(page));
   std::vector<std::string> out;
   bool in_block = false;
   for (std::string line; std::getline(lines, line);) {
@@ -63,26 +63,26 @@ std::string as_run(const std::string& line) {
 class PageCommands : public testing::TestWithParam<const char*> {};
 
 TEST_P(PageCommands, Run) {
-  const Workplace place;
+  const CliFixture place;
   write_chat_model(place / "models/my-llama.gguf");
   fs::create_directory_symlink(MEDUSA_SOURCE_DIR "/configs", place / "configs");
-  spill(place / "my_prompts.jsonl", slurp(place / "prompts.jsonl"));
+  write_text(place / "my_prompts.jsonl", file_text(place / "prompts.jsonl"));
   for (const char* folder :
        {".local/share/bash-completion/completions", ".zfunc", ".config/fish/completions"})
     fs::create_directories(place / folder);
   const std::string page = GetParam();
   if (page == "docs/guide/train.md" || page == "docs/guide/import-export.md") {
-    spill(place / "my.yaml", "run: runs/my\nbackbone: {model: models/my-llama.gguf}\n");
-    const Ran ran =
+    write_text(place / "my.yaml", "run: runs/my\nbackbone: {model: models/my-llama.gguf}\n");
+    const ProcessResult ran =
         place.run(std::string("run --config my.yaml --questions prompts.jsonl") + kSmall);
     ASSERT_EQ(ran.status, 0) << ran.err;
     for (const char* other : {"--run runs/a --seed 8", "--run runs/b --seed 9"})
       ASSERT_EQ(place.run(std::string("distill --config my.yaml ") + kSmall + " " + other).status,
                 0);
-    spill(place / "answers.jsonl",
-          R"({"messages": [{"role": "user", "content": "Once upon a time"}, )"
-          R"({"role": "assistant", "content": "there was a dog."}]})"
-          "\n");
+    write_text(place / "answers.jsonl",
+               R"({"messages": [{"role": "user", "content": "Once upon a time"}, )"
+               R"({"role": "assistant", "content": "there was a dog."}]})"
+               "\n");
   }
   int count = 0;
   for (const std::string& line : command_lines(fs::path(MEDUSA_SOURCE_DIR) / page)) {
@@ -90,9 +90,9 @@ TEST_P(PageCommands, Run) {
     const std::string shell = "cd '" + (place / ".").string() + "' && export HOME=$PWD && { " +
                               as_run(line) + "; } >out.txt 2>err.txt </dev/null";
     const int status = std::system(shell.c_str());
-    EXPECT_EQ(WEXITSTATUS(status), 0) << line << "\n" << slurp(place / "err.txt");
+    EXPECT_EQ(WEXITSTATUS(status), 0) << line << "\n" << file_text(place / "err.txt");
     if (has(line, "medusa serve")) {
-      EXPECT_TRUE(has(slurp(place / "out.txt"), "/v1/chat/completions")) << line;
+      EXPECT_TRUE(has(file_text(place / "out.txt"), "/v1/chat/completions")) << line;
     }
     ++count;
   }

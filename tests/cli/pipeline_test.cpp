@@ -9,11 +9,11 @@ namespace {
 
 using nlohmann::json;
 
-void expect_success(const Ran& ran) { ASSERT_EQ(ran.status, 0) << ran.err; }
+void expect_success(const ProcessResult& ran) { ASSERT_EQ(ran.status, 0) << ran.err; }
 
 TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
-  const Workplace place;
-  const Ran distilled = place.run("distill --config run.yaml --json");
+  const CliFixture place;
+  const ProcessResult distilled = place.run("distill --config run.yaml --json");
   expect_success(distilled);
   EXPECT_EQ(json::parse(distilled.out).at("samples"), 12);
   expect_success(place.run("train --config run.yaml"));
@@ -21,7 +21,8 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
   EXPECT_TRUE(std::filesystem::exists(place / "runs/tiny/heads/DONE"));
 
   const std::string ask = "generate --config run.yaml --json --prompt 'Once upon a time'";
-  const Ran medusa = place.run(ask), plain = place.run(ask + " --set generate.drafter=none");
+  const ProcessResult medusa = place.run(ask),
+                      plain = place.run(ask + " --set generate.drafter=none");
   expect_success(medusa);
   expect_success(plain);
   const json fast = json::parse(medusa.out).at("answers").at(0),
@@ -31,11 +32,11 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
   EXPECT_EQ(fast.at("tokens").size(), 24U);
   EXPECT_LE(fast.at("stats").at("steps"), slow.at("stats").at("steps"));
 
-  const Ran compared =
+  const ProcessResult compared =
       place.run("generate --config run.yaml --compare --questions prompts.jsonl --limit 3");
   expect_success(compared);
   EXPECT_NE(compared.out.find("3 / 3"), std::string::npos) << compared.out;
-  const json numbers = json::parse(slurp(place / "runs/tiny/compare.json"));
+  const json numbers = json::parse(file_text(place / "runs/tiny/compare.json"));
   ASSERT_EQ(numbers.at("methods").size(), 5U);
   EXPECT_EQ(numbers.at("methods").at(2).at("drafter"), "merge");
   EXPECT_EQ(numbers.at("methods").at(3).at("drafter"), "none");
@@ -49,7 +50,7 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
   }
   EXPECT_EQ(numbers.at("methods").at(1).at("same_text"), 3);
   EXPECT_EQ(numbers.at("methods").at(2).at("same_text"), 3);
-  EXPECT_NE(slurp(place / "runs/tiny/report.html").find("<svg"), std::string::npos);
+  EXPECT_NE(file_text(place / "runs/tiny/report.html").find("<svg"), std::string::npos);
 
   for (const char* path : {"runs/tiny", "runs/tiny/dataset", "runs/tiny/heads",
                            "runs/tiny/tree.yaml", "runs/tiny/compare.json", "run.yaml"})
@@ -57,14 +58,15 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
 }
 
 TEST(Pipeline, SampledTextIsTheSameWithAndWithoutHeads) {
-  const Workplace place;
+  const CliFixture place;
   for (const char* stage : {"distill", "train", "calibrate"})
     expect_success(place.run(std::string(stage) + " --config run.yaml"));
   const std::string ask =
       "generate --config run.yaml --json --prompt 'The dog' --set generate.temperature=0.8 --seed "
       "5";
-  const Ran medusa = place.run(ask), plain = place.run(ask + " --set generate.drafter=none"),
-            other = place.run(ask + "5");
+  const ProcessResult medusa = place.run(ask),
+                      plain = place.run(ask + " --set generate.drafter=none"),
+                      other = place.run(ask + "5");
   expect_success(medusa);
   EXPECT_EQ(json::parse(medusa.out)["answers"][0]["tokens"],
             json::parse(plain.out)["answers"][0]["tokens"]);
@@ -73,25 +75,25 @@ TEST(Pipeline, SampledTextIsTheSameWithAndWithoutHeads) {
 }
 
 TEST(Pipeline, StagesThatAreDoneAreNotRepeated) {
-  const Workplace place;
+  const CliFixture place;
   expect_success(place.run("distill --config run.yaml"));
-  const std::string before = slurp(place / "runs/tiny/dataset/shard-00000.h5");
-  const Ran again = place.run("distill --config run.yaml --json");
+  const std::string before = file_text(place / "runs/tiny/dataset/shard-00000.h5");
+  const ProcessResult again = place.run("distill --config run.yaml --json");
   expect_success(again);
   EXPECT_EQ(json::parse(again.out).at("generated"), 0);
-  EXPECT_EQ(slurp(place / "runs/tiny/dataset/shard-00000.h5"), before);
+  EXPECT_EQ(file_text(place / "runs/tiny/dataset/shard-00000.h5"), before);
 }
 
 /// All bytes below a folder, by name.
 std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
   std::map<std::string, std::string> out;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
-    if (entry.is_regular_file()) out[entry.path().string()] = slurp(entry.path());
+    if (entry.is_regular_file()) out[entry.path().string()] = file_text(entry.path());
   return out;
 }
 
 TEST(Pipeline, ATrainingThatIsDoneAndStartedAgainChangesNoByte) {
-  const Workplace place;
+  const CliFixture place;
   expect_success(place.run("distill --config run.yaml"));
   const std::string train =
       "train --config run.yaml --set train.stages='[heads, joint]' --set train.keep_best=true "
@@ -109,17 +111,17 @@ TEST(Pipeline, ATrainingThatIsDoneAndStartedAgainChangesNoByte) {
 }
 
 TEST(Pipeline, ADamagedCheckpointIsRefusedAndWhatIsThereStays) {
-  const Workplace place;
+  const CliFixture place;
   for (const char* stage : {"distill", "train"})
     expect_success(place.run(std::string(stage) + " --config run.yaml"));
   const std::string state = (place / "runs/tiny/train/checkpoint/state.safetensors").string();
-  const std::string whole = slurp(state);
+  const std::string whole = file_text(state);
   std::string damaged = whole;
   for (const size_t byte : {whole.size() / 2, whole.size() - 5})  // two numbers
     damaged[byte] = static_cast<char>(damaged[byte] ^ 8);
-  spill(state, damaged);
+  write_text(state, damaged);
   const auto before = files_below(place / "runs/tiny");
-  const Ran ran = place.run("train --config run.yaml");
+  const ProcessResult ran = place.run("train --config run.yaml");
   EXPECT_EQ(ran.status, 2);
   EXPECT_NE(
       ran.err.find("medusa: runs/tiny/train/checkpoint/state.safetensors: has the fingerprint "
@@ -131,22 +133,22 @@ TEST(Pipeline, ADamagedCheckpointIsRefusedAndWhatIsThereStays) {
             std::string::npos)
       << ran.err;
   EXPECT_TRUE(files_below(place / "runs/tiny") == before);
-  spill(state, whole);
+  write_text(state, whole);
   expect_success(place.run("train --config run.yaml"));
 }
 
 /// All shards, one after the other.
-std::string dataset_bytes(const Workplace& place) {
+std::string dataset_bytes(const CliFixture& place) {
   std::string bytes;
   for (int shard = 0; shard < 3; ++shard)
-    bytes += slurp(place / ("runs/tiny/dataset/shard-0000" + std::to_string(shard) + ".h5"));
+    bytes += file_text(place / ("runs/tiny/dataset/shard-0000" + std::to_string(shard) + ".h5"));
   return bytes;
 }
 
 TEST(Pipeline, DistillationThatWasKilledEndsWithTheSameBytes) {
   const std::string distill =
       "distill --config run.yaml --set distill.max_new_tokens=200 --set distill.batch=1";
-  const Workplace unbroken, killed;
+  const CliFixture unbroken, killed;
   expect_success(unbroken.run(distill));
   for (const double seconds : {0.4, 0.6, 0.8, 1.0}) killed.run_until("KILL", seconds, distill);
   expect_success(killed.run(distill));
@@ -155,11 +157,11 @@ TEST(Pipeline, DistillationThatWasKilledEndsWithTheSameBytes) {
 }
 
 TEST(Pipeline, CtrlCEndsCleanlyAndKeepsWhatIsFinished) {
-  const Workplace place;
+  const CliFixture place;
   std::string many;
   for (int i = 0; i < 5000; ++i) many += "{\"text\": \"Once upon a time\"}\n";
-  spill(place / "many.jsonl", many);
-  const Ran stopped =
+  write_text(place / "many.jsonl", many);
+  const ProcessResult stopped =
       place.run_until("INT", 4,
                       "distill --config run.yaml --set 'distill.prompts=[many.jsonl]' "
                       "--set distill.max_new_tokens=200");
@@ -170,8 +172,8 @@ TEST(Pipeline, CtrlCEndsCleanlyAndKeepsWhatIsFinished) {
 }
 
 TEST(Pipeline, LogprobsAndStopStrings) {
-  const Workplace place;
-  const Ran ran = place.run(
+  const CliFixture place;
+  const ProcessResult ran = place.run(
       "generate --config run.yaml --json --logprobs 3 --set generate.drafter=none --set "
       "'generate.stop=[Tom]' --prompt 'Once upon a time'");
   expect_success(ran);
@@ -188,13 +190,13 @@ TEST(Pipeline, LogprobsAndStopStrings) {
 }
 
 TEST(Pipeline, EveryDrafterWritesThePlainText) {
-  const Workplace place;
+  const CliFixture place;
   for (const char* stage : {"distill", "train", "calibrate"})
     expect_success(place.run(std::string(stage) + " --config run.yaml"));
   const std::string ask =
       "generate --config run.yaml --json --prompt 'Once upon a time' --drafter ";
   const auto tokens = [&](const std::string& drafter) {
-    const Ran ran = place.run(ask + drafter);
+    const ProcessResult ran = place.run(ask + drafter);
     expect_success(ran);
     return ran.status == 0 ? json::parse(ran.out)["answers"][0]["tokens"] : json();
   };
@@ -203,10 +205,10 @@ TEST(Pipeline, EveryDrafterWritesThePlainText) {
   for (const char* drafter :
        {"medusa", "blockwise", "prompt_lookup", "jacobi", "lookahead", "merge"})
     EXPECT_EQ(tokens(drafter), plain) << drafter;
-  const Ran unknown = place.run(ask + "medusae");
+  const ProcessResult unknown = place.run(ask + "medusae");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("medusae"), std::string::npos) << unknown.err;
-  const Ran pair = place.run(ask + "medusa --set generate.rule=blockwise");
+  const ProcessResult pair = place.run(ask + "medusa --set generate.rule=blockwise");
   EXPECT_EQ(pair.status, 2);
   EXPECT_NE(
       pair.err.find("rule 'blockwise' with drafter 'medusa', expected drafter 'blockwise', "
@@ -216,8 +218,8 @@ TEST(Pipeline, EveryDrafterWritesThePlainText) {
 }
 
 TEST(Pipeline, TheContextEndsATextWithAWord) {
-  const Workplace place;
-  const Ran ran = place.run(
+  const CliFixture place;
+  const ProcessResult ran = place.run(
       "generate --config run.yaml --set backbone.context=16 --set generate.max_new_tokens=100 "
       "--set generate.drafter=none --prompt 'Once upon a time'");
   expect_success(ran);
@@ -226,12 +228,13 @@ TEST(Pipeline, TheContextEndsATextWithAWord) {
 }
 
 TEST(Pipeline, WeightsThatAreNotStoredInBlocksAreSaidToBecomeSome) {
-  const Workplace place;
+  const CliFixture place;
   const std::string ask = "generate --config run.yaml --drafter none --prompt 'Once upon a time' ";
-  const Ran stored = place.run(ask + "--dtype stored"), made = place.run(ask + "--dtype int8");
+  const ProcessResult stored = place.run(ask + "--dtype stored"),
+                      made = place.run(ask + "--dtype int8");
   expect_success(stored);
   expect_success(made);
-  const std::string note = "note: not all matrices of " + Workplace::model() +
+  const std::string note = "note: not all matrices of " + CliFixture::model() +
                            " are stored in blocks; of the others blocks of 8 bits are made, as "
                            "--dtype int8 does\n";
   EXPECT_NE(stored.err.find(note), std::string::npos) << stored.err;

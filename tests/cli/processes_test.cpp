@@ -14,7 +14,7 @@ std::string mpirun(const std::string& count) {
          count;
 }
 
-Ran run_both(const Workplace& place, const std::string& arguments) {
+ProcessResult run_both(const CliFixture& place, const std::string& arguments) {
   return place.run_with(mpirun("-n 2 "), arguments);
 }
 
@@ -27,14 +27,14 @@ int64_t count_of(const std::string& text, const std::string& word) {
 class Processes : public DistilledRun {};
 
 TEST_F(Processes, TrainTheHeadsOfOneWithTwiceTheBatch) {
-  const Ran both = run_both(
+  const ProcessResult both = run_both(
       place_, "train --config run.yaml --json --dtype float32 --set train.batch_positions=32");
   ASSERT_EQ(both.status, 0) << both.err;
   const auto together = nlohmann::json::parse(both.out);  // process 1 prints nothing
   EXPECT_EQ(count_of(both.err, "report: "), 1) << both.err;
   EXPECT_EQ(together.at("complete"), true);
 
-  const Ran ran = place_.run(
+  const ProcessResult ran = place_.run(
       "train --config run.yaml --json --dtype float32 --set run=runs/alone --set "
       "train.data='[runs/tiny/dataset]'");
   ASSERT_EQ(ran.status, 0) << ran.err;
@@ -44,7 +44,7 @@ TEST_F(Processes, TrainTheHeadsOfOneWithTwiceTheBatch) {
   const double loss = alone.at("loss");
   EXPECT_NEAR(together.at("loss"), loss, 1e-6 * loss);
 
-  const Ran inspected = place_.run("inspect runs/tiny/heads");
+  const ProcessResult inspected = place_.run("inspect runs/tiny/heads");
   EXPECT_NE(inspected.out.find("# 2 processes, each with train.batch_positions"), std::string::npos)
       << inspected.out;
 }
@@ -54,15 +54,15 @@ TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
       "train --config run.yaml --json --dtype float32 --set train.stages='[heads, joint]' --set "
       "train.joint.batch_tokens=100 --set train.joint.guard.samples=2 --set "
       "train.joint.guard.greedy_tokens=8 --set train.joint.lora.rank=4 ";
-  const Ran both = run_both(place_, joint + "--set train.batch_positions=32");
+  const ProcessResult both = run_both(place_, joint + "--set train.batch_positions=32");
   ASSERT_EQ(both.status, 0) << both.err;
   const auto together = nlohmann::json::parse(both.out).at("joint");
   EXPECT_EQ(count_of(both.err, "report: "), 1) << both.err;
   EXPECT_EQ(together.at("complete"), true);
 
-  const Ran ran = place_.run(joint +
-                             "--set train.joint.accumulate=2 --set run=runs/alone --set "
-                             "train.data='[runs/tiny/dataset]'");
+  const ProcessResult ran = place_.run(joint +
+                                       "--set train.joint.accumulate=2 --set run=runs/alone --set "
+                                       "train.data='[runs/tiny/dataset]'");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const auto alone = nlohmann::json::parse(ran.out).at("joint");
   for (const char* same : {"steps", "positions"}) EXPECT_EQ(together.at(same), alone.at(same));
@@ -70,7 +70,7 @@ TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
   const double loss = alone.at("loss"), drift = alone.at("guard_kl_nats");
   EXPECT_NEAR(together.at("loss"), loss, 1e-6 * loss);
   EXPECT_NEAR(together.at("guard_kl_nats"), drift, 1e-3 * drift) << "itself near nothing";
-  const Ran inspected = place_.run("inspect runs/tiny/joint/heads");
+  const ProcessResult inspected = place_.run("inspect runs/tiny/joint/heads");
   EXPECT_NE(inspected.out.find("# 2 processes, each with train.joint.accumulate"),
             std::string::npos)
       << inspected.out;
@@ -78,7 +78,7 @@ TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
 
 TEST_F(Processes, AllEndWhereAnotherCommandWrites) {
   const FolderLock other(place_ / "runs/tiny", "medusa distill");
-  const Ran both = run_both(place_, "train --config run.yaml");
+  const ProcessResult both = run_both(place_, "train --config run.yaml");
   EXPECT_EQ(both.status, 2);
   EXPECT_NE(both.err.find("medusa: runs/tiny: medusa distill (process "), std::string::npos)
       << both.err;
@@ -87,7 +87,7 @@ TEST_F(Processes, AllEndWhereAnotherCommandWrites) {
 TEST_F(Processes, OneWithOtherSettingsIsRefused) {
   const auto error = [&](const std::string& other) {
     const std::string train = "train --config run.yaml ";
-    const Ran both =
+    const ProcessResult both =
         place_.run_with(mpirun("-n 1 "), train + ": -n 1 '" MEDUSA_BINARY "' " + train + other);
     EXPECT_EQ(both.status, 2) << both.err;
     return both.err;
@@ -102,20 +102,20 @@ TEST_F(Processes, OneWithOtherSettingsIsRefused) {
 
 TEST_F(Processes, ASignalToOneEndsAllWithACheckpoint) {
   const std::string long_run = "train --config run.yaml --set train.epochs=20000 --json ";
-  const Ran both = place_.run_with(
+  const ProcessResult both = place_.run_with(
       mpirun("-n 1 "),
       long_run + ": -n 1 timeout --foreground --preserve-status 4 '" MEDUSA_BINARY "' " + long_run);
   EXPECT_EQ(both.status, 130) << both.err;
   EXPECT_EQ(count_of(both.err, "interrupted; run the same command again to continue"), 1)
       << both.err;
   EXPECT_EQ(nlohmann::json::parse(both.out).at("complete"), false);
-  const Ran inspected = place_.run("inspect runs/tiny/train/checkpoint");
+  const ProcessResult inspected = place_.run("inspect runs/tiny/train/checkpoint");
   EXPECT_EQ(inspected.status, 0) << inspected.err;
 }
 
 TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
   const auto error = [&](const std::string& variables, const std::string& arguments) {
-    const Ran ran = place_.run_as(variables, "train --config run.yaml " + arguments);
+    const ProcessResult ran = place_.run_as(variables, "train --config run.yaml " + arguments);
     EXPECT_EQ(ran.status, 2) << ran.err;
     return ran.err;
   };

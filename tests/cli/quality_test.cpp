@@ -21,13 +21,13 @@ class Quality : public testing::Test {
         .dump();
   }
 
-  Workplace place_;
+  CliFixture place_;
 };
 
 TEST_F(Quality, ComparesDtypesWithFloat32) {
   const std::string command =
       "quality --config run.yaml --questions prompts.jsonl --dtypes float32,bfloat16,int8";
-  const Ran ran = place_.run(command + " --json");
+  const ProcessResult ran = place_.run(command + " --json");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const json rows = json::parse(ran.out).at("dtypes");
   ASSERT_EQ(rows.size(), 3);
@@ -42,7 +42,7 @@ TEST_F(Quality, ComparesDtypesWithFloat32) {
   EXPECT_EQ(rows[0].at("same_texts"), 12);
   EXPECT_GT(rows[1].at("kl_nats"), 0.0);
   EXPECT_GT(rows[2].at("kl_nats"), rows[1].at("kl_nats")) << "eight bits are fewer than sixteen";
-  const Ran text = place_.run(command + " --limit 2");
+  const ProcessResult text = place_.run(command + " --limit 2");
   EXPECT_NE(text.out.find("float32       100.00 %    0.00000"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("2 / 2"), std::string::npos) << text.out;
 }
@@ -63,7 +63,7 @@ TEST_F(Quality, CountsTheTextsThatGenerateWrites) {
 }
 
 TEST_F(Quality, ADtypeThatCannotRunSaysWhyInItsRow) {
-  const Ran ran = place_.run(
+  const ProcessResult ran = place_.run(
       "quality --config run.yaml --questions prompts.jsonl --limit 1 --dtypes float32,bfloat16 "
       "--set backbone.cpu=plain --json");
   ASSERT_EQ(ran.status, 0) << ran.err;
@@ -75,7 +75,7 @@ TEST_F(Quality, ADtypeThatCannotRunSaysWhyInItsRow) {
 }
 
 TEST_F(Quality, AnUnknownDtypeIsTheUsersError) {
-  const Ran ran =
+  const ProcessResult ran =
       place_.run("quality --config run.yaml --questions prompts.jsonl --dtypes bfloat16,int9");
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.err,

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 /// The program in a process of its own, killed at the end.
 class Started {
  public:
-  Started(const Workplace& place, std::vector<std::string> arguments) {
+  Started(const CliFixture& place, std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), MEDUSA_BINARY);
     std::vector<char*> words;
     for (std::string& each : arguments) words.push_back(each.data());
@@ -50,7 +50,7 @@ class Started {
 /// Kind and step of each whole line.
 std::vector<std::pair<std::string, int64_t>> reports_in(const fs::path& metrics) {
   std::vector<std::pair<std::string, int64_t>> out;
-  std::istringstream text(slurp(metrics));
+  std::istringstream text(file_text(metrics));
   for (std::string line; std::getline(text, line) && !text.eof();) {
     const auto report = nlohmann::json::parse(line);
     out.emplace_back(report.at("kind"), report.at("step"));
@@ -92,13 +92,13 @@ TEST_F(RunLock, OneCommandAtATimeWritesARunAndAKilledOneLeavesNothing) {
   Started first(place_, train);
   ASSERT_TRUE(wait_for_reports(place_ / "runs/tiny/train/metrics.jsonl", 1));
   first.send(SIGSTOP);
-  const std::string shards = slurp(place_ / "runs/tiny/dataset/shard-00000.h5");
-  const std::string metrics = slurp(place_ / "runs/tiny/train/metrics.jsonl");
+  const std::string shards = file_text(place_ / "runs/tiny/dataset/shard-00000.h5");
+  const std::string metrics = file_text(place_ / "runs/tiny/train/metrics.jsonl");
   for (const char* command :
        {"train --config run.yaml", "distill --config run.yaml --seed 4",
         "make-draft --config run.yaml", "bench --config run.yaml --questions prompts.jsonl",
         "dataset merge --config run.yaml runs/tiny/dataset"}) {
-    const Ran ran = place_.run(command);
+    const ProcessResult ran = place_.run(command);
     EXPECT_EQ(ran.status, 2) << command;
     EXPECT_NE(ran.err.find("medusa: runs/tiny: medusa train (process " +
                            std::to_string(first.process()) + " on "),
@@ -113,11 +113,11 @@ TEST_F(RunLock, OneCommandAtATimeWritesARunAndAKilledOneLeavesNothing) {
   for (const char* command :
        {"inspect runs/tiny", "report --config run.yaml", "build-store --config run.yaml",
         "distill --config run.yaml --shard 0/2", "train --config run.yaml --dry-run"}) {
-    const Ran ran = place_.run(command);
+    const ProcessResult ran = place_.run(command);
     EXPECT_EQ(ran.status, 0) << command << ": " << ran.err;
   }
-  EXPECT_EQ(slurp(place_ / "runs/tiny/dataset/shard-00000.h5"), shards);
-  EXPECT_EQ(slurp(place_ / "runs/tiny/train/metrics.jsonl"), metrics);
+  EXPECT_EQ(file_text(place_ / "runs/tiny/dataset/shard-00000.h5"), shards);
+  EXPECT_EQ(file_text(place_ / "runs/tiny/train/metrics.jsonl"), metrics);
 
   // As if it had been killed while it wrote these. The last one is of a living process.
   first.send(SIGKILL);
@@ -126,11 +126,11 @@ TEST_F(RunLock, OneCommandAtATimeWritesARunAndAKilledOneLeavesNothing) {
   for (const std::string& name :
        {"report.html.part-" + dead, "train/metrics.jsonl.part-" + dead,
         "train/events.out.tfevents.medusa.part-" + dead, "report.html.part-" + living})
-    spill(place_ / ("runs/tiny/" + name), "half");
+    write_text(place_ / ("runs/tiny/" + name), "half");
   fs::create_directories(place_ / "runs/tiny/train/checkpoint-00000007.partial");
   std::string again;
   for (const std::string& word : train) again += word + " ";
-  const Ran ran = place_.run(again);
+  const ProcessResult ran = place_.run(again);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.err.find("runs/tiny: taken over from medusa train (process " + dead + " on "),
             std::string::npos)
@@ -157,7 +157,7 @@ TEST_F(RunLock, ATrainingKilledAtAnyTimeReportsEveryStepOnceAndEndsWithTheSameHe
   const auto finish = [&](const std::string& run) {
     std::string line;
     for (const std::string& word : train(run)) line += "'" + word + "' ";
-    const Ran ran = place_.run(line);
+    const ProcessResult ran = place_.run(line);
     ASSERT_EQ(ran.status, 0) << ran.err;
   };
   finish("runs/whole");
@@ -170,8 +170,8 @@ TEST_F(RunLock, ATrainingKilledAtAnyTimeReportsEveryStepOnceAndEndsWithTheSameHe
   }
   finish("runs/killed");
   EXPECT_EQ(reports_in(place_ / "runs/killed/train/metrics.jsonl"), whole);
-  EXPECT_EQ(slurp(place_ / "runs/killed/heads/heads.safetensors"),
-            slurp(place_ / "runs/whole/heads/heads.safetensors"));
+  EXPECT_EQ(file_text(place_ / "runs/killed/heads/heads.safetensors"),
+            file_text(place_ / "runs/whole/heads/heads.safetensors"));
   EXPECT_TRUE(litter_in(place_ / "runs").empty());
 }
 

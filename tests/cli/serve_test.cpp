@@ -5,9 +5,9 @@ namespace medusa::cli {
 namespace {
 
 TEST(Serve, ASecondSignalEndsAnAnswerThatRuns) {
-  const Workplace place;
+  const CliFixture place;
   // A stream of 200 tokens is open when the signals come; bash has sockets.
-  spill(place / "ask.sh", R"(
+  write_text(place / "ask.sh", R"(
 'MEDUSA' serve --config run.yaml --port 0 >served.txt 2>err.txt & server=$!
 for i in $(seq 300); do grep -q 'http://' served.txt && break; sleep 0.1; done
 port=$(sed -n 's/.*http:..127.0.0.1:\([0-9]*\).*/\1/p' served.txt | head -n 1)
@@ -23,7 +23,7 @@ cat <&3 | grep -c 'data: \[DONE\]' || true
                           "' && sed -i \"s|MEDUSA|" MEDUSA_BINARY
                           "|\" ask.sh && timeout 60 bash ask.sh >out.txt 2>&1 </dev/null";
   EXPECT_EQ(std::system(run.c_str()), 0);
-  EXPECT_EQ(slurp(place / "out.txt"), "ended with 0\n0\n") << slurp(place / "err.txt");
+  EXPECT_EQ(file_text(place / "out.txt"), "ended with 0\n0\n") << file_text(place / "err.txt");
 }
 
 }  // namespace

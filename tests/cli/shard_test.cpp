@@ -12,14 +12,14 @@ namespace fs = std::filesystem;
 std::map<std::string, std::string> files_of(const fs::path& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(folder))
-    files[entry.path().filename().string()] = slurp(entry.path());
+    files[entry.path().filename().string()] = file_text(entry.path());
   return files;
 }
 
 TEST(Shard, PartsJoinToTheBytesOfOneProcess) {
-  const Workplace place;
+  const CliFixture place;
   const auto succeed = [&](const std::string& arguments) {
-    const Ran ran = place.run(arguments + " --config run.yaml");
+    const ProcessResult ran = place.run(arguments + " --config run.yaml");
     EXPECT_EQ(ran.status, 0) << ran.err;
     return ran.out;
   };
@@ -42,19 +42,20 @@ TEST(Shard, PartsJoinToTheBytesOfOneProcess) {
 }
 
 TEST(Shard, APartSaysWhatWillComeAndStartsAnew) {
-  const Workplace place;
+  const CliFixture place;
   const std::string part = "distill --config run.yaml --shard 0/2";
-  const Ran first = place.run(part);
+  const ProcessResult first = place.run(part);
   ASSERT_EQ(first.status, 0) << first.err;
   EXPECT_NE(first.err.find("distill: at most 6 prompts"), std::string::npos) << first.err;
   const auto files = files_of(place / "runs/tiny/dataset-0-of-2");
 
-  const Ran again = place.run(part);
+  const ProcessResult again = place.run(part);
   EXPECT_EQ(again.err.find("distill: at most"), std::string::npos) << again.err;
   EXPECT_NE(again.err.find("; 0 generated now"), std::string::npos) << again.err;
 
-  spill(place / "runs/tiny/dataset-0-of-2/shard-00009.h5", "of something else");
-  const Ran fresh = place.run(part + " --fresh --seed 4");  // another seed does not continue
+  write_text(place / "runs/tiny/dataset-0-of-2/shard-00009.h5", "of something else");
+  const ProcessResult fresh =
+      place.run(part + " --fresh --seed 4");  // another seed does not continue
   ASSERT_EQ(fresh.status, 0) << fresh.err;
   const auto anew = files_of(place / "runs/tiny/dataset-0-of-2");
   EXPECT_EQ(anew.size(), files.size());
@@ -62,9 +63,9 @@ TEST(Shard, APartSaysWhatWillComeAndStartsAnew) {
 }
 
 TEST(Shard, WhatCannotWorkIsTheUsersError) {
-  const Workplace place;
+  const CliFixture place;
   const auto error = [&](const std::string& arguments) {
-    const Ran ran = place.run(arguments + " --config run.yaml");
+    const ProcessResult ran = place.run(arguments + " --config run.yaml");
     EXPECT_EQ(ran.status, 2) << arguments;
     return ran.err.substr(ran.err.rfind("medusa: "));
   };
@@ -86,9 +87,9 @@ TEST(Shard, WhatCannotWorkIsTheUsersError) {
 }
 
 TEST(Shard, StatesEndAtTheirBudgetAndTrainingComputesTheRest) {
-  const Workplace place;
+  const CliFixture place;
   const auto succeed = [&](const std::string& arguments) {
-    const Ran ran = place.run(arguments);
+    const ProcessResult ran = place.run(arguments);
     EXPECT_EQ(ran.status, 0) << ran.err;
     return ran.out;
   };
@@ -113,7 +114,7 @@ TEST(Shard, StatesEndAtTheirBudgetAndTrainingComputesTheRest) {
     succeed("train --config run.yaml --set run=runs/" + states);
     succeed("calibrate --config run.yaml --set run=runs/" + states);
   }
-  const Ran ran =
+  const ProcessResult ran =
       place.run("distill --config run.yaml --shard 0/2 --set distill.states_budget_mb=1");
   EXPECT_EQ(ran.status, 2);
   EXPECT_NE(ran.err.find("distill.states_budget_mb is 1 with --shard, found a limit that no part "
@@ -125,8 +126,9 @@ TEST(Shard, StatesEndAtTheirBudgetAndTrainingComputesTheRest) {
 
 // The key was read and written to the dataset's settings, and then nobody asked for it.
 TEST(Shard, TheLimitOfAnswerTokensEndsTheDatasetWithTheShardThatReachesIt) {
-  const Workplace place;
-  const Ran ran = place.run("distill --config run.yaml --json --set distill.max_answer_tokens=100");
+  const CliFixture place;
+  const ProcessResult ran =
+      place.run("distill --config run.yaml --json --set distill.max_answer_tokens=100");
   ASSERT_EQ(ran.status, 0) << ran.err;
   const auto report = nlohmann::json::parse(ran.out);
   EXPECT_EQ(report.at("complete"), true);

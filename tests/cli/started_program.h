@@ -79,7 +79,7 @@ class StartedProgram {
  public:
   /// @param streams      descriptors that the program has as 0, 1 and 2, or kClosed.
   /// @param of_writing   what SIGPIPE is set to when it starts; some parents ignore it.
-  StartedProgram(const Workplace& place, const std::vector<std::string>& arguments,
+  StartedProgram(const CliFixture& place, const std::vector<std::string>& arguments,
                  const std::array<int, 3>& streams, sighandler_t of_writing = SIG_DFL)
       : process_(::fork()) {
     if (process_ != 0) return;

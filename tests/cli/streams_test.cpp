@@ -29,18 +29,18 @@ std::string last_error(const std::string& err) {
 }
 
 /// Runs it with stdout as given. @returns its status and what it said.
-Ran run_with_stdout(const Workplace& place, const Words& arguments, int out,
-                    sighandler_t of_writing = SIG_DFL) {
+ProcessResult run_with_stdout(const CliFixture& place, const Words& arguments, int out,
+                              sighandler_t of_writing = SIG_DFL) {
   const Descriptor in(kNull, O_RDONLY);
   const Descriptor err(place / "err.txt", O_WRONLY | O_CREAT | O_TRUNC);
   StartedProgram program(place, arguments, {in.number(), out, err.number()}, of_writing);
   const int status = program.wait();
-  return {status, "", slurp(place / "err.txt")};
+  return {status, "", file_text(place / "err.txt")};
 }
 
 /// @param out  full, or kClosed.
-void expect_lost_output_is_told(const Workplace& place, const Words& arguments, int out) {
-  const Ran ran = run_with_stdout(place, arguments, out);
+void expect_lost_output_is_told(const CliFixture& place, const Words& arguments, int out) {
+  const ProcessResult ran = run_with_stdout(place, arguments, out);
   std::string line;
   for (const std::string& word : arguments) line += word + " ";
   EXPECT_EQ(ran.status, 2) << line;
@@ -48,7 +48,7 @@ void expect_lost_output_is_told(const Workplace& place, const Words& arguments, 
 }
 
 TEST(Streams, HelpAndScriptsThatAreLostAreAnError) {
-  const Workplace place;
+  const CliFixture place;
   const Descriptor full("/dev/full", O_WRONLY);
   for (const int out : {full.number(), kClosed})
     for (const Words& arguments :
@@ -80,14 +80,14 @@ TEST_F(StreamsOfARun, EveryCommandSaysWhenItsOutputIsLost) {
 }
 
 TEST(Streams, AFileThatMayNotGrowIsAnError) {
-  const Workplace place;
+  const CliFixture place;
   const Descriptor file(place / "out.txt", O_WRONLY | O_CREAT);
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   rlimit small = before;
   small.rlim_cur = 1024;  // bytes; the child's files, err.txt too, may not grow over it
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const Ran ran = run_with_stdout(place, {"train", "--help"}, file.number());
+  const ProcessResult ran = run_with_stdout(place, {"train", "--help"}, file.number());
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.err, lost("what was printed is cut off (File too large)"));
@@ -95,18 +95,19 @@ TEST(Streams, AFileThatMayNotGrowIsAnError) {
 }
 
 TEST(Streams, AReaderThatGoesAwayEndsTheProgramQuietly) {
-  const Workplace place;
+  const CliFixture place;
   const Descriptor unread = make_unread_pipe();
   for (const auto of_writing : {SIG_DFL, SIG_IGN}) {
-    const Ran ran = run_with_stdout(place, {"completion", "bash"}, unread.number(), of_writing);
+    const ProcessResult ran =
+        run_with_stdout(place, {"completion", "bash"}, unread.number(), of_writing);
     EXPECT_EQ(ran.status, 128 + SIGPIPE);
     EXPECT_EQ(ran.err, "");
   }
 }
 
 TEST(Streams, AnAnswerThatNobodyReadsOnIsNotDecodedToItsEnd) {
-  const Workplace place;
-  spill(place / "many.jsonl", [] {
+  const CliFixture place;
+  write_text(place / "many.jsonl", [] {
     std::string lines;
     for (int i = 0; i < 2000; ++i) lines += "{\"text\": \"Once upon a time\"}\n";
     return lines;
@@ -124,7 +125,7 @@ TEST(Streams, AnAnswerThatNobodyReadsOnIsNotDecodedToItsEnd) {
     EXPECT_EQ(::read(pipe.read.number(), &first, 1), 1);
     pipe.read.close();
     EXPECT_EQ(program.wait(), 128 + SIGPIPE);
-    const std::string said = slurp(place / "err.txt");
+    const std::string said = file_text(place / "err.txt");
     EXPECT_EQ(said.find("medusa: "), std::string::npos) << said;
     EXPECT_LT(std::count(said.begin(), said.end(), '\n'), 1500) << "ends early";
   }
@@ -139,8 +140,8 @@ TEST_F(StreamsOfARun, AReaderOfProgressThatGoesAwayDoesNotEndTheRun) {
   const std::string data = "train.data=[runs/tiny/dataset]";
   EXPECT_EQ(run({"distill", "--config", "run.yaml", "--set", "run=runs/b"}, null.number()), 0);
   EXPECT_EQ(run({"train", "--config", "run.yaml", "--set", "run=runs/b"}, null.number()), 0);
-  EXPECT_EQ(slurp(place_ / "runs/b/heads/heads.safetensors"),
-            slurp(place_ / "runs/tiny/heads/heads.safetensors"));
+  EXPECT_EQ(file_text(place_ / "runs/b/heads/heads.safetensors"),
+            file_text(place_ / "runs/tiny/heads/heads.safetensors"));
   // What is printed in the end is lost, but nothing that it tells of.
   EXPECT_EQ(run({"train", "--config", "run.yaml", "--set", "run=runs/c", "--set", data, "--json"},
                 unread.number()),
@@ -160,13 +161,13 @@ TEST_F(StreamsOfARun, FilesDoNotTakeThePlaceOfClosedStreams) {
                           "train.data=[runs/tiny/dataset]"},
                          closed[i]);
     EXPECT_EQ(train.wait(), 0) << i;
-    std::istringstream lines(slurp(place_ / (run + "/train/metrics.jsonl")));
+    std::istringstream lines(file_text(place_ / (run + "/train/metrics.jsonl")));
     int count = 0;
     for (std::string line; std::getline(lines, line); ++count)
       EXPECT_TRUE(json::accept(line)) << i << ": " << line;
     EXPECT_GT(count, 0);
-    EXPECT_EQ(slurp(place_ / (run + "/heads/heads.safetensors")),
-              slurp(place_ / "runs/tiny/heads/heads.safetensors"))
+    EXPECT_EQ(file_text(place_ / (run + "/heads/heads.safetensors")),
+              file_text(place_ / "runs/tiny/heads/heads.safetensors"))
         << i;
   }
 }

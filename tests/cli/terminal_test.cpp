@@ -27,18 +27,18 @@ std::string concat(const Words& words) {
   return shown_text(line);
 }
 
-Ran run(const Workplace& place, const Words& words) {
+ProcessResult run(const CliFixture& place, const Words& words) {
   const Descriptor in("/dev/null", O_RDONLY);
   const Descriptor out(place / "out.txt", O_WRONLY | O_CREAT | O_TRUNC);
   const Descriptor err(place / "err.txt", O_WRONLY | O_CREAT | O_TRUNC);
   StartedProgram program(place, words, {in.number(), out.number(), err.number()});
   const int status = program.wait();
-  return {status, slurp(place / "out.txt"), slurp(place / "err.txt")};
+  return {status, file_text(place / "out.txt"), file_text(place / "err.txt")};
 }
 
 /// @returns what was printed on both streams.
-std::string expect_harmless(const Workplace& place, const Words& words, int status = 0) {
-  const Ran ran = run(place, words);
+std::string expect_harmless(const CliFixture& place, const Words& words, int status = 0) {
+  const ProcessResult ran = run(place, words);
   const std::string said = ran.out + ran.err;
   EXPECT_EQ(ran.status, status) << concat(words) << said;
   EXPECT_EQ(said, shown_text(said)) << concat(words);
@@ -46,7 +46,7 @@ std::string expect_harmless(const Workplace& place, const Words& words, int stat
 }
 
 /// As a person sees it: both streams are one terminal.
-std::string on_terminal(const Workplace& place, const Words& words) {
+std::string on_terminal(const CliFixture& place, const Words& words) {
   Channel terminal = make_terminal();
   const Descriptor in("/dev/null", O_RDONLY);
   StartedProgram program(place, words,
@@ -58,7 +58,7 @@ std::string on_terminal(const Workplace& place, const Words& words) {
 }
 
 TEST(Terminal, FilesOfOthersAreInspectedWithoutHarm) {
-  const Workplace place;
+  const CliFixture place;
   fixtures::GgufBuilder()
       .text("general.name", kEvil)
       .text(kEvil, "a key")
@@ -69,11 +69,11 @@ TEST(Terminal, FilesOfOthersAreInspectedWithoutHarm) {
   write_safetensors(place / "evil.safetensors",
                     std::vector<SafetensorsEntry>{{kEvil, "F32", {2}, bytes}},
                     {{"made_by", kEvil}, {kEvil, "made by"}});
-  spill(place / "tree.yaml", "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nsource: " +
-                                 quoted(kEvil) + "\nnodes:\n  - [0]\n");
-  spill(place / "settings.yaml",
-        "run: " + quoted(kEvil) + "\nbackbone:\n  model: " + quoted(kEvil) + "\n");
-  spill(place / (kEvil + ".jsonl"), json{{"id", kEvil}, {"text", kEvil}}.dump() + "\n");
+  write_text(place / "tree.yaml", "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nsource: " +
+                                      quoted(kEvil) + "\nnodes:\n  - [0]\n");
+  write_text(place / "settings.yaml",
+             "run: " + quoted(kEvil) + "\nbackbone:\n  model: " + quoted(kEvil) + "\n");
+  write_text(place / (kEvil + ".jsonl"), json{{"id", kEvil}, {"text", kEvil}}.dump() + "\n");
   for (const std::string& file :
        Words{"evil.gguf", "evil.safetensors", "tree.yaml", "settings.yaml", kEvil + ".jsonl"})
     for (const bool as_json : {false, true}) {
@@ -97,7 +97,7 @@ TEST(Terminal, FilesOfOthersAreInspectedWithoutHarm) {
 }
 
 TEST(Terminal, ErrorsQuoteWithoutHarm) {
-  const Workplace place;
+  const CliFixture place;
   const std::string missing = kEvil + "\x9b";
   for (const Words& words : std::vector<Words>{
            {missing},
@@ -118,25 +118,25 @@ TEST(Terminal, ErrorsQuoteWithoutHarm) {
 class EvilRun : public testing::Test {
  protected:
   void SetUp() override {
-    std::string settings = slurp(place_ / "run.yaml");
+    std::string settings = file_text(place_ / "run.yaml");
     const auto replace = [&](const std::string& old, const std::string& text) {
       const size_t at = settings.find(old);
       ASSERT_NE(at, std::string::npos) << old << settings;
       settings.replace(at, old.size(), text);
     };
     const std::string model = kEvil + ".gguf", prompts = kEvil + ".jsonl";
-    std::filesystem::copy_file(Workplace::model(), place_ / model);
+    std::filesystem::copy_file(CliFixture::model(), place_ / model);
     replace("runs/tiny", quoted("runs/" + kEvil));
-    replace(Workplace::model(), quoted(model));
+    replace(CliFixture::model(), quoted(model));
     replace("[prompts.jsonl]", "[" + quoted(prompts) + "]");
-    spill(place_ / "run.yaml", settings);
+    write_text(place_ / "run.yaml", settings);
     std::string lines;
     for (int i = 0; i < 12; ++i)
       lines +=
           json{{"id", kEvil + std::to_string(i)}, {"text", "Once " + kEvil}, {"category", kEvil}}
               .dump() +
           "\n";
-    spill(place_ / prompts, lines);
+    write_text(place_ / prompts, lines);
     expect_harmless(place_, of_run("distill"));
   }
 
@@ -149,7 +149,7 @@ class EvilRun : public testing::Test {
     return expect_harmless(place_, of_run(command, more));
   }
   void expect_harmless_page(const std::string& name) const {
-    const std::string page = slurp(place_ / (folder() + "/" + name));
+    const std::string page = file_text(place_ / (folder() + "/" + name));
     EXPECT_NE(page, "") << name;
     EXPECT_EQ(page, shown_text(page)) << name;
     EXPECT_EQ(page.find("<script"), std::string::npos) << name;
@@ -158,10 +158,10 @@ class EvilRun : public testing::Test {
   static std::string folder() { return "runs/" + kEvil; }
   static std::string prompts() { return kEvil + ".jsonl"; }
 
-  Workplace place_;
+  CliFixture place_;
 };
 
-TEST_F(EvilRun, MakesEveryArtefactWithoutHarm) {
+TEST_F(EvilRun, MakesEveryArtifactWithoutHarm) {
   harmless("train", {"--dry-run"});
   harmless("train", {"--set", "train.heads.input=hidden"});
   harmless("calibrate");
@@ -207,7 +207,7 @@ TEST_F(EvilRun, QuestionsAreShownBeforeTheirAnswers) {
 }
 
 TEST(Terminal, AnAnswerIsRawForAProgramAndShownToAPerson) {
-  const Workplace place;
+  const CliFixture place;
   // So hot that all tokens are as probable, among them those of single bytes.
   const Words words{"generate",
                     "--config",

@@ -5,14 +5,14 @@ namespace medusa::cli {
 namespace {
 
 /// @param cases  elements of a JUnit file.
-Ran summed_up(const std::string& cases) {
+ProcessResult summed_up(const std::string& cases) {
   const fixtures::TempFolder folder;
-  spill(folder / "results.xml", "<testsuite>" + cases + "</testsuite>");
+  write_text(folder / "results.xml", "<testsuite>" + cases + "</testsuite>");
   const std::string command = "cd '" + folder.path().string() +
                               "' && python3 '" MEDUSA_SOURCE_DIR
                               "/tools/test_summary.py' results.xml >out.txt 2>err.txt";
   const int status = std::system(command.c_str());
-  return {WEXITSTATUS(status), slurp(folder / "out.txt"), slurp(folder / "err.txt")};
+  return {WEXITSTATUS(status), file_text(folder / "out.txt"), file_text(folder / "err.txt")};
 }
 
 std::string skipped(const std::string& name, const std::string& output) {
@@ -26,7 +26,7 @@ constexpr const char* kPassed =
     R"(<testcase name="a" status="run"><system-out>[ OK ]</system-out></testcase>)";
 
 TEST(TestSummary, CountsTestsAndTheReasonsOfThoseThatSkipped) {
-  const Ran ran = summed_up(
+  const ProcessResult ran = summed_up(
       std::string(kPassed) + kPassed +
       skipped("b", "[ RUN ] b\na/b.cpp:7: Skipped\nno AMX\n\n[ SKIPPED ] b\n") +
       skipped("c", "c.cpp:7: Skipped\nno GPU\n") + skipped("d", "d.cpp:9: Skipped\nno GPU\n"));
@@ -36,7 +36,7 @@ TEST(TestSummary, CountsTestsAndTheReasonsOfThoseThatSkipped) {
 }
 
 TEST(TestSummary, WhatFailedOrCouldNotBeStartedIsAFailure) {
-  const Ran ran = summed_up(
+  const ProcessResult ran = summed_up(
       std::string(kPassed) +
       R"(<testcase name="b" status="fail"><failure message=""/><system-out/></testcase>)"
       R"(<testcase name="c" status="notrun"><skipped message="Unable to find executable: c"/></testcase>)" +
@@ -47,8 +47,8 @@ TEST(TestSummary, WhatFailedOrCouldNotBeStartedIsAFailure) {
 
 // gtest calls every test of a suite skipped whose SetUpTestSuite() failed, and ctest believes it.
 TEST(TestSummary, ASkipWithoutAReasonIsAFailure) {
-  const Ran ran = summed_up(std::string(kPassed) + skipped("b", "b.cpp:7: Skipped\n\n") +
-                            skipped("c", "c.cpp:7: Skipped\n\n[  SKIPPED ] c (0 ms)\n"));
+  const ProcessResult ran = summed_up(std::string(kPassed) + skipped("b", "b.cpp:7: Skipped\n\n") +
+                                      skipped("c", "c.cpp:7: Skipped\n\n[  SKIPPED ] c (0 ms)\n"));
   EXPECT_EQ(ran.out, "1 passed, 2 failed, 0 skipped\n");
   EXPECT_NE(ran.err.find("b: skipped without a reason"), std::string::npos) << ran.err;
   EXPECT_EQ(ran.status, 1);

@@ -8,10 +8,10 @@ namespace medusa::cli {
 namespace {
 
 TEST(VersionOption, SaysWhichBuildThisIs) {
-  const Workplace place;
-  const Ran ran = place.run("--version");
+  const CliFixture place;
+  const ProcessResult ran = place.run("--version");
   EXPECT_EQ(ran.status, 0) << ran.err;
-  const Ran as_json = place.run("--version --json");
+  const ProcessResult as_json = place.run("--version --json");
   EXPECT_EQ(as_json.status, 0) << as_json.err;
   const auto found = nlohmann::json::parse(as_json.out);
   EXPECT_EQ(found["version"], MEDUSA_VERSION);
@@ -21,7 +21,7 @@ TEST(VersionOption, SaysWhichBuildThisIs) {
   const std::string git = "git -C '" MEDUSA_SOURCE_DIR "' rev-parse --short=12 HEAD >'" +
                           (place / "head").string() + "' 2>/dev/null";
   if (std::system(git.c_str()) == 0) {
-    EXPECT_EQ(commit + "\n", slurp(place / "head")) << "build again";
+    EXPECT_EQ(commit + "\n", file_text(place / "head")) << "build again";
   }
   EXPECT_FALSE(isa.empty());
   EXPECT_TRUE(found["cuda"].is_boolean());
@@ -31,7 +31,7 @@ TEST(VersionOption, SaysWhichBuildThisIs) {
 }
 
 TEST(VersionOption, TakesNothingButJson) {
-  const Ran ran = Workplace().run("--version --quiet");
+  const ProcessResult ran = CliFixture().run("--version --quiet");
   EXPECT_EQ(ran.status, 2);
   EXPECT_NE(ran.err.find("--version: found '--quiet', expected --json or nothing"),
             std::string::npos)

@@ -8,7 +8,7 @@
 namespace medusa::cli {
 namespace {
 
-void expect_refused(const Ran& ran, const std::string& message) {
+void expect_refused(const ProcessResult& ran, const std::string& message) {
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_EQ(ran.out, "");
   const std::string last = ran.err.substr(
@@ -22,7 +22,7 @@ struct Setting {
 };
 
 TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
-  const Workplace place;
+  const CliFixture place;
   const std::vector<Setting> wrong = {
       {"train.learning_rte=0.1",
        "--set train.learning_rte=0.1: unknown key 'learning_rte' in 'train' (did you mean "
@@ -47,20 +47,20 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
 }
 
 TEST(WrongInputs, YamlNamesFileAndLine) {
-  const Workplace place;
-  spill(place / "twice.yaml", "backbone:\n  model: x\n  model: y\n");
+  const CliFixture place;
+  write_text(place / "twice.yaml", "backbone:\n  model: x\n  model: y\n");
   expect_refused(place.run("train --config twice.yaml"),
                  "twice.yaml:3: key 'model' is given twice; correct or remove it");
   expect_refused(place.run("train --config missing.yaml"),
                  "missing.yaml: no such file; check the path");
-  spill(place / "none.yaml", "run: runs/x\n");
+  write_text(place / "none.yaml", "run: runs/x\n");
   expect_refused(place.run("train --config none.yaml"),
                  "no model is named, expected a .gguf file or a model folder; give it as the first "
                  "argument or with --model, or set backbone.model in the YAML");
 }
 
 TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
-  const Workplace place;
+  const CliFixture place;
   expect_refused(place.run("generate --config run.yaml --prompt x --set generate.rule=match"),
                  "rule 'match' with temperature 0, expected a temperature above 0; use rule "
                  "'greedy' for the most probable text");
@@ -68,14 +68,14 @@ TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
 
 TEST(WrongInputs, CudaWithoutAGpu) {
   if (std::system("nvidia-smi >/dev/null 2>&1") == 0) GTEST_SKIP() << "a GPU is there";
-  const Workplace place;
+  const CliFixture place;
   expect_refused(place.run("generate --config run.yaml --prompt x --device cuda"),
                  "backbone.device is 'cuda', found no usable GPU, expected one with its driver; "
                  "use --device cpu or install LibTorch's CUDA libraries");
 }
 
-TEST(WrongInputs, AnEngineOfTheCpuThatCannotComputeThisRun) {
-  const Workplace place;
+TEST(WrongInputs, AnIsaOfTheCpuThatCannotComputeThisRun) {
+  const CliFixture place;
   const std::string generate = "generate --config run.yaml --prompt x --set backbone.cpu=plain ";
   expect_refused(place.run(generate + "--dtype float32"),
                  "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, "
@@ -88,29 +88,31 @@ TEST(WrongInputs, AnEngineOfTheCpuThatCannotComputeThisRun) {
 }
 
 TEST(WrongInputs, ModelsThatAreNone) {
-  const Workplace place;
-  spill(place / "empty.gguf", "");
+  const CliFixture place;
+  write_text(place / "empty.gguf", "");
   expect_refused(place.run("generate --config run.yaml --prompt x --set backbone.model=empty.gguf"),
                  "empty.gguf: the file is empty; copy or download it again");
-  const Ran foreign =
+  const ProcessResult foreign =
       place.run("generate --config run.yaml --prompt x --set backbone.model=prompts.jsonl");
   EXPECT_EQ(foreign.status, 2) << foreign.err;
-  const Ran missing =
+  const ProcessResult missing =
       place.run("generate --config run.yaml --prompt x --set backbone.model=nowhere.gguf");
   EXPECT_EQ(missing.status, 2) << missing.err;
   EXPECT_NE(missing.err.find("nowhere.gguf"), std::string::npos) << missing.err;
 }
 
 TEST(WrongInputs, PromptsThatAreNone) {
-  const Workplace place;
+  const CliFixture place;
   expect_refused(place.run("generate --config run.yaml --set generate.drafter=none"),
                  "generate: no prompt given, expected one behind the model, --prompt TEXT, "
                  "--questions FILE, or - for standard input; see medusa generate --help");
   for (const char* bad : {"{\"text\": 7}\n", "not json\n", "{\"id\": \"a\"}\n", ""}) {
-    spill(place / "bad.jsonl",
-          std::string("{\"text\": \"fine\"}\n").substr(0, *bad == '\0' ? 0 : std::string::npos) +
-              bad);
-    const Ran ran = place.run("distill --config run.yaml --set 'distill.prompts=[bad.jsonl]'");
+    write_text(
+        place / "bad.jsonl",
+        std::string("{\"text\": \"fine\"}\n").substr(0, *bad == '\0' ? 0 : std::string::npos) +
+            bad);
+    const ProcessResult ran =
+        place.run("distill --config run.yaml --set 'distill.prompts=[bad.jsonl]'");
     EXPECT_EQ(ran.status, 2) << ran.err;
     EXPECT_NE(ran.err.find(*bad == '\0' ? "bad.jsonl" : "bad.jsonl:2: "), std::string::npos)
         << ran.err;
@@ -119,61 +121,65 @@ TEST(WrongInputs, PromptsThatAreNone) {
 }
 
 TEST(WrongInputs, LongPromptsAreSkippedCountedAndTold) {
-  const Workplace place;
+  const CliFixture place;
   std::string story = "{\"text\": \"";
   for (int i = 0; i < 400; ++i) story += "one day ";
-  spill(place / "long.jsonl", story + "\"}\n{\"text\": \"Once\"}\n");
-  const Ran ran = place.run("distill --config run.yaml --set 'distill.prompts=[long.jsonl]'");
+  write_text(place / "long.jsonl", story + "\"}\n{\"text\": \"Once\"}\n");
+  const ProcessResult ran =
+      place.run("distill --config run.yaml --set 'distill.prompts=[long.jsonl]'");
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.err.find("1 prompts do not fit into the context and are skipped"),
             std::string::npos)
       << ran.err;
 }
 
-TEST(WrongInputs, ArtefactsOfAnotherModelOrRun) {
-  const Workplace place;
+TEST(WrongInputs, ArtifactsOfAnotherModelOrRun) {
+  const CliFixture place;
   for (const char* stage : {"distill", "train", "calibrate"})
     ASSERT_EQ(place.run(std::string(stage) + " --config run.yaml").status, 0);
-  const std::string shard = slurp(place / "runs/tiny/dataset/shard-00000.h5");
+  const std::string shard = file_text(place / "runs/tiny/dataset/shard-00000.h5");
 
   // The same weights in another file are another model: fingerprints are compared, not names.
-  fixtures::GgufBuilder(GgufFile(Workplace::model()))
+  fixtures::GgufBuilder(GgufFile(CliFixture::model()))
       .set("general.name", "another")
       .write(place / "other.gguf");
-  const Ran train =
+  const ProcessResult train =
       place.run("train --config run.yaml --set backbone.model=other.gguf --set run=runs/tiny");
   EXPECT_EQ(train.status, 2);
   EXPECT_NE(train.err.find("backbone"), std::string::npos) << train.err;
 
-  const Ran other_settings = place.run("distill --config run.yaml --set distill.temperature=0.1");
+  const ProcessResult other_settings =
+      place.run("distill --config run.yaml --set distill.temperature=0.1");
   EXPECT_EQ(other_settings.status, 2) << other_settings.err;
-  EXPECT_EQ(slurp(place / "runs/tiny/dataset/shard-00000.h5"), shard);
+  EXPECT_EQ(file_text(place / "runs/tiny/dataset/shard-00000.h5"), shard);
 
-  spill(place / "deep.yaml",
-        "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nnodes:\n  - [0]\n  - [0, 0]\n  - [0, 0, "
-        "0]\n");
-  const Ran deep = place.run("generate --config run.yaml --prompt x --set generate.tree=deep.yaml");
+  write_text(
+      place / "deep.yaml",
+      "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nnodes:\n  - [0]\n  - [0, 0]\n  - [0, 0, "
+      "0]\n");
+  const ProcessResult deep =
+      place.run("generate --config run.yaml --prompt x --set generate.tree=deep.yaml");
   EXPECT_EQ(deep.status, 2);
   EXPECT_NE(deep.err.find("deep.yaml"), std::string::npos) << deep.err;
-  spill(place / "gap.yaml",
-        "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nnodes:\n  - [0]\n  - [1, 0]\n");
+  write_text(place / "gap.yaml",
+             "format: medusa-choice-tree\nversion: 1\ntop_k: 5\nnodes:\n  - [0]\n  - [1, 0]\n");
   expect_refused(
       place.run("generate --config run.yaml --prompt x --set generate.tree=gap.yaml"),
       "gap.yaml:6: path [1, 0] is listed but its prefix [1] is not; add it or remove the path");
 
   std::filesystem::remove(place / "runs/tiny/heads/DONE");
-  const Ran undone = place.run("generate --config run.yaml --prompt x");
+  const ProcessResult undone = place.run("generate --config run.yaml --prompt x");
   EXPECT_EQ(undone.status, 2);
   EXPECT_NE(undone.err.find("DONE"), std::string::npos) << undone.err;
 }
 
 TEST(WrongInputs, AFullDiskLosesNothing) {
-  const Workplace place;
+  const CliFixture place;
   const auto disk = place / "disk";
   std::filesystem::create_directories(disk);
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=48k") != 0)
     GTEST_SKIP() << "no right to mount";
-  const Ran ran = place.run("distill --config run.yaml --set run=disk/tiny");
+  const ProcessResult ran = place.run("distill --config run.yaml --set run=disk/tiny");
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_NE(
       ran.err.find(
@@ -184,11 +190,11 @@ TEST(WrongInputs, AFullDiskLosesNothing) {
 }
 
 TEST(WrongInputs, AnOutputFolderThatCannotBeWritten) {
-  const Workplace place;
-  spill(place / "file", "in the way");
-  const Ran ran = place.run("distill --config run.yaml --set run=file");
+  const CliFixture place;
+  write_text(place / "file", "in the way");
+  const ProcessResult ran = place.run("distill --config run.yaml --set run=file");
   EXPECT_EQ(ran.status, 2) << ran.err;
-  EXPECT_EQ(slurp(place / "file"), "in the way");
+  EXPECT_EQ(file_text(place / "file"), "in the way");
 }
 
 }  // namespace

@@ -127,13 +127,13 @@ class AttentionScene {
     for (int64_t slot = 0; slot < kSlots; ++slot) cache.open();
     cache.keys().narrow(3, 0, keys_.size(3)).copy_(keys_);
     cache.values().narrow(3, 0, keys_.size(3)).copy_(values_);
-    RowPlan plan;
+    ForwardPlan plan;
     for (const RowSpec& row : rows_) {
-      PlannedRow planned{.slot = row.slot,
+      BatchToken planned{.slot = row.slot,
                          .start = row.start,
                          .cache_row = row.cache_row,
                          .position = row.position,
-                         .straight = false,
+                         .contiguous = false,
                          .path_begin = static_cast<int32_t>(plan.paths.size())};
       for (const int32_t node : nodes_of(row)) plan.paths.push_back(row.start + node);
       planned.path_end = static_cast<int32_t>(plan.paths.size());
@@ -178,14 +178,14 @@ class AttentionScene {
                     .tiles = static_cast<const DeviceTile*>(tile_table.data_ptr()),
                     .num_tiles = static_cast<int32_t>(tiles.size()),
                     .tile_rows = most,
-                    .query = numbers<Bf16>(q),
+                    .query = elements<Bf16>(q),
                     .num_heads = shape_.heads,
                     .cache = cache_view(k, v),
                     .layer = kLayer,
                     .window = how.window,
                     .max_context = max_context,
-                    .scratch = numbers<float>(scratch),
-                    .out = numbers<Bf16>(out)},
+                    .scratch = elements<float>(scratch),
+                    .out = elements<Bf16>(out)},
                    nullptr);
     EXPECT_TRUE(scratch.narrow(0, floats, kGuard).isnan().all().item<bool>())
         << "written behind the scratch";

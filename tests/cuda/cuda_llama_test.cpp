@@ -1,7 +1,7 @@
 #include "backbone/cuda/cuda_llama.h"
 
 #include "backbone/llama.h"
-#include "tests/backbone/block_weights.h"
+#include "tests/backbone/quantized_weights.h"
 #include "tests/base/error_text.h"
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
@@ -15,7 +15,7 @@ class CudaLlamaTest : public OnEveryDevice {
     return llama_on_kernels(device_weights(1, config, device()));
   }
   static Llama plain(const ModelConfig& config) {
-    return Llama(device_weights(1, config, device()), Kernels::Plain);
+    return Llama(device_weights(1, config, device()), Kernels::Reference);
   }
 };
 
@@ -43,13 +43,13 @@ at::Tensor run(Llama& llama, const Pass& pass) {
   return llama.logits(llama.forward({&tree, 1}, cache)).cpu().clone();
 }
 
-TEST_P(CudaLlamaTest, AgreesWithThePlainPath) {
+TEST_P(CudaLlamaTest, AgreesWithTheReference) {
   for (const ModelConfig& config : {device_config(), device_config(6, 2), device_config(2, 2),
                                     uneven_config(device_config())}) {
-    Llama device = on_device(config), twin = plain(config);
+    Llama device = on_device(config), reference = plain(config);
     EXPECT_STREQ(device.kernels(), kernels().layers->name);
     const Pass pass = some_pass(150, 12);
-    const at::Tensor logits = run(device, pass), expected = run(twin, pass);
+    const at::Tensor logits = run(device, pass), expected = run(reference, pass);
     EXPECT_LT((logits - expected).abs().max().item<float>(), 0.12) << config.num_heads;
     EXPECT_LT((logits - expected).abs().mean().item<float>(), 0.012) << config.num_heads;
   }
@@ -81,34 +81,35 @@ TEST_P(CudaLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
 /// In blocks the plain path rounds rows to 8 bits, as the CPU's kernels do, and the device does
 /// not.
 TEST_P(CudaLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
-  const Weights weights = in_blocks(tiny_weights(1, device_config(), at::kBFloat16));
-  Weights widened = weights;
-  widened.kind = BlockKind::None;
-  for (LayerWeights& layer : widened.layers) {
-    const auto numbers = [](const BlockMatrix& blocks) {
-      return dequantise_blocks(blocks).to(at::kBFloat16);
+  const Weights weights = quantized(tiny_weights(1, device_config(), at::kBFloat16));
+  Weights upcast = weights;
+  upcast.kind = QuantKind::None;
+  for (LayerWeights& layer : upcast.layers) {
+    const auto elements = [](const QuantizedMatrix& blocks) {
+      return dequantize_matrix(blocks).to(at::kBFloat16);
     };
-    layer.qkv = numbers(layer.blocks.qkv);
-    layer.output = numbers(layer.blocks.output);
-    layer.gate_up = numbers(layer.blocks.gate_up);
-    layer.down = numbers(layer.blocks.down);
+    layer.qkv = elements(layer.blocks.qkv);
+    layer.output = elements(layer.blocks.output);
+    layer.gate_up = elements(layer.blocks.gate_up);
+    layer.down = elements(layer.blocks.down);
     layer.blocks = {};
   }
-  widened.lm_head = dequantise_blocks(weights.lm_head_blocks).to(at::kBFloat16);
-  widened.lm_head_blocks = {};
-  Llama llama = llama_on_kernels(to_device(weights, device())), twin(widened, Kernels::Plain);
-  EXPECT_STREQ(llama.number_format(), "stored");
+  upcast.lm_head = dequantize_matrix(weights.lm_head_quantized).to(at::kBFloat16);
+  upcast.lm_head_quantized = {};
+  Llama llama = llama_on_kernels(to_device(weights, device())),
+        reference(upcast, Kernels::Reference);
+  EXPECT_STREQ(llama.dtype_name(), "stored");
   const Pass pass = some_pass(70, 9);
-  const at::Tensor logits = run(llama, pass), expected = run(twin, pass);
+  const at::Tensor logits = run(llama, pass), expected = run(reference, pass);
   EXPECT_LT((logits - expected).abs().max().item<float>(), 0.15);
   EXPECT_LT((logits - expected).abs().mean().item<float>(), 0.015);
   const auto bytes = llama.weight_bytes();
-  const int64_t qkv = weights.layers[0].blocks.qkv.levels.numel();
-  EXPECT_EQ(bytes[static_cast<size_t>(PassPart::Qkv)], 2 * (qkv / 2 + qkv / 32 * 4));
+  const int64_t qkv = weights.layers[0].blocks.qkv.quants.numel();
+  EXPECT_EQ(bytes[static_cast<size_t>(ForwardStage::Qkv)], 2 * (qkv / 2 + qkv / 32 * 4));
 }
 
-TEST_P(CudaLlamaTest, BlocksThatNoProductReadsAreTheUsersError) {
-  Weights weights = in_blocks(tiny_weights(1, device_config(), at::kBFloat16));
+TEST_P(CudaLlamaTest, BlocksThatNoGemmReadsAreTheUsersError) {
+  Weights weights = quantized(tiny_weights(1, device_config(), at::kBFloat16));
   weights.layers[1].blocks.down =
       in_format(at::ones({weights.config.hidden_size, weights.config.mlp_size}), {8, 16, false});
   EXPECT_EQ(fixtures::error_text([&] { llama_on_kernels(to_device(weights, device())); }),
@@ -116,9 +117,9 @@ TEST_P(CudaLlamaTest, BlocksThatNoProductReadsAreTheUsersError) {
             "GPU, expected blocks of 32 with one scale; use --dtype bfloat16 or int8");
 }
 
-TEST_P(CudaLlamaTest, LayersAloneAgreeWithThePlainPath) {
+TEST_P(CudaLlamaTest, LayersAloneAgreeWithTheReference) {
   const ModelConfig config = device_config();
-  Llama device = on_device(config), twin = plain(config);
+  Llama device = on_device(config), reference = plain(config);
   const std::vector<TokenId> tokens = random_tokens(6, 9);
   const at::Tensor x =
       at::randn({9, config.hidden_size}, at::make_generator<at::CPUGeneratorImpl>(7))
@@ -128,12 +129,12 @@ TEST_P(CudaLlamaTest, LayersAloneAgreeWithThePlainPath) {
     const Segment chain{cache.open(), tokens, {}};
     return llama.run_layers({&chain, 1}, x, cache).cpu();
   };
-  EXPECT_LT((layers(device) - layers(twin)).abs().max().item<float>(), 0.1);
+  EXPECT_LT((layers(device) - layers(reference)).abs().max().item<float>(), 0.1);
 }
 
 TEST_P(CudaLlamaTest, SomeLayersAlone) {
   const ModelConfig config = device_config();
-  Llama device = on_device(config), twin = plain(config);
+  Llama device = on_device(config), reference = plain(config);
   const std::vector<TokenId> tokens = random_tokens(6, 5);
   const std::vector<int32_t> second{1};
   const auto states = [&](Llama& llama) {
@@ -141,7 +142,7 @@ TEST_P(CudaLlamaTest, SomeLayersAlone) {
     const Segment chain{cache.open(), tokens, {}};
     return llama.forward({&chain, 1}, cache, second).to(at::kFloat).cpu();
   };
-  EXPECT_LT((states(device) - states(twin)).abs().max().item<float>(), 0.1);
+  EXPECT_LT((states(device) - states(reference)).abs().max().item<float>(), 0.1);
 }
 
 TEST_P(CudaLlamaTest, IsNotOfferedForWhatItIsNotWrittenFor) {

@@ -21,7 +21,7 @@ class BrokenDeviceTest : public testing::Test {
 
   std::string check() const {
     return check_device({at::kCPU,
-                         {&layers_, emulated_product_kernels()},
+                         {&layers_, emulated_gemm_kernels()},
                          {emulated_head_kernels(), &steps_, emulated_runtime()}});
   }
 
@@ -36,7 +36,7 @@ TEST_F(BrokenDeviceTest, LogitsTellOfALayerThatIsWrong) {
 }
 
 TEST_F(BrokenDeviceTest, TextTellsOfAStepThatIsWrong) {
-  steps_.judge_rows = [](const JudgeRowsArgs&, DeviceStream) {};
+  steps_.verify_rows = [](const VerifyRowsArgs&, DeviceStream) {};
   const std::string found = check();
   EXPECT_EQ(found.find("text of captured steps, drafter none, differs"), 0U) << found;
 }

@@ -121,13 +121,13 @@ class DeviceDecoderTest : public OnEveryDevice {
 
   std::unique_ptr<DeviceHeads> device_heads(const MedusaHeads& heads) const {
     return std::make_unique<DeviceHeads>(heads, weights_, shape_, kTopK, *loop_kernels().heads,
-                                         *kernels().products, pick_with(*loop_kernels().steps));
+                                         *kernels().gemms, pick_with(*loop_kernels().steps));
   }
 
-  Texts graphed(const std::vector<DecodeRequest>& list, const DeviceJudge& judge,
+  Texts graphed(const std::vector<DecodeRequest>& list, const VerifyParameters& verify,
                 DeviceHeads* heads, int32_t slots) {
     BackboneTarget target(*llama_, slots, kRows);
-    DeviceDecoder decoder(target, {std::shared_ptr<void>(), heads}, shape_, judge, loop_kernels());
+    DeviceDecoder decoder(target, {std::shared_ptr<void>(), heads}, shape_, verify, loop_kernels());
     Texts texts = run(list, [&](const auto& next, const auto& finished) {
       return decode(decoder, next, finished);
     });
@@ -186,9 +186,9 @@ TEST_P(DeviceDecoderTest, SampledTextIsThatOfTheSeed) {
   sampling.temperature = 0.8;
   const Texts expected = eager(list, MatchRule(sampling));
   const auto heads = device_heads(this->heads(HeadInput::Root));
-  const DeviceJudge judge{DeviceRule::Match, 0.8};
-  EXPECT_EQ(graphed(list, judge, nullptr, 2).tokens, expected.tokens);
-  EXPECT_EQ(graphed(list, judge, heads.get(), 2).tokens, expected.tokens);
+  const VerifyParameters verify{DeviceRule::Match, 0.8};
+  EXPECT_EQ(graphed(list, verify, nullptr, 2).tokens, expected.tokens);
+  EXPECT_EQ(graphed(list, verify, heads.get(), 2).tokens, expected.tokens);
 }
 
 TEST_P(DeviceDecoderTest, TypicalAcceptanceTakesTheEagerLoopsPaths) {

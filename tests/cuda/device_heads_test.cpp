@@ -1,6 +1,6 @@
 #include "heads/cuda/device_heads.h"
 
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
@@ -21,8 +21,8 @@ class DeviceHeadsTest : public OnEveryDevice {
   /// [B, N] of the device.
   std::vector<TokenId> fill(const MedusaHeads& heads, const Weights& backbone,
                             const at::Tensor& states, const std::vector<TokenId>& roots) const {
-    DeviceHeads on_device(heads, backbone, shape_, kTopK, *loop_kernels().heads,
-                          *kernels().products, pick_with(*loop_kernels().steps));
+    DeviceHeads on_device(heads, backbone, shape_, kTopK, *loop_kernels().heads, *kernels().gemms,
+                          pick_with(*loop_kernels().steps));
     const auto b = static_cast<int64_t>(roots.size());
     on_device.reserve(b);
     const at::Tensor tokens =
@@ -60,8 +60,8 @@ TEST_P(DeviceHeadsTest, FillsTheTreesThatTheDrafterFills) {
     }
     const MedusaHeads heads = random_heads(config, host);
     const std::vector<TokenId> filled = fill(heads, weights, states, roots);
-    HeadGuesser guesser(heads, weights, kTopK);
-    MedusaDrafter drafter(guesser, shape_);
+    HeadsRunner runner(heads, weights, kTopK);
+    MedusaDrafter drafter(runner, shape_);
     std::vector<TokenId> expected;
     for (size_t b = 0; b < roots.size(); ++b) {
       const std::vector<TokenId> text{5, roots[b]};
@@ -77,7 +77,7 @@ TEST_P(DeviceHeadsTest, FillsTheTreesThatTheDrafterFills) {
   EXPECT_LT(different * (emulated() ? 100 : 20), nodes) << "of " << nodes;
 }
 
-TEST_P(DeviceHeadsTest, ASequencesTreeDoesNotDependOnItsNeighbours) {
+TEST_P(DeviceHeadsTest, ASequencesTreeDoesNotDependOnItsNeighbors) {
   const Weights weights = device_weights(1, device_config(), device());
   const at::Tensor states = random_hidden(5, at::kBFloat16).to(device());
   const HeadsConfig config = heads_config(HeadInput::Sequential, HeadOutput::Shared, 2);

@@ -33,7 +33,7 @@ TEST_P(DeviceStepTimer, TimesEachSizeInTheLoopThatWillDecode) {
   for (const double ms : times->medians_ms) EXPECT_GT(ms, 0);
 }
 
-TEST_P(DeviceStepTimer, LeavesStepsThatRunInTheHostsLoopToItsTwin) {
+TEST_P(DeviceStepTimer, LeavesStepsThatRunInTheHostsLoopToTheHostDecoder) {
   Llama llama = llama_on_kernels(device_weights(1, device_config(), device()));
   EXPECT_FALSE(time(llama, HeadInput::Prefix));
   InferConfig host;

@@ -73,9 +73,9 @@ class TreeOnDevice {
         max_depth_(shape.max_depth()) {}
 
   DeviceTree view() const {
-    return {.parents = numbers<int32_t>(parents_),
-            .depths = numbers<int32_t>(depths_),
-            .paths = numbers<uint64_t>(paths_),
+    return {.parents = elements<int32_t>(parents_),
+            .depths = elements<int32_t>(depths_),
+            .paths = elements<uint64_t>(paths_),
             .num_nodes = static_cast<int32_t>(parents_.size(0)),
             .max_depth = max_depth_};
   }

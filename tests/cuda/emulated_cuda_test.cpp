@@ -144,7 +144,7 @@ TEST_P(EmulatedCuda, ThreadsThatAreDoneAreNotWaitedFor) {
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], i < 40 ? 1 : 0);
 }
 
-TEST(DeviceNumbers, RoundToTheNearestBf16) {
+TEST(DeviceMath, RoundToTheNearestBf16) {
   EXPECT_EQ(to_bf16(1.0F).bits, 0x3F80);
   EXPECT_EQ(to_bf16(float_of_bits(0x3F808000U)).bits, 0x3F80) << "half way: to the even one";
   EXPECT_EQ(to_bf16(float_of_bits(0x3F818000U)).bits, 0x3F82);

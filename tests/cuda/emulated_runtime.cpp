@@ -18,9 +18,9 @@ class WorkAgain : public DeviceGraph {
   std::function<void(DeviceStream)> work_;
 };
 
-class PlainMailbox : public HostMailbox {
+class PageableBuffer : public HostBuffer {
  public:
-  explicit PlainMailbox(size_t bytes) : bytes_(bytes), arrived_(bytes) {}
+  explicit PageableBuffer(size_t bytes) : bytes_(bytes), arrived_(bytes) {}
   void* data() override { return bytes_.data(); }
   void post(const void* device) override { std::memcpy(arrived_.data(), device, arrived_.size()); }
   // Not before: who reads without waiting shall read something else.
@@ -35,8 +35,8 @@ class EmulatedRuntime : public DeviceRuntime {
   std::unique_ptr<DeviceGraph> capture(const std::function<void(DeviceStream)>& work) override {
     return std::make_unique<WorkAgain>(work);
   }
-  std::unique_ptr<HostMailbox> make_mailbox(size_t bytes) override {
-    return std::make_unique<PlainMailbox>(bytes);
+  std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) override {
+    return std::make_unique<PageableBuffer>(bytes);
   }
 };
 

@@ -20,7 +20,7 @@
 namespace medusa {
 
 const LayerKernels* emulated_layer_kernels();
-const ProductKernels* emulated_product_kernels();
+const GemmKernels* emulated_gemm_kernels();
 const HeadKernels* emulated_head_kernels();
 const StepKernels* emulated_step_kernels();
 DeviceRuntime* emulated_runtime();
@@ -43,7 +43,7 @@ class OnEveryDevice : public testing::TestWithParam<TestedDevice> {
   static at::Device device() { return emulated() ? at::kCPU : at::kCUDA; }
   static DeviceKernels kernels() {
     if (!emulated()) return cuda_kernels();
-    return {emulated_layer_kernels(), emulated_product_kernels()};
+    return {emulated_layer_kernels(), emulated_gemm_kernels()};
   }
   static Llama llama_on_kernels(Weights weights) {
     auto backend = std::make_unique<CudaLlama>(weights, kernels());

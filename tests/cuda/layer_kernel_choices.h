@@ -51,12 +51,12 @@ class DeviceRowsOf {
                 column(&RowSpec::cache_row, at::kInt), column(&RowSpec::path, at::kLong)};
   }
   DeviceRows view() const {
-    return {.tokens = numbers<int32_t>(columns_[0]),
-            .slots = numbers<int32_t>(columns_[1]),
-            .starts = numbers<int32_t>(columns_[2]),
-            .positions = numbers<int32_t>(columns_[3]),
-            .cache_rows = numbers<int32_t>(columns_[4]),
-            .paths = numbers<uint64_t>(columns_[5]),
+    return {.tokens = elements<int32_t>(columns_[0]),
+            .slots = elements<int32_t>(columns_[1]),
+            .starts = elements<int32_t>(columns_[2]),
+            .positions = elements<int32_t>(columns_[3]),
+            .cache_rows = elements<int32_t>(columns_[4]),
+            .paths = elements<uint64_t>(columns_[5]),
             .count = static_cast<int32_t>(columns_[0].size(0))};
   }
 
@@ -66,8 +66,8 @@ class DeviceRowsOf {
 
 /// @param keys, values  [L, S, G, capacity, D] on the device.
 inline DeviceCache cache_view(const at::Tensor& keys, const at::Tensor& values) {
-  return {.keys = numbers<Bf16>(keys),
-          .values = numbers<Bf16>(values),
+  return {.keys = elements<Bf16>(keys),
+          .values = elements<Bf16>(values),
           .num_layers = keys.size(0),
           .num_slots = keys.size(1),
           .num_kv_heads = keys.size(2),

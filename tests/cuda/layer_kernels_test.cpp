@@ -22,7 +22,7 @@ void expect_rounded(const at::Tensor& bf16, const at::Tensor& exact, const std::
       << what << ": " << (bf16.cpu().to(at::kFloat) - exact).abs().max().item<float>();
 }
 
-TEST_P(LayerKernelsTest, EmbedWidensTheTokensRows) {
+TEST_P(LayerKernelsTest, EmbedUpcastsTheTokensRows) {
   for (const int64_t hidden : {8, 64, 1032}) {
     const at::Tensor embedding = normal({11, hidden}, 1).to(at::kBFloat16);
     const std::vector<int32_t> tokens{10, 0, 3, 3};
@@ -31,9 +31,9 @@ TEST_P(LayerKernelsTest, EmbedWidensTheTokensRows) {
     const DeviceRowsOf on_device(rows, device());
     const at::Tensor weight = to_device(embedding), x = to_device(at::full({4, hidden}, 1e9F));
     kernels().embed({.rows = on_device.view(),
-                     .embedding = numbers<Bf16>(weight),
+                     .embedding = elements<Bf16>(weight),
                      .hidden_size = hidden,
-                     .x = numbers<float>(x)},
+                     .x = elements<float>(x)},
                     nullptr);
     for (int64_t i = 0; i < 4; ++i)
       EXPECT_TRUE(at::equal(x[i].cpu(), embedding[tokens[static_cast<size_t>(i)]].to(at::kFloat)))
@@ -47,18 +47,18 @@ struct Normed {
 Normed run_norm(const LayerKernels& kernels, const at::Tensor& x, const at::Tensor& y,
                 const at::Tensor& weight) {
   Normed out{x.clone(), at::full(x.sizes(), 1e9F, x.options().dtype(at::kBFloat16))};
-  kernels.add_norm({.x = numbers<float>(out.x),
-                    .y = numbers<float>(y),
-                    .weight = numbers<float>(weight),
+  kernels.add_norm({.x = elements<float>(out.x),
+                    .y = elements<float>(y),
+                    .weight = elements<float>(weight),
                     .epsilon = 1e-5F,
                     .num_rows = x.size(0),
                     .hidden_size = x.size(1),
-                    .out = numbers<Bf16>(out.out)},
+                    .out = elements<Bf16>(out.out)},
                    nullptr);
   return out;
 }
 
-TEST_P(LayerKernelsTest, AddNormAddsAndNormalises) {
+TEST_P(LayerKernelsTest, AddNormAddsAndNormalizes) {
   for (const int64_t hidden : {8, 64, 576, 4096, 4104})
     for (const bool adds : {false, true}) {
       const at::Tensor x = 3 * normal({5, hidden}, 2), weight = normal({hidden}, 4);
@@ -87,9 +87,11 @@ TEST_P(LayerKernelsTest, SiluMulMultipliesTheRightGateAndUp) {
     gate_up[0][0] = -200;  // whose exponential is infinite
     const at::Tensor in = to_device(gate_up);
     const at::Tensor out = to_device(at::full({3, size}, 1e9F, at::kBFloat16));
-    kernels().silu_mul(
-        {.gate_up = numbers<float>(in), .num_rows = 3, .mlp_size = size, .out = numbers<Bf16>(out)},
-        nullptr);
+    kernels().silu_mul({.gate_up = elements<float>(in),
+                        .num_rows = 3,
+                        .mlp_size = size,
+                        .out = elements<Bf16>(out)},
+                       nullptr);
     const auto halves = gate_up.chunk(2, -1);
     expect_rounded(out, at::silu(halves[0]) * halves[1], std::to_string(size));
   }
@@ -98,7 +100,7 @@ TEST_P(LayerKernelsTest, SiluMulMultipliesTheRightGateAndUp) {
 /// What one layer does to heads, and the plain path's way of doing it.
 struct HeadsCase {
   int64_t heads, groups, size;
-  bool bias, norms, turns;
+  bool bias, norms, uses_rope;
 };
 struct PlacedHeads {
   at::Tensor query, keys, values;  // [R, A, D]; [L, S, G, capacity, D]
@@ -112,25 +114,25 @@ PlacedHeads run_place(const LayerKernels& kernels, at::Device device, const Head
   const at::Tensor bias = c.bias ? on_device(normal({all * c.size}, 12)) : at::Tensor();
   const at::Tensor query_norm = c.norms ? on_device(normal({c.size}, 13)) : at::Tensor();
   const at::Tensor key_norm = c.norms ? on_device(normal({c.size}, 14)) : at::Tensor();
-  const at::Tensor cos = c.turns ? on_device(normal({30, c.size / 2}, 15)) : at::Tensor();
-  const at::Tensor sin = c.turns ? on_device(normal({30, c.size / 2}, 16)) : at::Tensor();
+  const at::Tensor cos = c.uses_rope ? on_device(normal({30, c.size / 2}, 15)) : at::Tensor();
+  const at::Tensor sin = c.uses_rope ? on_device(normal({30, c.size / 2}, 16)) : at::Tensor();
   const PlacedHeads out{on_device(at::full({n, c.heads, c.size}, 1e9F, at::kBFloat16)),
                         on_device(at::full({2, 3, c.groups, 32, c.size}, 7.0F, at::kBFloat16)),
                         on_device(at::full({2, 3, c.groups, 32, c.size}, 9.0F, at::kBFloat16))};
   const DeviceRowsOf row_table(rows, device);
-  kernels.place_heads({.rows = row_table.view(),
-                       .qkv = numbers<float>(in),
-                       .bias = numbers<float>(bias),
-                       .query_norm = numbers<float>(query_norm),
-                       .key_norm = numbers<float>(key_norm),
-                       .epsilon = 1e-5F,
-                       .cos = numbers<float>(cos),
-                       .sin = numbers<float>(sin),
-                       .num_heads = c.heads,
-                       .cache = cache_view(out.keys, out.values),
-                       .layer = 1,
-                       .query = numbers<Bf16>(out.query)},
-                      nullptr);
+  kernels.rope_and_cache({.rows = row_table.view(),
+                          .qkv = elements<float>(in),
+                          .bias = elements<float>(bias),
+                          .query_norm = elements<float>(query_norm),
+                          .key_norm = elements<float>(key_norm),
+                          .epsilon = 1e-5F,
+                          .cos = elements<float>(cos),
+                          .sin = elements<float>(sin),
+                          .num_heads = c.heads,
+                          .cache = cache_view(out.keys, out.values),
+                          .layer = 1,
+                          .query = elements<Bf16>(out.query)},
+                         nullptr);
   return {out.query.cpu(), out.keys.cpu(), out.values.cpu()};
 }
 
@@ -145,7 +147,7 @@ PlacedHeads plain_place(const HeadsCase& c, const std::vector<RowSpec>& rows,
   const RopeTable table{normal({30, c.size / 2}, 15), normal({30, c.size / 2}, 16)};
   const auto place = [&](at::Tensor part, uint64_t norm_seed) {
     if (c.norms) part = rms_norm(part, normal({c.size}, norm_seed), 1e-5);
-    return c.turns ? apply_rope(part, at::tensor(positions, at::kLong), table) : part;
+    return c.uses_rope ? apply_rope(part, at::tensor(positions, at::kLong), table) : part;
   };
   PlacedHeads out{place(parts[0], 13), at::full({2, 3, c.groups, 32, c.size}, 7.0F),
                   at::full({2, 3, c.groups, 32, c.size}, 9.0F)};
@@ -166,18 +168,18 @@ const std::vector<RowSpec>& placed_rows() {
   return kRows;
 }
 
-TEST_P(LayerKernelsTest, PlaceHeadsDoesAsThePlainPathDoes) {
+TEST_P(LayerKernelsTest, RopeAndCacheDoesAsTheReferenceDoes) {
   for (const auto& [heads, groups, size] :
        {std::tuple(4, 2, 32), std::tuple(3, 1, 64), std::tuple(2, 2, 96), std::tuple(8, 1, 128)})
     for (const bool bias : {false, true})
       for (const bool norms : {false, true})
-        for (const bool turns : {false, true}) {
-          const HeadsCase c{heads, groups, size, bias, norms, turns};
+        for (const bool uses_rope : {false, true}) {
+          const HeadsCase c{heads, groups, size, bias, norms, uses_rope};
           const at::Tensor qkv = normal({4, int64_t{heads + 2 * groups} * size}, 11);
           const PlacedHeads placed = run_place(kernels(), device(), c, placed_rows(), qkv);
           const PlacedHeads plain = plain_place(c, placed_rows(), qkv);
           const std::string what = std::to_string(size) + (bias ? " bias" : "") +
-                                   (norms ? " norms" : "") + (turns ? " turns" : "");
+                                   (norms ? " norms" : "") + (uses_rope ? " turns" : "");
           expect_rounded(placed.query, plain.query, "query " + what);
           expect_rounded(placed.keys, plain.keys, "keys " + what);
           expect_rounded(placed.values, plain.values, "values " + what);
@@ -238,10 +240,10 @@ TEST_P(LayerKernelsTest, MoveRowsKeepsAcceptedRowsAndTouchesNoOthers) {
     counts = to_device(counts);
     paths = to_device(paths);
     kernels().move_rows({.cache = cache_view(moved_keys, moved_values),
-                         .slots = numbers<int32_t>(slots),
-                         .starts = numbers<int32_t>(starts),
-                         .counts = numbers<int32_t>(counts),
-                         .paths = numbers<int32_t>(paths),
+                         .slots = elements<int32_t>(slots),
+                         .starts = elements<int32_t>(starts),
+                         .counts = elements<int32_t>(counts),
+                         .paths = elements<int32_t>(paths),
                          .num_sequences = 4,
                          .max_path = kMostPath},
                         nullptr);

@@ -41,7 +41,7 @@ class MakeDecoderTest : public testing::Test {
   Weights weights_ = tiny_weights(1, device_config(), at::kBFloat16);
   Llama llama_{weights_,
                std::make_unique<CudaLlama>(
-                   weights_, DeviceKernels{emulated_layer_kernels(), emulated_product_kernels()})};
+                   weights_, DeviceKernels{emulated_layer_kernels(), emulated_gemm_kernels()})};
   BackboneTarget target_{llama_, 1, 64};
   DeviceLoopKernels kernels_{emulated_head_kernels(), emulated_step_kernels(), emulated_runtime()};
 };

@@ -3,8 +3,8 @@
 
 #include <numeric>
 
+#include "backbone/forward_plan.h"
 #include "backbone/kv_cache.h"
-#include "backbone/row_plan.h"
 #include "infer/sampling.h"
 #include "tests/backbone/normal_tensor.h"
 #include "tests/backbone/tiny_model.h"
@@ -31,8 +31,8 @@ std::vector<int32_t> top_k(const StepKernels& kernels, at::Device device, const 
                  .num_rows = logits.size(0),
                  .row_size = logits.size(1),
                  .k = k,
-                 .token_of_row = token_of_row.empty() ? nullptr : numbers<int32_t>(map),
-                 .tokens = numbers<int32_t>(tokens)},
+                 .token_of_row = token_of_row.empty() ? nullptr : elements<int32_t>(map),
+                 .tokens = elements<int32_t>(tokens)},
                 nullptr);
   return vector_of(tokens);
 }
@@ -92,7 +92,7 @@ TEST_P(StepKernelsTest, RowsArePlacedAsPlanned) {
       const std::vector<TokenId> tokens(shape.size());
       std::vector<Segment> segments;
       for (const int32_t slot : slots) segments.push_back({slot, tokens, shape.parents});
-      const RowPlan plan = plan_rows(segments, cache);
+      const ForwardPlan plan = plan_forward(segments, cache);
 
       const TreeOnDevice tree(shape, device());
       const at::Tensor of_slots = ints(slots, device()), of_lengths = ints(lengths, device());
@@ -103,25 +103,25 @@ TEST_P(StepKernelsTest, RowsArePlacedAsPlanned) {
       const at::Tensor positions = fresh(at::kInt), cache_rows = fresh(at::kInt);
       const at::Tensor paths = fresh(at::kLong);
       kernels().place_rows({.tree = tree.view(),
-                            .slots = numbers<int32_t>(of_slots),
-                            .lengths = numbers<int32_t>(of_lengths),
+                            .slots = elements<int32_t>(of_slots),
+                            .lengths = elements<int32_t>(of_lengths),
                             .num_sequences = 3,
-                            .row_slots = numbers<int32_t>(row_slots),
-                            .starts = numbers<int32_t>(starts),
-                            .positions = numbers<int32_t>(positions),
-                            .cache_rows = numbers<int32_t>(cache_rows),
-                            .paths = numbers<uint64_t>(paths)},
+                            .row_slots = elements<int32_t>(row_slots),
+                            .starts = elements<int32_t>(starts),
+                            .positions = elements<int32_t>(positions),
+                            .cache_rows = elements<int32_t>(cache_rows),
+                            .paths = elements<uint64_t>(paths)},
                            nullptr);
       const at::Tensor path_bits = paths.cpu();
       for (int64_t i = 0; i < plan.size(); ++i) {
-        const PlannedRow& row = plan.rows[static_cast<size_t>(i)];
+        const BatchToken& row = plan.rows[static_cast<size_t>(i)];
         EXPECT_EQ(row_slots[i].item<int32_t>(), row.slot);
         EXPECT_EQ(starts[i].item<int32_t>(), row.start);
         EXPECT_EQ(positions[i].item<int32_t>(), row.position);
         EXPECT_EQ(cache_rows[i].item<int32_t>(), row.cache_row);
         uint64_t path = 0;
         for (const int64_t above : plan.path(row)) path |= uint64_t{1} << (above - row.start);
-        EXPECT_EQ(numbers<uint64_t>(path_bits)[i], path);
+        EXPECT_EQ(elements<uint64_t>(path_bits)[i], path);
       }
     }
 }
@@ -136,12 +136,12 @@ TEST_P(StepKernelsTest, AdvanceCommitsAndKeepsTheLastState) {
     kernels().advance({.num_sequences = 3,
                        .num_nodes = kNodes,
                        .max_path = kMostPath,
-                       .counts = numbers<int32_t>(counts),
-                       .paths = numbers<int32_t>(paths),
-                       .lengths = numbers<int32_t>(lengths),
-                       .hidden = numbers<Bf16>(hidden),
+                       .counts = elements<int32_t>(counts),
+                       .paths = elements<int32_t>(paths),
+                       .lengths = elements<int32_t>(lengths),
+                       .hidden = elements<Bf16>(hidden),
                        .hidden_size = hidden_size,
-                       .states = numbers<Bf16>(states)},
+                       .states = elements<Bf16>(states)},
                       nullptr);
     EXPECT_EQ(vector_of(lengths), (std::vector<int32_t>{6, 3, 94}));
     EXPECT_TRUE(states.equal(hidden.index_select(0, ints({0, 7 + 5, 14 + 6}, device()))))

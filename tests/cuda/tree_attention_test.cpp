@@ -15,7 +15,7 @@ void expect_near(const at::Tensor& out, const at::Tensor& exact, const std::stri
   EXPECT_LT((error.mean() / exact.abs().mean()).item<float>(), 3e-3F) << what;
 }
 
-TEST_P(TreeAttention, EqualsThePlainPathForEveryTreeAndLength) {
+TEST_P(TreeAttention, EqualsTheReferenceForEveryTreeAndLength) {
   struct Case {
     HeadShape shape;
     int32_t nodes, spread, start;
@@ -75,16 +75,16 @@ at::Tensor decode_plainly(const KernelChoice& choice, const AttentionScene& scen
   const std::vector<int32_t> path = nodes_of(row);
   const at::Tensor keys = scene.keys().to(choice.device, false, /*copy=*/true);
   const at::Tensor values = scene.values().to(choice.device, false, /*copy=*/true);
-  const auto column = [&](const std::vector<int32_t>& numbers_of_it) {
-    return at::tensor(numbers_of_it, at::kInt).to(choice.device);
+  const auto column = [&](const std::vector<int32_t>& values_of_it) {
+    return at::tensor(values_of_it, at::kInt).to(choice.device);
   };
   const at::Tensor slots = column({row.slot}), starts = column({row.start}),
                    counts = column({static_cast<int32_t>(path.size())}), paths = column(path);
   choice.table()->move_rows({.cache = cache_view(keys, values),
-                             .slots = numbers<int32_t>(slots),
-                             .starts = numbers<int32_t>(starts),
-                             .counts = numbers<int32_t>(counts),
-                             .paths = numbers<int32_t>(paths),
+                             .slots = elements<int32_t>(slots),
+                             .starts = elements<int32_t>(starts),
+                             .counts = elements<int32_t>(counts),
+                             .paths = elements<int32_t>(paths),
                              .num_sequences = 1,
                              .max_path = static_cast<int32_t>(path.size())},
                             nullptr);

@@ -52,7 +52,7 @@ TEST(ChatTemplate, RendersAsJinjaDoes) {
   int compared = 0;
   for (const auto& entry : read_json_file(MEDUSA_SOURCE_DIR "/tests/golden/chat_templates.json")) {
     const auto name = entry.at("name").get<std::string>();
-    const auto chat = ChatTemplate::recognise(
+    const auto chat = ChatTemplate::recognize(
         entry.contains("file") ? own_template(name) : entry.at("template").get<std::string>());
     for (const auto& render : entry.at("renders")) {
       if (render.at("text").is_null()) continue;  // the source refuses that conversation
@@ -81,10 +81,10 @@ TEST(ChatTemplate, RefusesWhatItDoesNotKnowAndNamesTheOption) {
             "vicuna, mistral, plain; choose the one the model was trained with, or plain");
 }
 
-TEST(ChatTemplate, RecognisesNoneOfTheOthers) {
+TEST(ChatTemplate, RecognizesNoneOfTheOthers) {
   for (const char* name : {"turn_marks", "end_marks", "thoughts", "function_tags", "python_types",
                            "type_script", "functools", "documents", "citations"})
-    EXPECT_FALSE(ChatTemplate::recognise(own_template(name))) << name;
+    EXPECT_FALSE(ChatTemplate::recognize(own_template(name))) << name;
 }
 
 constexpr const char* kOwn =

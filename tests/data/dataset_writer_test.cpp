@@ -28,7 +28,7 @@ void add(DatasetWriter& writer, std::initializer_list<int64_t> samples) {
   for (const int64_t i : samples) writer.add(i, small_sample(i));
 }
 
-TEST(DatasetWriter, SealsAShardOnceItAndAllBeforeItAreComplete) {
+TEST(DatasetWriter, FinalizesAShardOnceItAndAllBeforeItAreComplete) {
   const TempFolder folder;
   DatasetWriter writer(folder.path(), small_info(), 5, 2);
   add(writer, {4, 3, 2, 0});  // shards 1 and 2 are complete, but shard 0 is not
@@ -201,7 +201,7 @@ TEST(DatasetWriter, RefusesAFolderWithoutPermissionAtTheStart) {
                 "); choose an output folder you may write to");
 }
 
-TEST(DatasetWriter, AFullDiskIsAnErrorThatKeepsTheSealedShards) {
+TEST(DatasetWriter, AFullDiskIsAnErrorThatKeepsTheFinalizedShards) {
   const TempFolder folder;
   const fs::path path = folder / "small";
   const SmallDisk disk(path);

@@ -193,7 +193,7 @@ std::string with_field(std::string file, const std::string& name, uint64_t value
   const auto field = std::ranges::find(fields, name, &Hdf5Field::name);
   MEDUSA_ASSERT(field != fields.end(), name);
   set_field(file, *field, value);
-  return sealed(std::move(file));
+  return finalized(std::move(file));
 }
 
 }  // namespace medusa::fixtures

@@ -14,9 +14,9 @@ namespace medusa {
 namespace {
 
 /// A file in memory, opened with libhdf5.
-class TwinFile {
+class ReferenceFile {
  public:
-  explicit TwinFile(const std::string& bytes) : bytes_(bytes) {
+  explicit ReferenceFile(const std::string& bytes) : bytes_(bytes) {
     const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fapl_core(access, 1 << 16, false);
     H5Pset_file_image(access, bytes_.data(), bytes_.size());
@@ -24,9 +24,9 @@ class TwinFile {
     H5Pclose(access);
     EXPECT_GE(file_, 0);
   }
-  ~TwinFile() { H5Fclose(file_); }
-  TwinFile(const TwinFile&) = delete;
-  TwinFile& operator=(const TwinFile&) = delete;
+  ~ReferenceFile() { H5Fclose(file_); }
+  ReferenceFile(const ReferenceFile&) = delete;
+  ReferenceFile& operator=(const ReferenceFile&) = delete;
 
   /// The bytes of all values, as they are stored, and the size of one.
   std::pair<std::string, size_t> attribute(const std::string& name) const {
@@ -91,18 +91,19 @@ TEST(Hdf5Reader, ReadsEveryAttributeAsLibhdf5Does) {
     builder.text("long", std::string(60'000, 'y') + "–");
     const std::string file = builder.bytes();
     const Hdf5Reader reader = open_bytes(file);
-    const TwinFile twin(file);
+    const ReferenceFile reference(file);
     for (int i = 0; i < count; ++i) {
       const std::string number = std::to_string(i);
-      ASSERT_EQ(reader.text("text " + number), stripped(twin.attribute("text " + number).first));
+      ASSERT_EQ(reader.text("text " + number),
+                stripped(reference.attribute("text " + number).first));
       const int64_t value = reader.number("signed" + number);
-      ASSERT_EQ(raw(std::vector{value}), twin.attribute("signed" + number).first);
+      ASSERT_EQ(raw(std::vector{value}), reference.attribute("signed" + number).first);
       if (i % 4 == 0) {
         const uint64_t other = reader.unsigned_number("u" + number);
-        ASSERT_EQ(raw(std::vector{other}), twin.attribute("u" + number).first);
+        ASSERT_EQ(raw(std::vector{other}), reference.attribute("u" + number).first);
       }
     }
-    EXPECT_EQ(reader.text("long"), twin.attribute("long").first);
+    EXPECT_EQ(reader.text("long"), reference.attribute("long").first);
   }
 }
 
@@ -126,12 +127,12 @@ TEST(Hdf5Reader, ReadsEveryListAsLibhdf5Does) {
     builder.array("/text", d);
     const std::string file = builder.bytes();
     const Hdf5Reader reader = open_bytes(file);
-    const TwinFile twin(file);
+    const ReferenceFile reference(file);
     EXPECT_EQ(reader.length("/float"), static_cast<int64_t>(size));
-    EXPECT_EQ(raw(reader.int32_list("/int32")), twin.dataset("/int32").first);
-    EXPECT_EQ(raw(reader.int64_list("/int64")), twin.dataset("/int64").first);
-    EXPECT_EQ(raw(reader.float_list("/float")), twin.dataset("/float").first);
-    EXPECT_EQ(reader.text_list("/text"), split_texts(twin.dataset("/text")));
+    EXPECT_EQ(raw(reader.int32_list("/int32")), reference.dataset("/int32").first);
+    EXPECT_EQ(raw(reader.int64_list("/int64")), reference.dataset("/int64").first);
+    EXPECT_EQ(raw(reader.float_list("/float")), reference.dataset("/float").first);
+    EXPECT_EQ(reader.text_list("/text"), split_texts(reference.dataset("/text")));
     EXPECT_EQ(reader.int32_list("/int32"), a);
     EXPECT_EQ(reader.text_list("/text"), d);
   }
@@ -148,13 +149,15 @@ TEST(Hdf5Reader, FindsEveryMatrixWhereLibhdf5ReadsIt) {
       builder.matrix("/narrow", narrow, columns);
       const std::string file = builder.bytes();
       const Hdf5Reader reader = open_bytes(file);
-      const TwinFile twin(file);
+      const ReferenceFile reference(file);
       const auto a = reader.uint16_matrix("/wide"), b = reader.int8_matrix("/narrow");
       EXPECT_EQ(a.rows, rows);
       EXPECT_EQ(b.columns, columns);
       const auto cells = static_cast<size_t>(rows * columns);
-      EXPECT_EQ(file.substr(static_cast<size_t>(a.offset), 2 * cells), twin.dataset("/wide").first);
-      EXPECT_EQ(file.substr(static_cast<size_t>(b.offset), cells), twin.dataset("/narrow").first);
+      EXPECT_EQ(file.substr(static_cast<size_t>(a.offset), 2 * cells),
+                reference.dataset("/wide").first);
+      EXPECT_EQ(file.substr(static_cast<size_t>(b.offset), cells),
+                reference.dataset("/narrow").first);
       EXPECT_EQ(a.offset > 0, rows > 0);
     }
   }

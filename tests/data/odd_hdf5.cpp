@@ -186,10 +186,10 @@ std::string odd_shard(const std::map<std::string, OddPart>& odd, OddBase base) {
   must(H5Fflush(file, H5F_SCOPE_GLOBAL));
   std::string image(static_cast<size_t>(H5Fget_file_image(file, nullptr, 0)), '\0');
   MEDUSA_ASSERT(H5Fget_file_image(file, image.data(), image.size()) >= 0);
-  return sealed(std::move(image));
+  return finalized(std::move(image));
 }
 
-std::string sealed(std::string bytes) {
+std::string finalized(std::string bytes) {
   const size_t word = bytes.find(names::kChecksumWord);
   const size_t digits = word + names::kChecksumWord.size();
   if (word == std::string::npos || digits + names::kChecksumDigits > bytes.size()) return bytes;

@@ -29,7 +29,7 @@ std::string odd_shard(const std::map<std::string, OddPart>& parts,
 const std::vector<std::string>& shard_parts();
 
 /// The bytes with a right checksum; as they are if they hold no checksum.
-std::string sealed(std::string bytes);
+std::string finalized(std::string bytes);
 
 using Shape = std::vector<hsize_t>;
 

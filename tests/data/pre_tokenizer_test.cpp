@@ -97,7 +97,7 @@ TEST(AddedTokens, TakesTheLeftmostAndOfThoseTheLongest) {
   EXPECT_EQ(pieces({}, "abc"), "(abc)");
 }
 
-TEST(AddedTokens, HonoursStrippingAndWholeWords) {
+TEST(AddedTokens, HonorsStrippingAndWholeWords) {
   AddedToken token{1, "[M]", true};
   token.lstrip = true;
   EXPECT_EQ(pieces({token}, "a \u3000[M] b [M]"), "(a)1( b)1");

@@ -145,7 +145,7 @@ TEST(SelfDistill, NoPromptThatFitsIsAnError) {
             "shorter prompts or allow longer sequences");
 }
 
-TEST(SelfDistill, AsksOnlyForWhatIsNotSealed) {
+TEST(SelfDistill, AsksOnlyForWhatIsNotFinalized) {
   const TempFolder folder;
   distill(folder.path(), 12, batches_of(3));
   const auto unbroken = files_of(folder.path());
@@ -192,7 +192,7 @@ TEST(SelfDistill, TheLimitEndsItAtTheSameShardInEveryBatchAndAfterEveryBreak) {
 }
 
 // The signal comes for good, so this runs in a process of its own.
-TEST(SelfDistill, CtrlCEndsItCleanlyAndKeepsWhatIsSealed) {
+TEST(SelfDistill, CtrlCEndsItCleanlyAndKeepsWhatIsFinalized) {
   const TempFolder folder, unbroken;
   distill(unbroken.path(), 12, batches_of(1));
   const pid_t child = ::fork();

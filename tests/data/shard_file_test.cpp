@@ -41,7 +41,7 @@ std::string shard_error(const std::string& bytes) {
 
 /// The same after a change that the checksum covers, as only a program of ours could make it.
 template <typename Change>
-std::string sealed_error(const Change& change) {
+std::string finalized_error(const Change& change) {
   ShardHeader header = small_header();
   ShardSamples samples = small_samples();
   change(header, samples);
@@ -157,25 +157,25 @@ TEST(ShardFile, RefusesBadOffsets) {
   };
   using Header = ShardHeader;
   using Samples = ShardSamples;
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.offsets[1] = 100; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.offsets[1] = 100; }),
             inconsistent("sample 0 runs from token 0 to 100"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.offsets[1] = -1; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.offsets[1] = -1; }),
             inconsistent("sample 0 runs from token 0 to -1"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.offsets.back() += 1; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.offsets.back() += 1; }),
             inconsistent("its offsets run from 0 to 13, its tokens from 0 to 12"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.offsets.pop_back(); }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.offsets.pop_back(); }),
             inconsistent("it has 3 answer starts, 3 offsets and 3 prompt ids"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.answer_start[0] = 0; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.answer_start[0] = 0; }),
             inconsistent("sample 0 has 3 tokens and its answer starts at 0"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.answer_start[2] = 4; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.answer_start[2] = 4; }),
             inconsistent("sample 2 has 4 tokens and its answer starts at 4"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.tokens[5] = 100; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.tokens[5] = 100; }),
             inconsistent("token 5 is 100, the vocabulary has 100"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.hidden_offsets[1] += 1; }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.hidden_offsets[1] += 1; }),
             inconsistent("sample 0 has 1 answer tokens and 2 hidden rows"));
-  EXPECT_EQ(sealed_error([](Header&, Samples& s) { s.hidden.resize(s.hidden.size() - 3); }),
+  EXPECT_EQ(finalized_error([](Header&, Samples& s) { s.hidden.resize(s.hidden.size() - 3); }),
             inconsistent("its hidden offsets do not fit its 5 hidden rows"));
-  EXPECT_EQ(sealed_error([](Header& h, Samples&) { h.count = 2; }),
+  EXPECT_EQ(finalized_error([](Header& h, Samples&) { h.count = 2; }),
             inconsistent("it holds 3 samples of prompts 4 to 6 of 9"));
 }
 

@@ -49,7 +49,7 @@ std::string split(const TextSections& sections, std::string_view text, bool spec
   return out;
 }
 
-TEST(TextSections, FindsSomeTokensBeforeAndSomeAfterNormalising) {
+TEST(TextSections, FindsSomeTokensBeforeAndSomeAfterNormalizing) {
   TextNormalizer normalizer;
   normalizer.add(Replace{"b", "c"});
   AddedToken before{1, "b", true};

@@ -8,8 +8,8 @@
 #include "backbone/files/hf_export.h"
 #include "backbone/files/safetensors.h"
 #include "backbone/llama.h"
-#include "tests/backbone/block_weights.h"
 #include "tests/backbone/normal_tensor.h"
+#include "tests/backbone/quantized_weights.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
@@ -31,7 +31,7 @@ class BackboneOnDevice : public fixtures::OnDevice {
   /// All states and logits of two prompts, of a tree behind each, and of another tree behind the
   /// scattered path that is kept.
   static std::vector<at::Tensor> decode(const Weights& weights) {
-    Llama llama(weights, Kernels::Plain);
+    Llama llama(weights, Kernels::Reference);
     KvCache cache = llama.make_cache(2, 200);
     std::vector<at::Tensor> out;
     for (const uint64_t seed : {1U, 2U})
@@ -75,7 +75,7 @@ TEST_P(BackboneOnDevice, Bfloat16IsTheCpusWithinRounding) {
 TEST_P(BackboneOnDevice, BlocksOfAModelThatNoKernelMultipliesAreTheUsersError) {
   ModelConfig config = tiny_config();
   config.head_size = 40;
-  const Weights weights = on_device(in_blocks(tiny_weights(1, config, at::kBFloat16)), device());
+  const Weights weights = on_device(quantized(tiny_weights(1, config, at::kBFloat16)), device());
   EXPECT_EQ(fixtures::error_text([&] { Llama(weights, Kernels::Auto); }),
             "backbone.dtype is 'stored', found a model with heads of 40 numbers, 2 to a key/value "
             "head, expected sizes that our kernels multiply on a GPU (docs/guide/gpu.md); use "
@@ -90,7 +90,7 @@ TEST_P(BackboneOnDevice, BothWaysOfAttentionAgree) {
   const std::vector<int32_t> parents{-1, 0, 0, 1, 2, 4, 1};
   const std::vector<TokenId> tokens(parents.size(), 1);
   const std::vector<Segment> segments{{1, tokens, parents}, {0, std::span(tokens).first(3), {}}};
-  const RowPlan plan = plan_rows(segments, cache);
+  const ForwardPlan plan = plan_forward(segments, cache);
   const at::Tensor query =
       normal({plan.size(), tiny_config().num_heads, tiny_config().head_size}, 3).to(device());
   AttentionMasks masks(plan, device());

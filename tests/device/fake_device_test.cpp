@@ -22,7 +22,7 @@ std::string error_of(const std::function<void()>& run) {
   return "(no error)";
 }
 
-at::Tensor numbers(at::IntArrayRef sizes, double factor = 0.7) {
+at::Tensor elements(at::IntArrayRef sizes, double factor = 0.7) {
   int64_t count = 1;
   for (const int64_t size : sizes) count *= size;
   return at::sin(at::arange(count, at::kFloat) * factor).view(sizes);
@@ -36,13 +36,13 @@ class FakeDeviceDeathTest : public FakeDevice {};
 
 TEST_F(FakeDevice, OpsGiveTheCpusResults) {
   const auto compute = [](at::Device device) {
-    const at::Tensor a = numbers({5, 7}).to(device), b = numbers({7, 3}, 1.1).to(device);
+    const at::Tensor a = elements({5, 7}).to(device), b = elements({7, 3}, 1.1).to(device);
     at::Tensor x = at::matmul(a, b).softmax(-1);
     x = at::cat({x, x.t().contiguous().view({5, 3}) * 2.0}, 1);
     x = x.index_select(0, at::tensor({4, 0, 2, 2}, at::kLong).to(device));
     x = at::where(x > 0.5, x, at::zeros_like(x)) + x.index({at::tensor({1, 3, 0, 0}, at::kLong)});
     x.select(1, 2).add_(x.select(1, 3));
-    x.narrow(0, 1, 2).copy_(numbers({2, 6}));
+    x.narrow(0, 1, 2).copy_(elements({2, 6}));
     const auto [values, rows] = x.topk(2, 1);
     return std::vector<at::Tensor>{
         x, values, rows, x.sum(), x.to(at::kBFloat16), x.unfold(1, 3, 1), at::one_hot(rows, 6)};
@@ -56,8 +56,8 @@ TEST_F(FakeDevice, OpsGiveTheCpusResults) {
 
 TEST_F(FakeDevice, GradientsAreTheCpus) {
   const auto gradients = [](at::Device device) {
-    const at::Tensor a = numbers({5, 7}).to(device).set_requires_grad(true);
-    const at::Tensor b = numbers({7, 3}, 1.1).to(device).set_requires_grad(true);
+    const at::Tensor a = elements({5, 7}).to(device).set_requires_grad(true);
+    const at::Tensor b = elements({7, 3}, 1.1).to(device).set_requires_grad(true);
     const at::Tensor x = at::silu(at::linear(a, b.t())).log_softmax(-1);
     x.gather(1, at::tensor({0, 2, 1, 1, 0}, at::kLong).to(device).view({5, 1})).sum().backward();
     return std::vector<at::Tensor>{a.grad(), b.grad()};
@@ -71,23 +71,23 @@ TEST_F(FakeDevice, GradientsAreTheCpus) {
 
 TEST_F(FakeDevice, WorksInInferenceMode) {
   const c10::InferenceMode no_grad;
-  at::Tensor x = numbers({4, 4}).to(fake_device());
+  at::Tensor x = elements({4, 4}).to(fake_device());
   x.add_(x);
-  EXPECT_TRUE(at::equal(x.cpu(), numbers({4, 4}) * 2));
+  EXPECT_TRUE(at::equal(x.cpu(), elements({4, 4}) * 2));
 }
 
 TEST_F(FakeDevice, AResultThatGrowsGrowsThere) {
-  const at::Tensor a = numbers({2, 3}).to(fake_device());
+  const at::Tensor a = elements({2, 3}).to(fake_device());
   at::Tensor out = at::empty({0}, a.options());
   at::cat_out(out, {a, a}, 0);
   EXPECT_EQ(out.device(), fake_device());
-  EXPECT_TRUE(at::equal(out.cpu(), at::cat({numbers({2, 3}), numbers({2, 3})})));
+  EXPECT_TRUE(at::equal(out.cpu(), at::cat({elements({2, 3}), elements({2, 3})})));
   out.resize_({13});
-  EXPECT_TRUE(at::equal(out.narrow(0, 0, 6).cpu(), numbers({6})));
+  EXPECT_TRUE(at::equal(out.narrow(0, 0, 6).cpu(), elements({6})));
 }
 
 TEST_F(FakeDevice, TensorsOfTwoDevicesDoNotMix) {
-  const at::Tensor here = numbers({3, 3}), there = here.to(fake_device());
+  const at::Tensor here = elements({3, 3}), there = here.to(fake_device());
   const std::string mixed = "Expected all tensors to be on the same device";
   for (const auto& run : std::vector<std::function<void()>>{
            [&] { at::add(there, here); },
@@ -133,8 +133,8 @@ TEST_F(FakeDevice, UnwrittenMemoryHoldsNoNumbers) {
 
 TEST_F(FakeDeviceDeathTest, TheHostCannotReadOrWriteItsMemory) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const at::Tensor there = numbers({3}).to(fake_device());
-  EXPECT_EQ(there[1].item<float>(), numbers({3})[1].item<float>());
+  const at::Tensor there = elements({3}).to(fake_device());
+  EXPECT_EQ(there[1].item<float>(), elements({3})[1].item<float>());
   auto* data = there.mutable_data_ptr<float>();
   EXPECT_DEATH(EXPECT_EQ(data[1], 0), "");
   EXPECT_DEATH(data[1] = 0, "");

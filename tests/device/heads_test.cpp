@@ -1,9 +1,9 @@
 // Heads on a device guess what they guess on the CPU.
 #include <gtest/gtest.h>
 
-#include "heads/head_guesser.h"
 #include "heads/heads_checkpoint.h"
-#include "heads/path_guesses.h"
+#include "heads/heads_runner.h"
+#include "heads/path_drafts.h"
 #include "heads/prefix_model.h"
 #include "tests/base/temp_folder.h"
 #include "tests/device/test_devices.h"
@@ -14,7 +14,7 @@ namespace {
 
 class HeadsOnDevice : public fixtures::OnDevice {
  protected:
-  static void expect_same(const HeadGuesses& found, const HeadGuesses& expected) {
+  static void expect_same(const HeadDrafts& found, const HeadDrafts& expected) {
     EXPECT_EQ(found.tokens, expected.tokens);
     ASSERT_EQ(found.log_probs.size(), expected.log_probs.size());
     for (size_t i = 0; i < expected.log_probs.size(); ++i)
@@ -37,16 +37,16 @@ TEST_P(HeadsOnDevice, EveryKindBeginsAsOnTheCpu) {
   }
 }
 
-TEST_P(HeadsOnDevice, EveryKindGuessesAsOnTheCpu) {
+TEST_P(HeadsOnDevice, EveryKindDraftsAsOnTheCpu) {
   const Weights here = tiny_weights(1), there = on_device(here, device());
   const auto text = some_text(9);
   const at::Tensor hidden = random_hidden(6, at::kFloat);
   for (const HeadsConfig& config : all_configs()) {
     SCOPED_TRACE(describe(config));
-    HeadGuesser expected(random_heads(config, here), here, 7);
-    HeadGuesser found(random_heads(config, there), there, 7);
-    expect_same(found.guess(hidden.to(device()), text), expected.guess(hidden, text));
-    expect_same(found.guess_along(hidden.to(device()), text), expected.guess_along(hidden, text));
+    HeadsRunner expected(random_heads(config, here), here, 7);
+    HeadsRunner found(random_heads(config, there), there, 7);
+    expect_same(found.draft(hidden.to(device()), text), expected.draft(hidden, text));
+    expect_same(found.draft_along(hidden.to(device()), text), expected.draft_along(hidden, text));
   }
 }
 
@@ -56,24 +56,24 @@ TEST_P(HeadsOnDevice, StatesMayComeFromTheCpu) {
   const auto text = some_text(9);
   const at::Tensor hidden = random_hidden(6, at::kBFloat16);
   for (const HeadInput input : {HeadInput::Hidden, HeadInput::Sequential, HeadInput::Prefix}) {
-    HeadGuesser guesser(random_heads(heads_config(input, HeadOutput::Shared), backbone), backbone,
-                        7);
-    const HeadGuesses expected = guesser.guess_along(hidden.to(device(), at::kFloat), text);
-    expect_same(guesser.guess_along(hidden, text), expected);
+    HeadsRunner runner(random_heads(heads_config(input, HeadOutput::Shared), backbone), backbone,
+                       7);
+    const HeadDrafts expected = runner.draft_along(hidden.to(device(), at::kFloat), text);
+    expect_same(runner.draft_along(hidden, text), expected);
   }
 }
 
 TEST_P(HeadsOnDevice, SequentialHeadsGoDownTheirPaths) {
   const Weights here = tiny_weights(1), there = on_device(here, device());
   const HeadsConfig config = heads_config(HeadInput::Sequential, HeadOutput::TruncatedLowRank);
-  HeadGuesser on_cpu(random_heads(config, here), here, 7);
-  HeadGuesser on_it(random_heads(config, there), there, 7);
+  HeadsRunner on_cpu(random_heads(config, here), here, 7);
+  HeadsRunner on_it(random_heads(config, there), there, 7);
   const at::Tensor hidden = random_hidden(1, at::kFloat);
-  PathGuesses expected(on_cpu, hidden, 5, 3), found(on_it, hidden.to(device()), 5, 3);
+  PathDrafts expected(on_cpu, hidden, 5, 3), found(on_it, hidden.to(device()), 5, 3);
   const std::vector<TokenId> paths{7, 12, 3, 9};
   for (const int64_t depth : {0, 1, 2}) {
     const auto read = std::span(paths).first(depth == 0 ? 0 : 4);
-    const NextGuesses a = expected.after(read, depth), b = found.after(read, depth);
+    const NextDrafts a = expected.after(read, depth), b = found.after(read, depth);
     for (int64_t path = 0; path < (depth == 0 ? 1 : 4 / depth); ++path)
       for (int64_t rank = 0; rank < 7; ++rank) {
         EXPECT_EQ(b.token(path, rank), a.token(path, rank));

@@ -20,9 +20,9 @@ namespace {
 class Decoding {
  public:
   explicit Decoding(at::Device device, HeadInput heads)
-      : llama_(on_device(tiny_weights(1), device), Kernels::Plain),
+      : llama_(on_device(tiny_weights(1), device), Kernels::Reference),
         heads_(llama_.weights(), heads),
-        draft_llama_(on_device(tiny_weights(2), device), Kernels::Plain),
+        draft_llama_(on_device(tiny_weights(2), device), Kernels::Reference),
         draft_(draft_llama_, 2, kRows, llama_.config().vocab_size) {}
 
   /// Two texts, which are written beside each other.

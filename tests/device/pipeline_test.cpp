@@ -2,7 +2,7 @@
 // times and judges models there.
 #include <gtest/gtest.h>
 
-#include "heads/guess_temperature.h"
+#include "heads/draft_temperature.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/tree_search.h"
@@ -52,18 +52,18 @@ class PipelineOnDevice : public fixtures::OnDevice {
   }
 
   /// What the heads guess of the dataset's text.
-  static HeadStatistics count(const DatasetReader& dataset, HeadGuesser& guesser) {
-    HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
-    TemperatureFit temperatures(guesser.num_heads());
-    const HiddenSource hidden = cached_hidden(dataset);
+  static HeadStatistics count(const DatasetReader& dataset, HeadsRunner& runner) {
+    HeadStatistics statistics(runner.num_heads(), runner.top_k());
+    TemperatureFit temperatures(runner.num_heads());
+    const HiddenSource hidden = offline_hidden(dataset);
     for (int64_t sample = 0; sample < dataset.size(); ++sample) {
       const auto answer = dataset.answer(sample);
-      const HeadGuesses& guesses = guesser.guess_along(
-          hidden(sample).narrow(0, 0, std::ssize(answer) - guesser.num_heads()), answer);
-      statistics.add_answer(guesses.tokens, answer);
-      temperatures.add_answer(guesses, answer);
+      const HeadDrafts& drafts = runner.draft_along(
+          hidden(sample).narrow(0, 0, std::ssize(answer) - runner.num_heads()), answer);
+      statistics.add_answer(drafts.tokens, answer);
+      temperatures.add_answer(drafts, answer);
     }
-    EXPECT_EQ(std::ssize(temperatures.temperatures()), guesser.num_heads());
+    EXPECT_EQ(std::ssize(temperatures.temperatures()), runner.num_heads());
     return statistics;
   }
 };
@@ -72,15 +72,15 @@ MEDUSA_ON_EVERY_DEVICE(PipelineOnDevice);
 TEST_P(PipelineOnDevice, ItsDatasetIsTheCpus) {
   const fixtures::TempFolder folder;
   for (const at::Device where : {at::Device(at::kCPU), device()}) {
-    Llama llama(on_device(tiny_weights(1), where), Kernels::Plain);
+    Llama llama(on_device(tiny_weights(1), where), Kernels::Reference);
     distil(llama, folder.path() / where.str());
   }
   const DatasetReader expected(folder.path() / "cpu"), found(folder.path() / device().str());
   ASSERT_EQ(found.size(), expected.size());
   for (int64_t i = 0; i < expected.size(); ++i) {
     EXPECT_TRUE(std::ranges::equal(found.tokens(i), expected.tokens(i))) << i;
-    expect_close(cached_hidden(found)(i).to(at::kFloat), cached_hidden(expected)(i).to(at::kFloat),
-                 0.01);
+    expect_close(offline_hidden(found)(i).to(at::kFloat),
+                 offline_hidden(expected)(i).to(at::kFloat), 0.01);
   }
 }
 
@@ -102,17 +102,17 @@ TEST_P(PipelineOnDevice, HeadsAreTrainedCalibratedAndDecodeThePlainText) {
     ASSERT_TRUE(trained.complete);
 
     const LoadedHeads loaded = load_heads(folder / "heads", backbone);
-    HeadGuesser guesser(loaded.heads, backbone, 5);
-    const HeadStatistics statistics = count(dataset, guesser);
+    HeadsRunner runner(loaded.heads, backbone, 5);
+    const HeadStatistics statistics = count(dataset, runner);
     std::vector<RankPath> paths;
     for (const PathValue& each : rank_paths(statistics, 9)) paths.push_back(each.path);
     BackboneTarget target(llama, 1, kRows);
-    const StepTimes times = time_steps(target, guesser, paths, random_tokens(1, 20), {1, 4, 10}, 1);
+    const StepTimes times = time_steps(target, runner, paths, random_tokens(1, 20), {1, 4, 10}, 1);
     for (const double ms : times.medians_ms) EXPECT_GT(ms, 0);
 
     const TreeShape shape = make_choice_tree(paths, 5, "the tree of the test").shape();
     DraftParts parts;
-    parts.guesser = &guesser;
+    parts.runner = &runner;
     parts.shape = &shape;
     const auto decode_with = [&](DrafterKind drafter) {
       InferConfig config;
@@ -125,15 +125,15 @@ TEST_P(PipelineOnDevice, HeadsAreTrainedCalibratedAndDecodeThePlainText) {
     if (dtype == at::kFloat) {  // rows of bfloat16 products depend on each other on a GPU
       EXPECT_EQ(fast.tokens, plain.tokens);
     }
-    HeadStatistics of_answer(guesser.num_heads(), guesser.top_k());
-    add_guesses(of_answer, guesser, plain);
+    HeadStatistics of_answer(runner.num_heads(), runner.top_k());
+    add_drafts(of_answer, runner, plain);
     EXPECT_EQ(of_answer.num_positions(), 37);
   }
 }
 
 TEST_P(PipelineOnDevice, StepsAreTimedAndProfiled) {
   const Weights backbone = on_device(tiny_weights(1), device());
-  Llama llama(backbone, Kernels::Plain);
+  Llama llama(backbone, Kernels::Reference);
   const std::vector<double> rows = time_rows(llama);
   EXPECT_EQ(rows.size(), 32U);
   EXPECT_GT(rows.front(), 0);
@@ -163,7 +163,7 @@ TEST_P(PipelineOnDevice, ItsMemoryIsCounted) {
 }
 
 TEST_P(PipelineOnDevice, LayersThatMayBeLeftOutAreFound) {
-  Llama llama(on_device(tiny_weights(1), device()), Kernels::Plain);
+  Llama llama(on_device(tiny_weights(1), device()), Kernels::Reference);
   const std::vector<AnsweredText> texts{{random_tokens(1, 30), 8}, {random_tokens(2, 20), 1}};
   const LayerCosts costs = time_layers(llama);
   EXPECT_GT(costs.layer, 0);

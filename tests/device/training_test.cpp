@@ -13,8 +13,8 @@
 #include "train/draft_trainer.h"
 #include "train/head_trainer.h"
 #include "train/joint/drift_guard.h"
-#include "train/preflight.h"
 #include "train/processes/process_group.h"
+#include "train/resource_estimate.h"
 
 namespace medusa {
 namespace {
@@ -40,8 +40,8 @@ class TrainingOnDevice : public fixtures::OnDevice {
     Steps out{{}, make_heads(run.heads, backbone, kept, 3)};
     const auto rows = rows_of_tokens(out.heads);
     const BatchRecipe recipe = batch_recipe(run.config, out.heads, backbone, rows);
-    const PositionPool pool(dataset, std::vector<int64_t>{0, 1, 2, 3}, cached_hidden(dataset),
-                            recipe);
+    const ShuffleBuffer pool(dataset, std::vector<int64_t>{0, 1, 2, 3}, offline_hidden(dataset),
+                             recipe);
     const std::vector<Batch> batches{pool.batch(all_positions(pool))};
     HeadTrainer trainer(run.config, out.heads, backbone);
     for (int i = 0; i < 2; ++i) out.reports.push_back(trainer.step(batches, 1e-3));
@@ -110,14 +110,14 @@ TEST_P(TrainingOnDevice, ARunHasTheLossesOfTheCpu) {
 
 TEST_P(TrainingOnDevice, StatesThatItComputesAreTheRecordedOnes) {
   TinyRun run(true, at::kFloat, device());
-  Llama llama(run.backbone, Kernels::Plain);
+  Llama llama(run.backbone, Kernels::Reference);
   const DatasetReader dataset = run.open_data();
-  const HiddenSource live = live_hidden(dataset, llama), cached = cached_hidden(dataset);
+  const HiddenSource online = online_hidden(dataset, llama), offline = offline_hidden(dataset);
   for (const int64_t sample : {0, 7}) {
-    EXPECT_TRUE(live(sample).is_cpu());
-    expect_close(live(sample).to(at::kFloat), cached(sample).to(at::kFloat), 0.01);
+    EXPECT_TRUE(online(sample).is_cpu());
+    expect_close(online(sample).to(at::kFloat), offline(sample).to(at::kFloat), 0.01);
   }
-  run.config.hidden = HiddenFrom::Live;
+  run.config.hidden = HiddenFrom::Online;
   EXPECT_TRUE(run.train("live", &llama).complete);
 }
 
@@ -170,17 +170,17 @@ TEST_P(TrainingOnDevice, Bfloat16IsTheCpusWithinRounding) {
 TEST_P(TrainingOnDevice, ADryRunLooksAhead) {
   const TinyRun run(true, at::kFloat, device());
   const DatasetReader dataset = run.open_data();
-  const Preflight ahead =
-      look_ahead(run.config, run.heads,
-                 {dataset, run.backbone, nullptr, run.folder / "h", run.folder / "w", ""});
+  const ResourceEstimate ahead =
+      estimate_resources(run.config, run.heads,
+                         {dataset, run.backbone, nullptr, run.folder / "h", run.folder / "w", ""});
   EXPECT_GT(ahead.first.lm_head_loss, 1);
   const TinyJoint joint(HeadOutput::TruncatedShared, device());
   const DatasetReader data = joint.open_data();
   const MedusaHeads first = joint.first_heads();
-  EXPECT_GT(
-      look_ahead(joint.config, joint.joint, {data, joint.backbone, first, "", run.folder / "j"})
-          .first.lm_head_loss,
-      1);
+  EXPECT_GT(estimate_resources(joint.config, joint.joint,
+                               {data, joint.backbone, first, "", run.folder / "j"})
+                .first.lm_head_loss,
+            1);
 }
 
 TEST_P(TrainingOnDevice, ADraftModelLearnsAsOnTheCpu) {
@@ -193,7 +193,7 @@ TEST_P(TrainingOnDevice, ADraftModelLearnsAsOnTheCpu) {
     TrainableLlama draft(backbone, layers);
     const std::string name = backbone.lm_head.is_cpu() ? "draft-here" : "draft-there";
     const DraftTrainResult result = train_draft(
-        config, {dataset, cached_hidden(dataset), backbone.fingerprint, 1, here.folder / name},
+        config, {dataset, offline_hidden(dataset), backbone.fingerprint, 1, here.folder / name},
         draft);
     EXPECT_EQ(draft.weights().layers[0].qkv.device(), backbone.lm_head.device());
     return result.validation_loss;
@@ -202,9 +202,9 @@ TEST_P(TrainingOnDevice, ADraftModelLearnsAsOnTheCpu) {
 }
 
 /// Two processes that hold the same.
-class TwinGroup : public ProcessGroup {
+class DoubledGroup : public ProcessGroup {
  public:
-  TwinGroup() : ProcessGroup({.rank = 0, .count = 2}) {}
+  DoubledGroup() : ProcessGroup({.rank = 0, .world_size = 2}) {}
 
  private:
   void add_up(const at::Tensor& values) override {
@@ -219,7 +219,7 @@ class TwinGroup : public ProcessGroup {
 
 /// Sums and copies pass through the CPU's memory.
 TEST_P(TrainingOnDevice, ProcessesAddUpItsTensors) {
-  TwinGroup group;
+  DoubledGroup group;
   const at::Tensor values = at::full({5, 2}, 3, at::kFloat).to(device());
   group.all_reduce(values);
   expect_close(values, at::full({5, 2}, 6, at::kFloat));

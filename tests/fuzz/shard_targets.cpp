@@ -208,7 +208,7 @@ void damage_fields(MadeShard& shard, std::string_view damage) {
 
 /// An input is how many odd parts there are, the base, the parts, then the damage; or a whole file.
 std::string shard_of(std::string_view input) {
-  if (input.starts_with("\x89HDF")) return sealed(std::string(input));
+  if (input.starts_with("\x89HDF")) return finalized(std::string(input));
   constexpr size_t kMostParts = 4;
   const size_t parts = input.empty() ? 0 : static_cast<uint8_t>(input[0]) % kMostParts;
   std::string recipe(input.substr(std::min<size_t>(input.size(), 1), 1 + 3 * parts));
@@ -217,7 +217,7 @@ std::string shard_of(std::string_view input) {
   if (used == input.size()) return made_shard(recipe).bytes;
   MadeShard shard = made_shard(recipe);
   damage_fields(shard, input.substr(used));
-  return sealed(std::move(shard.bytes));
+  return finalized(std::move(shard.bytes));
 }
 
 void run_shard(const std::string& path) {

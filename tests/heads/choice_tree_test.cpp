@@ -275,13 +275,13 @@ TEST_F(ChoiceTreeFile, ImportNamesWhatIsWrong) {
 
 TEST(ChoiceTree, ItsShapeSaysHowOftenCalibrationFoundEachPathRight) {
   ChoiceTree tree = make_choice_tree({{0}, {1}, {0, 0}}, 2, "test");
-  EXPECT_TRUE(tree.shape().chances.empty()) << "not calibrated";
+  EXPECT_TRUE(tree.shape().accept_probs.empty()) << "not calibrated";
   tree.calibration.emplace();
   tree.calibration->num_positions = 1000;
   tree.calibration->path_counts = {{{0}, 400}, {{0, 0}, 200}, {{1}, 100}, {{1, 0}, 50}};
-  EXPECT_EQ(tree.shape().chances, (std::vector<double>{1, 0.4, 0.1, 0.2}));
+  EXPECT_EQ(tree.shape().accept_probs, (std::vector<double>{1, 0.4, 0.1, 0.2}));
   tree.calibration->path_counts.erase(tree.calibration->path_counts.begin());
-  EXPECT_TRUE(tree.shape().chances.empty()) << "a path was not counted";
+  EXPECT_TRUE(tree.shape().accept_probs.empty()) << "a path was not counted";
 }
 
 }  // namespace

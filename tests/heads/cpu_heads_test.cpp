@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backbone/cpu/threads/thread_pool.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "heads/reference_heads.h"
 #include "tests/backbone/cpu_isas.h"
 #include "tests/heads/random_heads.h"
@@ -17,31 +17,31 @@ constexpr int64_t kNumHeads = 3;
 constexpr int64_t kVocab = 130;
 
 /// Guesses of positions [first, first + count) of a fixed text.
-HeadGuesses guess(HeadsBackend& heads, const at::Tensor& hidden, int64_t first, int64_t count,
-                  int64_t num_heads = kNumHeads) {
+HeadDrafts draft(HeadsBackend& heads, const at::Tensor& hidden, int64_t first, int64_t count,
+                 int64_t num_heads = kNumHeads) {
   const auto text = some_text(first + count + kNumHeads);
   HeadQuery query{.hidden = hidden.narrow(0, first, count),
                   .tokens = std::span(text).subspan(static_cast<size_t>(first))};
   query.num_positions = count;
   query.num_heads = num_heads;
-  HeadGuesses guesses;
-  heads.guess(query, guesses);
-  return guesses;
+  HeadDrafts drafts;
+  heads.draft(query, drafts);
+  return drafts;
 }
 
 /// [M, K', V] log-probabilities by token; 0 where one is not among the guesses.
-at::Tensor by_token(const HeadGuesses& guesses) {
-  at::Tensor out = at::zeros({guesses.size(), guesses.num_heads, kVocab});
+at::Tensor by_token(const HeadDrafts& drafts) {
+  at::Tensor out = at::zeros({drafts.size(), drafts.num_heads, kVocab});
   auto values = out.accessor<float, 3>();
-  for (int64_t m = 0; m < guesses.size(); ++m)
-    for (int64_t k = 0; k < guesses.num_heads; ++k)
-      for (int64_t rank = 0; rank < guesses.top_k; ++rank)
-        values[m][k][guesses.token(m, k, rank)] = guesses.log_prob(m, k, rank);
+  for (int64_t m = 0; m < drafts.size(); ++m)
+    for (int64_t k = 0; k < drafts.num_heads; ++k)
+      for (int64_t rank = 0; rank < drafts.top_k; ++rank)
+        values[m][k][drafts.token(m, k, rank)] = drafts.log_prob(m, k, rank);
   return out;
 }
 
 /// Bit-equal guesses of the first heads at position m of one and position n of the other.
-void expect_same(const HeadGuesses& a, int64_t m, const HeadGuesses& b, int64_t n) {
+void expect_same(const HeadDrafts& a, int64_t m, const HeadDrafts& b, int64_t n) {
   ASSERT_EQ(a.top_k, b.top_k);
   for (int64_t k = 0; k < std::min(a.num_heads, b.num_heads); ++k)
     for (int64_t rank = 0; rank < a.top_k; ++rank) {
@@ -60,7 +60,7 @@ class CpuHeadsTest : public testing::Test {
     for (const HeadsConfig& config : all_configs())
       for (const CpuKernels* kernels : pass_kernels()) {
         SCOPED_TRACE(describe(config) + kernels->name);
-        const Weights& backbone = kernels->quantise == nullptr ? plain_ : blocks_;
+        const Weights& backbone = kernels->quantize == nullptr ? plain_ : blocks_;
         test(random_heads(config, backbone), backbone, *kernels);
         if (HasFatalFailure()) return;
       }
@@ -69,7 +69,7 @@ class CpuHeadsTest : public testing::Test {
   const Weights plain_ = tiny_weights(1, tiny_config(), at::kBFloat16);
   const Weights blocks_ = [] {
     Weights weights = tiny_weights(1, tiny_config(), at::kBFloat16);
-    weights.kind = BlockKind::Stored;
+    weights.kind = QuantKind::Stored;
     return weights;
   }();
   const std::shared_ptr<ThreadPool> pool_ = std::make_shared<ThreadPool>(1);
@@ -81,42 +81,42 @@ class CpuHeadsTest : public testing::Test {
 /// before then weighs more. Where LibTorch multiplies on AMX, it adds in yet another order.
 float slack(const MedusaHeads& heads, const CpuKernels& kernels) {
   if (!is_low_rank(heads.config.output)) return 1.0F;
-  return kernels.quantise != nullptr ? 4.0F : 2.0F;
+  return kernels.quantize != nullptr ? 4.0F : 2.0F;
 }
 
-TEST_F(CpuHeadsTest, LogProbabilitiesAreThePlainTwins) {
+TEST_F(CpuHeadsTest, LogProbabilitiesAreTheReferences) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const int64_t all = heads.output_rows();
     const auto fused = make_cpu_heads(heads, backbone, all, kernels, pool_);
-    const auto same_products = make_reference_heads(heads, backbone, all, Kernels::Auto);
-    const auto plain = make_reference_heads(heads, backbone, all, Kernels::Plain);
+    const auto same_matmuls = make_reference_heads(heads, backbone, all, Kernels::Auto);
+    const auto plain = make_reference_heads(heads, backbone, all, Kernels::Reference);
     for (const int64_t count : {1, 3, 17}) {
-      const at::Tensor found = by_token(guess(*fused, hidden_, 0, count));
+      const at::Tensor found = by_token(draft(*fused, hidden_, 0, count));
       // Sums in another order: now and then a number is rounded to the other side.
-      const at::Tensor close = found - by_token(guess(*same_products, hidden_, 0, count));
+      const at::Tensor close = found - by_token(draft(*same_matmuls, hidden_, 0, count));
       EXPECT_LT(close.abs().mean().item<float>(), 3e-4F * slack(heads, kernels));
       EXPECT_LT(close.abs().max().item<float>(), 0.02F * slack(heads, kernels));
       // LibTorch's products are rounded to bfloat16 themselves.
-      const at::Tensor loose = found - by_token(guess(*plain, hidden_, 0, count));
+      const at::Tensor loose = found - by_token(draft(*plain, hidden_, 0, count));
       EXPECT_LT(loose.abs().mean().item<float>(), 0.03F);
       EXPECT_LT(loose.abs().max().item<float>(), 0.25F);
     }
   });
 }
 
-TEST_F(CpuHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
-  int64_t compared = 0, num_guesses = 0;
+TEST_F(CpuHeadsTest, DraftsAreTheReferencesWhereMarginsAllow) {
+  int64_t compared = 0, num_drafts = 0;
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const auto fused = make_cpu_heads(heads, backbone, 7, kernels, pool_);
     const auto plain = make_reference_heads(heads, backbone, 8, Kernels::Auto);
     const float margin = 0.02F * slack(heads, kernels);
     for (const int64_t count : {1, 3, 17}) {
-      const HeadGuesses found = guess(*fused, hidden_, 0, count);
-      const HeadGuesses expected = guess(*plain, hidden_, 0, count);
+      const HeadDrafts found = draft(*fused, hidden_, 0, count);
+      const HeadDrafts expected = draft(*plain, hidden_, 0, count);
       ASSERT_EQ(found.size(), count);
       for (int64_t m = 0; m < count; ++m)
         for (int64_t k = 0; k < kNumHeads; ++k)
-          for (int64_t rank = 0; rank < 7; ++rank, ++num_guesses) {
+          for (int64_t rank = 0; rank < 7; ++rank, ++num_drafts) {
             const float wanted = expected.log_prob(m, k, rank);
             EXPECT_NEAR(found.log_prob(m, k, rank), wanted, margin / 2);
             if (wanted - expected.log_prob(m, k, rank + 1) < margin) continue;
@@ -127,16 +127,16 @@ TEST_F(CpuHeadsTest, GuessesAreThePlainTwinsWhereMarginsAllow) {
           }
     }
   });
-  EXPECT_GT(compared, num_guesses / 2);
+  EXPECT_GT(compared, num_drafts / 2);
 }
 
 TEST_F(CpuHeadsTest, APositionIsTheSameBitsAloneAndBesideOthers) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
-    const HeadGuesses together = guess(*fused, hidden_, 0, 70);  // more than one parallel region
+    const HeadDrafts together = draft(*fused, hidden_, 0, 70);  // more than one parallel region
     for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69})
-      expect_same(guess(*fused, hidden_, m, 1), 0, together, m);
-    const HeadGuesses some = guess(*fused, hidden_, 50, 17);
+      expect_same(draft(*fused, hidden_, m, 1), 0, together, m);
+    const HeadDrafts some = draft(*fused, hidden_, 50, 17);
     for (int64_t m = 0; m < 17; ++m) expect_same(some, m, together, 50 + m);
   });
 }
@@ -145,9 +145,9 @@ TEST_F(CpuHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
     for (const int64_t count : {1, 17}) {
-      const HeadGuesses all = guess(*fused, hidden_, 0, count);
+      const HeadDrafts all = draft(*fused, hidden_, 0, count);
       for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
-        const HeadGuesses some = guess(*fused, hidden_, 0, count, num_heads);
+        const HeadDrafts some = draft(*fused, hidden_, 0, count, num_heads);
         ASSERT_EQ(some.num_heads, num_heads);
         ASSERT_EQ(some.size(), count);
         for (int64_t m = 0; m < count; ++m) expect_same(some, m, all, m);
@@ -158,16 +158,16 @@ TEST_F(CpuHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
 
 /// Head k's guesses after M paths of k tokens below one root, all of them at the same state: as a
 /// tree asks, or with the state said once for each path.
-HeadGuesses guess_paths(HeadsBackend& heads, const at::Tensor& state, int64_t head,
-                        const std::vector<TokenId>& rows, bool say_state_once) {
+HeadDrafts draft_paths(HeadsBackend& heads, const at::Tensor& state, int64_t head,
+                       const std::vector<TokenId>& rows, bool say_state_once) {
   HeadQuery query{.hidden = state.unsqueeze(0), .tokens = rows, .stride = 1 + head};
   query.num_positions = static_cast<int64_t>(rows.size()) / query.stride;
   if (!say_state_once) query.hidden = query.hidden.expand({query.num_positions, -1});
   query.first_head = head;
   query.num_heads = 1;
-  HeadGuesses guesses;
-  heads.guess(query, guesses);
-  return guesses;
+  HeadDrafts drafts;
+  heads.draft(query, drafts);
+  return drafts;
 }
 
 TEST_F(CpuHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
@@ -179,13 +179,13 @@ TEST_F(CpuHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
       for (int64_t m = 0; m < num_paths; ++m)
         for (int64_t i = 0; i <= head; ++i)
           rows.push_back(i == 0 ? 9 : static_cast<TokenId>((17 * m + 5 * i) % kVocab));
-      const HeadGuesses once = guess_paths(*fused, hidden_[4], head, rows, true);
-      const HeadGuesses each = guess_paths(*fused, hidden_[4], head, rows, false);
+      const HeadDrafts once = draft_paths(*fused, hidden_[4], head, rows, true);
+      const HeadDrafts each = draft_paths(*fused, hidden_[4], head, rows, false);
       for (const int64_t m : {0, 1, 15, 16, 40, 63, 64, 69}) {
         if (m >= num_paths) break;
         const auto begin = rows.begin() + m * (1 + head);
-        const HeadGuesses alone =
-            guess_paths(*fused, hidden_[4], head, {begin, begin + 1 + head}, true);
+        const HeadDrafts alone =
+            draft_paths(*fused, hidden_[4], head, {begin, begin + 1 + head}, true);
         expect_same(once, m, alone, 0);
         expect_same(each, m, alone, 0);
       }
@@ -196,13 +196,13 @@ TEST_F(CpuHeadsTest, PathsOfOneRootAreTheSameBitsWhateverTheyShare) {
 TEST_F(CpuHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const auto fused = make_cpu_heads(heads, backbone, 10, kernels, pool_);
-    const HeadGuesses along = guess(*fused, hidden_, 0, 20);  // all heads
+    const HeadDrafts along = draft(*fused, hidden_, 0, 20);  // all heads
     const auto text = some_text(20 + kNumHeads);
     for (const int64_t m : {0, 7, 19})
       for (int64_t head = 0; head < kNumHeads; ++head) {
         const auto begin = text.begin() + m;
-        const HeadGuesses alone =
-            guess_paths(*fused, hidden_[m], head, {begin, begin + 1 + head}, true);
+        const HeadDrafts alone =
+            draft_paths(*fused, hidden_[m], head, {begin, begin + 1 + head}, true);
         for (int64_t rank = 0; rank < 10; ++rank) {
           ASSERT_EQ(alone.token(0, 0, rank), along.token(m, head, rank));
           ASSERT_EQ(alone.log_prob(0, 0, rank), along.log_prob(m, head, rank));
@@ -211,7 +211,7 @@ TEST_F(CpuHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
   });
 }
 
-TEST_F(CpuHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
+TEST_F(CpuHeadsTest, ThreadsDoNotChangeTheDraftsNorRace) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const auto one = make_cpu_heads(heads, backbone, 10, kernels, pool_);
     for (const int threads : {2, 3}) {
@@ -219,9 +219,9 @@ TEST_F(CpuHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
           make_cpu_heads(heads, backbone, 10, kernels, std::make_shared<ThreadPool>(threads));
       for (const int64_t count : {1, 3})
         for (int64_t num_heads = 1; num_heads <= kNumHeads; ++num_heads) {
-          const HeadGuesses expected = guess(*one, hidden_, 0, count, num_heads);
+          const HeadDrafts expected = draft(*one, hidden_, 0, count, num_heads);
           for (int repetition = 0; repetition < 3; ++repetition) {
-            const HeadGuesses found = guess(*several, hidden_, 0, count, num_heads);
+            const HeadDrafts found = draft(*several, hidden_, 0, count, num_heads);
             for (int64_t m = 0; m < count; ++m) expect_same(found, m, expected, m);
           }
         }
@@ -229,20 +229,20 @@ TEST_F(CpuHeadsTest, ThreadsDoNotChangeTheGuessesNorRace) {
   });
 }
 
-TEST_F(CpuHeadsTest, AreWhatTheGuesserUsesWhereTheyRun) {
+TEST_F(CpuHeadsTest, AreWhatTheRunnerUsesWhereTheyRun) {
   for (const HeadsConfig& config : all_configs())
     for (const Weights* backbone : {&plain_, &blocks_}) {
       SCOPED_TRACE(describe(config));
       const MedusaHeads heads = random_heads(config, *backbone);
       const auto fused = make_cpu_heads(heads, *backbone, 10, Kernels::Auto);
-      HeadGuesser guesser(heads, *backbone, 10);
-      const HeadGuesses expected = guess(*fused, hidden_, 0, 17);
-      const HeadGuesses& found = guesser.guess(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
+      HeadsRunner runner(heads, *backbone, 10);
+      const HeadDrafts expected = draft(*fused, hidden_, 0, 17);
+      const HeadDrafts& found = runner.draft(hidden_.narrow(0, 0, 17), some_text(17 + kNumHeads));
       EXPECT_EQ(found.tokens, expected.tokens);
       EXPECT_EQ(found.log_probs, expected.log_probs);
-      const bool in_blocks = backbone->kind != BlockKind::None;
-      EXPECT_STREQ(guesser.kernels(), kernels_for(CpuIsa::Auto, in_blocks)->name);
-      EXPECT_STREQ(HeadGuesser(heads, *backbone, 10, Kernels::Plain).kernels(), "LibTorch");
+      const bool quantized = backbone->kind != QuantKind::None;
+      EXPECT_STREQ(runner.kernels(), kernels_for(CpuIsa::Auto, quantized)->name);
+      EXPECT_STREQ(HeadsRunner(heads, *backbone, 10, Kernels::Reference).kernels(), "LibTorch");
     }
 }
 
@@ -252,12 +252,12 @@ TEST_F(CpuHeadsTest, AreOfferedForTheSizeAndDtypeTheyAreWrittenFor) {
   for (const CpuIsa isa : kCpuIsas)
     for (const Weights& backbone : {plain_, blocks_}) {
       const ExecutionContext execution({.isa = isa});
-      const CpuKernels* kernels = kernels_for(isa, backbone.kind != BlockKind::None);
+      const CpuKernels* kernels = kernels_for(isa, backbone.kind != QuantKind::None);
       EXPECT_EQ(cpu_heads_support(backbone, isa), kernels != nullptr);
       if (kernels == nullptr) continue;
       const MedusaHeads heads = random_heads(all_configs().front(), backbone);
-      EXPECT_STREQ(HeadGuesser(heads, backbone, 10, execution).kernels(), kernels->name);
-      if (kernels->quantise == nullptr) {
+      EXPECT_STREQ(HeadsRunner(heads, backbone, 10, execution).kernels(), kernels->name);
+      if (kernels->quantize == nullptr) {
         EXPECT_STREQ(make_reference_heads(heads, backbone, 10, execution)->name(), kernels->name)
             << "its twin, too";
       }

@@ -45,11 +45,11 @@ TEST(HeadStatistics, AnswersWithoutACompletePositionAreNotCounted) {
 TEST(HeadStatistics, DeepHeadsAreNotUnderEstimatedByAnswersThatEnd) {
   HeadStatistics statistics(3, 1);
   for (const TokenId length : {2, 4, 5, 9}) {
-    std::vector<TokenId> answer, guesses;
+    std::vector<TokenId> answer, drafts;
     for (TokenId i = 0; i < length; ++i) answer.push_back(10 + i);
     for (TokenId i = 0; i < length; ++i)
-      for (TokenId head = 0; head < 3; ++head) guesses.push_back(10 + i + 1 + head);
-    statistics.add_answer(guesses, answer);
+      for (TokenId head = 0; head < 3; ++head) drafts.push_back(10 + i + 1 + head);
+    statistics.add_answer(drafts, answer);
   }
   EXPECT_GT(statistics.num_positions(), 0);
   for (const auto& counts : statistics.head_counts())

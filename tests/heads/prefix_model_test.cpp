@@ -35,13 +35,13 @@ at::Tensor by_hand(const MedusaHeads& heads, const Weights& backbone, const at::
   const at::Tensor v = qkv.slice(1, 192).reshape({n, 2, 32});
   std::vector<at::Tensor> rows;
   for (int64_t i = 0; i < n; ++i) {
-    std::vector<at::Tensor> mixed;
+    std::vector<at::Tensor> attention_out;
     for (int64_t head = 0; head < 4; ++head) {
       const at::Tensor keys = k.slice(0, 0, i + 1).select(1, head / 2);
       const at::Tensor weights = at::softmax(at::mv(keys, q[i][head]) / std::sqrt(32.0), 0);
-      mixed.push_back(at::mv(v.slice(0, 0, i + 1).select(1, head / 2).t(), weights));
+      attention_out.push_back(at::mv(v.slice(0, 0, i + 1).select(1, head / 2).t(), weights));
     }
-    const at::Tensor y = x[i] + at::mv(layer.output, at::cat(mixed));
+    const at::Tensor y = x[i] + at::mv(layer.output, at::cat(attention_out));
     const at::Tensor inner = at::mv(layer.gate_up, rms(y, layer.mlp_norm));
     const at::Tensor gate = inner.slice(0, 0, 96), up = inner.slice(0, 96);
     rows.push_back(y + at::mv(layer.down, gate * at::sigmoid(gate) * up));
@@ -55,12 +55,12 @@ struct Along {
   PrefixModel model;
 
   explicit Along(at::ScalarType dtype, Kernels kernels = Kernels::Auto,
-                 BlockKind kind = BlockKind::None)
+                 QuantKind kind = QuantKind::None)
       : backbone(weights(dtype, kind)),
         heads(random_heads(kPrefix, backbone)),
         model(*heads.prefix, backbone, kernels) {}
 
-  static Weights weights(at::ScalarType dtype, BlockKind kind) {
+  static Weights weights(at::ScalarType dtype, QuantKind kind) {
     Weights out = tiny_weights(1, tiny_config(), dtype);
     out.kind = kind;
     return out;
@@ -73,7 +73,7 @@ struct Along {
 
 TEST(PrefixModel, AnUntrainedLayerChangesNothing) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+    for (const Kernels kernels : {Kernels::Auto, Kernels::Reference}) {
       const Weights backbone = tiny_weights(1, tiny_config(), dtype);
       const MedusaHeads heads = untrained_heads(kPrefix, backbone);
       PrefixModel model(*heads.prefix, backbone, kernels);
@@ -91,15 +91,15 @@ TEST(PrefixModel, IsTheLayerAsWritten) {
   EXPECT_TRUE(at::allclose(along.at_once(hidden, roots), expected, 1e-4, 1e-4));
 }
 
-TEST(PrefixModel, TheFastPathIsThePlainOneWithinRounding) {
+TEST(PrefixModel, TheFastPathIsTheReferenceWithinRounding) {
   const at::Tensor hidden = random_hidden(60, at::kBFloat16);
   const auto roots = some_text(60);
-  for (const BlockKind kind : {BlockKind::None, BlockKind::Int8}) {
+  for (const QuantKind kind : {QuantKind::None, QuantKind::Int8}) {
     SCOPED_TRACE(static_cast<int>(kind));
     const at::Tensor fast =
         Along(at::kBFloat16, Kernels::Auto, kind).at_once(hidden, roots).to(at::kFloat);
     const at::Tensor plain =
-        Along(at::kBFloat16, Kernels::Plain, kind).at_once(hidden, roots).to(at::kFloat);
+        Along(at::kBFloat16, Kernels::Reference, kind).at_once(hidden, roots).to(at::kFloat);
     const at::Tensor exact = Along(at::kFloat).at_once(hidden.to(at::kFloat), roots);
     const double size = exact.square().mean().sqrt().item<double>();
     const auto distance = [&](const at::Tensor& a, const at::Tensor& b) {
@@ -111,9 +111,9 @@ TEST(PrefixModel, TheFastPathIsThePlainOneWithinRounding) {
 }
 
 TEST(PrefixModel, RunsOnTheIsaThatWasAskedFor) {
-  for (const CpuIsa isa : {CpuIsa::Plain, CpuIsa::Avx2, CpuIsa::Avx512})
-    for (const BlockKind kind : {BlockKind::None, BlockKind::Int8}) {
-      const CpuKernels* expected = kernels_for(isa, kind != BlockKind::None);
+  for (const CpuIsa isa : {CpuIsa::Portable, CpuIsa::Avx2, CpuIsa::Avx512})
+    for (const QuantKind kind : {QuantKind::None, QuantKind::Int8}) {
+      const CpuKernels* expected = kernels_for(isa, kind != QuantKind::None);
       if (expected == nullptr) continue;  // not on this machine
       const Weights backbone = Along::weights(at::kBFloat16, kind);
       const MedusaHeads heads = random_heads(kPrefix, backbone);
@@ -127,7 +127,7 @@ TEST(PrefixModel, StepByStepIsTheSameAsAtOnce) {
   const int64_t length = 300;
   const auto roots = some_text(length);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
-    for (const Kernels kernels : {Kernels::Auto, Kernels::Plain}) {
+    for (const Kernels kernels : {Kernels::Auto, Kernels::Reference}) {
       Along along(dtype, kernels);
       const at::Tensor hidden = random_hidden(length, dtype);
       const at::Tensor whole = along.at_once(hidden, roots);

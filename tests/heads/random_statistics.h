@@ -13,7 +13,7 @@ inline HeadStatistics random_statistics(int64_t num_heads, int64_t top_k, int64_
   HeadStatistics statistics(num_heads, top_k);
   for (int64_t a = 0; a < num_answers; ++a) {
     const Random random = Random(seed).child(static_cast<uint64_t>(a));
-    std::vector<TokenId> answer, guesses;
+    std::vector<TokenId> answer, drafts;
     for (int64_t i = 0; i < length; ++i) answer.push_back(static_cast<TokenId>(100 + i));
     for (int64_t i = 0; i < length; ++i) {
       const double ease = random.uniform(RandomUse::Init, i);  // shared by the heads of a position
@@ -22,10 +22,10 @@ inline HeadStatistics random_statistics(int64_t num_heads, int64_t top_k, int64_
         const auto rank =
             static_cast<int64_t>(draw * (0.4 + 1.6 * ease) * static_cast<double>(top_k + head));
         for (int64_t r = 0; r < top_k; ++r)
-          guesses.push_back(r == rank ? static_cast<TokenId>(100 + i + 1 + head) : -1);
+          drafts.push_back(r == rank ? static_cast<TokenId>(100 + i + 1 + head) : -1);
       }
     }
-    statistics.add_answer(guesses, answer);
+    statistics.add_answer(drafts, answer);
   }
   return statistics;
 }

@@ -101,9 +101,9 @@ TEST(TreeSearch, IntervalHasTheWidthOfTheStandardError) {
 TEST(TreeSearch, AReplayBeginsEachStepWhereTheOneBeforeEnded) {
   HeadStatistics statistics(2, 2);
   // Ranks of heads 0 and 1 at positions 0 to 4: [0 0] [1 -] [- -] [0 1] [0 0].
-  const std::vector<TokenId> guesses{1, 9, 2, 9, /**/ 9, 2, 9,      9, /**/ 9, 9,
-                                     9, 9, 4, 9, 9,      5, /**/ 5, 9, 6,      9};
-  statistics.add_answer(guesses, std::vector<TokenId>{0, 1, 2, 3, 4, 5, 6});
+  const std::vector<TokenId> drafts{1, 9, 2, 9, /**/ 9, 2, 9,      9, /**/ 9, 9,
+                                    9, 9, 4, 9, 9,      5, /**/ 5, 9, 6,      9};
+  statistics.add_answer(drafts, std::vector<TokenId>{0, 1, 2, 3, 4, 5, 6});
   const std::vector<RankPath> tree{{0}, {0, 0}};
   // Every position: 3, 1, 1, 2 and 3 tokens. Replayed: 3 at position 0, then 2 at 3.
   EXPECT_DOUBLE_EQ(tokens_per_step(statistics, tree, StepStarts::Everywhere), 10.0 / 5);
@@ -116,14 +116,14 @@ TEST(TreeSearch, AReplayBeginsEachStepWhereTheOneBeforeEnded) {
 TEST(TreeSearch, AReplayGivesLessWhereHardPlacesLieTogether) {
   HeadStatistics statistics(1, 1);
   for (uint64_t a = 0; a < 50; ++a) {
-    std::vector<TokenId> answer(101, 1), guesses;
+    std::vector<TokenId> answer(101, 1), drafts;
     bool hard = false;
     for (int64_t i = 0; i < 100; ++i) {
       const Random random = Random(7).child(a);
       if (random.uniform(RandomUse::Init, i) < 0.1) hard = !hard;
-      guesses.push_back(random.uniform(RandomUse::Draft, i) < (hard ? 0.1 : 0.9) ? 1 : 0);
+      drafts.push_back(random.uniform(RandomUse::Draft, i) < (hard ? 0.1 : 0.9) ? 1 : 0);
     }
-    statistics.add_answer(guesses, answer);
+    statistics.add_answer(drafts, answer);
   }
   EXPECT_LT(tokens_per_step(statistics, {{0}}, StepStarts::Replayed),
             tokens_per_step(statistics, {{0}}, StepStarts::Everywhere) - 0.05);

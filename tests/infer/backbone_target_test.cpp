@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "backbone/cpu/cpu_kernels.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "infer/decoder.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
-#include "tests/backbone/block_weights.h"
+#include "tests/backbone/quantized_weights.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/infer/toy_heads.h"
 
@@ -24,19 +24,19 @@ struct Setup {
   at::ScalarType dtype;
   Kernels kernels;
   CpuIsa isa = CpuIsa::Auto;
-  bool in_blocks = false;
+  bool quantized = false;
 };
 
 Weights weights_of(const Setup& setup) {
   Weights weights = tiny_weights(1, tiny_config(), setup.dtype);
-  if (setup.in_blocks) weights = in_blocks(std::move(weights));
+  if (setup.quantized) weights = quantized(std::move(weights));
   return weights;
 }
 
 /// LibTorch's ops, and every ISA that this machine has.
 std::vector<Setup> every_setup() {
   std::vector<Setup> setups{{"Float32", at::kFloat, Kernels::Auto},
-                            {"Bfloat16Plain", at::kBFloat16, Kernels::Plain}};
+                            {"Bfloat16Plain", at::kBFloat16, Kernels::Reference}};
   const auto add = [&setups](const char* name, CpuIsa isa, bool blocks) {
     if (kernels_for(isa, blocks) != nullptr)
       setups.push_back({name, at::kBFloat16, Kernels::Auto, isa, blocks});
@@ -45,10 +45,10 @@ std::vector<Setup> every_setup() {
   add("Avx512Bf16", CpuIsa::Avx512Bf16, false);
   add("Avx512", CpuIsa::Avx512, false);
   add("Avx2", CpuIsa::Avx2, false);
-  add("PlainCpp", CpuIsa::Plain, false);
+  add("PlainCpp", CpuIsa::Portable, false);
   add("Avx512Blocks", CpuIsa::Avx512, true);
   add("Avx2Blocks", CpuIsa::Avx2, true);
-  add("PlainCppBlocks", CpuIsa::Plain, true);
+  add("PlainCppBlocks", CpuIsa::Portable, true);
   return setups;
 }
 
@@ -58,7 +58,7 @@ class BackboneTargets : public testing::TestWithParam<Setup> {
       : weights_(weights_of(GetParam())),
         llama_(weights_, ExecutionContext({.isa = GetParam().isa, .kernels = GetParam().kernels})) {
     if (GetParam().isa != CpuIsa::Auto) {
-      EXPECT_STREQ(llama_.kernels(), kernels_for(GetParam().isa, GetParam().in_blocks)->name);
+      EXPECT_STREQ(llama_.kernels(), kernels_for(GetParam().isa, GetParam().quantized)->name);
     }
   }
 
@@ -124,15 +124,15 @@ TEST_P(BackboneTargets, ANodesLogitsAreThoseOfItsPathRunAlone) {
     target.prefill(slot, random_tokens(3, prompt));
     for (const int32_t size : {1, 2, 7, 16, 33, 64}) {
       const CandidateTree tree = random_tree(static_cast<uint64_t>(size), size);
-      const TargetOutput together = run(target, slot, tree);
-      EXPECT_EQ(together.logits.sizes(), (at::IntArrayRef{size, 130}));
-      EXPECT_EQ(together.logits.scalar_type(), at::kFloat);
-      EXPECT_EQ(together.hidden.sizes(), (at::IntArrayRef{size, 64}));
+      const TargetOutput for_batch = run(target, slot, tree);
+      EXPECT_EQ(for_batch.logits.sizes(), (at::IntArrayRef{size, 130}));
+      EXPECT_EQ(for_batch.logits.scalar_type(), at::kFloat);
+      EXPECT_EQ(for_batch.hidden.sizes(), (at::IntArrayRef{size, 64}));
       for (int32_t node = 0; node < size; ++node) {
         const TargetOutput alone = run(target, slot, chain_of(tree, path_to(tree, node)));
         const std::string what = "node " + std::to_string(node) + " of " + std::to_string(size);
-        expect_same(together.logits[node], alone.logits[-1], what);
-        expect_same(together.hidden[node], alone.hidden[-1], what);
+        expect_same(for_batch.logits[node], alone.logits[-1], what);
+        expect_same(for_batch.hidden[node], alone.hidden[-1], what);
       }
     }
   }
@@ -140,11 +140,11 @@ TEST_P(BackboneTargets, ANodesLogitsAreThoseOfItsPathRunAlone) {
 
 TEST_P(BackboneTargets, AChainsLogitsAreThoseOfItsTokensOneByOne) {
   BackboneTarget target(llama_, 2, kRows);
-  const int32_t together = target.open(), stepwise = target.open();
-  for (const int32_t slot : {together, stepwise}) target.prefill(slot, random_tokens(3, 20));
+  const int32_t for_batch = target.open(), stepwise = target.open();
+  for (const int32_t slot : {for_batch, stepwise}) target.prefill(slot, random_tokens(3, 20));
   CandidateTree tree = random_tree(5, 20);
   for (int32_t i = 0; i < tree.size(); ++i) tree.parents[static_cast<size_t>(i)] = i - 1;
-  const TargetOutput whole = run(target, together, tree);
+  const TargetOutput whole = run(target, for_batch, tree);
   const std::vector<int32_t> root{0};
   for (int32_t i = 0; i < tree.size(); ++i) {
     const TargetOutput step = run(target, stepwise, root_only(tree.tokens[static_cast<size_t>(i)]));
@@ -178,19 +178,19 @@ TEST_P(BackboneTargets, AfterCommitTheCacheIsAFreshPrefill) {
 TEST_P(BackboneTargets, APromptThatBeginsLikeAnotherGivesTheSameRowsAsAlone) {
   std::vector<TokenId> first = random_tokens(21, 60), second = random_tokens(22, 60);
   std::copy(first.begin(), first.begin() + 37, second.begin());  // no multiple of 16
-  BackboneTarget alone(llama_, 1, kRows), together(llama_, 3, kRows);
+  BackboneTarget alone(llama_, 1, kRows), for_batch(llama_, 3, kRows);
   const int32_t slot = alone.open();
   const at::Tensor expected = alone.prefill(slot, second);
-  together.prefill(together.open(), first);
-  const int32_t sharing = together.open();
-  expect_same(together.prefill(sharing, second), expected, "state of the last token");
-  expect_same(together.prefill(together.open(), second), expected, "the same prompt once more");
-  EXPECT_EQ(together.cache().length(sharing), 60);
+  for_batch.prefill(for_batch.open(), first);
+  const int32_t sharing = for_batch.open();
+  expect_same(for_batch.prefill(sharing, second), expected, "state of the last token");
+  expect_same(for_batch.prefill(for_batch.open(), second), expected, "the same prompt once more");
+  EXPECT_EQ(for_batch.cache().length(sharing), 60);
 
   const CandidateTree tree = random_tree(23, 9);
   const SlotTree there{slot, &tree}, here{sharing, &tree};
   const at::Tensor logits = alone.forward({&there, 1}).front().logits.clone();
-  expect_same(together.forward({&here, 1}).front().logits, logits, "logits of the next step");
+  expect_same(for_batch.forward({&here, 1}).front().logits, logits, "logits of the next step");
 }
 
 TEST_P(BackboneTargets, AFailedStepsRowsAreForgotten) {
@@ -214,10 +214,10 @@ TEST_P(BackboneTargets, ATreesLogitsDoNotDependOnTheSequencesBesideIt) {
     target.prefill(slot, random_tokens(i, 3 + 11 * static_cast<int64_t>(i)));
     batch.push_back({slot, &trees[i]});
   }
-  std::vector<at::Tensor> together;
-  for (const TargetOutput& out : target.forward(batch)) together.push_back(out.logits.clone());
+  std::vector<at::Tensor> for_batch;
+  for (const TargetOutput& out : target.forward(batch)) for_batch.push_back(out.logits.clone());
   for (size_t i = 0; i < sizes.size(); ++i)
-    expect_same(together[i], run(target, batch[i].slot, trees[i]).logits,
+    expect_same(for_batch[i], run(target, batch[i].slot, trees[i]).logits,
                 "sequence " + std::to_string(i));
 }
 
@@ -252,12 +252,12 @@ DrafterFactory none() {
 }
 
 TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   BackboneTarget target(llama_, 1, kRows);
   int64_t accepted = 0;
   for (const ChoiceTree& tree : some_trees()) {
     const TreeShape shape = tree.shape();
-    const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+    const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
     for (uint64_t seed = 0; seed < 8; ++seed) {
       const auto prompt = random_tokens(seed, 1 + 10 * static_cast<int64_t>(seed));
       EXPECT_EQ(decode_text(target, GreedyRule(), medusa, prompt, 1, &accepted),
@@ -269,14 +269,14 @@ TEST_P(BackboneTargets, MedusaGivesThePlainGreedyText) {
 }
 
 TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   BackboneTarget target(llama_, 1, kRows);
   const MatchRule rule({.temperature = 0.7});
   const auto prompt = random_tokens(1, 12);
   int64_t accepted = 0;
   for (const ChoiceTree& tree : some_trees()) {
     const TreeShape shape = tree.shape();
-    const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+    const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
     for (uint64_t seed = 0; seed < 5; ++seed)
       EXPECT_EQ(decode_text(target, rule, medusa, prompt, seed, &accepted),
                 decode_text(target, rule, none(), prompt, seed))
@@ -287,9 +287,9 @@ TEST_P(BackboneTargets, MedusaGivesThePlainSampledTextOfTheSeed) {
 
 TEST_P(BackboneTargets, BatchesGiveTheTextsDecodedAlone) {
   constexpr size_t kRequests = 9;
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   const TreeShape shape = some_trees().back().shape();
-  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
   const MatchRule rule({.temperature = 0.7});
   std::vector<std::vector<TokenId>> alone;
   BackboneTarget single(llama_, 1, kRows);
@@ -364,9 +364,9 @@ Turn take_turn(BackboneTarget& target, const AcceptanceRule& rule, const Drafter
 }
 
 TEST_P(BackboneTargets, AConversationsNextPromptBeginsWithTheLastOneAndItsAnswer) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   const TreeShape shape = some_trees().back().shape();
-  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
   BackboneTarget target(llama_, 2, kRows);
   std::vector<TokenId> prompt = random_tokens(31, 50);
   int64_t cached = 0;
@@ -408,9 +408,9 @@ TEST_P(BackboneTargets, SixteenShortSequencesTakeTheMemoryOfWhatTheyHold) {
 
 TEST_P(BackboneTargets, ASmallPoolGivesTheTextsOfALargeOne) {
   constexpr size_t kRequests = 7;
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
   const TreeShape shape = some_trees().back().shape();
-  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(guesser, shape); };
+  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
   std::vector<std::vector<std::vector<TokenId>>> texts;
   // Requests need up to 5 of the 8 blocks: of four slots one or two are in use, and nothing stays
   // in the cache for long.

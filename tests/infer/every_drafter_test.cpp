@@ -213,7 +213,7 @@ class Watched : public Drafter {
   std::unique_ptr<Drafter> inner_;
 };
 
-TEST_P(EveryDrafter, KeepsToDepthAndNodesAndHasNoTwins) {
+TEST_P(EveryDrafter, KeepsToDepthAndNodesAndHasNoDuplicates) {
   const auto watched = [&] { return std::make_unique<Watched>(drafter()()); };
   for (const int32_t max_nodes : {1, 2, 7, 30, 64}) {
     decode_toy(MatchRule(kWarm), watched, kRepetitive, {70, max_nodes, {}}, 3, 60);

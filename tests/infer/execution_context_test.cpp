@@ -77,11 +77,11 @@ TEST(ExecutionContext, HasTheThreadsAskedForAndStartsNoOthers) {
 }
 
 TEST(ExecutionContext, TwoModelsWithOtherThreadsAndIsasEachSayAtOnceWhatTheySayAlone) {
-  const ExecutionContext first({.threads = 1, .isa = CpuIsa::Plain}), second({.threads = 3});
+  const ExecutionContext first({.threads = 1, .isa = CpuIsa::Portable}), second({.threads = 3});
   const auto alone_1 = Speaker(1, first).texts(), alone_2 = Speaker(2, second).texts();
   EXPECT_NE(alone_1, alone_2);
   Speaker one(1, first), two(2, second);
-  EXPECT_STREQ(one.llama().kernels(), kernels_for(CpuIsa::Plain, false)->name);
+  EXPECT_STREQ(one.llama().kernels(), kernels_for(CpuIsa::Portable, false)->name);
   EXPECT_STREQ(two.llama().kernels(), kernels_for(CpuIsa::Auto, false)->name);
   for (int repetition = 0; repetition < 3; ++repetition) {
     std::vector<std::vector<TokenId>> said_1, said_2;

@@ -129,7 +129,7 @@ TEST(Factory, DraftersOfOneDraftModelNeedTheSame) {
   config.sequoia.source = SequoiaSource::Medusa;
   EXPECT_FALSE(needs_of(config).draft);
   EXPECT_TRUE(needs_of(config).heads);
-  EXPECT_GT(needs_of(config).guesses, 1);
+  EXPECT_GT(needs_of(config).drafts, 1);
 }
 
 TEST(Factory, ABlockOfMoreTokensThanHeadsIsTheUsersErrorAtTheStart) {

@@ -90,7 +90,7 @@ TEST(RowMath, SumsAgreeWithDouble) {
     }
 }
 
-TEST(RowMath, EveryBitIsTheSlowTwinsForAnyNumberOfThreads) {
+TEST(RowMath, EveryBitIsTheReferencesForAnyNumberOfThreads) {
   for (const int threads : {1, 2, 3, 5}) {
     ThreadPool pool(threads);
     for (const size_t size : kRowSizes)

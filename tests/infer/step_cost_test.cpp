@@ -16,22 +16,22 @@ TEST(StepCost, GoesOnStraightBeyondWhatWasMeasured) {
 TEST(StepCost, OfSequencesThatShareAPassIsTheirsOverTheirPlainStep) {
   // One sequence has a second row for nothing; two have it for half of their plain step.
   const StepCost alone{{1, 1, 1.25, 1.5}, 0.125};
-  const StepCost shared = alone.together(2);
+  const StepCost shared = alone.for_batch(2);
   ASSERT_EQ(shared.relative.size(), 4);
   EXPECT_EQ(shared(1), 1);
   EXPECT_EQ(shared(2), 1.5);
   EXPECT_EQ(shared(4), 2.5) << "eight rows: four beyond the last, .25 each";
   EXPECT_EQ(shared.drafting, 0.25) << "each guesses for itself";
-  EXPECT_EQ(alone.together(1).relative, alone.relative);
-  EXPECT_EQ(StepCost{}.together(9)(3), 1);
+  EXPECT_EQ(alone.for_batch(1).relative, alone.relative);
+  EXPECT_EQ(StepCost{}.for_batch(9)(3), 1);
 }
 
 TEST(StepCost, IsMoreWhereSequencesFillATile) {
   const StepCost alone{{1, 1.125}};
-  EXPECT_EQ(alone.together(15)(2), (1 + 29 * 0.125) / (1 + 14 * 0.125));
+  EXPECT_EQ(alone.for_batch(15)(2), (1 + 29 * 0.125) / (1 + 14 * 0.125));
   const double of_all = (1 + 31 * 0.125) / (1 + 15 * 0.125);
-  EXPECT_DOUBLE_EQ(alone.together(16)(2), 1 + StepCost::kPartEmpty * (of_all - 1));
-  EXPECT_EQ(alone.together(16)(1), 1);
+  EXPECT_DOUBLE_EQ(alone.for_batch(16)(2), 1 + StepCost::kPartEmpty * (of_all - 1));
+  EXPECT_EQ(alone.for_batch(16)(1), 1);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/factory.h"
 #include "tests/infer/random_texts.h"
@@ -54,13 +54,13 @@ class HeadParts {
   explicit HeadParts(const Weights& weights, HeadInput input = HeadInput::Root)
       : HeadParts(arbitrary_heads(weights, 3, input), weights) {}
   /// @param heads  three of them.
-  HeadParts(MedusaHeads heads, const Weights& weights) : guesser_(std::move(heads), weights, 4) {
+  HeadParts(MedusaHeads heads, const Weights& weights) : runner_(std::move(heads), weights, 4) {
     shape_.temperatures = {1.5, 1, 0.75};
   }
-  DraftParts parts() { return {&guesser_, &shape_, &texts_.store()}; }
+  DraftParts parts() { return {&runner_, &shape_, &texts_.store()}; }
 
  private:
-  HeadGuesser guesser_;
+  HeadsRunner runner_;
   TreeShape shape_ =
       make_choice_tree({{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}}, 4, "toy").shape();
   TextStoreFile texts_{random_texts(4, 20, 60, kToyVocab)};

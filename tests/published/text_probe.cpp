@@ -52,7 +52,7 @@ OrderedJson chat(const std::string& source, const OrderedJson& conversation) {
   std::vector<ChatMessage> messages;
   for (const auto& message : conversation)
     messages.push_back({message.at("role"), message.at("content")});
-  const auto known = ChatTemplate::recognise(source);
+  const auto known = ChatTemplate::recognize(source);
   return {{"text", known ? OrderedJson(known->render(messages, true)) : OrderedJson(nullptr)}};
 }
 

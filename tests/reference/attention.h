@@ -7,20 +7,20 @@
 #include <cmath>
 #include <vector>
 
+#include "backbone/forward_plan.h"
 #include "backbone/kv_cache.h"
-#include "backbone/row_plan.h"
 
 namespace medusa::reference {
 
 /// @param query   [N, A, D] float32.
 /// @param window  last tokens that a row sees; 0: all.
 /// @returns       [N, A * D] float32.
-inline at::Tensor attention(const RowPlan& plan, int64_t layer, const at::Tensor& query,
+inline at::Tensor attention(const ForwardPlan& plan, int64_t layer, const at::Tensor& query,
                             const KvCache& cache, int64_t window = 0) {
   const int64_t heads = query.size(1), size = query.size(2);
   const at::Tensor out = at::zeros({plan.size(), heads * size}, at::kFloat);
   for (int64_t i = 0; i < plan.size(); ++i) {
-    const PlannedRow& row = plan.rows[static_cast<size_t>(i)];
+    const BatchToken& row = plan.rows[static_cast<size_t>(i)];
     std::vector<int64_t> visible;
     for (int64_t r = 0; r < row.start; ++r) visible.push_back(r);
     for (const int64_t r : plan.path(row)) visible.push_back(r);
@@ -40,10 +40,10 @@ inline at::Tensor attention(const RowPlan& plan, int64_t layer, const at::Tensor
       const double max = *std::max_element(weights.begin(), weights.end());
       double sum = 0;
       for (double& weight : weights) sum += weight = std::exp(weight - max);
-      at::Tensor mixed = at::zeros({size}, at::kDouble);
+      at::Tensor attention_out = at::zeros({size}, at::kDouble);
       for (size_t v = 0; v < visible.size(); ++v)
-        mixed = mixed + values[visible[v]] * (weights[v] / sum);
-      out[i].narrow(0, head * size, size).copy_(mixed);
+        attention_out = attention_out + values[visible[v]] * (weights[v] / sum);
+      out[i].narrow(0, head * size, size).copy_(attention_out);
     }
   }
   return out;

@@ -1,5 +1,5 @@
 // Softmax, entropy and the exponential race, logit by logit: the slow twins of infer/row_math and
-// infer/exponential_race, which give the same bits.
+// infer/gumbel_max, which give the same bits.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include <span>
 
 #include "base/random.h"
-#include "infer/exponential_race.h"
+#include "infer/gumbel_max.h"
 #include "infer/row_math.h"
 
 namespace medusa::reference {

@@ -185,12 +185,12 @@ TEST_P(SameText, GreedyInTheDefaultDtype) { expect_plain("auto", 32, {}); }
 
 TEST_P(SameText, GreedyInFloat32) { expect_plain("float32", 32, {}); }
 
-TEST_P(SameText, GreedyOnEveryEngine) {
+TEST_P(SameText, GreedyOnEveryIsa) {
   for (const auto& [name, isa] : EnumNames<CpuIsa>::values)
-    for (const bool in_blocks : {false, true}) {
-      if (isa == CpuIsa::Auto || kernels_for(isa, in_blocks) == nullptr) continue;
+    for (const bool quantized : {false, true}) {
+      if (isa == CpuIsa::Auto || kernels_for(isa, quantized) == nullptr) continue;
       SCOPED_TRACE(name);
-      expect_plain(in_blocks ? "stored" : "bfloat16", 4, {.max_new_tokens = 48}, isa);
+      expect_plain(quantized ? "stored" : "bfloat16", 4, {.max_new_tokens = 48}, isa);
     }
 }
 

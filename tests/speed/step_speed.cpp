@@ -21,7 +21,7 @@
 #include "base/elapsed.h"
 #include "base/error.h"
 #include "base/quantiles.h"
-#include "runtime/measure/turns.h"
+#include "runtime/measure/interleave.h"
 #include "tools/profile/profile.h"
 
 namespace medusa {
@@ -117,15 +117,15 @@ class SpeedModel {
     device.reserve_logits(most_rows_);
     launched(context, rows)();  // kernels are loaded when they are first started
     const Segment step = chain(context, rows);
-    const auto plan = std::make_shared<UploadedPlan>(plan_rows({&step, 1}, cache_),
+    const auto plan = std::make_shared<UploadedPlan>(plan_forward({&step, 1}, cache_),
                                                      device.tile_rows(), llama_.device());
-    const float* numbers = nullptr;
+    const float* elements = nullptr;
     const std::shared_ptr<DeviceGraph> graph = cuda_runtime()->capture([&](DeviceStream stream) {
       const Bf16* hidden = device.run(plan->pass(), device_view(cache_), stream);
-      numbers = device.run_logits(hidden, rows, stream);
+      elements = device.run_logits(hidden, rows, stream);
     });
     const at::Tensor logits =
-        at::from_blob(const_cast<float*>(numbers), {rows, llama_.config().vocab_size},
+        at::from_blob(const_cast<float*>(elements), {rows, llama_.config().vocab_size},
                       at::TensorOptions(llama_.device()).dtype(at::kFloat));
     return [plan, graph, logits] {
       graph->replay();
@@ -173,8 +173,8 @@ std::vector<SpeedThing> step_ways(SpeedModel& plain, SpeedModel& fast, int64_t c
 }
 
 /// Fills in what the samples say.
-void time_by_turns(std::vector<SpeedThing>& things, int64_t samples,
-                   const std::function<void()>& wait) {
+void time_interleaved(std::vector<SpeedThing>& things, int64_t samples,
+                      const std::function<void()>& wait) {
   std::vector<std::vector<double>> ms(things.size()), host_ms(things.size());
   const auto step = [&](size_t i) {
     if (wait) wait();
@@ -186,7 +186,7 @@ void time_by_turns(std::vector<SpeedThing>& things, int64_t samples,
     sample.ms = 1e3 * seconds_since(began);
     return sample;
   };
-  take_turns(things.size(), samples, step, [&](size_t i, const SpeedSample& sample) {
+  interleave(things.size(), samples, step, [&](size_t i, const SpeedSample& sample) {
     ms[i].push_back(sample.ms);
     host_ms[i].push_back(sample.host_ms);
     return true;
@@ -222,9 +222,9 @@ StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::
                              int64_t samples, uint64_t seed) {
   const c10::InferenceMode no_grad;
   const Weights weights = random_weights(shape.config, dtype, device, seed);
-  SpeedModel plain(weights, Kernels::Plain, shape), fast(weights, Kernels::Auto, shape);
-  StepSpeed speed{
-      shape.name, device.str(), plain.llama().number_format(), fast.llama().kernels(), 0, {}};
+  SpeedModel plain(weights, Kernels::Reference, shape), fast(weights, Kernels::Auto, shape);
+  StepSpeed speed{shape.name, device.str(), plain.llama().dtype_name(), fast.llama().kernels(), 0,
+                  {}};
   for (const int64_t bytes : plain.llama().weight_bytes())
     speed.weight_bytes += static_cast<double>(bytes);
 
@@ -235,7 +235,7 @@ StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::
         thing.row.bytes = speed.weight_bytes;
         things.push_back(std::move(thing));
       }
-  time_by_turns(things, samples, device_wait(device));
+  time_interleaved(things, samples, device_wait(device));
   for (SpeedThing& thing : things) speed.rows.push_back(std::move(thing.row));
   return speed;
 }

@@ -33,7 +33,7 @@ std::vector<BenchSample> example_samples() {
                                    .seconds = seconds,
                                    .temperature = temperature}));
       };
-      add(kYardstick, 20 + i, 2);
+      add(kBaseline, 20 + i, 2);
       add("medusa", 15 + i, 1.2 + 0.1 * static_cast<double>(i));
       add("prompt_lookup", 18 + i, 1.9 - 0.2 * static_cast<double>(i));
     }
@@ -42,7 +42,7 @@ std::vector<BenchSample> example_samples() {
 
 BenchResult example_result() {
   return {.conditions = {{"model", "sha256:4f0c"}, {"dtype", "bfloat16"}},
-          .rows = summarise(example_samples(), 1),
+          .rows = summarize(example_samples(), 1),
           .failed = {{"draft_model", 0, "generate.draft_model: <not set>"}},
           .complete = true,
           .num_questions = 4,

@@ -17,16 +17,16 @@ TEST(Rounds, EveryMethodGoesFirstAsOftenAsTheOthers) {
   EXPECT_EQ(first, (std::vector<int>{2, 2, 2, 2}));
 }
 
-TEST(Rounds, AllMethodsPlayEveryRound) {
+TEST(Rounds, AllMethodsRunInEveryRound) {
   std::vector<std::pair<size_t, size_t>> played;  // method, question
-  const auto play = [&](size_t method, size_t question) {
+  const auto run_method = [&](size_t method, size_t question) {
     played.emplace_back(method, question);
     Answer answer;
     answer.text = std::to_string(method) + "/" + std::to_string(question);
     return std::vector<Answer>{answer};
   };
   std::vector<std::pair<size_t, int64_t>> rounds;
-  const bool complete = play_rounds({"test", 2, 2, 2}, play, [&](const Round& round) {
+  const bool complete = run_rounds({"test", 2, 2, 2}, run_method, [&](const Round& round) {
     rounds.emplace_back(round.question, round.repeat);
     EXPECT_TRUE(round.whole);
     ASSERT_EQ(round.answers.size(), 2u);

@@ -8,7 +8,7 @@
 namespace medusa::fixtures {
 
 struct SampleSpec {
-  std::string method = kYardstick;
+  std::string method = kBaseline;
   int64_t question = 0;
   std::string category = {};
   int64_t repeat = 0;

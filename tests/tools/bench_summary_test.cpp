@@ -20,9 +20,9 @@ TEST(BenchSummary, RowsHoldTheNumbersOfTheTotals) {
       make_sample({.method = "fast", .question = 0, .tokens = 10, .steps = 5, .seconds = 1}),
       make_sample({.question = 1, .tokens = 20, .steps = 20, .seconds = 2}),
       make_sample({.method = "fast", .question = 1, .tokens = 20, .steps = 10, .seconds = 1})};
-  const std::vector<BenchRow> rows = summarise(samples, 1);
+  const std::vector<BenchRow> rows = summarize(samples, 1);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_TRUE(rows[0].yardstick());
+  EXPECT_TRUE(rows[0].baseline());
   EXPECT_DOUBLE_EQ(rows[0].tokens_per_s, 10);
   EXPECT_DOUBLE_EQ(rows[0].speedup, 1);
   EXPECT_FALSE(rows[0].speedup_95);
@@ -58,7 +58,7 @@ TEST(BenchSummary, OfRepeatsTheMiddleOneCounts) {
     samples.push_back(make_sample({.repeat = repeat, .seconds = plain_s[i]}));
     samples.push_back(make_sample({.method = "fast", .repeat = repeat, .seconds = fast_s[i]}));
   }
-  const std::vector<BenchRow> rows = summarise(samples, 1);
+  const std::vector<BenchRow> rows = summarize(samples, 1);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_DOUBLE_EQ(rows[0].tokens_per_s, 5);
   EXPECT_DOUBLE_EQ(rows[1].tokens_per_s, 10);
@@ -78,46 +78,46 @@ TEST(BenchSummary, OneRepeatThatDiffersIsNotTheSameText) {
                                      .repeat = repeat,
                                      .first_token = differs ? 7 : 0}));
     }
-  EXPECT_EQ(summarise(samples, 1)[1].same_text, 1);
+  EXPECT_EQ(summarize(samples, 1)[1].same_text, 1);
   for (BenchSample& sample : samples) sample.same_text = false;  // a rule that promises nothing
-  EXPECT_FALSE(summarise(samples, 1)[1].same_text);
+  EXPECT_FALSE(summarize(samples, 1)[1].same_text);
 }
 
 TEST(BenchSummary, LaterTurnsCountAsWell) {
   BenchSample plain = make_sample({}), fast = make_sample({.method = "fast", .steps = 5});
   plain.answers.push_back(make_sample({.tokens = 6, .steps = 6}).answers[0]);
   fast.answers.push_back(make_sample({.tokens = 6, .steps = 6}).answers[0]);
-  const BenchRow same = summarise(std::vector{plain, fast}, 1)[1];
+  const BenchRow same = summarize(std::vector{plain, fast}, 1)[1];
   EXPECT_EQ(same.same_text, 1);
   EXPECT_DOUBLE_EQ(same.tokens_per_step, 16.0 / 11);
   EXPECT_DOUBLE_EQ(same.tokens_per_s, 8);
   fast.answers.pop_back();  // its conversation ended early
-  EXPECT_EQ(summarise(std::vector{plain, fast}, 1)[1].same_text, 0);
+  EXPECT_EQ(summarize(std::vector{plain, fast}, 1)[1].same_text, 0);
 }
 
 TEST(BenchSummary, CategoriesComeInTheOrderOfTheFileAndAllQuestionsLast) {
   std::vector<BenchSample> samples;
   const std::vector<std::string> categories = {"writing", "coding", "writing"};
   for (int64_t i = 0; i < 3; ++i)
-    for (const char* method : {kYardstick, "fast"})
+    for (const char* method : {kBaseline, "fast"})
       samples.push_back(make_sample({.method = method,
                                      .question = i,
                                      .category = categories[static_cast<size_t>(i)],
                                      .temperature = 0.5}));
   std::vector<std::string> seen;
-  for (const BenchRow& row : summarise(samples, 1))
+  for (const BenchRow& row : summarize(samples, 1))
     seen.push_back(row.category + ":" + row.method + ":" + std::to_string(row.num_questions));
   EXPECT_EQ(seen, (std::vector<std::string>{"writing:none:2", "writing:fast:2", "coding:none:1",
                                             "coding:fast:1", ":none:3", ":fast:3"}));
 }
 
-TEST(BenchSummary, AMethodIsComparedWithTheYardstickOfItsOwnRun) {
+TEST(BenchSummary, AMethodIsComparedWithTheBaselineOfItsOwnRun) {
   // The machine was twice as fast in run 2.
   const std::vector<BenchSample> samples = {make_sample({.run = 1, .seconds = 4}),
                                             make_sample({.method = "old", .run = 1, .seconds = 2}),
                                             make_sample({.run = 2, .seconds = 2}),
                                             make_sample({.method = "new", .run = 2, .seconds = 2})};
-  const std::vector<BenchRow> rows = summarise(samples, 1);
+  const std::vector<BenchRow> rows = summarize(samples, 1);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_DOUBLE_EQ(rows[0].tokens_per_s, 5);  // none: of the newest run
   EXPECT_DOUBLE_EQ(rows[1].speedup, 2);
@@ -128,12 +128,12 @@ TEST(BenchSummary, TheRunThatAnsweredMostQuestionsCounts) {
   std::vector<BenchSample> samples;
   for (const auto& [run, questions] : {std::pair<int64_t, int64_t>{1, 3}, {2, 1}, {3, 3}, {4, 2}})
     for (int64_t question = 0; question < questions; ++question)
-      for (const char* method : {kYardstick, "fast"})
+      for (const char* method : {kBaseline, "fast"})
         samples.push_back(make_sample({.method = method,
                                        .question = question,
                                        .run = run,
                                        .seconds = static_cast<double>(run)}));
-  const std::vector<BenchRow> rows = summarise(samples, 1);
+  const std::vector<BenchRow> rows = summarize(samples, 1);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[1].num_questions, 3);
   EXPECT_DOUBLE_EQ(rows[1].tokens_per_s, 10.0 / 3);  // of run 3

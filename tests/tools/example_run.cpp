@@ -7,12 +7,12 @@ namespace medusa::fixtures {
 namespace {
 
 constexpr int64_t kPositions = 18250;
-const std::vector<double> kFirstGuess = {0.421, 0.243, 0.162, 0.118};  // by head
+const std::vector<double> kFirstDraft = {0.421, 0.243, 0.162, 0.118};  // by head
 
 /// Share of positions at which head k's guess of that rank is right.
 double accuracy(size_t head, int32_t rank) {
-  return rank == 0 ? kFirstGuess[head]
-                   : 0.32 * kFirstGuess[head] / std::pow(static_cast<double>(rank), 1.15);
+  return rank == 0 ? kFirstDraft[head]
+                   : 0.32 * kFirstDraft[head] / std::pow(static_cast<double>(rank), 1.15);
 }
 
 std::vector<PathCount> best_paths(int32_t count) {
@@ -28,7 +28,7 @@ std::vector<PathCount> best_paths(int32_t count) {
     chosen.push_back(*best);
     open.erase(best);
     const Candidate parent = chosen.back();
-    if (parent.path.size() == kFirstGuess.size()) continue;
+    if (parent.path.size() == kFirstDraft.size()) continue;
     for (int32_t rank = 0; rank < 10; ++rank) {
       RankPath path = parent.path;
       path.push_back(rank);
@@ -47,7 +47,7 @@ ChoiceTree example_tree(int32_t num_nodes) {
   calibration.context = 256;
   calibration.num_positions = kPositions;
   calibration.num_answers = 131;
-  for (size_t head = 0; head < kFirstGuess.size(); ++head) {
+  for (size_t head = 0; head < kFirstDraft.size(); ++head) {
     auto& row = calibration.head_accuracy.emplace_back();
     for (int32_t rank = 0; rank < 10; ++rank) row.push_back(accuracy(head, rank));
   }
@@ -77,7 +77,7 @@ TrainingCurve example_curve() {
     const double done = 1 - std::exp(-static_cast<double>(step) / 90);
     const double wobble = 0.012 * std::sin(static_cast<double>(step) * 1.7);
     CurvePoint point{step, 8.4 - 2.6 * done + 6 * wobble, {}};
-    for (const double accuracy : kFirstGuess)
+    for (const double accuracy : kFirstDraft)
       point.head_top_1.push_back(accuracy * (0.25 + 0.75 * done) + wobble);
     if (step % 100 == 0 || step == 430) {
       CurvePoint validation = point;
@@ -99,7 +99,7 @@ HeadsManifest example_heads() {
   heads.dataset = "sha256:d00d5e7f1234";
   heads.step = 430;
   heads.num_validation = kPositions;
-  for (const double top_1 : kFirstGuess)
+  for (const double top_1 : kFirstDraft)
     heads.quality.push_back({7.2 - 9 * top_1, top_1, 1.6 * top_1, 1.85 * top_1});
   heads.settings = "train:\n  epochs: 2\n";
   return heads;

@@ -16,7 +16,7 @@
 #include "tests/tools/example_run.h"
 #include "tools/bench/result_folder.h"
 #include "tools/bench/summary.h"
-#include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/artifact_kind.h"
 #include "tools/inspect/inspection_text.h"
 #include "tools/report/section_parts.h"
 #include "train/record/checkpoint.h"
@@ -145,7 +145,7 @@ TEST(Inspect, AFormatThatIsNoTextIsNoneOfOurs) {
                        R"("data_offsets":[0,0]}})";
   const std::string length{static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
   write_file(folder / "b", length + header);
-  EXPECT_EQ(find_kind(folder / "b"), ArtefactKind::Safetensors);
+  EXPECT_EQ(find_kind(folder / "b"), ArtifactKind::Safetensors);
 }
 
 // Two links to the folder itself are 2^40 ways through it.
@@ -173,7 +173,7 @@ TEST(Inspect, ABenchIsItsConditionsAndItsMethods) {
   result.num_questions = 2;
   result.complete = true;
   result.conditions = {{"dtype", "float32"}};
-  result.rows = summarise(samples, 1);
+  result.rows = summarize(samples, 1);
   write_file(folder / "bench.json", bench_json(result).dump());
 
   const auto bench = inspect(folder / "bench.json");

@@ -38,12 +38,12 @@ std::string refusal(const BackboneSection& config) {
   return "";
 }
 
-TEST(Place, AnEngineThatTheCpuLacksIsRefusedWithThoseItHas) {
+TEST(Place, AnIsaThatTheCpuLacksIsRefusedWithThoseItHas) {
   for (const DtypeKind dtype : {DtypeKind::Auto, DtypeKind::Bfloat16, DtypeKind::Stored})
     for (const auto& [name, isa] : EnumNames<CpuIsa>::values) {
-      const bool in_blocks = dtype == DtypeKind::Stored;
+      const bool quantized = dtype == DtypeKind::Stored;
       const std::string message = refusal(section(dtype, isa));
-      if (kernels_for(isa, in_blocks) != nullptr) {
+      if (kernels_for(isa, quantized) != nullptr) {
         EXPECT_EQ(message, "");
         EXPECT_EQ(place(section(dtype, isa)).execution.isa, isa);
         EXPECT_EQ(place(section(dtype, isa)).dtype, at::kBFloat16);
@@ -56,8 +56,8 @@ TEST(Place, AnEngineThatTheCpuLacksIsRefusedWithThoseItHas) {
     }
 }
 
-TEST(Place, AnEngineBesideFloat32WouldDoNothing) {
-  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuIsa::Plain)),
+TEST(Place, AnIsaBesideFloat32WouldDoNothing) {
+  EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuIsa::Portable)),
             "backbone.cpu is 'plain' and the dtype float32, which LibTorch multiplies, expected "
             "bfloat16, int8 or stored; use --dtype bfloat16, or leave backbone.cpu out");
   EXPECT_EQ(refusal(section(DtypeKind::Float32, CpuIsa::Auto)), "");

@@ -23,7 +23,7 @@ constexpr const char* kTree =
 TEST(OutputCheck, OnlyAFileOfTheSameKindIsReplaced) {
   const TempFolder folder;
   const auto check = [&](const char* name) {
-    return error_text(folder, [&] { check_output_file(folder / name, ArtefactKind::Tree); });
+    return error_text(folder, [&] { check_output_file(folder / name, ArtifactKind::Tree); });
   };
   write_file(folder / "tree", kTree);
   write_file(folder / "empty", "");
@@ -32,7 +32,7 @@ TEST(OutputCheck, OnlyAFileOfTheSameKindIsReplaced) {
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   fs::create_symlink("thesis.tex", folder / "link");
   for (const char* name : {"tree", "empty", "none", "fifo"}) EXPECT_EQ(check(name), "(no error)");
-  EXPECT_EQ(error_text([] { check_output_file("/dev/null", ArtefactKind::Tree); }), "(no error)");
+  EXPECT_EQ(error_text([] { check_output_file("/dev/null", ArtifactKind::Tree); }), "(no error)");
   for (const std::string name : {"thesis.tex", "settings", "link"})
     EXPECT_EQ(check(name.c_str()), "<>/" + name +
                                        ": holds something else, expected a file of the kind "
@@ -46,7 +46,7 @@ TEST(OutputCheck, OnlyAFileOfTheSameKindIsReplaced) {
 TEST(OutputCheck, AFolderThatCannotBeWrittenToIsToldAtOnce) {
   const TempFolder folder;
   const auto tree = [&](const char* name) {
-    return error_text(folder, [&] { check_output_file(folder / name, ArtefactKind::Tree); });
+    return error_text(folder, [&] { check_output_file(folder / name, ArtifactKind::Tree); });
   };
   EXPECT_EQ(tree("new/x"), "(no error)");
   const bool is_root = ::geteuid() == 0;  // who may write everywhere
@@ -54,7 +54,7 @@ TEST(OutputCheck, AFolderThatCannotBeWrittenToIsToldAtOnce) {
   ASSERT_TRUE(!is_root || ::seteuid(65534) == 0);
   const std::string file = tree("new/x");
   const std::string heads =
-      error_text(folder, [&] { check_output_folder(folder / "heads", ArtefactKind::Heads); });
+      error_text(folder, [&] { check_output_folder(folder / "heads", ArtifactKind::Heads); });
   ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
   fs::permissions(folder.path(), static_cast<fs::perms>(0755));
   EXPECT_EQ(file,
@@ -66,7 +66,7 @@ TEST(OutputCheck, AFolderThatCannotBeWrittenToIsToldAtOnce) {
 TEST(OutputCheck, OnlyAFinishedFolderOfTheSameKindIsReplaced) {
   const TempFolder folder;
   const auto check = [&](const char* name) {
-    return error_text(folder, [&] { check_output_folder(folder / name, ArtefactKind::Heads); });
+    return error_text(folder, [&] { check_output_folder(folder / name, ArtifactKind::Heads); });
   };
   replace_folder(folder / "heads",
                  [](const fs::path& fresh) { write_file(fresh / "manifest.yaml", "x"); });

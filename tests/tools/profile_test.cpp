@@ -13,19 +13,20 @@
 #include "tests/tools/expect_parts.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
-#include "tools/profile/roof.h"
+#include "tools/profile/roofline.h"
 #include "tools/profile/step_work.h"
 
 namespace medusa {
 namespace {
 
 Profile example_profile() {
-  Profile profile{.machine = "Example CPU, 2 threads",
-                  .backbone = "sha256:4f0c",
-                  .repeats = 16,
-                  .drafted = true,
-                  .roof = {.read_bytes_per_s = 10e9, .copy_bytes_per_s = 8e9, .flops_per_s = 100e9},
-                  .steps = {}};
+  Profile profile{
+      .machine = "Example CPU, 2 threads",
+      .backbone = "sha256:4f0c",
+      .repeats = 16,
+      .drafted = true,
+      .roofline = {.read_bytes_per_s = 10e9, .copy_bytes_per_s = 8e9, .flops_per_s = 100e9},
+      .steps = {}};
   for (const int64_t context : {64, 512})
     for (const int32_t rows : {1, 16})
       profile.steps.push_back({context,
@@ -41,30 +42,30 @@ Profile example_profile() {
 
 using fixtures::expect_parts;
 
-TEST(StepWork, CountsWeightsCacheAndProductsOnce) {
+TEST(StepWork, CountsWeightsCacheAndGemmsOnce) {
   const ModelConfig config = tiny_config();  // H 64, A 4, G 2, D 32, I 96, V 130, two layers
-  std::array<int64_t, kNumPassParts> weights{};
-  weights[static_cast<size_t>(PassPart::Qkv)] = 1000;
+  std::array<int64_t, kNumForwardStages> weights{};
+  weights[static_cast<size_t>(ForwardStage::Qkv)] = 1000;
   const auto work = pass_work(config, weights, 2, /*rows=*/3, /*context=*/10);
-  const auto at = [&](PassPart part) { return work[static_cast<size_t>(part)]; };
-  EXPECT_EQ(at(PassPart::Qkv).bytes, 1000);
-  EXPECT_EQ(at(PassPart::Qkv).flops, 2 * (2 * 3 * 64 * (4 + 2 * 2) * 32));
-  EXPECT_EQ(at(PassPart::CacheWrite).bytes, 2 * 3 * (2 * 2 * 32) * 2);
-  EXPECT_EQ(at(PassPart::Attention).bytes, 2 * (10 + 3) * (2 * 2 * 32) * 2);
-  EXPECT_EQ(at(PassPart::Attention).flops, 2 * (11 + 12 + 13) * 2 * 2 * (4 * 32));
-  EXPECT_EQ(at(PassPart::GateUp).flops, 2 * (2 * 3 * 64 * 2 * 96));
-  EXPECT_EQ(at(PassPart::LmHead).bytes, 3 * 130 * 4);
-  EXPECT_EQ(at(PassPart::LmHead).flops, 2 * 3 * 130 * 64);
+  const auto at = [&](ForwardStage part) { return work[static_cast<size_t>(part)]; };
+  EXPECT_EQ(at(ForwardStage::Qkv).bytes, 1000);
+  EXPECT_EQ(at(ForwardStage::Qkv).flops, 2 * (2 * 3 * 64 * (4 + 2 * 2) * 32));
+  EXPECT_EQ(at(ForwardStage::CacheWrite).bytes, 2 * 3 * (2 * 2 * 32) * 2);
+  EXPECT_EQ(at(ForwardStage::Attention).bytes, 2 * (10 + 3) * (2 * 2 * 32) * 2);
+  EXPECT_EQ(at(ForwardStage::Attention).flops, 2 * (11 + 12 + 13) * 2 * 2 * (4 * 32));
+  EXPECT_EQ(at(ForwardStage::GateUp).flops, 2 * (2 * 3 * 64 * 2 * 96));
+  EXPECT_EQ(at(ForwardStage::LmHead).bytes, 3 * 130 * 4);
+  EXPECT_EQ(at(ForwardStage::LmHead).flops, 2 * 3 * 130 * 64);
 }
 
-TEST(Profile, SharesAreOfTheMeasuredRoof) {
-  const Roof roof{.read_bytes_per_s = 10e9, .copy_bytes_per_s = 12e9, .flops_per_s = 100e9};
+TEST(Profile, SharesAreOfTheMeasuredRoofline) {
+  const Roofline roofline{.read_bytes_per_s = 10e9, .copy_bytes_per_s = 12e9, .flops_per_s = 100e9};
   const ProfiledPart part{"down", 2, {12e6, 50e6}};  // 6 GB/s, 25 GFLOP/s
-  EXPECT_DOUBLE_EQ(shares_of(part, roof).memory, 0.5);
-  EXPECT_DOUBLE_EQ(shares_of(part, roof).arithmetic, 0.25);
-  EXPECT_EQ(roof_text(part, roof), "50 % of memory");
-  EXPECT_EQ(roof_text({"down", 2, {0, 50e6}}, roof), "25 % of arithmetic");
-  EXPECT_EQ(roof_text({"host", 2, {}}, roof), "–");
+  EXPECT_DOUBLE_EQ(shares_of(part, roofline).memory, 0.5);
+  EXPECT_DOUBLE_EQ(shares_of(part, roofline).arithmetic, 0.25);
+  EXPECT_EQ(roofline_text(part, roofline), "50 % of memory");
+  EXPECT_EQ(roofline_text({"down", 2, {0, 50e6}}, roofline), "25 % of arithmetic");
+  EXPECT_EQ(roofline_text({"host", 2, {}}, roofline), "–");
 }
 
 TEST(Profile, TreesOfAnySizeAreMadeOfLowRanks) {
@@ -80,7 +81,7 @@ TEST(Profile, TreesOfAnySizeAreMadeOfLowRanks) {
     }
 }
 
-TEST(Profile, EveryPartOfAStepIsTimed) {
+TEST(Profile, EveryStageOfAStepIsTimed) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Weights weights = tiny_weights(1, tiny_config(), dtype);
     Llama llama(weights);
@@ -97,11 +98,11 @@ TEST(Profile, EveryPartOfAStepIsTimed) {
     const std::string first = llama.uses_pool() ? "QKV, rope, cache write" : "QKV";
     EXPECT_EQ(chains.steps[0].parts[2].name, first);
     EXPECT_EQ(chains.steps[0].parts[2].work.bytes,
-              static_cast<double>(llama.weight_bytes()[static_cast<size_t>(PassPart::Qkv)]) +
+              static_cast<double>(llama.weight_bytes()[static_cast<size_t>(ForwardStage::Qkv)]) +
                   (llama.uses_pool() ? 2 * 128 * 2 : 0));
-    HeadGuesser guesser(random_heads(heads_config(HeadInput::Hidden, HeadOutput::Shared), weights),
-                        weights, 10);
-    const Profile trees = profile_steps(llama, plan, &guesser);
+    HeadsRunner runner(random_heads(heads_config(HeadInput::Hidden, HeadOutput::Shared), weights),
+                       weights, 10);
+    const Profile trees = profile_steps(llama, plan, &runner);
     EXPECT_EQ(trees.steps[0].parts[0].name, "drafting");
     EXPECT_GT(trees.steps[2].parts[0].ms, 0);
   }

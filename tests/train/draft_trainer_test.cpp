@@ -38,7 +38,7 @@ struct TinyDraft {
   /// Trains in folder/<name>.
   DraftTrainResult train(const std::string& name, const Reported& reported = {}) {
     const DatasetReader dataset(folder / "dataset");
-    const HiddenSource hidden = cached_hidden(dataset);
+    const HiddenSource hidden = offline_hidden(dataset);
     draft = std::make_unique<TrainableLlama>(backbone, layers);
     return train_draft(
         config, {dataset, hidden, backbone.fingerprint, seed, folder / name, reported}, *draft);

@@ -45,7 +45,7 @@ TEST(DriftGuard, CountsTheGreedyAnswersThatStayTheSame) {
                                 dataset.tokens(sample).begin() + dataset.answer_start(sample));
     const size_t prompt = tokens.size();
     while (tokens.size() < prompt + 6) {
-      Llama decoder(weights, Kernels::Plain);
+      Llama decoder(weights, Kernels::Reference);
       KvCache cache = decoder.make_cache(1, 64);
       const at::Tensor state = decoder.prefill(cache.open(), tokens, cache).unsqueeze(0);
       tokens.push_back(static_cast<TokenId>(decoder.logits(state).argmax(1).item<int64_t>()));
@@ -83,7 +83,7 @@ TEST(DriftGuard, MeasuresKlAndPerplexityOfTheAnswers) {
   double kl = 0, was_loss = 0, is_loss = 0;
   int64_t count = 0;
   const auto log_probs_of = [&](const Weights& weights, std::span<const TokenId> all) {
-    Llama plain(weights, Kernels::Plain);
+    Llama plain(weights, Kernels::Reference);
     KvCache cache = plain.make_cache(1, 64);
     const Segment segment{cache.open(), all, {}};
     const at::Tensor states = plain.forward({&segment, 1}, cache).clone();

@@ -23,8 +23,8 @@ TrainedOnce train_once(const TinyRun& run, HeadOutput output, size_t samples_per
   const std::vector<int64_t> samples{0, 1, 2, 3};
   const BatchRecipe recipe = tiny_recipe(run.backbone, config.num_heads, rows);
   for (size_t i = 0; i < samples.size(); i += samples_per_batch) {
-    const PositionPool pool(dataset, {samples.data() + i, samples_per_batch},
-                            cached_hidden(dataset), recipe);
+    const ShuffleBuffer pool(dataset, {samples.data() + i, samples_per_batch},
+                             offline_hidden(dataset), recipe);
     batches.push_back(pool.batch(all_positions(pool)));
   }
   HeadTrainer trainer(run.config, trained.heads, run.backbone);

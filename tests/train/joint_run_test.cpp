@@ -92,8 +92,8 @@ TEST(JointRun, TheMergedBackboneGivesTheValidationOfTraining) {
   const JointResult result = run.train_jointly("a");
   EXPECT_FALSE(at::allclose(result.backbone.lm_head, run.backbone.lm_head, 1e-4, 1e-4));
   const DatasetReader dataset(run.folder.path() / "dataset");
-  Llama llama(result.backbone, Kernels::Plain);
-  const HiddenSource hidden = live_hidden(dataset, llama);
+  Llama llama(result.backbone, Kernels::Reference);
+  const HiddenSource hidden = online_hidden(dataset, llama);
   MedusaHeads heads = result.heads;
   const auto rows = rows_of_tokens(heads);
   const BatchRecipe recipe = tiny_recipe(result.backbone, 3, rows);
@@ -102,7 +102,7 @@ TEST(JointRun, TheMergedBackboneGivesTheValidationOfTraining) {
   const SampleSplit split =
       split_samples(Random(run.config.seed), dataset.size(), run.config.validation_fraction);
   for (const int64_t sample : split.validation) {
-    const PositionPool pool(dataset, {&sample, 1}, hidden, recipe);
+    const ShuffleBuffer pool(dataset, {&sample, 1}, hidden, recipe);
     trainer.measure(pool.batch(all_positions(pool)), losses);
   }
   for (size_t k = 0; k < 3; ++k) {

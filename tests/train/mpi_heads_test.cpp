@@ -24,7 +24,7 @@ struct TogetherRun : TinyRun {
   PartSettings settings() const { return {config, heads, {}}; }
 
   /// Process 0 trains in folder/<name>, process 1 must not write in folder/<name>-1.
-  ProcessesRan train_together(
+  ProcessResults train_together(
       const std::string& name, int64_t count,
       const std::function<void(const RunningProcesses&)>& meanwhile = {}) const {
     return run_processes(folder, name, "heads", count, settings(), meanwhile);
@@ -114,7 +114,7 @@ TEST(DataParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameHeads) {
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const ProcessesRan ran =
+    const ProcessResults ran =
         run.train_together(name, 2, signal_behind(run.metrics(name), 6, killed, SIGKILL));
     EXPECT_EQ(ran.status, 128 + SIGKILL);
     EXPECT_NE(ran.printed.find(fmt::format("process rank {} with PID", killed)), std::string::npos)
@@ -132,7 +132,7 @@ TEST(DataParallel, AProcessThatHangsEndsTheRunAfterTheTimeout) {
   run.config.optimizer.epochs = 60;
   run.config.peer_timeout_s = 1;
   const auto began = std::chrono::steady_clock::now();
-  const ProcessesRan ran =
+  const ProcessResults ran =
       run.train_together("hangs", 2, signal_behind(run.metrics("hangs"), 6, 1, SIGSTOP));
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_EQ(ran.said[0],
@@ -180,7 +180,7 @@ TEST(DataParallel, ProcessesWithOtherSettingsAreRefused) {
   PartSettings other = run.settings();
   other.train.optimizer.learning_rate = 0.25;
   write_file(run.folder / "a-1.yaml", write_config(other));
-  const ProcessesRan ran = run.train_together("a", 2);
+  const ProcessResults ran = run.train_together("a", 2);
   EXPECT_EQ(ran.status, 2) << ran.printed;
   const std::string expected =
       "train: process 1 of 2 has other settings or another dataset than process 0, expected the "

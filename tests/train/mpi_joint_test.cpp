@@ -19,7 +19,7 @@ struct JointTogether : TinyJoint {
     joint.optimizer.epochs = 2;
   }
 
-  ProcessesRan train_together(
+  ProcessResults train_together(
       const std::string& name, int64_t count,
       const std::function<void(const RunningProcesses&)>& meanwhile = {}) const {
     return run_processes(folder, name, "joint", count, {config, heads, joint}, meanwhile);
@@ -90,7 +90,7 @@ TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const ProcessesRan ran =
+    const ProcessResults ran =
         run.train_together(name, 2, signal_behind(run.metrics(name), 5, killed, SIGKILL));
     EXPECT_EQ(ran.status, 128 + SIGKILL);
     EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));

@@ -16,7 +16,7 @@ TEST(ProcessGroup, OneProcessHasNone) { EXPECT_EQ(join_processes(ProcessPlace(),
 
 TEST(ProcessGroup, TorchrunBringsNobodyTogether) {
   ProcessPlace place;
-  place.count = 2;
+  place.world_size = 2;
   place.launcher = Launcher::Torchrun;
   EXPECT_EQ(fixtures::error_text([&] { join_processes(place, 300); }),
             "train: 2 processes were started by torchrun (RANK and WORLD_SIZE are set), expected "
@@ -24,7 +24,7 @@ TEST(ProcessGroup, TorchrunBringsNobodyTogether) {
             "2 medusa train …, or unset RANK and WORLD_SIZE to train alone");
 }
 
-TEST(OwnShare, DealsOutEveryPositionOnce) {
+TEST(ShardedSamples, DealsOutEveryPositionOnce) {
   const TinyRun run;
   const DatasetReader dataset = run.open_data();
   std::vector<int64_t> samples{9, 3, 4, 30, 31, 7, 12};
@@ -34,7 +34,7 @@ TEST(OwnShare, DealsOutEveryPositionOnce) {
   for (const int64_t sample : samples) size += num_positions(dataset, sample);
   pool.resize(static_cast<size_t>(size));
   for (int64_t rank = 0; rank < 3; ++rank) {
-    const OwnShare share = own_share(dataset, samples, rank, 3);
+    const ShardedSamples share = sharded_samples(dataset, samples, rank, 3);
     ASSERT_EQ(std::ssize(share.positions), size);
     const auto own = share.own_of(pool);
     int64_t expected = 0;  // positions of the own samples, from the first to the last
@@ -46,7 +46,7 @@ TEST(OwnShare, DealsOutEveryPositionOnce) {
   }
   for (int64_t i = 0; i < size; ++i) EXPECT_EQ(taken[static_cast<size_t>(i)], 1) << i;
   EXPECT_LT(*std::max_element(sizes.begin(), sizes.end()), 2 * size / 3);
-  EXPECT_EQ(own_share(dataset, samples, 0, 1).samples, samples);
+  EXPECT_EQ(sharded_samples(dataset, samples, 0, 1).samples, samples);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@
 namespace medusa {
 
 /// What several processes left.
-struct ProcessesRan {
+struct ProcessResults {
   int status = -1;                // mpirun's exit status; 128 + signal when killed
   std::string printed;            // by mpirun
   std::vector<std::string> said;  // by each process, as it threw it; "(killed)": it said nothing
@@ -55,8 +55,8 @@ class RunningProcesses {
   }
 
   /// Waits until all have ended.
-  ProcessesRan wait() const {
-    ProcessesRan ran;
+  ProcessResults wait() const {
+    ProcessResults ran;
     int status = 0;
     waitpid(mpirun_, &status, 0);
     ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -97,7 +97,7 @@ class RunningProcesses {
 
 /// Starts processes, and waits for them.
 /// @param meanwhile  is called while they run.
-inline ProcessesRan run_processes(
+inline ProcessResults run_processes(
     const fixtures::TempFolder& folder, const std::string& name, const std::string& part,
     int64_t count, const PartSettings& settings,
     const std::function<void(const RunningProcesses&)>& meanwhile = {}) {
@@ -106,7 +106,7 @@ inline ProcessesRan run_processes(
   return running.wait();
 }
 
-inline void expect_well(const ProcessesRan& ran) {
+inline void expect_well(const ProcessResults& ran) {
   for (const std::string& said : ran.said) EXPECT_EQ(said, "(no error)") << ran.printed;
   EXPECT_EQ(ran.status, 0) << ran.printed;
   EXPECT_EQ(ran.printed.find("WARNING"), std::string::npos) << ran.printed;

@@ -19,7 +19,7 @@ const HiddenSource kNone = [](int64_t sample) -> at::Tensor {
 TEST(ReadAhead, GivesWhatIsRecordedInTheOrderAskedFor) {
   const TinyRun run;
   const DatasetReader dataset = run.open_data();
-  const HiddenSource recorded = cached_hidden(dataset);
+  const HiddenSource recorded = offline_hidden(dataset);
   std::vector<int64_t> order;
   for (int64_t i = 0; i < 100; ++i) order.push_back(i * 7 % 48);
   for (const int64_t most_rows : {0, 30, 100000}) {
@@ -42,9 +42,9 @@ TEST(ReadAhead, AsksTheOtherSourceForSamplesWithoutRecordedStates) {
     return at::zeros({1, 1}, at::kBFloat16);
   };
   const HiddenSource ahead = read_ahead(dataset, {3, 5}, other, 1000);
-  EXPECT_TRUE(at::equal(ahead(3), cached_hidden(dataset)(3)));
+  EXPECT_TRUE(at::equal(ahead(3), offline_hidden(dataset)(3)));
   EXPECT_EQ(ahead(47).numel(), 1);
-  EXPECT_TRUE(at::equal(ahead(5), cached_hidden(dataset)(5)));
+  EXPECT_TRUE(at::equal(ahead(5), offline_hidden(dataset)(5)));
   EXPECT_EQ(asked, std::vector<int64_t>{47});
 }
 

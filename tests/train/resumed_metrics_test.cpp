@@ -69,7 +69,7 @@ int signal_behind_record(const Train& train, size_t at, int signal) {
 /// @param train  (name, reported) trains in the folder of that name.
 template <typename Train>
 void expect_the_same_records(const TinyRun& run, const Train& train, int signal,
-                             const std::vector<std::string>& artefacts) {
+                             const std::vector<std::string>& artifacts) {
   train("whole", Reported());
   const Lines whole = lines_in(run.metrics("whole"));
   const Records records = records_in(run.metrics("whole"));
@@ -84,7 +84,7 @@ void expect_the_same_records(const TinyRun& run, const Train& train, int signal,
     train(name, Reported());
     EXPECT_EQ(lines_in(run.metrics(name)), whole);
     EXPECT_EQ(events_beside(run.metrics(name)), records);
-    for (const std::string& file : artefacts)
+    for (const std::string& file : artifacts)
       EXPECT_EQ(read_file(run.folder.path() / name / file),
                 read_file(run.folder.path() / "whole" / file));
   }

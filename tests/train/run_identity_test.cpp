@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "heads/heads_config.h"
 #include "tests/base/error_text.h"
 #include "train/draft_config.h"
 #include "train/joint/joint_config.h"

@@ -15,7 +15,7 @@
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/temp_folder.h"
 #include "train/samples/hidden_source.h"
-#include "train/samples/position_pool.h"
+#include "train/samples/shuffle_buffer.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -84,7 +84,7 @@ inline BatchRecipe tiny_recipe(const Weights& backbone, int64_t num_heads,
           .chunk = 16};
 }
 
-inline std::vector<int64_t> all_positions(const PositionPool& pool) {
+inline std::vector<int64_t> all_positions(const ShuffleBuffer& pool) {
   std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
   std::iota(positions.begin(), positions.end(), 0);
   return positions;

@@ -20,7 +20,7 @@ ModelConfig four_layers(bool bias) {
 /// The states of a text by the backbone's own path.
 at::Tensor backbone_states(const Weights& weights, const std::vector<TokenId>& text,
                            const std::vector<int32_t>& layers) {
-  Llama llama(weights, Kernels::Plain);
+  Llama llama(weights, Kernels::Reference);
   KvCache cache = llama.make_cache(1, 64);
   const Segment segment{cache.open(), text, {}};
   return llama.forward({&segment, 1}, cache, layers).clone();

@@ -72,19 +72,20 @@ TEST(Trainer, EveryKindOfHeadsLearns) {
     }
 }
 
-TEST(Trainer, CachedAndLiveStatesGiveTheSameLosses) {
+TEST(Trainer, OfflineAndOnlineStatesGiveTheSameLosses) {
   TinyRun run;
-  run.config.hidden = HiddenFrom::Cached;
+  run.config.hidden = HiddenFrom::Offline;
   run.train("cached");
-  run.config.hidden = HiddenFrom::Live;
+  run.config.hidden = HiddenFrom::Online;
   Llama llama(run.backbone);
   run.train("live", &llama);
-  const auto cached = losses(run, "cached"), live = losses(run, "live");
-  ASSERT_EQ(cached.size(), live.size());
-  for (size_t i = 0; i < live.size(); ++i) EXPECT_NEAR(cached[i], live[i], 1e-5 * cached[i]) << i;
+  const auto offline = losses(run, "cached"), online = losses(run, "live");
+  ASSERT_EQ(offline.size(), online.size());
+  for (size_t i = 0; i < online.size(); ++i)
+    EXPECT_NEAR(offline[i], online[i], 1e-5 * offline[i]) << i;
 }
 
-TEST(Trainer, RecordedAndLiveStatesTogetherGiveTheSameLosses) {
+TEST(Trainer, RecordedAndOnlineStatesTogetherGiveTheSameLosses) {
   TinyRun run;
   run.train("cached");
   std::filesystem::remove_all(run.folder / "dataset");
@@ -94,20 +95,20 @@ TEST(Trainer, RecordedAndLiveStatesTogetherGiveTheSameLosses) {
   ASSERT_LT(dataset.num_hidden(), 43);
   Llama llama(run.backbone);
   run.train("both", &llama);
-  const auto cached = losses(run, "cached"), both = losses(run, "both");
-  ASSERT_EQ(cached.size(), both.size());
-  for (size_t i = 0; i < both.size(); ++i) EXPECT_NEAR(cached[i], both[i], 1e-5 * cached[i]) << i;
+  const auto offline = losses(run, "cached"), both = losses(run, "both");
+  ASSERT_EQ(offline.size(), both.size());
+  for (size_t i = 0; i < both.size(); ++i) EXPECT_NEAR(offline[i], both[i], 1e-5 * offline[i]) << i;
   // What is recorded is read, bit for bit; what is not is computed.
   const HiddenSource hidden = recorded_hidden(dataset, &llama);
   const int64_t n = dataset.num_hidden();
-  EXPECT_TRUE(hidden(n - 1).equal(cached_hidden(dataset)(n - 1)));
-  EXPECT_TRUE(hidden(n).equal(live_hidden(dataset, llama)(n)));
+  EXPECT_TRUE(hidden(n - 1).equal(offline_hidden(dataset)(n - 1)));
+  EXPECT_TRUE(hidden(n).equal(online_hidden(dataset, llama)(n)));
 
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             fmt::format("train: the dataset holds the hidden states of {} of its 48 samples and no "
                         "backbone is loaded, expected one of them; distil with record_hidden: true",
                         n));
-  run.config.hidden = HiddenFrom::Cached;
+  run.config.hidden = HiddenFrom::Offline;
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             fmt::format("train: 'hidden' is cached, the dataset holds the hidden states of {} of "
                         "its 48 samples, expected those of all; set it to auto, or distil with "
@@ -223,7 +224,7 @@ TEST(ExpectedTokens, AreThoseOfATreeOnTheText) {
   run.config.optimizer.epochs = 20;
   run.train("a");
   const DatasetReader dataset(run.folder.path() / "dataset");
-  const HiddenSource hidden = cached_hidden(dataset);
+  const HiddenSource hidden = offline_hidden(dataset);
   const auto all = split_dataset(Random(run.config.seed), dataset, 0.3).validation;
   const auto expected = [&](const MedusaHeads& heads) {
     return expected_tokens_per_step(heads, run.backbone, {dataset, all, hidden});
@@ -334,7 +335,7 @@ TEST(Trainer, RefusesStatesThatAreNotThere) {
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             "train: the dataset holds no hidden states and no backbone is loaded, expected one of "
             "them; distil with record_hidden: true");
-  run.config.hidden = HiddenFrom::Cached;
+  run.config.hidden = HiddenFrom::Offline;
   EXPECT_EQ(
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "train: 'hidden' is cached, the dataset holds no hidden states, expected those of all; set "

@@ -21,7 +21,7 @@ std::vector<TokenId> some_tokens(int64_t count, uint64_t seed) {
 }
 
 at::Tensor states_of(const Weights& weights, const std::vector<TokenId>& text) {
-  Llama llama(weights, Kernels::Plain);
+  Llama llama(weights, Kernels::Reference);
   KvCache cache = llama.make_cache(1, 64);
   const Segment segment{cache.open(), text, {}};
   return llama.forward({&segment, 1}, cache).clone();

@@ -32,7 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kSaveEvery(60);  // what a crash can cost
 
 /// A method of the bench, or why it is none.
-struct Contender {
+struct BenchCase {
   DrafterKind drafter;
   double temperature;
   std::optional<Method> method;
@@ -41,29 +41,29 @@ struct Contender {
 };
 
 /// Loads what drafters need once for all that need the same.
-class Contenders {
+class BenchCases {
  public:
-  Contenders(const RunConfig& config, const BenchPlan& plan, const Model& model,
+  BenchCases(const RunConfig& config, const BenchPlan& plan, const Model& model,
              BackboneTarget& target)
       : target_(target) {
     for (const double temperature : plan.temperatures)
       for (const DrafterKind kind : plan.methods) {
-        Contender& contender = list_.emplace_back(Contender{kind, temperature, {}, {}, {}});
+        BenchCase& bench_case = list_.emplace_back(BenchCase{kind, temperature, {}, {}, {}});
         InferConfig settings = config.generate.infer;
         settings.drafter = kind;
         settings.rule = kind == DrafterKind::None ? RuleKind::Auto : plan.rule;
         settings.sampling.temperature = temperature;
         try {
           check_drafting(config, settings);
-          contender.method = make_method(settings, parts(config, settings, model), target);
+          bench_case.method = make_method(settings, parts(config, settings, model), target);
         } catch (const UserError& error) {
           if (kind == DrafterKind::None) throw;
-          contender.problem = error.what();
+          bench_case.problem = error.what();
         }
       }
   }
 
-  std::vector<Contender>& list() { return list_; }
+  std::vector<BenchCase>& list() { return list_; }
 
  private:
   DraftParts parts(const RunConfig& config, const InferConfig& settings, const Model& model) {
@@ -78,7 +78,7 @@ class Contenders {
   BackboneTarget& target_;
   std::map<DraftNeeds, LoadedDrafting> loaded_;  // by what is needed
   std::shared_ptr<const StepCost> cost_;         // of all; null: nobody has asked yet
-  std::vector<Contender> list_;
+  std::vector<BenchCase> list_;
 };
 
 AnswerRecord record(const Answer& answer) {
@@ -116,12 +116,12 @@ std::string category_of(Group group) {
   return group.front().category;
 }
 
-BenchSample make_sample(const Contender& contender, Group group, const Round& round,
+BenchSample make_sample(const BenchCase& bench_case, Group group, const Round& round,
                         const std::vector<Answer>& answers) {
-  BenchSample sample{.method = contender.method->drafter(),
-                     .rule = contender.method->rule_name(),
-                     .temperature = contender.temperature,
-                     .same_text = contender.method->same_text(),
+  BenchSample sample{.method = bench_case.method->drafter(),
+                     .rule = bench_case.method->rule_name(),
+                     .temperature = bench_case.temperature,
+                     .same_text = bench_case.method->same_text(),
                      .question = static_cast<int64_t>(round.question),
                      .id = id_of(group),
                      .category = category_of(group),
@@ -132,9 +132,9 @@ BenchSample make_sample(const Contender& contender, Group group, const Round& ro
 }
 
 /// A bench of plain decoding alone is of use to nobody who asked for another method.
-void refuse_if_none_runs(const std::vector<Contender>& contenders) {
-  const Contender* failed = nullptr;
-  for (const Contender& each : contenders) {
+void refuse_if_none_runs(const std::vector<BenchCase>& cases) {
+  const BenchCase* failed = nullptr;
+  for (const BenchCase& each : cases) {
     if (each.drafter == DrafterKind::None) continue;
     if (each.problem.empty()) return;
     if (failed == nullptr) failed = &each;
@@ -144,10 +144,10 @@ void refuse_if_none_runs(const std::vector<Contender>& contenders) {
                                 failed->problem));
 }
 
-Measurement collect(const std::vector<Contender>& contenders, size_t num_groups) {
+Measurement collect(const std::vector<BenchCase>& cases, size_t num_groups) {
   Measurement out;
   out.num_questions = static_cast<int64_t>(num_groups);
-  for (const Contender& each : contenders) {
+  for (const BenchCase& each : cases) {
     if (each.problem.empty())
       out.samples.insert(out.samples.end(), each.samples.begin(), each.samples.end());
     else
@@ -211,7 +211,7 @@ Conditions bench_conditions(const RunConfig& config, const Model& model,
   }
   Conditions out{
       {"model", llama.weights().fingerprint},
-      {"dtype", llama.number_format()},
+      {"dtype", llama.dtype_name()},
       {"threads", std::to_string(num_threads(llama))},
       {"slots", std::to_string(slots)},
       {"machine", machine_text(llama)},
@@ -234,13 +234,14 @@ Measurement run_bench(const RunConfig& config, const Model& model, const BenchPl
   const auto slots = static_cast<size_t>(plan.slots);
   const std::vector<Group> groups = groups_of(questions, slots);
   BackboneTarget target = model.open_target(plan.slots, model.context);
-  Contenders contenders(config, plan, model, target);
-  std::vector<Contender>& list = contenders.list();
+  BenchCases cases(config, plan, model, target);
+  std::vector<BenchCase>& list = cases.list();
   std::vector<int64_t> peaks(list.size());
 
-  const auto play = [&](size_t i, size_t group, int32_t max_new_tokens) -> std::vector<Answer> {
-    Contender& contender = list[i];
-    if (!contender.problem.empty()) return {};
+  const auto run_method = [&](size_t i, size_t group,
+                              int32_t max_new_tokens) -> std::vector<Answer> {
+    BenchCase& bench_case = list[i];
+    if (!bench_case.problem.empty()) return {};
     target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{
         .max_new_tokens = max_new_tokens, .stop = config.generate.stop, .show = {}};
@@ -253,13 +254,13 @@ Measurement run_bench(const RunConfig& config, const Model& model, const BenchPl
     try {
       std::vector<Answer> answers;
       for (std::vector<Answer>& turns :
-           play_conversations(model, *contender.method->decoder, conversations, options))
+           run_conversations(model, *bench_case.method->decoder, conversations, options))
         std::move(turns.begin(), turns.end(), std::back_inserter(answers));
       peaks[i] = peak_memory(model.llama->device()).where_computed();
       return answers;
     } catch (const UserError& error) {
-      if (contender.drafter == DrafterKind::None) throw;
-      contender.problem = error.what();
+      if (bench_case.drafter == DrafterKind::None) throw;
+      bench_case.problem = error.what();
       return {};
     }
   };
@@ -279,12 +280,12 @@ Measurement run_bench(const RunConfig& config, const Model& model, const BenchPl
     saved = Clock::now();
   };
   const int32_t most = config.generate.infer.max_new_tokens;
-  warm_up("bench", list.size(), [&](size_t i) { play(i, 0, std::min(kWarmUpTokens, most)); });
+  warm_up("bench", list.size(), [&](size_t i) { run_method(i, 0, std::min(kWarmUpTokens, most)); });
   refuse_if_none_runs(list);
-  const bool complete = play_rounds(
+  const bool complete = run_rounds(
       {"bench", list.size(), groups.size(), plan.repeats},
-      [&](size_t i, size_t group) { return play(i, group, most); }, finished);
-  for (const Contender& each : list)
+      [&](size_t i, size_t group) { return run_method(i, group, most); }, finished);
+  for (const BenchCase& each : list)
     if (each.method) print_note("{}", each.method->decoder->report());
   Measurement result = collect(list, groups.size());
   result.complete = complete;

@@ -6,9 +6,9 @@
 
 namespace medusa {
 
-std::vector<std::vector<Answer>> play_conversations(const Model& model, Decoder& decoder,
-                                                    const std::vector<SeededPrompt>& conversations,
-                                                    const AnswerOptions& options) {
+std::vector<std::vector<Answer>> run_conversations(const Model& model, Decoder& decoder,
+                                                   const std::vector<SeededPrompt>& conversations,
+                                                   const AnswerOptions& options) {
   std::vector<std::vector<Answer>> answers(conversations.size());
   std::vector<std::vector<ChatMessage>> messages;
   for (const SeededPrompt& each : conversations) messages.push_back(each.prompt->messages);

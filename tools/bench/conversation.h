@@ -20,8 +20,8 @@ struct SeededPrompt {
 /// when interrupted.
 /// @returns  [conversations][turns], at least one turn each.
 /// @throws UserError  a first prompt does not fit.
-std::vector<std::vector<Answer>> play_conversations(const Model& model, Decoder& decoder,
-                                                    const std::vector<SeededPrompt>& conversations,
-                                                    const AnswerOptions& options);
+std::vector<std::vector<Answer>> run_conversations(const Model& model, Decoder& decoder,
+                                                   const std::vector<SeededPrompt>& conversations,
+                                                   const AnswerOptions& options);
 
 }  // namespace medusa

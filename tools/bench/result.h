@@ -20,7 +20,7 @@ struct FailedMethod {
 /// Everything that is printed, written and drawn.
 struct BenchResult {
   Conditions conditions;
-  std::vector<BenchRow> rows;  // as summarise() orders them
+  std::vector<BenchRow> rows;  // as summarize() orders them
   std::vector<FailedMethod> failed;
   bool complete = true;       // false: interrupted
   int64_t num_questions = 0;  // that were asked for

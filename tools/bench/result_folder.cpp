@@ -62,9 +62,9 @@ json bench_json(const BenchResult& result) {
 BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditions, bool fresh)
     : folder_(std::move(folder)) {
   make_folder(folder_);
-  check_output_file(json(), ArtefactKind::Bench);
-  check_output_file(answers(), ArtefactKind::BenchAnswers);
-  check_output_file(page(), ArtefactKind::Page);
+  check_output_file(json(), ArtifactKind::Bench);
+  check_output_file(answers(), ArtifactKind::BenchAnswers);
+  check_output_file(page(), ArtifactKind::Page);
   if (fresh || !std::filesystem::exists(json())) return;
   check_comparable(json(), read_conditions(json()), conditions);
   earlier_ = read_samples(answers());

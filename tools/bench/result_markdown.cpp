@@ -11,7 +11,7 @@ namespace medusa {
 namespace {
 
 std::string speedup_cell(const BenchRow& row) {
-  if (row.yardstick()) return "1";
+  if (row.baseline()) return "1";
   if (!row.speedup_95) return fmt::format("{:.2f}, no interval", row.speedup);
   return fmt::format("{:.2f} ({:.2f}–{:.2f})", row.speedup, row.speedup_95->low,
                      row.speedup_95->high);
@@ -75,7 +75,7 @@ std::string bench_markdown(const BenchResult& result, const MeasuredBy& by) {
     for (const BenchRow& row : result.rows)
       if (row.temperature == temperature && row.category.empty())
         overall.push_back(&row);
-      else if (row.temperature == temperature && !row.yardstick())
+      else if (row.temperature == temperature && !row.baseline())
         categories.push_back(&row);
     if (overall.empty()) continue;
     text += fmt::format("\nTemperature {}, {} questions:\n\n{}", temperature,

@@ -40,7 +40,7 @@ std::vector<Tile> headline(const BenchResult& result) {
   const BenchRow* plain = nullptr;
   for (const BenchRow& row : result.rows) {
     if (!row.category.empty()) continue;
-    if (row.yardstick()) {
+    if (row.baseline()) {
       if (plain == nullptr) plain = &row;
     } else if (best == nullptr || row.speedup > best->speedup) {
       best = &row;
@@ -86,11 +86,11 @@ std::string speedup_figure(const Rows& rows) {
   IntervalChart chart{.description = "Speed-up over plain decoding of every method",
                       .x_label = "speed-up over none (×)",
                       .rows = {}};
-  int colour = 0;
+  int color = 0;
   for (const BenchRow* row : rows)
-    if (!row->yardstick())
+    if (!row->baseline())
       chart.rows.push_back(
-          {row_name(*row), {{row_name(*row), colour++, row->speedup, pair_of(row->speedup_95)}}});
+          {row_name(*row), {{row_name(*row), color++, row->speedup, pair_of(row->speedup_95)}}});
   return figure("Speed-up", draw_interval_chart(chart, kWidePicture),
                 draw_interval_chart(chart, kNarrowPicture),
                 "Dot: all questions together. Line: 95 % interval, how the figure would change "
@@ -106,21 +106,21 @@ std::string lengths_figure(const Rows& rows) {
   std::vector<std::pair<std::string, int>> legend;
   size_t longest = 0;
   for (const BenchRow* row : rows) {
-    if (row->yardstick() || row->num_steps() == 0) continue;
+    if (row->baseline() || row->num_steps() == 0) continue;
     Histogram::Series series{row_name(*row), static_cast<int>(histogram.series.size()), {}};
     for (size_t n = 1; n < row->emitted_per_step.size(); ++n) {
       const int64_t count = row->emitted_per_step[n];
       series.shares.push_back(static_cast<double>(count) / static_cast<double>(row->num_steps()));
       if (count > 0) longest = std::max(longest, n);
     }
-    legend.emplace_back(series.name, series.colour);
+    legend.emplace_back(series.name, series.color);
     histogram.series.push_back(std::move(series));
   }
   for (size_t n = 1; n <= longest; ++n) histogram.categories.push_back(std::to_string(n));
   return figure("Tokens emitted by a step", draw_histogram(histogram, kWidePicture, 300),
                 draw_histogram(histogram, kNarrowPicture, 260),
                 "A step always emits one token; the others are guesses that stood.",
-                colour_legend(legend));
+                color_legend(legend));
 }
 
 std::string parts_figure(const Rows& rows) {
@@ -162,7 +162,7 @@ std::string category_part(const Rows& rows) {
   };
   for (const BenchRow* row : rows) {
     place(categories, row->category);
-    if (!row->yardstick()) place(methods, row_name(*row));
+    if (!row->baseline()) place(methods, row_name(*row));
   }
   if (methods.empty()) return {};
   HtmlTable cells;
@@ -179,7 +179,7 @@ std::string category_part(const Rows& rows) {
   for (const BenchRow* row : rows) {
     const size_t line = place(categories, row->category);
     cells.rows[line][1] = std::to_string(row->num_questions);
-    if (row->yardstick()) continue;
+    if (row->baseline()) continue;
     const size_t column = place(methods, row_name(*row));
     cells.rows[line][column + 2] = with_interval(*row);
     chart.rows[line].marks.push_back(
@@ -190,7 +190,7 @@ std::string category_part(const Rows& rows) {
   for (size_t i = 0; i < methods.size(); ++i) legend.emplace_back(methods[i], static_cast<int>(i));
   return figure("Speed-up by category", draw_interval_chart(chart, 2 * kWidePicture),
                 draw_interval_chart(chart, kNarrowPicture), "Lines: 95 % intervals.",
-                colour_legend(legend)) +
+                color_legend(legend)) +
          details_block("Speed-up by category in numbers (95 % interval)", table(cells));
 }
 

@@ -57,7 +57,7 @@ std::string lengths_table(const Rows& rows) {
   for (size_t n = 1; n <= longest; ++n) text += fmt::format("{:>7}", n);
   text += "\n";
   for (const BenchRow* row : rows) {
-    if (row->yardstick()) continue;
+    if (row->baseline()) continue;
     text += fmt::format("  {:<22}", row_name(*row));
     for (size_t n = 1; n <= longest; ++n) {
       const int64_t count = n < row->emitted_per_step.size() ? row->emitted_per_step[n] : 0;
@@ -85,7 +85,7 @@ std::string parts_text(const Rows& rows) {
 }  // namespace
 
 std::string row_name(const BenchRow& row) {
-  const bool usual = row.yardstick() || row.rule == (row.temperature > 0 ? "match" : "greedy");
+  const bool usual = row.baseline() || row.rule == (row.temperature > 0 ? "match" : "greedy");
   return usual ? row.method : row.method + ", " + row.rule;
 }
 

@@ -13,18 +13,18 @@ std::vector<size_t> method_order(size_t num_methods, size_t question, int64_t re
 }
 
 void warm_up(const std::string& stage, size_t num_methods,
-             const std::function<void(size_t method)>& play) {
+             const std::function<void(size_t method)>& run_method) {
   Progress progress(stderr_progress(), stage + ": warm up", "methods",
                     static_cast<int64_t>(num_methods));
   for (size_t method = 0; method < num_methods && !interrupted(); ++method) {
-    play(method);
+    run_method(method);
     progress.update(static_cast<int64_t>(method) + 1);
   }
   progress.finish(interrupted() ? "interrupted" : "");
 }
 
-bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
-                 const std::function<void(const Round&)>& finished) {
+bool run_rounds(const RoundPlan& plan, const RunFunction& run_method,
+                const std::function<void(const Round&)>& finished) {
   const auto methods = static_cast<int64_t>(plan.num_methods);
   const auto questions = static_cast<int64_t>(plan.num_questions);
   Progress progress(stderr_progress(), plan.stage, "answers", plan.repeats * questions * methods);
@@ -34,7 +34,7 @@ bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
       Round round{question, repeat, std::vector<std::vector<Answer>>(plan.num_methods)};
       for (const size_t method : method_order(plan.num_methods, question, repeat)) {
         std::vector<Answer> answers;
-        if (!interrupted()) answers = play(method, question);
+        if (!interrupted()) answers = run_method(method, question);
         if (interrupted()) {  // it may have been cut off in the middle
           round.whole = false;
           break;

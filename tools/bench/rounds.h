@@ -28,7 +28,7 @@ struct Round {
 };
 
 /// Lets one method answer one question, or one group.
-using PlayFunction = std::function<std::vector<Answer>(size_t method, size_t question)>;
+using RunFunction = std::function<std::vector<Answer>(size_t method, size_t question)>;
 
 /// Who goes first moves on by one with every question and every repeat: no method always answers
 /// on the heels of the same other one.
@@ -41,14 +41,14 @@ inline constexpr int32_t kWarmUpTokens = 8;  // of an answer that does not count
 /// progress.
 /// @param stage  as RoundPlan's.
 void warm_up(const std::string& stage, size_t num_methods,
-             const std::function<void(size_t method)>& play);
+             const std::function<void(size_t method)>& run_method);
 
 /// Plays all questions once, then all again, and so on: repeats of a question lie far apart. Shows
 /// progress.
 /// @param finished  gets each round once all methods have played it, and the one that an interrupt
 ///                  cut off with the answers that were finished before.
 /// @returns         false: interrupted.
-bool play_rounds(const RoundPlan& plan, const PlayFunction& play,
-                 const std::function<void(const Round&)>& finished);
+bool run_rounds(const RoundPlan& plan, const RunFunction& run_method,
+                const std::function<void(const Round&)>& finished);
 
 }  // namespace medusa

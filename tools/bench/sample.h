@@ -12,7 +12,7 @@
 namespace medusa {
 
 /// The method every other one is measured against.
-inline constexpr const char* kYardstick = "none";
+inline constexpr const char* kBaseline = "none";
 
 inline constexpr size_t kNumStepParts = 4;
 inline constexpr std::array<const char*, kNumStepParts> kStepParts = {"propose", "verify", "accept",

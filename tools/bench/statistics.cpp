@@ -15,12 +15,12 @@ constexpr double kTail = 0.025;  // left out at either end
 void add(PairedWork& sum, const PairedWork& more) {
   sum.tokens += more.tokens;
   sum.seconds += more.seconds;
-  sum.yardstick_tokens += more.yardstick_tokens;
-  sum.yardstick_seconds += more.yardstick_seconds;
+  sum.baseline_tokens += more.baseline_tokens;
+  sum.baseline_seconds += more.baseline_seconds;
 }
 
 double ratio(const PairedWork& sum) {
-  return sum.tokens / sum.seconds / (sum.yardstick_tokens / sum.yardstick_seconds);
+  return sum.tokens / sum.seconds / (sum.baseline_tokens / sum.baseline_seconds);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace medusa {
 
 /// What two methods did on the same question.
 struct PairedWork {
-  double tokens = 0, seconds = 0;                      // the method's
-  double yardstick_tokens = 0, yardstick_seconds = 0;  // plain decoding's
+  double tokens = 0, seconds = 0;                    // the method's
+  double baseline_tokens = 0, baseline_seconds = 0;  // plain decoding's
 };
 
 /// Tokens per second of all questions together, over the yardstick's. Long answers count for more,

@@ -44,9 +44,9 @@ bool same_tokens(const BenchSample& a, const BenchSample& b) {
 
 /// Plain decoding that is not the same itself in every repeat is the same as nobody.
 bool same_in_every_repeat(const std::vector<const BenchSample*>& samples,
-                          const std::vector<const BenchSample*>& yardstick) {
+                          const std::vector<const BenchSample*>& baseline) {
   return std::all_of(samples.begin(), samples.end(), [&](const BenchSample* sample) {
-    return std::all_of(yardstick.begin(), yardstick.end(),
+    return std::all_of(baseline.begin(), baseline.end(),
                        [&](const BenchSample* plain) { return same_tokens(*sample, *plain); });
   });
 }
@@ -54,7 +54,7 @@ bool same_in_every_repeat(const std::vector<const BenchSample*>& samples,
 /// Sums over the questions of a row.
 struct Totals {
   std::vector<PairedWork> work;
-  double steps = 0, yardstick_steps = 0;
+  double steps = 0, baseline_steps = 0;
   double prefill_s = 0, prompts = 0;
   int64_t same_text = 0;
 };
@@ -73,13 +73,13 @@ void add_answers(BenchRow& row, Totals& totals, const BenchSample& sample) {
 }
 
 void add_question(BenchRow& row, Totals& totals, const std::vector<const BenchSample*>& samples,
-                  const std::vector<const BenchSample*>& yardstick) {
-  const BenchSample &sample = middle(samples), &plain = middle(yardstick);
+                  const std::vector<const BenchSample*>& baseline) {
+  const BenchSample &sample = middle(samples), &plain = middle(baseline);
   totals.work.push_back({static_cast<double>(sample.emitted()), sample.decode_s(),
                          static_cast<double>(plain.emitted()), plain.decode_s()});
   totals.steps += static_cast<double>(sample.steps());
-  totals.yardstick_steps += static_cast<double>(plain.steps());
-  totals.same_text += same_in_every_repeat(samples, yardstick) ? 1 : 0;
+  totals.baseline_steps += static_cast<double>(plain.steps());
+  totals.same_text += same_in_every_repeat(samples, baseline) ? 1 : 0;
   add_answers(row, totals, sample);
   ++row.num_questions;
   row.num_samples += static_cast<int64_t>(samples.size());
@@ -88,7 +88,7 @@ void add_question(BenchRow& row, Totals& totals, const std::vector<const BenchSa
 }
 
 /// @returns  a row without questions if the two share none of this category.
-BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& yardstick,
+BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& baseline,
                   const std::string& category, uint64_t seed) {
   BenchRow row;
   row.method = key.method;
@@ -97,8 +97,8 @@ BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& ya
   Totals totals;
   bool promised = true;
   for (const auto& [question, samples] : method) {
-    const auto plain = yardstick.find(question);
-    if (plain == yardstick.end()) continue;
+    const auto plain = baseline.find(question);
+    if (plain == baseline.end()) continue;
     if (!category.empty() && samples.front()->category != category) continue;
     add_question(row, totals, samples, plain->second);
     row.rule = samples.front()->rule;
@@ -109,15 +109,15 @@ BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& ya
   for (const PairedWork& each : totals.work) {
     sum.tokens += each.tokens;
     sum.seconds += each.seconds;
-    sum.yardstick_seconds += each.yardstick_seconds;
+    sum.baseline_seconds += each.baseline_seconds;
   }
   row.tokens_per_s = sum.tokens / sum.seconds;
   row.tokens_per_step = sum.tokens / totals.steps;
-  row.step_overhead = sum.seconds / totals.steps / (sum.yardstick_seconds / totals.yardstick_steps);
+  row.step_overhead = sum.seconds / totals.steps / (sum.baseline_seconds / totals.baseline_steps);
   row.speedup = speedup(totals.work);
   row.prefill_ms = 1000 * totals.prefill_s / totals.prompts;
   for (double& ms : row.step_ms) ms /= totals.steps;
-  if (row.yardstick()) return row;  // compared with itself it says nothing
+  if (row.baseline()) return row;  // compared with itself it says nothing
   row.speedup_95 = speedup_interval(totals.work, seed);
   if (promised) row.same_text = totals.same_text;
   return row;
@@ -153,7 +153,7 @@ std::vector<Key> chosen_runs(std::span<const BenchSample> samples, const Groups&
       *known = key;
   }
   std::stable_partition(out.begin(), out.end(),
-                        [](const Key& key) { return key.method == kYardstick; });
+                        [](const Key& key) { return key.method == kBaseline; });
   return out;
 }
 
@@ -167,7 +167,7 @@ int64_t BenchRow::num_steps() const {
   return std::accumulate(emitted_per_step.begin(), emitted_per_step.end(), int64_t{0});
 }
 
-std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t seed) {
+std::vector<BenchRow> summarize(std::span<const BenchSample> samples, uint64_t seed) {
   std::set<double> temperatures;
   for (const BenchSample& sample : samples) temperatures.insert(sample.temperature);
   const Groups groups = group(samples);
@@ -175,9 +175,9 @@ std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t s
   for (const double temperature : temperatures)
     for (const std::string& category : categories_of(samples))
       for (const Key& key : chosen_runs(samples, groups, temperature)) {
-        const auto yardstick = groups.find({temperature, kYardstick, key.run});
-        if (yardstick == groups.end()) continue;
-        BenchRow row = make_row(key, groups.at(key), yardstick->second, category, seed);
+        const auto baseline = groups.find({temperature, kBaseline, key.run});
+        if (baseline == groups.end()) continue;
+        BenchRow row = make_row(key, groups.at(key), baseline->second, category, seed);
         if (row.num_questions > 0) rows.push_back(std::move(row));
       }
   return rows;
@@ -189,13 +189,13 @@ std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
   for (const BenchSample& sample : newer) measured.insert({sample.temperature, sample.method});
   std::set<std::pair<double, int64_t>> needed;  // yardsticks by temperature and run
   std::erase_if(earlier, [&](const BenchSample& sample) {
-    if (sample.method == kYardstick) return false;
+    if (sample.method == kBaseline) return false;
     const bool replaced = measured.contains({sample.temperature, sample.method});
     if (!replaced) needed.insert({sample.temperature, sample.run});
     return replaced;
   });
   std::erase_if(earlier, [&](const BenchSample& sample) {
-    return sample.method == kYardstick && measured.contains({sample.temperature, sample.method}) &&
+    return sample.method == kBaseline && measured.contains({sample.temperature, sample.method}) &&
            !needed.contains({sample.temperature, sample.run});
   });
   return earlier;

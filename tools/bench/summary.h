@@ -35,7 +35,7 @@ struct BenchRow {
   std::vector<int64_t> emitted_per_step;        // [n] = steps that emitted n tokens
   int64_t peak_bytes = 0;                       // most of all samples; 0: not known
 
-  bool yardstick() const { return method == kYardstick; }
+  bool baseline() const { return method == kBaseline; }
   double step_total_ms() const;
   int64_t num_steps() const;
 };
@@ -45,7 +45,7 @@ struct BenchRow {
 /// several runs the one that answered the most questions counts, of equal ones the newest, against
 /// the yardstick of that same run: an interrupted run does not hide an earlier whole one.
 /// @param seed  of the bootstrap.
-std::vector<BenchRow> summarise(std::span<const BenchSample> samples, uint64_t seed);
+std::vector<BenchRow> summarize(std::span<const BenchSample> samples, uint64_t seed);
 
 /// The samples of earlier runs that still count beside those of a complete new one: all but those
 /// of methods that the new run measured again, and the yardstick's as long as somebody needs it.

@@ -123,7 +123,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   const auto save = [&](const Measurement& measured) {
     const std::vector<BenchSample> samples = folder.combined(measured.samples, measured.complete);
     BenchResult result{.conditions = conditions,
-                       .rows = summarise(samples, config.seed),
+                       .rows = summarize(samples, config.seed),
                        .failed = measured.failed,
                        .complete = measured.complete,
                        .num_questions = measured.num_questions,

@@ -25,7 +25,7 @@ std::vector<int64_t> chosen_samples(const RunConfig& config, const DatasetReader
 
 void run_build_store(const CommonOptions& common, bool all) {
   const RunConfig config = read_run_config(common);
-  check_output_file(config.store_file(), ArtefactKind::TextStore);
+  check_output_file(config.store_file(), ArtifactKind::TextStore);
   const DatasetReader dataset = open_dataset(config);
   check_dataset_tokenizer(dataset, config);
   TextStoreWriter writer;

@@ -15,7 +15,7 @@
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample_order.h"
 #include "data/prompts.h"
-#include "heads/guess_temperature.h"
+#include "heads/draft_temperature.h"
 #include "heads/head_statistics.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/tree_search.h"
@@ -46,7 +46,7 @@ struct Measured {
 
 /// Guesses at every root of the validation answers.
 Measured collect(const RunConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
-                 HeadGuesser& guesser) {
+                 HeadsRunner& runner) {
   const SampleSplit split =
       split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
   if (split.validation.empty())
@@ -55,21 +55,21 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
         "and train again",
         dataset.sources()[0].folder.string(),
         number_text(config.train.config.validation_fraction)));
-  HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
-  TemperatureFit temperatures(guesser.num_heads());
+  HeadStatistics statistics(runner.num_heads(), runner.top_k());
+  TemperatureFit temperatures(runner.num_heads());
   Progress progress(stderr_progress(), "count guesses", "positions", 0);
   for (const int64_t sample : split.validation) {
     stop_if_interrupted();
     if (statistics.num_positions() >= config.calibrate.positions) break;
     const auto answer = dataset.answer(sample);
     // Positions with a true token for every head; row i is the state before root answer[i].
-    const auto count = static_cast<int64_t>(answer.size()) - guesser.num_heads();
+    const auto count = static_cast<int64_t>(answer.size()) - runner.num_heads();
     if (count <= 0) continue;
     // Sequential heads read the true tokens before their own. A path is right only where its prefix
     // is, so that is what they will have read wherever it counts.
-    const HeadGuesses& guesses = guesser.guess_along(hidden(sample).narrow(0, 0, count), answer);
-    statistics.add_answer(guesses.tokens, answer);
-    temperatures.add_answer(guesses, answer);
+    const HeadDrafts& drafts = runner.draft_along(hidden(sample).narrow(0, 0, count), answer);
+    statistics.add_answer(drafts.tokens, answer);
+    temperatures.add_answer(drafts, answer);
     progress.update(statistics.num_positions());
   }
   progress.finish();
@@ -77,7 +77,7 @@ Measured collect(const RunConfig& config, const DatasetReader& dataset, const Hi
     throw UserError(
         fmt::format("{}: validation answers are all shorter than the {} heads, expected longer "
                     "ones; distil more text",
-                    dataset.sources()[0].folder.string(), guesser.num_heads()));
+                    dataset.sources()[0].folder.string(), runner.num_heads()));
   return {std::move(statistics), temperatures.temperatures()};
 }
 
@@ -102,7 +102,7 @@ std::vector<int32_t> sizes_up_to(int64_t most) {
 
 /// Steps as the settings will run them: in the GPU's own loop where it decodes, else in the host's.
 StepTimes time_sizes(const RunConfig& config, const Model& model, const MedusaHeads& heads,
-                     HeadGuesser& guesser, const std::vector<RankPath>& paths,
+                     HeadsRunner& runner, const std::vector<RankPath>& paths,
                      const std::vector<TokenId>& context) {
   const std::vector<int32_t> sizes = sizes_up_to(static_cast<int64_t>(paths.size()) + 1);
   const int64_t repeats = config.calibrate.repeats;
@@ -110,7 +110,7 @@ StepTimes time_sizes(const RunConfig& config, const Model& model, const MedusaHe
   if (const auto times = time_device_steps(target, heads, config.generate.infer, paths, context,
                                            sizes, repeats, cuda_loop_kernels(), stderr_progress()))
     return *times;
-  return time_steps(target, guesser, paths, context, sizes, repeats, stderr_progress());
+  return time_steps(target, runner, paths, context, sizes, repeats, stderr_progress());
 }
 
 TreeCalibration describe(const HeadStatistics& statistics, const std::vector<PathValue>& paths) {
@@ -135,11 +135,11 @@ ChoiceTree calibrate(const RunConfig& config) {
       check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   const CalibrateSection& settings = config.calibrate;
-  HeadGuesser guesser(loaded.heads, llama.weights(), settings.top_k, llama.execution());
+  HeadsRunner runner(loaded.heads, llama.weights(), settings.top_k, llama.execution());
 
   const HiddenSource hidden =
-      own_states ? recorded_hidden(dataset, &llama) : live_hidden(dataset, llama);
-  const auto [statistics, temperatures] = collect(config, dataset, hidden, guesser);
+      own_states ? recorded_hidden(dataset, &llama) : online_hidden(dataset, llama);
+  const auto [statistics, temperatures] = collect(config, dataset, hidden, runner);
   const int64_t most = settings.nodes.value_or(settings.max_nodes);
   const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);
   std::vector<RankPath> paths;
@@ -149,7 +149,7 @@ ChoiceTree calibrate(const RunConfig& config) {
       static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, model.context - 64)));
   const auto largest = static_cast<int64_t>(paths.size()) + 1;
   const StepTimes times =
-      time_sizes(config, model, loaded.heads, guesser, paths, context_tokens(dataset, context));
+      time_sizes(config, model, loaded.heads, runner, paths, context_tokens(dataset, context));
   const std::vector<double> step_ms = interpolate_ms(times);
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);
@@ -202,7 +202,7 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
 
 void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
-  check_output_file(config.tree_file(), ArtefactKind::Tree);
+  check_output_file(config.tree_file(), ArtifactKind::Tree);
   const ChoiceTree tree = calibrate(config);
   if (interrupted()) return;
   if (config.tree_file().has_parent_path()) make_folder(config.tree_file().parent_path());
@@ -247,7 +247,7 @@ std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const Llam
 
 void find_layers(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
-  check_output_file(config.layers_file(), ArtefactKind::LayerChoice);
+  check_output_file(config.layers_file(), ArtifactKind::LayerChoice);
   const Model model = open_model(config.backbone);
   Llama& llama = *model.llama;
   const auto texts = layer_search_texts(config, llama);

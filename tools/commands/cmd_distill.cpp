@@ -20,7 +20,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/generation.h"
-#include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/artifact_kind.h"
 #include "tools/measure/free_room.h"
 #include "tools/measure/peak_memory.h"
 #include "tools/open_model.h"
@@ -131,7 +131,7 @@ struct DistillOptions {
 
 /// All but the lock that a part's folder has.
 void remove_dataset(const std::filesystem::path& folder) {
-  if (find_kind(folder) != ArtefactKind::Dataset) return;
+  if (find_kind(folder) != ArtifactKind::Dataset) return;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().filename() != FolderLock::kName) std::filesystem::remove_all(entry.path());
 }

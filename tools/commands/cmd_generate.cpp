@@ -241,8 +241,8 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
   const std::vector<Prompt> prompts = read_prompts_of(options);
   check_drafting(config, infer);
   if (options.compare) {
-    check_output_file(config.compare_file(), ArtefactKind::Comparison);
-    check_output_file(config.report_file(), ArtefactKind::Page);
+    check_output_file(config.compare_file(), ArtifactKind::Comparison);
+    check_output_file(config.report_file(), ArtifactKind::Page);
   }
   const Model model = open_model(config.backbone);
   if (options.compare)

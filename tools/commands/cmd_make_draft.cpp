@@ -47,11 +47,11 @@ void report_interrupted(const DraftTrainResult& result, const std::filesystem::p
 void run_make_draft(const CommonOptions& options, bool fresh) {
   const RunConfig config = read_run_config(options);
   const std::filesystem::path folder = config.made_draft_folder();
-  check_output_folder(folder, ArtefactKind::DraftModel);
+  check_output_folder(folder, ArtifactKind::DraftModel);
   const Placement placement = place_process(config.backbone);
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
-                                 placement.device, BlockKind::None, stderr_progress());
+                                 placement.device, QuantKind::None, stderr_progress());
   const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
   if (fresh) std::filesystem::remove_all(config.draft_train_folder());
@@ -78,7 +78,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
     llama = std::make_unique<Llama>(std::move(weights), ExecutionContext(placement.execution));
   weights.layers.clear();
   const HiddenSource hidden =
-      own_states ? recorded_hidden(dataset, llama.get()) : live_hidden(dataset, *llama);
+      own_states ? recorded_hidden(dataset, llama.get()) : online_hidden(dataset, *llama);
   const DraftTrainResult result = train_draft(config.draft,
                                               {dataset,
                                                hidden,

@@ -19,7 +19,7 @@
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
-#include "tools/profile/roof.h"
+#include "tools/profile/roofline.h"
 
 namespace medusa {
 namespace {
@@ -55,32 +55,32 @@ ProfilePlan make_plan(const ProfileOptions& options, const Model& model) {
 }
 
 /// The run's heads, if they are trained.
-std::unique_ptr<HeadGuesser> run_heads(const RunConfig& config, const Llama& llama,
+std::unique_ptr<HeadsRunner> run_heads(const RunConfig& config, const Llama& llama,
                                        int32_t most_rows) {
   if (!folder_is_done(config.heads_folder())) return nullptr;
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   // One head alone gives as many paths as it has guesses.
   const int64_t top_k = loaded.heads.config.num_heads > 1 ? kTopK : most_rows;
-  return std::make_unique<HeadGuesser>(loaded.heads, llama.weights(), top_k, llama.execution());
+  return std::make_unique<HeadsRunner>(loaded.heads, llama.weights(), top_k, llama.execution());
 }
 
-Roof roof_of(const Llama& llama) {
-  return measure_roof(llama.device(), llama.dtype(), num_threads(llama), llama.execution(),
-                      device_wait(llama.device()));
+Roofline roofline_of(const Llama& llama) {
+  return measure_roofline(llama.device(), llama.dtype(), num_threads(llama), llama.execution(),
+                          device_wait(llama.device()));
 }
 
 void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
-  check_output_file(folder / "profile.json", ArtefactKind::Profile);
-  check_output_file(folder / "profile.html", ArtefactKind::Page);
+  check_output_file(folder / "profile.json", ArtifactKind::Profile);
+  check_output_file(folder / "profile.html", ArtifactKind::Page);
   const Model model = open_model(config.backbone);
   Llama& llama = *model.llama;
   const ProfilePlan plan = make_plan(options, model);
   const auto heads = run_heads(config, llama, plan.rows.back());
-  const Roof roof = roof_of(llama);
+  const Roofline roofline = roofline_of(llama);
   Profile profile = profile_steps(llama, plan, heads.get(), make_rule(config.generate.infer));
-  profile.roof = roof;
+  profile.roofline = roofline;
 
   make_folder(folder);
   write_file(folder / "profile.json", json_text(profile_json(profile), 1) + "\n");

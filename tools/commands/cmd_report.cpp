@@ -17,7 +17,7 @@ Command report_command() {
           .attach = [](Options&, const CommonOptions& options) {
             return [&options] {
               const RunConfig config = read_run_config(options);
-              check_output_file(config.report_file(), ArtefactKind::Page);
+              check_output_file(config.report_file(), ArtifactKind::Page);
               write_run_report(config.run, config.report_file());
               print_text("report: {}\n", config.report_file().string());
             };

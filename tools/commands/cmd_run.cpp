@@ -48,10 +48,10 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
   const bool is_stream =  // which can be read once
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
-  check_output_folder(config.heads_folder(), ArtefactKind::Heads);
-  check_output_file(config.tree_file(), ArtefactKind::Tree);
-  check_output_file(config.compare_file(), ArtefactKind::Comparison);
-  check_output_file(config.report_file(), ArtefactKind::Page);
+  check_output_folder(config.heads_folder(), ArtifactKind::Heads);
+  check_output_file(config.tree_file(), ArtifactKind::Tree);
+  check_output_file(config.compare_file(), ArtifactKind::Comparison);
+  check_output_file(config.report_file(), ArtifactKind::Page);
 }
 
 void run_all(const CommonOptions& common, const RunOptions& options) {

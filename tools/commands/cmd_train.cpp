@@ -61,11 +61,11 @@ constexpr const char* kDetails =
 
 /// What several processes cannot do together.
 void check_together(const ProcessPlace& place, bool dry) {
-  if (place.count > 1 && dry)
+  if (place.world_size > 1 && dry)
     throw UserError(fmt::format(
         "train: --dry-run was given to {} processes, expected one; start it without mpirun or "
         "srun, it tells what each process takes",
-        place.count));
+        place.world_size));
 }
 
 /// What processes with other settings exchange does not fit together.
@@ -91,10 +91,10 @@ void share_cpus(ProcessGroup* group, BackboneSection& backbone) {
 }
 
 void check_outputs(const RunConfig& config) {
-  check_output_file(config.report_file(), ArtefactKind::Page);
+  check_output_file(config.report_file(), ArtifactKind::Page);
   for (const StageKind stage : config.train.stages)
     if (stage == StageKind::Heads)
-      check_output_folder(config.heads_folder(), ArtefactKind::Heads);
+      check_output_folder(config.heads_folder(), ArtifactKind::Heads);
     else
       check_joint_outputs(config);
 }
@@ -154,7 +154,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
     if (!complete) break;
     // What continues has said it. Others would wait while the first process makes a step.
     if (group == nullptr && !std::filesystem::exists(progress_folder(config, stage)))
-      print_preflight(config, dataset, stage);
+      print_estimate(config, dataset, stage);
     reset_peak_memory(device);
     if (stage == StageKind::Heads) {
       const TrainResult result = run_heads_stage(config, dataset, reported, group.get());

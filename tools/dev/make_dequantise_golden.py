@@ -1,5 +1,5 @@
 """Writes tests/golden/dequantise.json: blocks of every GGUF type that medusa reads, and their
-numbers as the gguf package decodes them, for dequantise_test.cpp.
+numbers as the gguf package decodes them, for dequantize_test.cpp.
 
 Development only. Needs: pip install gguf
 Run:   python tools/dev/make_dequantise_golden.py

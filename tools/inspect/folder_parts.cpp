@@ -6,7 +6,7 @@ namespace medusa {
 namespace {
 
 struct Part {
-  ArtefactKind folder;
+  ArtifactKind folder;
   const char* name;
   const char* purpose;
 };
@@ -15,28 +15,28 @@ constexpr const char* kWhole = "written last: the folder is whole";
 constexpr const char* kConfig = "widths, layers and rotary settings of the model";
 
 const Part kParts[] = {
-    {ArtefactKind::Heads, "DONE", kWhole},
-    {ArtefactKind::Heads, "manifest.yaml",
+    {ArtifactKind::Heads, "DONE", kWhole},
+    {ArtifactKind::Heads, "manifest.yaml",
      "what the heads are, of which backbone and dataset, and how often they are right"},
-    {ArtefactKind::Checkpoint, "DONE", kWhole},
-    {ArtefactKind::Checkpoint, "checkpoint.yaml",
+    {ArtifactKind::Checkpoint, "DONE", kWhole},
+    {ArtifactKind::Checkpoint, "checkpoint.yaml",
      "how far training was, and the settings that decide what comes of it"},
-    {ArtefactKind::HuggingFace, "DONE", kWhole},
-    {ArtefactKind::HuggingFace, "config.json", kConfig},
-    {ArtefactKind::HuggingFace, "tuned.json",
+    {ArtifactKind::HuggingFace, "DONE", kWhole},
+    {ArtifactKind::HuggingFace, "config.json", kConfig},
+    {ArtifactKind::HuggingFace, "tuned.json",
      "which model this one was, what it was trained on and how far it has gone from there"},
-    {ArtefactKind::HuggingFace, "tokenizer.json", "the tokenizer, for transformers and for us"},
-    {ArtefactKind::HuggingFace, "tokenizer_config.json", "chat template and special tokens"},
-    {ArtefactKind::HuggingFace, "special_tokens_map.json", "special tokens, for transformers"},
-    {ArtefactKind::HuggingFace, "generation_config.json", "end tokens and sampling settings"},
-    {ArtefactKind::HuggingFace, "model.safetensors.index.json", "which file holds which tensor"},
-    {ArtefactKind::DraftModel, "DONE", kWhole},
-    {ArtefactKind::DraftModel, "config.json", kConfig},
-    {ArtefactKind::DraftModel, kDraftManifest, "which model's layers these were, and its text"}};
+    {ArtifactKind::HuggingFace, "tokenizer.json", "the tokenizer, for transformers and for us"},
+    {ArtifactKind::HuggingFace, "tokenizer_config.json", "chat template and special tokens"},
+    {ArtifactKind::HuggingFace, "special_tokens_map.json", "special tokens, for transformers"},
+    {ArtifactKind::HuggingFace, "generation_config.json", "end tokens and sampling settings"},
+    {ArtifactKind::HuggingFace, "model.safetensors.index.json", "which file holds which tensor"},
+    {ArtifactKind::DraftModel, "DONE", kWhole},
+    {ArtifactKind::DraftModel, "config.json", kConfig},
+    {ArtifactKind::DraftModel, kDraftManifest, "which model's layers these were, and its text"}};
 
 }  // namespace
 
-const char* purpose_of_part(ArtefactKind folder, const std::string& name) {
+const char* purpose_of_part(ArtifactKind folder, const std::string& name) {
   for (const Part& part : kParts)
     if (part.folder == folder && part.name == name) return part.purpose;
   return nullptr;

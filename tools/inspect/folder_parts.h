@@ -3,12 +3,12 @@
 
 #include <string>
 
-#include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/artifact_kind.h"
 
 namespace medusa {
 
 /// What such a file is for; null: a folder of this kind has none of this name.
 /// @param name  "manifest.yaml".
-const char* purpose_of_part(ArtefactKind folder, const std::string& name);
+const char* purpose_of_part(ArtifactKind folder, const std::string& name);
 
 }  // namespace medusa

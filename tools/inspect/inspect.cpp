@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "tools/inspect/artefact_kind.h"
+#include "tools/inspect/artifact_kind.h"
 #include "tools/inspect/folder_parts.h"
 #include "tools/inspect/inspectors.h"
 
@@ -20,10 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What of a folder is of a known kind, by name.
-std::map<fs::path, ArtefactKind> known_entries(const fs::path& folder, int64_t& others) {
-  std::map<fs::path, ArtefactKind> known;
+std::map<fs::path, ArtifactKind> known_entries(const fs::path& folder, int64_t& others) {
+  std::map<fs::path, ArtifactKind> known;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    std::optional<ArtefactKind> kind;
+    std::optional<ArtifactKind> kind;
     try {
       kind = find_kind(entry.path());
     } catch (const UserError&) {  // it cannot be read
@@ -36,7 +36,7 @@ std::map<fs::path, ArtefactKind> known_entries(const fs::path& folder, int64_t& 
   return known;
 }
 
-std::string names_text(const std::map<fs::path, ArtefactKind>& entries) {
+std::string names_text(const std::map<fs::path, ArtifactKind>& entries) {
   std::string names;
   for (const auto& [path, kind] : entries)
     names += (names.empty() ? "" : ", ") + path.filename().string();
@@ -45,9 +45,9 @@ std::string names_text(const std::map<fs::path, ArtefactKind>& entries) {
 
 /// One line about an entry of a folder. Folders in a folder are not looked through: they may be
 /// many.
-Json entry_summary(const fs::path& path, ArtefactKind kind) {
+Json entry_summary(const fs::path& path, ArtifactKind kind) {
   int64_t others = 0;
-  if (kind == ArtefactKind::Folder) return names_text(known_entries(path, others));
+  if (kind == ArtifactKind::Folder) return names_text(known_entries(path, others));
   try {
     return inspect(path)["summary"];
   } catch (const UserError& error) {
@@ -81,57 +81,57 @@ Json inspect_page(const fs::path& file) {
 
 Json inspect_part(const fs::path& file) {
   const fs::path folder = fs::absolute(file).parent_path();
-  const ArtefactKind kind = *marked_folder(folder);
+  const ArtifactKind kind = *marked_folder(folder);
   return {{"summary", purpose_of_part(kind, file.filename().string())},
           {"part_of", kind_name(kind)},
           {"to_see_all", "medusa inspect " + folder.string()}};
 }
 
-Json inspect_kind(ArtefactKind kind, const fs::path& path) {
+Json inspect_kind(ArtifactKind kind, const fs::path& path) {
   switch (kind) {
-    case ArtefactKind::Dataset:
+    case ArtifactKind::Dataset:
       return inspect_dataset(path);
-    case ArtefactKind::Shard:
+    case ArtifactKind::Shard:
       return inspect_shard(path);
-    case ArtefactKind::Heads:
+    case ArtifactKind::Heads:
       return inspect_heads(path);
-    case ArtefactKind::Checkpoint:
+    case ArtifactKind::Checkpoint:
       return inspect_checkpoint(path);
-    case ArtefactKind::HuggingFace:
+    case ArtifactKind::HuggingFace:
       return inspect_hugging_face(path);
-    case ArtefactKind::Folder:
+    case ArtifactKind::Folder:
       return inspect_folder(path);
-    case ArtefactKind::Gguf:
+    case ArtifactKind::Gguf:
       return inspect_gguf(path);
-    case ArtefactKind::Safetensors:
+    case ArtifactKind::Safetensors:
       return inspect_safetensors(path);
-    case ArtefactKind::Tree:
+    case ArtifactKind::Tree:
       return inspect_tree(path);
-    case ArtefactKind::TextStore:
+    case ArtifactKind::TextStore:
       return inspect_text_store(path);
-    case ArtefactKind::DraftModel:
+    case ArtifactKind::DraftModel:
       return inspect_draft_model(path);
-    case ArtefactKind::LayerChoice:
+    case ArtifactKind::LayerChoice:
       return inspect_layer_choice(path);
-    case ArtefactKind::Events:
+    case ArtifactKind::Events:
       return inspect_events(path);
-    case ArtefactKind::Metrics:
+    case ArtifactKind::Metrics:
       return inspect_metrics(path);
-    case ArtefactKind::Comparison:
+    case ArtifactKind::Comparison:
       return inspect_comparison(path);
-    case ArtefactKind::Bench:
+    case ArtifactKind::Bench:
       return inspect_bench(path);
-    case ArtefactKind::BenchAnswers:
+    case ArtifactKind::BenchAnswers:
       return inspect_bench_answers(path);
-    case ArtefactKind::Profile:
+    case ArtifactKind::Profile:
       return inspect_profile(path);
-    case ArtefactKind::Prompts:
+    case ArtifactKind::Prompts:
       return inspect_prompts(path);
-    case ArtefactKind::Settings:
+    case ArtifactKind::Settings:
       return inspect_settings(path);
-    case ArtefactKind::Page:
+    case ArtifactKind::Page:
       return inspect_page(path);
-    case ArtefactKind::Part:
+    case ArtifactKind::Part:
       return inspect_part(path);
   }
   return {};
@@ -140,7 +140,7 @@ Json inspect_kind(ArtefactKind kind, const fs::path& path) {
 }  // namespace
 
 Json inspect(const fs::path& path) {
-  const ArtefactKind kind = recognise_artefact(path);
+  const ArtifactKind kind = recognize_artifact(path);
   Json out{{"kind", kind_name(kind)}, {"path", path.string()}};
   out.update(inspect_kind(kind, path));
   return out;

@@ -104,7 +104,7 @@ DtypeQuality compare_dtype(BackboneSection config, DtypeKind dtype,
   out.dtype = enum_name(dtype);
   try {
     const Model model = open_model(config);
-    out.dtype = model.llama->number_format();
+    out.dtype = model.llama->dtype_name();
     out.kernels = model.llama->kernels();
     BackboneTarget target(*model.llama, 1, model.context);
     Progress progress(stderr_progress(), out.dtype, "answers", static_cast<int64_t>(texts.size()));

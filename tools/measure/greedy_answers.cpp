@@ -24,11 +24,11 @@ GreedyAnswer decode_greedy(BackboneTarget& target, const DrafterFactory& make_dr
   return out;
 }
 
-void add_guesses(HeadStatistics& statistics, HeadGuesser& guesser, const GreedyAnswer& answer) {
-  const auto count = static_cast<int64_t>(answer.tokens.size()) - guesser.num_heads();
+void add_drafts(HeadStatistics& statistics, HeadsRunner& runner, const GreedyAnswer& answer) {
+  const auto count = static_cast<int64_t>(answer.tokens.size()) - runner.num_heads();
   if (count <= 0) return;
   const at::Tensor hidden = at::stack(answer.hidden).narrow(0, 0, count);
-  statistics.add_answer(guesser.guess_along(hidden, answer.tokens).tokens, answer.tokens);
+  statistics.add_answer(runner.draft_along(hidden, answer.tokens).tokens, answer.tokens);
 }
 
 }  // namespace medusa

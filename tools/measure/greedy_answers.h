@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "heads/head_guesser.h"
 #include "heads/head_statistics.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/step_sum.h"
 #include "infer/backbone_target.h"
 #include "infer/decoder.h"
@@ -26,6 +26,6 @@ GreedyAnswer decode_greedy(BackboneTarget& target, const DrafterFactory& make_dr
 
 /// Adds which guesses would have been right at each of the answer's tokens; its states were kept.
 /// An answer shorter than the heads look ahead adds nothing.
-void add_guesses(HeadStatistics& statistics, HeadGuesser& guesser, const GreedyAnswer& answer);
+void add_drafts(HeadStatistics& statistics, HeadsRunner& runner, const GreedyAnswer& answer);
 
 }  // namespace medusa

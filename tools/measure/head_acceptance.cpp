@@ -14,7 +14,7 @@
 namespace medusa {
 namespace {
 
-HeadAcceptance summarise(const HeadStatistics& statistics) {
+HeadAcceptance summarize(const HeadStatistics& statistics) {
   HeadAcceptance out;
   out.num_answers = statistics.num_answers();
   out.num_positions = statistics.num_positions();
@@ -36,14 +36,14 @@ HeadAcceptance summarise(const HeadStatistics& statistics) {
 
 HeadAcceptance measure_acceptance(const Model& model, const MedusaHeads& heads,
                                   const std::vector<std::string>& prompts, int32_t max_new_tokens) {
-  constexpr int64_t kGuesses = 5;
+  constexpr int64_t kDrafts = 5;
   BackboneTarget target(*model.llama, 1, model.context);
-  HeadGuesser guesser(heads, model.llama->weights(), std::min(kGuesses, heads.output_rows()),
-                      model.llama->execution());
+  HeadsRunner runner(heads, model.llama->weights(), std::min(kDrafts, heads.output_rows()),
+                     model.llama->execution());
   InferConfig infer;
   infer.drafter = DrafterKind::None;
   const DrafterFactory plain = make_drafter_factory(infer, {});
-  HeadStatistics statistics(guesser.num_heads(), guesser.top_k());
+  HeadStatistics statistics(runner.num_heads(), runner.top_k());
   Progress progress(stderr_progress(), "measure", "answers", static_cast<int64_t>(prompts.size()));
   int64_t done = 0;
   for (const std::string& prompt : prompts) {
@@ -55,7 +55,7 @@ HeadAcceptance measure_acceptance(const Model& model, const MedusaHeads& heads,
         .eos = model.eos};
     const GreedyAnswer answer = decode_greedy(target, plain, tokens, limits, /*keep_hidden=*/true);
     if (interrupted()) break;
-    add_guesses(statistics, guesser, answer);
+    add_drafts(statistics, runner, answer);
     progress.update(++done);
   }
   progress.finish();
@@ -67,8 +67,8 @@ HeadAcceptance measure_acceptance(const Model& model, const MedusaHeads& heads,
     throw UserError(fmt::format(
         "doctor: no answer is longer than the {} heads look ahead, expected some; ask other "
         "questions with --questions or raise --tokens",
-        guesser.num_heads()));
-  return summarise(statistics);
+        runner.num_heads()));
+  return summarize(statistics);
 }
 
 }  // namespace medusa

@@ -36,7 +36,7 @@ Prediction predict(const RunConfig& config, const Model& model,
 
   const DecodeLimits limits{.max_new_tokens = config.generate.infer.max_new_tokens,
                             .eos = model.eos};
-  HeadStatistics statistics(drafting.guesser->num_heads(), drafting.guesser->top_k());
+  HeadStatistics statistics(drafting.runner->num_heads(), drafting.runner->top_k());
   std::vector<StepSum> measured;
   Progress progress(stderr_progress(), "predict", "questions", static_cast<int64_t>(asked.size()));
   for (const Prompt& question : asked) {
@@ -44,7 +44,7 @@ Prediction predict(const RunConfig& config, const Model& model,
     const GreedyAnswer answer = decode_greedy(target, plain, prompt, limits, /*keep_hidden=*/true);
     const GreedyAnswer fast = decode_greedy(target, heads, prompt, limits, /*keep_hidden=*/false);
     if (interrupted()) break;
-    add_guesses(statistics, *drafting.guesser, answer);
+    add_drafts(statistics, *drafting.runner, answer);
     measured.push_back(fast.steps);
     progress.update(static_cast<int64_t>(measured.size()));
   }
@@ -53,7 +53,7 @@ Prediction predict(const RunConfig& config, const Model& model,
     throw UserError(fmt::format(
         "--predict: no answer is longer than the {} heads look ahead, expected some; ask other "
         "questions or raise --max-tokens",
-        drafting.guesser->num_heads()));
+        drafting.runner->num_heads()));
   const Random random(config.seed);
   return {tree.expected_tokens_per_step,
           measure_tree(statistics, tree.paths, StepStarts::Everywhere, random),

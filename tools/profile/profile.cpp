@@ -17,8 +17,8 @@
 #include "infer/backbone_target.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/prefix_drafter.h"
+#include "runtime/measure/interleave.h"
 #include "runtime/measure/step_timer.h"
-#include "runtime/measure/turns.h"
 #include "runtime/model.h"
 
 namespace medusa {
@@ -27,7 +27,7 @@ namespace {
 /// Milliseconds of one step: its own parts and those of the pass.
 struct StepSample {
   StepParts step;
-  std::array<double, kNumPassParts> pass{};
+  std::array<double, kNumForwardStages> pass{};
 };
 
 /// Which tokens are in a text does not change what they cost.
@@ -37,9 +37,9 @@ std::vector<TokenId> any_text(int64_t length, int64_t vocab_size) {
   return text;
 }
 
-TreeShape low_rank_shape(const HeadGuesser& guesser, int32_t nodes) {
-  const auto heads = static_cast<int32_t>(guesser.num_heads());
-  const auto top_k = static_cast<int32_t>(guesser.top_k());
+TreeShape low_rank_shape(const HeadsRunner& runner, int32_t nodes) {
+  const auto heads = static_cast<int32_t>(runner.num_heads());
+  const auto top_k = static_cast<int32_t>(runner.top_k());
   std::vector<RankPath> paths = low_rank_paths(heads, top_k, static_cast<size_t>(nodes) - 1);
   MEDUSA_ASSERT(std::ssize(paths) == nodes - 1, paths.size(), nodes);
   return make_choice_tree(std::move(paths), top_k, "timed tree").shape();
@@ -65,12 +65,12 @@ StepSample typical(std::vector<StepSample> samples) {
 }
 
 /// The parts of a pass under their names; what was computed within another part is named with it.
-void add_pass_parts(const std::array<double, kNumPassParts>& ms,
-                    const std::array<PartWork, kNumPassParts>& work,
-                    std::vector<ProfiledPart>& parts) {
-  const auto add = [&](const char* name, std::initializer_list<PassPart> each) {
+void add_forward_stages(const std::array<double, kNumForwardStages>& ms,
+                        const std::array<StageWork, kNumForwardStages>& work,
+                        std::vector<ProfiledPart>& parts) {
+  const auto add = [&](const char* name, std::initializer_list<ForwardStage> each) {
     ProfiledPart sum{name, 0, {}};
-    for (const PassPart part : each) {
+    for (const ForwardStage part : each) {
       const auto i = static_cast<size_t>(part);
       sum.ms += ms[i];
       sum.work.bytes += work[i].bytes;
@@ -78,8 +78,8 @@ void add_pass_parts(const std::array<double, kNumPassParts>& ms,
     }
     parts.push_back(std::move(sum));
   };
-  const bool fused = ms[static_cast<size_t>(PassPart::Rope)] == 0;
-  using enum PassPart;
+  const bool fused = ms[static_cast<size_t>(ForwardStage::Rope)] == 0;
+  using enum ForwardStage;
   add("embedding", {Embedding});
   add("attention norm", {AttentionNorm});
   if (fused) {
@@ -106,31 +106,31 @@ void add_pass_parts(const std::array<double, kNumPassParts>& ms,
 /// Times steps of all sizes behind one context.
 class ContextProfiler {
  public:
-  ContextProfiler(Llama& llama, int64_t context, std::span<const int32_t> rows,
-                  HeadGuesser* guesser, std::shared_ptr<const AcceptanceRule> rule)
+  ContextProfiler(Llama& llama, int64_t context, std::span<const int32_t> rows, HeadsRunner* runner,
+                  std::shared_ptr<const AcceptanceRule> rule)
       : llama_(llama),
         target_(llama, 1, context + rows.back()),
         timer_(target_, any_text(context + 1, llama.config().vocab_size), std::move(rule)),
-        guesser_(guesser),
-        clock_(device_wait(llama.device())) {
-    if (guesser_ != nullptr)
+        runner_(runner),
+        stage_timer_(device_wait(llama.device())) {
+    if (runner_ != nullptr)
       for (const int32_t n : rows) {
-        const TreeShape& shape = shapes_.emplace(n, low_rank_shape(*guesser_, n)).first->second;
+        const TreeShape& shape = shapes_.emplace(n, low_rank_shape(*runner_, n)).first->second;
         drafters_.emplace(
-            n, behind_prefix(std::make_unique<MedusaDrafter>(*guesser_, shape), *guesser_));
+            n, behind_prefix(std::make_unique<MedusaDrafter>(*runner_, shape), *runner_));
       }
-    llama_.set_clock(&clock_);
+    llama_.set_timer(&stage_timer_);
   }
-  ~ContextProfiler() { llama_.set_clock(nullptr); }
+  ~ContextProfiler() { llama_.set_timer(nullptr); }
   ContextProfiler(const ContextProfiler&) = delete;
   ContextProfiler& operator=(const ContextProfiler&) = delete;
 
   StepSample step(int32_t rows) {
-    clock_.reset();
+    stage_timer_.reset();
     StepSample sample;
     sample.step = step_of(rows);
-    std::transform(clock_.seconds().begin(), clock_.seconds().end(), sample.pass.begin(),
-                   [](double seconds) { return 1000 * seconds; });
+    std::transform(stage_timer_.seconds().begin(), stage_timer_.seconds().end(),
+                   sample.pass.begin(), [](double seconds) { return 1000 * seconds; });
     return sample;
   }
 
@@ -144,7 +144,7 @@ class ContextProfiler {
  private:
   StepParts step_of(int32_t rows) {
     return timer_.time([&](const DraftContext& draft) {
-      if (guesser_ == nullptr || rows == 1) return timed_chain(draft.tokens.back(), rows);
+      if (runner_ == nullptr || rows == 1) return timed_chain(draft.tokens.back(), rows);
       return drafters_.at(rows)->propose(draft, Random(0));
     });
   }
@@ -152,8 +152,8 @@ class ContextProfiler {
   Llama& llama_;
   BackboneTarget target_;
   StepTimer timer_;
-  HeadGuesser* guesser_;
-  PartClock clock_;
+  HeadsRunner* runner_;
+  StageTimer stage_timer_;
   std::map<int32_t, TreeShape> shapes_;  // by rows
   std::map<int32_t, std::unique_ptr<Drafter>> drafters_;
 };
@@ -162,10 +162,10 @@ ProfiledStep profiled_step(const Llama& llama, int64_t context, int32_t rows, bo
                            const StepSample& sample) {
   ProfiledStep out{context, rows, {}, {}};
   if (drafted) out.parts.push_back({"drafting", sample.step.propose, {}});
-  const auto number_bytes = static_cast<double>(c10::elementSize(llama.dtype()));
-  add_pass_parts(sample.pass,
-                 pass_work(llama.config(), llama.weight_bytes(), number_bytes, rows, context),
-                 out.parts);
+  const auto element_bytes = static_cast<double>(c10::elementSize(llama.dtype()));
+  add_forward_stages(sample.pass,
+                     pass_work(llama.config(), llama.weight_bytes(), element_bytes, rows, context),
+                     out.parts);
   out.parts.push_back({"acceptance", sample.step.accept, {}});
   out.parts.push_back({"commit", sample.step.commit, {}});
   const double pass = std::accumulate(sample.pass.begin(), sample.pass.end(), 0.0);
@@ -198,14 +198,14 @@ std::vector<RankPath> low_rank_paths(int32_t num_heads, int32_t top_k, size_t co
   return out;
 }
 
-Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesser,
+Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadsRunner* runner,
                       const std::shared_ptr<const AcceptanceRule>& rule) {
   MEDUSA_ASSERT(!plan.rows.empty() && plan.rows.front() >= 1 && plan.repeats >= 1);
   Profile profile{.machine = machine_text(llama),
                   .backbone = llama.weights().fingerprint,
                   .repeats = plan.repeats,
-                  .drafted = guesser != nullptr,
-                  .roof = {},
+                  .drafted = runner != nullptr,
+                  .roofline = {},
                   .steps = {}};
   const auto sizes = std::ssize(plan.rows);
   Progress progress(stderr_progress(), "time steps", "steps",
@@ -213,7 +213,7 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
   int64_t done = 0;
   for (const int64_t context : plan.contexts) {
     if (done > 0 && interrupted()) break;
-    ContextProfiler profiler(llama, context, plan.rows, guesser, rule);
+    ContextProfiler profiler(llama, context, plan.rows, runner, rule);
     std::vector<std::vector<StepSample>> samples(plan.rows.size());
     const auto keep = [&](size_t i, const StepSample& sample) {
       samples[i].push_back(sample);
@@ -221,7 +221,7 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesse
       const bool all_have_one = !samples.back().empty();
       return !(all_have_one && interrupted());
     };
-    take_turns(
+    interleave(
         plan.rows.size(), plan.repeats, [&](size_t i) { return profiler.step(plan.rows[i]); },
         keep);
     for (size_t i = 0; i < plan.rows.size(); ++i) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backbone/llama.h"
-#include "heads/head_guesser.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/acceptance_rule.h"
 #include "tools/profile/profile_result.h"
@@ -31,7 +31,7 @@ std::vector<RankPath> low_rank_paths(int32_t num_heads, int32_t top_k, size_t co
 /// @param guesser  drafts trees of low_rank_paths(); null: chains of arbitrary tokens, not drafted.
 /// @param rule     judges them; null: the greedy one.
 /// @returns        without a roof.
-Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadGuesser* guesser,
+Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadsRunner* runner,
                       const std::shared_ptr<const AcceptanceRule>& rule = nullptr);
 
 /// Waits for the device to do what was asked of it; empty on a CPU, which does it at once.

@@ -46,13 +46,13 @@ std::string bars(const Steps& steps, bool narrow) {
   for (const ProfiledStep* step : steps) {
     StackedBars::Bar bar{fmt::format("{} row{}", step->rows, step->rows == 1 ? "" : "s"), {}};
     double left = step->ms();
-    int colour = 0;
+    int color = 0;
     for (const Group& group : groups(narrow)) {
       double ms = group.beginnings.empty() ? left : 0;
       for (const ProfiledPart& part : step->parts)
         if (belongs(part.name, group)) ms += part.ms;
       left -= ms;
-      bar.parts.push_back({group.name, colour++, ms});
+      bar.parts.push_back({group.name, color++, ms});
     }
     chart.bars.push_back(std::move(bar));
   }
@@ -60,7 +60,8 @@ std::string bars(const Steps& steps, bool narrow) {
 }
 
 /// One line per part that has counted work and takes a hundredth of some step: its nearer roof.
-std::string roof_plot(const Steps& steps, const Roof& roof, double width, double height) {
+std::string roofline_plot(const Steps& steps, const Roofline& roofline, double width,
+                          double height) {
   Plot plot;
   plot.description = "How near the parts of a step come to what the machine can do";
   plot.x_label = "rows";
@@ -71,7 +72,7 @@ std::string roof_plot(const Steps& steps, const Roof& roof, double width, double
     series.name = series.name.substr(0, series.name.find(','));
     for (const ProfiledStep* step : steps)
       series.line.push_back({static_cast<double>(step->rows),
-                             std::min(1.0, shares_of(step->parts[i], roof).larger())});
+                             std::min(1.0, shares_of(step->parts[i], roofline).larger())});
     series.dots = series.line;
     const bool counted = std::any_of(series.line.begin(), series.line.end(),
                                      [](const PlotPoint& point) { return point.y > 0.02; });
@@ -83,7 +84,7 @@ std::string roof_plot(const Steps& steps, const Roof& roof, double width, double
   return draw_plot(plot, width, height);
 }
 
-std::string parts_table(const Steps& steps, const Roof& roof) {
+std::string parts_table(const Steps& steps, const Roofline& roofline) {
   HtmlTable times, shares;
   times.header = shares.header = {"rows"};
   for (const ProfiledStep* step : steps) {
@@ -94,10 +95,10 @@ std::string parts_table(const Steps& steps, const Roof& roof) {
     std::vector<std::string> ms{steps.front()->parts[i].name}, share = ms;
     for (const ProfiledStep* step : steps) {
       ms.push_back(fmt::format("{:.3f}", step->parts[i].ms));
-      share.push_back(roof_text(step->parts[i], roof));
+      share.push_back(roofline_text(step->parts[i], roofline));
     }
     times.rows.push_back(std::move(ms));
-    if (shares_of(steps.front()->parts[i], roof).larger() > 0)
+    if (shares_of(steps.front()->parts[i], roofline).larger() > 0)
       shares.rows.push_back(std::move(share));
   }
   std::vector<std::string> sum{"step"};
@@ -123,11 +124,11 @@ std::string context_section(const Profile& profile, const Steps& steps) {
       "<div class=\"pair\">\n" +
           figure("Where a step's time goes", bars(steps, false), bars(steps, true),
                  "In ms. Rest: norms, embedding, drafting, acceptance, commit and the host.") +
-          figure("How near to the roof", roof_plot(steps, profile.roof, kWidePicture, 380),
-                 roof_plot(steps, profile.roof, kNarrowPicture, 320),
+          figure("How near to the roof", roofline_plot(steps, profile.roofline, kWidePicture, 380),
+                 roofline_plot(steps, profile.roofline, kNarrowPicture, 320),
                  "The nearer of two roofs: bytes that must come from memory against its measured "
                  "bandwidth, multiplications and additions against the fastest large product.") +
-          "</div>\n" + parts_table(steps, profile.roof));
+          "</div>\n" + parts_table(steps, profile.roofline));
 }
 
 std::vector<Tile> headline(const Profile& profile) {
@@ -139,10 +140,10 @@ std::vector<Tile> headline(const Profile& profile) {
     if (step.context == first.context && (step.rows == 16 || step.rows == 64))
       tiles.push_back({fmt::format("{:.2f}", step.ms() / first.ms()), "×",
                        fmt::format("step of {} rows", step.rows), "of that step's time"});
-  tiles.push_back({fmt::format("{:.1f}", profile.roof.bytes_per_s() / kGiga), "GB/s", "memory",
+  tiles.push_back({fmt::format("{:.1f}", profile.roofline.bytes_per_s() / kGiga), "GB/s", "memory",
                    "the faster of reading and copying"});
-  tiles.push_back({fmt::format("{:.0f}", profile.roof.flops_per_s / kGiga), "GFLOP/s", "products",
-                   "the fastest large one"});
+  tiles.push_back({fmt::format("{:.0f}", profile.roofline.flops_per_s / kGiga), "GFLOP/s",
+                   "products", "the fastest large one"});
   return tiles;
 }
 

@@ -4,11 +4,11 @@
 
 namespace medusa {
 
-RoofShares shares_of(const ProfiledPart& part, const Roof& roof) {
+RooflineShares shares_of(const ProfiledPart& part, const Roofline& roofline) {
   if (part.ms <= 0) return {};
   const double seconds = part.ms / 1000;
-  return {part.work.bytes / seconds / roof.bytes_per_s(),
-          part.work.flops / seconds / roof.flops_per_s};
+  return {part.work.bytes / seconds / roofline.bytes_per_s(),
+          part.work.flops / seconds / roofline.flops_per_s};
 }
 
 double ProfiledStep::ms() const {
@@ -31,7 +31,7 @@ nlohmann::ordered_json profile_json(const Profile& profile) {
   for (const ProfiledStep& step : profile.steps) {
     nlohmann::ordered_json parts = nlohmann::ordered_json::array();
     for (const ProfiledPart& part : step.parts) {
-      const RoofShares shares = shares_of(part, profile.roof);
+      const RooflineShares shares = shares_of(part, profile.roofline);
       parts.push_back({{"part", part.name},
                        {"ms", part.ms},
                        {"bytes", part.work.bytes},
@@ -55,9 +55,9 @@ nlohmann::ordered_json profile_json(const Profile& profile) {
           {"repeats", profile.repeats},
           {"drafted", profile.drafted},
           {"roof",
-           {{"read_bytes_per_s", profile.roof.read_bytes_per_s},
-            {"copy_bytes_per_s", profile.roof.copy_bytes_per_s},
-            {"flops_per_s", profile.roof.flops_per_s}}},
+           {{"read_bytes_per_s", profile.roofline.read_bytes_per_s},
+            {"copy_bytes_per_s", profile.roofline.copy_bytes_per_s},
+            {"flops_per_s", profile.roofline.flops_per_s}}},
           {"steps", std::move(steps)}};
 }
 

@@ -16,7 +16,7 @@ inline constexpr const char* kProfileFormat = "medusa-profile";
 inline constexpr double kGiga = 1e9;
 
 /// What this machine can do at most. Best of several repetitions.
-struct Roof {
+struct Roofline {
   double read_bytes_per_s = 0;  // a sum over memory far larger than the caches
   double copy_bytes_per_s = 0;  // bytes read and bytes written together
   /// Of the faster of LibTorch's large product and our own, in the model's dtype or float32;
@@ -31,18 +31,18 @@ struct Roof {
 struct ProfiledPart {
   std::string name;
   double ms = 0;
-  PartWork work;
+  StageWork work;
 };
 
 /// Shares of the roof that a part reaches, 0 to 1 or, where its data come from the caches, more.
 /// Zero where the part has no such work.
-struct RoofShares {
+struct RooflineShares {
   double memory = 0;
   double arithmetic = 0;
 
   double larger() const { return memory > arithmetic ? memory : arithmetic; }
 };
-RoofShares shares_of(const ProfiledPart& part, const Roof& roof);
+RooflineShares shares_of(const ProfiledPart& part, const Roofline& roofline);
 
 /// A step of one sequence.
 struct ProfiledStep {
@@ -59,7 +59,7 @@ struct Profile {
   std::string backbone;  // fingerprint
   int64_t repeats = 0;   // of each step
   bool drafted = false;  // with the run's heads; else the rows are a chain that nobody drafted
-  Roof roof;
+  Roofline roofline;
   std::vector<ProfiledStep> steps;  // by context, then rows, both ascending
 };
 

@@ -22,8 +22,8 @@ std::string heading(const std::string& name, const Steps& steps) {
   return text + "\n";
 }
 
-std::string short_share(const ProfiledPart& part, const Roof& roof) {
-  const RoofShares shares = shares_of(part, roof);
+std::string short_share(const ProfiledPart& part, const Roofline& roofline) {
+  const RooflineShares shares = shares_of(part, roofline);
   if (shares.larger() == 0) return "–";
   return fmt::format("{:.0f} {}", 100 * shares.larger(),
                      shares.memory >= shares.arithmetic ? "m" : "a");
@@ -49,17 +49,17 @@ std::string context_table(const Profile& profile, const Steps& steps) {
   }
   text += heading("% of the roof, by rows", steps);
   for (size_t i = 0; i < first.parts.size(); ++i)
-    if (shares_of(first.parts[i], profile.roof).larger() > 0)
+    if (shares_of(first.parts[i], profile.roofline).larger() > 0)
       text += line(first.parts[i].name, steps, [&, i](const ProfiledStep& step) {
-        return short_share(step.parts[i], profile.roof);
+        return short_share(step.parts[i], profile.roofline);
       });
   return text;
 }
 
 }  // namespace
 
-std::string roof_text(const ProfiledPart& part, const Roof& roof) {
-  const RoofShares shares = shares_of(part, roof);
+std::string roofline_text(const ProfiledPart& part, const Roofline& roofline) {
+  const RooflineShares shares = shares_of(part, roofline);
   if (shares.larger() == 0) return "–";
   return fmt::format("{:.0f} % of {}", 100 * shares.larger(),
                      shares.memory >= shares.arithmetic ? "memory" : "arithmetic");
@@ -69,8 +69,8 @@ std::string profile_table(const Profile& profile) {
   std::string text = fmt::format(
       "{}\nroof: memory is read at {:.1f} GB/s and copied at {:.1f} GB/s, products run at {:.0f} "
       "GFLOP/s\n",
-      profile.machine, profile.roof.read_bytes_per_s / kGiga, profile.roof.copy_bytes_per_s / kGiga,
-      profile.roof.flops_per_s / kGiga);
+      profile.machine, profile.roofline.read_bytes_per_s / kGiga,
+      profile.roofline.copy_bytes_per_s / kGiga, profile.roofline.flops_per_s / kGiga);
   for (const Steps& steps : by_context(profile)) text += context_table(profile, steps);
   return text +
          "\nm: of the memory's roof, a: of the arithmetic's; the nearer of the two. Weights and "

@@ -12,6 +12,6 @@ namespace medusa {
 std::string profile_table(const Profile& profile);
 
 /// "62 % of memory": the nearer of the two roofs; "–" where a part has no counted work.
-std::string roof_text(const ProfiledPart& part, const Roof& roof);
+std::string roofline_text(const ProfiledPart& part, const Roofline& roofline);
 
 }  // namespace medusa

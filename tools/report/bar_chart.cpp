@@ -12,7 +12,7 @@
 namespace medusa {
 namespace {
 
-std::string fill_class(int colour) { return fmt::format("bar c{}", colour % kNumColours); }
+std::string fill_class(int color) { return fmt::format("bar c{}", color % kNumColors); }
 
 /// The parts' names and values in one line, with equal gaps: narrow parts have no room for theirs.
 void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double baseline) {
@@ -29,7 +29,7 @@ void draw_values(Svg& svg, const StackedBars::Bar& bar, double width, double bas
   for (size_t i = 0; i < texts.size(); ++i) {
     const bool last = i > 0 && i + 1 == texts.size();
     svg.text(last ? width : x, baseline,
-             fmt::format("part c{}{}", bar.parts[i].colour % kNumColours, last ? " end" : ""),
+             fmt::format("part c{}{}", bar.parts[i].color % kNumColors, last ? " end" : ""),
              texts[i], font_size);
     x += kBold * text_width(texts[i], font_size) + gap;
   }
@@ -61,13 +61,13 @@ std::string draw_histogram(const Histogram& histogram, double width, double heig
   const double group = (right - left) / static_cast<double>(histogram.categories.size());
   const double bar = std::min(46.0, 0.8 * group / static_cast<double>(histogram.series.size()));
   for (size_t i = 0; i < histogram.categories.size(); ++i) {
-    const double centre = left + (static_cast<double>(i) + 0.5) * group;
-    svg.text(centre, bottom + 18, "tick middle", histogram.categories[i]);
-    double x = centre - bar * static_cast<double>(histogram.series.size()) / 2;
+    const double center = left + (static_cast<double>(i) + 0.5) * group;
+    svg.text(center, bottom + 18, "tick middle", histogram.categories[i]);
+    double x = center - bar * static_cast<double>(histogram.series.size()) / 2;
     for (const auto& series : histogram.series) {
       const double share = i < series.shares.size() ? series.shares[i] : 0;
       const std::string tip = fmt::format("{}: {} of the steps", series.name, percent(share));
-      svg.rect(x + 1, y(share), bar - 2, bottom - y(share), fill_class(series.colour), tip);
+      svg.rect(x + 1, y(share), bar - 2, bottom - y(share), fill_class(series.color), tip);
       if (bar >= 20)
         svg.text(x + bar / 2, y(share) - 5, "value middle", fmt::format("{:.0f}", 100 * share));
       x += bar;
@@ -94,7 +94,7 @@ std::string draw_stacked_bars(const StackedBars& chart, double width) {
     for (const auto& part : bar.parts) {
       const double from = x(begin), pixels = x(begin + part.value) - from;
       const std::string value = fmt::format("{:.2f}", part.value);
-      svg.rect(from, row + kBarTop, std::max(0.0, pixels - 1), kBarHeight, fill_class(part.colour),
+      svg.rect(from, row + kBarTop, std::max(0.0, pixels - 1), kBarHeight, fill_class(part.color),
                fmt::format("{}: {} {}, {}", part.name, value, chart.unit,
                            percent(part.value / total(bar))));
       begin += part.value;
@@ -105,10 +105,10 @@ std::string draw_stacked_bars(const StackedBars& chart, double width) {
   return svg.finish();
 }
 
-std::string colour_legend(const std::vector<std::pair<std::string, int>>& entries) {
+std::string color_legend(const std::vector<std::pair<std::string, int>>& entries) {
   std::string html = "<p class=\"legend\">";
-  for (const auto& [name, colour] : entries)
-    html += fmt::format("<span><i class=\"key c{}\"></i>{}</span> ", colour % kNumColours,
+  for (const auto& [name, color] : entries)
+    html += fmt::format("<span><i class=\"key c{}\"></i>{}</span> ", color % kNumColors,
                         escape_html(name));
   return html + "</p>\n";
 }

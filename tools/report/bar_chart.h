@@ -14,7 +14,7 @@ struct Histogram {
   std::vector<std::string> categories;
   struct Series {
     std::string name;
-    int colour = 0;              // number in the page's palette
+    int color = 0;               // number in the page's palette
     std::vector<double> shares;  // of each category, 0 to 1
   };
   std::vector<Series> series;
@@ -27,7 +27,7 @@ struct StackedBars {
   std::string unit;  // "ms"
   struct Part {
     std::string name;
-    int colour = 0;
+    int color = 0;
     double value = 0;
   };
   struct Bar {
@@ -39,6 +39,6 @@ struct StackedBars {
 std::string draw_stacked_bars(const StackedBars& chart, double width);
 
 /// What the colours mean, as a line of HTML: pairs of name and colour.
-std::string colour_legend(const std::vector<std::pair<std::string, int>>& entries);
+std::string color_legend(const std::vector<std::pair<std::string, int>>& entries);
 
 }  // namespace medusa

@@ -57,14 +57,14 @@ std::string accepted_lengths(const ReportedComparison& comparison) {
                               static_cast<double>(method.num_steps()));
       if (counts[n] > 0) longest = std::max(longest, n);
     }
-    legend.emplace_back(series.name, series.colour);
+    legend.emplace_back(series.name, series.color);
     histogram.series.push_back(std::move(series));
   }
   for (size_t n = 1; n <= longest; ++n) histogram.categories.push_back(std::to_string(n));
   return figure("Tokens emitted by a step", draw_histogram(histogram, 490, 300),
                 draw_histogram(histogram, 330, 260),
                 "A step always emits one token; the others are guesses that stood.",
-                colour_legend(legend));
+                color_legend(legend));
 }
 
 std::string step_times(const ReportedComparison& comparison) {

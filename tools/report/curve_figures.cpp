@@ -17,7 +17,7 @@ std::string loss_plot(const TrainingCurve& curve, double width, double height) {
   plot.x_label = "optimiser steps";
   plot.x_from_zero = true;
   plot.y_label = "loss (nats)";
-  PlotSeries series{.name = {}, .colour = 0, .line = {}, .dots = {}};
+  PlotSeries series{.name = {}, .color = 0, .line = {}, .dots = {}};
   for (const CurvePoint& point : curve.train)
     series.line.push_back({static_cast<double>(point.step), point.loss});
   for (const CurvePoint& point : curve.validation)
@@ -40,7 +40,7 @@ std::string accuracy_plot(const TrainingCurve& curve, double width, double heigh
         while (plot.series.size() <= k) {
           const int head = static_cast<int>(plot.series.size());
           plot.series.push_back(
-              {.name = fmt::format("head {}", head), .colour = head, .line = {}, .dots = {}});
+              {.name = fmt::format("head {}", head), .color = head, .line = {}, .dots = {}});
         }
         (plot.series[k].*where).push_back({static_cast<double>(point.step), point.head_top_1[k]});
       }
@@ -72,9 +72,9 @@ std::string guard_figure(const GuardFigure& text, std::vector<PlotSeries> series
   return figure(text.title, draw_plot(plot, 490, 260), draw_plot(plot, 330, 230), text.caption);
 }
 
-PlotSeries guard_series(const TrainingCurve& curve, const std::string& name, int colour,
+PlotSeries guard_series(const TrainingCurve& curve, const std::string& name, int color,
                         double GuardPoint::*member) {
-  PlotSeries series{.name = name, .colour = colour, .line = {}, .dots = {}};
+  PlotSeries series{.name = name, .color = color, .line = {}, .dots = {}};
   for (const GuardPoint& point : curve.guard) {
     series.line.push_back(at_step(point, point.*member));
     if (member != &GuardPoint::original_perplexity)
@@ -84,7 +84,7 @@ PlotSeries guard_series(const TrainingCurve& curve, const std::string& name, int
 }
 
 std::string backbone_loss_figure(const TrainingCurve& curve) {
-  PlotSeries series{.name = {}, .colour = 0, .line = {}, .dots = {}};
+  PlotSeries series{.name = {}, .color = 0, .line = {}, .dots = {}};
   for (const CurvePoint& point : curve.train)
     if (point.backbone_loss)
       series.line.push_back({static_cast<double>(point.step), *point.backbone_loss});

@@ -43,10 +43,10 @@ std::string tip_of(const IntervalChart::Mark& mark) {
 }
 
 void draw_mark(Svg& svg, const IntervalChart::Mark& mark, const Scale& x, double y) {
-  const std::string colour = fmt::format("c{}", mark.colour % kNumColours);
+  const std::string color = fmt::format("c{}", mark.color % kNumColors);
   if (mark.interval)
-    svg.polyline({{x(mark.interval->first), y}, {x(mark.interval->second), y}}, "curve " + colour);
-  svg.circle(x(mark.value), y, 4, "bar " + colour, tip_of(mark));
+    svg.polyline({{x(mark.interval->first), y}, {x(mark.interval->second), y}}, "curve " + color);
+  svg.circle(x(mark.value), y, 4, "bar " + color, tip_of(mark));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ struct IntervalChart {
   double reference = 1;  // a line is drawn here: what is to its right is better
   struct Mark {
     std::string name;  // for the tip
-    int colour = 0;    // number in the page's palette
+    int color = 0;     // number in the page's palette
     double value = 0;
     std::optional<std::pair<double, double>> interval;
   };

@@ -25,8 +25,8 @@ ReportPart<T> read_part(const fs::path& path, const std::string& maker,
   }
 }
 
-DatasetSummary summarise_dataset(const fs::path& folder) {
-  return summarise(DatasetReader(folder));
+DatasetSummary summarize_dataset(const fs::path& folder) {
+  return summarize(DatasetReader(folder));
 }
 
 std::string run_name(const fs::path& folder) {
@@ -37,7 +37,7 @@ std::string run_name(const fs::path& folder) {
 
 }  // namespace
 
-DatasetSummary summarise(const DatasetReader& dataset) {
+DatasetSummary summarize(const DatasetReader& dataset) {
   return {.info = dataset.info(),
           .fingerprint = dataset.fingerprint(),
           .num_samples = dataset.size(),
@@ -55,7 +55,7 @@ ReportInputs read_report_inputs(const fs::path& run_folder, std::optional<Datase
   inputs.dataset.value = std::move(dataset);
   if (!inputs.dataset.value)
     inputs.dataset =
-        read_part<DatasetSummary>(run_folder / "dataset", "distill", summarise_dataset);
+        read_part<DatasetSummary>(run_folder / "dataset", "distill", summarize_dataset);
   inputs.training = read_part<TrainingCurve>(run_folder / "train" / "metrics.jsonl", "train",
                                              read_training_curve);
   inputs.joint = read_part<TrainingCurve>(run_folder / "joint" / "train" / "metrics.jsonl", "train",

@@ -43,7 +43,7 @@ struct ReportInputs {
   int64_t reload_s = 0;  // the page loads itself again after so many seconds; 0: it does not
 };
 
-DatasetSummary summarise(const DatasetReader& dataset);
+DatasetSummary summarize(const DatasetReader& dataset);
 
 /// Reads dataset/, train/metrics.jsonl, joint/train/metrics.jsonl, heads/, tree.yaml and
 /// compare.json of a run folder. What is missing or damaged becomes a sentence: a report of the

@@ -5,7 +5,7 @@
 
 namespace medusa {
 
-inline constexpr int kNumColours = 12;
+inline constexpr int kNumColors = 12;
 
 /// Light and dark by the reader's setting; on paper always light. Colours c0 to c7 are told apart
 /// by colour-blind readers too (after Okabe and Ito), lighter on the dark page; c8 to c11 are for

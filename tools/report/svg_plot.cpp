@@ -91,8 +91,8 @@ void draw_axes(Svg& svg, const Plot& plot, const Frame& frame, const AxisTicks& 
   svg.vertical_text(12, (frame.top + frame.bottom) / 2, "label", plot.y_label);
 }
 
-std::string colour_class(const PlotSeries& series) {
-  return fmt::format("c{}", series.colour % kNumColours);
+std::string color_class(const PlotSeries& series) {
+  return fmt::format("c{}", series.color % kNumColors);
 }
 
 void draw_series(Svg& svg, const PlotSeries& series, const Frame& frame) {
@@ -100,11 +100,11 @@ void draw_series(Svg& svg, const PlotSeries& series, const Frame& frame) {
   for (const PlotPoint& point : series.line)
     pixels.emplace_back(frame.x(point.x), frame.y(point.y));
   if (pixels.size() > 1)
-    svg.polyline(pixels, (series.faint ? "curve faint " : "curve ") + colour_class(series));
+    svg.polyline(pixels, (series.faint ? "curve faint " : "curve ") + color_class(series));
   if (pixels.size() == 1)
-    svg.circle(pixels[0].first, pixels[0].second, 2, "bar " + colour_class(series));
+    svg.circle(pixels[0].first, pixels[0].second, 2, "bar " + color_class(series));
   for (const PlotPoint& point : series.dots)
-    svg.circle(frame.x(point.x), frame.y(point.y), 3.5, "dot " + colour_class(series));
+    svg.circle(frame.x(point.x), frame.y(point.y), 3.5, "dot " + color_class(series));
 }
 
 /// Names at the right ends of the lines, moved apart where lines end close together.
@@ -131,7 +131,7 @@ void draw_names(Svg& svg, const Plot& plot, const Frame& frame) {
     highest = name->y - kLabelHeight;
   }
   for (const Name& name : names)
-    svg.text(frame.right + 8, name.y + 4, "name " + colour_class(*name.series), name.series->name);
+    svg.text(frame.right + 8, name.y + 4, "name " + color_class(*name.series), name.series->name);
 }
 
 void draw_chosen(Svg& svg, const Plot& plot, const Frame& frame) {

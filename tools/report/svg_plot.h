@@ -13,7 +13,7 @@ struct PlotPoint {
 
 struct PlotSeries {
   std::string name;             // written at the line's end; empty: not named
-  int colour = 0;               // number in the page's palette
+  int color = 0;                // number in the page's palette
   std::vector<PlotPoint> line;  // x ascending
   std::vector<PlotPoint> dots;  // drawn as circles in the same colour
   bool faint = false;           // a background to another line

@@ -47,17 +47,17 @@ TreeLayout lay_out_tree(const std::vector<int32_t>& parents) {
       offsets[child] = clearance(group, outlines[child]);
       merge(group, outlines[child], offsets[child]);
     }
-    const double centre =
+    const double center =
         children[node].empty()
             ? 0
             : (offsets[children[node].front()] + offsets[children[node].back()]) / 2;
-    for (const size_t child : children[node]) offsets[child] -= centre;
+    for (const size_t child : children[node]) offsets[child] -= center;
     Outline& own = outlines[node];
     own.left.push_back(0);
     own.right.push_back(0);
     for (size_t level = 0; level < group.left.size(); ++level) {
-      own.left.push_back(group.left[level] - centre);
-      own.right.push_back(group.right[level] - centre);
+      own.left.push_back(group.left[level] - center);
+      own.right.push_back(group.right[level] - center);
     }
   }
 

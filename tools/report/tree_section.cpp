@@ -40,13 +40,13 @@ std::string frequent_paths(const ChoiceTree& tree) {
 
 /// A plot over the tree's size with the chosen size marked.
 std::string size_plot(const ChoiceTree& tree, const std::string& y_label, const std::string& unit,
-                      int colour, double (*value)(const TreeSizePoint&), double width) {
+                      int color, double (*value)(const TreeSizePoint&), double width) {
   Plot plot;
   plot.description = y_label + " against the size of the tree";
   plot.x_label = "nodes of the tree, N";
   plot.y_label = y_label;
   plot.y_from_zero = true;
-  PlotSeries series{.name = {}, .colour = colour, .line = {}, .dots = {}};
+  PlotSeries series{.name = {}, .color = color, .line = {}, .dots = {}};
   for (const TreeSizePoint& size : tree.calibration->sizes) {
     series.line.push_back({static_cast<double>(size.num_nodes), value(size)});
     if (size.num_nodes == tree.num_nodes()) {

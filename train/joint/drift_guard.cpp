@@ -56,7 +56,7 @@ DriftGuard::DriftGuard(const GuardConfig& config, const DatasetReader& dataset,
   if (samples.empty()) return;
   const c10::NoGradGuard no_grad;
   const int64_t context = llama.original().config.context;
-  Llama decoder(llama.original(), Kernels::Plain);  // shares the weights
+  Llama decoder(llama.original(), Kernels::Reference);  // shares the weights
   Answers written, greedy;
   for (const int64_t sample : samples) {
     const auto all = dataset.tokens(sample), answer = dataset.answer(sample);

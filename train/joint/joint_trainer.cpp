@@ -73,7 +73,7 @@ JointTrainer::Prepared JointTrainer::prepare(const SampleBatch& batch,
     const auto [first, count] = rows_of.at(sample);
     return out.teacher.narrow(0, first, count).to(at::kCPU, at::kBFloat16);
   };
-  const PositionPool pool(dataset_, batch.samples, as_it_was, recipe);
+  const ShuffleBuffer pool(dataset_, batch.samples, as_it_was, recipe);
   std::vector<int64_t> positions(static_cast<size_t>(pool.size()));
   std::iota(positions.begin(), positions.end(), 0);
   out.batch = pool.batch(positions);

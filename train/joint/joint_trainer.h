@@ -20,8 +20,8 @@
 #include "train/joint/tuned_llama.h"
 #include "train/processes/process_group.h"
 #include "train/samples/batch.h"
-#include "train/samples/position_pool.h"
 #include "train/samples/sample_batches.h"
+#include "train/samples/shuffle_buffer.h"
 
 namespace medusa {
 

@@ -12,8 +12,8 @@ namespace {
 /// Causal attention within one text.
 /// @param query, key, value  [1, heads, n, D]
 /// @param window             last tokens that each sees; 0: all.
-at::Tensor mix(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-               int64_t window) {
+at::Tensor attend(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  int64_t window) {
   const int64_t n = query.size(2);
   std::optional<at::Tensor> mask;
   if (window > 0 && window < n)
@@ -38,12 +38,12 @@ PackedTexts pack_texts(std::span<const TokenId> tokens, std::span<const int64_t>
           {lengths.begin(), lengths.end()}};
 }
 
-at::Tensor plain_product(const at::Tensor& x, const at::Tensor& matrix, at::ScalarType dtype) {
+at::Tensor reference_matmul(const at::Tensor& x, const at::Tensor& matrix, at::ScalarType dtype) {
   return at::linear(x.to(dtype), matrix.to(dtype));
 }
 
 at::Tensor run_packed_layer(const ModelConfig& config, int64_t index, const RopeTable& rope,
-                            const LayerWeights& layer, const LayerProduct& product,
+                            const LayerWeights& layer, const LayerMatmul& matmul,
                             const PackedTexts& texts, at::ScalarType dtype, const at::Tensor& x) {
   const auto attention = [&](const at::Tensor& query, const at::Tensor& key,
                              const at::Tensor& value) {
@@ -52,17 +52,20 @@ at::Tensor run_packed_layer(const ModelConfig& config, int64_t index, const Rope
     };
     const at::Tensor queries = heads_first(query), keys = heads_first(key),
                      values = heads_first(value);
-    std::vector<at::Tensor> mixed;
+    std::vector<at::Tensor> attention_out;
     int64_t begin = 0;
     for (const int64_t length : texts.lengths) {
       const auto part = [&](const at::Tensor& all) { return all.narrow(2, begin, length); };
-      mixed.push_back(mix(part(queries), part(keys), part(values), config.window(index)));
+      attention_out.push_back(
+          attend(part(queries), part(keys), part(values), config.window(index)));
       begin += length;
     }
-    return at::cat(mixed, 2).squeeze(0).transpose(0, 1).reshape(
-        {x.size(0), config.num_heads * config.head_size});
+    return at::cat(attention_out, 2)
+        .squeeze(0)
+        .transpose(0, 1)
+        .reshape({x.size(0), config.num_heads * config.head_size});
   };
-  return run_layer({config, index, rope, texts.positions, product}, layer, attention, x);
+  return run_layer({config, index, rope, texts.positions, matmul}, layer, attention, x);
 }
 
 }  // namespace medusa

@@ -40,10 +40,10 @@ at::Tensor TrainableLlama::forward(std::span<const TokenId> tokens,
   const PackedTexts texts = pack_texts(tokens, lengths, config_.context, embedding_.device());
   at::Tensor x = embedding_.index_select(0, texts.ids).to(at::kFloat);  // [tokens, H]
   for (size_t i = 0; i < layers_.size(); ++i) {
-    const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
-      return plain_product(rows, matrix_of(layers_[i], matrix), dtype);
+    const LayerMatmul matmul = [&](const at::Tensor& rows, LayerMatrix matrix) {
+      return reference_matmul(rows, matrix_of(layers_[i], matrix), dtype);
     };
-    x = run_packed_layer(config_, static_cast<int64_t>(i), rope_, layers_[i], product, texts, dtype,
+    x = run_packed_layer(config_, static_cast<int64_t>(i), rope_, layers_[i], matmul, texts, dtype,
                          x);
   }
   return rms_norm(x, final_norm_, config_.norm_epsilon).to(dtype);

@@ -68,7 +68,7 @@ at::Tensor TunedLlama::embed(const PackedTexts& texts) const {
   return model_.embedding.index_select(0, texts.ids).to(at::kFloat);
 }
 
-at::Tensor TunedLlama::normalise(const at::Tensor& x, const at::Tensor& norm) const {
+at::Tensor TunedLlama::normed(const at::Tensor& x, const at::Tensor& norm) const {
   return rms_norm(x, norm, model_.config.norm_epsilon).to(model_.lm_head.scalar_type());
 }
 
@@ -78,24 +78,24 @@ at::Tensor TunedLlama::forward_original(const PackedTexts& texts) const {
   at::Tensor x = embed(texts);  // [n, H]
   for (size_t i = 0; i < model_.layers.size(); ++i) {
     const LayerWeights& layer = model_.layers[i];
-    const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
-      return plain_product(rows, matrix_of(layer, matrix), dtype);
+    const LayerMatmul matmul = [&](const at::Tensor& rows, LayerMatrix matrix) {
+      return reference_matmul(rows, matrix_of(layer, matrix), dtype);
     };
-    x = run_packed_layer(model_.config, static_cast<int64_t>(i), rope_, layer, product, texts,
-                         dtype, x);
+    x = run_packed_layer(model_.config, static_cast<int64_t>(i), rope_, layer, matmul, texts, dtype,
+                         x);
   }
-  return normalise(x, model_.final_norm);
+  return normed(x, model_.final_norm);
 }
 
 at::Tensor TunedLlama::run_tuned_layer(int64_t layer, const PackedTexts& texts,
                                        const at::Tensor& x) const {
   const LayerWeights& weights = layers_[static_cast<size_t>(layer)];
   const at::ScalarType dtype = model_.lm_head.scalar_type();
-  const LayerProduct product = [&](const at::Tensor& rows, LayerMatrix matrix) {
-    const at::Tensor y = plain_product(rows, matrix_of(weights, matrix), dtype);
+  const LayerMatmul matmul = [&](const at::Tensor& rows, LayerMatrix matrix) {
+    const at::Tensor y = reference_matmul(rows, matrix_of(weights, matrix), dtype);
     return lora_ ? lora_->add_to(y, rows, layer, matrix, dropout_) : y;
   };
-  return run_packed_layer(model_.config, layer, rope_, weights, product, texts, dtype, x);
+  return run_packed_layer(model_.config, layer, rope_, weights, matmul, texts, dtype, x);
 }
 
 at::Tensor TunedLlama::forward(const PackedTexts& texts, const std::optional<Random>& dropout) {
@@ -109,7 +109,7 @@ at::Tensor TunedLlama::forward(const PackedTexts& texts, const std::optional<Ran
     x = run_tuned_layer(layer, texts, x);
   }
   inputs_.push_back(x);
-  return normalise(x, final_norm_);
+  return normed(x, final_norm_);
 }
 
 void TunedLlama::backward(const at::Tensor& gradient) {
@@ -122,7 +122,7 @@ void TunedLlama::backward(const at::Tensor& gradient) {
     part(x).backward(behind);
     behind = x.grad();
   };
-  through([&](const at::Tensor& x) { return normalise(x, final_norm_); });
+  through([&](const at::Tensor& x) { return normed(x, final_norm_); });
   for (int64_t layer = std::ssize(layers_) - 1; layer >= first_; --layer)
     through([&](const at::Tensor& x) { return run_tuned_layer(layer, *texts_, x); });
   texts_.reset();

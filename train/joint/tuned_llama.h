@@ -60,7 +60,7 @@ class TunedLlama {
  private:
   at::Tensor embed(const PackedTexts& texts) const;
   at::Tensor run_tuned_layer(int64_t layer, const PackedTexts& texts, const at::Tensor& x) const;
-  at::Tensor normalise(const at::Tensor& x, const at::Tensor& norm) const;
+  at::Tensor normed(const at::Tensor& x, const at::Tensor& norm) const;
 
   Weights model_;                     // as it was
   std::optional<LoraAdapters> lora_;  // undefined: whole layers are trained

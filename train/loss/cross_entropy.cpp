@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "base/check.h"
-#include "base/lanes.h"
+#include "base/simd.h"
 
 namespace medusa {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 constexpr float kNothing = -1e30F;  // stands behind the end of a row: no maximum, no probability
 
 template <typename T>
-MEDUSA_INLINE void load_some(const T* from, int64_t n, Lanes& x) {
+MEDUSA_INLINE void load_some(const T* from, int64_t n, F32x16& x) {
   if (n >= kLanes) {
     load(from, x);
     return;
@@ -26,7 +26,7 @@ MEDUSA_INLINE void load_some(const T* from, int64_t n, Lanes& x) {
 }
 
 template <typename T>
-MEDUSA_INLINE void store_some(const Lanes& x, int64_t n, T* to) {
+MEDUSA_INLINE void store_some(const F32x16& x, int64_t n, T* to) {
   if (n >= kLanes) {
     store(x, to);
     return;
@@ -38,7 +38,7 @@ MEDUSA_INLINE void store_some(const Lanes& x, int64_t n, T* to) {
 
 template <typename T>
 MEDUSA_INLINE float value_at(const T* row, int64_t i) {
-  Lanes x;
+  F32x16 x;
   load_some(row + i, 1, x);
   return x[0];
 }
@@ -54,9 +54,9 @@ struct Wanted {
 template <typename T>
 MEDUSA_INLINE int32_t rank_of(const T* row, int64_t size, int32_t label) {
   const float wanted = value_at(row, label);
-  Lanes x, threshold;
+  F32x16 x, threshold;
   fill(wanted, threshold);
-  IntLanes above{};
+  I32x16 above{};
   for (int64_t i = 0; i < size; i += kLanes) {
     load_some(row + i, size - i, x);
     above -= i + kLanes <= label ? x >= threshold : x > threshold;  // true is -1 in a lane
@@ -74,13 +74,13 @@ MEDUSA_INLINE void subtract_target(const Wanted& wanted, float most, float facto
                                    T* row) {
   for (int64_t i = 0; i < wanted.count; i += kLanes) {
     const int64_t n = std::min(kLanes, wanted.count - i);
-    Lanes x, shift;
+    F32x16 x, shift;
     fill(most, shift);
     load_some(wanted.logits + i, n, x);
     x -= shift;
     exp_in_place(x);
     for (int64_t lane = 0; lane < n; ++lane) {
-      Lanes one;
+      F32x16 one;
       fill(x[lane] * factor - scale * wanted.probs[i + lane], one);
       store_some(one, 1, row + wanted.rows[i + lane]);
     }
@@ -95,7 +95,7 @@ MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& want
     wanted.logits[i] = value_at(row, wanted.rows[i]);
     expected += wanted.probs[i] * wanted.logits[i];
   }
-  Lanes x, largest;
+  F32x16 x, largest;
   fill(kNothing, largest);
   for (int64_t i = 0; i < size; i += kLanes) {
     load_some(row + i, size - i, x);
@@ -103,7 +103,7 @@ MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& want
   }
   // e^x is kept in the row where it loses nothing there.
   const bool kept = std::is_same_v<T, float> && scale != 0;
-  Lanes shift, sum{};
+  F32x16 shift, sum{};
   const float most = max_of(largest);
   fill(most, shift);
   for (int64_t i = 0; i < size; i += kLanes) {
@@ -115,7 +115,7 @@ MEDUSA_INLINE RowLoss row_loss(T* row, int64_t size, int32_t label, Wanted& want
   }
   const float total = sum_of(sum);
   if (scale != 0) {
-    Lanes factor;
+    F32x16 factor;
     fill(scale / total, factor);
     for (int64_t i = 0; i < size; i += kLanes) {
       load_some(row + i, size - i, x);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "heads/head_guesser.h"
 #include "heads/head_statistics.h"
+#include "heads/heads_runner.h"
 #include "heads/tree/tree_search.h"
 
 namespace medusa {
@@ -18,10 +18,10 @@ constexpr int64_t kTopK = 10;
 }  // namespace
 
 double expected_tokens_per_step(const MedusaHeads& heads, const Weights& backbone,
-                                const JudgedText& text, const ExecutionContext& execution) {
+                                const ExpectedTokensText& text, const ExecutionContext& execution) {
   const int64_t num_heads = heads.config.num_heads;
-  HeadGuesser guesser(heads, backbone, std::min(kTopK, heads.output_rows()), execution);
-  HeadStatistics statistics(num_heads, guesser.top_k());
+  HeadsRunner runner(heads, backbone, std::min(kTopK, heads.output_rows()), execution);
+  HeadStatistics statistics(num_heads, runner.top_k());
   for (const int64_t sample : text.samples) {
     if (statistics.num_positions() >= text.most_positions) break;
     const auto answer = text.dataset.answer(sample);
@@ -30,7 +30,7 @@ double expected_tokens_per_step(const MedusaHeads& heads, const Weights& backbon
     const at::Tensor states = text.hidden(sample)
                                   .narrow(0, 0, count)
                                   .to(backbone.lm_head.device(), backbone.lm_head.scalar_type());
-    statistics.add_answer(guesser.guess_along(states, answer).tokens, answer);
+    statistics.add_answer(runner.draft_along(states, answer).tokens, answer);
   }
   if (statistics.num_positions() == 0) return 0;
   std::vector<RankPath> paths;

@@ -12,7 +12,7 @@
 namespace medusa {
 
 /// Answers to count on.
-struct JudgedText {
+struct ExpectedTokensText {
   const DatasetReader& dataset;
   std::span<const int64_t> samples;
   const HiddenSource& hidden;
@@ -22,6 +22,7 @@ struct JudgedText {
 /// Tokens per step of the best tree of 32 nodes, its root included, replayed on the answers
 /// (heads/tree/tree_search.h); the tree is chosen on the same answers. 0 if none is long enough.
 double expected_tokens_per_step(const MedusaHeads& heads, const Weights& backbone,
-                                const JudgedText& text, const ExecutionContext& execution = {});
+                                const ExpectedTokensText& text,
+                                const ExecutionContext& execution = {});
 
 }  // namespace medusa

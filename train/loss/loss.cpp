@@ -117,7 +117,7 @@ HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, con
     const Labels row_labels = labels.part(begin, n);
     const at::Tensor into = scale == 0 ? at::Tensor() : gradient.narrow(0, begin, n);
     if (!states.is_cpu() || (dtype != at::kBFloat16 && dtype != at::kFloat)) {
-      sum.add(head_loss_plain(rows, output, row_labels, scale, into));
+      sum.add(reference_head_loss(rows, output, row_labels, scale, into));
       continue;
     }
     const at::Tensor logits = at::linear(rows, output.weight);  // [n, V_t]
@@ -128,8 +128,8 @@ HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, con
   return sum;
 }
 
-HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& output,
-                         const Labels& labels, double scale, at::Tensor gradient) {
+HeadLoss reference_head_loss(const at::Tensor& states, const HeadOutputWeight& output,
+                             const Labels& labels, double scale, at::Tensor gradient) {
   const at::ScalarType dtype = states.scalar_type();
   const at::ScalarType exact = dtype == at::kDouble ? at::kDouble : at::kFloat;
   const auto to_tensor = [&](const auto& values, at::ScalarType type) {

@@ -54,7 +54,7 @@ void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
                     const HeadOutputWeight& output, at::Tensor gradient);
 
 /// The slow twin: LibTorch's ops on whole logits, any dtype and device. Same arguments and results.
-HeadLoss head_loss_plain(const at::Tensor& states, const HeadOutputWeight& output,
-                         const Labels& labels, double scale, at::Tensor gradient);
+HeadLoss reference_head_loss(const at::Tensor& states, const HeadOutputWeight& output,
+                             const Labels& labels, double scale, at::Tensor gradient);
 
 }  // namespace medusa

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "heads/best_guesses.h"
 #include "heads/best_on_device.h"
+#include "heads/top_k_drafts.h"
 
 namespace medusa {
 namespace {
@@ -34,7 +34,7 @@ void label_rows(const at::Tensor& logits, int64_t begin, SoftLabels& labels) {
     std::vector<ScoredRow> best(static_cast<size_t>(labels.size));
     for (int64_t i = first; i < last; ++i) {
       const auto to = static_cast<size_t>((begin + i) * labels.size);
-      best_guesses(all.subspan(static_cast<size_t>(i) * width, width), best);
+      top_k_drafts(all.subspan(static_cast<size_t>(i) * width, width), best);
       share_among(best, &labels.rows[to], &labels.probs[to]);
     }
   });

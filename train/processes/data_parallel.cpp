@@ -7,20 +7,20 @@
 #include <algorithm>
 
 #include "base/fingerprint.h"
-#include "train/samples/position_pool.h"
+#include "train/samples/shuffle_buffer.h"
 
 namespace medusa {
 
-std::vector<int64_t> OwnShare::own_of(std::span<const int64_t> pool_positions) const {
+std::vector<int64_t> ShardedSamples::own_of(std::span<const int64_t> pool_positions) const {
   std::vector<int64_t> own;
   for (const int64_t position : pool_positions)
     if (const int64_t at = positions[static_cast<size_t>(position)]; at >= 0) own.push_back(at);
   return own;
 }
 
-OwnShare own_share(const DatasetReader& dataset, std::span<const int64_t> samples, int64_t rank,
-                   int64_t count) {
-  OwnShare share;
+ShardedSamples sharded_samples(const DatasetReader& dataset, std::span<const int64_t> samples,
+                               int64_t rank, int64_t count) {
+  ShardedSamples share;
   std::vector<int64_t> load(static_cast<size_t>(count));  // positions of each process
   for (const int64_t sample : samples) {
     const auto least = std::min_element(load.begin(), load.end());
@@ -104,14 +104,14 @@ std::string text_of_first(ProcessGroup* group, const std::string& mine) {
   return {bytes, bytes + size};
 }
 
-void take_parameters_of_first(ProcessGroup* group, const NamedTensors& parameters) {
+void broadcast_parameters(ProcessGroup* group, const NamedTensors& parameters) {
   if (group == nullptr) return;
   for (const auto& [name, parameter] : parameters) group->broadcast(parameter.detach());
 }
 
 void take_state_of_first(ProcessGroup* group, const NamedTensors& parameters, AdamW& optimizer) {
   if (group == nullptr) return;
-  take_parameters_of_first(group, parameters);
+  broadcast_parameters(group, parameters);
   std::vector<at::Tensor> moments;
   for (const auto& [name, moment] : optimizer.moments()) {
     group->broadcast(moment);

@@ -18,7 +18,7 @@ namespace medusa {
 
 /// One process's part of a pool: the positions that lie in its own samples. It reads, keeps and
 /// labels these samples alone, and a batch has the same positions whatever the number of processes.
-struct OwnShare {
+struct ShardedSamples {
   std::vector<int64_t> samples;    // of the pool's, in their order
   std::vector<int64_t> positions;  // [pool] where each position is among those of the own samples;
                                    // -1: it is another process's
@@ -30,8 +30,8 @@ struct OwnShare {
 /// Deals the samples out, each to the process that has the fewest positions so far. A batch drawn
 /// from the pool then gives each process about as many, within the chance of the draw.
 /// @param samples  the pool's.
-OwnShare own_share(const DatasetReader& dataset, std::span<const int64_t> samples, int64_t rank,
-                   int64_t count);
+ShardedSamples sharded_samples(const DatasetReader& dataset, std::span<const int64_t> samples,
+                               int64_t rank, int64_t count);
 
 /// Leaves the sum of all processes' gradients in each parameter's; one without a gradient counts as
 /// zeros.
@@ -49,7 +49,7 @@ int64_t value_of_first(ProcessGroup* group, int64_t mine);
 std::string text_of_first(ProcessGroup* group, const std::string& mine);
 
 /// Process 0's parameters.
-void take_parameters_of_first(ProcessGroup* group, const NamedTensors& parameters);
+void broadcast_parameters(ProcessGroup* group, const NamedTensors& parameters);
 
 /// Process 0's parameters, moments and steps.
 void take_state_of_first(ProcessGroup* group, const NamedTensors& parameters, AdamW& optimizer);

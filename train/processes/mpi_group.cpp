@@ -46,13 +46,13 @@ class MpiGroup : public ProcessGroup {
     int rank = 0, size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (rank == place.rank && size == place.count) return;
+    if (rank == place.rank && size == place.world_size) return;
     MPI_Finalize();
     throw UserError(fmt::format(
         "train: the environment says process {} of {}, MPI says {} of {}, expected the same; start "
         "the processes with mpirun, or with srun --mpi=pmix, of the MPI that the program was built "
         "with",
-        place.rank, place.count, rank, size));
+        place.rank, place.world_size, rank, size));
   }
 
   ~MpiGroup() override {

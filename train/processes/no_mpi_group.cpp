@@ -10,7 +10,7 @@ std::unique_ptr<ProcessGroup> make_mpi_group(const ProcessPlace& place, double /
   throw UserError(fmt::format(
       "train: {} processes were started, found a program that was built without MPI, expected one "
       "with it; install libopenmpi-dev and openmpi-bin and build again, or start one process",
-      place.count));
+      place.world_size));
 }
 
 }  // namespace medusa

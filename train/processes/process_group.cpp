@@ -94,14 +94,14 @@ ProcessGroup::CpuShare ProcessGroup::own_cpus(const std::vector<int>& allowed) {
 }
 
 std::unique_ptr<ProcessGroup> join_processes(const ProcessPlace& place, double timeout) {
-  if (place.count == 1) return nullptr;
-  MEDUSA_ASSERT(place.rank >= 0 && place.rank < place.count, place.rank, place.count);
+  if (place.world_size == 1) return nullptr;
+  MEDUSA_ASSERT(place.rank >= 0 && place.rank < place.world_size, place.rank, place.world_size);
   if (place.launcher == Launcher::Torchrun)
     throw UserError(fmt::format(
         "train: {} processes were started by torchrun (RANK and WORLD_SIZE are set), expected "
         "mpirun or srun, which bring processes together through MPI; start them with mpirun -n {} "
         "medusa train …, or unset RANK and WORLD_SIZE to train alone",
-        place.count, place.count));
+        place.world_size, place.world_size));
   return make_mpi_group(place, timeout);
 }
 

@@ -26,7 +26,7 @@ class ProcessGroup {
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
   int64_t rank() const { return place_.rank; }
-  int64_t world_size() const { return place_.count; }
+  int64_t world_size() const { return place_.world_size; }
   int64_t local_rank() const { return place_.local_rank; }  // on this machine
 
   /// Adds up the tensors of all processes; each then holds the sum. The same number of processes

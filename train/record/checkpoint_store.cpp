@@ -137,7 +137,7 @@ std::optional<int64_t> CheckpointStore::load_best() {
     step = load_parameters(best(), identity_, parameters_);
   step = value_of_first(group_, step);
   if (step == kNone) return std::nullopt;
-  take_parameters_of_first(group_, parameters_);
+  broadcast_parameters(group_, parameters_);
   return step;
 }
 

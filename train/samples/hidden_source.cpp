@@ -38,7 +38,7 @@ at::Tensor run_tokens(std::span<const TokenId> tokens, Llama& llama, KvCache& ca
 
 }  // namespace
 
-HiddenSource cached_hidden(const DatasetReader& dataset) {
+HiddenSource offline_hidden(const DatasetReader& dataset) {
   return [&dataset](int64_t sample) {
     const auto rows = static_cast<int64_t>(dataset.answer(sample).size());
     at::Tensor hidden = at::empty({rows, dataset.info().hidden_size}, at::kBFloat16);
@@ -48,7 +48,7 @@ HiddenSource cached_hidden(const DatasetReader& dataset) {
   };
 }
 
-HiddenSource live_hidden(const DatasetReader& dataset, Llama& llama) {
+HiddenSource online_hidden(const DatasetReader& dataset, Llama& llama) {
   const auto cache =
       std::make_shared<KvCache>(llama.make_cache(1, longest_sample(dataset) + kChunk));
   return [&dataset, &llama, cache](int64_t sample) {
@@ -60,12 +60,12 @@ HiddenSource live_hidden(const DatasetReader& dataset, Llama& llama) {
 }
 
 HiddenSource recorded_hidden(const DatasetReader& dataset, Llama* llama) {
-  const HiddenSource cached = cached_hidden(dataset);
-  if (dataset.has_hidden()) return cached;
+  const HiddenSource offline = offline_hidden(dataset);
+  if (dataset.has_hidden()) return offline;
   MEDUSA_ASSERT(llama != nullptr, dataset.num_hidden(), dataset.size());
-  const HiddenSource live = live_hidden(dataset, *llama);
-  return [&dataset, cached, live](int64_t sample) {
-    return dataset.has_hidden(sample) ? cached(sample) : live(sample);
+  const HiddenSource online = online_hidden(dataset, *llama);
+  return [&dataset, offline, online](int64_t sample) {
+    return dataset.has_hidden(sample) ? offline(sample) : online(sample);
   };
 }
 

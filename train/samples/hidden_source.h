@@ -16,12 +16,12 @@ namespace medusa {
 using HiddenSource = std::function<at::Tensor(int64_t sample)>;
 
 /// The states as decoding recorded them, of samples that have some.
-HiddenSource cached_hidden(const DatasetReader& dataset);
+HiddenSource offline_hidden(const DatasetReader& dataset);
 
 /// The states of a pass over the sample's tokens, in chunks. They are rounded to bfloat16 in every
 /// dtype, as recorded ones are, so that both sources give the same losses.
 /// @param llama  must outlive the source.
-HiddenSource live_hidden(const DatasetReader& dataset, Llama& llama);
+HiddenSource online_hidden(const DatasetReader& dataset, Llama& llama);
 
 /// Recorded states where a sample has some, else those of a pass.
 /// @param llama  must outlive the source; null: all samples have them.

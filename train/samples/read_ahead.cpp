@@ -77,7 +77,8 @@ class Reader {
 
 HiddenSource read_ahead(const DatasetReader& dataset, std::vector<int64_t> order,
                         HiddenSource otherwise, int64_t most_rows) {
-  const auto reader = std::make_shared<Reader>(cached_hidden(dataset), std::move(order), most_rows);
+  const auto reader =
+      std::make_shared<Reader>(offline_hidden(dataset), std::move(order), most_rows);
   return [&dataset, reader, otherwise = std::move(otherwise)](int64_t sample) {
     return dataset.has_hidden(sample) ? reader->take(sample) : otherwise(sample);
   };

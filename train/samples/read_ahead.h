@@ -9,7 +9,7 @@
 namespace medusa {
 
 /// A source of recorded states that a thread of its own reads in the order in which they will be
-/// asked for. The same values as cached_hidden().
+/// asked for. The same values as offline_hidden().
 /// @param dataset    must outlive the source.
 /// @param order      samples that have recorded states; they are asked for in this order.
 /// @param otherwise  gives the states of samples that have none.

@@ -34,7 +34,7 @@ void check_backbone(const DatasetReader& dataset, const Weights& backbone) {
 
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
   check_backbone(inputs.dataset, inputs.backbone);
-  if (config.hidden == HiddenFrom::Cached && !inputs.dataset.has_hidden())
+  if (config.hidden == HiddenFrom::Offline && !inputs.dataset.has_hidden())
     throw UserError(
         fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "
                     "distil with record_hidden: true and no states_budget_mb",
@@ -54,14 +54,14 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
 }
 
 HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {
-  const bool all_live = config.hidden == HiddenFrom::Live;
-  if (inputs.llama == nullptr && (all_live || !inputs.dataset.has_hidden()))
+  const bool all_online = config.hidden == HiddenFrom::Online;
+  if (inputs.llama == nullptr && (all_online || !inputs.dataset.has_hidden()))
     throw UserError(
         fmt::format("train: {} and no backbone is loaded, expected one of them; distil with "
                     "record_hidden: true",
-                    all_live ? "'hidden' is live" : dataset_without_hidden(inputs.dataset)));
-  return all_live ? live_hidden(inputs.dataset, *inputs.llama)
-                  : recorded_hidden(inputs.dataset, inputs.llama);
+                    all_online ? "'hidden' is live" : dataset_without_hidden(inputs.dataset)));
+  return all_online ? online_hidden(inputs.dataset, *inputs.llama)
+                    : recorded_hidden(inputs.dataset, inputs.llama);
 }
 
 }  // namespace medusa

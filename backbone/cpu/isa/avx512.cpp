@@ -1,9 +1,9 @@
 #include "backbone/cpu/cpu_features.h"
-#include "backbone/cpu/gemm/avx512_engine.h"
+#include "backbone/cpu/gemm/avx512_kernel.h"
 #include "backbone/cpu/kernel_table.h"
 
 namespace medusa {
 
-const CpuKernels* avx512_kernels() { return has_avx512() ? &kKernelTable<Avx512Engine> : nullptr; }
+const CpuKernels* avx512_kernels() { return has_avx512() ? &kKernelTable<Avx512Kernel> : nullptr; }
 
 }  // namespace medusa

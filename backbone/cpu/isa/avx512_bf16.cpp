@@ -1,9 +1,9 @@
 #include "backbone/cpu/cpu_features.h"
-#include "backbone/cpu/gemm/dot_engine.h"
+#include "backbone/cpu/gemm/dot_kernel.h"
 #include "backbone/cpu/kernel_table.h"
 
 namespace medusa {
 
-const CpuKernels* dot_kernels() { return has_avx512_bf16() ? &kKernelTable<DotEngine> : nullptr; }
+const CpuKernels* dot_kernels() { return has_avx512_bf16() ? &kKernelTable<DotKernel> : nullptr; }
 
 }  // namespace medusa

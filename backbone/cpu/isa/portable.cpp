@@ -1,9 +1,9 @@
-#include "backbone/cpu/gemm/part_block_engine.h"
+#include "backbone/cpu/gemm/vec_quant_kernel.h"
 #include "backbone/cpu/kernel_table.h"
 
 namespace medusa {
 
-const CpuKernels* plain_kernels() { return &kKernelTable<PartEngine>; }
-const CpuKernels* plain_block_kernels() { return &kBlockKernelTable<PartBlockEngine>; }
+const CpuKernels* portable_kernels() { return &kKernelTable<VecKernel>; }
+const CpuKernels* portable_quant_kernels() { return &kQuantKernelTable<VecQuantKernel>; }
 
 }  // namespace medusa

@@ -11,38 +11,38 @@
 
 #include <cstdint>
 
-#include "backbone/block_format.h"
+#include "backbone/quant_format.h"
 
 namespace medusa {
 
-constexpr int64_t kTileRows = 16;      // rows, or outputs, of one tile
-constexpr int64_t kTileDepth = 32;     // numbers of k
-constexpr int64_t kTileNumbers = 512;  // 16 · 32
+constexpr int64_t kTileRows = 16;       // rows, or outputs, of one tile
+constexpr int64_t kTileDepth = 32;      // numbers of k
+constexpr int64_t kTileElements = 512;  // 16 · 32
 constexpr int64_t kPairOutputs = 2 * kTileRows;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// Numbers that M rows of k take in tile order.
+/// Elements that M rows of k take in tile order.
 constexpr int64_t tiled_rows_size(int64_t num_rows, int64_t k) {
-  return ceil_div(num_rows, kTileRows) * ceil_div(k, kTileDepth) * kTileNumbers;
+  return ceil_div(num_rows, kTileRows) * ceil_div(k, kTileDepth) * kTileElements;
 }
 
 /// Where column `column` of row `row` lies; 32 columns from a multiple of 32 on follow each other.
 /// @param depth  tiles of k: ceil(k / 32).
 constexpr int64_t tiled_index(int64_t row, int64_t column, int64_t depth) {
-  return (row / kTileRows * depth + column / kTileDepth) * kTileNumbers +
+  return (row / kTileRows * depth + column / kTileDepth) * kTileElements +
          row % kTileRows * kTileDepth + column % kTileDepth;
 }
 
 /// A packed weight, as the kernels take it. Does not own.
 struct TileWeightView {
-  const void* data = nullptr;  // bfloat16 bits, or blocks (block_layout.h); 64-byte aligned
+  const void* data = nullptr;  // bfloat16 bits, or blocks (quant_layout.h); 64-byte aligned
   int64_t n = 0;               // outputs
   int64_t depth = 0;           // tiles of k
-  BlockFormat format{};        // of a block weight
+  QuantFormat format{};        // of a block weight
 
   int64_t num_pairs() const { return ceil_div(n, kPairOutputs); }
-  int64_t pair_size() const { return 2 * depth * kTileNumbers; }  // numbers of bfloat16
+  int64_t pair_size() const { return 2 * depth * kTileElements; }  // numbers of bfloat16
 };
 
 /// Some of a product's pairs, or of a pass's rows: [begin, end).
@@ -57,17 +57,17 @@ constexpr Range share_of(int64_t count, int64_t thread, int64_t num_threads) {
 
 /// Rows in tile order, as one operand of a product: numbers from one row to the next, and from one
 /// tile of k to the next.
-template <typename Number>
+template <typename Element>
 struct RowsOperand {
-  const Number* data = nullptr;
-  int64_t row_stride = kTileDepth, tile_stride = kTileNumbers;
+  const Element* data = nullptr;
+  int64_t row_stride = kTileDepth, tile_stride = kTileElements;
 };
 
 /// Two blocks of 16 outputs (or cache rows, or dimensions) with their words.
 struct PairOperand {
   const uint16_t* low = nullptr;
   const uint16_t* high = nullptr;
-  int64_t word_stride = 2 * kTileRows, tile_stride = 2 * kTileNumbers;
+  int64_t word_stride = 2 * kTileRows, tile_stride = 2 * kTileElements;
   int64_t low_ahead = 0, high_ahead = 0;  // bytes from what is read to what to prefetch; 0: nothing
 };
 

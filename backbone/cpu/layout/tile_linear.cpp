@@ -22,15 +22,15 @@ at::Tensor TileLinear::operator()(const at::Tensor& x) const {
   const int64_t num_rows = x.size(0), k = weight_.num_inputs(), n = weight_.num_outputs();
   at::Tensor y = at::empty({num_rows, n}, at::kFloat);
   const at::Tensor tiled =
-      at::empty({tiled_rows_size(num_rows, k) * kernels_->number_bytes}, at::kByte);
-  kernels_->tile(static_cast<const uint16_t*>(rows.const_data_ptr()), num_rows, k,
-                 tiled.data_ptr());
+      at::empty({tiled_rows_size(num_rows, k) * kernels_->element_bytes}, at::kByte);
+  kernels_->pack_rows(static_cast<const uint16_t*>(rows.const_data_ptr()), num_rows, k,
+                      tiled.data_ptr());
   const TileWeightView weight = weight_.view();
   pool_->run([&](int thread) {
     const KernelRegion region(*kernels_);
-    kernels_->product(weight, tiled.const_data_ptr(), num_rows,
-                      share_of(weight.num_pairs(), thread, pool_->num_threads()),
-                      static_cast<float*>(y.data_ptr()), n);
+    kernels_->gemm(weight, tiled.const_data_ptr(), num_rows,
+                   share_of(weight.num_pairs(), thread, pool_->num_threads()),
+                   static_cast<float*>(y.data_ptr()), n);
   });
   return y;
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "backbone/cpu/layout/block_layout.h"
+#include "backbone/cpu/layout/quant_layout.h"
 #include "backbone/cpu/threads/huge_pages.h"
 #include "base/check.h"
 
@@ -22,10 +22,10 @@ std::vector<int64_t> identity(int64_t n) {
 /// Spreads one output of a pair over the pair's tiles: two neighbours along k are one 32-bit word,
 /// the words of 16 outputs stand side by side.
 void pack_output(const uint16_t* from, int64_t k, int64_t lane, uint16_t* pair) {
-  uint16_t* tile = pair + lane / kTileRows * kTileNumbers + lane % kTileRows * 2;
+  uint16_t* tile = pair + lane / kTileRows * kTileElements + lane % kTileRows * 2;
   for (int64_t i = 0; i < k; ++i) {
     const int64_t in_tile = i % kTileDepth;
-    tile[i / kTileDepth * 2 * kTileNumbers + in_tile / 2 * 2 * kTileRows + in_tile % 2] = from[i];
+    tile[i / kTileDepth * 2 * kTileElements + in_tile / 2 * 2 * kTileRows + in_tile % 2] = from[i];
   }
 }
 
@@ -41,18 +41,18 @@ void pack_scales(const at::Tensor& scales, int64_t block, int64_t first, int64_t
 }
 
 /// Sixteen outputs from `first` on in one tile.
-void pack_block_tile(const BlockMatrix& rows, int64_t first, int64_t tile, uint8_t* to) {
-  const BlockFormat format = rows.format;
+void pack_quant_tile(const QuantizedMatrix& rows, int64_t first, int64_t tile, uint8_t* to) {
+  const QuantFormat format = rows.format;
   pack_scales(rows.scales, format.block, first, tile, to);
-  to += block_scale_bytes(format);
-  if (format.has_offsets) {
-    pack_scales(rows.offsets, format.block, first, tile, to);
-    to += block_scale_bytes(format);
+  to += quant_scale_bytes(format);
+  if (format.has_mins) {
+    pack_scales(rows.mins, format.block, first, tile, to);
+    to += quant_scale_bytes(format);
   }
-  const int64_t row_size = rows.levels.size(1);
+  const int64_t row_size = rows.quants.size(1);
   for (int64_t output = 0; output < kTileRows; ++output) {
     const uint8_t* from =
-        rows.levels.const_data_ptr<uint8_t>() + (first + output) * row_size + tile * kTileDepth;
+        rows.quants.const_data_ptr<uint8_t>() + (first + output) * row_size + tile * kTileDepth;
     uint8_t* lane = to + output * 4;
     for (int64_t i = 0; i < kTileDepth; ++i) {
       const int64_t word = i / 4, byte = i % 4;
@@ -88,22 +88,22 @@ TileWeight::TileWeight(const at::Tensor& weight, std::span<const int64_t> order)
   });
 }
 
-TileWeight::TileWeight(const BlockMatrix& weight)
+TileWeight::TileWeight(const QuantizedMatrix& weight)
     : TileWeight(weight, identity(weight.num_outputs())) {}
 
-TileWeight::TileWeight(const BlockMatrix& weight, std::span<const int64_t> order)
+TileWeight::TileWeight(const QuantizedMatrix& weight, std::span<const int64_t> order)
     : n_(static_cast<int64_t>(order.size())), k_(weight.num_inputs), format_(weight.format) {
   // Filled up with zeros to whole pairs.
   std::vector<int64_t> padded(order.begin(), order.end());
   padded.resize(static_cast<size_t>(ceil_div(n_, kPairOutputs) * kPairOutputs), -1);
-  const BlockMatrix rows = select_outputs(weight, padded);
-  const int64_t depth = ceil_div(k_, kTileDepth), tile_bytes = block_tile_bytes(format_);
+  const QuantizedMatrix rows = select_outputs(weight, padded);
+  const int64_t depth = ceil_div(k_, kTileDepth), tile_bytes = quant_tile_bytes(format_);
   const int64_t num_halves = 2 * ceil_div(n_, kPairOutputs);
   packed_ = huge_page_bytes(num_halves * depth * tile_bytes);
   at::parallel_for(0, num_halves, 1, [&](int64_t begin, int64_t end) {
     for (int64_t half = begin; half < end; ++half)
       for (int64_t tile = 0; tile < depth; ++tile)
-        pack_block_tile(rows, half * kTileRows, tile,
+        pack_quant_tile(rows, half * kTileRows, tile,
                         packed_.data_ptr<uint8_t>() + (half * depth + tile) * tile_bytes);
   });
 }

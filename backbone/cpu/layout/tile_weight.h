@@ -7,13 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "backbone/block_matrix.h"
 #include "backbone/cpu/layout/tile_layout.h"
+#include "backbone/quantized_matrix.h"
 
 namespace medusa {
 
 /// A copy of a weight in the order in which products read it: bfloat16 tiles (tile_layout.h), or
-/// blocks (block_layout.h).
+/// blocks (quant_layout.h).
 class TileWeight {
  public:
   TileWeight() = default;
@@ -25,8 +25,8 @@ class TileWeight {
   TileWeight(const at::Tensor& weight, std::span<const int64_t> order);
 
   /// A block weight, in its format.
-  explicit TileWeight(const BlockMatrix& weight);
-  TileWeight(const BlockMatrix& weight, std::span<const int64_t> order);
+  explicit TileWeight(const QuantizedMatrix& weight);
+  TileWeight(const QuantizedMatrix& weight, std::span<const int64_t> order);
 
   /// Valid as long as this.
   TileWeightView view() const;
@@ -38,7 +38,7 @@ class TileWeight {
  private:
   at::Tensor packed_;  // flat bytes
   int64_t n_ = 0, k_ = 0;
-  BlockFormat format_;  // of a block weight
+  QuantFormat format_;  // of a block weight
 };
 
 /// Query, key and value rows of all heads, so that the rotary embedding's partners, i and i + D/2,

@@ -18,7 +18,7 @@ AttentionTile make_tile(const AttentionPlan& plan, int64_t first, int64_t last,
     tile.blocks = row.blocks;
     tile.end = std::max(tile.end, row.cache_row + 1);
     tile.max_length = std::max(tile.max_length, row.length);
-    tile.straight = tile.straight && row.straight;
+    tile.contiguous = tile.contiguous && row.contiguous;
   }
   return tile;
 }
@@ -53,16 +53,16 @@ void split_last(AttentionPlan& plan, int64_t heads_per_group, int num_threads) {
 
 }  // namespace
 
-void AttentionPlan::assign(const RowPlan& plan, const KvCache& cache, int64_t num_kv_heads,
+void AttentionPlan::assign(const ForwardPlan& plan, const KvCache& cache, int64_t num_kv_heads,
                            int64_t heads_per_group, int num_threads) {
   rows.clear();
   tiles.clear();
-  int64_t segment_begin = 0, fresh_begin = 0;
+  int64_t segment_begin = 0, pass_begin = 0;
   std::span<uint16_t* const> blocks;
-  for (const PlannedRow& row : plan.rows) {
+  for (const BatchToken& row : plan.rows) {
     if (rows.empty() || plan.rows[rows.size() - 1].slot != row.slot) {
       segment_begin = static_cast<int64_t>(rows.size());
-      fresh_begin = row.cache_row;
+      pass_begin = row.cache_row;
       blocks = cache.tiles(row.slot);
     }
     rows.push_back({.blocks = blocks.data(),
@@ -71,9 +71,9 @@ void AttentionPlan::assign(const RowPlan& plan, const KvCache& cache, int64_t nu
                     .start = row.start,
                     .length = row.position + 1,
                     .path = plan.path(row).data(),
-                    .straight = row.straight,
+                    .contiguous = row.contiguous,
                     .segment_begin = segment_begin,
-                    .fresh_begin = fresh_begin});
+                    .pass_begin = pass_begin});
   }
   const int64_t num_rows = plan.size();
   for (int64_t begin = 0, end = 0; begin < num_rows; begin = end) {

@@ -1,4 +1,4 @@
-// Sixteen floats at a time with AVX-512, as lanes.h says. Empty in files that are not compiled for
+// Sixteen floats at a time with AVX-512, as simd.h says. Empty in files that are not compiled for
 // it.
 #pragma once
 
@@ -15,26 +15,26 @@ namespace {
 
 constexpr int64_t kLanes = 16;
 
-using Floats = __m512;
+using F32x16 = __m512;
 
-inline Floats load_floats(const float* from) { return _mm512_loadu_ps(from); }
-inline void store_floats(float* to, Floats x) { _mm512_storeu_ps(to, x); }
-inline Floats all_lanes(float x) { return _mm512_set1_ps(x); }
-inline Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
-inline Floats multiply_subtract(Floats a, Floats b, Floats c) { return _mm512_fmsub_ps(a, b, c); }
-inline Floats larger(Floats a, Floats b) { return _mm512_max_ps(a, b); }
-inline float largest_of(Floats x) { return _mm512_reduce_max_ps(x); }
-inline float sum_of(Floats x) { return _mm512_reduce_add_ps(x); }
+inline F32x16 load_f32(const float* from) { return _mm512_loadu_ps(from); }
+inline void store_f32(float* to, F32x16 x) { _mm512_storeu_ps(to, x); }
+inline F32x16 splat(float x) { return _mm512_set1_ps(x); }
+inline F32x16 multiply_add(F32x16 a, F32x16 b, F32x16 c) { return _mm512_fmadd_ps(a, b, c); }
+inline F32x16 multiply_subtract(F32x16 a, F32x16 b, F32x16 c) { return _mm512_fmsub_ps(a, b, c); }
+inline F32x16 larger(F32x16 a, F32x16 b) { return _mm512_max_ps(a, b); }
+inline float largest_of(F32x16 x) { return _mm512_reduce_max_ps(x); }
+inline float sum_of(F32x16 x) { return _mm512_reduce_add_ps(x); }
 
 /// The first `count` lanes: all from 16 on, none below 1.
 inline __mmask16 first_lanes(int64_t count) {
   if (count >= kLanes) return 0xFFFF;
   return count <= 0 ? __mmask16{0} : static_cast<__mmask16>((1U << count) - 1);
 }
-inline Floats load_first(const float* from, int64_t count) {
+inline F32x16 load_first(const float* from, int64_t count) {
   return _mm512_maskz_loadu_ps(first_lanes(count), from);
 }
-inline void store_first(float* to, Floats x, int64_t count) {
+inline void store_first(float* to, F32x16 x, int64_t count) {
   _mm512_mask_storeu_ps(to, first_lanes(count), x);
 }
 
@@ -54,13 +54,13 @@ inline void store_bf16(uint16_t* to, __m512 x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), to_bf16(x));
 }
 
-inline void store_halves(uint16_t* to, Floats x, bool odd) {
+inline void store_halves(uint16_t* to, F32x16 x, bool odd) {
   const __m512i words = _mm512_cvtepu16_epi32(to_bf16(x));
   _mm512_mask_storeu_epi16(to, odd ? 0xAAAAAAAA : 0x55555555,
                            odd ? _mm512_slli_epi32(words, 16) : words);
 }
 
-inline void scatter_words(uint16_t* to, Floats low, Floats high, int64_t half) {
+inline void scatter_words(uint16_t* to, F32x16 low, F32x16 high, int64_t half) {
   const __m512i words = _mm512_inserti64x4(_mm512_castsi256_si512(to_bf16(low)), to_bf16(high), 1);
   const __m512i lane =
       _mm512_setr_epi32(0, 16, 32, 48, 64, 80, 96, 112, 0, 16, 32, 48, 64, 80, 96, 112);
@@ -71,7 +71,7 @@ inline void scatter_words(uint16_t* to, Floats low, Floats high, int64_t half) {
 
 using Words = __m512i;
 
-inline Words widen_words(const uint16_t* from) {
+inline Words upcast_words(const uint16_t* from) {
   return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 inline Words half_words(const uint16_t* words, bool odd) {

@@ -1,4 +1,4 @@
-// Numbers of the exponential functions of avx512.h and part_lanes.h, which have one accuracy and,
+// Elements of the exponential functions of avx512.h and gcc_vectors.h, which have one accuracy and,
 // with fused multiply-add, the same bits.
 #pragma once
 

@@ -90,7 +90,7 @@ struct ChunkQueries {
         const float* pair = &scores[2 * k + i / 2][i % 2 * 2];
         weights[k][i] = pack_bf16(pair[0], pair[1]);
       }
-    for (int b = 0; b < kBlocks; ++b) mix(chunk, b, weights, sees, scale);
+    for (int b = 0; b < kBlocks; ++b) add_values(chunk, b, weights, sees, scale);
   }
 
   /// Scores become weights. @returns  what earlier sums are to be multiplied by.
@@ -117,8 +117,8 @@ struct ChunkQueries {
   }
 
   /// Adds values times weights to the sums of 32 dimensions.
-  __device__ void mix(const StagedChunk<kD>& chunk, int b, const uint32_t (&weights)[4][4],
-                      const bool (&sees)[2], const float (&scale)[2]) {
+  __device__ void add_values(const StagedChunk<kD>& chunk, int b, const uint32_t (&weights)[4][4],
+                             const bool (&sees)[2], const float (&scale)[2]) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;
     float added[4][4];
     for (int e = 0; e < 4; ++e)

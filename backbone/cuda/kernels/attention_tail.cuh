@@ -74,12 +74,12 @@ struct TailRow {
     return position >= reach.first && position < reach.end;
   }
   /// This lane's dimensions of all positions of its chain; where there is none, of the row's own.
-  __device__ void load(const Bf16* side, uint4 (&numbers)[kChainLength][kUnits]) const {
+  __device__ void load(const Bf16* side, uint4 (&elements)[kChainLength][kUnits]) const {
     for (int j = 0; j < kChainLength; ++j) {
       const int32_t at = sees(position(j)) ? position(j) : reach.end - 1;
       const int32_t cache_row = at < start ? at : shared.path_rows[at - start];
       const Bf16* from = side + place + int64_t{cache_row} * kD + threadIdx.x % 4 * 8;
-      for (int u = 0; u < kUnits; ++u) numbers[j][u] = load_word4(from + 32 * u);
+      for (int u = 0; u < kUnits; ++u) elements[j][u] = load_word4(from + 32 * u);
     }
   }
 
@@ -101,7 +101,7 @@ struct TailRow {
     for (int j = 0; j < kChainLength; ++j) {
       float sum = 0;
       for (int u = 0; u < kUnits; ++u) {
-        const Eight key = widen(keys[j][u]);
+        const Eight key = upcast(keys[j][u]);
         for (int e = 0; e < 8; ++e) sum = fmaf(query[u].x[e], key.x[e], sum);
       }
       sum += shuffle_xor(sum, 1);
@@ -111,13 +111,13 @@ struct TailRow {
   }
 
   /// Values times weights, over this chain's positions.
-  __device__ static void mix(const float (&weights)[kChainLength],
-                             const uint4 (&values)[kChainLength][kUnits],
-                             float (&sums)[kUnits * 8]) {
+  __device__ static void add_values(const float (&weights)[kChainLength],
+                                    const uint4 (&values)[kChainLength][kUnits],
+                                    float (&sums)[kUnits * 8]) {
     for (int i = 0; i < kUnits * 8; ++i) sums[i] = 0;
     for (int j = 0; j < kChainLength; ++j)
       for (int u = 0; u < kUnits; ++u) {
-        const Eight value = widen(values[j][u]);
+        const Eight value = upcast(values[j][u]);
         for (int e = 0; e < 8; ++e) sums[u * 8 + e] = fmaf(weights[j], value.x[e], sums[u * 8 + e]);
       }
   }
@@ -146,7 +146,7 @@ struct TailRow {
     if (lane == 0) shared.weight[warp] = weight;
 
     float sums[kUnits * 8];
-    mix(scores, values, sums);
+    add_values(scores, values, sums);
     fold<kUnits * 8>(sums, 16);
     fold<kUnits * 4>(sums, 8);
     fold<kUnits * 2>(sums, 4);

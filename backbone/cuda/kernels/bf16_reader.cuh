@@ -17,12 +17,12 @@ class Bf16Reader {
     num_inputs_ = static_cast<int>(weight.num_inputs);
 
     for (int i = 0; i < 2; ++i)
-      numbers_[i] = static_cast<const Bf16*>(weight.numbers) +
-                    lane_output(weight, first_output, i) * num_inputs_ + row_offset();
+      elements_[i] = static_cast<const Bf16*>(weight.elements) +
+                     lane_output(weight, first_output, i) * num_inputs_ + row_offset();
   }
 
   __device__ const void* words(int i, int input) const {
-    return numbers_[i] + (input < num_inputs_ ? input : 0);
+    return elements_[i] + (input < num_inputs_ ? input : 0);
   }
 
   __device__ static ScaleWords scale_words(int) { return {}; }
@@ -43,7 +43,7 @@ class Bf16Reader {
   __device__ static uint4 order_row(const uint4& words) { return words; }
 
  private:
-  const Bf16* numbers_[2];
+  const Bf16* elements_[2];
   int num_inputs_;
 };
 

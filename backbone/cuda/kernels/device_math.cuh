@@ -20,12 +20,12 @@ __device__ inline float high_bf16(uint32_t word) { return float_of_bits(word & 0
 __device__ inline uint4 load_word4(const Bf16* from) {
   return *reinterpret_cast<const uint4*>(from);
 }
-__device__ inline Eight widen(uint4 w) {
+__device__ inline Eight upcast(uint4 w) {
   return {{low_bf16(w.x), high_bf16(w.x), low_bf16(w.y), high_bf16(w.y), low_bf16(w.z),
            high_bf16(w.z), low_bf16(w.w), high_bf16(w.w)}};
 }
 
-__device__ inline Eight load_eight(const Bf16* from) { return widen(load_word4(from)); }
+__device__ inline Eight load_eight(const Bf16* from) { return upcast(load_word4(from)); }
 __device__ inline Eight load_eight(const float* from) {
   const float4 a = reinterpret_cast<const float4*>(from)[0];
   const float4 b = reinterpret_cast<const float4*>(from)[1];
@@ -58,7 +58,7 @@ __device__ inline int32_t warp_max(int32_t x) {
   return x;
 }
 
-/// Numbers before row `row` of a head's keys, and of its values.
+/// Elements before row `row` of a head's keys, and of its values.
 __device__ inline int64_t cache_place(const DeviceCache& cache, int64_t layer, int64_t slot,
                                       int64_t kv_head, int64_t row) {
   const int64_t head = (layer * cache.num_slots + slot) * cache.num_kv_heads + kv_head;

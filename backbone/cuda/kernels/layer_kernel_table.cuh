@@ -4,7 +4,7 @@
 #include "backbone/cuda/kernels/add_norm.cuh"
 #include "backbone/cuda/kernels/embed.cuh"
 #include "backbone/cuda/kernels/move_rows.cuh"
-#include "backbone/cuda/kernels/place_heads.cuh"
+#include "backbone/cuda/kernels/rope_and_cache.cuh"
 #include "backbone/cuda/kernels/silu_mul.cuh"
 #include "backbone/cuda/kernels/tree_attention.cuh"
 
@@ -18,7 +18,7 @@ constexpr LayerKernels layer_kernel_table(const char* name) {
           .attention_scratch = attention_scratch,
           .embed = embed,
           .add_norm = add_norm,
-          .place_heads = place_heads,
+          .rope_and_cache = rope_and_cache,
           .attend = attend,
           .silu_mul = silu_mul,
           .move_rows = move_rows};

@@ -20,21 +20,21 @@ class Nibbles4Reader {
 
   __device__ void begin(const DeviceWeight& weight, int64_t first_output) {
     num_inputs_ = static_cast<int>(weight.num_inputs);
-    has_offsets_ = weight.offsets != nullptr;
+    has_mins_ = weight.mins != nullptr;
 
     const int t = lane_of_output();
     for (int i = 0; i < 2; ++i) {
       const int64_t output = lane_output(weight, first_output, i);
       const int64_t block = output * (num_inputs_ / kGroup) + t;
-      levels_[i] =
-          static_cast<const unsigned char*>(weight.numbers) + output * (num_inputs_ / 2) + 16 * t;
+      quants_[i] =
+          static_cast<const unsigned char*>(weight.elements) + output * (num_inputs_ / 2) + 16 * t;
       scales_[i] = weight.scales + block;
-      if (has_offsets_) offsets_[i] = weight.offsets + block;
+      if (has_mins_) mins_[i] = weight.mins + block;
     }
   }
 
   __device__ const void* words(int i, int input) const {
-    return levels_[i] + (exists(input) ? input / 2 : 0);
+    return quants_[i] + (exists(input) ? input / 2 : 0);
   }
 
   __device__ ScaleWords scale_words(int input) const {
@@ -42,7 +42,7 @@ class Nibbles4Reader {
     ScaleWords out;
     for (int i = 0; i < 2; ++i) {
       out.halves[i] = scales_[i][input / kGroup].bits;
-      if (has_offsets_) out.halves[i] |= uint32_t{offsets_[i][input / kGroup].bits} << 16;
+      if (has_mins_) out.halves[i] |= uint32_t{mins_[i][input / kGroup].bits} << 16;
     }
     return out;
   }
@@ -88,14 +88,14 @@ class Nibbles4Reader {
   }
 
   /// Two levels at bits 3 to 6 of each half.
-  __device__ static uint32_t above_sixteen(uint32_t levels) {
-    return (levels & 0x00780078U) | 0x41804180U;
+  __device__ static uint32_t above_sixteen(uint32_t quants) {
+    return (quants & 0x00780078U) | 0x41804180U;
   }
 
-  const unsigned char* levels_[2];
+  const unsigned char* quants_[2];
   const Half16* scales_[2];
-  const Half16* offsets_[2] = {};
-  bool has_offsets_;
+  const Half16* mins_[2] = {};
+  bool has_mins_;
   int num_inputs_;
 };
 

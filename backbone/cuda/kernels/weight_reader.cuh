@@ -23,8 +23,8 @@
 // (exchange, spread_two_blocks, spread_four_blocks).
 #pragma once
 
+#include "backbone/cuda/gemm_kernels.h"
 #include "backbone/cuda/launch.h"
-#include "backbone/cuda/product_kernels.h"
 
 namespace medusa {
 namespace {

@@ -9,10 +9,10 @@
 namespace medusa {
 
 CandidateTree JacobiDrafter::propose(const DraftContext& context, const Random& random) {
-  while (guesses_.size() < static_cast<size_t>(config_.block))
-    guesses_.push_back(random_token(context.tokens, random, guesses_.size()));
+  while (drafts_.size() < static_cast<size_t>(config_.block))
+    drafts_.push_back(random_token(context.tokens, random, drafts_.size()));
   TreeBuilder tree(context);
-  tree.add_path(guesses_);
+  tree.add_path(drafts_);
   return std::move(tree).take();
 }
 
@@ -20,9 +20,9 @@ void JacobiDrafter::observe(const CandidateTree& tree, const TargetOutput& outpu
                             const Acceptance& accepted) {
   // Row i holds the target's answer to the place after node i. The one after the last accepted node
   // is the next root; the rows behind it saw guesses that are wrong now, but seldom all of them.
-  guesses_.clear();
+  drafts_.clear();
   for (auto node = static_cast<int32_t>(accepted.path.size()) + 1; node < tree.size(); ++node)
-    guesses_.push_back(argmax(logits_row(output.logits, node)));
+    drafts_.push_back(argmax(logits_row(output.logits, node)));
 }
 
 const DrafterSpec kJacobiDrafter{

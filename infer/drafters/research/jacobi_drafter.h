@@ -35,7 +35,7 @@ class JacobiDrafter : public Drafter {
 
  private:
   JacobiConfig config_;
-  std::vector<TokenId> guesses_;  // for the places after the next root
+  std::vector<TokenId> drafts_;  // for the places after the next root
 };
 
 }  // namespace medusa

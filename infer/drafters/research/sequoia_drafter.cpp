@@ -56,14 +56,14 @@ void SequoiaDrafter::observe(const CandidateTree& tree, const TargetOutput& /*ou
 
 SequoiaMedusaDrafter::SequoiaMedusaDrafter(const SequoiaConfig& config,
                                            std::shared_ptr<PositionalAcceptance> acceptance,
-                                           HeadGuesser& guesser)
+                                           HeadsRunner& runner)
     : acceptance_(std::move(acceptance)) {
   const auto most_children =
-      static_cast<int32_t>(std::min<int64_t>(guesser.top_k(), kSequoiaMaxChildren));
-  const auto depth = static_cast<int32_t>(std::min<int64_t>(guesser.num_heads(), config.depth));
+      static_cast<int32_t>(std::min<int64_t>(runner.top_k(), kSequoiaMaxChildren));
+  const auto depth = static_cast<int32_t>(std::min<int64_t>(runner.num_heads(), config.depth));
   const SequoiaShape best = best_shape(*acceptance_, config.nodes, depth, most_children);
   shape_ = make_choice_tree(rank_paths(best), most_children, "sequoia").shape();
-  drafter_.emplace(guesser, shape_);
+  drafter_.emplace(runner, shape_);
 }
 
 void SequoiaMedusaDrafter::observe(const CandidateTree& tree, const TargetOutput& /*output*/,
@@ -90,15 +90,15 @@ const DrafterSpec kSequoiaDrafter{
     .needs =
         [](const InferConfig& config) {
           if (config.sequoia.source == SequoiaSource::DraftModel) return DraftNeeds{.draft = true};
-          return DraftNeeds{.heads = true, .guesses = kSequoiaMaxChildren};
+          return DraftNeeds{.heads = true, .drafts = kSequoiaMaxChildren};
         },
     .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
       const bool medusa = config.sequoia.source == SequoiaSource::Medusa;
       const auto acceptance = std::make_shared<PositionalAcceptance>(/*by_depth=*/medusa);
       if (medusa)
-        return [sequoia = config.sequoia, acceptance, guesser = parts.guesser] {
-          return behind_prefix(
-              std::make_unique<SequoiaMedusaDrafter>(sequoia, acceptance, *guesser), *guesser);
+        return [sequoia = config.sequoia, acceptance, runner = parts.runner] {
+          return behind_prefix(std::make_unique<SequoiaMedusaDrafter>(sequoia, acceptance, *runner),
+                               *runner);
         };
       return [sequoia = config.sequoia, acceptance, model = parts.draft,
               choice = draft_choice(config)] {

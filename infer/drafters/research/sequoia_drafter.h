@@ -65,7 +65,7 @@ class SequoiaMedusaDrafter : public Drafter {
  public:
   /// @param acceptance  shared by all texts; by depth, since heads get worse with it.
   SequoiaMedusaDrafter(const SequoiaConfig& config,
-                       std::shared_ptr<PositionalAcceptance> acceptance, HeadGuesser& guesser);
+                       std::shared_ptr<PositionalAcceptance> acceptance, HeadsRunner& runner);
 
   CandidateTree propose(const DraftContext& context, const Random& random) override {
     return drafter_->propose(context, random);

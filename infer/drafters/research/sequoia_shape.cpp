@@ -15,10 +15,10 @@ double prior(int32_t sibling) { return 0.5 * std::pow(0.4, sibling); }
 
 /// The dynamic programme. A forest (n, d, k) is n nodes in the subtrees of siblings k, k + 1, … at
 /// depth d, in units of their parent being right.
-class Programme {
+class Program {
  public:
-  Programme(const PositionalAcceptance& acceptance, int32_t num_nodes, int32_t max_depth,
-            int32_t max_children)
+  Program(const PositionalAcceptance& acceptance, int32_t num_nodes, int32_t max_depth,
+          int32_t max_children)
       : nodes_(num_nodes), depth_(max_depth), children_(max_children) {
     values_.assign(static_cast<size_t>((depth_ + 2) * (children_ + 1) * nodes_), 0);
     firsts_.assign(values_.size(), 0);
@@ -93,9 +93,9 @@ void PositionalAcceptance::count(int32_t depth, int32_t siblings, int32_t right)
 SequoiaShape best_shape(const PositionalAcceptance& acceptance, int32_t num_nodes,
                         int32_t max_depth, int32_t max_children) {
   MEDUSA_ASSERT(num_nodes >= 1 && max_depth >= 0 && max_children >= 1, num_nodes, max_depth);
-  const Programme programme(acceptance, num_nodes, max_depth, max_children);
+  const Program program(acceptance, num_nodes, max_depth, max_children);
   SequoiaShape shape;
-  shape.expected = 1 + programme.value(num_nodes - 1, 1, 0);
+  shape.expected = 1 + program.value(num_nodes - 1, 1, 0);
   struct Subtree {
     int32_t below;  // nodes below its root
     int32_t depth;  // of its root
@@ -107,7 +107,7 @@ SequoiaShape best_shape(const PositionalAcceptance& acceptance, int32_t num_node
     int32_t left = tree.below, count = 0;
     if (tree.depth < max_depth)
       for (; left > 0 && count < max_children; ++count) {
-        const int32_t taken = programme.first(left, tree.depth + 1, count);
+        const int32_t taken = program.first(left, tree.depth + 1, count);
         if (taken == 0) break;
         level_order.push_back({taken - 1, tree.depth + 1});
         left -= taken;

@@ -41,11 +41,11 @@ inline void write_config(const std::filesystem::path& folder, const nlohmann::js
 
 /// The same dict as torch.save would write it.
 inline void write_torch_tensors(const std::filesystem::path& path, const NamedTensors& tensors) {
-  const std::filesystem::path twin = path.string() + ".safetensors";
-  write_tensors(twin, tensors, {});
-  const SafetensorsFile file(twin);
+  const std::filesystem::path reference = path.string() + ".safetensors";
+  write_tensors(reference, tensors, {});
+  const SafetensorsFile file(reference);
   write_torch_file(path, file.entries());
-  std::filesystem::remove(twin);
+  std::filesystem::remove(reference);
 }
 
 }  // namespace medusa

@@ -26,7 +26,7 @@ class SaidDrafter : public Drafter {
       const bool first = shape_.ranks[i] == 0;
       tree.tokens.push_back(first && right_ ? kRight : kWrong + shape_.ranks[i]);
       tree.parents.push_back(shape_.parents[i]);
-      tree.beliefs.push_back(0.5F);
+      tree.confidences.push_back(0.5F);
     }
     tree.num_verify = tree.size();
     return tree;
@@ -40,7 +40,7 @@ class SaidDrafter : public Drafter {
 
 class AdaptiveMedusa : public testing::Test {
  protected:
-  AdaptiveMedusa() { shape_.chances = {1, 0.4, 0.1, 0.2}; }
+  AdaptiveMedusa() { shape_.accept_probs = {1, 0.4, 0.1, 0.2}; }
 
   /// One step of a text of nothing but kRight. @returns  the nodes that were proposed.
   int32_t step(AdaptiveMedusaDrafter& drafter, int32_t max_depth = 10, int32_t sequences = 1) {
@@ -54,7 +54,7 @@ class AdaptiveMedusa : public testing::Test {
   }
 
   AdaptiveMedusaDrafter make(const StepCost& cost,
-                             const std::shared_ptr<HitRates>& all_texts = nullptr) {
+                             const std::shared_ptr<AcceptanceStats>& all_texts = nullptr) {
     return {std::make_unique<SaidDrafter>(shape_, right_, asked_), shape_, cost, all_texts};
   }
 
@@ -70,40 +70,40 @@ TEST_F(AdaptiveMedusa, ProposesEverythingWhereRowsCostNothing) {
   for (int i = 0; i < 20; ++i) EXPECT_EQ(step(drafter), 4) << i;
 }
 
-TEST_F(AdaptiveMedusa, BeginsWithTheNodesThatCalibrationFoundWorthTheirRows) {
+TEST_F(AdaptiveMedusa, BeginsWithTheNodesThatCalibrationFoundToPay) {
   AdaptiveMedusaDrafter cheap = make({{1, 1.05, 1.1, 1.15}, 0.02});
   EXPECT_EQ(step(cheap), 4);
-  AdaptiveMedusaDrafter dearer = make({{1, 1.15, 1.3, 1.45}, 0.02});
-  EXPECT_EQ(step(dearer), 3) << "the second guess of head 0 is right in one of ten places";
-  AdaptiveMedusaDrafter dear = make({{1, 1.3, 1.6, 1.9}, 0.02});
-  EXPECT_EQ(step(dear), 2);
-  AdaptiveMedusaDrafter too_dear = make({{1, 1.3, 1.6, 1.9}, 0.2});
-  EXPECT_EQ(step(too_dear), 1) << "guessing costs, too";
+  AdaptiveMedusaDrafter costlier = make({{1, 1.15, 1.3, 1.45}, 0.02});
+  EXPECT_EQ(step(costlier), 3) << "the second guess of head 0 is right in one of ten places";
+  AdaptiveMedusaDrafter costly = make({{1, 1.3, 1.6, 1.9}, 0.02});
+  EXPECT_EQ(step(costly), 2);
+  AdaptiveMedusaDrafter too_costly = make({{1, 1.3, 1.6, 1.9}, 0.2});
+  EXPECT_EQ(step(too_costly), 1) << "guessing costs, too";
 }
 
-TEST_F(AdaptiveMedusa, LearnsThatAGuessIsOftenRightHere) {
+TEST_F(AdaptiveMedusa, LearnsThatADraftIsOftenRightHere) {
   AdaptiveMedusaDrafter drafter = make({{1, 1.3, 1.6, 1.9}, 0.02});
   EXPECT_EQ(step(drafter), 2);
   for (int i = 0; i < 30; ++i) step(drafter);
   EXPECT_EQ(step(drafter), 3) << "the guess below it is always right, though it was left out";
 }
 
-TEST_F(AdaptiveMedusa, DecodesPlainlyWhereGuessesFailAndAsksNowAndThen) {
+TEST_F(AdaptiveMedusa, DecodesPlainlyWhereDraftsFailAndTriesNowAndThen) {
   AdaptiveMedusaDrafter drafter = make({{1, 1.05, 1.1, 1.15}, 0.04});
   right_ = false;
   int drafted = 0;
   for (int i = 0; i < 40; ++i) drafted += step(drafter) > 1 ? 1 : 0;
   EXPECT_LT(drafted, 20);
   asked_ = 0;
-  for (int i = 0; i < 10 * HeadsRest::kAskEvery; ++i) EXPECT_EQ(step(drafter), 1) << i;
+  for (int i = 0; i < 10 * HeadsBackoff::kRunEvery; ++i) EXPECT_EQ(step(drafter), 1) << i;
   EXPECT_EQ(asked_, 10);
   right_ = true;
   int steps = 0;
   while (steps < 1000 && step(drafter) == 1) ++steps;
-  EXPECT_LT(steps, 40 * HeadsRest::kAskEvery) << "what it asks for is judged";
+  EXPECT_LT(steps, 40 * HeadsBackoff::kRunEvery) << "what it asks for is judged";
 }
 
-TEST_F(AdaptiveMedusa, BeginsPlainlyWhereGuessesFailedInTheTextsBefore) {
+TEST_F(AdaptiveMedusa, BeginsPlainlyWhereDraftsFailedInTheTextsBefore) {
   const StepCost cost{{1, 1.05, 1.1, 1.15}, 0.04};
   const auto rates = rates_of_all_texts();
   AdaptiveMedusaDrafter first = make(cost, rates);
@@ -113,7 +113,7 @@ TEST_F(AdaptiveMedusa, BeginsPlainlyWhereGuessesFailedInTheTextsBefore) {
   AdaptiveMedusaDrafter second = make(cost, rates);
   EXPECT_EQ(step(second), 1);
   right_ = true;
-  for (int i = 0; i < 10 * HeadsRest::kAskEvery; ++i) step(second);
+  for (int i = 0; i < 10 * HeadsBackoff::kRunEvery; ++i) step(second);
   EXPECT_GT(step(second), 1) << "this text is another one";
 }
 
@@ -126,19 +126,19 @@ TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {
   }
 }
 
-TEST_F(AdaptiveMedusa, AsksSeldomerWhereGuessingIsDear) {
+TEST_F(AdaptiveMedusa, RunsSeldomerWhereDraftingIsCostly) {
   right_ = false;
   // Four in a pass of 1.75, which guess for .35: a fifth of it.
   AdaptiveMedusaDrafter drafter = make({{1, 1.25, 1.5, 1.75}, 0.0875});
   for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter, 10, 4), 1);
   EXPECT_EQ(asked_, 400 / 40) << "a two-hundredth of the time";
   asked_ = 0;
-  AdaptiveMedusaDrafter dear = make({{1, 1, 1, 1, 1.125, 1.25, 1.375, 1.5}, 0.1});
-  for (int i = 0; i < 400; ++i) EXPECT_EQ(step(dear, 10, 4), 1);
+  AdaptiveMedusaDrafter costly = make({{1, 1, 1, 1, 1.125, 1.25, 1.375, 1.5}, 0.1});
+  for (int i = 0; i < 400; ++i) EXPECT_EQ(step(costly, 10, 4), 1);
   EXPECT_EQ(asked_, 400 / 80) << "their passes cost no more than one's";
 }
 
-TEST_F(AdaptiveMedusa, NeverAsksWhereGuessesThatAreAlwaysRightWouldNotPay) {
+TEST_F(AdaptiveMedusa, NeverRunsHeadsWhoseDraftsWouldNotPayIfAlwaysRight) {
   // With guessing a node costs 1.25 plain steps and gains at most one token.
   AdaptiveMedusaDrafter drafter = make({{1, 2, 3, 4}, 0.25});
   for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter), 1);

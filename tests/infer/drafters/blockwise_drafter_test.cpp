@@ -12,32 +12,32 @@ namespace {
 class BlockwiseDrafters : public testing::Test {
  protected:
   CandidateTree propose(int32_t block, int32_t max_depth, int32_t max_nodes) {
-    BlockwiseDrafter drafter(guesser_, block);
+    BlockwiseDrafter drafter(runner_, block);
     return drafter.propose({tokens_, hidden_, max_depth, max_nodes}, Random(1));
   }
 
   Weights weights_ = tiny_weights(1);
-  HeadGuesser guesser_{fixtures::arbitrary_heads(weights_), weights_, 2};  // three heads
+  HeadsRunner runner_{fixtures::arbitrary_heads(weights_), weights_, 2};  // three heads
   std::vector<TokenId> tokens_{5, 6, 7};
   at::Tensor hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(3), at::kFloat);
 };
 
-TEST_F(BlockwiseDrafters, ProposesTheBestGuessOfEachHeadAsAChain) {
-  const HeadGuesses guesses = guesser_.guess(hidden_, std::vector<TokenId>{7});
+TEST_F(BlockwiseDrafters, ProposesTheBestDraftOfEachHeadAsAChain) {
+  const HeadDrafts drafts = runner_.draft(hidden_, std::vector<TokenId>{7});
   const CandidateTree tree = propose(3, 63, 64);
-  EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7, guesses.token(0, 0, 0), guesses.token(0, 1, 0),
-                                               guesses.token(0, 2, 0)}));
+  EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7, drafts.token(0, 0, 0), drafts.token(0, 1, 0),
+                                               drafts.token(0, 2, 0)}));
   EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 1, 2}));
   EXPECT_EQ(tree.num_verify, 4);
 }
 
-TEST_F(BlockwiseDrafters, SequentialHeadsReadTheBestGuessesBeforeTheirs) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 2);
-  BlockwiseDrafter drafter(guesser, 3);
+TEST_F(BlockwiseDrafters, SequentialHeadsReadTheBestDraftsBeforeTheirs) {
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 2);
+  BlockwiseDrafter drafter(runner, 3);
   const CandidateTree tree = drafter.propose({tokens_, hidden_, 63, 64}, Random(1));
   std::vector<TokenId> text{7};
   for (int64_t head = 0; head < 3; ++head)
-    text.push_back(guesser.guess(hidden_, text, head + 1).token(0, head, 0));
+    text.push_back(runner.draft(hidden_, text, head + 1).token(0, head, 0));
   EXPECT_EQ(tree.tokens, text);
 }
 

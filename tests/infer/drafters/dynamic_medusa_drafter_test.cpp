@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "heads/guess_temperature.h"
-#include "heads/path_guesses.h"
+#include "heads/draft_temperature.h"
+#include "heads/path_drafts.h"
 #include "heads/tree/choice_tree.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/infer/toy_heads.h"
@@ -18,25 +18,25 @@ constexpr int32_t kHeads = 3;
 
 class DynamicMedusaDrafters : public testing::TestWithParam<HeadInput> {
  protected:
-  struct WorthyPath {
+  struct ScoredPath {
     RankPath ranks;
     std::vector<TokenId> tokens;
-    double log_worth = 0;
+    double log_path_prob = 0;
   };
 
   CandidateTree propose(int32_t num_nodes, int32_t max_depth = 63, int32_t max_nodes = 64) {
-    DynamicMedusaDrafter drafter(guesser_, temperatures_, num_nodes);
+    DynamicMedusaDrafter drafter(runner_, temperatures_, num_nodes);
     return drafter.propose({tokens_, hidden_, max_depth, max_nodes}, Random(1));
   }
 
   /// Every path of ranks, each asked by itself.
-  void add_all_paths(const WorthyPath& from, std::vector<WorthyPath>& all) {
+  void add_all_paths(const ScoredPath& from, std::vector<ScoredPath>& all) {
     const auto depth = static_cast<int64_t>(from.ranks.size());
     if (depth == kHeads) return;
-    PathGuesses guesses(guesser_, hidden_, tokens_.back(), kHeads);
-    const NextGuesses next = guesses.after(from.tokens, depth);
+    PathDrafts drafts(runner_, hidden_, tokens_.back(), kHeads);
+    const NextDrafts next = drafts.after(from.tokens, depth);
     std::vector<float> log_probs;
-    std::vector<WorthyPath> children(kTopK, from);
+    std::vector<ScoredPath> children(kTopK, from);
     for (int32_t rank = 0; rank < kTopK; ++rank) {
       log_probs.push_back(next.log_prob(0, rank));
       children[static_cast<size_t>(rank)].ranks.push_back(rank);
@@ -45,7 +45,7 @@ class DynamicMedusaDrafters : public testing::TestWithParam<HeadInput> {
     std::vector<double> scaled(kTopK);
     at_temperature(log_probs, temperatures_[static_cast<size_t>(depth)], scaled);
     for (size_t rank = 0; rank < kTopK; ++rank) {
-      children[rank].log_worth += scaled[rank];
+      children[rank].log_path_prob += scaled[rank];
       all.push_back(children[rank]);
       add_all_paths(children[rank], all);
     }
@@ -64,7 +64,7 @@ class DynamicMedusaDrafters : public testing::TestWithParam<HeadInput> {
   }
 
   Weights weights_ = tiny_weights(1);
-  HeadGuesser guesser_{fixtures::arbitrary_heads(weights_, kHeads, GetParam()), weights_, kTopK};
+  HeadsRunner runner_{fixtures::arbitrary_heads(weights_, kHeads, GetParam()), weights_, kTopK};
   std::vector<double> temperatures_{1.5, 0.8, 2.5};
   std::vector<TokenId> tokens_{5, 6, 7};
   at::Tensor hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(3), at::kFloat);
@@ -77,12 +77,12 @@ INSTANTIATE_TEST_SUITE_P(Heads, DynamicMedusaDrafters,
 TEST_P(DynamicMedusaDrafters, TheTreeIsTheBestOfAllPathsForEverySize) {
   for (uint64_t seed = 3; seed < 8; ++seed) {
     hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(seed), at::kFloat);
-    std::vector<WorthyPath> all;
+    std::vector<ScoredPath> all;
     add_all_paths({}, all);
     ASSERT_EQ(all.size(), 4U + 16U + 64U);
-    std::sort(all.begin(), all.end(), [](const WorthyPath& a, const WorthyPath& b) {
-      return a.log_worth != b.log_worth ? a.log_worth > b.log_worth
-                                        : comes_before(a.ranks, b.ranks);
+    std::sort(all.begin(), all.end(), [](const ScoredPath& a, const ScoredPath& b) {
+      return a.log_path_prob != b.log_path_prob ? a.log_path_prob > b.log_path_prob
+                                                : comes_before(a.ranks, b.ranks);
     });
     size_t deepest = 0;
     for (int32_t n = 1; n <= 64; ++n) {

@@ -34,7 +34,7 @@ TEST(JacobiDrafter, StartsWithTokensOfTheText) {
   for (const TokenId token : tree.tokens) EXPECT_TRUE(token == 5 || token == 7 || token == 9);
 }
 
-TEST(JacobiDrafter, TheTargetsAnswersAreTheNextGuesses) {
+TEST(JacobiDrafter, TheTargetsAnswersAreTheNextDrafts) {
   JacobiDrafter drafter(kFour);
   const Text text{7, 7};
   const CandidateTree first = propose(drafter, text);
@@ -64,7 +64,7 @@ TEST(JacobiDrafter, KeepsToDepthAndNodes) {
   EXPECT_EQ(propose(drafter, {5, 7, 9}, 63, 3).size(), 3);
 }
 
-TEST(JacobiDrafter, ATargetThatIgnoresItsGuessesIsReadABlockAStep) {
+TEST(JacobiDrafter, ATargetThatIgnoresItsDraftsIsReadABlockAStep) {
   // After one step every guess is the target's own answer, whatever came before it.
   constexpr int32_t kBlock = 6;
   class Constant : public fixtures::ToyTarget {

@@ -41,7 +41,7 @@ TEST(LookaheadDrafter, AWindowsTokenSeesTheFirstRowUpToItsColumnAndItsOwnColumn)
     }
 }
 
-TEST(LookaheadDrafter, NgramsOfPromptAndAnswerAreGuesses) {
+TEST(LookaheadDrafter, NgramsOfPromptAndAnswerAreDrafts) {
   LookaheadDrafter drafter({.window = 1, .level = 3, .guesses = 4});
   Text text{1, 2, 3, 9, 1, 2, 5, 1};
   drafter.begin(text);
@@ -112,7 +112,7 @@ TEST(LookaheadDrafter, TheWindowIsTheTrajectoriesOfThePaper) {
   }
 }
 
-TEST(LookaheadDrafter, WhatTheWindowFoundIsAGuess) {
+TEST(LookaheadDrafter, WhatTheWindowFoundIsADraft) {
   // A window of the root 8 and one guess after it, 8 too. The target answers 6 and 7.
   LookaheadDrafter drafter({.window = 2, .level = 2, .guesses = 4});
   const CandidateTree tree = propose(drafter, {8});
@@ -130,7 +130,7 @@ TEST(LookaheadDrafter, WhatTheWindowFoundIsAGuess) {
   EXPECT_EQ(next.tokens.at(3), 7);
 }
 
-TEST(LookaheadDrafter, AGuessAcceptedWholeIsFollowedByTheTargetsOwnToken) {
+TEST(LookaheadDrafter, ADraftAcceptedWholeIsFollowedByTheTargetsOwnToken) {
   // 0 1 2 3 again and again: level 4 gives guesses of 3 tokens, so a step emits 4.
   class Counting : public fixtures::ToyTarget {
    public:
@@ -159,7 +159,7 @@ TEST(LookaheadDrafter, AGuessAcceptedWholeIsFollowedByTheTargetsOwnToken) {
   EXPECT_EQ(stats.emitted_per_step.at(4), 10);
 }
 
-TEST(LookaheadDrafter, WhereTheWindowDoesNotFitTheGuessesAreTriedAlone) {
+TEST(LookaheadDrafter, WhereTheWindowDoesNotFitTheDraftsAreTriedAlone) {
   LookaheadDrafter drafter({.window = 5, .level = 3, .guesses = 2});
   const Text text{1, 2, 3, 1, 2, 4, 1};
   EXPECT_EQ(propose(drafter, text).size(), 4 + 9);

@@ -14,40 +14,40 @@ namespace {
 class MedusaDrafters : public testing::Test {
  protected:
   MedusaDrafters()
-      : weights_(tiny_weights(1)), guesser_(fixtures::arbitrary_heads(weights_, 2), weights_, 4) {}
+      : weights_(tiny_weights(1)), runner_(fixtures::arbitrary_heads(weights_, 2), weights_, 4) {}
 
   CandidateTree propose(int32_t max_depth, int32_t max_nodes) {
-    MedusaDrafter drafter(guesser_, shape_);
+    MedusaDrafter drafter(runner_, shape_);
     return drafter.propose({tokens_, hidden_, max_depth, max_nodes}, Random(1));
   }
 
   Weights weights_;
-  HeadGuesser guesser_;
+  HeadsRunner runner_;
   TreeShape shape_ = make_choice_tree({{0}, {1}, {3}, {0, 0}, {0, 2}, {1, 0}}, 4, "test").shape();
   std::vector<TokenId> tokens_{5, 6, 7};
   at::Tensor hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(3), at::kFloat);
 };
 
-TEST_F(MedusaDrafters, FillsTheChoiceTreeWithTheHeadsGuesses) {
+TEST_F(MedusaDrafters, FillsTheChoiceTreeWithTheHeadsDrafts) {
   const CandidateTree tree = propose(10, 64);
-  const HeadGuesses& guesses = guesser_.guess(hidden_, std::vector<TokenId>{7});
-  const auto guess = [&](int64_t head, int64_t rank) { return guesses.token(0, head, rank); };
-  EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7, guess(0, 0), guess(0, 1), guess(0, 3),
-                                               guess(1, 0), guess(1, 2), guess(1, 0)}));
+  const HeadDrafts& drafts = runner_.draft(hidden_, std::vector<TokenId>{7});
+  const auto draft = [&](int64_t head, int64_t rank) { return drafts.token(0, head, rank); };
+  EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7, draft(0, 0), draft(0, 1), draft(0, 3),
+                                               draft(1, 0), draft(1, 2), draft(1, 0)}));
   EXPECT_EQ(tree.parents, (std::vector<int32_t>{-1, 0, 0, 0, 1, 1, 2}));
   EXPECT_EQ(tree.num_verify, 7);
   EXPECT_FALSE(tree.draft_probs.defined());
-  ASSERT_EQ(tree.beliefs.size(), 7U);
-  EXPECT_FLOAT_EQ(tree.beliefs[3], std::exp(guesses.log_prob(0, 0, 3)));
-  EXPECT_FLOAT_EQ(tree.beliefs[5], std::exp(guesses.log_prob(0, 1, 2)));
+  ASSERT_EQ(tree.confidences.size(), 7U);
+  EXPECT_FLOAT_EQ(tree.confidences[3], std::exp(drafts.log_prob(0, 0, 3)));
+  EXPECT_FLOAT_EQ(tree.confidences[5], std::exp(drafts.log_prob(0, 1, 2)));
 }
 
-TEST_F(MedusaDrafters, ASequentialHeadGuessesAfterThePathOfEachNode) {
-  HeadGuesser guesser(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 4);
+TEST_F(MedusaDrafters, ASequentialHeadDraftsAfterThePathOfEachNode) {
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 4);
   const std::vector<RankPath> paths{{0},    {1},    {3},       {0, 0},   {0, 2},
                                     {1, 0}, {3, 1}, {0, 2, 0}, {3, 1, 1}};
   const TreeShape shape = make_choice_tree(paths, 4, "test").shape();
-  MedusaDrafter drafter(guesser, shape);
+  MedusaDrafter drafter(runner, shape);
   const CandidateTree tree = drafter.propose({tokens_, hidden_, 10, 64}, Random(1));
   ASSERT_EQ(tree.tokens.size(), paths.size() + 1);
   EXPECT_EQ(tree.parents, shape.parents);
@@ -55,8 +55,7 @@ TEST_F(MedusaDrafters, ASequentialHeadGuessesAfterThePathOfEachNode) {
   for (size_t i = 1; i < tree.tokens.size(); ++i) {
     std::vector<TokenId> text = texts[static_cast<size_t>(tree.parents[i])];
     const auto head = static_cast<int64_t>(text.size()) - 1;
-    EXPECT_EQ(tree.tokens[i],
-              guesser.guess(hidden_, text, head + 1).token(0, head, shape.ranks[i]));
+    EXPECT_EQ(tree.tokens[i], runner.draft(hidden_, text, head + 1).token(0, head, shape.ranks[i]));
     text.push_back(tree.tokens[i]);
     texts.push_back(text);
   }
@@ -75,7 +74,7 @@ TEST_F(MedusaDrafters, UsesThePartOfTheTreeThatFits) {
 }
 
 TEST_F(MedusaDrafters, ComputesOnlyTheHeadsThatTheUsedPartReads) {
-  const HeadGuesses& computed = guesser_.guess(hidden_, std::vector<TokenId>{7});
+  const HeadDrafts& computed = runner_.draft(hidden_, std::vector<TokenId>{7});
   EXPECT_EQ(computed.num_heads, 2);
   const auto heads_of = [&](int32_t max_depth, int32_t max_nodes) {
     propose(max_depth, max_nodes);  // fills the guesser's table anew
@@ -87,7 +86,7 @@ TEST_F(MedusaDrafters, ComputesOnlyTheHeadsThatTheUsedPartReads) {
   EXPECT_EQ(heads_of(10, 5), 2);
 }
 
-TEST_F(MedusaDrafters, AShallowTreeHasTheSameGuessesAsADeepOne) {
+TEST_F(MedusaDrafters, AShallowTreeHasTheSameDraftsAsADeepOne) {
   const CandidateTree deep = propose(10, 64);
   for (const auto& [depth, nodes] : {std::pair{1, 64}, {10, 3}, {10, 6}}) {
     const CandidateTree part = propose(depth, nodes);

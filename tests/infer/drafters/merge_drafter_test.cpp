@@ -41,7 +41,7 @@ MergeDrafter merge(int32_t budget, const std::vector<CandidateTree>& trees, Step
 }
 
 /// Each row beyond the first costs so much of a plain step.
-StepCost straight(double per_row) { return {{1, 1 + per_row}}; }
+StepCost linear(double per_row) { return {{1, 1 + per_row}}; }
 
 CandidateTree propose(MergeDrafter& drafter, int32_t max_nodes = 64, int32_t sequences = 1) {
   return drafter.propose({kText, {}, 63, max_nodes, 0, sequences}, Random(1));
@@ -59,7 +59,7 @@ TEST(MergeDrafter, WhatDraftersHaveInCommonIsProposedOnce) {
   EXPECT_EQ(tree.num_verify, 6);
 }
 
-TEST(MergeDrafter, EachNodeNamesTheDrafterThatGivesItItsChance) {
+TEST(MergeDrafter, EachNodeNamesTheDrafterThatGivesItsProbability) {
   std::vector<Proposer> proposers;
   proposers.push_back(
       {DrafterKind::Medusa, std::make_unique<Fixed>(tree_of({3, 4, 5}, {-1, 0, 0}))});
@@ -113,7 +113,7 @@ TEST(MergeDrafter, WhatWasLeftOutIsMeasuredToo) {
 
 TEST(MergeDrafter, NodesThatAreTooSeldomRightForTheirRowsAreLeftOut) {
   MergeDrafter drafter =
-      merge(kAll, {tree_of({3, 4, 5}, {-1, 0, 1}), tree_of({3}, {-1})}, straight(0.1));
+      merge(kAll, {tree_of({3, 4, 5}, {-1, 0, 1}), tree_of({3}, {-1})}, linear(0.1));
   EXPECT_EQ(propose(drafter).size(), 3);
   count(drafter, 9, 300);
   EXPECT_EQ(propose(drafter).size(), 1);
@@ -133,7 +133,7 @@ TEST(MergeDrafter, ProposesLessWhereOthersFillThePass) {
 
 TEST(MergeDrafter, AFlatCurveAlwaysProposesAndASteepOneNever) {
   const std::vector<CandidateTree> alone{tree_of({3, 4, 5}, {-1, 0, 1})};
-  MergeDrafter flat = merge(kAll, alone), steep = merge(kAll, alone, straight(1.1));
+  MergeDrafter flat = merge(kAll, alone), steep = merge(kAll, alone, linear(1.1));
   for (int i = 0; i < 200; ++i) {
     const TokenId next = i < 100 ? 9 : 4;  // first it is always wrong, then always right
     EXPECT_EQ(propose(flat).size(), 3);
@@ -172,7 +172,7 @@ class RestingHeads : public testing::Test {
   MergeDrafter make(StepCost cost, const std::shared_ptr<FadingMean>& all_texts = nullptr) {
     std::vector<Proposer> proposers;
     proposers.push_back(
-        {DrafterKind::Medusa, std::make_unique<Counted>(guess_, asked_), /*asks_heads=*/true});
+        {DrafterKind::Medusa, std::make_unique<Counted>(draft_, asked_), /*runs_heads=*/true});
     proposers.push_back(
         {DrafterKind::PromptLookup, std::make_unique<Fixed>(tree_of({3, 4}, {-1, 0}))});
     return {std::move(proposers), 64, std::move(cost), all_texts};
@@ -194,7 +194,7 @@ class RestingHeads : public testing::Test {
     return asked_;
   }
 
-  TokenId guess_ = 6;
+  TokenId draft_ = 6;
   int asked_ = 0;
 };
 
@@ -203,41 +203,41 @@ TEST_F(RestingHeads, AreAskedWhileTheyAreRightAndOthersAreNot) {
   EXPECT_EQ(asked_in(drafter, 6, 50), 50);
 }
 
-TEST_F(RestingHeads, RestWhereOthersGuessTheSame) {
-  guess_ = 4;
+TEST_F(RestingHeads, BackOffWhereOthersDraftTheSame) {
+  draft_ = 4;
   MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.04});
   EXPECT_LE(asked_in(drafter, 4, 40), 12) << "they add nothing";
-  EXPECT_EQ(asked_in(drafter, 4, 10 * HeadsRest::kAskEvery), 10) << "now and then";
+  EXPECT_EQ(asked_in(drafter, 4, 10 * HeadsBackoff::kRunEvery), 10) << "now and then";
 }
 
-TEST_F(RestingHeads, RestWhereTheyAreWrongAndAreAskedAgainOnceTheyAreRight) {
+TEST_F(RestingHeads, BackOffWhereTheyAreWrongAndRunAgainOnceTheyAreRight) {
   MergeDrafter drafter = make({{1, 1.05, 1.1}, 0.04});
   asked_in(drafter, 5, 100);
-  EXPECT_EQ(asked_in(drafter, 5, 10 * HeadsRest::kAskEvery), 10);
-  asked_in(drafter, 6, 60 * HeadsRest::kAskEvery);
+  EXPECT_EQ(asked_in(drafter, 5, 10 * HeadsBackoff::kRunEvery), 10);
+  asked_in(drafter, 6, 60 * HeadsBackoff::kRunEvery);
   EXPECT_EQ(asked_in(drafter, 6, 20), 20);
 }
 
 TEST_F(RestingHeads, AreNotTriedAnewInEachTextWhereOtherTextsSayTheyDoNotPay) {
   const StepCost cost{{1, 1.05, 1.1}, 0.04};
-  const auto worth = heads_worth_of_all_texts();
-  MergeDrafter first = make(cost, worth);
-  EXPECT_GE(asked_in(first, 5, 7), MergeDrafter::kTrialAsks) << "nobody has tried them yet";
+  const auto gain = heads_gain_of_all_texts();
+  MergeDrafter first = make(cost, gain);
+  EXPECT_GE(asked_in(first, 5, 7), MergeDrafter::kTrialRuns) << "nobody has tried them yet";
   asked_in(first, 5, 400);
-  MergeDrafter second = make(cost, worth);
-  EXPECT_EQ(asked_in(second, 5, HeadsRest::kAskEvery - 1), 0);
-  asked_in(second, 6, 60 * HeadsRest::kAskEvery);
+  MergeDrafter second = make(cost, gain);
+  EXPECT_EQ(asked_in(second, 5, HeadsBackoff::kRunEvery - 1), 0);
+  asked_in(second, 6, 60 * HeadsBackoff::kRunEvery);
   EXPECT_EQ(asked_in(second, 6, 20), 20) << "but it finds out where they do";
 }
 
-TEST_F(RestingHeads, AreAskedTheLessTheDearerAskingIs) {
+TEST_F(RestingHeads, AreRunTheLessTheCostlierTheyAre) {
   // A pass of sixteen rows costs 4, so that sixteen questions to heads cost .4 of it.
   MergeDrafter drafter = make({{1, 1.2}, 0.1});
   asked_in(drafter, 5, 200, 16);
   EXPECT_EQ(asked_in(drafter, 5, 400, 16), 5) << "every 80th step: a two-hundredth of the time";
 }
 
-TEST_F(RestingHeads, TheirPriceIsPartOfWhatAStepCosts) {
+TEST_F(RestingHeads, TheirCostIsPartOfWhatAStepCosts) {
   // Two tokens in each step of 1.72 and .15 for the heads: at this pace a row of .36 is worth .383
   // tokens. Were it the pace of 1.72 alone, .414, the drafter that is right in two of five steps
   // would be left out now and then.

@@ -34,7 +34,7 @@ class Recorder : public Drafter {
       fixtures::add_node(tree, i, i < right_ ? next : (next + 1) % static_cast<TokenId>(kToyVocab));
     }
     tree.num_verify = tree.size();
-    tree.beliefs.assign(tree.tokens.size(), 0.5F);
+    tree.confidences.assign(tree.tokens.size(), 0.5F);
     return tree;
   }
 
@@ -189,11 +189,11 @@ TEST_F(PrefixDrafterTest, SeesTheStatesOfATreeThatAdapts) {
 TEST(BehindPrefix, IsTheDrafterItselfWhereHeadsHaveNoLayer) {
   const Weights weights = fixtures::toy_weights();
   for (const HeadInput input : {HeadInput::Sequential, HeadInput::PrefixSequential}) {
-    const HeadGuesser guesser(fixtures::arbitrary_heads(weights, 3, input), weights, 4);
+    const HeadsRunner runner(fixtures::arbitrary_heads(weights, 3, input), weights, 4);
     Shown shown;
     auto inner = std::make_unique<Recorder>(shown, 1);
     const Drafter* const before = inner.get();
-    const std::unique_ptr<Drafter> after = behind_prefix(std::move(inner), guesser);
+    const std::unique_ptr<Drafter> after = behind_prefix(std::move(inner), runner);
     EXPECT_EQ(after.get() == before, input == HeadInput::Sequential);
   }
 }

@@ -62,7 +62,7 @@ TEST(PromptLookupDrafter, SeveralContinuationsAreATreeThatSharesItsBeginnings) {
   expect_tree(propose(config, text), {2, 3, 4, 6, 7, 5}, {-1, 0, 1, 0, 3, 1});
 }
 
-TEST(PromptLookupDrafter, AShorterMatchIsTriedAfterTheLongestAndWithoutTwins) {
+TEST(PromptLookupDrafter, AShorterMatchIsTriedAfterTheLongestWithoutDuplicates) {
   PromptLookupConfig config = kChain;
   config.branches = 4;
   config.num_draft = 1;

@@ -43,16 +43,16 @@ double slow_best(const PositionalAcceptance& acceptance, int32_t n, int32_t dept
 /// The product of rates on each node's path, summed.
 double value_of(const SequoiaShape& shape, const PositionalAcceptance& acceptance) {
   struct Node {
-    double chance;
+    double accept_prob;
     int32_t depth;
   };
   std::vector<Node> nodes{{1, 0}};
   double sum = 1;
   for (size_t i = 0; i < shape.children.size(); ++i)
     for (int32_t k = 0; k < shape.children[i]; ++k) {
-      const double chance = nodes[i].chance * acceptance.rate(nodes[i].depth + 1, k);
-      nodes.push_back({chance, nodes[i].depth + 1});
-      sum += chance;
+      const double accept_prob = nodes[i].accept_prob * acceptance.rate(nodes[i].depth + 1, k);
+      nodes.push_back({accept_prob, nodes[i].depth + 1});
+      sum += accept_prob;
     }
   EXPECT_EQ(nodes.size(), shape.children.size());
   return sum;
@@ -77,10 +77,10 @@ TEST(SequoiaShape, IsTheBestOfAllSharings) {
 TEST(SequoiaShape, EqualsTakingTheMostProbableNodes) {
   const PositionalAcceptance acceptance = learnt(3, true);
   struct Node {
-    double chance;
+    double accept_prob;
     int32_t depth, sibling;
     double parent;
-    bool operator<(const Node& other) const { return chance < other.chance; }
+    bool operator<(const Node& other) const { return accept_prob < other.accept_prob; }
   };
   std::priority_queue<Node> open;
   open.push({acceptance.rate(1, 0), 1, 0, 1});
@@ -88,12 +88,13 @@ TEST(SequoiaShape, EqualsTakingTheMostProbableNodes) {
   for (int i = 0; i < 39; ++i) {
     const Node node = open.top();
     open.pop();
-    sum += node.chance;
+    sum += node.accept_prob;
     if (node.sibling + 1 < 8)
       open.push({node.parent * acceptance.rate(node.depth, node.sibling + 1), node.depth,
                  node.sibling + 1, node.parent});
     if (node.depth < 6)
-      open.push({node.chance * acceptance.rate(node.depth + 1, 0), node.depth + 1, 0, node.chance});
+      open.push({node.accept_prob * acceptance.rate(node.depth + 1, 0), node.depth + 1, 0,
+                 node.accept_prob});
   }
   EXPECT_NEAR(best_shape(acceptance, 40, 6, 8).expected, sum, 1e-12);
 }

@@ -40,7 +40,7 @@ TEST(BlockwiseRule, ItsDefaultsAreTheGreedyRule) {
   }
 }
 
-TEST(BlockwiseRule, AGuessStandsAmongTheTargetsBestFew) {
+TEST(BlockwiseRule, ADraftStandsAmongTheTargetsBestFew) {
   const CandidateTree tree = chain_of({2, 0, 0, 3, 1});
   EXPECT_EQ(accept({.top_k = 1}, tree).path, (Path{1}));
   EXPECT_EQ(accept({.top_k = 2}, tree).path, (Path{1, 2, 3}));

@@ -32,7 +32,7 @@ DrafterFactory chosen_siblings() {
   });
 }
 
-DrafterFactory chosen_twins() {
+DrafterFactory chosen_duplicates() {
   return make([](const DraftContext& context, const Random&, CandidateTree& tree) {
     const TokenId best = argmax(fixtures::toy_logits(context.tokens));
     for (const TokenId token : {best, best, 2, best, 2}) fixtures::add_node(tree, 0, token);
@@ -92,7 +92,7 @@ struct Siblings {
 
 std::vector<Siblings> cases() {
   return {{"chosen siblings", chosen_siblings()},
-          {"chosen twins", chosen_twins()},
+          {"chosen twins", chosen_duplicates()},
           {"drawn chain", drawn_siblings(1, true)},
           {"siblings drawn with replacement", drawn_siblings(3, true)},
           {"siblings drawn without replacement", drawn_siblings(3, false)},

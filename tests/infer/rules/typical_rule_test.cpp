@@ -80,8 +80,9 @@ TEST(TypicalRule, AmongPathsOfOneLengthTheMoreProbableWins) {
   // The whole path counts: 0.3 · 0.5 before 0.5 · 0.15.
   const CandidateTree paths{{0, 0, 1, 2, 0}, {-1, 0, 0, 1, 2}, 5, {}};
   EXPECT_EQ(accept(paths, std::vector<Row>(5, row)).path, (std::vector<int32_t>{2, 4}));
-  const CandidateTree twins{{0, 1, 1}, {-1, 0, 0}, 3, {}};
-  EXPECT_EQ(accept(twins, std::vector<Row>(3, row)).path, (std::vector<int32_t>{1})) << "the first";
+  const CandidateTree duplicates{{0, 1, 1}, {-1, 0, 0}, 3, {}};
+  EXPECT_EQ(accept(duplicates, std::vector<Row>(3, row)).path, (std::vector<int32_t>{1}))
+      << "the first";
 }
 
 TEST(TypicalRule, NodesBehindNumVerifyAreNotCandidates) {

@@ -1,0 +1,44 @@
+// A fixed weight that rows are multiplied by on a device.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "backbone/cuda/device_weight.h"
+#include "backbone/cuda/gemm_kernels.h"
+
+namespace medusa {
+
+/// Rows keep their bits beside any others: more than kMostGemmRows run in pieces.
+///
+/// Thread safety: none where products share scratch.
+class DeviceGemm {
+ public:
+  DeviceGemm() = default;
+  /// @param kernels  not owned.
+  DeviceGemm(const GemmKernels& kernels, StoredDeviceWeight weight);
+
+  int64_t num_outputs() const { return weight_.num_outputs(); }
+  int64_t num_inputs() const { return weight_.num_inputs; }
+  bool defined() const { return kernels_ != nullptr; }
+  int64_t bytes() const;  // of the weight
+  /// Floats that a call needs besides its output.
+  int64_t scratch() const;
+
+  /// y = x wᵀ. Allocates nothing and does not wait for the device.
+  /// @param x        [M, k] bfloat16, on the weight's device.
+  /// @param scratch  at least scratch() floats there; shared by the products of one stream.
+  /// @param y        [M, n] float32 there, written.
+  void operator()(const at::Tensor& x, float* scratch, const at::Tensor& y,
+                  DeviceStream stream) const;
+  /// The same with plain pointers, for buffers that are parts of others.
+  void operator()(const Bf16* x, int64_t num_rows, float* scratch, float* y,
+                  DeviceStream stream) const;
+
+ private:
+  const GemmKernels* kernels_ = nullptr;
+  StoredDeviceWeight weight_;
+};
+
+}  // namespace medusa

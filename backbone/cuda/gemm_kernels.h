@@ -1,0 +1,48 @@
+// Products of few rows with a fixed weight on a GPU. Each row's sums have the same terms in the
+// same order for any number of rows from 1 to 64, so a tree's row has the bits that plain decoding
+// gives it.
+#pragma once
+
+#include "backbone/cuda/device_types.h"
+
+namespace medusa {
+
+/// How a weight lies on the device.
+enum class DeviceFormat {
+  Bf16,      // [n, k] as it is
+  Int8,      // [n, k] int8 levels, a half precision scale for each 32 of them
+  Nibbles4,  // [n, k / 2] two unsigned levels to a byte (the even one low), scales and offsets
+};
+
+/// y[row][o] = Σ_i x[row][i] w[o][i], with w = scale * level + offset in blocks.
+struct DeviceWeight {
+  DeviceFormat format = DeviceFormat::Bf16;
+  const void* elements = nullptr;  // Bf16, int8_t, or uint8_t pairs, row-major
+  const Half16* scales = nullptr;  // [n, k / 32]; unused for Bf16
+  const Half16* mins = nullptr;    // [n, k / 32]; null: 0
+  int64_t num_outputs = 0;         // n, any
+  int64_t num_inputs = 0;          // k, a multiple of 32
+};
+
+struct SkinnyGemmArgs {
+  DeviceWeight weight;
+  const Bf16* x = nullptr;   // [R, k]
+  int64_t num_rows = 0;      // R, 1 to kMostGemmRows
+  float* scratch = nullptr;  // floats as GemmKernels::scratch() said, shared by all products of
+                             // one stream
+  float* y = nullptr;        // [R, n] written
+};
+
+inline constexpr int64_t kMostGemmRows = 64;
+
+struct GemmKernels {
+  const char* name;
+  /// Floats that a product of this weight needs; 0: none.
+  int64_t (*scratch)(const DeviceWeight& weight);
+  void (*skinny)(const SkinnyGemmArgs& args, DeviceStream stream);
+};
+
+/// Those of this build; null where it was made without a CUDA compiler.
+const GemmKernels* cuda_gemm_kernels();
+
+}  // namespace medusa

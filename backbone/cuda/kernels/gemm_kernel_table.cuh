@@ -1,0 +1,52 @@
+// The product kernels as a table: included by gemm_kernels.cu and, emulated, by tests.
+#pragma once
+
+#include "backbone/cuda/kernels/bf16_reader.cuh"
+#include "backbone/cuda/kernels/int8_reader.cuh"
+#include "backbone/cuda/kernels/nibbles4_reader.cuh"
+#include "backbone/cuda/kernels/skinny_gemm.cuh"
+
+namespace medusa {
+namespace {
+
+template <typename Gemm>
+void launch_gemm(const SkinnyGemmArgs& args, DeviceStream stream) {
+  const int64_t blocks = (args.weight.num_outputs + Gemm::kBlockOutputs - 1) / Gemm::kBlockOutputs;
+  launch(skinny_gemm<Gemm>, dim3(static_cast<unsigned>(blocks)), kGemmThreads, Gemm::kSharedBytes,
+         stream, args);
+}
+
+/// Few rows: as many blocks as there are, and most of the registers for what is on its way from
+/// memory. Many: more outputs to a block, so that x is read less often.
+template <typename Reader>
+void launch_for_rows(const SkinnyGemmArgs& args, DeviceStream stream) {
+  if (args.num_rows <= 8)
+    launch_gemm<SkinnyGemm<Reader, 1, 1, 5, 3>>(args, stream);
+  else if (args.num_rows <= 16)
+    launch_gemm<SkinnyGemm<Reader, 2, 1, 5, 2>>(args, stream);
+  else if (args.num_rows <= 32)
+    launch_gemm<SkinnyGemm<Reader, 4, 2, 3, 2>>(args, stream);
+  else
+    launch_gemm<SkinnyGemm<Reader, 8, 2, 3, Reader::kScaled ? 1 : 2>>(args, stream);
+}
+
+void launch_skinny(const SkinnyGemmArgs& args, DeviceStream stream) {
+  switch (args.weight.format) {
+    case DeviceFormat::Bf16:
+      return launch_for_rows<Bf16Reader>(args, stream);
+    case DeviceFormat::Int8:
+      if (args.weight.mins != nullptr) return launch_for_rows<Int8Reader<true>>(args, stream);
+      return launch_for_rows<Int8Reader<false>>(args, stream);
+    case DeviceFormat::Nibbles4:
+      return launch_for_rows<Nibbles4Reader>(args, stream);
+  }
+}
+
+int64_t no_scratch(const DeviceWeight&) { return 0; }
+
+constexpr GemmKernels gemm_kernel_table(const char* name) {
+  return {name, no_scratch, launch_skinny};
+}
+
+}  // namespace
+}  // namespace medusa

@@ -1,0 +1,183 @@
+// Products of few rows on a GPU against float64, and row by row against themselves.
+#include "backbone/cuda/device_gemm.h"
+
+#include <numeric>
+
+#include "tests/backbone/normal_tensor.h"
+#include "tests/backbone/quantized_weights.h"
+#include "tests/cuda/emulated_kernels.h"
+#include "tests/cuda/table_test.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::normal;
+
+using DeviceGemmTest = TableTest<GemmKernels>;
+INSTANTIATE_TEST_SUITE_P(Tables, DeviceGemmTest,
+                         table_choices(emulated_gemm_kernels, cuda_gemm_kernels),
+                         table_choice_name<GemmKernels>);
+
+/// A weight as products read it and what its numbers are.
+struct KnownWeight {
+  std::string name;
+  StoredDeviceWeight stored;
+  at::Tensor elements;  // [n, k] float64
+};
+
+constexpr int kNumFormats = 5;
+
+/// Five bits of 8 with offsets: what Q5_1 keeps.
+QuantizedMatrix five_bits(const at::Tensor& weight) {
+  QuantizedMatrix matrix = in_format(weight, {8, 32, true});
+  matrix.quants = matrix.quants.bitwise_right_shift(3);
+  matrix.scales = matrix.scales * 8;
+  return matrix;
+}
+
+KnownWeight weight_in(int format, int64_t n, int64_t k, at::Device device) {
+  const at::Tensor weight = normal({n, k}, static_cast<uint64_t>(n * 10000 + k)) * 0.05;
+  if (format == 0) {
+    const at::Tensor elements = weight.to(at::kBFloat16);
+    return {"bfloat16", device_weight(elements, device).value(), elements.to(at::kDouble)};
+  }
+  const auto known = [&](const char* name, const QuantizedMatrix& matrix) {
+    return KnownWeight{name, device_weight(matrix, device).value(),
+                       dequantize_matrix(matrix).to(at::kDouble)};
+  };
+  switch (format) {
+    case 1:
+      return known("8 bits", quantize_matrix(weight));
+    case 2:
+      return known("8 bits with offsets", five_bits(weight));
+    case 3:
+      return known("4 bits", in_format(weight, {4, 32, false}));
+    default:
+      return known("4 bits with offsets", in_format(weight, {4, 32, true}));
+  }
+}
+
+at::Tensor rows(int64_t m, int64_t k, at::Device device) {
+  return normal({m, k}, static_cast<uint64_t>(m * 7 + k)).to(at::kBFloat16).to(device);
+}
+
+/// [M, n] float32 on the CPU.
+at::Tensor multiply(const DeviceGemm& gemm, const at::Tensor& x) {
+  const auto floats = x.options().dtype(at::kFloat);
+  const at::Tensor scratch = at::empty({gemm.scratch()}, floats);
+  const at::Tensor y = at::full({x.size(0), gemm.num_outputs()}, 1e30F, floats);
+  gemm(x, scratch.data_ptr<float>(), y, nullptr);
+  return y.cpu();
+}
+
+/// Beside what a sum of as large terms may round.
+double worst_error(const at::Tensor& y, const at::Tensor& x, const at::Tensor& weight) {
+  const at::Tensor wide = x.cpu().to(at::kDouble), transposed = weight.t();
+  const at::Tensor size = wide.abs().matmul(transposed.abs()).add(1e-6);
+  return ((y.to(at::kDouble) - wide.matmul(transposed)) / size).abs().max().item<double>();
+}
+
+TEST_P(DeviceGemmTest, AgreesWithFloat64ForEveryShape) {
+  for (int format = 0; format < kNumFormats; ++format)
+    for (const int64_t n : {1, 15, 16, 17, 33, 100})
+      for (const int64_t k : {32, 64, 96, 160, 576}) {
+        const KnownWeight weight = weight_in(format, n, k, device());
+        const DeviceGemm gemm(kernels(), weight.stored);
+        for (const int64_t m : {1, 3, 8, 9, 17, 64}) {
+          if (m > 9 && k * n > 32 * 200 && n != 33) continue;  // the emulation is slow
+          const at::Tensor x = rows(m, k, device());
+          EXPECT_LT(worst_error(multiply(gemm, x), x, weight.elements), 1e-6)
+              << weight.name << " n " << n << " k " << k << " rows " << m;
+        }
+      }
+}
+
+TEST_P(DeviceGemmTest, AgreesWithFloat64ForALongRow) {
+  for (int format = 0; format < kNumFormats; ++format) {
+    const KnownWeight weight = weight_in(format, 48, 4608, device());
+    const DeviceGemm gemm(kernels(), weight.stored);
+    for (const int64_t m : {1, 20}) {
+      const at::Tensor x = rows(m, 4608, device());
+      EXPECT_LT(worst_error(multiply(gemm, x), x, weight.elements), 1e-6) << weight.name << m;
+    }
+  }
+}
+
+TEST_P(DeviceGemmTest, ARowHasTheSameBitsBesideAnyOthersAndInAnyPlace) {
+  constexpr int64_t kInputs = 1056, kOutputs = 40;
+  for (int format = 0; format < kNumFormats; ++format) {
+    const DeviceGemm gemm(kernels(), weight_in(format, kOutputs, kInputs, device()).stored);
+    const at::Tensor x = rows(64, kInputs, device());
+    const at::Tensor all = multiply(gemm, x);
+    for (const int64_t i : {0, 7, 30, 63})
+      EXPECT_TRUE(multiply(gemm, x.narrow(0, i, 1)).equal(all.narrow(0, i, 1))) << format << i;
+    for (const int64_t m : {2, 8, 9, 16, 25, 33})
+      EXPECT_TRUE(multiply(gemm, x.narrow(0, 0, m)).equal(all.narrow(0, 0, m))) << format << m;
+    EXPECT_TRUE(multiply(gemm, x.flip(0).contiguous()).equal(all.flip(0))) << format;
+  }
+}
+
+TEST_P(DeviceGemmTest, RunsMoreThanSixtyFourRowsInPieces) {
+  const KnownWeight weight = weight_in(0, 20, 96, device());
+  const DeviceGemm gemm(kernels(), weight.stored);
+  const at::Tensor x = rows(130, 96, device());
+  const at::Tensor y = multiply(gemm, x);
+  EXPECT_LT(worst_error(y, x, weight.elements), 1e-6);
+  EXPECT_TRUE(multiply(gemm, x.narrow(0, 64, 64)).equal(y.narrow(0, 64, 64)));
+  EXPECT_EQ(multiply(gemm, x.narrow(0, 0, 0)).size(0), 0);
+}
+
+TEST_P(DeviceGemmTest, EveryQuantAndScaleIsReadExactly) {
+  // Output o multiplies a row with a single 1: what comes back is one number of the weight.
+  QuantizedMatrix bytes{.format = {8, 32, false}, .num_inputs = 256};
+  bytes.quants = at::arange(256, at::kByte).expand({8, 256}).contiguous();
+  bytes.scales = at::tensor({1.0, 0.5, 0x1.0p-24, 0x1.8p-15, 65504.0, -2.0, 0.0, 1.0 / 3})
+                     .to(at::kHalf)
+                     .unsqueeze(1)
+                     .expand({8, 8})
+                     .contiguous();
+  QuantizedMatrix nibbles = bytes;
+  nibbles.format = {4, 32, true};
+  nibbles.quants = bytes.quants.bitwise_and(15);
+  nibbles.mins = bytes.scales.flip(0).contiguous();
+  const at::Tensor x = at::eye(256, at::kFloat).to(at::kBFloat16).to(device());
+  for (const QuantizedMatrix& matrix : {bytes, nibbles}) {
+    const DeviceGemm gemm(kernels(), device_weight(matrix, device()).value());
+    const at::Tensor expected = dequantize_matrix(matrix).t();
+    const at::Tensor y = multiply(gemm, x);
+    if (matrix.format.bits == 8)
+      EXPECT_TRUE(y.equal(expected));
+    else  // a level's 16 leaves in float32
+      EXPECT_TRUE(at::allclose(y, expected, 1e-6, 0.02)) << (y - expected).abs().max();
+  }
+}
+
+TEST(DeviceWeight, IsExactOrRefused) {
+  const at::Tensor weight = normal({6, 64}, 1) * 0.05;
+  EXPECT_FALSE(device_weight(normal({6, 40}, 1), at::kCPU)) << "k is not a multiple of 32";
+  EXPECT_FALSE(device_weight(quantize_matrix(normal({6, 40}, 1)), at::kCPU));
+  EXPECT_FALSE(device_weight(in_format(weight, {8, 16, false}), at::kCPU)) << "blocks of 16";
+  EXPECT_FALSE(device_weight(in_format(weight + 1, {8, 32, true}), at::kCPU))
+      << "levels up to 255, and offsets of more digits when 128 of them go";
+  QuantizedMatrix huge = in_format(weight, {4, 32, false});
+  huge.scales.fill_(60000);
+  EXPECT_FALSE(device_weight(huge, at::kCPU)) << "an offset of -8 · 60000";
+}
+
+TEST(DeviceWeight, MovesTheQuantsOfStackedMatrices) {
+  // Beside a weight with offsets one without gets some: -128 times its scale, and levels to 255.
+  const at::Tensor weight = normal({6, 64}, 1) * 0.05;
+  const QuantizedMatrix stacked =
+      stack_quantized({quantize_matrix(weight), in_format(weight, {4, 32, true})});
+  ASSERT_TRUE(stacked.format.has_mins);
+  const auto stored = device_weight(stacked, at::kCPU);
+  ASSERT_TRUE(stored);
+  EXPECT_EQ(stored->format, DeviceFormat::Int8);
+  const at::Tensor quants = stored->elements.to(at::kFloat).view({12, 2, 32});
+  const at::Tensor elements = quants * stored->scales.to(at::kFloat).unsqueeze(-1) +
+                              stored->mins.to(at::kFloat).unsqueeze(-1);
+  EXPECT_TRUE(at::allclose(elements.view({12, 64}), dequantize_matrix(stacked), 1e-5, 1e-6));
+}
+
+}  // namespace
+}  // namespace medusa
