@@ -21,11 +21,11 @@ struct Architecture {
   std::string_view class_name;         // in config.json's architectures
   bool in_gguf = true;                 // whether GGUF files carry this name
   bool qkv_bias = false;               // query, key and value have a bias
-  bool qk_norm = false;                // each head's query and key is normalised before it turns
+  bool qk_norm = false;                // each head's query and key is normalized before RoPE
   bool fused_matrices = false;         // files hold Q, K and V as one matrix, gate and up as one
   bool gguf_interleaves_rope = false;  // GGUF orders a head's Q and K rows for its own rope
-  bool partial_rotary = false;         // files may say that heads turn in part
-  int64_t no_rope_interval = 0;        // every so many layers one does not turn; 0: all turn
+  bool partial_rotary = false;         // files may say that only some dimensions are rotated
+  int64_t no_rope_interval = 0;        // every so many layers one has no RoPE; 0: all have it
   WindowRule windows = WindowRule::Never;
   bool tied_output = false;  // where config.json does not say
   double rope_base = 10000;  // likewise

@@ -41,8 +41,8 @@ class AttentionMasks {
   std::map<int64_t, std::vector<at::Tensor>> by_window_;
 };
 
-/// One masked product per slot: fewer launches, for GPUs. Sums a scattered path in another order
-/// than a straight one, so rows agree with path_attention within rounding, not bit for bit.
+/// One masked GEMM per slot: fewer launches, for GPUs. Sums a scattered path in another order
+/// than a contiguous one, so rows agree with path_attention within rounding, not bit for bit.
 /// @param masks  of this plan.
 at::Tensor masked_attention(const ForwardPlan& plan, int64_t layer, const at::Tensor& query,
                             const KvCache& cache, AttentionMasks& masks, int64_t window = 0);

@@ -15,9 +15,9 @@ enum class Kernels {
 /// Which of our CPU kernels (backbone/cpu/), where Kernels::Auto takes them.
 enum class CpuIsa {
   Auto,        // the fastest that this machine has
-  Amx,         // tiles of bfloat16 numbers; AVX-512 beside them
-  Avx512Bf16,  // dot products of bfloat16 numbers; AVX-512 beside them
-  Avx512,      // multiply-adds; AVX512-VNNI for weights in blocks, as for the two above
+  Amx,         // tiles of bfloat16 elements; AVX-512 beside them
+  Avx512Bf16,  // dot products of bfloat16 elements; AVX-512 beside them
+  Avx512,      // multiply-adds; AVX512-VNNI for quantized weights, as for the two above
   Avx2,        // with fused multiply-add
   Portable,    // C++ for any processor
 };

@@ -1,4 +1,4 @@
-// A product with a fixed weight, prepared once for the machine that multiplies it.
+// A GEMM with a fixed weight, prepared once for the machine that multiplies it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,10 +13,10 @@ namespace medusa {
 class TileLinear;
 
 /// y = x · weightᵀ, always float32: the residual stream and the logits want it, and the few rows of
-/// a decoding step make its price small.
+/// a decoding step make its cost small.
 ///
 /// In bfloat16 on a CPU that our kernels run on, a row's result is the same bits whatever rows
-/// stand beside it; LibTorch's product of one row now and then rounds differently on some CPUs.
+/// stand beside it; LibTorch's GEMM of one row now and then rounds differently on some CPUs.
 ///
 /// Thread safety: const calls may run at the same time. Copies share the packed weight.
 class Linear {
@@ -28,11 +28,12 @@ class Linear {
   /// @param execution  threads and ISA that multiply it there; the machine has the ISA.
   Linear(const at::Tensor& weight, const ExecutionContext& execution);
 
-  /// The slow twin of products with block weights: in LibTorch's float32 products of what levels
+  /// The reference of GEMMs with quantized weights: in LibTorch's float32 GEMMs of what quants
   /// and scales stand for, rows rounded as the kernels round them.
   explicit Linear(const QuantizedMatrix& weight);
 
-  /// @param x  [M, k] in the weight's dtype, on its device; float32 or bfloat16 for a block weight.
+  /// @param x  [M, k] in the weight's dtype, on its device; float32 or bfloat16 for a quantized
+  ///           weight.
   /// @returns  [M, n] float32. Kernels::Reference rounds to bfloat16 on the way where x is.
   at::Tensor operator()(const at::Tensor& x) const;
 
@@ -41,7 +42,7 @@ class Linear {
  private:
   at::Tensor weight_;                         // as given, or undefined:
   std::shared_ptr<const TileLinear> packed_;  // packed
-  bool rounds_rows_ = false;                  // weight_ was in blocks
+  bool rounds_rows_ = false;                  // weight_ was quantized
 };
 
 }  // namespace medusa

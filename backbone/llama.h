@@ -51,7 +51,7 @@ class Llama {
   /// Whether passes run on our own kernels for CPUs and the context's threads.
   bool uses_pool() const { return backend_->uses_pool(); }
 
-  /// Whether rows keep their bits whatever runs beside them; LibTorch's products do not promise it.
+  /// Whether rows keep their bits whatever runs beside them; LibTorch's GEMMs do not promise it.
   bool rows_are_independent() const { return backend_->rows_are_independent(); }
 
   /// A cache in the layout that forward() reads.
@@ -83,7 +83,7 @@ class Llama {
   /// @returns  [H] state of the last token, a copy.
   at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache);
 
-  /// "float32", "bfloat16", or how the weights of products are kept: "int8", "stored".
+  /// "float32", "bfloat16", or how the weights of GEMMs are kept: "int8", "stored".
   const char* dtype_name() const;
 
   /// From now on passes report their parts to this clock, which slows them a little; null: none.

@@ -17,7 +17,8 @@
 
 namespace medusa {
 
-/// The layers and both ends of one model. All backends give the same numbers within rounding.
+/// The layers and the non-layer weights of one model. All backends give the same numbers within
+/// rounding.
 ///
 /// Thread safety: none (scratch buffers).
 class LlamaBackend {
@@ -66,8 +67,8 @@ class LlamaBackend {
 
 /// The fastest that runs on the weights' device with their dtype and sizes; the reference for
 /// Kernels::Reference and where no other does.
-/// @param ends  weights of which the layers are added afterwards.
-/// @throws UserError  weights in blocks on a GPU whose kernels do not multiply them.
+/// @param non_layer  weights of which the layers are added afterwards.
+/// @throws UserError  quantized weights on a GPU whose kernels do not multiply them.
 std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& non_layer,
                                                  const ExecutionContext& execution);
 

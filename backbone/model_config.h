@@ -20,7 +20,7 @@ struct ModelConfig {
   int64_t num_heads = 0;             // A
   int64_t num_kv_heads = 0;          // G, divides A
   int64_t head_size = 0;             // D
-  int64_t rotary_dim = 0;            // R, dimensions of a head that turn; 0: all
+  int64_t rotary_dim = 0;            // R, dimensions of a head that are rotated; 0: all
   int64_t mlp_size = 0;              // inner width of the feed-forward part
   int64_t vocab_size = 0;            // V
   int64_t context = 0;               // most tokens of one sequence, as the model was trained
@@ -28,10 +28,10 @@ struct ModelConfig {
   double rope_base = 0;              // theta of the rotary embedding
   std::vector<double> rope_factors;  // [R / 2] each frequency is divided by; empty: none is
   double rope_attention = 1;         // cosines and sines are multiplied by it
-  std::vector<bool> no_rope;         // [L] whose queries and keys do not turn; empty: all turn
+  std::vector<bool> no_rope;         // [L] whose queries and keys are not rotated; empty: all are
   std::vector<int64_t> windows;      // [L] last tokens that a layer sees, 0: all; empty: all do
   bool qkv_bias = false;             // query, key and value have a bias
-  bool qk_norm = false;              // each head's query and key is normalised before it turns
+  bool qk_norm = false;              // each head's query and key is normalized before RoPE
   bool tied_output = false;          // the LM head is the embedding
   std::vector<TokenId> eos;          // tokens that end a text, as the model's files say
 

@@ -1,16 +1,17 @@
-// How the numbers of a block weight are stored. No includes but one: kernel files read it too.
+// How the numbers of a quantized weight are stored. No includes but one: kernel files read it too.
 #pragma once
 
 #include <cstdint>
 
 namespace medusa {
 
-/// A weight in blocks: numbers along k share a scale, and each is a small unsigned level.
-///   number = scale · (level - zero())          without offsets
-///   number = scale · level + offset            with offsets
+/// A weight in blocks: elements along k share a scale, and each is a small unsigned integer, its
+/// quant.
+///   number = scale · (quant - zero())          without mins
+///   number = scale · quant + min               with mins
 struct QuantFormat {
-  int32_t bits = 8;       // of a level: 4 or 8
-  int32_t block = 32;     // numbers that share a scale: 16 or 32
+  int32_t bits = 8;       // of a quant: 4 or 8
+  int32_t block = 32;     // elements that share a scale: 16 or 32
   bool has_mins = false;  // besides the scale
 
   constexpr int32_t zero() const { return bits == 4 ? 8 : 128; }

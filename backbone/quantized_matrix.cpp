@@ -15,11 +15,11 @@ namespace {
 constexpr int64_t kPadding = 32;          // k is filled up to a multiple of this
 constexpr int64_t kRowBlock = 32;         // numbers of a row that share a scale
 constexpr int64_t kQuantizedRows = 1024;  // at a time
-constexpr float kLargestQuant = 127;      // of a row, and of what is quantised here
+constexpr float kLargestQuant = 127;      // of a row, and of what is quantized here
 
 int64_t padded(int64_t k) { return (k + kPadding - 1) / kPadding * kPadding; }
 
-/// All zeros: level zero() of scale 0.
+/// All zeros: quant zero() of scale 0.
 QuantizedMatrix make_matrix(QuantFormat format, int64_t n, int64_t k) {
   const int64_t num_blocks = padded(k) / format.block;
   QuantizedMatrix matrix{.format = format, .num_inputs = k};
@@ -89,7 +89,7 @@ QuantizedMatrix read_quantized(GgmlType type, std::span<const uint8_t> bytes, in
   auto* all_quants = matrix.quants.data_ptr<uint8_t>();
   auto* all_scales = matrix.scales.data_ptr<at::Half>();
   auto* all_mins = format.has_mins ? matrix.mins.data_ptr<at::Half>() : nullptr;
-  // A multiple of 32 numbers, so that the blocks of all rows follow each other.
+  // A multiple of 32 elements, so that the blocks of all rows follow each other.
   at::parallel_for(0, num_outputs * stored_blocks, 64, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * info.block_size;
@@ -164,7 +164,7 @@ QuantizedMatrix stack_quantized(const std::vector<QuantizedMatrix>& matrices) {
 QuantizedMatrix select_outputs(const QuantizedMatrix& matrix, std::span<const int64_t> order) {
   const at::Tensor rows = at::tensor(at::ArrayRef<int64_t>(order.data(), order.size()), at::kLong);
   const at::Tensor missing = (rows < 0).unsqueeze(-1), at_row = rows.clamp_min(0);
-  // A scale of 0 makes any level 0; with offsets, these must be 0 as well.
+  // A scale of 0 makes any quant 0; with mins, these must be 0 as well.
   const auto pick = [&](const at::Tensor& of) {
     return of.index_select(0, at_row).masked_fill(missing, 0);
   };

@@ -29,29 +29,29 @@ at::Tensor& matrix_of(LayerWeights& layer, LayerMatrix matrix);
 using LayerMatmul = std::function<at::Tensor(const at::Tensor& x, LayerMatrix matrix)>;
 
 /// Attention of the layer's rows: query [n, A, D], key and value [n, G, D], float32, with rotary
-/// embedding -> [n, A D], in any dtype that the layer's products take.
+/// embedding -> [n, A D], in any dtype that the layer's GEMMs take.
 using LayerAttention = std::function<at::Tensor(const at::Tensor& query, const at::Tensor& key,
                                                 const at::Tensor& value)>;
 
-/// What a layer is besides its products and its attention.
+/// What a layer is besides its GEMMs and its attention.
 struct LayerPass {
   const ModelConfig& config;
   int64_t index;  // of the layer in the model
   const RopeTable& rope;
   const at::Tensor& positions;  // [n] int64
   const LayerMatmul& matmul;
-  StageTimer* timer = nullptr;  // told of each part; attention tells of CacheWrite
+  StageTimer* timer = nullptr;  // told of each stage; attention tells of CacheWrite
 };
 
-/// @param layer  norms and bias are read from it; its matrices are the product's.
+/// @param layer  norms and bias are read from it; its matrices are the GEMM's.
 /// @param x      [n, H] float32, the residual stream.
 /// @returns      [n, H] float32, behind the layer.
 at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
                      const LayerAttention& attention, const at::Tensor& x);
 
 /// The part behind attention: the output projection and the feed-forward network.
-/// @param mixed  [n, A D] what attention gave.
-/// @param x      [n, H] float32, the residual stream before the layer.
+/// @param attention_out  [n, A D] what attention gave.
+/// @param x              [n, H] float32, the residual stream before the layer.
 at::Tensor run_layer_tail(const ModelConfig& config, const LayerMatmul& matmul,
                           const LayerWeights& layer, const at::Tensor& attention_out,
                           const at::Tensor& x, StageTimer* timer = nullptr);

@@ -97,7 +97,7 @@ class ReferenceLlama : public LlamaBackend {
   at::ScalarType dtype() const { return non_layer_.embedding.scalar_type(); }
   bool quantized() const { return non_layer_.kind != QuantKind::None; }
 
-  /// Of the rows that enter products: those of block weights are rounded there, not before.
+  /// Of the rows that enter GEMMs: those of quantized weights are rounded there, not before.
   at::ScalarType matmul_dtype() const { return quantized() ? at::kFloat : dtype(); }
 
   Linear linear(const at::Tensor& weight, const QuantizedMatrix& blocks) const {

@@ -8,7 +8,7 @@
 namespace medusa {
 
 /// What every other backend is tested against, and what computes where none of them runs.
-/// @param ends  its tensors are shared, not copied.
+/// @param non_layer  its tensors are shared, not copied.
 std::unique_ptr<LlamaBackend> make_reference_llama(const Weights& non_layer,
                                                    const ExecutionContext& execution);
 

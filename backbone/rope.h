@@ -1,5 +1,5 @@
 // Rotary position embedding (Su et al., arXiv:2104.09864) in Hugging Face's layout: dimension i of
-// a head turns together with dimension i + D/2.
+// a head is rotated together with dimension i + D/2.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,7 +9,7 @@
 namespace medusa {
 
 /// Cosines and sines of position · base^(-2i/R) / factor i, times the model's rope_attention. Where
-/// heads turn in part (R < D) pairs from R/2 on stay as they are: cosine 1, sine 0.
+/// heads have partial RoPE (R < D) pairs from R/2 on stay as they are: cosine 1, sine 0.
 struct RopeTable {
   at::Tensor cos, sin;  // [positions, D / 2] float32
 };

@@ -27,7 +27,7 @@ std::vector<double> llama3_factors(const Llama3Scaling& scaling, int64_t head_si
 
 std::vector<double> yarn_factors(const YarnScaling& scaling, int64_t head_size, double base) {
   const auto size = static_cast<double>(head_size);
-  // The dimension that turns so often within the first context; not a whole number.
+  // The dimension that rotates so often within the first context; not a whole number.
   const auto dimension = [&](double rotations) {
     return size * std::log(scaling.first_context / (rotations * 2 * std::numbers::pi)) /
            (2 * std::log(base));

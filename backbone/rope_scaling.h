@@ -19,13 +19,13 @@ struct Llama3Scaling {
 /// @returns  [head_size / 2] divisors.
 std::vector<double> llama3_factors(const Llama3Scaling& scaling, int64_t head_size, double base);
 
-/// YaRN (Peng et al., arXiv:2309.00071) §3.2: dimensions that turn often within the first context
-/// stay, those that turn rarely are divided by the factor, and there is a ramp between them.
+/// YaRN (Peng et al., arXiv:2309.00071) §3.2: dimensions that rotate often within the first context
+/// stay, those that rotate rarely are divided by the factor, and there is a ramp between them.
 struct YarnScaling {
   double factor = 1;
   double first_context = 0;  // tokens
-  double beta_fast = 32;     // turns within the first context from which on a dimension stays
-  double beta_slow = 1;      // turns up to which it is divided by the whole factor
+  double beta_fast = 32;     // rotations within the first context from which on a dimension stays
+  double beta_slow = 1;      // rotations up to which it is divided by the whole factor
   bool truncate = true;      // the ramp begins and ends at whole dimensions
 };
 

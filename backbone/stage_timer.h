@@ -39,10 +39,10 @@ class StageTimer {
   /// @param wait  called before each look at the time: for devices that work on behind our back.
   explicit StageTimer(std::function<void()> wait = {}) : wait_(std::move(wait)) {}
 
-  /// What has passed since the last lap belongs to no part.
+  /// What has passed since the last record() belongs to no stage.
   void begin() { last_ = now(); }
 
-  /// What has passed since the last lap or begin() belongs to this part.
+  /// What has passed since the last record() or begin() belongs to this stage.
   void record(ForwardStage stage) {
     const auto at = now();
     seconds_[static_cast<size_t>(stage)] += std::chrono::duration<double>(at - last_).count();

@@ -14,14 +14,14 @@
 
 namespace medusa {
 
-/// Whether the weights of products are kept in blocks of small levels (quantized_matrix.h).
+/// Whether the weights of GEMMs are kept in blocks of small integers (quantized_matrix.h).
 enum class QuantKind {
   None,    // plain numbers
-  Int8,    // 8 bits, quantised when loaded
-  Stored,  // as a GGUF file has them; what it keeps in plain numbers is quantised to 8 bits
+  Int8,    // 8 bits, quantized when loaded
+  Stored,  // as a GGUF file has them; what it keeps in plain numbers is quantized to 8 bits
 };
 
-/// One layer's products in blocks, outputs as in LayerWeights.
+/// One layer's quantized weights, outputs as in LayerWeights.
 struct LayerQuantized {
   QuantizedMatrix qkv{}, output{}, gate_up{}, down{};
 };
@@ -37,7 +37,7 @@ struct LayerWeights {
   at::Tensor mlp_norm;        // [H] float32
   at::Tensor gate_up;         // [2 I, H]: gate rows, then up rows
   at::Tensor down;            // [H, I]
-  LayerQuantized blocks{};    // instead of these four, where products are kept in blocks
+  LayerQuantized blocks{};    // instead of these four, where weights are quantized
 };
 
 /// A tensor of LayerWeights and its name, for what treats all of them alike. Matrices have two
@@ -59,7 +59,7 @@ inline constexpr LayerPart kLayerParts[] = {
 };
 
 /// All parameters of a model, on one device. Norms are float32, all else in the requested dtype.
-/// Rotary layout: a head's dimension i turns with i + D/2 (files/rope_permutation.h).
+/// Rotary layout: a head's dimension i is rotated with i + D/2 (files/rope_permutation.h).
 struct Weights {
   ModelConfig config;
   std::string fingerprint;  // of the file(s) they came from
@@ -69,7 +69,7 @@ struct Weights {
   at::Tensor lm_head;     // [V, H]; the same tensor as embedding when tied
 
   QuantKind kind = QuantKind::None;
-  QuantizedMatrix lm_head_quantized;  // where products are kept in blocks, besides lm_head
+  QuantizedMatrix lm_head_quantized;  // where weights are quantized, besides lm_head
 };
 
 /// Loads a model.
@@ -79,7 +79,7 @@ struct Weights {
 ///               dtype is then that of the embedding, of lm_head and of the states and cache of who
 ///               computes with them.
 /// @throws UserError  missing, damaged or foreign file; a tensor missing, left over or of another
-///                    shape; an architecture or quantisation we do not run.
+///                    shape; an architecture or quantization we do not run.
 Weights load_weights(const std::filesystem::path& model, at::ScalarType dtype, at::Device device,
                      QuantKind kind = QuantKind::None, ProgressFunction progress = {});
 

@@ -12,15 +12,15 @@ bool has_avx512();
 /// AVX512-VNNI, products of bytes, besides these.
 bool has_avx512_vnni();
 
-/// AVX512-BF16, dot products of bfloat16 numbers, besides these.
+/// AVX512-BF16, dot products of bfloat16 elements, besides these.
 bool has_avx512_bf16();
 
 /// Whether these do twice the work of multiply-adds: AMD's cores from Zen 4 on issue both once a
-/// cycle (43 against 20 products a nanosecond were measured, with a busy neighbour), Intel's issue
-/// a dot product every second cycle and two multiply-adds in each.
+/// cycle (43 against 20 multiply-adds a nanosecond were measured, with a busy neighbor), Intel's
+/// issue a dot product every second cycle and two multiply-adds in each.
 bool dot_products_are_fast();
 
-/// AMX tile products of bfloat16 numbers, besides AVX-512, and the operating system's permission
+/// AMX tile products of bfloat16 elements, besides AVX-512, and the operating system's permission
 /// for this process to touch tile registers. Thread safety: yes. The first call asks for it;
 /// threads started later inherit the answer.
 bool has_amx_bf16();

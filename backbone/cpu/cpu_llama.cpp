@@ -204,7 +204,7 @@ void CpuLlama::run_pass(const ForwardPlan& plan, std::span<const int32_t> layers
                            epsilon(), size, bits(buffers_.hidden) + n * size);
 }
 
-/// Products split their outputs among the threads, norms their rows, attention its tiles: so every
+/// GEMMs split their outputs among the threads, norms their rows, attention its tiles: so every
 /// step waits for the one before.
 void CpuLlama::run_layer(size_t layer, int thread) {
   const PackedLayer& weights = layers_[layer];
@@ -253,7 +253,7 @@ AttentionLayer CpuLlama::attention_of(size_t layer) const {
   return attention;
 }
 
-/// Queries, keys and values of normalised rows.
+/// Queries, keys and values of normalized rows.
 void CpuLlama::project(const PackedLayer& weights, const AttentionLayer& attention, int thread) {
   const TileWeightView qkv = weights.qkv.view();
   const Range pairs = share(qkv.num_pairs(), thread);
@@ -286,12 +286,12 @@ void CpuLlama::rms_norm(const at::Tensor& norm, Range rows) {
                     buffers_.row_blocks.data());
 }
 
-/// What a product reads of rows that were normalised.
+/// What a GEMM reads of rows that were normalized.
 const void* CpuLlama::normed_rows() const {
   return kernels_.quantize == nullptr ? buffers_.normed.data() : buffers_.row_blocks.data();
 }
 
-/// What a product reads of other rows of k Elements, when all threads have come.
+/// What a GEMM reads of other rows of k Elements, when all threads have come.
 const void* CpuLlama::gemm_rows(const GrowingBuffer& rows, int64_t k, int thread) {
   if (kernels_.quantize == nullptr) return rows.data();
   const int64_t depth = ceil_div(k, kTileDepth);

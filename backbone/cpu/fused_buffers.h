@@ -24,18 +24,18 @@ class GrowingBuffer {
   at::Tensor memory_;  // bytes, 64-byte aligned
 };
 
-/// What rows pass from one product to the next; N rows each. Elements are the ISA's; "tiled" as
+/// What rows pass from one GEMM to the next; N rows each. Elements are the ISA's; "tiled" as
 /// in tile_layout.h.
 struct RowBuffers {
   int64_t max_rows = 0;
   GrowingBuffer residual;       // [N, H] float32
   GrowingBuffer normed;         // tiled [N, H] Elements
-  GrowingBuffer heads;          // [N, (A + 2G) · D] float32, where heads are normalised
+  GrowingBuffer heads;          // [N, (A + 2G) · D] float32, where heads are normalized
   GrowingBuffer query;          // [G, query_rows, D] Elements
   GrowingBuffer pass_values;    // [G, N, D] bfloat16
   GrowingBuffer attention_out;  // tiled [N, A · D] Elements
   GrowingBuffer activated;      // tiled [N, I] Elements
-  GrowingBuffer row_blocks;     // [N, the widest of these] as RowBlocks, for block weights
+  GrowingBuffer row_blocks;     // [N, the widest of these] as RowBlocks, for quantized weights
   at::Tensor hidden;            // [N, H] bfloat16
 
   void grow(const ModelConfig& config, int64_t num_rows, int64_t element_bytes, bool quantized);

@@ -28,7 +28,7 @@ constexpr CpuKernels kKernelTable = {
     .attend = attend<Kernel>,
 };
 
-/// Of an ISA for block weights.
+/// Of an ISA for quantized weights.
 template <typename Kernel>
 constexpr CpuKernels kQuantKernelTable = [] {
   CpuKernels table = kKernelTable<Kernel>;

@@ -32,7 +32,7 @@ CudaLlama::CudaLlama(const Weights& weights, const DeviceKernels& kernels)
   if (weights.lm_head.defined()) lm_head_ = gemm(weights.lm_head, weights.lm_head_quantized);
 }
 
-/// @param blocks  instead of the weight, where products are kept in blocks.
+/// @param blocks  instead of the weight, where weights are quantized.
 DeviceGemm CudaLlama::gemm(const at::Tensor& weight, const QuantizedMatrix& blocks) {
   auto stored = blocks.defined() ? device_weight(blocks, embedding_.device())
                                  : device_weight(weight, embedding_.device());

@@ -57,7 +57,7 @@ class CudaLlama : public LlamaBackend {
   void reserve(int64_t num_rows, int64_t max_context);
   void reserve_logits(int64_t num_rows);
 
-  /// All layers and both ends, started on a stream.
+  /// Embedding, all layers and LM head, started on a stream.
   /// @returns  [R, H] the buffer that will hold the states; the next call writes over it.
   const Bf16* run(const DevicePass& pass, const DeviceCache& cache, DeviceStream stream);
 
@@ -115,7 +115,7 @@ class CudaLlama : public LlamaBackend {
   at::Tensor attention_out_;  // [R, A D] bfloat16
   at::Tensor activated_;      // [R, I] bfloat16
   at::Tensor scratch_;        // float32, attention's
-  at::Tensor sums_;           // float32, scratch of the products
+  at::Tensor sums_;           // float32, scratch of the GEMMs
   at::Tensor logits_;         // [R', V] float32
 };
 

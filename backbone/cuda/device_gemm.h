@@ -12,7 +12,7 @@ namespace medusa {
 
 /// Rows keep their bits beside any others: more than kMostGemmRows run in pieces.
 ///
-/// Thread safety: none where products share scratch.
+/// Thread safety: none where GEMMs share scratch.
 class DeviceGemm {
  public:
   DeviceGemm() = default;
@@ -28,7 +28,7 @@ class DeviceGemm {
 
   /// y = x wᵀ. Allocates nothing and does not wait for the device.
   /// @param x        [M, k] bfloat16, on the weight's device.
-  /// @param scratch  at least scratch() floats there; shared by the products of one stream.
+  /// @param scratch  at least scratch() floats there; shared by the GEMMs of one stream.
   /// @param y        [M, n] float32 there, written.
   void operator()(const at::Tensor& x, float* scratch, const at::Tensor& y,
                   DeviceStream stream) const;

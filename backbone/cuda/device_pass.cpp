@@ -41,7 +41,7 @@ UploadedPlan::UploadedPlan(const ForwardPlan& plan, int32_t tile_rows, at::Devic
   std::vector<int64_t> paths(n);
   for (size_t i = 0; i < n; ++i) {
     const BatchToken& row = plan.rows[i];
-    // Of a row on a straight path all before it counts as committed: it may be longer than 64.
+    // Of a row on a contiguous path all before it counts as committed: it may be longer than 64.
     const int64_t fields[kFields] = {row.token, row.slot, row.contiguous ? row.position : row.start,
                                      row.position, row.cache_row};
     for (size_t f = 0; f < kFields; ++f) elements[f * n + i] = static_cast<int32_t>(fields[f]);

@@ -7,11 +7,11 @@
 namespace medusa {
 namespace {
 
-constexpr int64_t kBlock = 32;        // numbers that share a scale
+constexpr int64_t kBlock = 32;        // elements that share a scale
 constexpr int64_t kMostSigned = 127;  // of int8
 constexpr double kMiddleQuant = 128;  // which becomes int8's 0
 
-/// Offsets that differ from these by so many levels; nothing if half precision cannot say them.
+/// Mins that differ from these by so many quants; nothing if half precision cannot say them.
 std::optional<at::Tensor> moved_mins(const at::Tensor& mins, const at::Tensor& scales,
                                      const at::Tensor& quants) {
   // A half times so small a whole number, and the sum of two halves, are exact in float64.
@@ -21,7 +21,7 @@ std::optional<at::Tensor> moved_mins(const at::Tensor& mins, const at::Tensor& s
   return rounded;
 }
 
-/// [n, k] levels to [n, k / 2].
+/// [n, k] quants to [n, k / 2].
 at::Tensor pack_nibbles(const at::Tensor& quants) {
   const at::Tensor pairs = quants.view({quants.size(0), -1, 2});
   return pairs.select(2, 0).bitwise_or(pairs.select(2, 1) * 16);

@@ -11,12 +11,12 @@
 
 namespace medusa {
 
-/// A weight's numbers, on the device where its products run.
+/// A weight's elements, on the device where its GEMMs run.
 struct StoredDeviceWeight {
   DeviceFormat format = DeviceFormat::Bf16;
   at::Tensor elements{};   // [n, k] bfloat16 or int8, or [n, k / 2] uint8
   at::Tensor scales{};     // [n, k / 32] half; undefined for bfloat16
-  at::Tensor mins{};       // the same; undefined without offsets
+  at::Tensor mins{};       // the same; undefined without mins
   int64_t num_inputs = 0;  // k
 
   int64_t num_outputs() const { return elements.size(0); }
@@ -29,9 +29,9 @@ struct StoredDeviceWeight {
 /// @returns       nothing if k is not a multiple of 32.
 std::optional<StoredDeviceWeight> device_weight(const at::Tensor& weight, at::Device device);
 
-/// The same numbers, exactly.
-/// @returns  nothing if products have no format for it: k is not a multiple of 32, 16 numbers share
-///           a scale, or levels of 8 bits with offsets that half precision cannot move by 128.
+/// The same elements, exactly.
+/// @returns  nothing if GEMMs have no format for it: k is not a multiple of 32, 16 elements share
+///           a scale, or quants of 8 bits with mins that half precision cannot move by 128.
 std::optional<StoredDeviceWeight> device_weight(const QuantizedMatrix& weight, at::Device device);
 
 }  // namespace medusa

@@ -1,4 +1,4 @@
-// Products of few rows with a fixed weight on a GPU. Each row's sums have the same terms in the
+// Skinny GEMMs: few rows with a fixed weight on a GPU. Each row's sums have the same terms in the
 // same order for any number of rows from 1 to 64, so a tree's row has the bits that plain decoding
 // gives it.
 #pragma once
@@ -10,11 +10,11 @@ namespace medusa {
 /// How a weight lies on the device.
 enum class DeviceFormat {
   Bf16,      // [n, k] as it is
-  Int8,      // [n, k] int8 levels, a half precision scale for each 32 of them
-  Nibbles4,  // [n, k / 2] two unsigned levels to a byte (the even one low), scales and offsets
+  Int8,      // [n, k] int8 quants, a half precision scale for each 32 of them
+  Nibbles4,  // [n, k / 2] two unsigned quants to a byte (the even one low), scales and mins
 };
 
-/// y[row][o] = Σ_i x[row][i] w[o][i], with w = scale * level + offset in blocks.
+/// y[row][o] = Σ_i x[row][i] w[o][i], with w = scale * quant + min in blocks.
 struct DeviceWeight {
   DeviceFormat format = DeviceFormat::Bf16;
   const void* elements = nullptr;  // Bf16, int8_t, or uint8_t pairs, row-major
@@ -28,7 +28,7 @@ struct SkinnyGemmArgs {
   DeviceWeight weight;
   const Bf16* x = nullptr;   // [R, k]
   int64_t num_rows = 0;      // R, 1 to kMostGemmRows
-  float* scratch = nullptr;  // floats as GemmKernels::scratch() said, shared by all products of
+  float* scratch = nullptr;  // floats as GemmKernels::scratch() said, shared by all GEMMs of
                              // one stream
   float* y = nullptr;        // [R, n] written
 };
@@ -37,7 +37,7 @@ inline constexpr int64_t kMostGemmRows = 64;
 
 struct GemmKernels {
   const char* name;
-  /// Floats that a product of this weight needs; 0: none.
+  /// Floats that a GEMM of this weight needs; 0: none.
   int64_t (*scratch)(const DeviceWeight& weight);
   void (*skinny)(const SkinnyGemmArgs& args, DeviceStream stream);
 };

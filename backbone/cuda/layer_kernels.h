@@ -1,10 +1,10 @@
-// The kernels of a transformer layer on a GPU, besides its products: one table, so that the real
+// The kernels of a transformer layer on a GPU, besides its GEMMs: one table, so that the real
 // ones and the emulated ones of the tests are called alike.
 //
 // A row's results are the same bits whatever rows run beside it, how many splits the context has
 // and how its path lies in the cache. All run on the given stream, allocate nothing and never wait
 // for the host; what they read of lengths and positions is on the device. So a CUDA graph may
-// capture them. Residual stream and sums are float32, what enters products bfloat16.
+// capture them. Residual stream and sums are float32, what enters GEMMs bfloat16.
 #pragma once
 
 #include "backbone/cuda/device_types.h"
@@ -21,7 +21,7 @@ struct EmbedArgs {
 /// x += y; out = RMSNorm(x) * weight, rounded.
 struct AddNormArgs {
   float* x = nullptr;             // [R, H] read and written; may be null only if y is not and R = 0
-  const float* y = nullptr;       // [R, H] a product's output; null: nothing is added
+  const float* y = nullptr;       // [R, H] a GEMM's output; null: nothing is added
   const float* weight = nullptr;  // [H]
   float epsilon = 0;
   int64_t num_rows = 0;     // R
@@ -34,11 +34,11 @@ struct RopeAndCacheArgs {
   DeviceRows rows;
   const float* qkv = nullptr;         // [R, (A + 2G) D] queries, keys, values
   const float* bias = nullptr;        // [(A + 2G) D]; null: none
-  const float* query_norm = nullptr;  // [D] RMSNorm over each head before it turns; null: none
+  const float* query_norm = nullptr;  // [D] RMSNorm over each head before RoPE; null: none
   const float* key_norm = nullptr;    // [D]; null: none
   float epsilon = 0;
-  const float* cos = nullptr;  // [positions, D / 2]; null: this layer does not turn
-  const float* sin = nullptr;  // dimension i turns with i + D / 2 (backbone/rope.h)
+  const float* cos = nullptr;  // [positions, D / 2]; null: this layer has no RoPE
+  const float* sin = nullptr;  // dimension i is rotated with i + D / 2 (backbone/rope.h)
   int64_t num_heads = 0;       // A
   DeviceCache cache;
   int64_t layer = 0;

@@ -1,9 +1,9 @@
 // GGUF's block types, number by number: what a block of bytes stands for, without deciding what it
 // becomes. Layouts as llama.cpp writes them. dequantize.cpp makes float32 of it,
-// quantized_matrix.cpp levels and scales.
+// quantized_matrix.cpp quants and scales.
 //
-// Each decoder calls sink(i, scale, level, offset) for every number i of one block; the number is
-// scale · level + offset. Only bytes are read: any alignment.
+// Each decoder calls sink(i, scale, quant, min) for every number i of one block; the number is
+// scale · quant + min. Only bytes are read: any alignment.
 #pragma once
 
 #include <c10/util/Half.h>
@@ -36,7 +36,7 @@ constexpr int kHalfBlock = 128;   // of a superblock: numbers whose bits are int
 
 constexpr float kNoMin = -0.0F;  // adding it changes no number, not even the sign of a zero
 
-/// The sixteen levels of IQ4_NL and IQ4_XS.
+/// The sixteen quants of IQ4_NL and IQ4_XS.
 inline constexpr int8_t kUnevenQuants[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                              1,    13,   25,  38,  53,  69,  89,  113};
 
@@ -86,7 +86,7 @@ void iq4_nl(const uint8_t* block, const Sink& sink) {  // scale, 16 bytes
   for (int i = 0; i < kBlock; ++i) sink(i, scale, kUnevenQuants[four_bits(block + 2, i)], kNoMin);
 }
 
-/// Scale and minimum of 32 numbers of a superblock.
+/// Scale and minimum of 32 elements of a superblock.
 struct SmallScale {
   int scale = 0, minimum = 0;
 };
@@ -158,7 +158,7 @@ template <typename Sink>
 void q6_k(const uint8_t* block, const Sink& sink) {  // 128 low, 64 high bytes, 16 scales, scale
   const float scale = stored_half(block + 208);
   for (int i = 0; i < kSuperblock; ++i) {
-    const int half = i / kHalfBlock, quarter = i % kHalfBlock / 32;  // 32 numbers each
+    const int half = i / kHalfBlock, quarter = i % kHalfBlock / 32;  // 32 elements each
     const int byte = block[half * 64 + quarter % 2 * 32 + i % 32];
     const int low = quarter < 2 ? byte & 15 : byte >> 4;
     const int high = (block[128 + half * 32 + i % 32] >> (2 * quarter)) & 3;

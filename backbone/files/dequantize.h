@@ -1,5 +1,5 @@
 // Turns the stored numbers of a model file into float32: the plain types and the common block types
-// of GGUF, and F8_E4M3 of safetensors. A block of GGUF is 32 numbers that share a scale, and
+// of GGUF, and F8_E4M3 of safetensors. A block of GGUF is 32 elements that share a scale, and
 // perhaps a minimum; the "K" types have blocks of 256 (block_decoders.h).
 #pragma once
 

@@ -65,7 +65,7 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
   const double linear = file.find<double>(config.architecture + ".rope.scale_linear").value_or(1.0);
   const double factor = number("factor", linear);
   if (auto factors = read_factors(file, kGgufShortFactors, config, fail); !factors.empty()) {
-    // The long factors would turn all keys anew, also those that a cache already holds.
+    // The long factors would rotate all keys anew, also those that a cache already holds.
     config.rope_factors = std::move(factors);
     config.rope_attention =
         number("attn_factor", longrope_attention(context / first_context, first_context));

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 namespace {
 
-/// Layers whose queries and keys do not turn: a list says 1 for those that do.
+/// Layers whose queries and keys are not rotated: a list says 1 for those that do.
 std::vector<bool> read_no_rope(const JsonSettings& file, const Architecture& architecture,
                                const ModelConfig& config) {
   if (architecture.no_rope_interval == 0) return {};

@@ -89,7 +89,7 @@ json patched_config(const fs::path& file, const ModelConfig& c, at::ScalarType d
   return out;
 }
 
-/// Queries and keys in the order of a file whose heads turn in part.
+/// Queries and keys in the order of a file with partial RoPE.
 at::Tensor in_file_order(const at::Tensor& qkv, const ModelConfig& c) {
   std::vector<int64_t> rows = rope_permutation(c, c.num_heads + c.num_kv_heads, false);
   if (rows.empty()) return qkv;

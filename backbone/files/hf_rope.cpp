@@ -99,7 +99,7 @@ void read_yarn(const JsonSettings& file, const RopeSettings& rope, ModelConfig& 
   config.context = stretched_context(config.context, yarn.factor * yarn.first_context);
 }
 
-/// Texts within the first context only: beyond it transformers turns all keys by other factors,
+/// Texts within the first context only: beyond it transformers rotates all keys by other factors,
 /// also those that a cache already holds.
 void read_longrope(const JsonSettings& file, const RopeSettings& rope, ModelConfig& config) {
   const double first = first_context(file, rope, config);
@@ -109,7 +109,7 @@ void read_longrope(const JsonSettings& file, const RopeSettings& rope, ModelConf
   config.context = std::min(config.context, static_cast<int64_t>(first));
 }
 
-/// How much of each head turns.
+/// How much of each head is rotated.
 void read_rotary_dim(const JsonSettings& file, const RopeSettings& rope,
                      const Architecture& architecture, ModelConfig& config) {
   constexpr const char* kKey = "partial_rotary_factor";

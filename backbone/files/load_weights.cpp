@@ -170,7 +170,7 @@ std::vector<int64_t> Loader::order_of(int64_t rows, int64_t heads) const {
   return order;
 }
 
-/// A matrix in blocks, as fill() would write its rows.
+/// A quantized matrix, as fill() would write its rows.
 QuantizedMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
                                int64_t heads) {
   const StoredTensor& stored = take(name_of(name, layer), {rows, columns});

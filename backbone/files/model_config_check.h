@@ -73,7 +73,7 @@ int64_t even_share(const ModelConfig& config, const Fail& fail) {
   return config.hidden_size / config.num_heads;
 }
 
-/// Of a head that turns in part. What does not turn are pairs, too, since the head's size is even.
+/// With partial RoPE. What is not rotated are pairs, too, since the head's size is even.
 template <typename Fail>
 void check_rotary_dim(const ModelConfig& config, const Fail& fail) {
   if (config.rotary_dim < 2 || config.rotary_dim > config.head_size || config.rotary_dim % 2 != 0)
@@ -106,7 +106,7 @@ inline int64_t stretched_context(int64_t context, double stretched) {
   return std::max(context, static_cast<int64_t>(stretched));
 }
 
-/// Every interval-th layer does not turn its queries and keys.
+/// Every interval-th layer does not rotate its queries and keys.
 inline std::vector<bool> no_rope_layers(int64_t num_layers, int64_t interval) {
   std::vector<bool> layers;
   for (int64_t layer = 0; layer < num_layers; ++layer)

@@ -5,8 +5,8 @@
 namespace medusa {
 namespace {
 
-/// In a head that turns in part the first half of our dimensions begins with the first half of
-/// those that turn, the second with their second half; what does not turn fills both.
+/// With partial RoPE the first half of our dimensions begins with the first half of
+/// those that are rotated, the second with their second half; what is not rotated fills both.
 int64_t row_in_head(int64_t row, int64_t size, int64_t rotated) {
   const int64_t half = size / 2, rotated_half = rotated / 2, still_half = half - rotated_half;
   if (row < rotated) return row < rotated_half ? row : half + row - rotated_half;

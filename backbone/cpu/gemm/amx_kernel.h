@@ -1,4 +1,4 @@
-// Products on AMX tile registers. For kernel files only (simd.h).
+// GEMMs on AMX tile registers. For kernel files only (simd.h).
 #pragma once
 
 #if defined(__AVX512BW__) && defined(__AMX_BF16__)
@@ -10,7 +10,8 @@ namespace medusa {
 namespace {
 
 /// Rows are bfloat16. One instruction multiplies a tile of rows with a tile of words: 16 · 16 sums
-/// over 32 numbers, added in the same order for every row, so a row's bits do not depend on others.
+/// over 32 elements, added in the same order for every row, so a row's bits do not depend on
+/// others.
 struct AmxKernel {
   using Element = uint16_t;
   static constexpr const char* kName = "AMX bfloat16 tiles";

@@ -1,4 +1,4 @@
-// Products with block weights on AMX's tiles of bytes. For kernel files only (simd.h).
+// GEMMs with quantized weights on AMX's tiles of bytes. For kernel files only (simd.h).
 #pragma once
 
 #if defined(__AVX512VNNI__) && defined(__AMX_INT8__)
@@ -8,15 +8,15 @@
 namespace medusa {
 namespace {
 
-/// One format's products, with the bits of VnniQuantGemm: the same integer sums of a block, added
+/// The GEMM of one format, with the bits of VnniQuantGemm: the same integer sums of a block, added
 /// to the same chain of floats.
 ///
-/// A step is one block of a tile: its levels are stored as bytes, a tile instruction sums them for
+/// A step is one block of a tile: its quants are stored as bytes, a tile instruction sums them for
 /// sixteen rows, the sums go through memory (there is no other way out of a tile register), and are
 /// scaled. These run one to three steps behind each other, so that none waits for the one before.
 template <int kBits, int kBlock, bool kMins>
 struct AmxQuantGemm {
-  /// Below, reading each level once for all rows gains less than the sums' way through memory
+  /// Below, reading each quant once for all rows gains less than the sums' way through memory
   /// costs.
   static constexpr int64_t kLeastRows = 5;
 
@@ -91,7 +91,7 @@ struct AmxQuantGemm {
     sum<kParity>(steps, step + 2);
   }
 
-  /// A block's levels as words of bytes, signed where the format has no offsets, and zeros in place
+  /// A block's quants as words of bytes, signed where the format has no mins, and zeros in place
   /// of the tile's other block.
   template <int kParity>
   [[gnu::always_inline]] static void unpack(Steps& steps, int64_t step) {
@@ -167,10 +167,10 @@ struct AmxQuantGemm {
       __builtin_prefetch(tile + ahead + line * 64, 0, 3);
   }
 
-  /// chain += (scales · row_scale) · sums, and offsets · row_min. While tile instructions run,
+  /// chain += (scales · row_scale) · sums, and mins · row_min. While tile instructions run,
   /// only one port multiplies and converts, but two add: 1.5 · 2^23 + n is made by adding n to its
   /// bits, and taking 1.5 · 2^23 off leaves n exactly (|n| < 2^20). In assembly: g++ 12 begins
-  /// many rows' products at once and runs out of registers.
+  /// many rows' multiplications at once and runs out of registers.
   [[gnu::always_inline]] static void add_row(const int32_t (&sums)[kTileRows],
                                              const float& row_scale, const float& row_min,
                                              __m512 scales, __m512 mins, __m512& chain) {
@@ -197,7 +197,7 @@ struct AmxQuantGemm {
   }
 };
 
-/// All beside the products is VnniKernel's.
+/// All beside the GEMMs is VnniKernel's.
 struct AmxQuantKernel : VnniKernel {
   static constexpr const char* kName = "AMX tiles, block weights";
   static constexpr int64_t kQuantMr = kTileRows;
@@ -205,7 +205,7 @@ struct AmxQuantKernel : VnniKernel {
   struct alignas(64) TileConfig {  // as LDTILECFG reads it
     uint8_t palette = 1, start_row = 0;
     uint8_t reserved[14] = {};
-    uint16_t row_bytes[16] = {64, 64, 32, 64};  // two of sums, levels of rows, words
+    uint16_t row_bytes[16] = {64, 64, 32, 64};  // two of sums, quants of rows, words
     uint8_t rows[16] = {16, 16, 16, 8};
   };
 

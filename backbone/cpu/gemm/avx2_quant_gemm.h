@@ -1,4 +1,4 @@
-// One format's products with block weights on AVX2. For kernel files only (simd.h).
+// The GEMM with quantized weights of one format on AVX2. For kernel files only (simd.h).
 #pragma once
 
 #if defined(__AVX2__) && defined(__FMA__) && !defined(__AVX512BW__)
@@ -23,8 +23,8 @@ inline int32_t store_rounded(const F32x16& x, int8_t* to) {
 }
 
 /// Eight of the sixteen outputs after the other eight, so that the sums of six rows stay in the
-/// registers. VPMADDUBSW adds neighbouring products in 16 bits, which with levels of 4 bits has
-/// room for all eight words of a block (8 · 2 · 15 · 127 < 2^15); a level of 8 bits is two of 4.
+/// registers. VPMADDUBSW adds neighboring products in 16 bits, which with quants of 4 bits has
+/// room for all eight words of a block (8 · 2 · 15 · 127 < 2^15); a quant of 8 bits is two of 4.
 template <int kBits, int kBlock, bool kMins>
 struct Avx2QuantGemm {
   static constexpr int64_t kMr = 6;
@@ -96,8 +96,8 @@ struct Avx2QuantGemm {
       sums[r] = multiply_add_vec(mins, splat_vec(Layout::min_of(rows[r], block)), sums[r]);
   }
 
-  /// whole[r] = levels · the levels of row r over a block, exactly.
-  /// @param levels  of a tile and a part.
+  /// whole[r] = quants · the quants of row r over a block, exactly.
+  /// @param quants  of a tile and a vector.
   template <int kRows>
   [[gnu::always_inline]] static void sum_quants(const uint8_t* quants, int block,
                                                 const RowBlock* rows, __m256i (&whole)[kRows]) {

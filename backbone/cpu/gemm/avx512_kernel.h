@@ -1,4 +1,4 @@
-// Products with AVX-512's float32 multiply-add. For kernel files only (simd.h).
+// GEMMs with AVX-512's float32 multiply-add. For kernel files only (simd.h).
 #pragma once
 
 #if defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -8,7 +8,7 @@
 namespace medusa {
 namespace {
 
-/// Rows are float32, not rounded, and weights are widened to it.
+/// Rows are float32, not rounded, and weights are upcast to it.
 struct FmaTraits {
   using Element = float;
   static constexpr int64_t kAhead = 8192;  // bytes from what is read to what a single pass asks for
@@ -16,7 +16,7 @@ struct FmaTraits {
   static constexpr int kMr = 8;  // 8 rows · 2 blocks: 16 of the 32 registers are sums
   static constexpr int kPairRows = kMr;
 
-  /// A word holds the bfloat16 numbers of an even and the next odd k: lower and upper half.
+  /// A word holds the bfloat16 elements of an even and the next odd k: lower and upper half.
   struct Word {
     __m512 low_even, high_even, low_odd, high_odd;
 

@@ -1,4 +1,4 @@
-// Products with AVX512-BF16's dot product of two neighbouring numbers. For kernel files only
+// GEMMs with AVX512-BF16's dot product of two neighboring elements. For kernel files only
 // (simd.h).
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace medusa {
 namespace {
 
-/// Rows are bfloat16, and two of their numbers are one word, as two of a weight's are.
+/// Rows are bfloat16, and two of their elements are one word, as two of a weight's are.
 struct DotTraits {
   using Element = uint16_t;
   static constexpr int64_t kAhead =

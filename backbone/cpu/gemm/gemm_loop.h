@@ -1,4 +1,4 @@
-// Products with a packed weight, each with what follows it fused in. For kernel files only
+// GEMMs with a packed weight, each with what follows it fused in. For kernel files only
 // (simd.h).
 #pragma once
 
@@ -40,7 +40,7 @@ void macro_kernel(const TileWeightView& weight, const typename Kernel::Element* 
 }
 
 /// The same for any number of rows.
-/// @param rows  what the engine's products read: its Elements in tile order, or RowBlocks.
+/// @param rows  what the kernel's GEMM reads: its Elements in tile order, or RowBlocks.
 template <typename Kernel, typename Epilogue>
 void for_each_pair(const TileWeightView& weight, const void* rows, int64_t num_rows, Range pairs,
                    const Epilogue& epilogue) {

@@ -1,5 +1,5 @@
-// One format's products with block weights in plain C++, for any processor. For kernel files only
-// (simd.h).
+// The GEMM with quantized weights of one format in plain C++, for any processor. For kernel files
+// only (simd.h).
 #pragma once
 
 #if !defined(__AVX2__) || !defined(__FMA__)
@@ -11,7 +11,7 @@ namespace {
 
 using I16Vec = int16_t __attribute__((vector_size(kVecBytes)));
 
-/// Two levels of a row in each 32 bits.
+/// Two quants of a row in each 32 bits.
 inline I16Vec pair_of_quants(const int8_t* quants, int first, int second) {
   const auto pair = static_cast<int32_t>(static_cast<uint16_t>(quants[first]) |
                                          static_cast<uint32_t>(quants[second]) << 16);
@@ -36,8 +36,8 @@ inline int32_t store_rounded(const F32x16& x, int8_t* to) {
   return sum;
 }
 
-/// One row at a time, in products of 16 bits. With levels of 4 bits the sums of a block have room
-/// in them (8 · 2 · 15 · 127 < 2^15); a level of 8 bits is two of 4.
+/// One row at a time, in products of 16 bits. With quants of 4 bits the sums of a block have room
+/// in them (8 · 2 · 15 · 127 < 2^15); a quant of 8 bits is two of 4.
 template <int kBits, int kBlock, bool kMins>
 struct PortableQuantGemm {
   static constexpr int64_t kMr = 1;
@@ -68,7 +68,7 @@ struct PortableQuantGemm {
                         splat(Layout::min_of(row, block)), sums);
   }
 
-  /// levels · the levels of the row over a block, exactly.
+  /// quants · the quants of the row over a block, exactly.
   static F32x16 sum_quants(const uint8_t* quants, int block, const RowBlock& row) {
     constexpr int kWords = 8 / Layout::kBlocks;
     using Bits = uint16_t __attribute__((vector_size(kVecBytes)));

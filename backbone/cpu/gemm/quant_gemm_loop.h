@@ -1,4 +1,4 @@
-// Products with block weights: the loops around one engine's products of 16 outputs. For kernel
+// GEMMs with quantized weights: the loops around one kernel's GEMM of 16 outputs. For kernel
 // files only (simd.h).
 //
 // Integer sums are exact, and each row's float sums run along k in one chain: a row's bits do not
@@ -11,13 +11,13 @@
 namespace medusa {
 namespace {
 
-/// sums = [num_rows][16]: 16 outputs over the whole depth. Rows behind num_rows up to the engine's
+/// sums = [num_rows][16]: 16 outputs over the whole depth. Rows behind num_rows up to the kernel's
 /// kQuantMr may be computed too: their RowBlocks must be readable, their sums writable.
 /// @param ahead  bytes to what is prefetched; 0: nothing.
 using QuantGemmFunction = void (*)(const uint8_t* half, const RowBlock* rows, int64_t depth,
                                    int64_t ahead, int64_t num_rows, float* sums);
 
-/// @param Product  <bits, block, offsets>, one format's products.
+/// @param Gemm  <bits, block, mins>, the GEMM of one format.
 template <template <int, int, bool> typename Gemm>
 QuantGemmFunction find_quant_gemm(QuantFormat format) {
   if (format.bits == 4) return format.has_mins ? Gemm<4, 32, true>::run : Gemm<4, 32, false>::run;
@@ -25,7 +25,7 @@ QuantGemmFunction find_quant_gemm(QuantFormat format) {
   return format.has_mins ? Gemm<8, 16, true>::run : Gemm<8, 16, false>::run;
 }
 
-/// What the formats' products share.
+/// What the GEMMs of all formats share.
 template <int kBits, int kBlock, bool kMins>
 struct QuantTile {
   static constexpr int kBlocks = 32 / kBlock;  // of a tile
@@ -54,9 +54,9 @@ struct QuantTile {
   }
 };
 
-/// All but the levels.
-/// @param largest  of the 32 numbers, without signs.
-/// @param sums     of the levels of each 16.
+/// All but the quants.
+/// @param largest  of the 32 elements, without signs.
+/// @param sums     of the quants of each 16.
 inline void finish_row_block(float largest, const int32_t (&sums)[2], RowBlock& to) {
   to.scale = largest / 127.0F;
   for (int half = 0; half < 2; ++half) {
@@ -70,7 +70,7 @@ inline void finish_row_block(float largest, const int32_t (&sums)[2], RowBlock& 
 
 /// The RowBlocks [begin, end), counted row by row, of float32 rows in tile order.
 ///
-/// @param Kernel  store_quants(numbers, levels) rounds sixteen numbers of at most 127 to whole
+/// @param Kernel  store_quants(numbers, quants) rounds sixteen numbers of at most 127 to whole
 ///                ones, ties to even, stores them and returns their sum.
 template <typename Kernel>
 void quantize_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
@@ -87,7 +87,7 @@ void quantize_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
   }
 }
 
-/// As for_each_pair of gemm_loop.h, which calls it where the engine has quant_gemm(). A
+/// As for_each_pair of gemm_loop.h, which calls it where the kernel has quant_gemm(). A
 /// single pass over a pair asks for what is read Kernel::quant_ahead() bytes later; the first of
 /// several asks for the whole next pair.
 template <typename Kernel, typename Epilogue>

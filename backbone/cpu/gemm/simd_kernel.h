@@ -1,4 +1,4 @@
-// The loop over k that all engines without tiles share: sixteen outputs are the lanes of a F32x16.
+// The loop over k that all kernels without tiles share: sixteen outputs are the lanes of a F32x16.
 // For kernel files only (simd.h).
 #pragma once
 
@@ -8,12 +8,12 @@
 namespace medusa {
 namespace {
 
-/// Products of rows with bfloat16 weights. Every sum is one chain along k, so a row's bits do not
+/// GEMMs of rows with bfloat16 weights. Every sum is one chain along k, so a row's bits do not
 /// depend on the number of rows that are computed together.
 ///
-/// Traits has the type Element of a row's numbers, kMr, the most rows whose sums fit into the
+/// Traits has the type Element of a row's elements, kMr, the most rows whose sums fit into the
 /// registers, and Word, which makes of a word of both blocks' weights what add<kRows>() multiplies
-/// with two neighbouring numbers of each row. Where the sums of more than kPairRows rows fit for
+/// with two neighboring elements of each row. Where the sums of more than kPairRows rows fit for
 /// one block only, the blocks are read one after the other, and PanelWord is the same for one.
 template <typename Traits>
 struct SimdKernel {
@@ -24,11 +24,11 @@ struct SimdKernel {
   static void begin() {}
   static void end() {}
 
-  /// The products of few rows are bound by memory, and the hardware's own prefetcher does not keep
+  /// Skinny GEMMs are bound by memory, and the hardware's own prefetcher does not keep
   /// up. A single pass over a pair asks the second-level cache for what is read Traits::kAhead
   /// later; several passes share the work of asking for the whole next pair, or memory would idle
-  /// in all but the first. (Measured at 8 rows: 53 products a nanosecond, 23 without any of it.)
-  /// A single pass that reads the blocks one after the other asks for the other one each time.
+  /// in all but the first. (Measured at 8 rows: 53 multiply-adds a nanosecond, 23 without any of
+  /// it.) A single pass that reads the blocks one after the other asks for the other one each time.
   static void plan_prefetch(int64_t call, int64_t num_calls, int64_t num_rows, int64_t pair_size,
                             PairOperand& pair) {
     const int64_t next_pair = pair_size * 2;  // bytes
@@ -118,7 +118,7 @@ struct SimdKernel {
   }
 
   /// (Not inlined: where g++ 12 knows the strides it makes half as fast a loop of it, 26 instead of
-  /// 50 products a nanosecond of Zen 3.)
+  /// 50 multiply-adds a nanosecond of Zen 3.)
   /// @param block  of the pair: its first words.
   template <bool kResume, int kRows>
   [[gnu::noinline]] static void multiply_panel(const RowsOperand<Element>& rows,

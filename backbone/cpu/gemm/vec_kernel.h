@@ -1,4 +1,4 @@
-// Products without AVX-512: with AVX2's fused multiply-add, or in plain C++ for any processor. For
+// GEMMs without AVX-512: with AVX2's fused multiply-add, or in plain C++ for any processor. For
 // kernel files only (simd.h).
 #pragma once
 
@@ -9,17 +9,18 @@
 namespace medusa {
 namespace {
 
-/// Rows are float32, not rounded, and weights are widened to it.
+/// Rows are float32, not rounded, and weights are upcast to it.
 struct VecTraits {
   using Element = float;
   static constexpr int64_t kAhead = 8192;  // as FmaTraits'
   static constexpr int kLeastRows = 1;
   // Of 16 registers, sums of a pair take four a row with AVX2, eight without. (Three rows should
-  // fit, but g++ 12 spills: 24 products a nanosecond, 47 with two, of 54 that the core can do.)
+  // fit, but g++ 12 spills: 24 multiply-adds a nanosecond, 47 with two, of 54 that the core can
+  // do.)
   static constexpr int kPairRows = kVecs == 2 ? 2 : 1;
   static constexpr int kMr = kVecs == 2 ? 6 : 1;
 
-  /// A word holds the bfloat16 numbers of an even and the next odd k: lower and upper half.
+  /// A word holds the bfloat16 elements of an even and the next odd k: lower and upper half.
   struct Word {
     const uint16_t *low_words, *high_words;
 

@@ -1,4 +1,4 @@
-// Products with block weights without AVX512-VNNI: with AVX2, or in plain C++ for any processor.
+// GEMMs with quantized weights without AVX512-VNNI: with AVX2, or in plain C++ for any processor.
 // For kernel files only (simd.h).
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace medusa {
 namespace {
 
-/// One format's products.
+/// The GEMM of one format.
 #if defined(__AVX2__) && defined(__FMA__)
 template <int kBits, int kBlock, bool kMins>
 using VecQuantGemm = Avx2QuantGemm<kBits, kBlock, kMins>;
@@ -20,7 +20,7 @@ template <int kBits, int kBlock, bool kMins>
 using VecQuantGemm = PortableQuantGemm<kBits, kBlock, kMins>;
 #endif
 
-/// Attention and everything beside the products is VecKernel's.
+/// Attention and everything beside the GEMMs is VecKernel's.
 struct VecQuantKernel : VecKernel {
   static constexpr const char* kName =
       kVecs == 2 ? "AVX2, block weights" : "plain C++, block weights";

@@ -1,4 +1,4 @@
-// Products with block weights on AVX512-VNNI: bytes of four neighbouring k at once, summed as
+// GEMMs with quantized weights on AVX512-VNNI: bytes of four neighboring k at once, summed as
 // integers inside a block and as floats from block to block. For kernel files only (simd.h).
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace medusa {
 namespace {
 
-/// Sixteen outputs by 32 numbers of k as bytes: word w holds four of each output.
+/// Sixteen outputs by 32 elements of k as bytes: word w holds four of each output.
 template <int kBits>
 inline void load_words(const uint8_t* quants, __m512i (&words)[8]) {
   if constexpr (kBits == 8) {
@@ -31,8 +31,8 @@ inline __m512 load_halves(const uint8_t* from) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 }
 
-/// sums[r] += four words · the levels of row r, for up to four rows. In
-/// assembly: g++ 12 does not fold the broadcast of four levels into the product and runs out of
+/// sums[r] += four words · the quants of row r, for up to four rows. In
+/// assembly: g++ 12 does not fold the broadcast of four quants into the product and runs out of
 /// registers; and rows side by side hide the latency of each one's chain.
 template <int kRows>
 inline void add_words(const __m512i* words, const int8_t* quants, __m512i (&sums)[kRows]) {
@@ -71,7 +71,7 @@ inline void add_words(const __m512i* words, const int8_t* quants, __m512i (&sums
 #undef MEDUSA_DOT
 }
 
-/// One format's products.
+/// The GEMM of one format.
 template <int kBits, int kBlock, bool kMins>
 struct VnniQuantGemm {
   using Layout = QuantTile<kBits, kBlock, kMins>;
@@ -143,7 +143,7 @@ struct VnniQuantGemm {
   }
 };
 
-/// Attention and everything beside the products is Avx512Kernel's.
+/// Attention and everything beside the GEMMs is Avx512Kernel's.
 struct VnniKernel : Avx512Kernel {
   static constexpr const char* kName = "AVX-512 VNNI, block weights";
   static constexpr int64_t kQuantMr = kMr;

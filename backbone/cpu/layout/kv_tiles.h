@@ -1,4 +1,4 @@
-// Keys and values in the order in which tile products read them: KvLayout::Tiles. Everything here
+// Keys and values in the order in which tile GEMMs read them: KvLayout::Tiles. Everything here
 // is about one key/value head of one layer in one block of a sequence's rows, bfloat16 bits:
 //
 //   keys    [32 / 16][D / 2][16 rows][2]   two neighbors along D are one 32-bit word

@@ -1,6 +1,6 @@
-// How the operands of products lie in memory. Everything is cut into tiles, as AMX takes them: of
-// the rows that are multiplied 16 rows with 32 of their numbers, of a weight 16 outputs with the
-// same 32, as 16 "words" of two neighbouring numbers for each output.
+// How the operands of GEMMs lie in memory. Everything is cut into tiles, as AMX takes them: of
+// the rows that are multiplied 16 rows with 32 of their elements, of a weight 16 outputs with the
+// same 32, as 16 "words" of two neighboring elements for each output.
 //
 //   rows      [ceil(M / 16)][K][16 rows][32]            K = ceil(k / 32) tiles deep, zeros behind k
 //   weights   [ceil(n / 32)][K][2][16 words][16 outputs][2]
@@ -16,7 +16,7 @@
 namespace medusa {
 
 constexpr int64_t kTileRows = 16;       // rows, or outputs, of one tile
-constexpr int64_t kTileDepth = 32;      // numbers of k
+constexpr int64_t kTileDepth = 32;      // elements of k
 constexpr int64_t kTileElements = 512;  // 16 · 32
 constexpr int64_t kPairOutputs = 2 * kTileRows;
 
@@ -39,13 +39,13 @@ struct TileWeightView {
   const void* data = nullptr;  // bfloat16 bits, or blocks (quant_layout.h); 64-byte aligned
   int64_t n = 0;               // outputs
   int64_t depth = 0;           // tiles of k
-  QuantFormat format{};        // of a block weight
+  QuantFormat format{};        // of a quantized weight
 
   int64_t num_pairs() const { return ceil_div(n, kPairOutputs); }
   int64_t pair_size() const { return 2 * depth * kTileElements; }  // numbers of bfloat16
 };
 
-/// Some of a product's pairs, or of a pass's rows: [begin, end).
+/// Some of a GEMM's pairs, or of a pass's rows: [begin, end).
 struct Range {
   int64_t begin = 0, end = 0;
 };
@@ -55,7 +55,7 @@ constexpr Range share_of(int64_t count, int64_t thread, int64_t num_threads) {
   return {count * thread / num_threads, count * (thread + 1) / num_threads};
 }
 
-/// Rows in tile order, as one operand of a product: numbers from one row to the next, and from one
+/// Rows in tile order, as one operand of a GEMM: numbers from one row to the next, and from one
 /// tile of k to the next.
 template <typename Element>
 struct RowsOperand {

@@ -1,4 +1,4 @@
-// One product with a packed weight by itself: what backbone/linear.h uses on CPUs with our kernels.
+// One GEMM with a packed weight by itself: what backbone/linear.h uses on CPUs with our kernels.
 #pragma once
 
 #include <ATen/core/Tensor.h>

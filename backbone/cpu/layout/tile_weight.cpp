@@ -19,7 +19,7 @@ std::vector<int64_t> identity(int64_t n) {
   return order;
 }
 
-/// Spreads one output of a pair over the pair's tiles: two neighbours along k are one 32-bit word,
+/// Spreads one output of a pair over the pair's tiles: two neighbors along k are one 32-bit word,
 /// the words of 16 outputs stand side by side.
 void pack_output(const uint16_t* from, int64_t k, int64_t lane, uint16_t* pair) {
   uint16_t* tile = pair + lane / kTileRows * kTileElements + lane % kTileRows * 2;
@@ -29,7 +29,7 @@ void pack_output(const uint16_t* from, int64_t k, int64_t lane, uint16_t* pair) 
   }
 }
 
-/// The scales (or offsets) of 16 outputs in one tile: of its first 16 or 32 numbers, then of the
+/// The scales (or mins) of 16 outputs in one tile: of its first 16 or 32 elements, then of the
 /// others.
 void pack_scales(const at::Tensor& scales, int64_t block, int64_t first, int64_t tile,
                  uint8_t* to) {

@@ -1,4 +1,4 @@
-// A weight packed once for tile products, and the orders of outputs that their epilogues want.
+// A weight packed once for tile GEMMs, and the orders of outputs that their epilogues want.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@
 
 namespace medusa {
 
-/// A copy of a weight in the order in which products read it: bfloat16 tiles (tile_layout.h), or
+/// A copy of a weight in the order in which GEMMs read it: bfloat16 tiles (tile_layout.h), or
 /// blocks (quant_layout.h).
 class TileWeight {
  public:
@@ -24,7 +24,7 @@ class TileWeight {
   /// @param order  output i of the packed weight is row order[i] of weight; -1: a row of zeros.
   TileWeight(const at::Tensor& weight, std::span<const int64_t> order);
 
-  /// A block weight, in its format.
+  /// A quantized weight, in its format.
   explicit TileWeight(const QuantizedMatrix& weight);
   TileWeight(const QuantizedMatrix& weight, std::span<const int64_t> order);
 
@@ -38,7 +38,7 @@ class TileWeight {
  private:
   at::Tensor packed_;  // flat bytes
   int64_t n_ = 0, k_ = 0;
-  QuantFormat format_;  // of a block weight
+  QuantFormat format_;  // of a quantized weight
 };
 
 /// Query, key and value rows of all heads, so that the rotary embedding's partners, i and i + D/2,

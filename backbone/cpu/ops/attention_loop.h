@@ -42,7 +42,7 @@ class TileAttention {
                                         scratch_.scores + query * scratch_.stride,
                                         weights_ + query * scratch_.stride);
     // Blocks before the first row of the pass lie alike for all rows of the tile, and so does
-    // everything if all paths are straight.
+    // everything if all paths are contiguous.
     const int64_t shared = tile_.contiguous ? end : row_of(0).start / kBlock * kBlock;
     for (int64_t i = 0; i < tile_.num_queries * d_; i += kLanes)
       store_f32(scratch_.sums + i, splat(0));
@@ -71,10 +71,10 @@ class TileAttention {
            layer_.block_stride * static_cast<int64_t>(sizeof(uint16_t));
   }
 
-  /// Bytes from a block to the one after next: what the products ask for in advance.
+  /// Bytes from a block to the one after next: what the GEMMs ask for in advance.
   int64_t ahead(int64_t block) const { return distance(block, smaller(block + 2, last_block_)); }
 
-  /// Calls body(first, count) for groups of queries that the engine takes at once.
+  /// Calls body(first, count) for groups of queries that the kernel takes at once.
   template <typename Body>
   static void for_each_call(int64_t begin, int64_t count, const Body& body) {
     const int64_t per_call = ceil_div(count, ceil_div(count, Kernel::kMr));
@@ -128,7 +128,7 @@ class TileAttention {
   }
 
   /// The same where the values lie in the slot's own blocks: those that follow each other in memory
-  /// at once. (The sums that a product leaves are those that the next one starts from, so where it
+  /// at once. (The sums that a GEMM leaves are those that the next one starts from, so where it
   /// is cut does not change them.)
   void add_cache_values(int64_t begin, int64_t end, int64_t first, int64_t count, float* sums) {
     const int64_t last = ceil_div(end, kBlock);
@@ -145,7 +145,7 @@ class TileAttention {
   /// path.
   /// @returns  [heads][D]
   float* add_path_values(const AttentionRow& row, int64_t begin, int64_t query, int64_t heads) {
-    // A copy: an engine may add to more rows than these, and those still need what they hold.
+    // A copy: a kernel may add to more rows than these, and those still need what they hold.
     float* sums = scratch_.sums + kTileRows * d_;
     for (int64_t i = 0; i < heads * d_; i += kLanes)
       store_f32(sums + i, load_f32(scratch_.sums + query * d_ + i));

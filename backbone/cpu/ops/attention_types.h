@@ -38,11 +38,11 @@ struct AttentionTile {
 struct AttentionLayer {
   int64_t num_heads = 0, num_kv_heads = 0, head_size = 0;  // head_size: a multiple of 32
   const AttentionRow* rows = nullptr;                      // [N]
-  const float* qkv_bias = nullptr;    // [pairs][32] in the product's order; nullptr: none
-  const float* query_norm = nullptr;  // [D] in the product's order; nullptr: none, nor for keys
+  const float* qkv_bias = nullptr;    // [pairs][32] in the GEMM's order; nullptr: none
+  const float* query_norm = nullptr;  // [D] in the GEMM's order; nullptr: none, nor for keys
   const float* key_norm = nullptr;
   float norm_epsilon = 0;
-  const float* cos = nullptr;  // [positions, D / 2]; nullptr: heads do not turn
+  const float* cos = nullptr;  // [positions, D / 2]; nullptr: no RoPE
   const float* sin = nullptr;
   int64_t window = 0;               // last rows that a row sees, its own too; 0: all
   void* query = nullptr;            // Elements [G][query_rows][D]; row n's heads at n · A/G + head

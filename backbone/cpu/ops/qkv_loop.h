@@ -1,7 +1,7 @@
-// The product that starts attention, with the rotary embedding and the write to the cache fused in:
-// a pair's two blocks hold the dimensions that turn together (qkv_order), and one thread writes all
-// rows of a pair, so no two threads write to the same cache line of the keys. For kernel files only
-// (simd.h).
+// The GEMM that starts attention, with the rotary embedding and the write to the cache fused in:
+// a pair's two blocks hold the dimensions that are rotated together (qkv_order), and one thread
+// writes all rows of a pair, so no two threads write to the same cache line of the keys. For kernel
+// files only (simd.h).
 #pragma once
 
 #include "backbone/cpu/gemm/gemm_loop.h"
@@ -12,13 +12,13 @@
 namespace medusa {
 namespace {
 
-/// One pair of output blocks: 32 numbers of one head.
+/// One pair of output blocks: 32 elements of one head.
 struct HeadPanel {
   int64_t head = 0;   // among heads of its kind: query, key or value
   int64_t block = 0;  // which of the head's pairs
 };
 
-/// Lane i of low and high are dimensions that turn together.
+/// Lane i of low and high are dimensions that are rotated together.
 inline void rotate(const AttentionLayer& layer, const AttentionRow& row, int64_t block, F32x16& low,
                    F32x16& high) {
   if (layer.cos == nullptr) return;
@@ -63,7 +63,7 @@ inline void write_value(const AttentionLayer& layer, const AttentionRow& row, in
   store_halves(pair + 2 * kLanes, high, odd);
 }
 
-/// Turns a pair's numbers of row n and writes them where they belong.
+/// Rotates a pair's elements of row n and writes them where they belong.
 template <typename Kernel>
 void rope_and_cache_pair(const AttentionLayer& layer, int64_t pair, int64_t n, F32x16 low,
                          F32x16 high) {
@@ -96,7 +96,7 @@ void gemm_qkv(const TileWeightView& weight, const void* rows, int64_t num_rows, 
                         });
 }
 
-/// A head whose norm needs all of it, and so the whole product.
+/// A head whose norm needs all of it, and so the whole GEMM.
 template <typename Kernel>
 void rope_and_cache(const AttentionLayer& layer, const float* qkv, int64_t num_rows, Range heads) {
   const int64_t size = layer.head_size, first_value = layer.num_heads + layer.num_kv_heads;

@@ -11,7 +11,7 @@ inline void upcast(const uint16_t* from, int64_t size, float* to) {
   for (int64_t i = 0; i < size; i += kLanes) store_f32(to + i, load_bf16(from + i));
 }
 
-/// Calls store(column, sixteen normalised numbers).
+/// Calls store(column, sixteen normalized numbers).
 template <typename Store>
 void rms_norm_with(const float* x, const float* weight, float epsilon, int64_t size,
                    const Store& store) {

@@ -43,7 +43,7 @@ inline __m512 load_bf16(const uint16_t* from) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 
-/// bfloat16 bits, rounded to the nearest, ties to even; finite numbers only.
+/// bfloat16 bits, rounded to the nearest, ties to even; finite values only.
 inline __m256i to_bf16(__m512 x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

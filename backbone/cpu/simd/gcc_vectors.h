@@ -145,7 +145,7 @@ inline F32x16 load_bf16(const uint16_t* from) {
 inline void store_bf16(uint16_t* to, const F32x16& x) {
 #pragma GCC unroll 4
   for (int i = 0; i < kVecs; ++i) {
-    auto bits = bits_as<U32Vec>(x.vecs[i]);  // finite numbers only
+    auto bits = bits_as<U32Vec>(x.vecs[i]);  // finite values only
     bits += 0x7FFF + (bits >> 16 & 1);
     const U16Vec halves = __builtin_convertvector(bits >> 16, U16Vec);
     __builtin_memcpy(to + i * kVecLanes, &halves, sizeof halves);

@@ -1,6 +1,6 @@
 // Sixteen floats at a time: for the kernel files only (*_kernels.cpp), each of which is compiled
 // for one kind of processor and runs behind a test for it (cpu_features.h). Everything here and in
-// the loops and engines beside it has internal linkage, so that no other file's code is ever
+// the loops and kernels beside it has internal linkage, so that no other file's code is ever
 // replaced by a copy compiled for those instructions; for the same reason they include no templates
 // of the standard library.
 //
@@ -13,9 +13,9 @@
 //   multiply_add, multiply_subtract     a * b + c and a * b - c, rounded once where the machine can
 //   larger, largest_of, sum_of          of two, and of sixteen lanes
 //   load_bf16, store_bf16               bfloat16 bits; rounded to the nearest, ties to even
-//   store_halves                        every second of 32 bfloat16 numbers, from the first or the
+//   store_halves                        every second of 32 bfloat16 elements, from the first or the
 //                                       second on, and the others stay
-//   scatter_words                       two neighbouring numbers of `low` are a word, its eight
+//   scatter_words                       two neighboring elements of `low` are a word, its eight
 //                                       words lie 16 words apart, those of `high` start `half`
 //                                       words further
 //   Words, upcast_words, half_words,     sixteen 32-bit words: of 16-bit numbers, of the lower or

@@ -12,7 +12,7 @@
 namespace medusa {
 
 /// A fixed number of threads; the caller of run() is thread 0. Who waits spins for a while and then
-/// sleeps: a hot start costs about a microsecond, and a busy neighbour on the
+/// sleeps: a hot start costs about a microsecond, and a busy neighbor on the
 /// machine costs what it takes, not a scheduler's time slice per barrier.
 ///
 /// A pool as large as the process's set of CPUs keeps each thread on one of them: threads that wake

@@ -1,7 +1,7 @@
 // The chunks of attention: positions that all rows of a tile read from the same cache rows, on the
 // tensor cores. A chunk's weights are rounded to bfloat16, sums are float32.
 //
-// An element of a tensor core product depends on its own row and column alone, so a row's numbers
+// An element of a tensor core product depends on its own row and column alone, so a row's elements
 // are the same bits whatever rows share its tile.
 #pragma once
 
@@ -41,7 +41,7 @@ struct StagedChunk {
 /// has numbers of two of them, query g and g + 8 with g = lane / 4: `[2]` below.
 ///
 /// The order of a product's k is free as long as both sides agree. Scores: a lane's eight
-/// neighbouring dimensions stand for k of two products. Sums: a lane's four neighbouring dimensions
+/// neighboring dimensions stand for k of two products. Sums: a lane's four neighboring dimensions
 /// stand for columns of four products.
 template <int kD>
 struct ChunkQueries {

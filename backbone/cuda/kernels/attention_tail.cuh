@@ -194,7 +194,7 @@ struct TailRow {
   }
 };
 
-/// A block for some neighbouring queries (x) of a key/value head (y), one after the other: they
+/// A block for some neighboring queries (x) of a key/value head (y), one after the other: they
 /// read much the same cache rows.
 template <int kD>
 __global__ void __launch_bounds__(kTailThreads)

@@ -1,4 +1,4 @@
-// What kernels of layers share: eight neighbouring numbers of a row, read and written 16 bytes at a
+// What kernels of layers share: eight neighboring elements of a row, read and written 16 bytes at a
 // time, sums over a warp, and places in the cache.
 #pragma once
 
@@ -7,12 +7,12 @@
 namespace medusa {
 namespace {
 
-/// Eight neighbouring numbers of a row.
+/// Eight neighboring elements of a row.
 struct Eight {
   float x[8];
 };
 
-/// The two bfloat16 numbers of a word.
+/// The two bfloat16 elements of a word.
 __device__ inline float low_bf16(uint32_t word) { return float_of_bits(word << 16); }
 __device__ inline float high_bf16(uint32_t word) { return float_of_bits(word & 0xFFFF0000U); }
 
@@ -42,7 +42,7 @@ __device__ inline void store_eight(Bf16* to, const Eight& v) {
                                              pack_bf16(v.x[4], v.x[5]), pack_bf16(v.x[6], v.x[7]));
 }
 
-/// The sum over the lanes of a warp; every lane gets it. Always in the same order: neighbours
+/// The sum over the lanes of a warp; every lane gets it. Always in the same order: neighbors
 /// first.
 __device__ inline float warp_sum(float x) {
   for (int mask = 1; mask < kWarp; mask *= 2) x += shuffle_xor(x, mask);

@@ -1,4 +1,4 @@
-// Rows of the embedding matrix, widened: where the residual stream begins.
+// Rows of the embedding matrix, upcast: where the residual stream begins.
 #pragma once
 
 #include "backbone/cuda/kernels/device_math.cuh"

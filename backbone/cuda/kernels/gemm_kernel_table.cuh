@@ -1,4 +1,4 @@
-// The product kernels as a table: included by gemm_kernels.cu and, emulated, by tests.
+// The GEMM kernels as a table: included by gemm_kernels.cu and, emulated, by tests.
 #pragma once
 
 #include "backbone/cuda/kernels/bf16_reader.cuh"

@@ -1,4 +1,4 @@
-// A weight of int8 levels in blocks of 32 (weight_reader.cuh). Levels are exact in bfloat16; the
+// A weight of int8 quants in blocks of 32 (weight_reader.cuh). Quants are exact in bfloat16; the
 // scale enters in float32.
 #pragma once
 
@@ -7,7 +7,7 @@
 namespace medusa {
 namespace {
 
-/// Two bytes of a word as a pair of bfloat16 numbers, which are the bytes less 128. A byte behind
+/// Two bytes of a word as a pair of bfloat16 elements, which are the bytes less 128. A byte behind
 /// the exponent of 2^23 is 2^23 more than itself; a number of eight bits loses nothing with the
 /// lower half of its float.
 __device__ inline uint32_t bf16_pair_of_bytes(uint32_t word, int first_bit) {
@@ -19,14 +19,14 @@ __device__ inline uint32_t bf16_pair_of_bytes(uint32_t word, int first_bit) {
   return low >> 16 | (high & 0xFFFF0000U);
 }
 
-/// @tparam kMins  whether the weight has offsets.
+/// @tparam kMins  whether the weight has mins.
 template <bool kMins>
 class Int8Reader {
  public:
   static constexpr int kChunk = 64, kGroups = 2;
   static constexpr bool kScaled = true, kShifted = kMins;
 
-  /// A scale and the offset above it: of lanes 0 and 1 those of output g's two blocks, of lanes 2
+  /// A scale and the min above it: of lanes 0 and 1 those of output g's two blocks, of lanes 2
   /// and 3 those of g + 8's.
   struct ScaleWords {
     uint32_t halves;

@@ -1,5 +1,5 @@
-// A weight of levels 0 to 15 in blocks of 32 (weight_reader.cuh). Behind the exponent of 16 a level
-// stands as the bfloat16 number 16 + level without any arithmetic; the 16 leaves through the shift,
+// A weight of quants 0 to 15 in blocks of 32 (weight_reader.cuh). Behind the exponent of 16 a quant
+// stands as the bfloat16 number 16 + quant without any arithmetic; the 16 leaves through the shift,
 // which meets the sum of the block's inputs in float32.
 #pragma once
 
@@ -13,7 +13,7 @@ class Nibbles4Reader {
   static constexpr int kChunk = 128, kGroups = 4;
   static constexpr bool kScaled = true, kShifted = true;
 
-  /// Lane t: a scale of block t and the offset above it, of both outputs.
+  /// Lane t: a scale of block t and the min above it, of both outputs.
   struct ScaleWords {
     uint32_t halves[2];
   };
@@ -51,7 +51,7 @@ class Nibbles4Reader {
     for (uint4& each : words) spread_four_blocks(each);
   }
 
-  /// Level i of a word and level i + 4 are a pair.
+  /// Quant i of a word and quant i + 4 are a pair.
   __device__ static void operand(const uint4 (&words)[2], int group, uint32_t (&a)[2][4]) {
     for (int i = 0; i < 2; ++i) {
       const uint32_t word = word_of(words[i], group);
@@ -87,7 +87,7 @@ class Nibbles4Reader {
     return input + kGroup * lane_of_output() < num_inputs_;
   }
 
-  /// Two levels at bits 3 to 6 of each half.
+  /// Two quants at bits 3 to 6 of each half.
   __device__ static uint32_t above_sixteen(uint32_t quants) {
     return (quants & 0x00780078U) | 0x41804180U;
   }

@@ -1,4 +1,4 @@
-// What happens to queries, keys and values between their product and attention.
+// What happens to queries, keys and values between their GEMM and attention.
 #pragma once
 
 #include "backbone/cuda/kernels/device_math.cuh"
@@ -66,7 +66,7 @@ __device__ inline float head_inverse(const PlacedHead& head, int64_t size, int64
   return 1.0F / sqrtf(warp_sum(squares) / static_cast<float>(size) + epsilon);
 }
 
-/// A warp for each head (x) of a row (y); lanes have two neighbours of either half.
+/// A warp for each head (x) of a row (y); lanes have two neighbors of either half.
 __global__ void __launch_bounds__(kPlaceThreads) place_heads_rows(RopeAndCacheArgs args) {
   const int64_t head_index = int64_t{blockIdx.x} * kPlaceWarps + threadIdx.x / kWarp;
   if (head_index >= args.num_heads + 2 * args.cache.num_kv_heads) return;

@@ -1,4 +1,4 @@
-// The activation between the two products of the feed-forward part.
+// The activation between the two GEMMs of the feed-forward part.
 #pragma once
 
 #include "backbone/cuda/kernels/device_math.cuh"

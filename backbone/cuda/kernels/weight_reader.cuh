@@ -18,7 +18,7 @@
 //   row_offset()               first of a group's eight consecutive inputs of this lane
 //   order_row(words)           those eight of a row, in the order of operand()
 //
-// In small levels the 16 bytes of a lane are most or all of a block of 32, while the tensor core
+// In small quants the 16 bytes of a lane are most or all of a block of 32, while the tensor core
 // wants a part of each block from each of the four lanes that share an output: words change lanes
 // (exchange, spread_two_blocks, spread_four_blocks).
 #pragma once
@@ -67,7 +67,7 @@ __device__ inline void spread_four_blocks(uint4& words) {
 constexpr int kGroup = 32;        // inputs
 constexpr int kTileOutputs = 16;  // outputs of a warp's product
 
-/// Of outputs g and g + 8 of this lane: number = scale * level + shift.
+/// Of outputs g and g + 8 of this lane: number = scale * quant + shift.
 struct GroupScales {
   float scale[2];
   float shift[2];
