@@ -12,7 +12,7 @@ constexpr double kLeastRest = 1e-6;  // so that its logarithm is finite
 constexpr double kMostTemperature = 8;
 constexpr int kHalvings = 40;  // of an interval of length 64
 
-/// Of everything that is not among the guesses.
+/// Of everything that is not among the drafts.
 double log_rest(std::span<const float> log_probs) {
   double rest = 1;
   for (const float log_prob : log_probs) rest -= std::exp(static_cast<double>(log_prob));

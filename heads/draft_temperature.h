@@ -11,22 +11,22 @@
 
 namespace medusa {
 
-/// A head's guesses at a temperature T: p_i(T) = p_i^(1/T) / (Σ_j p_j^(1/T) + r^(1/T)), where
-/// r = 1 - Σ_j p_j is all that is not among the guesses, taken as one outcome: of its tokens
+/// A head's drafts at a temperature T: p_i(T) = p_i^(1/T) / (Σ_j p_j^(1/T) + r^(1/T)), where
+/// r = 1 - Σ_j p_j is all that is not among the drafts, taken as one outcome: of its tokens
 /// nothing is kept. T = 1 leaves the probabilities as they are, a larger T evens them out.
-/// @param log_probs  of a head's guesses, under its softmax.
+/// @param log_probs  of a head's drafts, under its softmax.
 /// @param out        [log_probs.size()] log p_i(T), at most 0.
 void at_temperature(std::span<const float> log_probs, double temperature, std::span<double> out);
 
-/// Finds the temperature at which each head's guesses are most probable to come true: the least
-/// mean of -log p(T) of the true token's guess, or of the rest where it is not among them.
+/// Finds the temperature at which each head's drafts are most probable to come true: the least
+/// mean of -log p(T) of the true token's draft, or of the rest where it is not among them.
 class TemperatureFit {
  public:
   explicit TemperatureFit(int64_t num_heads) : heads_(static_cast<size_t>(num_heads)) {}
 
-  /// @param guesses  of all heads at the first positions of an answer, with root answer[i].
-  /// @param answer   head k's true token at position i is answer[i + 1 + k]; positions that have
-  ///                 none for some head are left out.
+  /// @param drafts  of all heads at the first positions of an answer, with root answer[i].
+  /// @param answer  head k's true token at position i is answer[i + 1 + k]; positions that have
+  ///                none for some head are left out.
   void add_answer(const HeadDrafts& drafts, std::span<const TokenId> answer);
 
   /// [K] between 1/8 and 8; 1 for a head that saw no position.
@@ -36,7 +36,7 @@ class TemperatureFit {
   /// What one head saw.
   struct Observations {
     int64_t num_outcomes = 0;         // top_k + 1
-    std::vector<double> log_probs;    // [n, top_k + 1] of the guesses, then of the rest
+    std::vector<double> log_probs;    // [n, top_k + 1] of the drafts, then of the rest
     std::vector<int32_t> true_ranks;  // [n] top_k: the rest
   };
   static double fit(const Observations& seen);

@@ -1,4 +1,4 @@
-// What the heads guess, as plain numbers, and picking it from rows of logits. No LibTorch.
+// What the heads draft, as plain numbers, and picking it from rows of logits. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace medusa {
 
-/// Guesses of some heads for M positions.
+/// Drafts of some heads for M positions.
 struct HeadDrafts {
-  int64_t num_heads = 0;        // K', those that were asked
-  int64_t top_k = 0;            // guesses kept per head
+  int64_t num_heads = 0;        // K', those that were run
+  int64_t top_k = 0;            // drafts kept per head
   std::vector<TokenId> tokens;  // [M, K', top_k], best first; of equal logits the lower id first
   std::vector<float>
-      log_probs;  // [M, K', top_k] under the head's softmax over the V_t it can guess
+      log_probs;  // [M, K', top_k] under the head's softmax over the V_t it can draft
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()) / (num_heads * top_k); }  // M
-  /// @param head  from 0: the first that was asked.
+  /// @param head  from 0: the first that was run.
   TokenId token(int64_t position, int64_t head, int64_t rank) const {
     return tokens[index(position, head, rank)];
   }
@@ -36,7 +36,7 @@ struct HeadDrafts {
   }
 };
 
-/// Picks the best guesses of single rows of logits.
+/// Picks the top-k drafts of single rows of logits.
 ///
 /// Thread safety: one per thread; several may fill different rows of the same HeadDrafts.
 class DraftPicker {
@@ -48,7 +48,7 @@ class DraftPicker {
   /// @param logits  [V_t] of head `row % K'` at position `row / K'`.
   void pick(std::span<const float> logits, int64_t row, HeadDrafts& drafts);
 
-  /// The same, of a row whose best logits were found elsewhere.
+  /// Keeps the drafts of a row whose best logits were found elsewhere.
   /// @param best     [top_k] descending.
   /// @param log_sum  of e^logit over the whole row.
   void put(std::span<const ScoredRow> best, float log_sum, int64_t row, HeadDrafts& drafts) const;

@@ -1,4 +1,4 @@
-// What the heads are asked: which of them, and what they read at each position.
+// What the heads are run for: which of them, and what they read at each position.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,7 +19,7 @@ struct HeadQuery {
   int64_t stride = 1;
   int64_t num_positions = 0;  // M
   int64_t first_head = 0;
-  int64_t num_heads = 0;  // K', asked
+  int64_t num_heads = 0;  // K', run
 
   /// Token i of position m; 0 is the root.
   TokenId token(int64_t m, int64_t i) const { return tokens[static_cast<size_t>(m * stride + i)]; }

@@ -1,4 +1,4 @@
-// What computes the heads' guesses on the host's request: the reference (reference_heads.h) or our
+// What computes the heads' drafts on the host's request: the reference (reference_heads.h) or our
 // CPU kernels (cpu/cpu_heads.h). Heads that fill a tree on a GPU, without the host, are another
 // thing (cuda/device_heads.h).
 #pragma once
@@ -13,7 +13,7 @@
 namespace medusa {
 
 /// The residual layers and outputs of all heads, without the prefix layer. Backends give the same
-/// numbers but for the order of sums, and round in the same places. A position's guesses of one
+/// numbers but for the order of sums, and round in the same places. A position's drafts of one
 /// head depend neither on the positions nor on the heads that are computed beside it (in every
 /// dtype in which backbone/linear.h promises so).
 ///
@@ -22,7 +22,7 @@ class HeadsBackend {
  public:
   virtual ~HeadsBackend() = default;
 
-  /// As HeadsRunner::draft().
+  /// Computes the drafts of a query, as HeadsRunner::draft() describes it.
   virtual void draft(const HeadQuery& query, HeadDrafts& drafts) = 0;
 
   virtual const char* name() const = 0;  // of what multiplies, for people

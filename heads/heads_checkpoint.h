@@ -11,8 +11,8 @@
 
 namespace medusa {
 
-/// How well one head guesses, over the validation positions that have a label for it. A label that
-/// a truncated output cannot guess counts as a miss (and not in the loss).
+/// How well one head drafts, over the validation positions that have a label for it. A label that
+/// a truncated output cannot draft counts as a miss (and not in the loss).
 struct HeadQuality {
   double loss = 0;                          // mean cross-entropy, nats
   double top_1 = 0, top_5 = 0, top_10 = 0;  // shares of positions, 0 to 1
@@ -28,7 +28,7 @@ struct HeadsManifest {
   std::string dataset;                      // fingerprint; empty: not known
   std::vector<std::string> mixed_datasets;  // fingerprint, weight and folder of each, if several
   std::string source;                       // where imported heads come from; empty: trained here
-  int64_t step = 0;                         // optimiser steps behind these heads
+  int64_t step = 0;                         // optimizer steps behind these heads
   int64_t num_validation = 0;               // positions the qualities were measured on
   std::vector<HeadQuality> quality;         // [K]; empty: not validated
   std::string settings;                     // resolved settings of the run, YAML text

@@ -7,7 +7,7 @@
 namespace medusa {
 
 void HeadsConfig::validate() const {
-  if (output_rank % 32 != 0)  // whole tiles of decoding's products
+  if (output_rank % 32 != 0)  // whole tiles of decoding's GEMMs
     throw UserError(
         fmt::format("heads: 'output_rank' is {}, which leaves {} over when divided by 32, expected "
                     "a multiple of 32; write {}",

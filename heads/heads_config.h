@@ -13,17 +13,17 @@ namespace medusa {
 enum class HeadInput {
   Hidden,      // the backbone's state, as in the paper (§2.1.1)
   Root,        // that state and the embedding of the root token, which is known when the heads run
-  Sequential,  // and those of the tokens guessed between the root and its own: Hydra (2402.05109)
+  Sequential,  // and those of the tokens drafted between the root and its own: Hydra (2402.05109)
   Prefix,      // as Root, with a prefix layer between the backbone's states and the heads
   PrefixSequential,  // as Sequential, with that layer: Hydra++ (2402.05109)
 };
 
-/// Whether the heads read what a layer over the answer so far makes of the states
+/// Says whether the heads read what a layer over the answer so far makes of the states
 /// (prefix_layer.h).
 inline bool has_prefix(HeadInput input) {
   return input == HeadInput::Prefix || input == HeadInput::PrefixSequential;
 }
-/// Whether a head reads the tokens guessed between the root and its own.
+/// Says whether a head reads the tokens drafted between the root and its own.
 inline bool reads_paths(HeadInput input) {
   return input == HeadInput::Sequential || input == HeadInput::PrefixSequential;
 }
@@ -72,7 +72,7 @@ inline bool is_truncated(HeadOutput output) {
 inline bool is_low_rank(HeadOutput output) {
   return output == HeadOutput::LowRank || output == HeadOutput::TruncatedLowRank;
 }
-/// Whether each head has an output of its own, which is trained.
+/// Says whether each head has an output of its own, which is trained.
 inline bool is_own(HeadOutput output) {
   return output == HeadOutput::Own || output == HeadOutput::TruncatedOwn || is_low_rank(output);
 }
@@ -82,7 +82,7 @@ struct HeadsConfig {
   int64_t layers_per_head = 1;  // residual layers, each with parameters of its own
   HeadInput input = HeadInput::Root;
   HeadOutput output = HeadOutput::TruncatedShared;
-  int64_t output_size = 8192;  // V_t, tokens a truncated output can guess; ignored by the others
+  int64_t output_size = 8192;  // V_t, tokens a truncated output can draft; ignored by the others
   int64_t output_rank = 64;    // r, inner size of a low-rank output; ignored by the others
 
   template <typename Fields>

@@ -1,4 +1,4 @@
-// The heads at inference: hidden states in, the best guesses of every head out.
+// The heads at inference: hidden states in, the top-k drafts of every head out.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,8 +17,8 @@ namespace medusa {
 
 class PrefixModel;
 
-/// A position's guesses of one head depend neither on the positions beside it nor on which other
-/// heads are asked (in every dtype in which backbone/linear.h promises so).
+/// A position's drafts of one head depend neither on the positions beside it nor on which other
+/// heads run (in every dtype in which backbone/linear.h promises so).
 ///
 /// Thread safety: none (scratch buffers).
 class HeadsRunner {
@@ -27,7 +27,7 @@ class HeadsRunner {
   /// (cpu/cpu_heads.h), else with LibTorch's ops. Keeps packed copies of what it multiplies with,
   /// and the backbone's embedding; heads and backbone may go afterwards.
   /// @param top_k  1 to V_t.
-  /// @throws UserError  top_k is more than the heads' output can guess.
+  /// @throws UserError  top_k is more than the heads' output can draft.
   HeadsRunner(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
               const ExecutionContext& execution = {});
   ~HeadsRunner();
@@ -36,7 +36,7 @@ class HeadsRunner {
   int64_t top_k() const { return top_k_; }
   const char* kernels() const { return backend_->name(); }  // which code computes, for people
 
-  /// Whether guesses depend on the tokens between the root and the one guessed.
+  /// Says whether drafts depend on the tokens between the root and the one drafted.
   bool reads_paths() const { return medusa::reads_paths(input_); }
 
   /// The layer that stands between the backbone's states and these heads; null: none does. Whoever
@@ -54,13 +54,13 @@ class HeadsRunner {
   const HeadDrafts& draft(const at::Tensor& hidden, std::span<const TokenId> text,
                           int64_t num_heads);
 
-  /// Of all heads.
+  /// Drafts with all heads.
   const HeadDrafts& draft(const at::Tensor& hidden, std::span<const TokenId> text) {
     return draft(hidden, text, num_heads_);
   }
 
-  /// All heads at the first M positions of an answer, as a decoder asks them there: the prefix
-  /// layer, if there is one, runs over the answer first.
+  /// Drafts with all heads at the first M positions of an answer, as a decoder runs them there: the
+  /// prefix layer, if there is one, runs over the answer first.
   /// @param hidden  [M, H] in the backbone's dtype: state at the token before each root.
   /// @param answer  as draft()'s text, from the answer's first token on.
   const HeadDrafts& draft_along(const at::Tensor& hidden, std::span<const TokenId> answer);

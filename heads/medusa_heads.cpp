@@ -107,7 +107,7 @@ double embedding_gain(const Weights& backbone) {
     return x.to(at::kDouble).square().mean().sqrt().item<double>();
   };
   const int64_t rows = std::min(kRows, backbone.embedding.size(0));
-  // A normalised state has the size of the norm's weight.
+  // A normalized state has the size of the norm's weight.
   const double ratio = root_mean_square(backbone.final_norm) /
                        root_mean_square(backbone.embedding.narrow(0, 0, rows));
   return std::isfinite(ratio) && ratio > 0 ? std::exp2(std::round(std::log2(ratio))) : 1;

@@ -1,14 +1,14 @@
-// Medusa decoding heads: K small networks that guess the next K tokens from one hidden state.
+// Medusa decoding heads: K small networks that draft the next K tokens from one hidden state.
 // Paper: Medusa (arXiv:2401.10774) §2.1.1. Symbols H, V, K as in ARCHITECTURE.md; V_t: tokens that
-// the output can guess (V, or fewer when truncated); r: inner size of a low-rank output.
+// the output can draft (V, or fewer when truncated); r: inner size of a low-rank output.
 //
-// Head k reads the state h at the token before the root and guesses the token k + 1 places after
+// Head k reads the state h at the token before the root and drafts the token k + 1 places after
 // the root. A residual layer is
 //   hidden:      y = h + SiLU(W h + b)                           W, b zero at the start
 //   root:        y = h + W2 SiLU(W1 [h; e_0] + b1)               W2, b1 zero, W1 small random
 //   sequential:  y = h + W2 SiLU(W1 [h; e_0; …; e_k] + b1)       as root
 // with e_0 the root token's embedding and e_1 … e_k those of the k tokens between the root and the
-// one guessed, scaled to the size of h (embedding_gain). So an untrained head has exactly the LM
+// one drafted, scaled to the size of h (embedding_gain). So an untrained head has exactly the LM
 // head's logits; the paper's own code leaves b random, whence its heads start slightly beside it.
 // Each layer has parameters of its own; the paper's code repeats one block object, so that its
 // layers share them. Low-rank outputs cannot equal the LM head: they begin near it
@@ -69,12 +69,11 @@ struct MedusaHeads {
 MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
                        std::vector<TokenId> kept_tokens, uint64_t seed);
 
-/// For each token its output row; -1: the output cannot guess it. [V]
+/// Gives each token's output row; -1: the output cannot draft it. [V]
 std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads);
 
-/// All trained tensors under their stable names ("0.layers.0.weight", "0.output", "prefix.qkv"),
-/// which files use.
-/// The tensors share memory with heads.
+/// Lists all trained tensors under their stable names ("0.layers.0.weight", "0.output",
+/// "prefix.qkv"), which files use. The tensors share memory with heads.
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHeads& heads);
 int64_t num_parameters(const MedusaHeads& heads);
 
@@ -92,7 +91,7 @@ at::Tensor whole_output(const MedusaHeads& heads, int64_t head);
 /// training: head 0 was right on .31 of positions, as often as without the root.
 double embedding_gain(const Weights& backbone);
 
-/// What heads read of tokens: their embeddings, scaled by embedding_gain().
+/// Gives what heads read of tokens: their embeddings, scaled by embedding_gain().
 /// @param tokens  [n, E] int32 or int64, on the backbone's device.
 /// @returns       [n, E, H] in the backbone's dtype.
 at::Tensor token_embeddings(const Weights& backbone, double gain, const at::Tensor& tokens);

@@ -1,4 +1,4 @@
-// What the heads guess below one root, asked depth by depth.
+// What the heads draft below one root, depth by depth.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +11,10 @@
 
 namespace medusa {
 
-/// One head's guesses after each of some paths.
+/// One head's drafts after each of some paths.
 class NextDrafts {
  public:
-  /// @param guesses  kept by reference: one position for each path, or one for all of them.
+  /// @param drafts  kept by reference: one position for each path, or one for all of them.
   NextDrafts(const HeadDrafts& drafts, int64_t head, bool same_for_all)
       : drafts_(drafts), head_(head), same_for_all_(same_for_all) {}
 
@@ -32,19 +32,19 @@ class NextDrafts {
   bool same_for_all_;
 };
 
-/// Whoever drafts asks in the same way whatever the heads read: heads that read only state and root
-/// have guessed once and for all paths when this is made; sequential ones guess a depth at a time,
-/// all paths together.
+/// Whoever drafts calls it in the same way whatever the heads read: heads that read only state and
+/// root have drafted once and for all paths when this is made; sequential ones draft a depth at a
+/// time, all paths together.
 class PathDrafts {
  public:
-  /// @param guesser    kept by reference; not asked anything else while this is used.
+  /// @param runner     kept by reference; not run for anything else while this is used.
   /// @param hidden     [H] state at the token before the root.
-  /// @param num_heads  heads that will be asked at most, 1 to all.
+  /// @param num_heads  heads that will be run at most, 1 to all.
   PathDrafts(HeadsRunner& runner, const at::Tensor& hidden, TokenId root, int64_t num_heads);
 
-  /// Head `depth`'s guesses.
+  /// Head `depth`'s drafts.
   /// @param paths  [M, depth] tokens below the root, path after path; at depth 0 there is one,
-  /// empty.
+  ///               empty.
   /// @returns      valid until the next call.
   NextDrafts after(std::span<const TokenId> paths, int64_t depth);
 

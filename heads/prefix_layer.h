@@ -45,7 +45,7 @@ PrefixLayer empty_prefix_layer(const ModelConfig& backbone);
 /// An untrained layer.
 PrefixLayer make_prefix_layer(const ModelConfig& backbone, const Random& random, at::Device device);
 
-/// All trained tensors under their names.
+/// Lists all trained tensors under their names.
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const PrefixLayer& prefix);
 
 }  // namespace medusa

@@ -18,7 +18,7 @@ namespace medusa {
 /// Thread safety: none (scratch buffers).
 class PrefixModel {
  public:
-  /// Computes in the backbone's dtype, on its device; where the backbone's products are in blocks,
+  /// Computes in the backbone's dtype, on its device; where the backbone is quantized,
   /// those of the layer are in blocks of 8 bits. Keeps the backbone's embedding (not a copy).
   PrefixModel(const PrefixLayer& prefix, const Weights& backbone,
               const ExecutionContext& execution = {});
@@ -49,7 +49,7 @@ class PrefixText {
   /// @returns       [n, H] in the backbone's dtype: what heads read at these positions.
   at::Tensor extend(const at::Tensor& hidden, std::span<const TokenId> roots);
 
-  /// The same for positions that do not stay.
+  /// Runs over positions that do not stay, as extend() does over those that do.
   at::Tensor peek(const at::Tensor& hidden, std::span<const TokenId> roots);
 
   int64_t length() const { return cache_.length(slot_); }  // positions that stayed

@@ -28,7 +28,7 @@ struct Pass {
   const uint16_t* hidden = nullptr;  // [P, H] bfloat16
   int64_t num_states = 0;            // P: M, or 1 if all positions share state and root
   int64_t num_tokens = 0;            // E, read by the last head
-  int64_t first_row = 0;             // of the guesses that it fills
+  int64_t first_row = 0;             // of the drafts that it fills
   HeadDrafts* drafts = nullptr;
 };
 
@@ -62,7 +62,7 @@ class CpuHeads : public HeadsBackend {
   int64_t row_size() const { return num_heads() * weights_.hidden_size; }    // of all heads
   int64_t output_size() const { return weights_.outputs[0].num_outputs(); }  // V_t
   bool is_last(int64_t layer) const { return layer + 1 == weights_.config.layers_per_head; }
-  /// Heads are counted from the first that is asked.
+  /// Heads are counted from the first that is run.
   const PackedHeadBlock& block(int64_t head, int64_t layer) const {
     return weights_.block(pass_.query.first_head + head, layer);
   }
@@ -115,8 +115,8 @@ void CpuHeads::draft(const HeadQuery& query, HeadDrafts& drafts) {
   pass_ = {};  // holds nothing of the caller's
 }
 
-/// Products split their outputs among the threads, and who has computed a column also does the
-/// small work on it; the next product reads all columns and so waits for all threads.
+/// GEMMs split their outputs among the threads, and who has computed a column also does the
+/// small work on it; the next GEMM reads all columns and so waits for all threads.
 void CpuHeads::run_pass(int thread) {
   {
     const KernelRegion region(kernels_);
@@ -146,7 +146,7 @@ void CpuHeads::read_position(int64_t position) {
   }
 }
 
-/// Calls body(head, pairs of that head's product) for this thread's share of all heads' pairs.
+/// Calls body(head, pairs of that head's GEMM) for this thread's share of all heads' pairs.
 template <typename Body>
 void CpuHeads::for_each_part(int64_t pairs_per_head, int thread, const Body& body) const {
   const Range all = share(num_heads() * pairs_per_head, thread);
@@ -197,7 +197,7 @@ void CpuHeads::run_first_gemm(int64_t layer, int64_t head, Range pairs) {
   for (size_t i = 1; i < weights.tokens.size(); ++i) add_token(i, num_positions());
 }
 
-/// What the second product reads, from the first one's sums.
+/// What the second GEMM reads, from the first one's sums.
 void CpuHeads::write_inner(const PackedHeadBlock& block, int64_t head, Range columns) {
   const int64_t size = columns.end - columns.begin;
   const auto* bias = static_cast<const float*>(block.bias.const_data_ptr()) + columns.begin;
@@ -209,7 +209,7 @@ void CpuHeads::write_inner(const PackedHeadBlock& block, int64_t head, Range col
   }
 }
 
-/// The residual sum, from the layer's last sums, and where the next product reads it.
+/// The residual sum, from the layer's last sums, and where the next GEMM reads it.
 void CpuHeads::write_states(const PackedHeadBlock& block, int64_t layer, int64_t head,
                             Range columns) {
   const int64_t size = columns.end - columns.begin;

@@ -1,4 +1,4 @@
-// Memory of the heads on a CPU: reused from guess to guess, grown when more positions come.
+// Memory of the heads on a CPU: reused from call to call, grown when more positions come.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace medusa {
 
-/// Several equally large matrices of rows as an ISA's products read them: its Elements in tile
-/// order, and RowBlocks of these where its weights are in blocks.
+/// Several equally large matrices of rows as an ISA's GEMMs read them: its Elements in tile
+/// order, and RowBlocks of these where its weights are quantized.
 class GemmRows {
  public:
   /// What was there is void.
@@ -22,7 +22,7 @@ class GemmRows {
   /// written at the same time.
   void write(int64_t i, int64_t row, int64_t column, const uint16_t* bfloat16, int64_t size) const;
 
-  /// What products take as their rows.
+  /// What GEMMs take as their rows.
   const void* matrix(int64_t i) const;
 
  private:
@@ -41,15 +41,15 @@ struct PassSize {
   int64_t num_tokens = 0;     // E, read at each position by the last head
 };
 
-/// What M positions of K' heads pass from one product to the next.
+/// What M positions of K' heads pass from one GEMM to the next.
 struct HeadBuffers {
   GemmRows hidden;        // one matrix [M, H]: what the first layers read
   GemmRows tokens;        // E matrices [M, H]: scaled embeddings
-  GemmRows inner;         // K' matrices [M, H]: what the second products read
+  GemmRows inner;         // K' matrices [M, H]: what the second GEMMs read
   GemmRows between[2];    // K' matrices [M, H]: from layer to layer, in turns
   GemmRows last;          // what outputs read: K' matrices [M, H]; if shared one [M K', H]
   GemmRows narrow;        // between the factors of low-rank outputs: K' matrices [M, r]
-  GrowingBuffer sums;     // [M, K', H] float32: what products give
+  GrowingBuffer sums;     // [M, K', H] float32: what GEMMs give
   GrowingBuffer rounded;  // [M, K', H] bfloat16: inner, row by row; scaled embeddings; or narrow
   GrowingBuffer states;   // [M, K', H] bfloat16: what layers add to
   GrowingBuffer logits;   // [M, K', V_t] float32

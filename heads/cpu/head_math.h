@@ -1,5 +1,5 @@
-// The small work between the products of the heads on a CPU, on some columns of one row. Rows that
-// products read are bfloat16 bits, what they give is float32. No LibTorch.
+// The small work between the GEMMs of the heads on a CPU, on some columns of one row. Rows that
+// GEMMs read are bfloat16 bits, what they give is float32. No LibTorch.
 //
 // A column's result does not depend on how many are computed together. Sizes are multiples of 16.
 #pragma once

@@ -20,7 +20,7 @@ struct PackedHeadBlock {
   at::Tensor bias;                 // [H] float32
 };
 
-/// Packed copies, in bfloat16 or, if the backbone's products are in blocks, in blocks of 8 bits;
+/// Packed copies, in bfloat16 or, beside a quantized backbone, in blocks of 8 bits;
 /// and the backbone's embedding (not a copy).
 struct PackedHeads {
   PackedHeads(const MedusaHeads& heads, const Weights& backbone);

@@ -66,7 +66,7 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
     int32_t last_parent = -1;
     for (; end < num_nodes_ && shape.depths[static_cast<size_t>(end)] == level; ++end) {
       const auto i = static_cast<size_t>(end);
-      // Heads that read no paths guess the same after every one of them.
+      // Heads that read no paths draft the same after every one of them.
       const int32_t parent = reads_paths(config_.input) ? shape.parents[i] : 0;
       if (parent != last_parent) {
         const auto& path = shape.ancestors[static_cast<size_t>(parent)];

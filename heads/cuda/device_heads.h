@@ -1,4 +1,4 @@
-// Medusa heads on a GPU: a choice tree filled with their guesses, without the host.
+// Medusa heads on a GPU: a choice tree filled with their drafts, without the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,21 +14,21 @@
 
 namespace medusa {
 
-/// The best guesses of [num_rows, row_size] head logits to [num_rows, top_k] tokens
+/// The top-k drafts of [num_rows, row_size] head logits to [num_rows, top_k] tokens
 /// (infer/cuda/step_kernels.h has the kernel).
 using PickDrafts =
     std::function<void(const float* logits, int64_t num_rows, int64_t row_size, int32_t top_k,
                        const int32_t* token_of_row, int32_t* tokens, DeviceStream stream)>;
 
-/// The device's twin of MedusaDrafter over a fixed tree. Rounds as ReferenceHeads does. Depth by
-/// depth: the guesses after all paths that have children are asked together, so that sequential
-/// heads read the tokens that were just guessed.
+/// The device's MedusaDrafter over a fixed tree. Rounds as ReferenceHeads does. Depth by
+/// depth: the drafts after all paths that have children are computed together, so that sequential
+/// heads read the tokens that were just drafted.
 ///
 /// Thread safety: none (scratch buffers).
 class DeviceHeads {
  public:
-  /// Whether these are of a kind that it computes: every kind without a prefix layer, beside a
-  /// backbone in bfloat16 or in blocks; themselves in bfloat16.
+  /// Says whether these are of a kind that it computes: every kind without a prefix layer, beside a
+  /// backbone in bfloat16 or quantized; themselves in bfloat16.
   static bool supports(const HeadsConfig& config, const Weights& backbone);
 
   /// @param shape  its nodes come in order of depth, its depth is at most K.
@@ -52,7 +52,7 @@ class DeviceHeads {
     DeviceGemm first, second;  // second: unused where no tokens are read
     at::Tensor bias;           // [H] float32
   };
-  /// What is asked of head d: the guesses after nodes of depth d that have children.
+  /// What head d computes: the drafts after nodes of depth d that have children.
   struct Question {
     int32_t num_paths = 0;       // P
     int32_t begin = 0, end = 0;  // nodes of depth d + 1
@@ -78,7 +78,7 @@ class DeviceHeads {
   int64_t rows_ = 0;
   at::Tensor read_, rounded_, states_[2];  // bfloat16
   at::Tensor inner_, logits_;              // float32
-  at::Tensor sums_;                        // float32, scratch of the products
+  at::Tensor sums_;                        // float32, scratch of the GEMMs
   at::Tensor drafts_;                      // int32
 };
 

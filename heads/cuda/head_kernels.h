@@ -1,4 +1,4 @@
-// The kernels of Medusa heads on a GPU, besides their products and top_k: one table, as
+// The kernels of Medusa heads on a GPU, besides their GEMMs and top_k: one table, as
 // backbone/cuda/layer_kernels.h, and under the same rules.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-/// What a head's first product reads: row b * P + p is [y; gain * e(root); gain * e(path token 1);
+/// What a head's first GEMM reads: row b * P + p is [y; gain * e(root); gain * e(path token 1);
 /// …] (heads/medusa_heads.h), E tokens long, along path p of sequence b's tree.
 struct ReadPathsArgs {
   const Bf16* states = nullptr;  // [B, H], or [B P, H] if per_path: y
@@ -43,13 +43,13 @@ struct AddStateArgs {
   Bf16* out = nullptr;           // [M, H]
 };
 
-/// Tokens of nodes [begin, end), all children of the paths that a head was asked about, or of the
+/// Tokens of nodes [begin, end), all children of the paths that a head was run after, or of the
 /// root.
 struct FillNodesArgs {
   const int32_t* roots = nullptr;         // [B] the root's tokens; read where begin is 0
   const int32_t* drafts = nullptr;        // [B, P, k] of a head
   const int32_t* path_of_node = nullptr;  // [N] which of the P paths a node continues
-  const int32_t* ranks = nullptr;         // [N] which of the guesses it is
+  const int32_t* ranks = nullptr;         // [N] which of the drafts it is
   int32_t begin = 0, end = 0;
   int32_t num_nodes = 0;      // N
   int32_t num_paths = 0;      // P
@@ -66,7 +66,7 @@ struct HeadKernels {
   void (*fill_nodes)(const FillNodesArgs& args, DeviceStream stream);
 };
 
-/// Those of this build; null where it was made without a CUDA compiler.
+/// Gives the kernels of this build; null where it was made without a CUDA compiler.
 const HeadKernels* cuda_head_kernels();
 
 }  // namespace medusa

@@ -36,7 +36,7 @@ struct HeadFinding {
 /// @throws UserError  a second file of the folder cannot be read.
 std::vector<HeadFinding> diagnose(const ForeignHeads& heads, const Weights& backbone);
 
-/// A tree that the heads cannot fill, or heads that it never asks.
+/// A tree that the heads cannot fill, or heads that it never runs.
 std::vector<HeadFinding> diagnose_tree(const ChoiceTree& tree, int64_t num_heads,
                                        const std::string& file);
 

@@ -44,10 +44,10 @@ struct ForeignHeads {
 
 /// Opens and describes. Keeps the files mapped.
 /// @throws UserError  as open_head_files(); no tensor is named like a head's; one is missing, left
-///                    over, quantised, or of another shape than its neighbours.
+///                    over, quantized, or of another shape than its neighbors.
 ForeignHeads read_foreign_heads(const std::filesystem::path& path);
 
-/// Where config.json contradicts the tensors.
+/// Lists where config.json contradicts the tensors.
 /// @param num_heads  how many heads are wanted: then config.json need not agree about that number.
 std::vector<HeadMisfit> hint_misfits(const ForeignHeads& heads, std::optional<int64_t> num_heads);
 

@@ -35,7 +35,8 @@ struct HeadFiles {
 inline constexpr const char* kHeadsPt = "medusa_lm_head.pt";
 inline constexpr const char* kHeadsSafetensors = "medusa_lm_head.safetensors";
 
-/// Of a folder: medusa_lm_head.safetensors, else medusa_lm_head.pt, else every .safetensors file.
+/// Opens the files of a folder: medusa_lm_head.safetensors, else medusa_lm_head.pt, else every
+/// .safetensors file.
 /// @throws UserError  nothing is there; a file is damaged; a tensor is in two files; config.json is
 ///                    no JSON object, or has something else where a number belongs.
 HeadFiles open_head_files(const std::filesystem::path& path);

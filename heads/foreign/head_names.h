@@ -41,7 +41,7 @@ enum class HeadTensorKind {
   Output,        // [V, H], a head's own
   SharedOutput,  // [V, H], one for all heads
   TokenMap,      // [V_t] tokens of the output's rows
-  Scale,         // of quantised heads
+  Scale,         // of quantized heads
 };
 
 /// Which tensor a name stands for.
@@ -51,7 +51,7 @@ struct HeadTensorName {
   int64_t layer = 0;  // of an Output: how many residual layers lie before it; -1: not said
 };
 
-/// Nothing if the name means nothing in this layout.
+/// Reads a tensor's name; nothing if it means nothing in this layout.
 std::optional<HeadTensorName> parse_head_name(HeadLayout layout, std::string_view name);
 
 /// The layout whose names these look like, by a name of it; nothing if it is no head's. TgiV2 is
@@ -61,7 +61,7 @@ std::optional<HeadLayout> layout_of_name(std::string_view name);
 /// The name of a part that the layout has.
 std::string head_tensor_name(HeadLayout layout, const HeadTensorName& name);
 
-/// Whether heads stand among a whole model's tensors, so that other names are none of ours.
+/// Says whether heads stand among a whole model's tensors, so that other names are none of ours.
 inline bool holds_whole_model(HeadLayout layout) {
   return layout == HeadLayout::Medusa2 || layout == HeadLayout::ModelOpt ||
          layout == HeadLayout::TensorRtLlm;

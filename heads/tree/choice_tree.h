@@ -1,4 +1,4 @@
-// The choice tree: which of the heads' guesses are tried together, as paths of guess ranks.
+// The choice tree: which of the heads' drafts are tried together, as paths of draft ranks.
 // Paper: Medusa (arXiv:2401.10774) §2.1.2 and §2.3.3. No LibTorch.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace medusa {
 
-/// Guess rank of head 0, of head 1, … from 0; [] is the root.
+/// Draft rank of head 0, of head 1, … from 0; [] is the root.
 using RankPath = std::vector<int32_t>;
 
 /// Node order: shorter paths first, then by ranks.
@@ -65,9 +65,9 @@ struct Estimate {
 struct ChoiceTree {
   std::string source;           // project or paper of an imported tree; empty if calibrated here
   std::string heads;            // fingerprint of the heads it was measured on; empty: any heads
-  int32_t top_k = 0;            // guesses per head that it draws from; every rank is below
+  int32_t top_k = 0;            // drafts per head that it draws from; every rank is below
   std::vector<RankPath> paths;  // [N - 1], the root is not listed
-  std::vector<double> temperatures;  // [K] of the heads' guesses (draft_temperature.h); empty: 1
+  std::vector<double> temperatures;  // [K] of the heads' drafts (draft_temperature.h); empty: 1
   std::optional<Estimate> expected_tokens_per_step;
   std::optional<TreeCalibration> calibration;
 
@@ -82,7 +82,7 @@ struct ChoiceTree {
 ///                    not below top_k (0: one more than the largest rank).
 ChoiceTree make_choice_tree(std::vector<RankPath> paths, int32_t top_k, const std::string& where);
 
-/// The same with a place for each path: place(i) says where paths[i] stands.
+/// Makes the tree with a place for each path: place(i) says where paths[i] stands.
 ChoiceTree make_choice_tree(std::vector<RankPath> paths, int32_t top_k,
                             const std::function<std::string(size_t)>& place);
 

@@ -9,7 +9,7 @@
 
 namespace medusa {
 
-/// Of one answer, or of several.
+/// Sums the steps of one answer, or of several.
 struct StepSum {
   double tokens = 0;
   double steps = 0;
@@ -21,8 +21,8 @@ struct StepSum {
   }
 };
 
-/// All tokens over all steps, with the 95 % interval of a percentile bootstrap over answers: the
-/// steps of one answer are not independent.
+/// Divides all tokens by all steps, with the 95 % interval of a percentile bootstrap over answers:
+/// the steps of one answer are not independent.
 /// @param answers  at least one; there is a step in some.
 Estimate tokens_per_step(std::span<const StepSum> answers, const Random& random,
                          int64_t num_resamples = 1000);

@@ -105,7 +105,7 @@ std::vector<PathValue> rank_paths(const HeadStatistics& statistics, int64_t num_
       open.push(estimator.extend(prefix, rank));
   };
   open_children({{}, statistics.num_positions(), 1.0});
-  // No extension is worth more than its prefix, so the best path that is left is always open.
+  // No extension is more probable than its prefix, so the best path that is left is always open.
   while (static_cast<int64_t>(best.size()) < num_paths && !open.empty()) {
     best.push_back(open.top());
     open.pop();

@@ -10,7 +10,7 @@
 
 namespace medusa {
 
-/// A path and the estimated probability that all its guesses are right.
+/// A path and the estimated probability that all its drafts are right.
 struct PathValue {
   RankPath path;
   int64_t count = 0;       // positions at which it was right
@@ -36,16 +36,16 @@ std::vector<PathValue> rank_paths(const HeadStatistics& statistics, int64_t num_
 enum class StepStarts {
   Everywhere,  // all of them
   Replayed,    // the first, and then those at which decoding this answer with the tree would have
-               // begun its steps: each where the one before ended. A step ends where a guess was
-               // wrong, and there the next one is harder to guess too, so this gives less
+               // begun its steps: each where the one before ended. A step ends where a draft was
+               // wrong, and there the next one is harder to draft too, so this gives less
 };
 
 /// Tokens per step that this tree would have had on the statistics' answers.
 double tokens_per_step(const HeadStatistics& statistics, const std::vector<RankPath>& paths,
                        StepStarts starts);
 
-/// The same with the 95 % interval of a bootstrap over answers (positions of one answer are not
-/// independent).
+/// Measures the tree with the 95 % interval of a bootstrap over answers (positions of one answer
+/// are not independent).
 Estimate measure_tree(const HeadStatistics& statistics, const std::vector<RankPath>& paths,
                       StepStarts starts, const Random& random, int64_t num_resamples = 1000);
 
