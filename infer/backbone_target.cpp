@@ -78,7 +78,7 @@ PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
   return output;
 }
 
-/// One product with the LM head for all rows that want logits.
+/// One GEMM with the LM head for all rows that want logits.
 void BackboneTarget::add_logits(std::span<const SlotTree> trees,
                                 std::span<const PromptChunk> chunks, const at::Tensor& hidden,
                                 PassOutput& output) {

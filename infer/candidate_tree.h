@@ -42,7 +42,7 @@ inline int32_t find_child(const CandidateTree& tree, int32_t node, TokenId token
   return -1;
 }
 
-/// What a step emitted.
+/// Lists what a step emitted.
 inline std::vector<TokenId> emitted_tokens(const CandidateTree& tree,
                                            const std::vector<int32_t>& path, TokenId next) {
   std::vector<TokenId> tokens;

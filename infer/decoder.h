@@ -48,8 +48,8 @@ class Decoder {
   /// @returns  what it had done; nothing if the id is unknown or has ended.
   virtual std::optional<DecodeStats> cancel(RequestId id) = 0;
 
-  /// What a request has done so far; null: its id is unknown or has ended. Valid until the next
-  /// call of another function.
+  /// Tells what a request has done so far; null: its id is unknown or has ended. Valid until the
+  /// next call of another function.
   virtual const DecodeStats* stats(RequestId id) const = 0;
 
   virtual int64_t num_waiting() const = 0;  // requests that have no slot yet
@@ -58,10 +58,10 @@ class Decoder {
   /// Slots that no running or waiting request needs.
   virtual int64_t num_free() const = 0;
 
-  /// What the target's cache holds now.
+  /// Tells what the target's cache holds now.
   virtual KvUse cache_use() const = 0;
 
-  /// Where the time of all steps so far went.
+  /// Tells where the time of all steps so far went.
   virtual const DecodeTimes& times() const = 0;
 
   bool idle() const { return num_waiting() + num_running() == 0; }
@@ -73,7 +73,7 @@ class Decoder {
   /// Cancels every request.
   virtual void cancel_all() = 0;
 
-  /// What it has prepared on a GPU so far, a line each for people; empty: nothing.
+  /// Tells what it has prepared on a GPU so far, a line each for people; empty: nothing.
   virtual std::string report() const { return {}; }
 };
 
@@ -86,7 +86,7 @@ class Decoder {
 DecodeTimes decode(Decoder& decoder, const std::function<std::optional<DecodeRequest>()>& next,
                    const std::function<bool(size_t, const DecodeStats&)>& finished);
 
-/// The same on the host's loop over this target, for requests that all have this rule and drafter.
+/// Decodes on the host's loop over this target, for requests that all have this rule and drafter.
 /// @param target  has a free slot.
 /// @param rule    judges the sequences of a pass at the same time, on several threads.
 DecodeTimes decode(TargetModel& target, const AcceptanceRule& rule,

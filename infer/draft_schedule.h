@@ -40,7 +40,7 @@ struct DraftScheduleConfig {
 /// @param right          whether each stood; both kinds occur.
 double best_threshold(std::span<const double> probabilities, const std::vector<bool>& right);
 
-/// Of one text, except for `heuristic`, which one object serves for all texts.
+/// The schedule of one text, except for `heuristic`, of which one object serves all texts.
 ///
 /// Thread safety: none.
 class DraftSchedule {
@@ -51,13 +51,14 @@ class DraftSchedule {
   /// Most tokens to draft in the next step.
   int32_t length() const { return length_; }
 
-  /// Whether to go on behind a token that was just drafted. That token stays a candidate: to take
-  /// back an improbable one after it was drawn would change the distribution of what is accepted.
+  /// Says whether to go on behind a token that was just drafted. That token stays a candidate: to
+  /// take back an improbable one after it was drawn would change the distribution of what is
+  /// accepted.
   bool goes_on(double probability) const {
     return config_.kind != DraftScheduleKind::Confidence || probability >= threshold_;
   }
 
-  /// What a step's drafted chain came to.
+  /// Takes what a step's drafted chain came to.
   /// @param probabilities  of its tokens
   /// @param accepted       how many of them stood
   void observe(std::span<const double> probabilities, size_t accepted);

@@ -24,8 +24,8 @@ class Drafter {
   virtual ~Drafter() = default;
   virtual void begin(std::span<const TokenId> /*prompt*/) {}
   virtual CandidateTree propose(const DraftContext& context, const Random& random) = 0;
-  /// What became of a step. Inside a drafter that merges several the tree is that of all of them,
-  /// so that a drafter sees every state of the text, also where its own nodes were left out.
+  /// Takes what became of a step. Inside a drafter that merges several the tree is that of all of
+  /// them, so that a drafter sees every state of the text, also where its own nodes were left out.
   virtual void observe(const CandidateTree& /*tree*/, const TargetOutput& /*output*/,
                        const Acceptance& /*accepted*/) {}
 };

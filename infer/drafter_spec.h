@@ -23,12 +23,12 @@ struct TreeShape;
 
 /// Which parts a drafter is made from.
 struct DraftNeeds {
-  bool heads = false;          // a guesser
+  bool heads = false;          // the heads runner
   int64_t drafts = 1;          // of each head, at least
   bool tree = false;           // a choice tree
   bool store = false;          // texts to look up
   bool cost = false;           // what rows cost; without it they cost nothing
-  bool drafting_cost = false;  // and what the heads' guessing costs
+  bool drafting_cost = false;  // and what the heads' drafting costs
   bool draft = false;          // a second model
   bool skipping = false;       // the target without some of its layers
 
@@ -45,13 +45,13 @@ struct DraftParts {
   const StepCost* cost = nullptr;  // may be null
   DraftModel* draft = nullptr;
   DraftModel* skipping = nullptr;
-  const MedusaHeads* heads = nullptr;  // that the guesser was made of; null: not kept
+  const MedusaHeads* heads = nullptr;  // that the heads runner was made of; null: not kept
 };
 
-/// Whether everything that a drafter is made from is there.
+/// Says whether everything that a drafter is made from is there.
 bool has_parts(const DraftNeeds& needs, const DraftParts& parts);
 
-/// What rows cost; nothing where nobody says.
+/// Gives what rows cost; nothing where nobody says.
 inline StepCost step_cost(const DraftParts& parts) {
   return parts.cost != nullptr ? *parts.cost : StepCost{};
 }
@@ -79,16 +79,16 @@ struct DrafterSpec {
                           DrafterFactory made) = nullptr;
 };
 
-/// All of them, in the order of --help.
+/// Lists all drafters, in the order of --help.
 std::span<const DrafterSpec* const> all_drafters();
 const DrafterSpec& spec_of(DrafterKind kind);
 
 bool is_mergeable(DrafterKind kind);
 std::string mergeable_names();  // "medusa | blockwise | …"
 
-/// What drafters inside another one need: whoever holds them weighs their proposals.
+/// Gives what drafters inside another one need: whoever holds them weighs their proposals.
 DraftNeeds needs_inside(const InferConfig& config, std::span<const DrafterKind> kinds);
-/// These drafters, each with its own settings.
+/// Makes these drafters, each with its own settings.
 std::vector<DrafterFactory> make_inside(const InferConfig& config, const DraftParts& parts,
                                         std::span<const DrafterKind> kinds);
 

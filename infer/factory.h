@@ -12,13 +12,13 @@ namespace medusa {
 
 std::unique_ptr<AcceptanceRule> make_rule(const InferConfig& config);
 
-/// What config.drafter is made from.
+/// Gives what config.drafter is made from.
 DraftNeeds needs_of(const InferConfig& config);
 
 /// Makes config.drafter, with its own settings.
 DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts& parts);
 
-/// How a draft model's tokens are chosen so that config's rule is exact.
+/// Says how a draft model's tokens are chosen so that config's rule is exact.
 DraftChoice draft_choice(const InferConfig& config);
 
 }  // namespace medusa

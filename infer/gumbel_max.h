@@ -23,7 +23,7 @@ struct RaceLeader {
   /// token late that would have won.
   static constexpr double kRoundedUp = 1 + 0x1.0p-50;
 
-  /// Whether a token cannot be earlier, found without a logarithm: -log(u) >= 1 - u.
+  /// Says whether a token cannot be earlier, found without a logarithm: -log(u) >= 1 - u.
   static bool is_late(double weight, double u, double time) {
     return 1 - u >= time * kRoundedUp * weight;
   }

@@ -23,7 +23,7 @@ struct RowPeak {
   size_t place = 0;
 };
 
-/// Of one chunk; a NaN is never the peak. @param first  its place in the row.
+/// Finds the peak of one chunk; a NaN is never the peak. @param first  its place in the row.
 RowPeak chunk_peak(std::span<const float> chunk, size_t first);
 
 inline int64_t num_chunks(size_t row_size) {

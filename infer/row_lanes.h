@@ -28,7 +28,8 @@ MEDUSA_INLINE void load_logits(const float* row, size_t i, size_t size, F32x16& 
   if (i < size) std::memcpy(&x, row + i, (size - i) * sizeof(float));
 }
 
-/// How far logits are below the largest, in units of the temperature: x = (x - max) · scale.
+/// Turns logits to how far they are below the largest, in units of the temperature: x = (x - max) ·
+/// scale.
 MEDUSA_INLINE void below_max(float max, float scale, F32x16& x) { x = (x - max) * scale; }
 
 /// weight = e^x for x <= 0, relative error below 3e-7; 0 below kLowestExponent; a NaN stays one.
@@ -80,7 +81,7 @@ struct VecSums {
   }
 };
 
-/// Whether a comparison holds in any place. @tparam Mask  I32x16 or WordMask.
+/// Says whether a comparison holds in any place. @tparam Mask  I32x16 or WordMask.
 template <typename Mask>
 MEDUSA_INLINE bool any_of(const Mask& mask) {
   uint64_t words[kDoubles], any = 0;

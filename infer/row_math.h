@@ -23,7 +23,7 @@ struct SoftmaxSums {
 
   /// ln Σ exp(row[i] · scale), less max · scale.
   double log_sum() const;
-  /// In nats.
+  /// Gives the entropy in nats.
   double entropy() const { return log_sum() - weighted / sum; }
 };
 
@@ -41,14 +41,14 @@ struct Weighted {
 /// Thread safety: none.
 class RowWeights {
  public:
-  /// What was there is void.
+  /// Takes another row; what was there is void.
   void set(std::span<const float> row, float scale, ThreadPool* threads = nullptr);
 
   float max() const { return max_; }   // of the row
   double sum() const { return sum_; }  // as SoftmaxSums' sum
   std::span<const float> all() const { return {weights_.data(), size_}; }
 
-  /// Those of at least `floor`, by id.
+  /// Collects the tokens of at least `floor`, by id.
   /// @param floor  above 0.
   void collect(float floor, std::vector<Weighted>& out) const;
 

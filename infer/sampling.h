@@ -39,7 +39,7 @@ struct SamplingConfig {
 /// One token that may be drawn.
 struct WeightedToken {
   TokenId id = 0;
-  double probability = 0;  // under the temperature, normalised over what the filters kept
+  double probability = 0;  // under the temperature, normalized over what the filters kept
 };
 
 /// Index of the largest value; the first of equals.
@@ -60,7 +60,7 @@ class LogProbabilities {
   double log_sum_ = 0;
 };
 
-/// The same, of one token.
+/// Gives the log-probability of one token.
 double log_probability(std::span<const float> logits, TokenId token);
 
 /// The count largest logits' tokens (all, if there are fewer), best first; of equal logits the

@@ -14,7 +14,7 @@ namespace medusa {
 struct StepCost {
   /// Entry N - 1: seconds of a step of N rows / of one row; ascending. Empty: rows cost nothing.
   std::vector<double> relative;
-  /// Seconds of the heads' guessing / of a step of one row; nothing: unknown.
+  /// Seconds of the heads' drafting / of a step of one row; nothing: unknown.
   std::optional<double> drafting{};
 
   /// Beyond the last entry each row costs what the last one did.
@@ -29,8 +29,8 @@ struct StepCost {
 
   static constexpr double kPartEmpty = 1.25;
 
-  /// The same for each of several sequences that run as many rows each in one pass and guess one
-  /// after the other, over a step of one row each. Where they fill a tile by themselves their
+  /// Gives the cost for each of several sequences that run as many rows each in one pass and draft
+  /// one after the other, over a step of one row each. Where they fill a tile by themselves their
   /// further rows cost kPartEmpty times what the curve says: as a rule some sequences take many
   /// and most none, and the tile that these begin stays part empty. (Measured with AVX2 in
   /// bfloat16: four further rows of 16 sequences cost 1.5 times what they do among 16 such rows,

@@ -53,7 +53,7 @@ class TargetModel {
 
   virtual int32_t num_free_slots() const = 0;
 
-  /// Whether a sequence of so many rows at most can be opened now.
+  /// Says whether a sequence of so many rows at most can be opened now.
   virtual bool has_room(int64_t /*rows*/) const { return num_free_slots() > 0; }
 
   /// Takes a slot for a new sequence.
@@ -64,10 +64,10 @@ class TargetModel {
   virtual void close(int32_t slot) = 0;  // gives it back, with its rows
   virtual int64_t max_rows() const = 0;  // of one slot, committed and tentative together
 
-  /// Of all sequences together.
+  /// Gives the rows of all sequences together.
   virtual int64_t total_rows() const { return std::numeric_limits<int64_t>::max(); }
 
-  /// What its cache holds now, if it has one.
+  /// Tells what its cache holds now, if it has one.
   virtual KvUse cache_use() const { return {}; }
 
   /// True: a row's results are the same bits whatever rows run beside it.

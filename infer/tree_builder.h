@@ -1,4 +1,4 @@
-// Grows a candidate tree node by node, within what a step allows and without twins among siblings.
+// Grows a candidate tree node by node, within what a step allows and without duplicate siblings.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The decoding loop on a GPU: each step is one captured graph, and the host reads its tokens while
-// the next one runs. The fast twin of decoder.h for a fixed choice tree, or none.
+// the next one runs. It decodes as decoder.h says, with a fixed choice tree or none.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ struct DeviceLoopKernels {
   bool complete() const { return heads != nullptr && steps != nullptr && runtime != nullptr; }
 };
 
-/// Those of this build; not complete where it was made without a CUDA compiler.
+/// Gives the kernels of this build; not complete where it was made without a CUDA compiler.
 DeviceLoopKernels cuda_loop_kernels();
 
 /// PickDrafts by a kernel.
@@ -74,10 +74,10 @@ class DeviceDecoder : public Decoder {
   /// "graph: 1 sequence of 8 nodes within 512 tokens, 421 kernels", a line for each.
   std::string report() const override;
 
-  /// Of this decoder so far, in order.
+  /// Lists the graphs of this decoder so far, in order.
   std::vector<CapturedGraph> graphs() const;
 
-  /// Of a step of this kind, which must have run.
+  /// Counts the kernels of a step of this kind, which must have run.
   int64_t num_kernels(const CapturedGraph& kind) const { return graphs_.at(kind).num_kernels; }
 
   int32_t num_nodes() const { return step_.num_nodes(); }

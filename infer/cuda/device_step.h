@@ -13,7 +13,7 @@
 
 namespace medusa {
 
-/// Who judges, in numbers that a kernel reads.
+/// Holds what the rule needs, as a kernel reads it.
 struct VerifyParameters {
   DeviceRule rule = DeviceRule::Greedy;
   double temperature = 0;

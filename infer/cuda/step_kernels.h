@@ -1,5 +1,5 @@
 // What stands between two passes of a decoding step on a GPU: judging the rows, walking the tree,
-// picking the heads' guesses, laying out the next tree. One table, as
+// picking the heads' drafts, laying out the next tree. One table, as
 // backbone/cuda/layer_kernels.h, and under the same rules: nothing allocates, nothing waits for the
 // host.
 #pragma once
@@ -44,7 +44,7 @@ struct WalkArgs {
   DeviceTree tree;
   const int32_t* tokens = nullptr;    // [B, N] of the nodes
   const int32_t* verified = nullptr;  // [B, N] VerifyRowsArgs::tokens
-  const float* logits = nullptr;      // [B N, V], and the three of the judge: for Typical
+  const float* logits = nullptr;      // [B N, V], and the three of verify_rows(): for Typical
   int64_t vocab_size = 0;
   double temperature = 0;
   const float* maxima = nullptr;
@@ -71,7 +71,7 @@ struct AdvanceArgs {
   Bf16* states = nullptr;           // [B, H] written
 };
 
-/// The best guesses of each row of head logits, best first; of equals the lower row number.
+/// The top-k drafts of each row of head logits, best first; of equals the lower row number.
 struct TopKArgs {
   const float* logits = nullptr;          // [M, V_t]
   int64_t num_rows = 0;                   // M
@@ -103,7 +103,7 @@ struct StepKernels {
   void (*place_rows)(const PlaceRowsArgs& args, DeviceStream stream);
 };
 
-/// Those of this build; null where it was made without a CUDA compiler.
+/// Gives the kernels of this build; null where it was made without a CUDA compiler.
 const StepKernels* cuda_step_kernels();
 
 }  // namespace medusa

@@ -41,7 +41,7 @@ __device__ inline VerifiedNode verify_node(const WalkArgs& args, int64_t first_r
   return {exp(log_p) > static_cast<double>(args.thresholds[parent]), log_p};
 }
 
-/// Whether an earlier child of the same parent stands: only one may hold the judged token.
+/// Whether an earlier child of the same parent stands: only one may hold the verified token.
 __device__ inline bool has_standing_sibling(const DeviceTree& tree, uint64_t standing, int node) {
   for (int i = tree.parents[node] + 1; i < node; ++i)
     if (has_node(standing, i) && tree.parents[i] == tree.parents[node]) return true;

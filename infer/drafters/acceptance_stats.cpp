@@ -8,7 +8,7 @@
 namespace medusa {
 namespace {
 
-constexpr int32_t kLevels = 8;  // of belief, from 0 to 1
+constexpr int32_t kLevels = 8;  // of confidence, from 0 to 1
 constexpr int32_t kMostSiblings = 1024;
 
 }  // namespace

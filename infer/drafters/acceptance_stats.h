@@ -11,7 +11,7 @@
 
 namespace medusa {
 
-/// Shares of hits, from a belief before the first trial to what happened lately.
+/// Shares of hits, from the drafter's confidence before the first trial to what happened lately.
 class AcceptanceStats {
  public:
   static constexpr double kConfidenceTrials = 16;
@@ -19,11 +19,12 @@ class AcceptanceStats {
   static constexpr double kFadingOfTexts = 0.999;  // the same, of what is counted over many texts
   static constexpr double kConfidenceTrialsOfTexts = 4;
 
-  /// @param confidence_trials  that the belief weighs at first.
+  /// @param confidence_trials  that the drafter's confidence weighs at first.
   explicit AcceptanceStats(double confidence_trials = kConfidenceTrials, double fading = kFading)
       : confidence_trials_(confidence_trials), fading_(fading) {}
 
-  /// Of one text: begins where all texts have come to, and tells them what it counts.
+  /// Makes the statistics of one text, which begin where all texts have come to, and tell them what
+  /// they count.
   AcceptanceStats(std::shared_ptr<AcceptanceStats> all_texts, double confidence_trials)
       : AcceptanceStats(confidence_trials) {
     all_texts_ = std::move(all_texts);
@@ -35,7 +36,7 @@ class AcceptanceStats {
  private:
   struct Count {
     double hits = 0, trials = 0;   // the old ones faded
-    double confidence_trials = 0;  // that the belief still weighs; fades too
+    double confidence_trials = 0;  // that the drafter's confidence still weighs; fades too
   };
   double confidence_trials_;
   double fading_;
@@ -43,7 +44,7 @@ class AcceptanceStats {
   std::shared_ptr<AcceptanceStats> all_texts_;  // null: this one stands alone
 };
 
-/// What is counted over all texts that a decoder's drafters of one kind follow.
+/// Makes what is counted over all texts that a decoder's drafters of one kind follow.
 inline std::shared_ptr<AcceptanceStats> rates_of_all_texts() {
   return std::make_shared<AcceptanceStats>(AcceptanceStats::kConfidenceTrialsOfTexts,
                                            AcceptanceStats::kFadingOfTexts);
@@ -53,20 +54,22 @@ inline std::shared_ptr<AcceptanceStats> rates_of_all_texts() {
 /// last depth, whether its nodes were in the step's tree or not: what is left out is measured too.
 class ProposalStats {
  public:
-  /// @param all_texts  where its rates begin; null: with what the drafter believes.
+  /// @param all_texts  where its rates begin; null: with the drafter's confidence.
   explicit ProposalStats(std::shared_ptr<AcceptanceStats> all_texts = nullptr)
       : rates_(std::move(all_texts), AcceptanceStats::kConfidenceTrials) {}
 
-  /// For proposals that are all one tree, or its first nodes: each place in it is a kind.
-  /// @param rates          [N] how often the node is right if its parent is, before any trial.
+  /// Makes the statistics of proposals that are all one tree, or its first nodes: each place in it
+  /// is a kind.
+  /// @param rates              [N] how often the node is right if its parent is, before any trial.
   /// @param confidence_trials  that these weigh at first.
   ProposalStats(std::vector<double> rates, double confidence_trials,
                 std::shared_ptr<AcceptanceStats> all_texts = nullptr)
       : place_rates_(std::move(rates)), rates_(std::move(all_texts), confidence_trials) {}
 
   /// [N] how probable it is that each node is right: the product, along its path, of how often
-  /// nodes of a kind were right when their parent was. Nodes of about the same belief are one kind;
-  /// where the drafter does not say what it believes, those of one depth and place among siblings.
+  /// nodes of a kind were right when their parent was. Nodes of about the same confidence are one
+  /// kind; where the drafter does not say its confidence, those of one depth and place among
+  /// siblings.
   std::vector<double> accept_probs(const CandidateTree& tree) const;
 
   /// Judges the tree by the tokens that follow() tells from now on.
@@ -89,7 +92,7 @@ class ProposalStats {
   };
   std::vector<NodeKind> kinds_of(const CandidateTree& tree) const;
 
-  std::vector<double> place_rates_;  // empty: kinds are told by belief, or depth and place
+  std::vector<double> place_rates_;  // empty: kinds are told by confidence, or depth and place
   std::vector<Remembered> remembered_;
   AcceptanceStats rates_;
 };

@@ -9,7 +9,7 @@
 namespace medusa {
 namespace {
 
-// Few, so that a text on which guesses fail costs little: a dozen misses in a row make it plain.
+// Few, so that a text on which drafts fail costs little: a dozen misses in a row make it plain.
 constexpr double kConfidenceTrials = 4;
 
 /// [N] how often a node was right when its parent was. Where nobody counted: one in two, the
@@ -36,7 +36,7 @@ std::vector<double> longest_path(const TreeShape& shape) {
   return path;
 }
 
-/// Of a whole step: guessing is part of each but the plain one.
+/// Of a whole step: drafting is part of each but the plain one.
 StepCost with_drafting(StepCost cost) {
   for (size_t i = 1; i < cost.relative.size(); ++i) cost.relative[i] += cost.drafting.value_or(0);
   return cost;

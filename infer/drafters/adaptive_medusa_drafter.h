@@ -15,17 +15,17 @@
 
 namespace medusa {
 
-/// Each node's chance begins at what calibration counted, or all texts so far have come to, and
-/// follows what became of the proposals of this text, also of nodes that were left out. Before a
-/// step the nodes are chosen that gain more than their rows and the guessing cost; if none does,
-/// the heads rest (heads_backoff.h): where they are asked nevertheless, it only judges what they
-/// would have guessed.
+/// Each node's acceptance probability begins at what calibration counted, or all texts so far have
+/// come to, and follows what became of the proposals of this text, also of nodes that were left
+/// out. Before a step the nodes are chosen that gain more than their rows and the drafting cost; if
+/// none does, the heads are not run (heads_backoff.h): where they run nevertheless, it only judges
+/// what they would have drafted.
 class AdaptiveMedusaDrafter : public Drafter {
  public:
-  /// @param whole  proposes the whole tree, or the first nodes of it near a limit. Not asked in
-  ///               each step, but told of each.
-  /// @param shape  of that tree.
-  /// @param cost   of rows and of guessing.
+  /// @param whole      proposes the whole tree, or the first nodes of it near a limit. Not asked in
+  ///                   each step, but told of each.
+  /// @param shape      of that tree.
+  /// @param cost       of rows and of drafting.
   /// @param all_texts  of this tree; null: each text begins with calibration's counts.
   AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
                         const StepCost& cost, std::shared_ptr<AcceptanceStats> all_texts = nullptr);
@@ -37,8 +37,9 @@ class AdaptiveMedusaDrafter : public Drafter {
 
  private:
   std::unique_ptr<Drafter> whole_;
-  CandidateTree places_;         // the tree without tokens: what chances are asked of
-  std::vector<double> perfect_;  // [N] chances, were the heads always right: 1 along a longest path
+  CandidateTree places_;  // the tree without tokens: what acceptance probabilities are asked of
+  std::vector<double> perfect_;  // [N] acceptance probabilities, were the heads always right: 1
+                                 // along a longest path
   StepCost cost_;                // of a sequence alone
   ProposalStats record_;
   Throughput throughput_;

@@ -1,4 +1,4 @@
-// Blockwise parallel decoding: the heads' best guesses as one plain block. Stern, Shazeer and
+// Blockwise parallel decoding: the heads' top-k drafts as one plain block. Stern, Shazeer and
 // Uszkoreit (arXiv:1811.03115), on Medusa's heads. The greedy rule is the paper's exact acceptance;
 // rules/blockwise_rule.h has its lossy ones.
 #pragma once
@@ -28,8 +28,8 @@ int32_t block_of(const BlockwiseConfig& config, int64_t num_heads);
 
 class BlockwiseDrafter : public Drafter {
  public:
-  /// @param guesser  kept by reference; must outlive this.
-  /// @param block    1 to the guesser's number of heads.
+  /// @param runner  kept by reference; must outlive this.
+  /// @param block   1 to the runner's number of heads.
   BlockwiseDrafter(HeadsRunner& runner, int32_t block) : runner_(runner), block_(block) {}
 
   /// Only the root where there is no state yet (a prompt of one token).

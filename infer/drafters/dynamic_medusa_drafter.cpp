@@ -41,8 +41,8 @@ bool DynamicMedusaDrafter::expand(int32_t depth, PathDrafts& drafts) {
   return true;
 }
 
-/// Drops all but the nodes of most worth. They bring their parents along, which are worth no less
-/// and come before them.
+/// Drops all but the most probable nodes. They bring their parents along, which are no less
+/// probable and come before them.
 void DynamicMedusaDrafter::keep_best(size_t count) {
   if (nodes_.size() <= count) return;
   std::vector<int32_t> order(nodes_.size());

@@ -14,17 +14,17 @@ namespace medusa {
 
 class PathDrafts;
 
-/// A path is worth the product of its guesses' probabilities at their heads' temperatures. The tree
-/// is the root and the N - 1 paths of most worth among all that the guesser's guesses
-/// make; of equal ones the shorter comes first, then the one of lower ranks.
+/// A path's probability is the product of its drafts' probabilities at their heads' temperatures.
+/// The tree is the root and the N - 1 most probable paths among all that the runner's drafts make;
+/// of equal ones the shorter comes first, then the one of lower ranks.
 ///
-/// Exact: no path is worth more than its prefix, so what lies below a path that is not among the
+/// Exact: no path is more probable than its prefix, so what lies below a path that is not among the
 /// best so far need not be looked at. EAGLE-2 expands a fixed number of nodes per depth instead.
 class DynamicMedusaDrafter : public Drafter {
  public:
-  /// @param guesser, temperatures  kept by reference; must outlive this. Temperatures: [K], or
-  ///                               empty: 1.
-  /// @param num_nodes              N, at least 1.
+  /// @param runner, temperatures  kept by reference; must outlive this. Temperatures: [K], or
+  ///                              empty: 1.
+  /// @param num_nodes             N, at least 1.
   DynamicMedusaDrafter(HeadsRunner& runner, std::span<const double> temperatures, int32_t num_nodes)
       : runner_(runner), temperatures_(temperatures), num_nodes_(num_nodes) {}
 

@@ -1,4 +1,4 @@
-// Heads that are not asked while what they guess is not worth their time.
+// Heads that are not run while their drafts do not pay.
 #pragma once
 
 #include <algorithm>
@@ -6,17 +6,17 @@
 
 namespace medusa {
 
-/// Heads that pay are asked in every step, others now and then, so that it is seen when they pay
-/// again: every kRunEvery-th step, and where asking is dear, as in a pass of many sequences, so
-/// seldom that it costs kRunShare of the time.
+/// Heads that pay run in every step, others now and then, so that it is seen when they pay
+/// again: every kRunEvery-th step, and where running them is costly, as in a pass of many
+/// sequences, so seldom that it costs kRunShare of the time.
 class HeadsBackoff {
  public:
   static constexpr int32_t kRunEvery = 8;  // steps
   static constexpr double kRunShare = 0.005;
 
-  /// Whether to ask in this step.
-  /// @param pay    they would gain more than asking costs.
-  /// @param price  of asking, in steps of one row.
+  /// Says whether to run the heads in this step.
+  /// @param pay         they would gain more than running them costs.
+  /// @param heads_cost  of running them, in steps of one row.
   bool should_run(bool pay, double heads_cost) {
     if (!pay && ++since_run_ < std::max<double>(kRunEvery, heads_cost / kRunShare)) return false;
     since_run_ = 0;

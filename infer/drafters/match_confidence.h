@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-/// By how much each token of a match adds to the trust in it. Measured on answers of
+/// The trust that each token of a match adds. Measured on answers of
 /// SmolLM2-135M-Instruct, where a match of 2, 4 and 8 tokens with one place was right in .43, .66
 /// and .84 of the cases when the place was in the text itself, and in .18, .26 and .36 when it was
 /// in one of 1,400 other texts.
@@ -21,9 +21,9 @@ struct MatchEvidence {
   int64_t distinct = 0;  // different continuations
 };
 
-/// The continuation's share of the places, less the chance of one never seen there: the longer the
-/// run, the more often and the more uniformly it was followed, the smaller that chance is (the
-/// escape probability of prediction by partial matching, Cleary and Witten 1984).
+/// The continuation's share of the places, less the probability of one never seen there: the longer
+/// the run, the more often and the more uniformly it was followed, the smaller that probability is
+/// (the escape probability of prediction by partial matching, Cleary and Witten 1984).
 inline double match_confidence(const MatchEvidence& seen, double trust_per_token) {
   const double doubt = 1 / (1 + trust_per_token * static_cast<double>(seen.length));
   const auto total = static_cast<double>(seen.total);

@@ -27,7 +27,7 @@ void MedusaConfig::validate() const {
         "tree, or trees of its steps' own; set one to false");
 }
 
-/// Fills nodes [begin, end), all of one depth, from their parents' guesses.
+/// Fills nodes [begin, end), all of one depth, from their parents' drafts.
 void MedusaDrafter::fill_depth(size_t begin, size_t end, PathDrafts& drafts, CandidateTree& tree) {
   paths_.clear();
   const auto is_first_child = [&](size_t i) {
@@ -40,7 +40,7 @@ void MedusaDrafter::fill_depth(size_t begin, size_t end, PathDrafts& drafts, Can
       paths_.push_back(tree.tokens[static_cast<size_t>(path[step])]);
   }
   const NextDrafts next = drafts.after(paths_, shape_.depths[begin] - 1);
-  int64_t parent = -1;  // among those asked
+  int64_t parent = -1;  // among those drafted after
   for (size_t i = begin; i < end; ++i) {
     if (is_first_child(i)) ++parent;
     tree.tokens.push_back(next.token(parent, shape_.ranks[i]));

@@ -1,4 +1,4 @@
-// The Medusa drafter: the choice tree filled with the heads' best guesses.
+// The Medusa drafter: the choice tree filled with the heads' top-k drafts.
 // Paper: Medusa (arXiv:2401.10774) §2.1.2.
 #pragma once
 
@@ -36,14 +36,14 @@ struct MedusaConfig {
   void validate() const;
 };
 
-/// Node [r0, r1, …] of the choice tree is head 0's guess of rank r0, then head 1's of rank r1, …,
-/// after those before it. All nodes of one depth are asked of the heads together.
+/// Node [r0, r1, …] of the choice tree is head 0's draft of rank r0, then head 1's of rank r1, …,
+/// after those before it. The heads draft all nodes of one depth together.
 /// A step near the end of the text or of the cache uses the part of the tree that still fits. Only
 /// the heads that this part reads are computed.
 class MedusaDrafter : public Drafter {
  public:
-  /// @param guesser, shape  kept by reference; must outlive this. The shape's ranks are below the
-  ///                        guesser's top_k and its depths at most its number of heads.
+  /// @param runner, shape  kept by reference; must outlive this. The shape's ranks are below the
+  ///                       runner's top_k and its depths at most its number of heads.
   MedusaDrafter(HeadsRunner& runner, const TreeShape& shape) : runner_(runner), shape_(shape) {}
 
   /// Only the root where there is no state yet (a prompt of one token).

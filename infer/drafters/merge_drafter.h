@@ -1,5 +1,5 @@
 // One tree out of several drafters' proposals: what they have in common is proposed once, and rows
-// go to the nodes that are worth them.
+// go to the nodes that pay for them.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct MergeConfig {
 struct Proposer {
   DrafterKind kind = DrafterKind::None;
   std::unique_ptr<Drafter> drafter;
-  bool runs_heads = false;                               // whose guessing costs StepCost::drafting
+  bool runs_heads = false;                               // whose drafting costs StepCost::drafting
   std::shared_ptr<AcceptanceStats> all_texts = nullptr;  // of its kind; null: each text begins anew
 };
 
@@ -44,24 +44,24 @@ struct Proposer {
 DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,
                              DrafterFactory made);
 
-/// What asking heads gained in all texts, in tokens.
+/// Makes what counts the gain of running heads in all texts, in tokens.
 inline std::shared_ptr<FadingMean> heads_gain_of_all_texts() {
   return std::make_shared<FadingMean>(0.95);
 }
 
-/// A node's chance to be right is what its drafter's record says; where several drafters propose
-/// it, the largest. Of all nodes those are proposed that gain more than their rows cost: few or
-/// none where nobody has been right or rows are dear. A drafter alone is weighed in the same way.
-/// Heads rest (heads_backoff.h) where what they add to the others' nodes is lately worth less than
-/// asking them costs.
+/// A node's acceptance probability is what its drafter's record says; where several drafters
+/// propose it, the largest. Of all nodes those are proposed that gain more than their rows cost:
+/// few or none where nobody has been right or rows are costly. A drafter alone is weighed in the
+/// same way. Heads are not run (heads_backoff.h) where what they add to the others' nodes is lately
+/// less than running them costs.
 class MergeDrafter : public Drafter {
  public:
-  static constexpr int32_t kTrialRuns = 4;  // before a text says itself whether heads may rest
+  static constexpr int32_t kTrialRuns = 4;  // before a text says itself whether heads may back off
 
   /// @param proposers  at least one.
   /// @param budget     most nodes of a tree, the root included.
-  /// @param cost       of rows and, if it is known, of guessing; else heads never rest.
-  /// @param all_texts  what heads were worth in them says whether they rest in a text that has not
+  /// @param cost       of rows and, if it is known, of drafting; else heads always run.
+  /// @param all_texts  what heads gained in them says whether they run in a text that has not
   ///                   tried them yet; null: it tries them.
   MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost,
                std::shared_ptr<FadingMean> all_texts = nullptr);
@@ -81,20 +81,20 @@ class MergeDrafter : public Drafter {
   struct Folded {
     CandidateTree tree;
     std::vector<double> accept_probs;   // [N]
-    std::vector<double> without_heads;  // [N] by those who ask no heads; 0: none of them has it
-    std::vector<DrafterKind> drafters;  // [N] who gives the node its chance
+    std::vector<double> without_heads;  // [N] by those who run no heads; 0: none of them has it
+    std::vector<DrafterKind> drafters;  // [N] who gives the node its probability
   };
   Folded fold(const DraftContext& context, const Random& random, bool run_heads);
   bool heads_pay(double heads_cost) const;
 
   std::vector<Member> members_;
   int32_t budget_;
-  int32_t num_runners_ = 0;  // members that ask heads
+  int32_t num_runners_ = 0;  // members that run heads
   StepCost cost_;            // of a sequence alone
   double step_cost_ = 1;     // of the last proposal
   Throughput throughput_;
   HeadsBackoff backoff_;
-  FadingMean heads_gain_;                          // what asking gained in this text, in tokens
+  FadingMean heads_gain_;  // what running heads gained in this text, in tokens
   std::shared_ptr<FadingMean> heads_gain_of_all_;  // in all texts; null: nobody says
 };
 

@@ -1,4 +1,4 @@
-// Plain decoding: propose nothing. The yardstick of every other drafter.
+// Plain decoding: propose nothing. The baseline of every other drafter.
 #pragma once
 
 #include "infer/drafter.h"

@@ -1,4 +1,4 @@
-// Any drafter that asks heads, behind the layer that these heads read: the context's state is
+// Any drafter that runs heads, behind the layer that these heads read: the context's state is
 // replaced by what the layer makes of the answer so far.
 #pragma once
 
@@ -17,7 +17,7 @@ class HeadsRunner;
 
 /// The layer's positions are those of the text from the prompt's last token on, as in training. It
 /// runs when somebody drafts, over all positions that were committed since it ran last: one to
-/// K + 1, more after steps in which nobody asked.
+/// K + 1, more after steps in which nobody ran them.
 class PrefixDrafter : public Drafter {
  public:
   /// @param inner  sees the layer's states instead of the target's.
@@ -40,7 +40,7 @@ class PrefixDrafter : public Drafter {
   at::Tensor last_;                 // [H] of the last position; undefined before the first
 };
 
-/// The drafter, behind the guesser's prefix layer if it has one.
+/// The drafter, behind the runner's prefix layer if it has one.
 std::unique_ptr<Drafter> behind_prefix(std::unique_ptr<Drafter> drafter, const HeadsRunner& runner);
 
 }  // namespace medusa

@@ -45,8 +45,8 @@ class SuffixAutomaton {
   /// The longest suffix of a match that ends at more places than the match does.
   Match shorter(const Match& match) const;
 
-  /// What followed a state's strings, the most frequent first, of equally frequent the most recent.
-  /// Counts are right for a string and token of at most max_context tokens together.
+  /// Lists what followed a state's strings, the most frequent first, of equally frequent the most
+  /// recent. Counts are right for a string and token of at most max_context tokens together.
   std::vector<Continuation> continuations(int32_t state) const;
 
  private:

@@ -60,7 +60,7 @@ class TextStore {
   TokenId max_token() const { return max_token_; }  // of all texts
   int64_t num_tokens() const { return static_cast<int64_t>(suffixes_.size()); }
 
-  /// The places at which the same run of tokens begins: neighbours among the sorted suffixes.
+  /// The places at which the same run of tokens begins: neighbors among the sorted suffixes.
   struct Places {
     int64_t first = 0, last = 0;  // [first, last)
     int32_t length = 0;           // of the run, tokens
@@ -68,7 +68,7 @@ class TextStore {
     int64_t count() const { return last - first; }
   };
 
-  /// All places of a run; none: it does not occur within a text. The empty run is everywhere.
+  /// Finds all places of a run; none: it does not occur within a text. The empty run is everywhere.
   Places find(std::span<const TokenId> run) const;
 
   /// A token that follows a run somewhere, and the places of the run with it.
@@ -77,7 +77,7 @@ class TextStore {
     Places places;
   };
 
-  /// What follows a run, by ascending token. The end of a text is none of them.
+  /// Lists what follows a run, by ascending token. The end of a text is none of them.
   std::vector<Next> continuations(const Places& run) const;
 
  private:

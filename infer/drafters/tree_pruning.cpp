@@ -6,7 +6,7 @@
 namespace medusa {
 namespace {
 
-constexpr double kThroughputFading = 0.98;  // of the pace from one step to the next
+constexpr double kThroughputFading = 0.98;  // of the throughput from one step to the next
 constexpr double kPriorSteps = 8;           // plain steps that stand before the first one
 
 }  // namespace
@@ -24,7 +24,7 @@ std::vector<size_t> prune_tree(std::span<const double> accept_probs, const StepC
                                double tokens_per_cost, int32_t most) {
   std::vector<size_t> order(accept_probs.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // Stable: of equal chances the parent stays before its child, so each beginning is a tree.
+  // Stable: of equal probabilities the parent stays before its child, so each beginning is a tree.
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return accept_probs[a] > accept_probs[b]; });
   order.resize(std::min(order.size(), static_cast<size_t>(most)));

@@ -84,7 +84,7 @@ class GrammarCompiler {
   virtual std::shared_ptr<const CompiledGrammar> compile(const GrammarText& grammar) = 0;
 };
 
-/// Whether this build has a grammar library.
+/// Says whether this build has a grammar library.
 bool has_grammar_library();
 
 /// @throws UserError  this build has none, or it cannot be loaded.

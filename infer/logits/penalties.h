@@ -9,7 +9,7 @@
 
 namespace medusa {
 
-/// By how much, as each of them is known elsewhere.
+/// The strength of each penalty, as it is known elsewhere.
 struct PenaltyConfig {
   double presence = 0;    // taken off the logit of each token that the text holds (OpenAI)
   double frequency = 0;   // taken off for each time that it holds it (OpenAI)

@@ -64,7 +64,7 @@ class TargetLogits {
     return processed_ != nullptr ? processed_->row(*tree_, node, raw) : raw;
   }
 
-  /// That a rule may use for a row; null: none.
+  /// Gives the threads that a rule may use for a row; null: none.
   ThreadPool* threads() const { return threads_; }
 
  private:

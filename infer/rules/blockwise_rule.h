@@ -1,5 +1,5 @@
 // The lossy acceptances of blockwise parallel decoding (Stern, Shazeer and Uszkoreit,
-// arXiv:1811.03115, §5): a guess stands when it is among the target's best few, and so many of a
+// arXiv:1811.03115, §5): a draft stands when it is among the target's best few, and so many of a
 // block stand whatever the target says.
 #pragma once
 
@@ -22,7 +22,7 @@ struct BlockwiseRuleConfig {
   void validate() const {}
 };
 
-/// Of several siblings that stand, the one that the target finds most probable is taken; of forced
+/// Takes, of several siblings that stand, the one that the target finds most probable; of forced
 /// ones too. The token after the path is the target's most probable one.
 class BlockwiseRule : public AcceptanceRule {
  public:

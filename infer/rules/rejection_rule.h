@@ -9,7 +9,7 @@
 namespace medusa {
 
 /// Siblings x are tried in their order against p, the target's distribution: x stands with
-/// probability min(1, p(x) / q(x)); if it does not, p becomes max(0, p - q), normalised. When none
+/// probability min(1, p(x) / q(x)); if it does not, p becomes max(0, p - q), normalized. When none
 /// stands the next token is drawn from what p has become. q is what x was drawn from given its
 /// earlier siblings; for a token chosen outright it is 1 at x, so x stands with probability p(x)
 /// and leaves p without x.

@@ -19,7 +19,7 @@ CandidateTree JacobiDrafter::propose(const DraftContext& context, const Random& 
 void JacobiDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
                             const Acceptance& accepted) {
   // Row i holds the target's answer to the place after node i. The one after the last accepted node
-  // is the next root; the rows behind it saw guesses that are wrong now, but seldom all of them.
+  // is the next root; the rows behind it saw drafts that are wrong now, but seldom all of them.
   drafts_.clear();
   for (auto node = static_cast<int32_t>(accepted.path.size()) + 1; node < tree.size(); ++node)
     drafts_.push_back(argmax(logits_row(output.logits, node)));

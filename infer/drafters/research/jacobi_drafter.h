@@ -1,5 +1,5 @@
-// Jacobi decoding: a block of guesses is checked at once, and what the target would have put in
-// their places are the guesses of the next step. Santilli et al., "Accelerating Transformer
+// Jacobi decoding: a block of drafts is checked at once, and what the target would have put in
+// their places are the drafts of the next step. Santilli et al., "Accelerating Transformer
 // Inference for Translation via Parallel Decoding" (arXiv:2305.10427).
 #pragma once
 
@@ -20,16 +20,16 @@ struct JacobiConfig {
   void validate() const {}
 };
 
-/// Guesses start as random tokens of the text, and so do those that enter at the block's end. They
+/// Drafts start as random tokens of the text, and so do those that enter at the block's end. They
 /// are the target's most probable tokens at every temperature, as the drafter knows of no rule.
 class JacobiDrafter : public Drafter {
  public:
   explicit JacobiDrafter(const JacobiConfig& config) : config_(config) {}
 
-  /// The chain of the guesses that the last step left.
+  /// The chain of the drafts that the last step left.
   CandidateTree propose(const DraftContext& context, const Random& random) override;
 
-  /// Keeps the target's answers to the guesses behind the accepted ones.
+  /// Keeps the target's answers to the drafts behind the accepted ones.
   void observe(const CandidateTree& tree, const TargetOutput& output,
                const Acceptance& accepted) override;
 

@@ -65,7 +65,7 @@ CandidateTree LookaheadDrafter::propose(const DraftContext& context, const Rando
   const TokenId root = context.tokens.back();
   at(0, 0) = root;
 
-  // The guesses first: near the end of the text or of the cache they are worth more.
+  // The drafts first: near the end of the text or of the cache they bring more.
   TreeBuilder builder(context);
   const auto& tails = pool_.after(root);
   for (auto tail = tails.rbegin(); tail != tails.rend(); ++tail) builder.add_path(*tail);

@@ -4,7 +4,7 @@
 //
 // Differences from the reference implementation: the window starts filled with random tokens of the
 // prompt instead of growing for N - 2 steps; the n-grams of prompt and answer are always in the
-// pool; candidates with the same beginning share rows; any rule may judge them, and a guess that is
+// pool; candidates with the same beginning share rows; any rule may judge them, and a draft that is
 // accepted whole is followed by the target's own token.
 #pragma once
 

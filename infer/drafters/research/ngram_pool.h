@@ -19,7 +19,7 @@ class NgramPool {
   /// @param ngram  at least two tokens.
   void add(std::span<const TokenId> ngram);
 
-  /// What follows a token: the n-grams that begin with it, without it, the oldest first.
+  /// Lists what follows a token: the n-grams that begin with it, without it, the oldest first.
   const std::deque<std::vector<TokenId>>& after(TokenId token) const;
 
  private:

@@ -1,4 +1,4 @@
-// A token to start guessing from: one of the text's own.
+// A token to start drafting from: one of the text's own.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace medusa {
 
 /// @param text   not empty.
-/// @param index  tells several guesses of one step apart.
+/// @param index  tells several drafts of one step apart.
 inline TokenId random_token(std::span<const TokenId> text, const Random& random, uint64_t index) {
   const auto position = static_cast<int64_t>(text.size()) - 1;
   const double u = random.uniform(RandomUse::Draft, position, index);

@@ -60,7 +60,7 @@ class SequoiaDrafter : public Drafter {
   SequoiaShape shape_;
 };
 
-/// The same shapes filled by Medusa's heads: a comparison with the calibrated choice tree.
+/// Sequoia's shapes filled by Medusa's heads: a comparison with the calibrated choice tree.
 class SequoiaMedusaDrafter : public Drafter {
  public:
   /// @param acceptance  shared by all texts; by depth, since heads get worse with it.
@@ -79,7 +79,7 @@ class SequoiaMedusaDrafter : public Drafter {
   std::optional<MedusaDrafter> drafter_;  // reads shape_
 };
 
-/// A shape as paths of sibling numbers, which are the ranks of a head's guesses.
+/// A shape as paths of sibling numbers, which are the ranks of a head's drafts.
 std::vector<RankPath> rank_paths(const SequoiaShape& shape);
 
 }  // namespace medusa

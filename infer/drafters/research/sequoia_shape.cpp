@@ -9,11 +9,11 @@
 namespace medusa {
 namespace {
 
-constexpr double kPriorTrials = 8;  // what the first guess weighs
+constexpr double kPriorTrials = 8;  // what the prior weighs
 
 double prior(int32_t sibling) { return 0.5 * std::pow(0.4, sibling); }
 
-/// The dynamic programme. A forest (n, d, k) is n nodes in the subtrees of siblings k, k + 1, … at
+/// The dynamic program. A forest (n, d, k) is n nodes in the subtrees of siblings k, k + 1, … at
 /// depth d, in units of their parent being right.
 class Program {
  public:

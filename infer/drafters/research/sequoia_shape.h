@@ -1,5 +1,5 @@
 // The best token tree for measured acceptance: which node gets how many children.
-// Paper: Sequoia (arXiv:2402.12374) §4.1 (dynamic programme over tree sizes). No LibTorch.
+// Paper: Sequoia (arXiv:2402.12374) §4.1 (dynamic program over tree sizes). No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class PositionalAcceptance {
   /// much was counted near 0.5 · 0.4^k. Never more than that of the sibling before.
   double rate(int32_t depth, int32_t sibling) const;
 
-  /// What came of one set of siblings whose parent was right.
+  /// Counts what came of one set of siblings whose parent was right.
   /// @param siblings  how many there were
   /// @param right     which of them; -1: none
   void count(int32_t depth, int32_t siblings, int32_t right);
