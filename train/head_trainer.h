@@ -1,5 +1,5 @@
-// Heads alone (Medusa-1): before training, where what they can guess follows from the dataset, one
-// optimiser step on them, and judging them.
+// Heads alone (Medusa-1): before training, where what they can draft follows from the dataset, one
+// optimizer step on them, and judging them.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace medusa {
 namespace {
 
 /// Who looks where. The asked positions of one answer make a group; all groups are filled up to the
-/// largest, so that attention is one product.
+/// largest, so that attention is one GEMM.
 struct AttentionGroups {
   at::Tensor queries;    // [groups * Q] index among the asked; filled up with any
   at::Tensor keys;       // [groups * T] row of the answers; filled up with any

@@ -103,8 +103,8 @@ FirstStep try_heads(const TrainConfig& config, MedusaHeads& heads, const TrainIn
 const ByteNeed kProgram{"the program and LibTorch", 400'000'000};
 
 /// Activations of one layer whose graph is kept, in float32, about: norms, queries, keys, values
-/// and their turned copies, the mixture, both halves of the feed-forward part and their product;
-/// and the gradients of all these.
+/// and their rotated copies, the attention output, both halves of the feed-forward part and their
+/// product; and the gradients of all these.
 int64_t layer_bytes(const ModelConfig& c, int64_t tokens) {
   const int64_t qkv = (c.num_heads + 2 * c.num_kv_heads) * c.head_size;
   return 2 * 4 * tokens *

@@ -1,5 +1,5 @@
 // Settings of a training run (Medusa-1: the backbone is frozen). H, V and everything that an
-// artefact already says are not settings.
+// artifact already says are not settings.
 #pragma once
 
 #include <array>

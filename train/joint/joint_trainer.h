@@ -1,6 +1,6 @@
-// One optimiser step on backbone and heads together (Medusa-2, arXiv:2401.10774 §2.2.2):
+// One optimizer step on backbone and heads together (Medusa-2, arXiv:2401.10774 §2.2.2):
 //   L = L_0 + lambda_0 s(step) sum over heads k of lambda_decay^k CE_k.
-// Every mean is over the answers' positions alone: what a prompt says is nobody's guess. The
+// Every mean is over the answers' positions alone: what a prompt says is nobody's draft. The
 // authors' code divides L_0's KL by all positions and the heads' losses by those of the answers, so
 // that lambda_0 depends there on how long the prompts are.
 #pragma once
@@ -57,7 +57,7 @@ class JointTrainer {
   void measure(const SampleBatch& batch, std::vector<HeadLoss>& heads);
 
   AdamW& optimizer() { return optimizer_; }
-  NamedTensors parameters() const;  // of both, the optimiser's
+  NamedTensors parameters() const;  // of both, the optimizer's
 
  private:
   /// A batch before the student has seen it.
@@ -93,7 +93,7 @@ class JointTrainer {
   ProcessGroup* group_;
   std::vector<int32_t> label_rows_;
   BatchRecipe recipe_;  // of the backbone as it was: its distribution is the heads' soft label
-  at::Tensor kept_;     // [V_t] int64, rows of the LM head that the heads can guess; undefined: all
+  at::Tensor kept_;     // [V_t] int64, rows of the LM head that the heads can draft; undefined: all
   HeadPass pass_;
   AdamW optimizer_;
 };

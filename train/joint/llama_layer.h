@@ -29,12 +29,12 @@ PackedTexts pack_texts(std::span<const TokenId> tokens, std::span<const int64_t>
 /// x times a matrix, in the dtype that is computed in.
 at::Tensor reference_matmul(const at::Tensor& x, const at::Tensor& matrix, at::ScalarType dtype);
 
-/// @param index    of the layer in the model that config describes.
-/// @param layer    norms and bias are read from it; the matrices are product's.
-/// @param product  gives its results in dtype.
-/// @param dtype    of products and attention.
-/// @param x        [n, H] float32, the residual stream.
-/// @returns        [n, H] float32, behind the layer.
+/// @param index   of the layer in the model that config describes.
+/// @param layer   norms and bias are read from it; the matrices are matmul's.
+/// @param matmul  gives its results in dtype.
+/// @param dtype   of GEMMs and attention.
+/// @param x       [n, H] float32, the residual stream.
+/// @returns       [n, H] float32, behind the layer.
 at::Tensor run_packed_layer(const ModelConfig& config, int64_t index, const RopeTable& rope,
                             const LayerWeights& layer, const LayerMatmul& matmul,
                             const PackedTexts& texts, at::ScalarType dtype, const at::Tensor& x);

@@ -38,7 +38,7 @@ class LoraAdapters {
   int64_t first_layer() const;
   bool on_lm_head() const { return !lm_head_.empty(); }
 
-  /// Adds the adapters of a layer's matrix to its product.
+  /// Adds the adapters of a layer's matrix to its GEMM.
   /// @param y        [n, out] x · Wᵀ.
   /// @param x        [n, in]
   /// @param dropout  addresses what is left out of x (a GPU leaves out other numbers than the CPU);

@@ -22,7 +22,7 @@ namespace medusa {
 /// Thread safety: none.
 class TrainableLlama {
  public:
-  /// @param model   kept in part: embedding and LM head. Its dtype is what products compute in.
+  /// @param model   kept in part: embedding and LM head. Its dtype is what GEMMs compute in.
   /// @param layers  that the cut keeps, ascending, at least one.
   TrainableLlama(const Weights& model, std::span<const int64_t> layers);
 

@@ -26,7 +26,7 @@ namespace medusa {
 /// Thread safety: none.
 class TunedLlama {
  public:
-  /// @param model  shared, never written; its dtype is what products compute in.
+  /// @param model  shared, never written; its dtype is what GEMMs compute in.
   /// @param seed   of the adapters' start.
   /// @throws UserError  more last layers than there are.
   TunedLlama(const Weights& model, const JointConfig& config, uint64_t seed);

@@ -7,7 +7,7 @@
 namespace medusa {
 namespace {
 
-/// In float32 at least, whatever the products compute in.
+/// In float32 at least, whatever the GEMMs compute in.
 at::Tensor log_probs(const at::Tensor& states, const at::Tensor& output) {
   const at::Tensor logits = at::linear(states, output);
   return at::log_softmax(logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat),

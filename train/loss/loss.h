@@ -18,7 +18,7 @@ struct HeadLoss {
   double loss = 0;                           // nats, over num_labels positions
   int64_t num_labels = 0;                    // positions that have a loss
   int64_t num_scored = 0;                    // positions whose token is known
-  int64_t top_1 = 0, top_5 = 0, top_10 = 0;  // positions with that token among the first guesses
+  int64_t top_1 = 0, top_5 = 0, top_10 = 0;  // positions with that token among the first drafts
 
   void add(const HeadLoss& other);
   HeadQuality quality() const;  // means; zeros if there was no position
@@ -53,7 +53,7 @@ HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, con
 void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
                     const HeadOutputWeight& output, at::Tensor gradient);
 
-/// The slow twin: LibTorch's ops on whole logits, any dtype and device. Same arguments and results.
+/// The reference: LibTorch's ops on whole logits, any dtype and device. Same arguments and results.
 HeadLoss reference_head_loss(const at::Tensor& states, const HeadOutputWeight& output,
                              const Labels& labels, double scale, at::Tensor gradient);
 

@@ -1,5 +1,5 @@
 // The backbone's own next-token distribution as a label: what it held likely, not only what it
-// happened to sample. It costs one product per position, since the state behind every token is
+// happened to sample. It costs one GEMM per position, since the state behind every token is
 // there already, and it teaches more: on SmolLM2-135M and 211,000 positions head 0 is right .399 of
 // the time instead of .380 (docs/benchmarks/2026-11-22-heads.md). Distillation after Hinton et al.
 // (arXiv:1503.02531).
@@ -26,7 +26,7 @@ struct SoftLabels {
 };
 
 /// @param hidden  [m, H] on any device.
-/// @param output  [V_t, H] rows of the backbone's LM head that the heads can guess; compute dtype.
+/// @param output  [V_t, H] rows of the backbone's LM head that the heads can draft; compute dtype.
 /// @param size    M, at most V_t.
 /// @param chunk   states whose logits exist at one time.
 SoftLabels make_soft_labels(const at::Tensor& hidden, const at::Tensor& output, int64_t size,

@@ -1,4 +1,4 @@
-// A training run on disk: masters, optimiser moments, step, and what the run was made with. The
+// A training run on disk: masters, optimizer moments, step, and what the run was made with. The
 // order of samples is a function of seed and step, so the step is all there is to it. A checkpoint
 // is sealed: what was altered since it was written is refused before anything of it is used.
 #pragma once
@@ -21,7 +21,7 @@ struct CheckpointNotes {
 };
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.
-/// @param parameters       all that is trained, the optimiser's own; names are the file's.
+/// @param parameters       all that is trained, the optimizer's own; names are the file's.
 /// @throws UserError  the folder cannot be written or the disk is full.
 void save_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                      const NamedTensors& parameters, const AdamW& optimizer,
@@ -46,9 +46,9 @@ CheckpointSummary read_checkpoint(const std::filesystem::path& folder);
 /// @throws UserError  it is not whole.
 std::optional<double> checkpoint_score(const std::filesystem::path& folder);
 
-/// Fills parameters and optimiser from the folder, if there is a checkpoint.
+/// Fills parameters and optimizer from the folder, if there is a checkpoint.
 /// @param unreported  filled with the checkpoint's, if it is not null.
-/// @returns  optimizer steps done; 0 if there is none.
+/// @returns           optimizer steps done; 0 if there is none.
 /// @throws UserError  it belongs to a run with other settings (names the first), is damaged or of
 ///                    another version; then nothing is filled.
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,

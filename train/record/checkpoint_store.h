@@ -27,10 +27,11 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path folder, RunIdentity identity, NamedTensors parameters,
                   AdamW& optimizer, int64_t keep, ProcessGroup* group = nullptr);
 
-  /// Fills parameters and optimiser from the last checkpoint, if there is one, and ends or removes
+  /// Fills parameters and optimizer from the last checkpoint, if there is one, and ends or removes
   /// what a run that was killed left half-written.
   /// @param num_steps  of the whole run.
-  /// @returns  optimiser steps done; 0 if there is none: then a best one is of no use and removed.
+  /// @returns          optimizer steps done; 0 if there is none: then a best one is of no use and
+  ///                   removed.
   /// @throws UserError  as load_checkpoint() does, of the best one, too; the checkpoint says more
   ///                    steps than the run has; a process has another identity.
   int64_t load(int64_t num_steps);

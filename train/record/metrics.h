@@ -20,7 +20,7 @@ namespace medusa {
 /// reports are over the validation positions.
 struct Metrics {
   std::string kind;                // "train", "validation" or "guard"
-  int64_t step = 0;                // optimiser steps done
+  int64_t step = 0;                // optimizer steps done
   double epoch = 0;                // passes over the training samples, with a fraction
   double loss = 0;                 // weighted sum over heads, nats
   std::vector<HeadQuality> heads;  // [K]

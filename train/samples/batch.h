@@ -1,4 +1,4 @@
-// What one optimiser step sees: states, the tokens that heads read, and the labels of every head.
+// What one optimizer step sees: states, the tokens that heads read, and the labels of every head.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +12,9 @@
 namespace medusa {
 
 constexpr int32_t kNoLabel = -1;       // the text ends before: neither loss nor accuracy
-constexpr int32_t kLabelNotKept = -2;  // the output cannot guess it: a miss
+constexpr int32_t kLabelNotKept = -2;  // the output cannot draft it: a miss
 
-/// What one head should guess at n positions. Accuracies are judged by the text's own token; the
+/// What one head should draft at n positions. Accuracies are judged by the text's own token; the
 /// loss is taken against the soft labels where there are some.
 struct Labels {
   std::span<const int32_t> hard;  // [n] output row of the text's token, or one of the two above

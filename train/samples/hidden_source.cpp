@@ -20,7 +20,7 @@ int64_t longest_sample(const DatasetReader& dataset) {
   return static_cast<int64_t>(longest);
 }
 
-/// States at all tokens but the last, from which nothing is guessed.
+/// States at all tokens but the last, from which nothing is drafted.
 at::Tensor run_tokens(std::span<const TokenId> tokens, Llama& llama, KvCache& cache, int32_t slot) {
   std::vector<at::Tensor> parts;
   const auto length = static_cast<int64_t>(tokens.size()) - 1;

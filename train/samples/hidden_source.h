@@ -12,7 +12,7 @@
 namespace medusa {
 
 /// Sample -> [answer length, H] bfloat16 on the CPU; row i is the state at token answer_start - 1 +
-/// i, from which head k guesses token answer_start + i + 1 + k.
+/// i, from which head k drafts token answer_start + i + 1 + k.
 using HiddenSource = std::function<at::Tensor(int64_t sample)>;
 
 /// The states as decoding recorded them, of samples that have some.

@@ -26,7 +26,7 @@ std::vector<SampleBatch> batches_of_run(const Random& random, const DatasetReade
                                         int64_t batch_tokens);
 
 /// A batch's texts one after the other, each without its last token, behind which nothing is
-/// guessed.
+/// drafted.
 struct BatchTexts {
   std::vector<TokenId> tokens;
   std::vector<int64_t> lengths;      // of each text

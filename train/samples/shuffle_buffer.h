@@ -64,7 +64,7 @@ class ShuffleBuffer {
   at::Tensor read_tokens(std::span<const int64_t> positions) const;
 
   const BatchRecipe& recipe_;
-  std::vector<TokenId> tokens_;  // of all answers; token i was guessed from row i of hidden_
+  std::vector<TokenId> tokens_;  // of all answers; token i was drafted from row i of hidden_
   at::Tensor hidden_;            // [tokens, H] bfloat16 on the CPU
   SoftLabels soft_;              // of the rows of hidden_
   AnswerRows answers_;

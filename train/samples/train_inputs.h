@@ -19,7 +19,7 @@ struct TrainInputs {
   const DatasetReader& dataset;
   const Weights& backbone;  // its dtype is what training computes in; only embedding and LM head
                             // are read
-  Llama* llama = nullptr;   // the same backbone ready to run; needed when states are not cached
+  Llama* llama = nullptr;   // the same backbone ready to run; needed when states are not recorded
   std::filesystem::path heads_folder;  // the result
   std::filesystem::path work_folder;   // checkpoint/ and metrics.jsonl; a run found here is resumed
   std::string settings;                // resolved settings of the whole run, kept in the manifest
