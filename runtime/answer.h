@@ -1,4 +1,4 @@
-// One answer: decoding, detokenising as it goes, stop strings, numbers about it.
+// One answer: decoding, detokenizing as it goes, stop strings, numbers about it.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,8 @@
 
 namespace medusa {
 
-/// Each is read by the drafters that need it (infer/drafter_spec.h), and may be empty for others.
+/// The files of drafters: each is read by those that need it (infer/drafter_spec.h), and may be
+/// empty for others.
 struct DraftFiles {
   std::filesystem::path heads{};  // folder of trained heads
   std::filesystem::path tree{};   // the choice tree

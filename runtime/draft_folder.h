@@ -18,19 +18,19 @@ struct DraftManifest {
   std::string tokenizer;        // fingerprint
   std::string dataset;          // fingerprint
   std::vector<int64_t> layers;  // of the backbone
-  int64_t steps = 0;            // optimiser steps
+  int64_t steps = 0;            // optimizer steps
   bool complete = false;        // false: an earlier program was interrupted
   double loss = 0;              // validation cross-entropy against the backbone, nats
   double agreement = 0;         // share of validation positions with the backbone's first choice
   int64_t num_validation = 0;   // positions
 };
 
-/// As the manifest, inspect and --json list it.
+/// Gives the JSON of a manifest, as the file, inspect and --json list it.
 nlohmann::ordered_json draft_json(const DraftManifest& manifest);
 
 void write_draft_manifest(const std::filesystem::path& folder, const DraftManifest& manifest);
 
-/// Nothing if the folder has no manifest: a model from elsewhere.
+/// Reads a folder's manifest; nothing if it has none: a model from elsewhere.
 /// @throws UserError  it cannot be read as one.
 std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& folder);
 

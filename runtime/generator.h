@@ -36,7 +36,7 @@ class Generator {
   /// Gets a text piece by piece as it arises; false ends it. It must not call the model's
   /// generators.
   using Show = std::function<bool(std::string_view)>;
-  /// The same of several: with the index of the prompt.
+  /// Gets the texts of several prompts piece by piece, with the index of the prompt.
   using ShowEach = std::function<bool(size_t, std::string_view)>;
 
   /// Loads what the drafter needs. Some drafters time steps, for a second or so.
@@ -54,23 +54,23 @@ class Generator {
   ///                    callback. Then nothing was decoded.
   Answer generate(std::string_view prompt, const Show& show = {});
 
-  /// To several, in their order, as many at the same time as the options say. Each is the one that
-  /// would be given alone where rows are independent (ARCHITECTURE.md).
+  /// Answers several prompts, in their order, as many at the same time as the options say. Each is
+  /// the one that would be given alone where rows are independent (ARCHITECTURE.md).
   std::vector<Answer> generate(const std::vector<std::string>& prompts, const ShowEach& show = {});
 
   /// The next answer of a conversation, which ends with a user's message.
   Answer chat(const std::vector<ChatMessage>& conversation, const Show& show = {});
 
-  /// To prompts that are tokens already, each with a seed of its own.
+  /// Answers prompts that are tokens already, each with a seed of its own.
   std::vector<Answer> answer(const std::vector<AnswerRequest>& requests, const ShowEach& show = {});
 
-  /// Whether the rule promises the model's own text, or its distribution.
+  /// Says whether the rule promises the model's own text, or its distribution.
   bool lossless() const;
 
   /// Fingerprint of the heads; empty: none are used.
   const std::string& heads() const;
 
-  /// What was prepared on a GPU so far, a line each for people; empty: nothing.
+  /// Tells what was prepared on a GPU so far, a line each for people; empty: nothing.
   std::string report() const;
 
  private:

@@ -1,4 +1,4 @@
-// The file layers.json: which layers of the backbone drafting leaves out, and what that is worth.
+// The file layers.json: which layers of the backbone drafting leaves out, and what that gains.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace medusa {
 
 inline constexpr const char* kLayersFormat = "medusa-layers";
 
-/// A set of layers that do not draft, and what it is worth.
+/// A set of layers that do not draft, and what it gains.
 struct LayerChoice {
   std::string backbone;       // fingerprint
   std::vector<int64_t> skip;  // ascending; empty: nothing may be left out
@@ -21,7 +21,7 @@ struct LayerChoice {
   double speedup = 1;         // expected, over plain decoding
 };
 
-/// As the file, inspect and --json list it.
+/// Gives the JSON of a choice, as the file, inspect and --json list it.
 nlohmann::ordered_json layer_choice_json(const LayerChoice& choice);
 
 void write_layer_choice(const std::filesystem::path& file, const LayerChoice& choice);

@@ -60,7 +60,7 @@ struct ModelOptions {
   std::optional<std::string> chat_template{};
   std::optional<ExecutionContext> execution{};  // in place of threads and cpu: models that are
                                                 // given copies of one share its threads
-  /// What is wrong with a GPU that `auto` may take; an empty text: nothing. Without it
+  /// Says what is wrong with a GPU that `auto` may take; an empty text: nothing. Without it
   /// check_device() (infer/device_check.h) looks at each load, for seconds.
   std::function<std::string(at::Device)> check_gpu{};
   NoteFunction note{};  // what is done otherwise than asked; empty: unsaid

@@ -11,9 +11,9 @@
 
 namespace medusa {
 
-/// The twin of time_steps() for targets that decode so. One size after the other, so that only the
-/// buffers of one are in memory; each sample is the mean of a run of steps.
-/// @param heads     that guess.
+/// Times steps as time_steps() does, for targets that decode so. One size after the other, so that
+/// only the buffers of one are in memory; each sample is the mean of a run of steps.
+/// @param heads     that draft.
 /// @param settings  of rule and loop; the drafter is Medusa, or none for a tree of one node.
 /// @param context   tokens before the first step; at least 2, and kTimedTokens fewer than the
 ///                  target holds.

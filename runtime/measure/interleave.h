@@ -7,10 +7,10 @@
 
 namespace medusa {
 
-/// How long a thing is done before its samples count. A processor slows its clock down after wide
-/// vector work and takes its time to come back: measured on an Emerald Rapids Xeon, a plain step
-/// takes 5.5 ms right after steps of 64 rows, 4.3 after 25 ms, 2.7 from 70 ms on. A text is decoded
-/// with steps of about one size, so the settled time is the one to know.
+/// The time for which a thing is done before its samples count. A processor slows its clock down
+/// after wide vector work and takes its time to come back: measured on an Emerald Rapids Xeon, a
+/// plain step takes 5.5 ms right after steps of 64 rows, 4.3 after 25 ms, 2.7 from 70 ms on. A text
+/// is decoded with steps of about one size, so the settled time is the one to know.
 inline constexpr std::chrono::milliseconds kSettling{80};
 inline constexpr int64_t kSamplesPerTurn = 3;
 
