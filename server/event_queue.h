@@ -25,7 +25,8 @@ class EventQueue : public std::enable_shared_from_this<EventQueue> {
  public:
   explicit EventQueue(boost::asio::any_io_executor executor);
 
-  /// What the scheduler tells about this choice becomes its events.
+  /// Makes the listener through which what the scheduler tells about this choice becomes its
+  /// events.
   std::shared_ptr<GenerationListener> listener(size_t choice);
 
   /// The next event; an empty one when nothing came for so long. On the io thread.

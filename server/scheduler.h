@@ -60,7 +60,7 @@ class Scheduler {
   void stop();
 
   SchedulerState state() const;
-  /// All requests that run or wait, in the order in which they came.
+  /// Lists all requests that run or wait, in the order in which they came.
   std::vector<SlotState> slots() const;
   const ServedModel& model() const { return model_; }
 

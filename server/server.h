@@ -38,7 +38,7 @@ class Server {
 
   uint16_t port() const;
   std::string url() const;  // "http://127.0.0.1:8080"
-  /// What whoever starts it should know about who can reach it; empty: this machine alone.
+  /// Tells what whoever starts it should know about who can reach it; empty: this machine alone.
   std::string reach_note() const;
 
   /// Answers until somebody stops it: SIGTERM or SIGINT where with_signals is true, or stop().

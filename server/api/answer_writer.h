@@ -21,22 +21,22 @@ class AnswerWriter {
   virtual std::string events(size_t choice, const GenerationPiece& piece) = 0;
   virtual std::string events(size_t choice, const GenerationEnd& end) = 0;
   virtual std::string last_events() = 0;
-  /// What ends a stream that failed.
+  /// Gives the events that end a stream that failed.
   virtual std::string failure_events(const ApiError& error) = 0;
 
-  /// What a whole answer is made of.
+  /// Takes a piece of what a whole answer is made of.
   virtual void add(size_t choice, const GenerationPiece& piece) = 0;
   virtual void add(size_t choice, const GenerationEnd& end) = 0;
   virtual std::string whole() = 0;
 };
 
-/// How many drafts stood, in the shape of vLLM's metrics.speculative_decoding: entry n of the
+/// Says how many drafts stood, in the shape of vLLM's metrics.speculative_decoding: entry n of the
 /// histogram counts steps that accepted n candidates.
 nlohmann::json acceptance_json(const DecodeStats& stats);
 
 /// One event of a stream: "data: …" and an empty line.
 std::string sent_event(const nlohmann::json& data);
-/// The same with a name, which is its field type.
+/// Makes an event with a name, which is its field type.
 std::string named_event(const nlohmann::json& data);
 
 }  // namespace medusa

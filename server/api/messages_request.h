@@ -13,7 +13,7 @@ namespace medusa {
 CompletionRequest read_messages_request(const nlohmann::json& body, std::string_view text,
                                         const ServedModel& model);
 
-/// The same of /v1/messages/count_tokens, which has no length.
+/// Counts the tokens of a request to /v1/messages/count_tokens, which has no length.
 int64_t count_messages_tokens(const nlohmann::json& body, std::string_view text,
                               const ServedModel& model);
 

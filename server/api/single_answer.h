@@ -25,7 +25,7 @@ class SingleAnswer {
   SingleAnswer(const CompletionRequest& request, std::string call_id)
       : reader_(request.may_call, std::move(call_id)) {}
 
-  /// What a piece adds.
+  /// Takes a piece and gives what it adds.
   std::vector<AddedPart> add(const GenerationPiece& piece) {
     num_tokens_ += std::ssize(piece.tokens);
     return keep(reader_.add(piece.text));
@@ -35,7 +35,7 @@ class SingleAnswer {
     return keep(reader_.finish());
   }
 
-  /// All parts so far; neighboring texts are one.
+  /// Lists all parts so far; neighboring texts are one.
   const std::vector<AnswerPart>& parts() const { return parts_; }
   const GenerationEnd& end() const { return end_; }
   int64_t num_tokens() const { return num_tokens_; }

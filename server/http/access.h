@@ -26,7 +26,7 @@ class ApiKeys {
 
   bool empty() const { return digests_.empty(); }
 
-  /// Whether it is one of them. The time that this takes says nothing about the keys.
+  /// Says whether the key is one of them. The time that this takes says nothing about the keys.
   bool contains(std::string_view key) const;
 
  private:
@@ -41,9 +41,9 @@ struct Access {
   ///                   X-Api-Key, and asks for more than whether the server lives.
   void expect_key(const HttpRequest& request) const;
 
-  /// What lets a browser give an answer to a page.
+  /// Gives the headers that let a browser give an answer to a page.
   std::vector<HttpAnswer::Header> headers() const;
-  /// Whether a browser asks if a page may ask.
+  /// Says whether a browser asks if a page may ask.
   bool is_preflight(const HttpRequest& request) const;
   std::vector<HttpAnswer::Header> preflight_headers() const;
 };

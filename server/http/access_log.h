@@ -35,7 +35,7 @@ struct LoggedRequest {
   std::vector<std::string> prompts;     // where they are asked for
 };
 
-/// What a line says of a refusal; of status 500 that it is a bug, and which.
+/// Notes what a line says of a refusal; of status 500 that it is a bug, and which.
 void note_refusal(const ApiError& error, LoggedRequest& log);
 
 /// Thread safety: one thread at a time.

@@ -61,7 +61,7 @@ class HttpAnswer {
   /// Calls f on the io thread, at most once, if the client closes the connection before the answer
   /// has ended.
   virtual void on_gone(std::function<void()> f) = 0;
-  /// Of what has been sent; 0: nothing yet.
+  /// Gives the status that has been sent; 0: nothing yet.
   virtual int status() const = 0;
 };
 

@@ -15,7 +15,7 @@ class MetricHistogram {
   explicit MetricHistogram(std::vector<double> bounds)  // ascending
       : bounds_(std::move(bounds)), counts_(bounds_.size() + 1, 0) {}
 
-  /// The same value, several times.
+  /// Adds the same value several times.
   void add(double value, int64_t times = 1);
 
   const std::vector<double>& bounds() const { return bounds_; }

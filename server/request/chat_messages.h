@@ -23,7 +23,7 @@ std::optional<std::string> content_text(const nlohmann::json& content,
 /// The name of the function that a call before asked for; empty: there is no such call.
 std::string function_of_call(const std::vector<ChatMessage>& before, const std::string& id);
 
-/// Whether a text is JSON, an object.
+/// Says whether a text is JSON, an object.
 bool is_json_object(std::string_view text);
 
 }  // namespace medusa

@@ -24,7 +24,7 @@ class RequestFields {
   explicit RequestFields(const nlohmann::json& json, std::string place = {});
 
   bool has(const std::string& name);
-  /// With its place in the request: "medusa.regex".
+  /// Names a field with its place in the request: "medusa.regex".
   std::string name_of(const std::string& name) const { return place_ + name; }
   /// The value of a field that is there.
   const nlohmann::json& at(const std::string& name) { return json_.at(name); }

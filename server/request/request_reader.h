@@ -31,7 +31,7 @@ class RequestReader {
   GenerationRequest& each() { return each_; }  // what all answers have
   CompletionRequest& out() { return out_; }
 
-  /// How long an answer may be. At least min_tokens.
+  /// Sets how long an answer may be. At least min_tokens.
   void set_max_tokens(int64_t tokens);
 
   /// The grammar of the answers: one of the object medusa, or the format of the API; with the calls
@@ -41,7 +41,7 @@ class RequestReader {
   /// Adds the answers to one prompt. The first has the seed itself, so that it is the text of that
   /// seed; the others have the seeds after it.
   void add_choices(const std::vector<TokenId>& prompt, int64_t count, const std::string& echo);
-  /// The same of a conversation.
+  /// Sets the prompt to a conversation.
   /// @param field  that the messages came in, for errors.
   void add_chat(const std::vector<ChatMessage>& messages, const ToolSet& tools, int64_t count,
                 const char* field);

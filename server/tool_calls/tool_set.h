@@ -33,7 +33,7 @@ struct ToolSet {
   bool parallel = true;  // an answer may have several calls
 
   bool may_call() const { return use != ToolUse::None && !functions.empty(); }
-  /// For ChatTemplate::encode().
+  /// Gives the declaration for ChatTemplate::encode().
   std::string declaration() const;
 };
 
@@ -42,8 +42,9 @@ struct ToolSet {
 /// @throws ApiError  400: its name is none, or there twice.
 void add_tool(ToolSet& tools, ToolFunction function, const RequestFields& fields);
 
-/// What keeps an answer with calls in its form: required calls, strict functions, one call at most,
-/// and a text of another format where the model does not call. Nothing: any text will do.
+/// Gives the grammar that keeps an answer with calls in its form: required calls, strict functions,
+/// one call at most, and a text of another format where the model does not call. Nothing: any text
+/// will do.
 /// @param format  that the answer has where it makes no calls.
 /// @throws ApiError  400: both do not go together.
 std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
