@@ -6,7 +6,7 @@
 
 namespace medusa {
 
-/// Something the user can correct: a setting, a file, a mismatch between artefacts.
+/// Something the user can correct: a setting, a file, a mismatch between artifacts.
 /// The message has four parts: where, what was found, what was expected, what to do.
 /// tools/main.cpp prints what() alone and exits with status 2.
 class UserError : public std::runtime_error {

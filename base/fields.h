@@ -10,7 +10,7 @@
 //   };
 //
 // Field types: bool, int64_t, int32_t, uint64_t, double, std::string, std::optional and std::vector
-// of these, an enum with an EnumNames specialisation, and another struct with fields().
+// of these, an enum with an EnumNames specialization, and another struct with fields().
 #pragma once
 
 #include <array>
@@ -70,7 +70,7 @@ class FieldMark {
   bool* decides_;
 };
 
-/// Specialise for each enum a config holds: `static constexpr std::array<std::pair<const char*, E>,
+/// Specialize for each enum a config holds: `static constexpr std::array<std::pair<const char*, E>,
 /// n> values`.
 template <typename E>
 struct EnumNames;

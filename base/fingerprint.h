@@ -1,4 +1,4 @@
-// SHA-256 fingerprints: how an artefact says what it was made from.
+// SHA-256 fingerprints: how an artifact says what it was made from.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 
 namespace medusa {
 
-/// Of sorted values, straight lines between neighbours.
+/// Of sorted values, straight lines between neighbors.
 /// @param values  at least one.
 /// @param q       from 0 to 1; 0.5: the median.
 double quantile(std::vector<double> values, double q);

@@ -81,7 +81,7 @@ class FieldReader {
   std::vector<std::string> known_;
 };
 
-/// Writes a struct as YAML, every field with its value: what a run saves beside its artefacts.
+/// Writes a struct as YAML, every field with its value: what a run saves beside its artifacts.
 class FieldWriter {
  public:
   template <typename T>

@@ -1,6 +1,6 @@
 // Reads the GGUF container, versions 2 and 3: metadata and where each tensor lies.
 //
-// Does not interpret either: what the keys mean and how a quantised block becomes numbers is known
+// Does not interpret either: what the keys mean and how a quantized block becomes numbers is known
 // above. Layout: header, metadata (key, type, value), tensor directory, then the tensors' bytes
 // at multiples of the alignment.
 #pragma once

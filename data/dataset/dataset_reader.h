@@ -38,7 +38,7 @@ class DatasetReader {
   /// Tokens are read into memory; hidden states stay in the mapped files until read_hidden() asks
   /// for them.
   /// @throws UserError  no shard; a shard cut short, altered (checksum), of another version, or
-  ///                    made with other settings than its neighbours; a gap between shards.
+  ///                    made with other settings than its neighbors; a gap between shards.
   explicit DatasetReader(const std::filesystem::path& folder);
 
   /// Several datasets of one backbone and tokenizer.

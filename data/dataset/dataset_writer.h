@@ -1,4 +1,4 @@
-// Writes a dataset folder: sealed HDF5 shards, each complete or absent. Schema:
+// Writes a dataset folder: finalized HDF5 shards, each complete or absent. Schema:
 // data/dataset/FORMAT.md.
 #pragma once
 
@@ -19,20 +19,20 @@ struct DatasetPart {
 };
 
 /// Samples come in any order, each with its index; sample i belongs to shard i / shard_size. Shards
-/// are sealed (written beside, flushed and renamed into place) in their order, each as soon as all
-/// its samples and all shards before it are there. So a run that was killed continues with the
+/// are finalized (written beside, flushed and renamed into place) in their order, each as soon as
+/// all its samples and all shards before it are there. So a run that was killed continues with the
 /// shards that are missing and ends with the same bytes as an unbroken one, and a dataset that ends
 /// after so many tokens ends at the same shard whatever was finished first.
 ///
 /// States are recorded answer by answer in the order of the samples, until one does not fit into
 /// info.states_budget; the answers from there on have none, whatever was finished first.
 ///
-/// Memory: the samples of the shards that are not sealed yet. Thread safety: none; one writer per
-/// folder.
+/// Memory: the samples of the shards that are not finalized yet. Thread safety: none; one writer
+/// per folder.
 class DatasetWriter {
  public:
-  /// Opens or continues the dataset in folder; sealed shards are checked whole, and what a killed
-  /// run left half-written is removed.
+  /// Opens or continues the dataset in folder; finalized shards are checked whole, and what a
+  /// killed run left half-written is removed.
   /// @param num_samples        of the whole dataset; the last shard may be shorter.
   /// @param max_answer_tokens  the dataset ends with the first shard at which this many answer
   ///                           tokens are reached; 0: with sample num_samples - 1.
@@ -46,23 +46,23 @@ class DatasetWriter {
   DatasetWriter(std::filesystem::path folder, DatasetInfo info, int64_t num_samples,
                 int64_t shard_size, const DatasetPart& part);
 
-  /// True when sample i need not be generated: its shard is sealed, lies behind the end or is
+  /// True when sample i need not be generated: its shard is finalized, lies behind the end or is
   /// another part's.
   bool has(int64_t i) const;
 
-  /// Takes sample i, which has() denies and which was not added before; seals what is complete.
+  /// Takes sample i, which has() denies and which was not added before; finalizes what is complete.
   /// A sample without answer tokens (a prompt that was skipped) counts but is not stored.
-  /// @throws UserError  the disk is full; sealed shards stay, the others are lost.
+  /// @throws UserError  the disk is full; finalized shards stay, the others are lost.
   void add(int64_t i, Sample sample);
 
-  /// True when the last shard, of the part, is sealed; then every has(i) is true.
+  /// True when the last shard, of the part, is finalized; then every has(i) is true.
   bool complete() const { return complete_; }
 
   int64_t num_samples() const { return num_samples_; }
   int64_t num_own_samples() const;  // of the part
   int64_t max_answer_tokens() const { return max_answer_tokens_; }
 
-  /// Of the shards sealed so far, up to the first that is missing.
+  /// Of the shards finalized so far, up to the first that is missing.
   int64_t num_stored() const { return num_stored_; }                // samples with an answer
   int64_t num_answer_tokens() const { return num_answer_tokens_; }  // tokens
   int64_t num_state_rows() const { return num_state_rows_; }        // of them have states
@@ -94,7 +94,7 @@ class DatasetWriter {
   DatasetPart part_;
   std::map<int64_t, Finalized> finalized_;
   std::map<int64_t, std::map<int64_t, Sample>> open_;  // shard -> its samples so far
-  int64_t next_ = 0;  // every shard before this one is sealed and counted below
+  int64_t next_ = 0;  // every shard before this one is finalized and counted below
   bool complete_ = false;
   int64_t num_stored_ = 0;
   int64_t num_answer_tokens_ = 0;

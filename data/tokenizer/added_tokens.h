@@ -19,7 +19,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it along
   bool rstrip = false;       // takes the white space behind it along
   bool single_word = false;  // only where no letter, digit or underscore touches it
-  std::string normalized{};  // not empty: looked for in this form, in the normalised text
+  std::string normalized{};  // not empty: looked for in this form, in the normalized text
 };
 
 /// Thread safety: const calls may run at the same time.

@@ -1,5 +1,5 @@
 // Byte-level byte-pair encoding (Sennrich et al., arXiv:1508.07909, over bytes as in GPT-2): added
-// tokens are cut out, the rest is normalised and cut into words, the bytes of a word are merged.
+// tokens are cut out, the rest is normalized and cut into words, the bytes of a word are merged.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ struct BpeParts {
 
 /// Invalid UTF-8 is read as U+FFFD. A byte for which the vocabulary has no token is left out, as in
 /// the libraries these vocabularies come from (SmolLM2 lacks a few control characters); with all
-/// bytes present and no normalisation, decode(encode(text)) is the text.
+/// bytes present and no normalization, decode(encode(text)) is the text.
 class BpeTokenizer final : public Tokenizer {
  public:
   /// @throws UserError  a token twice, a merge of what is no token or into none, a merge twice, an

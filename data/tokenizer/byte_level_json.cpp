@@ -57,7 +57,7 @@ void read_pre_tokenizer(const Json& step, PreTokenizer& result, const std::strin
   }
 }
 
-/// Brings the texts of the tokens that are looked for in normalised text to that form.
+/// Brings the texts of the tokens that are looked for in normalized text to that form.
 void normalize_added(BpeParts& parts) {
   TextNormalizer normalizer;
   normalizer.add(parts.normalization);

@@ -53,7 +53,7 @@ void MergeTable::apply(std::vector<TokenId>& tokens, size_t begin) const {
 void MergeTable::apply_short(std::vector<TokenId>& tokens, size_t begin) const {
   size_t size = tokens.size() - begin;
   TokenId* word = tokens.data() + begin;
-  std::array<const Slot*, kShortWord> merges{};  // of each token with its right neighbour
+  std::array<const Slot*, kShortWord> merges{};  // of each token with its right neighbor
   for (size_t i = 0; i + 1 < size; ++i) merges[i] = find(word[i], word[i + 1]);
   for (;;) {
     size_t best = size;
@@ -74,7 +74,7 @@ void MergeTable::apply_long(std::vector<TokenId>& tokens, size_t begin) const {
   const size_t count = tokens.size() - begin;
   MEDUSA_ASSERT(count < (size_t{1} << 31), count);
   const auto size = static_cast<int32_t>(count);
-  // Tokens keep their places; the place of a token merged into its left neighbour becomes -1.
+  // Tokens keep their places; the place of a token merged into its left neighbor becomes -1.
   std::vector<int32_t> next(count);
   std::vector<int32_t> previous(count);
   std::vector<Candidate> heap;

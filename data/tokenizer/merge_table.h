@@ -9,8 +9,8 @@
 
 namespace medusa {
 
-/// Which neighbours become one token, and in which order of preference. An open-addressed hash
-/// table: a lookup per neighbour is what encoding spends its time on.
+/// Which neighbors become one token, and in which order of preference. An open-addressed hash
+/// table: a lookup per neighbor is what encoding spends its time on.
 ///
 /// Thread safety: const calls may run at the same time.
 class MergeTable {
@@ -20,7 +20,7 @@ class MergeTable {
   /// @returns false if the pair is already there; then nothing is changed.
   bool add(TokenId left, TokenId right, int32_t rank, TokenId merged);
 
-  /// Merges neighbours among tokens[begin], … until none is left: always the pair of lowest rank,
+  /// Merges neighbors among tokens[begin], … until none is left: always the pair of lowest rank,
   /// of these the leftmost. O(n log n) for n tokens.
   void apply(std::vector<TokenId>& tokens, size_t begin = 0) const;
 

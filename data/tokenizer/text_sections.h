@@ -1,4 +1,4 @@
-// Takes the added tokens out of a text and normalises what stands between them.
+// Takes the added tokens out of a text and normalizes what stands between them.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace medusa {
 
-/// Added tokens are found in the text as it stands; those with a normalised form are found
-/// afterwards, in the normalised text between the others.
+/// Added tokens are found in the text as it stands; those with a normalized form are found
+/// afterwards, in the normalized text between the others.
 ///
 /// Thread safety: const calls may run at the same time.
 class TextSections {
@@ -20,9 +20,9 @@ class TextSections {
   TextSections() = default;
   TextSections(std::vector<AddedToken> tokens, TextNormalizer normalizer);
 
-  /// Hands over from left to right the sections, normalised and never empty, and the added tokens
+  /// Hands over from left to right the sections, normalized and never empty, and the added tokens
   /// between them.
-  /// @param text  invalid UTF-8 is read as U+FFFD.
+  /// @param text          invalid UTF-8 is read as U+FFFD.
   /// @param with_special  false: special tokens are not looked for.
   void split(std::string_view text, bool with_special,
              const std::function<void(std::string_view, SectionStart)>& section,
@@ -34,7 +34,7 @@ class TextSections {
  private:
   std::vector<AddedToken> tokens_;  // as given
   AddedTokens in_text_;
-  AddedTokens in_normalized_;  // with their normalised forms as texts
+  AddedTokens in_normalized_;  // with their normalized forms as texts
   TextNormalizer normalizer_;
 };
 

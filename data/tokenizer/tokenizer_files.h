@@ -32,7 +32,7 @@ std::unique_ptr<Tokenizer> tokenizer_from_json(const std::filesystem::path& file
 SentencePieceParts sentencepiece_from_model(const std::filesystem::path& file);
 
 /// Of a folder with vocab.json and merges.txt, the layout from before tokenizer.json. It does not
-/// say how text is normalised and cut into words.
+/// say how text is normalized and cut into words.
 /// @param pre  a name for PreTokenizer::named().
 BpeParts bpe_from_vocab(const std::filesystem::path& folder, std::string_view pre,
                         Normalization form = Normalization::None);

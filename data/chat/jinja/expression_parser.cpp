@@ -190,7 +190,7 @@ ExprPtr ExpressionParser::number() {
 ExprPtr ExpressionParser::string() {
   const int line = in_.line();
   std::string text;
-  while (in_.at(Kind::String)) text += in_.take().text;  // neighbours join
+  while (in_.at(Kind::String)) text += in_.take().text;  // neighbors join
   auto owned = make_text(std::move(text));
   const Text* view = owned.get();
   return make(line, Constant{view, std::move(owned)});

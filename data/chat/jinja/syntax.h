@@ -75,7 +75,7 @@ struct Logic {  // the value of one of them, as in Python
 
 enum class Comparison { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, In, NotIn };
 
-struct Compare {  // a < b < c: each neighbour is compared
+struct Compare {  // a < b < c: each neighbor is compared
   ExprPtr first;
   std::vector<std::pair<Comparison, ExprPtr>> rest;
 };

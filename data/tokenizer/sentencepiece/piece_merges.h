@@ -1,4 +1,4 @@
-// SentencePiece's BPE: the characters of a text are merged, neighbour by neighbour, into pieces.
+// SentencePiece's BPE: the characters of a text are merged, neighbor by neighbor, into pieces.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ using PieceIds = std::unordered_map<std::string_view, TokenId>;
 
 class PieceMerges final : public PieceModel {
  public:
-  /// Whatever two neighbours make a piece may be merged: the highest score first, of equal ones the
+  /// Whatever two neighbors make a piece may be merged: the highest score first, of equal ones the
   /// leftmost.
   /// @param scores  [V], by id.
   static PieceMerges by_score(const PieceIds& ids, const std::vector<double>& scores);

@@ -1,4 +1,4 @@
-// Cuts normalised text into the pieces of a SentencePiece vocabulary: the interface of its models,
+// Cuts normalized text into the pieces of a SentencePiece vocabulary: the interface of its models,
 // and what they write for characters that are no piece.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace medusa {
 struct UnknownText {
   std::array<TokenId, 256> byte_ids{};  // -1: there is no such byte piece
   std::optional<TokenId> token;         // where a byte piece is missing; none: nothing is written
-  bool fuse = true;                     // neighbouring unknown characters share one token
+  bool fuse = true;                     // neighboring unknown characters share one token
 
   /// @param characters  UTF-8.
   /// @param begin  of the text that is being encoded, in ids: where fusing ends.

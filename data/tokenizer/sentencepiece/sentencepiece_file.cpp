@@ -1,5 +1,5 @@
 // SentencePiece tokenizers from tokenizer.model: a protobuf message with the pieces, how the model
-// was trained and how text is normalised.
+// was trained and how text is normalized.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -34,10 +34,10 @@ struct SentencePieceParts {
   std::vector<TokenId> byte_pieces;  // their text is "<0x0A>"
   std::vector<TokenId> unused;       // pieces that no text may become
   std::optional<TokenId> unknown;    // for characters without a piece, if there are no byte pieces
-  bool fuse_unknown = true;          // neighbouring unknown characters share one token
+  bool fuse_unknown = true;          // neighboring unknown characters share one token
   std::optional<double> unknown_score;  // unigram; none: 10 below the lowest score of a piece
   TextNormalizer normalizer = llama_normalizer(true);
-  TextNormalizer marker;           // what is done last, when the normalised added tokens are out
+  TextNormalizer marker;           // what is done last, when the normalized added tokens are out
   std::string normalizer_text;     // what the file says of both, for the fingerprint
   bool splits_words = false;       // no piece reaches over the start of a word, a space mark
   bool whole_words_first = false;  // a text that is a piece is that piece, whatever the merges say
