@@ -18,7 +18,7 @@ medusa train
 compare=(generate --compare --questions configs/demo_questions.jsonl)
 if ! nvidia-smi >/dev/null 2>&1; then
   # On a CPU heads gain most in bfloat16, and the fastest text is that of the file's own 4-bit blocks, .0024 nats from
-  # float32's (docs/benchmarks). A tree belongs to a dtype: what rows cost decides which guesses are worth trying.
+  # float32's (docs/benchmarks). A tree belongs to a dtype: what rows cost decides which drafts are worth trying.
   run=runs/demo
   for setting in "$@"; do case "$setting" in run=*) run=${setting#run=} ;; esac; done
   stored=(--dtype stored --set "generate.tree=$run/tree-stored.yaml")

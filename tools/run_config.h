@@ -1,4 +1,4 @@
-// One YAML file -> the settings of all layers, and where a run keeps its artefacts.
+// One YAML file -> the settings of all layers, and where a run keeps its artifacts.
 #pragma once
 
 #include <cstdint>

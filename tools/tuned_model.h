@@ -19,7 +19,7 @@ struct TunedManifest {
   std::string dataset;                                // fingerprint
   std::vector<std::string> mixed_datasets;            // as HeadsManifest's
   std::string heads;                                  // fingerprint of those it began with
-  int64_t steps = 0;                                  // optimiser steps
+  int64_t steps = 0;                                  // optimizer steps
   std::string stopped;                                // what the guard found; empty: nothing
   std::vector<std::pair<std::string, double>> drift;  // names with units
   std::string settings;                               // resolved settings of the run, YAML text

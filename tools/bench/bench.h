@@ -14,9 +14,9 @@
 namespace medusa {
 
 struct BenchPlan {
-  std::vector<DrafterKind> methods;  // each once, the yardstick first
+  std::vector<DrafterKind> methods;  // each once, the baseline first
   std::vector<double> temperatures;  // each once
-  RuleKind rule = RuleKind::Auto;    // of all methods but the yardstick
+  RuleKind rule = RuleKind::Auto;    // of all methods but the baseline
   int64_t repeats = 1;
   int32_t slots = 1;  // questions that are decoded at the same time and count as one
 };
@@ -29,7 +29,7 @@ struct Measurement {
   bool complete = true;       // false: interrupted, only the rounds so far
 };
 
-/// Names as `generate.drafter` takes them. The yardstick is put first, asked for or not.
+/// Names as `generate.drafter` takes them. The baseline is put first, asked for or not.
 /// @throws UserError  unknown, or given twice.
 std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names);
 
@@ -44,7 +44,7 @@ Conditions bench_conditions(const RunConfig& config, const Model& model,
 
 /// @param run      number of this run, for BenchSample::run.
 /// @param so_far   gets what is measured, not complete, about once a minute between two rounds.
-/// @throws UserError  the yardstick itself cannot run, or none of the other methods.
+/// @throws UserError  the baseline itself cannot run, or none of the other methods.
 Measurement run_bench(const RunConfig& config, const Model& model, const BenchPlan& plan,
                       const std::vector<Prompt>& questions, int64_t run,
                       const std::function<void(const Measurement&)>& so_far);

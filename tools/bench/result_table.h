@@ -7,7 +7,7 @@
 
 namespace medusa {
 
-/// "medusa", or "medusa, typical" where the rule is not the yardstick's.
+/// "medusa", or "medusa, typical" where the rule is not the baseline's.
 std::string row_name(const BenchRow& row);
 
 /// Per temperature: a table for each category and for all questions, accepted lengths, where a

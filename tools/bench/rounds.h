@@ -24,7 +24,7 @@ struct Round {
   int64_t repeat = 0;
   std::vector<std::vector<Answer>> answers;  // [methods][turns of every conversation]; one that is
                                              // empty was not given
-  bool whole = true;                         // false: interrupted before all methods had played
+  bool whole = true;                         // false: interrupted before all methods had run
 };
 
 /// Lets one method answer one question, or one group.
@@ -43,9 +43,9 @@ inline constexpr int32_t kWarmUpTokens = 8;  // of an answer that does not count
 void warm_up(const std::string& stage, size_t num_methods,
              const std::function<void(size_t method)>& run_method);
 
-/// Plays all questions once, then all again, and so on: repeats of a question lie far apart. Shows
+/// Runs all questions once, then all again, and so on: repeats of a question lie far apart. Shows
 /// progress.
-/// @param finished  gets each round once all methods have played it, and the one that an interrupt
+/// @param finished  gets each round once all methods have run it, and the one that an interrupt
 ///                  cut off with the answers that were finished before.
 /// @returns         false: interrupted.
 bool run_rounds(const RoundPlan& plan, const RunFunction& run_method,

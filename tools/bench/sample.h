@@ -36,7 +36,7 @@ struct BenchSample {
   std::string method;
   std::string rule;
   double temperature = 0;
-  bool same_text = false;  // this rule promises the yardstick's text
+  bool same_text = false;  // this rule promises the baseline's text
   int64_t question = 0;    // its place in the file, from 0; of a group, the group's among groups
   std::string id;          // a group's: all of them, "+" between
   std::string category;    // "mixed": a group's questions differ

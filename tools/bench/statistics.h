@@ -14,7 +14,7 @@ struct PairedWork {
   double baseline_tokens = 0, baseline_seconds = 0;  // plain decoding's
 };
 
-/// Tokens per second of all questions together, over the yardstick's. Long answers count for more,
+/// Tokens per second of all questions together, over the baseline's. Long answers count for more,
 /// as they do for whoever waits for them.
 double speedup(std::span<const PairedWork> questions);
 

@@ -136,7 +136,7 @@ std::vector<std::string> categories_of(std::span<const BenchSample> samples) {
   return out;
 }
 
-/// The methods of a temperature with the run that counts: the yardstick first, the others as they
+/// The methods of a temperature with the run that counts: the baseline first, the others as they
 /// came.
 std::vector<Key> chosen_runs(std::span<const BenchSample> samples, const Groups& groups,
                              double temperature) {
@@ -187,7 +187,7 @@ std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
                                           std::span<const BenchSample> newer) {
   std::set<std::pair<double, std::string>> measured;
   for (const BenchSample& sample : newer) measured.insert({sample.temperature, sample.method});
-  std::set<std::pair<double, int64_t>> needed;  // yardsticks by temperature and run
+  std::set<std::pair<double, int64_t>> needed;  // baselines by temperature and run
   std::erase_if(earlier, [&](const BenchSample& sample) {
     if (sample.method == kBaseline) return false;
     const bool replaced = measured.contains({sample.temperature, sample.method});

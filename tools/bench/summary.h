@@ -21,14 +21,14 @@ struct BenchRow {
   std::string rule;
   double temperature = 0;
   std::string category;       // empty: all questions
-  int64_t num_questions = 0;  // that both the method and the yardstick answered
+  int64_t num_questions = 0;  // that both the method and the baseline answered
   int64_t num_samples = 0;    // repeats counted one by one
   double tokens_per_s = 0;    // emitted / decode seconds; prefill is not in it
   double tokens_per_step = 0;
-  double step_overhead = 0;  // seconds per step / seconds per step of the yardstick
-  double speedup = 0;        // tokens_per_s / the yardstick's
+  double step_overhead = 0;  // seconds per step / seconds per step of the baseline
+  double speedup = 0;        // tokens_per_s / the baseline's
   std::optional<Interval> speedup_95;
-  std::optional<int64_t> same_text;  // questions answered token for token as by the yardstick, in
+  std::optional<int64_t> same_text;  // questions answered token for token as by the baseline, in
                                      // every repeat; of rules that promise it
   double prefill_ms = 0;             // mean per prompt
   std::array<double, kNumStepParts> step_ms{};  // mean of a step's parts, as kStepParts
@@ -41,14 +41,14 @@ struct BenchRow {
 };
 
 /// Rows by temperature, then category (in the order of the file, all questions last, and alone if
-/// there is one category only), then method (the yardstick first). Of a method that was measured in
+/// there is one category only), then method (the baseline first). Of a method that was measured in
 /// several runs the one that answered the most questions counts, of equal ones the newest, against
-/// the yardstick of that same run: an interrupted run does not hide an earlier whole one.
+/// the baseline of that same run: an interrupted run does not hide an earlier whole one.
 /// @param seed  of the bootstrap.
 std::vector<BenchRow> summarize(std::span<const BenchSample> samples, uint64_t seed);
 
 /// The samples of earlier runs that still count beside those of a complete new one: all but those
-/// of methods that the new run measured again, and the yardstick's as long as somebody needs it.
+/// of methods that the new run measured again, and the baseline's as long as somebody needs it.
 std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
                                           std::span<const BenchSample> newer);
 

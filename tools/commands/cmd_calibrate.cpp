@@ -1,4 +1,4 @@
-// medusa calibrate: measures which guesses are right and what a step costs, and writes the choice
+// medusa calibrate: measures which drafts are right and what a step costs, and writes the choice
 // tree.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,7 +44,7 @@ struct Measured {
   std::vector<double> temperatures;  // [K]
 };
 
-/// Guesses at every root of the validation answers.
+/// Drafts at every root of the validation answers.
 Measured collect(const RunConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
                  HeadsRunner& runner) {
   const SampleSplit split =

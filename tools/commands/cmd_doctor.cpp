@@ -101,7 +101,7 @@ std::vector<std::string> questions_of(const DoctorOptions& options) {
 }
 
 void measure(const DoctorOptions& options, const Model& model, Report& report) {
-  constexpr double kNothing = 0.02;  // of the positions; guessing the commonest token does as well
+  constexpr double kNothing = 0.02;  // of the positions; drafting the commonest token does as well
   report.acceptance =
       measure_acceptance(model, *report.heads, questions_of(options), options.tokens);
   const double first = report.acceptance->top_1.front();

@@ -25,7 +25,7 @@ namespace medusa {
 namespace {
 
 constexpr int64_t kProfileContext = 512;  // tokens before a step
-constexpr int64_t kTopK = 10;             // guesses of a head that trees are made of
+constexpr int64_t kTopK = 10;             // drafts of a head that trees are made of
 
 struct ProfileOptions {
   std::vector<int32_t> rows{1, 2, 4, 8, 16, 32, 64};
@@ -59,7 +59,7 @@ std::unique_ptr<HeadsRunner> run_heads(const RunConfig& config, const Llama& lla
                                        int32_t most_rows) {
   if (!folder_is_done(config.heads_folder())) return nullptr;
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
-  // One head alone gives as many paths as it has guesses.
+  // One head alone gives as many paths as it has drafts.
   const int64_t top_k = loaded.heads.config.num_heads > 1 ? kTopK : most_rows;
   return std::make_unique<HeadsRunner>(loaded.heads, llama.weights(), top_k, llama.execution());
 }

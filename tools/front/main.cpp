@@ -22,10 +22,10 @@ constexpr int kUserError = 2, kBug = 70;
 
 /// What LibTorch's libraries read when they are loaded.
 void prepare_libraries() {
-  // OpenMP threads spin while they wait; beside one other busy process that makes a product of
+  // OpenMP threads spin while they wait; beside one other busy process that makes a GEMM of
   // 40 µs take 7 ms. A short spin, then sleep, costs nothing on an idle machine.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "10000", 0);
-  // oneDNN keeps what it prepares for each new shape of a product, a thousand shapes at a megabyte
+  // oneDNN keeps what it prepares for each new shape of a GEMM, a thousand shapes at a megabyte
   // and more. Batches of whole answers have new shapes in every step, less than a hundred.
   setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128", 0);
 }

@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Share of positions at which one of the head's first n guesses is right.
+/// Share of positions at which one of the head's first n drafts is right.
 double share_of_first(const std::vector<double>& by_rank, size_t n) {
   double sum = 0;
   for (size_t rank = 0; rank < std::min(n, by_rank.size()); ++rank) sum += by_rank[rank];

@@ -1,4 +1,4 @@
-// One function per kind: the artefact -> its description without "kind" and "path".
+// One function per kind: the artifact -> its description without "kind" and "path".
 // All throw the UserErrors of the kind's reader.
 #pragma once
 

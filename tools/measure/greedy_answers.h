@@ -1,4 +1,4 @@
-// Plain greedy answers with their hidden states, and which guesses of the heads were right on them.
+// Plain greedy answers with their hidden states, and which drafts of the heads were right on them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,7 @@ GreedyAnswer decode_greedy(BackboneTarget& target, const DrafterFactory& make_dr
                            std::vector<TokenId> prompt, const DecodeLimits& limits,
                            bool keep_hidden);
 
-/// Adds which guesses would have been right at each of the answer's tokens; its states were kept.
+/// Adds which drafts would have been right at each of the answer's tokens; its states were kept.
 /// An answer shorter than the heads look ahead adds nothing.
 void add_drafts(HeadStatistics& statistics, HeadsRunner& runner, const GreedyAnswer& answer);
 

@@ -12,8 +12,8 @@ namespace medusa {
 
 struct HeadAcceptance {
   int64_t num_answers = 0, num_positions = 0;
-  std::vector<double> top_1, top_5;  // [K] share of positions where (one of) its guesses was right
-  double chain_tokens_per_step = 1;  // of the heads' first guesses as one chain, replayed
+  std::vector<double> top_1, top_5;  // [K] share of positions where (one of) its drafts was right
+  double chain_tokens_per_step = 1;  // of the heads' first drafts as one chain, replayed
 };
 
 /// Answers the prompts plainly and greedily, then asks the heads at every position.

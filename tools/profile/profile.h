@@ -28,9 +28,9 @@ std::vector<RankPath> low_rank_paths(int32_t num_heads, int32_t top_k, size_t co
 /// Times every step, sizes by turns within each repetition. Of a step the half of the repetitions
 /// in the middle is kept, by their time, and averaged, so that the parts add up to the step.
 /// Interrupted it has the repetitions so far, at least one.
-/// @param guesser  drafts trees of low_rank_paths(); null: chains of arbitrary tokens, not drafted.
-/// @param rule     judges them; null: the greedy one.
-/// @returns        without a roof.
+/// @param runner  drafts trees of low_rank_paths(); null: chains of arbitrary tokens, not drafted.
+/// @param rule    judges them; null: the greedy one.
+/// @returns       without a roofline.
 Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadsRunner* runner,
                       const std::shared_ptr<const AcceptanceRule>& rule = nullptr);
 

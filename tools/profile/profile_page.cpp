@@ -59,7 +59,7 @@ std::string bars(const Steps& steps, bool narrow) {
   return draw_stacked_bars(chart, narrow ? kNarrowPicture : kWidePicture);
 }
 
-/// One line per part that has counted work and takes a hundredth of some step: its nearer roof.
+/// One line per part that has counted work and takes a hundredth of some step: its nearer roofline.
 std::string roofline_plot(const Steps& steps, const Roofline& roofline, double width,
                           double height) {
   Plot plot;

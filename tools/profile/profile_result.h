@@ -19,8 +19,8 @@ inline constexpr double kGiga = 1e9;
 struct Roofline {
   double read_bytes_per_s = 0;  // a sum over memory far larger than the caches
   double copy_bytes_per_s = 0;  // bytes read and bytes written together
-  /// Of the faster of LibTorch's large product and our own, in the model's dtype or float32;
-  /// products of 8-bit levels may pass it.
+  /// Of the faster of LibTorch's large GEMM and our own, in the model's dtype or float32;
+  /// GEMMs of 8-bit levels may pass it.
   double flops_per_s = 0;
 
   double bytes_per_s() const {
@@ -34,8 +34,8 @@ struct ProfiledPart {
   StageWork work;
 };
 
-/// Shares of the roof that a part reaches, 0 to 1 or, where its data come from the caches, more.
-/// Zero where the part has no such work.
+/// Shares of the roofline that a part reaches, 0 to 1 or, where its data come from the caches,
+/// more. Zero where the part has no such work.
 struct RooflineShares {
   double memory = 0;
   double arithmetic = 0;

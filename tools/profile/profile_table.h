@@ -7,8 +7,8 @@
 
 namespace medusa {
 
-/// The roof, then for each context the milliseconds of every part by the number of rows, and how
-/// much of the roof it reaches.
+/// The roofline, then for each context the milliseconds of every part by the number of rows, and
+/// how much of the roofline it reaches.
 std::string profile_table(const Profile& profile);
 
 /// "62 % of memory": the nearer of the two roofs; "–" where a part has no counted work.

@@ -14,7 +14,7 @@ namespace medusa {
 namespace {
 
 constexpr int64_t kNumbers = 64 << 20;               // float32: 256 MB, many times the last cache
-constexpr int64_t kCpuSize = 2048, kGpuSize = 8192;  // of a product's three sides
+constexpr int64_t kCpuSize = 2048, kGpuSize = 8192;  // of a GEMM's three sides
 constexpr int64_t kTrySize = 256;
 constexpr int kRooflineRepeats = 5;
 

@@ -12,7 +12,7 @@ namespace medusa {
 
 /// Takes some seconds and 0.6 GB. Uses `threads` threads of LibTorch and leaves as many as it
 /// found.
-/// @param dtype      of the products.
+/// @param dtype      of the GEMMs.
 /// @param execution  of our own.
 /// @param wait       until the device has done what was asked of it; may be empty.
 Roofline measure_roofline(at::Device device, at::ScalarType dtype, int threads,

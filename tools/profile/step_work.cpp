@@ -24,7 +24,7 @@ std::array<StageWork, kNumForwardStages> pass_work(
   at(ForwardStage::LmHead).bytes += n * vocab * sizeof(float);
 
   at(ForwardStage::Qkv).flops = layers * 2 * n * hidden * (query + key_value);
-  // Row i of a chain sees the context and i + 1 rows of the chain; scores and mix, two products.
+  // Row i of a chain sees the context and i + 1 rows of the chain; scores and P · V, two GEMMs.
   const double seen = n * before + n * (n + 1) / 2;
   at(ForwardStage::Attention).flops = layers * 2 * 2 * seen * query;
   at(ForwardStage::Output).flops = layers * 2 * n * query * hidden;

@@ -38,7 +38,7 @@ struct StackedBars {
 };
 std::string draw_stacked_bars(const StackedBars& chart, double width);
 
-/// What the colours mean, as a line of HTML: pairs of name and colour.
+/// What the colors mean, as a line of HTML: pairs of name and color.
 std::string color_legend(const std::vector<std::pair<std::string, int>>& entries);
 
 }  // namespace medusa

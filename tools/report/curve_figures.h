@@ -7,7 +7,7 @@
 
 namespace medusa {
 
-/// Loss and the accuracy of each head's first guess, side by side.
+/// Loss and the accuracy of each head's first draft, side by side.
 std::string head_figures(const TrainingCurve& curve);
 
 /// What moved the backbone: its own loss, KL from what it was, perplexity, greedy answers that are

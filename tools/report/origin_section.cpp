@@ -27,7 +27,7 @@ std::string dataset_text(const DatasetSummary& dataset) {
       dataset.complete ? "" : " The dataset is not finished yet.");
 }
 
-/// Collects "what: fingerprint" rows; the third column says whether artefacts fit together.
+/// Collects "what: fingerprint" rows; the third column says whether artifacts fit together.
 class Fingerprints {
  public:
   void add(const std::string& name, const std::string& fingerprint,

@@ -11,7 +11,7 @@ namespace medusa {
 namespace fs = std::filesystem;
 namespace {
 
-/// @param maker  the command that makes the artefact.
+/// @param maker  the command that makes the artifact.
 template <typename T>
 ReportPart<T> read_part(const fs::path& path, const std::string& maker,
                         const std::function<T(const fs::path&)>& read) {

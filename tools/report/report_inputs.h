@@ -39,7 +39,7 @@ struct ReportInputs {
   ReportPart<HeadsManifest> heads;
   ReportPart<ChoiceTree> tree;
   ReportPart<ReportedComparison> comparison;
-  std::string settings;  // YAML text of the newest artefact that keeps it; empty: none does
+  std::string settings;  // YAML text of the newest artifact that keeps it; empty: none does
   int64_t reload_s = 0;  // the page loads itself again after so many seconds; 0: it does not
 };
 

@@ -1,4 +1,4 @@
-// The sections of the report, each as HTML. A section whose artefact is absent says so in a
+// The sections of the report, each as HTML. A section whose artifact is absent says so in a
 // sentence instead.
 #pragma once
 

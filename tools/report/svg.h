@@ -1,4 +1,4 @@
-// One inline SVG picture. Colours and fonts come from the page's style sheet by class, so that a
+// One inline SVG picture. Colors and fonts come from the page's style sheet by class, so that a
 // picture follows the light and the dark theme.
 #pragma once
 

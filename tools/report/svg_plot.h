@@ -15,7 +15,7 @@ struct PlotSeries {
   std::string name;             // written at the line's end; empty: not named
   int color = 0;                // number in the page's palette
   std::vector<PlotPoint> line;  // x ascending
-  std::vector<PlotPoint> dots;  // drawn as circles in the same colour
+  std::vector<PlotPoint> dots;  // drawn as circles in the same color
   bool faint = false;           // a background to another line
 };
 

@@ -9,7 +9,7 @@
 
 namespace medusa {
 
-/// One report of training or of a validation. Steps are optimiser steps since the start.
+/// One report of training or of a validation. Steps are optimizer steps since the start.
 struct CurvePoint {
   int64_t step = 0;
   double loss = 0;                           // nats, weighted sum over heads

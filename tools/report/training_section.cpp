@@ -1,4 +1,4 @@
-// How the heads were trained and how well they guess.
+// How the heads were trained and how well they draft.
 #include <fmt/format.h>
 
 #include "tools/report/curve_figures.h"

@@ -8,7 +8,7 @@
 namespace medusa {
 
 struct TreeLayout {
-  std::vector<double> places;  // [N] across the levels, from 0; neighbours are at least 1 apart
+  std::vector<double> places;  // [N] across the levels, from 0; neighbors are at least 1 apart
   double extent = 0;           // the largest place
 };
 

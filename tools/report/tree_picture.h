@@ -1,4 +1,4 @@
-// The choice tree as a picture: nodes sized and coloured by how often their path was right.
+// The choice tree as a picture: nodes sized and colored by how often their path was right.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace medusa {
 /// @param width  CSS pixels; a tree that needs more gets more.
 std::string draw_tree(const ChoiceTree& tree, double width, bool upright);
 
-/// Share of positions at which all guesses of the tree's path i were right, entry i + 1; 1 for the
+/// Share of positions at which all drafts of the tree's path i were right, entry i + 1; 1 for the
 /// root. Empty if the tree was not calibrated.
 std::vector<double> path_shares(const ChoiceTree& tree);
 
