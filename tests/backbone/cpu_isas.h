@@ -10,10 +10,10 @@
 
 namespace medusa {
 
-/// The AMX engine on emulated tile instructions (emulated_amx.cpp); null without AVX-512.
+/// The AMX kernel on emulated tile instructions (emulated_amx.cpp); null without AVX-512.
 const CpuKernels* emulated_amx_kernels();
 
-/// The same of the AMX engine for block weights; null without AVX512-VNNI.
+/// The same of the AMX kernel for quantized weights; null without AVX512-VNNI.
 const CpuKernels* emulated_amx_quant_kernels();
 
 inline std::vector<const CpuKernels*> those_here(std::initializer_list<const CpuKernels*> all) {
@@ -29,7 +29,7 @@ inline std::vector<const CpuKernels*> runnable_kernels() {
                      amx_kernels(), emulated_amx_kernels()});
 }
 
-/// For block weights.
+/// For quantized weights.
 inline std::vector<const CpuKernels*> runnable_quant_kernels() {
   return those_here({portable_quant_kernels(), avx2_quant_kernels(), vnni_kernels(),
                      amx_quant_kernels(), emulated_amx_quant_kernels()});

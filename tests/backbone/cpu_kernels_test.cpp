@@ -39,7 +39,7 @@ class TiledRows {
   GrowingBuffer memory_;
 };
 
-/// The product of bfloat16 x [M, k] and weight [n, k], as the kernels compute it.
+/// The GEMM of bfloat16 x [M, k] and weight [n, k], as the kernels compute it.
 at::Tensor multiply(const CpuKernels& kernels, const at::Tensor& x, const TileWeight& weight) {
   const TiledRows rows(kernels, x);
   at::Tensor y = at::full({x.size(0), weight.num_outputs()}, 1e9F);
@@ -155,7 +155,7 @@ TEST(CpuKernelsTest, RoundingAndUpcastingAreLibTorchs) {
   }
 }
 
-/// What a table's kernels make of random inputs, one after the other: products, norms, roundings,
+/// What a table's kernels make of random inputs, one after the other: GEMMs, norms, roundings,
 /// activations.
 std::vector<at::Tensor> some_results(const CpuKernels& kernels) {
   const at::Tensor x = 2 * normal({21, 96}, 13), scale = normal({96}, 14);

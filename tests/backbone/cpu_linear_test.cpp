@@ -17,7 +17,7 @@ TEST(Linear, EveryKindGivesTheGemmInFloat32) {
       const at::Tensor y = Linear(weight, kernels)(x);
       const at::Tensor exact = at::matmul(x.to(at::kDouble), weight.to(at::kDouble).t());
       EXPECT_EQ(y.scalar_type(), at::kFloat);
-      // Plain bfloat16 products of this size (|y| up to 32) are rounded to multiples of 1/8.
+      // bfloat16 GEMMs of this size (|y| up to 32) are rounded to multiples of 1/8.
       const double tolerance = dtype == at::kFloat || kernels == Kernels::Auto ? 1e-4 : 0.1;
       EXPECT_LT((y.to(at::kDouble) - exact).abs().max().item<double>(), tolerance);
     }

@@ -157,7 +157,7 @@ TEST(CpuLlamaTest, AgreesWithTheReferenceWithinRounding) {
       const Output output = fused.run(segment);
       EXPECT_EQ(output.hidden.scalar_type(), at::kBFloat16);
       // bfloat16 keeps 8 bits: a rounding step is 0.8 % of numbers near 1. Where rows are rounded
-      // to levels too, some fall to the other side.
+      // to quants too, some fall to the other side.
       const auto layers = static_cast<float>(config.num_layers);
       EXPECT_LT((output.hidden.to(at::kFloat) - hidden.to(at::kFloat)).abs().mean().item<float>(),
                 layers * (kernels->quantize != nullptr ? 0.01F : 0.005F))
@@ -216,7 +216,7 @@ TEST(CpuLlamaTest, Avx2GivesTheBitsOfAvx512AndPortableTheirNumbers) {
       for (const CpuKernels* kernels : tables) {
         if (kernels == nullptr || kernels == tables[0]) continue;
         const at::Tensor logits = tree_logits(*kernels, config);
-        // Keys and values that fall to the other side when rounded to bfloat16; in blocks, levels.
+        // Keys and values that fall to the other side when rounded to bfloat16; quantized, quants.
         const auto layers = static_cast<float>(config.num_layers);
         const bool quantized = kernels->quantize != nullptr;
         EXPECT_LT((logits - plain).abs().max().item<float>(), layers * (quantized ? 0.06F : 0.02F))

@@ -1,9 +1,9 @@
-// The AMX engine with its tile instructions written out as loops, so that the code which runs on
+// The AMX kernel with its tile instructions written out as loops, so that the code which runs on
 // AMX is tested on every machine with AVX-512. Compiled like the kernel files, without AMX; see
 // tests/CMakeLists.txt.
 #define __AMX_BF16__ 1  // what amx_kernel.h asks for
 
-// The loops must take the place of the instructions before the engine is read.
+// The loops must take the place of the instructions before the kernel is read.
 // clang-format off
 #include "tests/backbone/emulated_tiles.h"
 #include "backbone/cpu/gemm/amx_kernel.h"

@@ -1,7 +1,7 @@
-// As emulated_amx.cpp, the engine for block weights.
+// As emulated_amx.cpp, the kernel for quantized weights.
 #define __AMX_INT8__ 1  // what amx_quant_kernel.h asks for
 
-// The loops must take the place of the instructions before the engine is read.
+// The loops must take the place of the instructions before the kernel is read.
 // clang-format off
 #include "tests/backbone/emulated_tiles.h"
 #include "backbone/cpu/gemm/amx_quant_kernel.h"

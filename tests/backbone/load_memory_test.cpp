@@ -75,7 +75,7 @@ TEST(LoadMemory, ThePeakIsAtMostAFifthAboveTheWeights) {
     WeightsReader reader(folder.path(), dtype, at::kCPU, kind);
     const Llama llama(reader);
     const int64_t peak = status_bytes("VmHWM") - before, after = status_bytes("VmRSS") - before;
-    if (kind != QuantKind::None && !llama.uses_pool()) continue;  // the slow twin, in float32
+    if (kind != QuantKind::None && !llama.uses_pool()) continue;  // the reference, in float32
     EXPECT_GT(after, 40'000'000) << llama.dtype_name();
     EXPECT_LE(static_cast<double>(peak), 1.2 * static_cast<double>(after)) << llama.dtype_name();
   }

@@ -1,4 +1,4 @@
-// Products with block weights against their slow twin: Linear of the same blocks.
+// GEMMs with quantized weights against their reference: Linear of the same blocks.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class QuantKernels : public testing::TestWithParam<const CpuKernels*> {
     return multiply(*GetParam(), x, matrix);
   }
 
-  /// @param x  [M, k] float32, bfloat16 numbers.
+  /// @param x  [M, k] float32, bfloat16 elements.
   static at::Tensor multiply(const CpuKernels& kernels, const at::Tensor& x,
                              const QuantizedMatrix& matrix) {
     const int64_t m = x.size(0), k = x.size(1), depth = ceil_div(k, kTileDepth);
@@ -101,7 +101,7 @@ TEST_P(QuantKernels, TheLargestQuantsDoNotOverflow) {
     for (const int64_t quant :
          {int64_t{0}, int64_t{1} << (format.bits - 1), (int64_t{1} << format.bits) - 1}) {
       matrix.quants.fill_(quant);
-      at::Tensor x = at::ones({3, 64});  // levels of 127, -127 and both by turns
+      at::Tensor x = at::ones({3, 64});  // quants of 127, -127 and both by turns
       x[1].fill_(-1);
       x[2].view({-1, 2}).select(1, 0).fill_(-1);
       const at::Tensor expected = Linear(matrix)(x);

@@ -101,7 +101,7 @@ TEST(QuantizedMatrix, StackedMatricesKeepEveryNumber) {
       const QuantizedMatrix first = in_format(weight, a), second = in_format(weight, b);
       const at::Tensor expected = at::cat({dequantize_matrix(first), dequantize_matrix(second)});
       const at::Tensor stacked = dequantize_matrix(stack_quantized({first, second}));
-      // Offsets are added to scaled levels: one rounding more than levels that are signed.
+      // Mins are added to scaled quants: one rounding more than quants that are signed.
       EXPECT_LT((stacked - expected).abs().max().item<float>(), 1e-6F);
     }
 }

@@ -1,4 +1,4 @@
-// Weights in blocks for tests: every format, and whole models.
+// Quantized weights for tests: every format, and whole models.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,7 +11,7 @@ namespace medusa {
 inline constexpr QuantFormat kQuantFormats[] = {{4, 32, false}, {4, 32, true},  {8, 32, false},
                                                 {8, 32, true},  {8, 16, false}, {8, 16, true}};
 
-/// The weight in a format, roughly: levels spread over each block's range.
+/// The weight in a format, roughly: quants spread over each block's range.
 inline QuantizedMatrix in_format(const at::Tensor& weight, QuantFormat format) {
   const int64_t n = weight.size(0), k = weight.size(1), padding = (32 - k % 32) % 32;
   const at::Tensor elements =
@@ -30,7 +30,7 @@ inline QuantizedMatrix in_format(const at::Tensor& weight, QuantFormat format) {
     quants = elements / matrix.scales.to(at::kFloat).unsqueeze(-1) + format.zero();
   }
   matrix.quants = quants.round().clamp(0, most).to(at::kByte).view({n, -1});
-  if (padding > 0) {  // numbers behind k must be 0
+  if (padding > 0) {  // elements behind k must be 0
     const int64_t blocks = (k + format.block - 1) / format.block;
     if (k % format.block == 0 || !format.has_mins)
       matrix.quants.narrow(1, k, padding).fill_(format.has_mins ? 0 : format.zero());
@@ -39,7 +39,7 @@ inline QuantizedMatrix in_format(const at::Tensor& weight, QuantFormat format) {
   return matrix;
 }
 
-/// The same model with its products in blocks: of 4 bits with offsets, as Q4_1, the LM head of 8.
+/// The same model with quantized weights: of 4 bits with mins, as Q4_1, the LM head of 8.
 inline Weights quantized(Weights weights) {
   for (LayerWeights& layer : weights.layers) {
     const QuantFormat format{4, 32, true};

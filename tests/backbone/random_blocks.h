@@ -1,5 +1,5 @@
-// Matrices in GGUF's block types with random levels and scales of a sensible size: any bytes are
-// levels, only the half-precision scales must be chosen.
+// Matrices in GGUF's block types with random quants and scales of a sensible size: any bytes are
+// quants, only the half-precision scales must be chosen.
 #pragma once
 
 #include <ATen/ATen.h>

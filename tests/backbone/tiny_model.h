@@ -32,7 +32,7 @@ inline ModelConfig tiny_config() {
   return config;
 }
 
-/// The same with heads that are normalised before they turn, in four layers of which one does not
+/// The same with heads that are normalized before RoPE, in four layers of which one has no RoPE
 /// turn and two see the last tokens only.
 inline ModelConfig uneven_config(ModelConfig config = tiny_config()) {
   config.num_layers = 4;

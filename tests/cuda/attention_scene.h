@@ -115,7 +115,7 @@ class AttentionScene {
 
   void sharpen(double factor) { query_ = query_ * factor; }
 
-  /// The plain path's results, [R, A D] float32.
+  /// The reference's results, [R, A D] float32.
   at::Tensor plain(int64_t window) const {
     ModelConfig config = tiny_config();
     config.num_layers = kLayers;

@@ -78,7 +78,7 @@ TEST_P(CudaLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
   }
 }
 
-/// In blocks the plain path rounds rows to 8 bits, as the CPU's kernels do, and the device does
+/// In blocks the reference rounds rows to 8 bits, as the CPU's kernels do, and the device does
 /// not.
 TEST_P(CudaLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {
   const Weights weights = quantized(tiny_weights(1, device_config(), at::kBFloat16));

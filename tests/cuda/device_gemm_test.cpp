@@ -1,4 +1,4 @@
-// Products of few rows on a GPU against float64, and row by row against themselves.
+// Skinny GEMMs on a GPU against float64, and row by row against themselves.
 #include "backbone/cuda/device_gemm.h"
 
 #include <numeric>
@@ -18,7 +18,7 @@ INSTANTIATE_TEST_SUITE_P(Tables, DeviceGemmTest,
                          table_choices(emulated_gemm_kernels, cuda_gemm_kernels),
                          table_choice_name<GemmKernels>);
 
-/// A weight as products read it and what its numbers are.
+/// A weight as GEMMs read it and what its elements are.
 struct KnownWeight {
   std::string name;
   StoredDeviceWeight stored;
@@ -27,7 +27,7 @@ struct KnownWeight {
 
 constexpr int kNumFormats = 5;
 
-/// Five bits of 8 with offsets: what Q5_1 keeps.
+/// Five bits of 8 with mins: what Q5_1 keeps.
 QuantizedMatrix five_bits(const at::Tensor& weight) {
   QuantizedMatrix matrix = in_format(weight, {8, 32, true});
   matrix.quants = matrix.quants.bitwise_right_shift(3);
@@ -147,7 +147,7 @@ TEST_P(DeviceGemmTest, EveryQuantAndScaleIsReadExactly) {
     const at::Tensor y = multiply(gemm, x);
     if (matrix.format.bits == 8)
       EXPECT_TRUE(y.equal(expected));
-    else  // a level's 16 leaves in float32
+    else  // a quant's 16 leaves in float32
       EXPECT_TRUE(at::allclose(y, expected, 1e-6, 0.02)) << (y - expected).abs().max();
   }
 }
@@ -165,7 +165,7 @@ TEST(DeviceWeight, IsExactOrRefused) {
 }
 
 TEST(DeviceWeight, MovesTheQuantsOfStackedMatrices) {
-  // Beside a weight with offsets one without gets some: -128 times its scale, and levels to 255.
+  // Beside a weight with mins one without gets some: -128 times its scale, and quants to 255.
   const at::Tensor weight = normal({6, 64}, 1) * 0.05;
   const QuantizedMatrix stacked =
       stack_quantized({quantize_matrix(weight), in_format(weight, {4, 32, true})});

@@ -39,7 +39,7 @@ class DeviceHeadsTest : public OnEveryDevice {
   TreeShape shape_;
 };
 
-/// Guesses of nearly equal logits may change places, since sums differ in order (and LibTorch's are
+/// Drafts of nearly equal logits may change places, since sums differ in order (and LibTorch's are
 /// rounded on a GPU); of sequential heads all that comes after them differs then.
 int count_different(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
   int different = 0;

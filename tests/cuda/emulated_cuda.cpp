@@ -215,7 +215,7 @@ void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) 
   // Numbers of this lane's two rows of a and two columns of b, by k.
   const int lane = static_cast<int>(threadIdx.x % kWarp), g = lane / 4, t = lane % 4;
   float rows[2][16], columns[2][16];
-  for (int word = 0; word < 8; ++word) {  // two numbers along k
+  for (int word = 0; word < 8; ++word) {  // two elements along k
     const int k = 2 * word, high = k / 8;
     for (int half = 0; half < 2; ++half) {
       Words of_row, of_column;

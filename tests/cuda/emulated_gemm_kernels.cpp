@@ -1,4 +1,4 @@
-// The products of few rows, as the GPU runs them, on a CPU.
+// Skinny GEMMs, as the GPU runs them, on a CPU.
 #include "tests/cuda/emulated_cuda.h"
 #include "tests/cuda/emulated_kernels.h"
 

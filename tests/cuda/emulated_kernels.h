@@ -1,4 +1,4 @@
-// Our CUDA kernels on emulated words: of a layer, of products, and between two passes. Tensors of
+// Our CUDA kernels on emulated words: of a layer, of GEMMs, and between two passes. Tensors of
 // theirs are on the CPU.
 #pragma once
 

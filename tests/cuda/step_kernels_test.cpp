@@ -1,4 +1,4 @@
-// What else stands between two passes on a GPU: guesses, trees, places, lengths.
+// What else stands between two passes on a GPU: drafts, trees, places, lengths.
 #include "infer/cuda/step_kernels.h"
 
 #include <numeric>

@@ -24,7 +24,7 @@ inline DatasetInfo small_info(int64_t hidden_size = 3) {
           .hidden_size = hidden_size};
 }
 
-/// Sample i of a seed; its lengths differ from those of its neighbours.
+/// Sample i of a seed; its lengths differ from those of its neighbors.
 inline Sample small_sample(int64_t i, int64_t hidden_size = 3) {
   const Random random = Random(7).child(static_cast<uint64_t>(i));
   Sample sample;

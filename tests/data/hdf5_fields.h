@@ -17,7 +17,8 @@ struct Hdf5Field {
 /// @param file  of the form that Hdf5Builder writes; of others what can be found.
 std::vector<Hdf5Field> hdf5_fields(const std::string& file);
 
-/// The file with another number in a field, sealed. A field that is not there is a bug of the test.
+/// The file with another number in a field, finalized. A field that is not there is a bug of the
+/// test.
 std::string with_field(std::string file, const std::string& name, uint64_t value);
 
 /// Writes a number over a field.

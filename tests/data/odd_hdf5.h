@@ -1,4 +1,4 @@
-// Shards as a stranger could make them, with libhdf5 itself: whole and sealed, but for a few of
+// Shards as a stranger could make them, with libhdf5 itself: whole and finalized, but for a few of
 // their attributes and datasets, which are something else.
 #pragma once
 
@@ -19,7 +19,7 @@ using OddPart = std::function<void(hid_t file, const char* name)>;
 /// Which shard it would be.
 enum class OddBase { Bfloat16, Int8, NoStates, NoSamples };
 
-/// The small shard of the base with these parts in the place of its own, sealed.
+/// The small shard of the base with these parts in the place of its own, finalized.
 /// @param parts  by name, "vocab_size" an attribute and "/tokens" a dataset. A name that no shard
 ///               has is added.
 std::string odd_shard(const std::map<std::string, OddPart>& parts,

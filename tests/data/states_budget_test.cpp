@@ -74,7 +74,7 @@ TEST(StatesBudget, IsTheSameWhateverIsFinishedFirstAndAfterAKill) {
     std::reverse(order.begin(), order.end());
     write_in_order(folder / ("b" + name), info, order);
     EXPECT_EQ(fixtures::files_of(folder / ("a" + name)), fixtures::files_of(folder / ("b" + name)));
-    {  // ends after the second shard; what is not sealed is lost
+    {  // ends after the second shard; what is not finalized is lost
       DatasetWriter writer(folder / ("c" + name), info, kBudgetSamples, kBudgetShard);
       for (const int64_t i : {0, 1, 2, 3, 4, 9, 8, 7, 6, 5, 11})
         writer.add(i, fixtures::small_sample(i, kStateWidth));

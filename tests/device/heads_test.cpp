@@ -1,4 +1,4 @@
-// Heads on a device guess what they guess on the CPU.
+// Heads on a device draft what they draft on the CPU.
 #include <gtest/gtest.h>
 
 #include "heads/heads_checkpoint.h"

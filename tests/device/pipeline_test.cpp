@@ -51,7 +51,7 @@ class PipelineOnDevice : public fixtures::OnDevice {
     return config;
   }
 
-  /// What the heads guess of the dataset's text.
+  /// What the heads draft of the dataset's text.
   static HeadStatistics count(const DatasetReader& dataset, HeadsRunner& runner) {
     HeadStatistics statistics(runner.num_heads(), runner.top_k());
     TemperatureFit temperatures(runner.num_heads());

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kNumHeads = 3;
 constexpr int64_t kVocab = 130;
 
-/// Guesses of positions [first, first + count) of a fixed text.
+/// Drafts of positions [first, first + count) of a fixed text.
 HeadDrafts draft(HeadsBackend& heads, const at::Tensor& hidden, int64_t first, int64_t count,
                  int64_t num_heads = kNumHeads) {
   const auto text = some_text(first + count + kNumHeads);
@@ -29,7 +29,7 @@ HeadDrafts draft(HeadsBackend& heads, const at::Tensor& hidden, int64_t first, i
   return drafts;
 }
 
-/// [M, K', V] log-probabilities by token; 0 where one is not among the guesses.
+/// [M, K', V] log-probabilities by token; 0 where one is not among the drafts.
 at::Tensor by_token(const HeadDrafts& drafts) {
   at::Tensor out = at::zeros({drafts.size(), drafts.num_heads, kVocab});
   auto values = out.accessor<float, 3>();
@@ -40,7 +40,7 @@ at::Tensor by_token(const HeadDrafts& drafts) {
   return out;
 }
 
-/// Bit-equal guesses of the first heads at position m of one and position n of the other.
+/// Bit-equal drafts of the first heads at position m of one and position n of the other.
 void expect_same(const HeadDrafts& a, int64_t m, const HeadDrafts& b, int64_t n) {
   ASSERT_EQ(a.top_k, b.top_k);
   for (int64_t k = 0; k < std::min(a.num_heads, b.num_heads); ++k)
@@ -76,7 +76,7 @@ class CpuHeadsTest : public testing::Test {
   const at::Tensor hidden_ = random_hidden(kVocab, at::kBFloat16);
 };
 
-/// How much further apart the twins may be. Between the factors of a low-rank output rows are
+/// How much further apart the two may be. Between the factors of a low-rank output rows are
 /// rounded once more, to bfloat16 or to 8 bits: an element that was rounded to the other side
 /// before then weighs more. Where LibTorch multiplies on AMX, it adds in yet another order.
 float slack(const MedusaHeads& heads, const CpuKernels& kernels) {
@@ -96,7 +96,7 @@ TEST_F(CpuHeadsTest, LogProbabilitiesAreTheReferences) {
       const at::Tensor close = found - by_token(draft(*same_matmuls, hidden_, 0, count));
       EXPECT_LT(close.abs().mean().item<float>(), 3e-4F * slack(heads, kernels));
       EXPECT_LT(close.abs().max().item<float>(), 0.02F * slack(heads, kernels));
-      // LibTorch's products are rounded to bfloat16 themselves.
+      // LibTorch's GEMMs are rounded to bfloat16 themselves.
       const at::Tensor loose = found - by_token(draft(*plain, hidden_, 0, count));
       EXPECT_LT(loose.abs().mean().item<float>(), 0.03F);
       EXPECT_LT(loose.abs().max().item<float>(), 0.25F);
@@ -156,7 +156,7 @@ TEST_F(CpuHeadsTest, AHeadIsTheSameBitsWhateverHeadsAreAsked) {
   });
 }
 
-/// Head k's guesses after M paths of k tokens below one root, all of them at the same state: as a
+/// Head k's drafts after M paths of k tokens below one root, all of them at the same state: as a
 /// tree asks, or with the state said once for each path.
 HeadDrafts draft_paths(HeadsBackend& heads, const at::Tensor& state, int64_t head,
                        const std::vector<TokenId>& rows, bool say_state_once) {

@@ -38,7 +38,7 @@ TEST(DraftTemperature, NoRestIsNoTrouble) {
   EXPECT_LE(at({1.0F}, 3)[0], 1.0);
 }
 
-/// Guesses 0, 1 and 2 of each of two heads, with probabilities that differ from place to place, and
+/// Drafts 0, 1 and 2 of each of two heads, with probabilities that differ from place to place, and
 /// a text that follows them at head k's temperature.
 class Drawn {
  public:
@@ -99,7 +99,7 @@ TEST(TemperatureFit, FindsTheTemperatureThatTheTextWasDrawnAt) {
 }
 
 TEST(TemperatureFit, IsTheLeastMeanLoss) {
-  // Four places, guesses .6 and .3: right with the first twice, with the second once, once with
+  // Four places, drafts .6 and .3: right with the first twice, with the second once, once with
   // none.
   HeadDrafts drafts;
   drafts.reshape(1, 1, 2);

@@ -9,7 +9,7 @@ namespace {
 
 TEST(HeadStatistics, RanksAreThoseOfTheTrueTokens) {
   HeadStatistics statistics(2, 2);
-  // Position i guesses answer[i + 1] and answer[i + 2].
+  // Position i drafts answer[i + 1] and answer[i + 2].
   statistics.add_answer({{11, 7, 7, 12, /**/ 12, 7, 13, 7, /**/ 7, 7, 7, 7}}, {{10, 11, 12, 13}});
   ASSERT_EQ(statistics.num_positions(), 2);  // the third has no true token for head 1
   EXPECT_EQ(statistics.ranks(0)[0], 0);

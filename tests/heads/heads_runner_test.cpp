@@ -45,7 +45,7 @@ TEST(HeadsRunner, PositionsDoNotDependOnEachOther) {
       SCOPED_TRACE(describe(config));
       HeadsRunner runner(random_heads(config, backbone), backbone, 10, kernels);
       const HeadDrafts together = runner.draft(hidden, text);
-      // Without AMX LibTorch's product of one row rounds now and then to the other side.
+      // Without AMX LibTorch's GEMM of one row rounds now and then to the other side.
       const float tolerance =
           kernels == Kernels::Auto && cpu_heads_support(backbone, CpuIsa::Auto) ? 0 : 0.1F;
       for (int64_t m = 0; m < 33; ++m) {

@@ -84,7 +84,7 @@ TEST(MedusaHeads, LowRankOutputsBeginAsTheBestOfTheirRank) {
     last = error;
   }
   EXPECT_LT(last, 1e-6) << "with rank H nothing is lost";
-  // And then guesses are the LM head's.
+  // And then drafts are the LM head's.
   const MedusaHeads heads = untrained_heads(config, backbone);
   const at::Tensor hidden = random_hidden(5, at::kFloat);
   const at::Tensor logits = at::linear(head_state(heads, 1, hidden, {}), heads.outputs[1]);

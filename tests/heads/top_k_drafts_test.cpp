@@ -12,7 +12,7 @@
 namespace medusa {
 namespace {
 
-/// Sorting everything: the slow twin.
+/// Sorting everything: the reference.
 std::vector<int32_t> sorted_rows(const std::vector<float>& logits, size_t n) {
   std::vector<int32_t> rows(logits.size());
   std::iota(rows.begin(), rows.end(), 0);

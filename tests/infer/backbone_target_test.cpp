@@ -62,7 +62,7 @@ class BackboneTargets : public testing::TestWithParam<Setup> {
     }
   }
 
-  /// Bit-equal in bfloat16; in float32 LibTorch's products depend on the number of rows.
+  /// Bit-equal in bfloat16; in float32 LibTorch's GEMMs depend on the number of rows.
   void expect_same(const at::Tensor& a, const at::Tensor& b, const std::string& what) const {
     if (GetParam().dtype == at::kBFloat16)
       EXPECT_TRUE(at::equal(a, b)) << what << ", " << llama_.kernels();

@@ -98,7 +98,7 @@ TEST_P(EveryDrafterOnAModel, GivesThePlainGreedyText) {
   }
   if (GetParam().config.drafter == DrafterKind::None) return;
   EXPECT_GT(proposed, 0);
-  if (!needs_of(GetParam().config).heads) {  // the heads here guess at random
+  if (!needs_of(GetParam().config).heads) {  // the heads here draft at random
     EXPECT_GT(accepted, 0);
   }
 }

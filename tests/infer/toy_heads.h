@@ -15,7 +15,7 @@
 
 namespace medusa::fixtures {
 
-/// Heads with random residual layers over any backbone: what they guess is arbitrary but fixed, and
+/// Heads with random residual layers over any backbone: what they draft is arbitrary but fixed, and
 /// sometimes right.
 inline MedusaHeads arbitrary_heads(const Weights& weights, int64_t num_heads = 3,
                                    HeadInput input = HeadInput::Root) {

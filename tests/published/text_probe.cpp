@@ -4,7 +4,7 @@
 //   text_probe encode TOKENIZER [FAMILY]    texts -> lists of ids; FAMILY of a folder with
 //   vocab.json and merges.txt text_probe render TEMPLATE              objects of variables ->
 //   {"text"} or {"error"} text_probe chat TEMPLATE                lists of messages -> {"text"}, as
-//   the built-in template that is recognised
+//   the built-in template that is recognized
 //
 // Reads a JSON value from each line of the standard input and writes one for each.
 #include <fmt/format.h>

@@ -43,7 +43,7 @@ MedusaHeads fitted_heads(const Model& loaded, int64_t num_heads) {
   config.output = HeadOutput::Own;
   MedusaHeads heads = make_heads(config, loaded.llama->weights(), {}, 1);
   for (int64_t k = 0; k < num_heads; ++k) {
-    // Row i is the state of token i; head k guesses token i + 2 + k from it.
+    // Row i is the state of token i; head k drafts token i + 2 + k from it.
     const int64_t rows = states.size(0) - 2 - k;
     const at::Tensor x = states.narrow(0, 0, rows);
     at::Tensor y = at::zeros({rows, heads.vocab_size}, at::kDouble);

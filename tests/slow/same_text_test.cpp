@@ -1,6 +1,6 @@
 // On the demo's model, every drafter gives the text of plain decoding: 32 questions, greedy; and
 // sampled, for five seeds. Plain decoding takes one question at a time, the drafters eight, so
-// neighbours are no excuse either. Takes an hour.
+// neighbors are no excuse either. Takes an hour.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -23,7 +23,7 @@ struct WorkSpeeds {
   std::string shape, device, dtype;
   int32_t sequences = 0;   // generated at the same time
   int32_t new_tokens = 0;  // of each
-  int64_t batch = 0;       // positions of an optimiser step
+  int64_t batch = 0;       // positions of an optimizer step
   WorkSpeed distil, train;
 };
 

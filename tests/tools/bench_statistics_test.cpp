@@ -74,7 +74,7 @@ double normal(const Random& random, int64_t position) {
 }
 
 TEST(Statistics, NineteenOfTwentyIntervalsHoldTheTruth) {
-  // Questions of random length; the method needs the yardstick's time ÷ 1.5, times noise of mean 1.
+  // Questions of random length; the method needs the baseline's time ÷ 1.5, times noise of mean 1.
   // 400 experiments at 95 %: 380 ± 4.4 (one standard deviation); the percentile bootstrap of 40
   // questions is a little too narrow (about 93.5 %). A bootstrap that is not paired covers nearly
   // all, one of 90 % covers 355.

@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kPositions = 18250;
 const std::vector<double> kFirstDraft = {0.421, 0.243, 0.162, 0.118};  // by head
 
-/// Share of positions at which head k's guess of that rank is right.
+/// Share of positions at which head k's draft of that rank is right.
 double accuracy(size_t head, int32_t rank) {
   return rank == 0 ? kFirstDraft[head]
                    : 0.32 * kFirstDraft[head] / std::pow(static_cast<double>(rank), 1.15);

@@ -165,7 +165,7 @@ TEST(HeadLoss, OnlyPositionsWithALabelCount) {
         head_loss(setting.states, setting.output, setting.labels(), kScale, 8, setting.gradient);
     int64_t labels = 0, scored = 0;
     for (size_t i = 0; i < setting.hard.size(); ++i) {
-      // A token that the output cannot guess is a miss; its place has a loss only if that is
+      // A token that the output cannot draft is a miss; its place has a loss only if that is
       // against the backbone's distribution.
       const bool known = setting.hard[i] != kNoLabel;
       const bool has_loss = kind != Kind::Hard ? known : setting.hard[i] >= 0;

@@ -90,7 +90,7 @@ inline std::vector<int64_t> all_positions(const ShuffleBuffer& pool) {
   return positions;
 }
 
-/// Untrained heads, which guess 100 of the 130 tokens if they are truncated.
+/// Untrained heads, which draft 100 of the 130 tokens if they are truncated.
 inline MedusaHeads tiny_first_heads(const HeadsConfig& heads, const Weights& backbone) {
   std::vector<TokenId> kept;
   if (is_truncated(heads.output))

@@ -217,7 +217,7 @@ TEST(Trainer, TheBestOfARunThatWasKilledIsThatOfTheUnbrokenOne) {
   }
 }
 
-/// Counted by hand: a chain of first guesses that are all right or all wrong.
+/// Counted by hand: a chain of first drafts that are all right or all wrong.
 TEST(ExpectedTokens, AreThoseOfATreeOnTheText) {
   TinyRun run;
   run.config.labels = LabelKind::Hard;

@@ -128,7 +128,7 @@ TEST_F(AdaptiveMedusa, ProposesLessWhereOthersFillThePass) {
 
 TEST_F(AdaptiveMedusa, RunsSeldomerWhereDraftingIsCostly) {
   right_ = false;
-  // Four in a pass of 1.75, which guess for .35: a fifth of it.
+  // Four in a pass of 1.75, which draft for .35: a fifth of it.
   AdaptiveMedusaDrafter drafter = make({{1, 1.25, 1.5, 1.75}, 0.0875});
   for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter, 10, 4), 1);
   EXPECT_EQ(asked_, 400 / 40) << "a two-hundredth of the time";
@@ -139,7 +139,7 @@ TEST_F(AdaptiveMedusa, RunsSeldomerWhereDraftingIsCostly) {
 }
 
 TEST_F(AdaptiveMedusa, NeverRunsHeadsWhoseDraftsWouldNotPayIfAlwaysRight) {
-  // With guessing a node costs 1.25 plain steps and gains at most one token.
+  // With drafting a node costs 1.25 plain steps and gains at most one token.
   AdaptiveMedusaDrafter drafter = make({{1, 2, 3, 4}, 0.25});
   for (int i = 0; i < 400; ++i) EXPECT_EQ(step(drafter), 1);
   EXPECT_EQ(asked_, 0);

@@ -98,7 +98,7 @@ TEST_P(DynamicMedusaDrafters, TheTreeIsTheBestOfAllPathsForEverySize) {
 
 TEST_P(DynamicMedusaDrafters, KeepsToDepthAndNodes) {
   EXPECT_EQ(propose(20, 63, 9).size(), 9);
-  EXPECT_EQ(propose(20, 1).parents, (std::vector<int32_t>{-1, 0, 0, 0, 0}));  // four guesses
+  EXPECT_EQ(propose(20, 1).parents, (std::vector<int32_t>{-1, 0, 0, 0, 0}));  // four drafts
   EXPECT_EQ(propose(64, 2).size(), 1 + 4 + 16);
   for (const auto& tree : {propose(1), propose(20, 0), propose(20, 63, 1)})
     EXPECT_EQ(tree.tokens, (std::vector<TokenId>{7}));

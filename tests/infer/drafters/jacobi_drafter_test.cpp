@@ -43,7 +43,7 @@ TEST(JacobiDrafter, TheTargetsAnswersAreTheNextDrafts) {
   EXPECT_EQ(propose(drafter, {7, 7, 1}).tokens[0], 1);
   const CandidateTree second = propose(drafter, {7, 7, 1});
   EXPECT_EQ(second.tokens, (Text{1, 2, 3, 4, 5}));
-  // Two guesses stand: 2 and 3; what the rows behind them say is kept.
+  // Two drafts stand: 2 and 3; what the rows behind them say is kept.
   drafter.observe(second, answers({2, 3, 8, 6, 9}), {{1, 2}, 8});
   const CandidateTree third = propose(drafter, {7, 7, 1, 2, 3, 8});
   EXPECT_EQ(Text(third.tokens.begin(), third.tokens.begin() + 3), (Text{8, 6, 9}));
@@ -65,7 +65,7 @@ TEST(JacobiDrafter, KeepsToDepthAndNodes) {
 }
 
 TEST(JacobiDrafter, ATargetThatIgnoresItsDraftsIsReadABlockAStep) {
-  // After one step every guess is the target's own answer, whatever came before it.
+  // After one step every draft is the target's own answer, whatever came before it.
   constexpr int32_t kBlock = 6;
   class Constant : public fixtures::ToyTarget {
    public:

@@ -96,7 +96,7 @@ TEST(LookaheadDrafter, TheWindowIsTheTrajectoriesOfThePaper) {
     for (const int32_t node : accepted.path) text.push_back(tree.tokens[static_cast<size_t>(node)]);
     text.push_back(accepted.next);
 
-    // Each column is an n-gram now: a guess once its first token is the root.
+    // Each column is an n-gram now: a draft once its first token is the root.
     for (size_t column = 0; column < kWindow; ++column) {
       LookaheadDrafter later = drafter;
       Text asked = text;
@@ -113,7 +113,7 @@ TEST(LookaheadDrafter, TheWindowIsTheTrajectoriesOfThePaper) {
 }
 
 TEST(LookaheadDrafter, WhatTheWindowFoundIsADraft) {
-  // A window of the root 8 and one guess after it, 8 too. The target answers 6 and 7.
+  // A window of the root 8 and one draft after it, 8 too. The target answers 6 and 7.
   LookaheadDrafter drafter({.window = 2, .level = 2, .guesses = 4});
   const CandidateTree tree = propose(drafter, {8});
   ASSERT_EQ(tree.tokens, (Text{8, 8}));
@@ -126,12 +126,12 @@ TEST(LookaheadDrafter, WhatTheWindowFoundIsADraft) {
   EXPECT_EQ(next.num_verify, 3);
   EXPECT_GT(find_child(next, 0, 6), 0);
   EXPECT_GT(find_child(next, 0, 7), 0);
-  // The window has moved on: its guess is the answer to the last one.
+  // The window has moved on: its draft is the answer to the last one.
   EXPECT_EQ(next.tokens.at(3), 7);
 }
 
 TEST(LookaheadDrafter, ADraftAcceptedWholeIsFollowedByTheTargetsOwnToken) {
-  // 0 1 2 3 again and again: level 4 gives guesses of 3 tokens, so a step emits 4.
+  // 0 1 2 3 again and again: level 4 gives drafts of 3 tokens, so a step emits 4.
   class Counting : public fixtures::ToyTarget {
    public:
     PassOutput forward(std::span<const SlotTree> trees,

@@ -59,7 +59,7 @@ TEST_F(MedusaDrafters, ASequentialHeadDraftsAfterThePathOfEachNode) {
     text.push_back(tree.tokens[i]);
     texts.push_back(text);
   }
-  // The best guesses after different beginnings differ somewhere, or the test shows nothing.
+  // The top-k drafts after different beginnings differ somewhere, or the test shows nothing.
   EXPECT_NE(tree.tokens[4], tree.tokens[6]);
 }
 
@@ -77,7 +77,7 @@ TEST_F(MedusaDrafters, ComputesOnlyTheHeadsThatTheUsedPartReads) {
   const HeadDrafts& computed = runner_.draft(hidden_, std::vector<TokenId>{7});
   EXPECT_EQ(computed.num_heads, 2);
   const auto heads_of = [&](int32_t max_depth, int32_t max_nodes) {
-    propose(max_depth, max_nodes);  // fills the guesser's table anew
+    propose(max_depth, max_nodes);  // fills the runner's table anew
     return computed.num_heads;
   };
   EXPECT_EQ(heads_of(1, 64), 1);

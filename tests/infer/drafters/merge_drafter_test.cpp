@@ -152,7 +152,7 @@ TEST(MergeDrafter, AnAcceptedRunIsCountedAtEveryDepth) {
   EXPECT_EQ(propose(drafter).tokens, (Text{3, 4, 6}));
 }
 
-/// Proposes one token and counts how often it is asked.
+/// Proposes one token and counts how often it is run.
 class Counted : public Drafter {
  public:
   Counted(const TokenId& token, int& asked) : token_(token), asked_(asked) {}
@@ -168,7 +168,7 @@ class Counted : public Drafter {
 
 class RestingHeads : public testing::Test {
  protected:
-  /// Heads that guess `guess_`, beside a drafter that proposes 4.
+  /// Heads that draft `draft_`, beside a drafter that proposes 4.
   MergeDrafter make(StepCost cost, const std::shared_ptr<FadingMean>& all_texts = nullptr) {
     std::vector<Proposer> proposers;
     proposers.push_back(
@@ -178,7 +178,7 @@ class RestingHeads : public testing::Test {
     return {std::move(proposers), 64, std::move(cost), all_texts};
   }
 
-  /// Steps that are followed by `next`. @returns how often the heads were asked.
+  /// Steps that are followed by `next`. @returns how often the heads were run.
   int asked_in(MergeDrafter& drafter, TokenId next, int steps, int32_t sequences = 1) {
     asked_ = 0;
     for (int i = 0; i < steps; ++i) {
@@ -238,9 +238,9 @@ TEST_F(RestingHeads, AreRunTheLessTheCostlierTheyAre) {
 }
 
 TEST_F(RestingHeads, TheirCostIsPartOfWhatAStepCosts) {
-  // Two tokens in each step of 1.72 and .15 for the heads: at this pace a row of .36 is worth .383
-  // tokens. Were it the pace of 1.72 alone, .414, the drafter that is right in two of five steps
-  // would be left out now and then.
+  // Two tokens in each step of 1.72 and .15 for the heads: at this throughput a row of .36 must
+  // gain .383 tokens. Were it the throughput of 1.72 alone, .414, the drafter that is right in two
+  // of five steps would be left out now and then.
   MergeDrafter drafter = make({{1, 1.36}, 0.15});
   for (int i = 0; i < 400; ++i) {
     const int32_t size = propose(drafter).size();

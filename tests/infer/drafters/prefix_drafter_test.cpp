@@ -166,7 +166,7 @@ TEST_F(PrefixDrafterTest, SeesTheStatesOfATreeThatAdapts) {
   Shown shown;
   const TreeShape shape =
       make_choice_tree({{0}, {0, 0}, {0, 0, 0}, {0, 0, 0, 0}}, 1, "chain").shape();
-  // A row costs so much that on a text of misses the heads rest in most steps.
+  // A row costs so much that on a text of misses the heads are not run in most steps.
   const StepCost cost{{1, 1.4, 1.8, 2.2, 2.6}, 0.05};
   for (const int32_t right : {0, 2}) {
     shown.clear();

@@ -92,7 +92,7 @@ TEST(TypicalRule, NodesBehindNumVerifyAreNotCandidates) {
 }
 
 TEST(TypicalRule, TheThresholdIsUnderTheTemperature) {
-  // p = 0.1 at temperature 1; its square root, normalised, at temperature 2: 0.25.
+  // p = 0.1 at temperature 1; its square root, normalized, at temperature 2: 0.25.
   const CandidateTree tree{{0, 1}, {-1, 0}, 2, {}};
   const std::vector<Row> rows(2, Row{0.9, 0.1});
   const TypicalConfig config{0.2, 1};
