@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/utf8.h"
 #include "infer/host_decoder.h"
 #include "infer/make_decoder.h"
 #include "runtime/drafting.h"
@@ -70,23 +69,15 @@ class Generator::Impl {
         decoder_(decoder_of(options_, drafting_.parts(), target_)),
         lossless_(make_rule(options_.infer)->lossless()) {}
 
-  std::vector<TokenId> encode(const std::vector<ChatMessage>& conversation) const {
-    for (const ChatMessage& message : conversation)
-      if (!is_valid_utf8(message.content))
-        throw UserError(
-            "the prompt: is not UTF-8, expected text in it; convert it, or give its tokens");
-    return model_.encode(conversation);
-  }
-
   std::vector<AnswerRequest> requests(const std::vector<std::string>& prompts) const {
     std::vector<AnswerRequest> out;
     for (const std::string& prompt : prompts)
-      out.push_back({encode({{"user", prompt}}), options_.seed});
+      out.push_back({model_.encode({{"user", prompt}}), options_.seed});
     return out;
   }
 
   std::vector<AnswerRequest> requests(const std::vector<ChatMessage>& conversation) const {
-    return {{encode(conversation), options_.seed}};
+    return {{model_.encode(conversation), options_.seed}};
   }
 
   std::vector<Answer> answer(const std::vector<AnswerRequest>& requests, const ShowEach& show) {
@@ -128,8 +119,7 @@ class Generator::Impl {
 };
 
 Generator::Generator(const Model& model, GeneratorOptions options) {
-  if (!model.llama)
-    throw UserError("Generator: the model is empty, expected a loaded one; call Model::load first");
+  expect_loaded(model, "Generator");
   const auto turn = model.turns->take("Generator");
   impl_ = std::make_unique<Impl>(model, std::move(options));
 }

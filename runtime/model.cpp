@@ -9,6 +9,7 @@
 
 #include "backbone/files/load_weights.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "runtime/placement.h"
 
 namespace medusa {
@@ -46,6 +47,17 @@ void expect_model(const std::filesystem::path& path) {
       path.string()));
 }
 
+void expect_loaded(const Model& model, const char* who) {
+  if (model.llama) return;
+  throw UserError(
+      fmt::format("{}: the model is empty, expected a loaded one; call Model::load first", who));
+}
+
+void expect_named(const std::filesystem::path& place, const char* option) {
+  if (place.empty())
+    throw UserError(fmt::format("{}: is empty, expected a path; name one", option));
+}
+
 Model Model::load(const std::filesystem::path& path, const ModelOptions& options) {
   expect_model(path);
   const Placement placement = place(options);
@@ -81,6 +93,10 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
 }
 
 std::vector<TokenId> Model::encode(const std::vector<ChatMessage>& messages) const {
+  for (const ChatMessage& message : messages)
+    if (!is_valid_utf8(message.content))
+      throw UserError(
+          "the prompt: is not UTF-8, expected text in it; convert it, or give its tokens");
   return chat.encode(*tokenizer, messages);
 }
 

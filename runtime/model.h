@@ -38,7 +38,7 @@ struct Model {
   std::shared_ptr<TurnsOfCallers> turns = std::make_shared<TurnsOfCallers>();
 
   /// The chat template around one conversation, ready for the answer.
-  /// @throws UserError  the model's template refuses the conversation.
+  /// @throws UserError  a message is not UTF-8; the model's template refuses the conversation.
   std::vector<TokenId> encode(const std::vector<ChatMessage>& messages) const;
 
   /// A target for so many sequences at the same time, within cache_mb.
@@ -49,6 +49,14 @@ struct Model {
 
 /// @throws UserError  nothing has this name.
 void expect_model(const std::filesystem::path& path);
+
+/// @param who  wants it, for the message: "Generator".
+/// @throws UserError  no model was loaded into it.
+void expect_loaded(const Model& model, const char* who);
+
+/// @param option  that names the file or folder, for the message: "CalibratorOptions::heads".
+/// @throws UserError  it is empty.
+void expect_named(const std::filesystem::path& place, const char* option);
 
 /// The template that the options name, else the model's own.
 /// @throws UserError  as ChatTemplate says.

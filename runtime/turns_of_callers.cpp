@@ -6,12 +6,12 @@
 
 namespace medusa {
 
-TurnsOfCallers::Turn TurnsOfCallers::take(const char* what) {
+TurnsOfCallers::Turn TurnsOfCallers::take(const char* what, const char* shared) {
   if (owner_ == std::this_thread::get_id())
     throw UserError(fmt::format(
-        "{}: called while a call of the same model runs on this thread, expected one after the "
+        "{}: called while a call of the same {} runs on this thread, expected one after the "
         "other; leave the callback first",
-        what));
+        what, shared));
   return Turn(*this);
 }
 

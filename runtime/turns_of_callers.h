@@ -26,9 +26,10 @@ class TurnsOfCallers {
   };
 
   /// Waits for the turns of other threads.
-  /// @param what        names the caller in the message.
+  /// @param what        names the caller in the message: "Generator".
+  /// @param shared      and what its callers share.
   /// @throws UserError  this thread has its turn already: a callback called back.
-  [[nodiscard]] Turn take(const char* what);
+  [[nodiscard]] Turn take(const char* what, const char* shared = "model");
 
  private:
   std::mutex mutex_;

@@ -8,7 +8,7 @@
 #include "base/output.h"
 #include "base/stderr_progress.h"
 #include "data/tokenizer/tokenizer.h"
-#include "tools/check_dataset.h"
+#include "runtime/check_dataset.h"
 #include "tools/heads_stage.h"
 #include "tools/joint_stage.h"
 #include "tools/measure/free_room.h"

@@ -15,11 +15,11 @@
 #include "data/dataset/sample_order.h"
 #include "data/tokenizer/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
-#include "tools/check_dataset.h"
+#include "runtime/check_dataset.h"
+#include "runtime/tuned_model.h"
 #include "tools/measure/head_quality.h"
 #include "tools/open_model.h"
 #include "tools/output_check.h"
-#include "tools/tuned_model.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
 
@@ -54,7 +54,7 @@ Weights load_backbone(const RunConfig& config, const DatasetReader& dataset,
       place_process(config.backbone, group == nullptr ? 0 : group->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device, QuantKind::None, stderr_progress());
-  check_dataset(dataset, config, weights.fingerprint, weights.config);
+  check_dataset(dataset, config.backbone.model, weights.fingerprint, weights.config);
   return weights;
 }
 

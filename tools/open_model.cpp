@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <vector>
+
 #include "base/output.h"
 #include "base/stderr_progress.h"
 #include "tools/checked_gpu.h"
@@ -26,15 +28,29 @@ Placement place_process(const BackboneSection& config, int64_t local_rank) {
   return placement;
 }
 
-Model open_model(const BackboneSection& config) {
+ModelOptions placed_options(const BackboneSection& config, int64_t local_rank) {
   ModelOptions options = program_options(config);
-  const at::Device device = place_process(config).device;
+  const at::Device device = place_process(config, local_rank).device;
   options.device = device.is_cpu() ? DeviceKind::Cpu : DeviceKind::Cuda;  // looked for once
-  Model model = Model::load(config.model, options);
+  return options;
+}
+
+Model open_model(const BackboneSection& config) {
+  Model model = Model::load(config.model, placed_options(config));
   // Our kernels have threads of their own. LibTorch's would go on spinning for a while after each
   // parallel op and take the cores away from them; between passes there is no work for LibTorch's.
   if (model.llama->uses_pool()) at::set_num_threads(1);
   return model;
+}
+
+DatasetReader open_dataset(const RunConfig& config) {
+  const auto& names = config.train.data;
+  const auto& weights = config.train.data_weights;
+  if (names.empty()) return DatasetReader(config.dataset_folder());
+  std::vector<WeightedFolder> folders;
+  for (size_t i = 0; i < names.size(); ++i)
+    folders.push_back({names[i], weights.empty() ? 1 : weights[i]});
+  return DatasetReader(folders);
 }
 
 }  // namespace medusa

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "data/dataset/state_rows.h"
 #include "heads/heads_config.h"
 #include "infer/infer_config.h"
+#include "runtime/calibrate_config.h"
+#include "runtime/distill_config.h"
 #include "runtime/draft_files.h"
 #include "runtime/model_options.h"
 #include "train/draft_config.h"
@@ -30,44 +31,17 @@ struct BackboneSection : ModelOptions {
   }
 };
 
-struct DistillSection {
+/// Distillation, and what it answers.
+struct DistillSection : DistillConfig {
   std::vector<std::string> prompts;
-  int64_t self_prompts = 2000;
-  SamplingConfig question_sampling{.temperature = 1.0, .top_k = 0, .top_p = 0.95};
-  int64_t question_tokens = 64;
-  SamplingConfig sampling{.temperature = 0.7, .top_k = 0, .top_p = 0.95};
-  int32_t max_new_tokens = 256;
-  int64_t max_answer_tokens = 0;
-  int64_t batch = 32;
-  int64_t shard_samples = 256;
-  bool record_hidden = true;
-  StateFormat states_dtype = StateFormat::Bfloat16;
-  std::optional<double> states_budget_mb;
 
   template <typename Fields>
   void fields(Fields& f) {
     f("prompts", prompts,
       "files of prompts (.jsonl, ShareGPT .json; -: standard input); empty: the model writes its "
       "own questions");
-    f("self_prompts", self_prompts, "questions the model writes itself when no file is given",
-      at_least<int64_t>(1));
-    f.section("question_sampling", question_sampling, "how those questions are sampled");
-    f("question_tokens", question_tokens, "most tokens of such a question", at_least<int64_t>(4));
-    sampling.fields(f);
-    f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
-    f("max_answer_tokens", max_answer_tokens,
-      "about how many answer tokens the dataset should hold; 0: answer all prompts",
-      at_least<int64_t>(0));
-    f("batch", batch, "sequences generated at the same time", between<int64_t>(1, 1024));
-    f("shard_samples", shard_samples, "samples of one HDF5 shard", at_least<int64_t>(1));
-    f("record_hidden", record_hidden,
-      "keep the backbone's states, so that training needs no backbone pass");
-    f("states_dtype", states_dtype, "how they are kept; int8 takes half the room");
-    f("states_budget_mb", states_budget_mb,
-      "most megabytes (10^6 bytes) of states; training computes the others again; null: no limit",
-      greater_than(0.0));
+    DistillConfig::fields(f);
   }
-  void validate() const {}
 };
 
 struct TrainSection {
@@ -91,31 +65,6 @@ struct TrainSection {
   }
   /// @throws UserError  stages in an order that cannot work; not a weight for each dataset.
   void validate() const;
-};
-
-struct CalibrateSection {
-  int64_t top_k = 10;
-  int64_t max_nodes = 64;
-  std::optional<int64_t> nodes;
-  int64_t positions = 20000;
-  int64_t context = 256;
-  int64_t repeats = 15;
-  double smoothing = 20;
-
-  template <typename Fields>
-  void fields(Fields& f) {
-    f("top_k", top_k, "guesses kept per head", between<int64_t>(1, 64));
-    f("max_nodes", max_nodes, "largest tree looked at, the root included", between<int64_t>(2, 64));
-    f("nodes", nodes,
-      "size of the tree, the root included; null: the one with the most tokens per second here",
-      between<int64_t>(2, 64));
-    f("positions", positions, "most validation positions counted", at_least<int64_t>(1));
-    f("context", context, "tokens before the steps that are timed", at_least<int64_t>(1));
-    f("repeats", repeats, "timed steps of each size", at_least<int64_t>(3));
-    f("smoothing", smoothing,
-      "positions' worth of belief in the product of the heads' own accuracies", at_least(0.0));
-  }
-  void validate() const {}
 };
 
 struct GenerateSection {
@@ -142,7 +91,7 @@ struct RunConfig {
   BackboneSection backbone;
   DistillSection distill;
   TrainSection train;
-  CalibrateSection calibrate;
+  CalibrateConfig calibrate;
   DraftTrainConfig draft;
   GenerateSection generate;
 

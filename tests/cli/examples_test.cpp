@@ -77,6 +77,27 @@ TEST_F(Examples, AnOwnDrafterSavesPassesAndKeepsTheText) {
   EXPECT_LT(passes, tokens);
 }
 
+// What the library makes the program reads, and answers the same.
+TEST_F(Examples, TrainHeadsGoesFromQuestionsToHeadsThatDraft) {
+  const ProcessResult trained = run("train_heads", "model.gguf prompts.jsonl made");
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  for (const char* stage :
+       {"load: ", "distill: ", "train: ", "validation, step ", "count guesses: ", "time steps: "})
+    EXPECT_NE(trained.err.find(stage), std::string::npos) << stage << trained.err;
+  const ProcessResult plain = run("generate", "model.gguf 'Once upon a time'");
+  EXPECT_EQ(trained.out, plain.out);
+  const ProcessResult drafted =
+      run("generate", "model.gguf 'Once upon a time' made/heads made/tree.yaml");
+  EXPECT_EQ(drafted.out, plain.out) << drafted.err;
+  const ProcessResult program = place_.run(
+      "generate model.gguf 'Once upon a time' --heads made/heads --tree made/tree.yaml --threads "
+      "1");
+  EXPECT_EQ(program.out, plain.out) << program.err;
+  const std::string heads = file_text(place_ / "made/heads/heads.safetensors");
+  EXPECT_EQ(run("train_heads", "model.gguf prompts.jsonl made").status, 0);
+  EXPECT_EQ(file_text(place_ / "made/heads/heads.safetensors"), heads) << "a finished run is kept";
+}
+
 TEST(ExampleSources, NeedOneHeaderAndGenerateIsThirtyLines) {
   const std::filesystem::path folder = MEDUSA_SOURCE_DIR "/examples";
   int files = 0;

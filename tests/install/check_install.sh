@@ -23,7 +23,8 @@ echo "== a project outside the tree"
 cp -r "$here/project" .
 "$cmake" -S project -B built -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$scratch/prefix" >configure.log
 "$cmake" --build built >build.log
-expect "a program over the installed library" "$(OMP_NUM_THREADS=1 built/story "$model")" "$wanted"
+expect "a program over the installed library" "$(OMP_NUM_THREADS=1 built/story "$model" made 2>heads.txt)" "$wanted"
+expect "the heads that it trained" "$(cat heads.txt)" "2 heads"
 
 echo "== LibTorch that is not there is refused"
 if "$cmake" -S project -B refused -DCMAKE_PREFIX_PATH="$scratch/prefix" -DMEDUSA_TORCH_DIR="$scratch/none" >refused.log 2>&1; then

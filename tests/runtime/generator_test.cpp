@@ -172,6 +172,36 @@ TEST_F(GeneratorOfTinyModel, CallsFromSeveralThreadsTakeTurns) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], expected[i % kPrompts.size()]) << i;
 }
 
+TEST_F(GeneratorOfTinyModel, MisuseFromOtherThreadsIsHeardThereAndDisturbsNobody) {
+  Generator generator(model_, short_texts());
+  const std::string text = generator.generate(kPrompts[0]).text;
+  std::vector<std::string> found(8);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < found.size(); ++i)
+      threads.emplace_back([&, i] {
+        if (i % 4 == 0)
+          found[i] = error_text([&] { generator.generate("caf\xe9"); });
+        else if (i % 4 == 1)
+          found[i] = error_text([&] {
+            generator.generate(kPrompts[0], [&](std::string_view) {
+              generator.generate(kPrompts[1]);
+              return true;
+            });
+          });
+        else
+          found[i] = generator.generate(kPrompts[0]).text;
+      });
+  }
+  for (size_t i = 0; i < found.size(); ++i)
+    if (i % 4 == 0)
+      EXPECT_EQ(found[i].find("the prompt: is not UTF-8"), 0U);
+    else if (i % 4 == 1)
+      EXPECT_EQ(found[i].find("Generator: called while a call of the same model runs"), 0U);
+    else
+      EXPECT_EQ(found[i], text) << i;
+}
+
 TEST(Generator, WantsALoadedModel) {
   EXPECT_EQ(error_text([] { Generator(Model(), {}); }),
             "Generator: the model is empty, expected a loaded one; call Model::load first");
@@ -195,6 +225,51 @@ TEST_F(GeneratorOfTinyModel, AnOwnDrafterChangesStepsAndNotTheText) {
   EXPECT_EQ(drafted.text, plain.text);
   EXPECT_EQ(plain.stats.proposed, 0);
   EXPECT_GT(drafted.stats.proposed, 0);
+}
+
+class Failing : public Drafter {
+ public:
+  CandidateTree propose(const DraftContext& context, const Random& /*random*/) override {
+    if (context.tokens.size() > 12) throw std::out_of_range("own");
+    return TreeBuilder(context).take();
+  }
+};
+
+TEST_F(GeneratorOfTinyModel, AnOwnDrafterThatFailsEndsTheCallAndLeavesRoomForTheNext) {
+  GeneratorOptions options = short_texts();
+  options.sequences = 2;
+  bool fails = true;
+  options.own_drafter = [&fails]() -> std::unique_ptr<Drafter> {
+    if (fails) return std::make_unique<Failing>();
+    return std::make_unique<Repeat>();
+  };
+  Generator generator(model_, options);
+  for (int i = 0; i < 5; ++i) EXPECT_THROW(generator.generate(kPrompts), std::out_of_range);
+  fails = false;
+  const std::vector<Answer> plain = Generator(model_, short_texts()).generate(kPrompts);
+  const std::vector<Answer> found = generator.generate(kPrompts);
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].text, plain[i].text);
+}
+
+// A pool for one sequence: the second waits for the first, whatever ends it.
+TEST(Generator, ACacheForOneSequenceServesAllInTurn) {
+  ModelOptions loading = story_options();
+  const Model whole = Model::load(kStoryModel, loading);
+  loading.cache_mb = static_cast<double>(whole.llama->cache_bytes(loading.context.value())) / 1e6;
+  const Model model = Model::load(kStoryModel, loading);
+  GeneratorOptions options = short_texts();
+  options.sequences = 4;
+  Generator generator(model, options);
+  const std::vector<Answer> plain = Generator(whole, options).generate(kPrompts);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THROW(
+        generator.generate(
+            kPrompts, [](size_t, std::string_view) -> bool { throw std::out_of_range("own"); }),
+        std::out_of_range);
+    const std::vector<Answer> found = generator.generate(kPrompts);
+    for (size_t each = 0; each < found.size(); ++each)
+      EXPECT_EQ(found[each].text, plain[each].text);
+  }
 }
 
 TEST_F(GeneratorOfTinyModel, HeadsAndTreeDraft) {

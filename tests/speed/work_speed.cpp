@@ -13,7 +13,7 @@
 #include "data/prompts.h"
 #include "data/self_distill.h"
 #include "infer/backbone_target.h"
-#include "tools/generation.h"
+#include "runtime/generation.h"
 #include "train/trainer.h"
 
 namespace medusa {

@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "runtime/bench/conditions.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
-#include "tools/bench/conditions.h"
 
 namespace medusa {
 namespace {

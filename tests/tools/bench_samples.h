@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/bench/sample.h"
+#include "runtime/bench/sample.h"
 
 namespace medusa::fixtures {
 

@@ -1,4 +1,3 @@
-
 #include "tools/open_model.h"
 
 #include <ATen/Parallel.h>

@@ -62,13 +62,14 @@ TEST(MetricsLog, AResumedRunCutsWhatCameAfterItsCheckpoint) {
 
 TEST(MetricsLog, EveryNumberIsACurveForTensorBoard) {
   const fixtures::TempFolder folder;
-  int reported = 0;
-  MetricsLog log(folder.path() / "metrics.jsonl", 0, [&] { ++reported; });
+  std::vector<int64_t> reported;
+  MetricsLog log(folder.path() / "metrics.jsonl", 0,
+                 [&](const Metrics& each) { reported.push_back(each.step); });
   Metrics metrics = at_step(10);
   metrics.more = {{"backbone_loss_nats", 0.5}};
   log.add(metrics);
   log.add(at_step(10, "validation"));
-  EXPECT_EQ(reported, 2);
+  EXPECT_EQ(reported, (std::vector<int64_t>{10, 10}));
   const auto events = read_event_file(folder.path() / EventFile::kName);
   ASSERT_EQ(events.size(), 3U);
   const std::map<std::string, double> found(events[1].scalars.begin(), events[1].scalars.end());

@@ -55,7 +55,7 @@ int signal_behind_record(const Train& train, size_t at, int signal) {
   if (child == 0) {
     install_interrupt_handler();
     size_t records = 0;
-    train([&] {
+    train([&](const Metrics&) {
       if (++records == at) raise(signal);
     });
     _exit(0);

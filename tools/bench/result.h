@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/conditions.h"
+#include "runtime/bench/conditions.h"
 #include "tools/bench/summary.h"
 
 namespace medusa {

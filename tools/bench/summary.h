@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/quantiles.h"
-#include "tools/bench/sample.h"
+#include "runtime/bench/sample.h"
 #include "tools/bench/statistics.h"
 
 namespace medusa {

@@ -7,9 +7,10 @@
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample_order.h"
 #include "infer/drafters/text_store.h"
-#include "tools/check_dataset.h"
+#include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/open_model.h"
 #include "tools/output_check.h"
 
 namespace medusa {
@@ -27,7 +28,7 @@ void run_build_store(const CommonOptions& common, bool all) {
   const RunConfig config = read_run_config(common);
   check_output_file(config.store_file(), ArtifactKind::TextStore);
   const DatasetReader dataset = open_dataset(config);
-  check_dataset_tokenizer(dataset, config);
+  check_dataset_tokenizer(dataset, config.backbone.model);
   TextStoreWriter writer;
   for (const int64_t sample : chosen_samples(config, dataset, all))
     writer.add(dataset.tokens(sample));

@@ -1,4 +1,4 @@
-// medusa calibrate: measures which drafts are right and what a step costs, and writes the choice
+// medusa calibrate: measures which guesses are right and what a step costs, and writes the choice
 // tree.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,23 +6,17 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/output.h"
-#include "base/stderr_progress.h"
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample_order.h"
 #include "data/prompts.h"
-#include "heads/draft_temperature.h"
-#include "heads/head_statistics.h"
-#include "heads/heads_checkpoint.h"
-#include "heads/tree/tree_search.h"
-#include "runtime/measure/device_step_timer.h"
-#include "runtime/measure/row_timer.h"
-#include "runtime/measure/step_timer.h"
-#include "tools/check_dataset.h"
+#include "runtime/calibrator.h"
+#include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/drafter_choice.h"
@@ -30,7 +24,6 @@
 #include "tools/measure/predict.h"
 #include "tools/open_model.h"
 #include "tools/output_check.h"
-#include "train/samples/hidden_source.h"
 
 namespace medusa {
 namespace {
@@ -38,142 +31,16 @@ namespace {
 constexpr int64_t kLayerSearchPositions = 384;  // that agreement is measured on
 constexpr int64_t kLayerSearchAnswer = 64;      // tokens of one answer
 
-/// What the validation answers say of the heads.
-struct Measured {
-  HeadStatistics statistics;
-  std::vector<double> temperatures;  // [K]
-};
-
-/// Drafts at every root of the validation answers.
-Measured collect(const RunConfig& config, const DatasetReader& dataset, const HiddenSource& hidden,
-                 HeadsRunner& runner) {
-  const SampleSplit split =
-      split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
-  if (split.validation.empty())
-    throw UserError(fmt::format(
-        "{}: train.validation_fraction is {}, found no validation samples, expected some; raise it "
-        "and train again",
-        dataset.sources()[0].folder.string(),
-        number_text(config.train.config.validation_fraction)));
-  HeadStatistics statistics(runner.num_heads(), runner.top_k());
-  TemperatureFit temperatures(runner.num_heads());
-  Progress progress(stderr_progress(), "count guesses", "positions", 0);
-  for (const int64_t sample : split.validation) {
-    stop_if_interrupted();
-    if (statistics.num_positions() >= config.calibrate.positions) break;
-    const auto answer = dataset.answer(sample);
-    // Positions with a true token for every head; row i is the state before root answer[i].
-    const auto count = static_cast<int64_t>(answer.size()) - runner.num_heads();
-    if (count <= 0) continue;
-    // Sequential heads read the true tokens before their own. A path is right only where its prefix
-    // is, so that is what they will have read wherever it counts.
-    const HeadDrafts& drafts = runner.draft_along(hidden(sample).narrow(0, 0, count), answer);
-    statistics.add_answer(drafts.tokens, answer);
-    temperatures.add_answer(drafts, answer);
-    progress.update(statistics.num_positions());
-  }
-  progress.finish();
-  if (statistics.num_positions() == 0)
-    throw UserError(
-        fmt::format("{}: validation answers are all shorter than the {} heads, expected longer "
-                    "ones; distil more text",
-                    dataset.sources()[0].folder.string(), runner.num_heads()));
-  return {std::move(statistics), temperatures.temperatures()};
-}
-
-/// The tokens before the timed step: validation text, one answer after the other.
-std::vector<TokenId> context_tokens(const DatasetReader& dataset, size_t length) {
-  std::vector<TokenId> tokens;
-  for (int64_t i = 0; tokens.size() < length; i = (i + 1) % dataset.size()) {
-    const auto sample = dataset.tokens(i);
-    tokens.insert(tokens.end(), sample.begin(), sample.end());
-  }
-  tokens.resize(length);
-  return tokens;
-}
-
-std::vector<int32_t> sizes_up_to(int64_t most) {
-  std::vector<int32_t> sizes;
-  for (const int32_t n : {1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64})
-    if (n < most) sizes.push_back(n);
-  sizes.push_back(static_cast<int32_t>(most));
-  return sizes;
-}
-
-/// Steps as the settings will run them: in the GPU's own loop where it decodes, else in the host's.
-StepTimes time_sizes(const RunConfig& config, const Model& model, const MedusaHeads& heads,
-                     HeadsRunner& runner, const std::vector<RankPath>& paths,
-                     const std::vector<TokenId>& context) {
-  const std::vector<int32_t> sizes = sizes_up_to(static_cast<int64_t>(paths.size()) + 1);
-  const int64_t repeats = config.calibrate.repeats;
-  BackboneTarget target(*model.llama, 1, model.context);
-  if (const auto times = time_device_steps(target, heads, config.generate.infer, paths, context,
-                                           sizes, repeats, cuda_loop_kernels(), stderr_progress()))
-    return *times;
-  return time_steps(target, runner, paths, context, sizes, repeats, stderr_progress());
-}
-
-TreeCalibration describe(const HeadStatistics& statistics, const std::vector<PathValue>& paths) {
-  TreeCalibration out;
-  out.num_positions = statistics.num_positions();
-  out.num_answers = statistics.num_answers();
-  for (const auto& counts : statistics.head_counts()) {
-    auto& accuracy = out.head_accuracy.emplace_back();
-    for (const int64_t count : counts)
-      accuracy.push_back(static_cast<double>(count) / static_cast<double>(out.num_positions));
-  }
-  for (const PathValue& path : paths) out.path_counts.push_back({path.path, path.count});
-  return out;
-}
-
 ChoiceTree calibrate(const RunConfig& config) {
   const DatasetReader dataset = open_dataset(config);  // what is cheap to refuse comes first
   check_heads(config);
-  const Model model = open_model(config.backbone);
-  Llama& llama = *model.llama;
-  const bool own_states =
-      check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
-  const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
-  const CalibrateSection& settings = config.calibrate;
-  HeadsRunner runner(loaded.heads, llama.weights(), settings.top_k, llama.execution());
-
-  const HiddenSource hidden =
-      own_states ? recorded_hidden(dataset, &llama) : online_hidden(dataset, llama);
-  const auto [statistics, temperatures] = collect(config, dataset, hidden, runner);
-  const int64_t most = settings.nodes.value_or(settings.max_nodes);
-  const std::vector<PathValue> ranked = rank_paths(statistics, most - 1, settings.smoothing);
-  std::vector<RankPath> paths;
-  for (const PathValue& each : ranked) paths.push_back(each.path);
-
-  const auto context =
-      static_cast<size_t>(std::max<int64_t>(2, std::min(settings.context, model.context - 64)));
-  const auto largest = static_cast<int64_t>(paths.size()) + 1;
-  const StepTimes times =
-      time_sizes(config, model, loaded.heads, runner, paths, context_tokens(dataset, context));
-  const std::vector<double> step_ms = interpolate_ms(times);
-  TreeCalibration calibration = describe(statistics, ranked);
-  calibration.machine = machine_text(llama);
-  calibration.rows_ms = time_rows(llama);
-  calibration.context = static_cast<int64_t>(context);
-  for (size_t i = 0; i < step_ms.size(); ++i)
-    calibration.sizes.push_back(
-        {static_cast<int32_t>(i) + 1,
-         tokens_per_step(statistics,
-                         {paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i)},
-                         StepStarts::Replayed),
-         step_ms[i]});
-  const auto chosen =
-      static_cast<size_t>(settings.nodes ? largest : choose_size(calibration.sizes).num_nodes);
-
-  ChoiceTree tree =
-      make_choice_tree({paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(chosen - 1)},
-                       static_cast<int32_t>(settings.top_k), config.tree_file().string());
-  tree.heads = loaded.manifest.fingerprint;
-  tree.temperatures = temperatures;
-  tree.expected_tokens_per_step =
-      measure_tree(statistics, tree.paths, StepStarts::Replayed, Random(config.seed));
-  tree.calibration = std::move(calibration);
-  return tree;
+  CalibratorOptions options;
+  options.config = config.calibrate;
+  options.heads = config.heads_folder();
+  options.validation_fraction = config.train.config.validation_fraction;
+  options.seed = config.seed;
+  options.infer = config.generate.infer;
+  return Calibrator(open_model(config.backbone), std::move(options)).run(dataset);
 }
 
 void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
@@ -225,7 +92,7 @@ void compare_prediction(const CommonOptions& options, const std::string& questio
 /// Texts to search on: the beginnings of validation answers behind their prompts.
 std::vector<AnsweredText> layer_search_texts(const RunConfig& config, const Llama& llama) {
   const DatasetReader dataset = open_dataset(config);
-  check_dataset(dataset, config, llama.weights().fingerprint, llama.config());
+  check_dataset(dataset, config.backbone.model, llama.weights().fingerprint, llama.config());
   const SampleSplit split =
       split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
   std::vector<AnsweredText> texts;

@@ -18,8 +18,8 @@
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/dataset_writer.h"
 #include "data/self_distill.h"
+#include "runtime/check_dataset.h"
 #include "runtime/model.h"
-#include "tools/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/output_check.h"
@@ -70,7 +70,7 @@ bool is_export(const std::filesystem::path& file) {
 void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
   check_output_file(options.files[0], "an earlier export", is_export);
   const DatasetReader dataset(config.dataset_folder());
-  check_dataset_tokenizer(dataset, config);
+  check_dataset_tokenizer(dataset, config.backbone.model);
   const auto tokenizer = load_tokenizer(config.backbone.model);
   check_tokens(dataset, *tokenizer);
   const ChatTemplate chat = open_chat_template(config.backbone, *tokenizer);

@@ -3,36 +3,25 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/output.h"
-#include "base/stderr_progress.h"
-#include "base/yaml_fields.h"
 #include "data/prompts.h"
-#include "data/self_distill.h"
-#include "infer/backbone_target.h"
+#include "runtime/distiller.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/generation.h"
 #include "tools/inspect/artifact_kind.h"
 #include "tools/measure/free_room.h"
 #include "tools/measure/peak_memory.h"
 #include "tools/open_model.h"
 #include "tools/run_lock.h"
-#include "tools/self_prompt.h"
 
 namespace medusa {
 namespace {
-
-void add_prompts(const PromptSet& set, const Model& model, std::vector<DistillPrompt>& out) {
-  for (const Prompt& prompt : set) out.push_back({prompt.id, model.encode(prompt.messages)});
-}
 
 PromptSet read_given(const std::string& file) {
   PromptSet set = read_prompts(file);
@@ -41,31 +30,7 @@ PromptSet read_given(const std::string& file) {
   return set;
 }
 
-/// @param given  empty: the model asks itself.
-std::vector<DistillPrompt> collect_prompts(const RunConfig& config,
-                                           const std::vector<PromptSet>& given, const Model& model,
-                                           TargetModel& target) {
-  std::vector<DistillPrompt> out;
-  if (given.empty()) add_prompts(self_prompts(config, model, target), model, out);
-  for (const PromptSet& set : given) add_prompts(set, model, out);
-  return out;
-}
-
 constexpr double kBytesOfMegabyte = 1e6;
-
-/// The settings that decide what the samples hold.
-std::string sampling_text(const RunConfig& config) {
-  DistillSection settings = config.distill;
-  settings.prompts.clear();  // prompts are told apart by their own fingerprint
-  settings.batch = 0;        // does not change the text
-  // How states are kept is told apart by itself, and datasets from before there was a choice, or
-  // min-p, go on.
-  std::istringstream all(write_config(settings));
-  std::string text;
-  for (std::string line; std::getline(all, line);)
-    if (!line.starts_with("states_") && !line.ends_with("min_p: 0")) text += line + "\n";
-  return text;
-}
 
 void report(const DistillReport& result, const PeakMemory& peak,
             const std::filesystem::path& folder, bool as_json) {
@@ -114,15 +79,6 @@ DatasetPart parse_part(const std::string& text) {
   return part;
 }
 
-DatasetWriter open_dataset_writer(const RunConfig& config, const std::filesystem::path& folder,
-                                  const DatasetInfo& info, int64_t num_prompts,
-                                  const std::optional<DatasetPart>& part) {
-  const int64_t shard_size = config.distill.shard_samples;
-  return part ? DatasetWriter(folder, info, num_prompts, shard_size, *part)
-              : DatasetWriter(folder, info, num_prompts, shard_size,
-                              config.distill.max_answer_tokens);
-}
-
 struct DistillOptions {
   std::vector<std::string> questions;  // files; empty: as the settings say
   std::optional<DatasetPart> part;
@@ -163,63 +119,53 @@ int64_t most_prompts(const DistillSection& settings, const std::vector<PromptSet
   return count;
 }
 
+DistillerOptions distiller_options(const RunConfig& config,
+                                   const std::optional<DatasetPart>& part) {
+  DistillerOptions out;
+  out.config = config.distill;
+  out.dataset =
+      part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
+  out.questions = config.questions_file();
+  out.part = part;
+  out.seed = config.seed;
+  out.note = [](std::string_view text) { print_note("{}\n", text); };
+  return out;
+}
+
+/// @param given  empty: the model asks itself.
+std::vector<Prompt> all_prompts(const std::vector<PromptSet>& given, Distiller& distiller) {
+  if (given.empty()) return distiller.self_prompts().prompts;
+  std::vector<Prompt> out;
+  for (const PromptSet& set : given) out.insert(out.end(), set.begin(), set.end());
+  return out;
+}
+
 void run_distill(const CommonOptions& options, const DistillOptions& own) {
   RunConfig config = read_run_config(options);
   const std::optional<DatasetPart>& part = own.part;
   if (!own.questions.empty()) config.distill.prompts = own.questions;
-  const DistillSection& settings = config.distill;
-  if (part && settings.max_answer_tokens > 0)
-    throw UserError(fmt::format(
-        "distill.max_answer_tokens is {} with --shard, found a limit that no part can count alone, "
-        "expected 0; bound the prompts instead (distill.self_prompts, or the prompt files)",
-        settings.max_answer_tokens));
-  if (part && settings.states_budget_mb)
-    throw UserError(fmt::format(
-        "distill.states_budget_mb is {} with --shard, found a limit that no part can count alone, "
-        "expected null; set record_hidden to false in all parts, or states_dtype to int8",
-        *settings.states_budget_mb));
-  const std::filesystem::path folder =
-      part ? config.dataset_part_folder(part->index, part->count) : config.dataset_folder();
+  const DistillerOptions asked = distiller_options(config, part);
+  asked.validate();
   std::vector<PromptSet> given;  // before the model is loaded
-  for (const std::string& file : settings.prompts) given.push_back(read_given(file));
+  for (const std::string& file : config.distill.prompts) given.push_back(read_given(file));
   const Model model = open_model(config.backbone);
-  const bool is_new = own.fresh || !std::filesystem::exists(folder);  // a part's lock makes it
+  const bool is_new =
+      own.fresh || !std::filesystem::exists(asked.dataset);  // a part's lock makes it
   const FolderLock lock =
-      part ? FolderLock(folder, "medusa distill") : lock_run(config, "medusa distill");
-  if (own.fresh) remove_dataset(folder);
+      part ? FolderLock(asked.dataset, "medusa distill") : lock_run(config, "medusa distill");
+  if (own.fresh) remove_dataset(asked.dataset);
   const at::Device device = model.llama->device();
   reset_peak_memory(device);
-  const ModelConfig& shape = model.llama->config();
-  const int64_t rows = std::min<int64_t>(model.context, shape.context);
-  BackboneTarget target = model.open_target(static_cast<int32_t>(settings.batch), rows);
+  Distiller distiller(model, asked);
   if (is_new) {  // what continues has said it
-    const int64_t all = most_prompts(settings, given), parts = part ? part->count : 1;
-    say_room(settings, (all + parts - 1) / parts, folder, shape.hidden_size);
+    const int64_t all = most_prompts(config.distill, given), parts = part ? part->count : 1;
+    say_room(config.distill, (all + parts - 1) / parts, asked.dataset,
+             model.llama->config().hidden_size);
   }
-  const std::vector<DistillPrompt> prompts = collect_prompts(config, given, model, target);
+  const std::vector<Prompt> prompts = all_prompts(given, distiller);
   if (interrupted()) return;
-
-  DatasetInfo info;
-  info.backbone = model.llama->weights().fingerprint;
-  info.tokenizer = model.tokenizer->fingerprint();
-  info.prompts = fingerprint_prompts(prompts);
-  info.sampling = sampling_text(config);
-  info.seed = config.seed;
-  info.vocab_size = shape.vocab_size;
-  if (settings.record_hidden) {
-    info.hidden_size = shape.hidden_size;
-    info.states = settings.states_dtype;
-    info.states_budget =
-        static_cast<int64_t>(std::ceil(kBytesOfMegabyte * settings.states_budget_mb.value_or(0)));
-  }
-  DatasetWriter writer =
-      open_dataset_writer(config, folder, info, static_cast<int64_t>(prompts.size()), part);
-  const GenerateFunction generate =
-      make_generate_function(target, settings.sampling, model.eos, info.hidden_size);
-  const DistillLimits limits{.max_new_tokens = settings.max_new_tokens, .max_sequence = rows};
-  const DistillReport result =
-      self_distill(prompts, generate, limits, Random(config.seed), writer, stderr_progress());
-  report(result, peak_memory(device), folder, options.json);
+  const DistillReport result = distiller.run(prompts);
+  report(result, peak_memory(device), asked.dataset, options.json);
   if (!result.complete) return;
   if (part)
     print_next(options, "dataset merge");

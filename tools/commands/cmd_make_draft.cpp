@@ -8,8 +8,8 @@
 #include "base/replace_folder.h"
 #include "base/stderr_progress.h"
 #include "data/dataset/dataset_reader.h"
+#include "runtime/check_dataset.h"
 #include "runtime/draft_folder.h"
-#include "tools/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/open_model.h"
@@ -52,7 +52,8 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   const DatasetReader dataset(config.dataset_folder());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device, QuantKind::None, stderr_progress());
-  const bool own_states = check_dataset(dataset, config, weights.fingerprint, weights.config);
+  const bool own_states =
+      check_dataset(dataset, config.backbone.model, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
   if (fresh) std::filesystem::remove_all(config.draft_train_folder());
   DraftManifest manifest;

@@ -11,7 +11,6 @@
 #include "base/process.h"
 #include "base/yaml_fields.h"
 #include "data/dataset/dataset_reader.h"
-#include "tools/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/dry_run.h"
@@ -147,7 +146,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   say_where_heads_run(config);
   const at::Device device = place_process(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
-  const Reported reported = [&page] { page.update(); };
+  const Reported reported = [&page](const Metrics&) { page.update(); };
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far
   for (const StageKind stage : config.train.stages) {

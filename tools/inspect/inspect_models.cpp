@@ -11,9 +11,9 @@
 #include "base/fingerprint.h"
 #include "base/formats/gguf_file.h"
 #include "base/formats/safetensors_file.h"
+#include "runtime/tuned_model.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
-#include "tools/tuned_model.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

@@ -85,7 +85,7 @@ void MetricsLog::add(const Metrics& metrics) {
   for (const auto& [name, value] : metrics.more) json[name] = value;
   if (!has(metrics.kind, metrics.step)) lines_.add(json_text(json) + "\n");
   events_.add(metrics.step, scalars_of(json));
-  if (reported_) reported_();
+  if (reported_) reported_(metrics);
 }
 
 }  // namespace medusa

@@ -33,8 +33,9 @@ struct Metrics {
   std::vector<std::pair<std::string, double>> more;  // further numbers, names with units
 };
 
-/// Told after each report, when it is on the disk.
-using Reported = std::function<void()>;
+/// Told each report, when it is on the disk. What it throws ends the run, which its last checkpoint
+/// continues.
+using Reported = std::function<void(const Metrics&)>;
 
 /// Appends a line per report; a line is there whole or cut off by a crash, and then removed by the
 /// next run.

@@ -1,12 +1,13 @@
-#include "tools/check_dataset.h"
+#include "runtime/check_dataset.h"
 
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "data/dataset/dataset_writer.h"
 #include "data/tokenizer/tokenizer.h"
+#include "runtime/tuned_model.h"
 #include "tests/base/error_text.h"
-#include "tools/tuned_model.h"
+#include "tools/open_model.h"
 
 namespace medusa {
 namespace {
@@ -34,7 +35,7 @@ class CheckDataset : public testing::Test {
 
   fs::path tuned() const { return folder_.path() / "tuned"; }
   bool own_states(const std::string& backbone) const {
-    return check_dataset(DatasetReader(config_.dataset_folder()), config_, backbone, model_);
+    return check_dataset(DatasetReader(config_.dataset_folder()), tuned(), backbone, model_);
   }
 
   static constexpr const char* kOriginal = "sha256:aaaa0000";

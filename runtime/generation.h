@@ -1,4 +1,4 @@
-// Runs the decoding loop for the commands: batches for distillation, single answers for generation.
+// Runs the decoding loop for distillation: plain sampling, with the states.
 #pragma once
 
 #include "data/self_distill.h"

@@ -1,4 +1,4 @@
-#include "tools/generation.h"
+#include "runtime/generation.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -1,4 +1,4 @@
-#include "tools/tuned_model.h"
+#include "runtime/tuned_model.h"
 
 #include <fmt/format.h>
 

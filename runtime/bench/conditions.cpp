@@ -1,4 +1,4 @@
-#include "tools/bench/conditions.h"
+#include "runtime/bench/conditions.h"
 
 #include <fmt/format.h>
 
@@ -31,15 +31,14 @@ void check_comparable(const std::filesystem::path& file, const Conditions& earli
 }
 
 Conditions read_conditions(const std::filesystem::path& file) {
-  using nlohmann::json;
   const std::string text = read_file(file);
   try {
     Conditions out;
-    const json root = json::parse(text);
-    for (const json& each : root.at("conditions"))
+    const auto root = nlohmann::json::parse(text);
+    for (const auto& each : root.at("conditions"))
       out.emplace_back(each.at("name").get<std::string>(), each.at("value").get<std::string>());
     return out;
-  } catch (const json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw UserError(
         fmt::format("{}: {}, expected the summary that medusa bench writes; remove it and "
                     "bench.jsonl, or give another folder with --out",

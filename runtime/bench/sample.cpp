@@ -1,4 +1,4 @@
-#include "tools/bench/sample.h"
+#include "runtime/bench/sample.h"
 
 #include <fmt/format.h>
 

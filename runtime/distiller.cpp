@@ -1,0 +1,160 @@
+#include "runtime/distiller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/interrupt.h"
+#include "base/json_text.h"
+#include "base/yaml_fields.h"
+#include "data/question_filter.h"
+#include "runtime/generation.h"
+#include "runtime/self_prompt.h"
+
+namespace medusa {
+namespace {
+
+constexpr double kBytesOfMegabyte = 1e6;
+
+DistillerOptions checked_distilling(DistillerOptions options) {
+  options.validate();
+  return options;
+}
+
+const Model& loaded(const Model& model) {
+  expect_loaded(model, "Distiller");
+  return model;
+}
+
+/// The settings that decide what the samples hold: a dataset goes on with these alone.
+std::string sampling_text(DistillConfig config) {
+  config.batch = 0;  // does not change the text
+  // Prompts are told apart by their own fingerprint, and how states are kept by itself. Datasets
+  // from before there was a choice, or min-p, go on.
+  std::istringstream all(write_config(config));
+  std::string text = "prompts: []\n";
+  for (std::string line; std::getline(all, line);)
+    if (!line.starts_with("states_") && !line.ends_with("min_p: 0")) text += line + "\n";
+  return text;
+}
+
+std::vector<std::string> keep_good(const std::vector<std::string>& questions,
+                                   const NoteFunction& note) {
+  QuestionFilter filter;
+  std::vector<std::string> kept;
+  for (const std::string& question : questions)
+    if (filter.add(question) == QuestionFilter::Verdict::Kept) kept.push_back(question);
+  const QuestionCounts& counts = filter.counts();
+  if (note)
+    note(fmt::format(
+        "{} questions kept; dropped: {} unfinished or empty, {} degenerate, {} near-duplicates",
+        counts.kept, counts.empty, counts.degenerate, counts.duplicate));
+  return kept;
+}
+
+void save(const std::filesystem::path& file, const std::vector<std::string>& questions) {
+  std::string lines;
+  for (size_t i = 0; i < questions.size(); ++i) {
+    const nlohmann::json line{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}};
+    lines += json_text(line) + "\n";
+  }
+  if (file.has_parent_path()) make_folder(file.parent_path());
+  write_file(file, lines);
+}
+
+}  // namespace
+
+void DistillerOptions::validate() const {
+  expect_named(dataset, "DistillerOptions::dataset");
+  check_config(config, "distill");
+  if (part && (part->index < 0 || part->index >= part->count))
+    throw UserError(
+        fmt::format("DistillerOptions::part is {}/{}, expected an index from 0 to count - 1; give "
+                    "each part its own",
+                    part->index, part->count));
+  if (part && config.max_answer_tokens > 0)
+    throw UserError(fmt::format(
+        "distill.max_answer_tokens is {} with --shard, found a limit that no part can count alone, "
+        "expected 0; bound the prompts instead (distill.self_prompts, or the prompt files)",
+        config.max_answer_tokens));
+  if (part && config.states_budget_mb)
+    throw UserError(fmt::format(
+        "distill.states_budget_mb is {} with --shard, found a limit that no part can count alone, "
+        "expected null; set record_hidden to false in all parts, or states_dtype to int8",
+        *config.states_budget_mb));
+}
+
+Distiller::Distiller(const Model& model, DistillerOptions options)
+    : model_(loaded(model)),
+      options_(checked_distilling(std::move(options))),
+      rows_(std::min(model_.context, model_.llama->config().context)),
+      target_(model_.open_target(static_cast<int32_t>(options_.config.batch), rows_)) {}
+
+PromptSet Distiller::self_prompts() {
+  const std::filesystem::path& file = options_.questions;
+  expect_named(file, "DistillerOptions::questions");
+  if (!std::filesystem::exists(file)) {
+    const auto turn = model_.turns->take("Distiller");
+    const std::vector<std::string> kept =
+        keep_good(write_questions(options_.config, options_.seed, model_, target_), options_.note);
+    if (interrupted()) return {};
+    if (kept.empty())
+      throw UserError(
+          fmt::format("distill: the model finished none of {} questions, expected most of them; is "
+                      "it a chat model with this template ({})? "
+                      "Give prompts instead: distill.prompts",
+                      options_.config.self_prompts, model_.chat.name()));
+    save(file, kept);
+  }
+  return read_prompts(file);
+}
+
+DatasetWriter Distiller::open_writer(std::span<const DistillPrompt> prompts) const {
+  const DistillConfig& config = options_.config;
+  const ModelConfig& shape = model_.llama->config();
+  DatasetInfo info;
+  info.backbone = model_.llama->weights().fingerprint;
+  info.tokenizer = model_.tokenizer->fingerprint();
+  info.prompts = fingerprint_prompts(prompts);
+  info.sampling = sampling_text(config);
+  info.seed = options_.seed;
+  info.vocab_size = shape.vocab_size;
+  if (config.record_hidden) {
+    info.hidden_size = shape.hidden_size;
+    info.states = config.states_dtype;
+    info.states_budget =
+        static_cast<int64_t>(std::ceil(kBytesOfMegabyte * config.states_budget_mb.value_or(0)));
+  }
+  const int64_t count = std::ssize(prompts);
+  return options_.part
+             ? DatasetWriter(options_.dataset, info, count, config.shard_samples, *options_.part)
+             : DatasetWriter(options_.dataset, info, count, config.shard_samples,
+                             config.max_answer_tokens);
+}
+
+DistillReport Distiller::run(std::span<const Prompt> prompts) {
+  const auto turn = model_.turns->take("Distiller");
+  if (prompts.empty())
+    throw UserError(
+        "distill: was given no prompts, expected one or more; give some, or let the model ask "
+        "itself");
+  std::vector<DistillPrompt> encoded;
+  for (const Prompt& prompt : prompts)
+    encoded.push_back({prompt.id, model_.encode(prompt.messages)});
+  const DistillConfig& config = options_.config;
+  DatasetWriter writer = open_writer(encoded);
+  const GenerateFunction generate =
+      make_generate_function(target_, config.sampling, model_.eos,
+                             config.record_hidden ? model_.llama->config().hidden_size : 0);
+  return self_distill(encoded, generate,
+                      {.max_new_tokens = config.max_new_tokens, .max_sequence = rows_},
+                      Random(options_.seed), writer, model_.progress);
+}
+
+}  // namespace medusa

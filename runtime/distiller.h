@@ -1,0 +1,66 @@
+// Self-distillation: the model answers prompts, and what it says becomes a dataset.
+// Paper: Medusa (arXiv:2401.10774) §2.3.2.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset/dataset_writer.h"
+#include "data/prompts.h"
+#include "data/self_distill.h"
+#include "runtime/distill_config.h"
+#include "runtime/model.h"
+
+namespace medusa {
+
+/// Messages call these by the names of the settings: distill.batch is `config.batch`.
+struct DistillerOptions {
+  DistillConfig config{};
+  std::filesystem::path dataset{};    // folder of the result; a dataset found here is continued
+  std::filesystem::path questions{};  // file of those that self_prompts() writes; else not read
+  std::optional<DatasetPart> part{};  // of several processes (--shard); none: the whole dataset
+  uint64_t seed = 1;                  // of sampling
+  NoteFunction note{};                // empty: what became of self-written questions is unsaid
+
+  /// Costs nothing: for before a model is loaded.
+  /// @throws UserError  no dataset is named; an option is outside its range, or a limit that no
+  ///                    part can count alone.
+  void validate() const;
+};
+
+/// Thread safety: yes. Calls of generators, calibrators and distillers of one model take turns.
+class Distiller {
+ public:
+  /// Takes a KV cache for config.batch sequences.
+  /// @param model  of which a copy is kept; its progress function is told how far it is, and must
+  ///               not call the model's generators.
+  /// @throws UserError  no model is loaded; as DistillerOptions::validate(); a cache without room.
+  Distiller(const Model& model, DistillerOptions options);
+
+  /// Questions that a chat model asks itself: read from options.questions if that is there, else
+  /// written by the model, those that teach nothing new left out (data/question_filter.h), and
+  /// kept there. What becomes of each depends on the seed alone.
+  /// @returns  empty when interrupted.
+  /// @throws UserError  no file is named; none of the questions was finished.
+  PromptSet self_prompts();
+
+  /// Answers the prompts. Killed and started again with the same ones, it continues, and ends with
+  /// the same bytes as an unbroken run.
+  /// @throws UserError  no prompt, or none that leaves room for an answer; one that is not UTF-8 or
+  ///                    that the chat template refuses; a folder that holds another dataset.
+  DistillReport run(std::span<const Prompt> prompts);
+
+ private:
+  DatasetWriter open_writer(std::span<const DistillPrompt> prompts) const;
+
+  Model model_;
+  DistillerOptions options_;
+  int64_t rows_;  // most tokens of a prompt and its answer
+  BackboneTarget target_;
+};
+
+}  // namespace medusa

@@ -1,0 +1,169 @@
+#include "runtime/distiller.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <stdexcept>
+#include <thread>
+
+#include "base/file.h"
+#include "data/dataset/dataset_reader.h"
+#include "runtime/generator.h"
+#include "tests/base/error_text.h"
+#include "tests/runtime/story_model.h"
+
+namespace medusa {
+namespace {
+
+using fixtures::error_text;
+using fixtures::kStoryModel;
+using fixtures::story_options;
+
+class DistilledStories : public testing::Test {
+ protected:
+  DistilledStories() {
+    ModelOptions options = story_options();
+    options.progress = [this](const StageProgress& now) {
+      if (progress) progress(now);
+    };
+    model = Model::load(kStoryModel, options);
+    for (const char* start : {"Once upon a time", "Lily and Tom", "The big dog", "At night"})
+      prompts.push_back({start, "", {{"user", start}}, {}});
+  }
+
+  DistillerOptions options(const std::string& name = "dataset") const {
+    DistillerOptions out;
+    out.config.sampling.temperature = 0;
+    out.config.max_new_tokens = 12;
+    out.config.batch = 2;
+    out.config.shard_samples = 1;
+    out.dataset = folder / name;
+    out.questions = folder / "questions.jsonl";
+    return out;
+  }
+
+  fixtures::TempFolder folder;
+  ProgressFunction progress;
+  Model model;
+  std::vector<Prompt> prompts;
+};
+
+TEST_F(DistilledStories, AnswersAreThoseOfPlainDecoding) {
+  const DistillReport report = Distiller(model, options()).run(prompts);
+  EXPECT_TRUE(report.complete);
+  EXPECT_EQ(report.answered, 4);
+  const DatasetReader dataset(folder / "dataset");
+  EXPECT_EQ(dataset.info().backbone, model.llama->weights().fingerprint);
+  EXPECT_TRUE(dataset.has_hidden());
+  GeneratorOptions decoding;
+  decoding.infer.max_new_tokens = 12;
+  Generator generator(model, decoding);
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const auto answer = dataset.answer(i);
+    EXPECT_EQ(std::vector<TokenId>(answer.begin(), answer.end()),
+              generator.generate(dataset.prompt_id(i)).tokens);
+  }
+  EXPECT_EQ(Distiller(model, options()).run(prompts).generated, 0) << "a finished one is kept";
+}
+
+TEST_F(DistilledStories, ARunThatAFunctionBrokeEndsAsAnUnbrokenOne) {
+  Distiller(model, options("unbroken")).run(prompts);
+  Distiller distiller(model, options("broken"));
+  progress = [](const StageProgress& now) {
+    if (now.stage == "distill") throw std::out_of_range("own");
+  };
+  EXPECT_THROW(distiller.run(prompts), std::out_of_range);
+  progress = {};
+  const DistillReport report = distiller.run(prompts);
+  EXPECT_TRUE(report.complete);
+  EXPECT_LT(report.generated, report.answer_tokens) << "sealed shards were kept";
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "unbroken"))
+    EXPECT_EQ(read_file(entry.path()), read_file(folder / "broken" / entry.path().filename()));
+}
+
+TEST_F(DistilledStories, PartsAreTheWhole) {
+  Distiller(model, options("whole")).run(prompts);
+  for (const int64_t index : {0, 1}) {
+    DistillerOptions asked = options("parts");
+    asked.dataset = folder / ("part" + std::to_string(index));
+    asked.part = {index, 2};
+    Distiller(model, asked).run(prompts);
+  }
+  int64_t shards = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "whole")) {
+    const auto name = entry.path().filename();
+    const auto part = std::filesystem::exists(folder / "part0" / name) ? "part0" : "part1";
+    EXPECT_TRUE(std::filesystem::exists(folder / part / name)) << name;
+    ++shards;
+  }
+  EXPECT_EQ(shards, 4);
+}
+
+TEST_F(DistilledStories, SelfWrittenQuestionsAreThoseOfTheFile) {
+  write_file(folder / "questions.jsonl", "{\"id\": \"self/0\", \"text\": \"Who are you?\"}\n");
+  const PromptSet set = Distiller(model, options()).self_prompts();
+  ASSERT_EQ(set.prompts.size(), 1U);
+  EXPECT_EQ(set.prompts[0].id, "self/0");
+}
+
+// The tiny model knows no turns.
+TEST_F(DistilledStories, AModelThatFinishesNoQuestionIsRefused) {
+  DistillerOptions asked = options();
+  asked.config.self_prompts = 2;
+  asked.config.question_tokens = 8;
+  EXPECT_EQ(error_text([&] {
+              Distiller(model, asked).self_prompts();
+            }).find("distill: the model finished none of 2 questions, expected most of them"),
+            0U);
+  EXPECT_FALSE(std::filesystem::exists(asked.questions));
+}
+
+TEST_F(DistilledStories, OptionsThatCannotWorkAreRefusedAtOnce) {
+  const auto refusal = [this](const std::function<void(DistillerOptions&)>& change) {
+    DistillerOptions changed = options();
+    change(changed);
+    return error_text([&] { Distiller distiller(model, changed); });
+  };
+  EXPECT_EQ(refusal([](auto&) {}), "(no error)");
+  EXPECT_EQ(refusal([](auto& o) { o.config.batch = 0; }),
+            "distill.batch is 0, expected from 1 to 1024; correct it");
+  EXPECT_EQ(refusal([](auto& o) { o.dataset.clear(); }),
+            "DistillerOptions::dataset: is empty, expected a path; name one");
+  EXPECT_EQ(refusal([](auto& o) {
+              o.part = {2, 2};
+            }),
+            "DistillerOptions::part is 2/2, expected an index from 0 to count - 1; give each part "
+            "its own");
+  EXPECT_EQ(refusal([](auto& o) {
+              o.part = {0, 2};
+              o.config.max_answer_tokens = 9;
+            }).find("distill.max_answer_tokens is 9 with --shard"),
+            0U);
+  EXPECT_EQ(error_text([&] { Distiller distiller(Model(), options()); }),
+            "Distiller: the model is empty, expected a loaded one; call Model::load first");
+}
+
+TEST_F(DistilledStories, MisuseFromAnyThreadIsRefusedAndLeavesTheDistillerUsable) {
+  Distiller distiller(model, options());
+  std::string found;
+  std::jthread([&] { found = error_text([&] { distiller.run({}); }); }).join();
+  EXPECT_EQ(found,
+            "distill: was given no prompts, expected one or more; give some, or let the model ask "
+            "itself");
+  const std::vector<Prompt> latin = {{"a", "", {{"user", "caf\xe9"}}, {}}};
+  EXPECT_EQ(error_text([&] { distiller.run(latin); }),
+            "the prompt: is not UTF-8, expected text in it; convert it, or give its tokens");
+  EXPECT_FALSE(std::filesystem::exists(folder / "dataset"));
+  progress = [&](const StageProgress&) { distiller.run(prompts); };
+  EXPECT_EQ(error_text([&] { distiller.run(prompts); }),
+            "Distiller: called while a call of the same model runs on this thread, expected one "
+            "after the other; leave the callback first");
+  progress = {};
+  EXPECT_TRUE(distiller.run(prompts).complete);
+  prompts.pop_back();
+  EXPECT_EQ(error_text(folder, [&] { distiller.run(prompts); }).find("<>/dataset"), 0U)
+      << "the folder holds answers to other prompts";
+}
+
+}  // namespace
+}  // namespace medusa
