@@ -11,8 +11,8 @@
 #include "tests/base/temp_folder.h"
 #include "tests/device/test_devices.h"
 #include "tools/bench/bench.h"
-#include "tools/compare.h"
-#include "tools/open_model.h"
+#include "tools/compare/compare.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

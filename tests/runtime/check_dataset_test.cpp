@@ -7,7 +7,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "runtime/tuned_model.h"
 #include "tests/base/error_text.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/fingerprint.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

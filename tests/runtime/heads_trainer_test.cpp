@@ -12,7 +12,7 @@
 #include "tests/base/error_text.h"
 #include "tests/runtime/story_dataset.h"
 #include "tests/runtime/story_model.h"
-#include "tools/heads_stage.h"
+#include "tools/training/heads_stage.h"
 
 namespace medusa {
 namespace {

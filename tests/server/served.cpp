@@ -4,7 +4,7 @@
 
 #include "tests/backbone/tiny_model.h"
 #include "tests/server/fitted_heads.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa::fixtures {
 namespace {

@@ -15,7 +15,7 @@
 #include "tests/base/temp_folder.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/method.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

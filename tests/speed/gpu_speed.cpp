@@ -15,7 +15,7 @@
 #include "tests/base/temp_folder.h"
 #include "tests/speed/step_speed.h"
 #include "tests/speed/work_speed.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Times plain steps, distillation and training of models with random weights.");

@@ -1,4 +1,4 @@
-#include "tools/checked_gpu.h"
+#include "tools/run/checked_gpu.h"
 
 #include <gtest/gtest.h>
 

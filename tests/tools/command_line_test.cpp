@@ -11,8 +11,8 @@
 #include "data/prompts.h"
 #include "tests/base/error_text.h"
 #include "tools/commands/command.h"
+#include "tools/compare/sample_questions.h"
 #include "tools/front/help.h"
-#include "tools/sample_questions.h"
 
 namespace medusa {
 namespace {

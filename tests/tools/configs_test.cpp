@@ -9,7 +9,7 @@
 #include "base/yaml_fields.h"
 #include "data/prompts.h"
 #include "heads/tree/choice_tree.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/layer_search.h"
+#include "tools/measure/layer_search.h"
 
 #include <gtest/gtest.h>
 

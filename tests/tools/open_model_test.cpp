@@ -1,4 +1,4 @@
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>

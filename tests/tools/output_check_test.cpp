@@ -1,4 +1,4 @@
-#include "tools/output_check.h"
+#include "tools/run/output_check.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

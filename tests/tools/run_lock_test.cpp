@@ -1,4 +1,4 @@
-#include "tools/run_lock.h"
+#include "tools/run/run_lock.h"
 
 #include <gtest/gtest.h>
 

@@ -21,8 +21,8 @@
 #include "tools/bench/conversation.h"
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
-#include "tools/drafter_choice.h"
 #include "tools/measure/peak_memory.h"
+#include "tools/run/drafter_choice.h"
 
 namespace medusa {
 namespace {

@@ -9,7 +9,7 @@
 #include "infer/infer_config.h"
 #include "runtime/model.h"
 #include "tools/bench/result.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "data/tokenizer/text_stream.h"
-#include "tools/drafter_choice.h"
-#include "tools/open_model.h"
+#include "tools/run/drafter_choice.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

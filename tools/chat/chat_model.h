@@ -12,7 +12,7 @@
 #include "runtime/drafting.h"
 #include "runtime/model.h"
 #include "tools/bench/method.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/json_text.h"
 #include "data/chat/conversations.h"
-#include "tools/output_check.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

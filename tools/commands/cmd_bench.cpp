@@ -18,9 +18,9 @@
 #include "tools/bench/result_table.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/drafter_choice.h"
-#include "tools/open_model.h"
-#include "tools/sample_questions.h"
+#include "tools/compare/sample_questions.h"
+#include "tools/run/drafter_choice.h"
+#include "tools/run/open_model.h"
 #include "tools/version.h"
 
 namespace medusa {

@@ -10,8 +10,8 @@
 #include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/open_model.h"
-#include "tools/output_check.h"
+#include "tools/run/open_model.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

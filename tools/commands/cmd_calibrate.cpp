@@ -19,11 +19,11 @@
 #include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/drafter_choice.h"
-#include "tools/layer_search.h"
+#include "tools/measure/layer_search.h"
 #include "tools/measure/predict.h"
-#include "tools/open_model.h"
-#include "tools/output_check.h"
+#include "tools/run/drafter_choice.h"
+#include "tools/run/open_model.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

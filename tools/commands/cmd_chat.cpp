@@ -11,7 +11,7 @@
 #include "tools/chat/chat.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/drafter_choice.h"
+#include "tools/run/drafter_choice.h"
 
 namespace medusa {
 namespace {

@@ -22,8 +22,8 @@
 #include "runtime/model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/output_check.h"
-#include "tools/run_lock.h"
+#include "tools/run/output_check.h"
+#include "tools/run/run_lock.h"
 
 namespace medusa {
 namespace {

@@ -17,8 +17,8 @@
 #include "tools/inspect/artifact_kind.h"
 #include "tools/measure/free_room.h"
 #include "tools/measure/peak_memory.h"
-#include "tools/open_model.h"
-#include "tools/run_lock.h"
+#include "tools/run/open_model.h"
+#include "tools/run/run_lock.h"
 
 namespace medusa {
 namespace {

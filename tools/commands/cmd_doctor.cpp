@@ -16,7 +16,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/measure/head_acceptance.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

@@ -18,12 +18,12 @@
 #include "runtime/generator.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/compare.h"
-#include "tools/drafter_choice.h"
-#include "tools/open_model.h"
-#include "tools/output_check.h"
+#include "tools/compare/compare.h"
+#include "tools/compare/sample_questions.h"
 #include "tools/report/report.h"
-#include "tools/sample_questions.h"
+#include "tools/run/drafter_choice.h"
+#include "tools/run/open_model.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

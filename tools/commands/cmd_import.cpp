@@ -14,7 +14,7 @@
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/run_lock.h"
+#include "tools/run/run_lock.h"
 
 namespace medusa {
 namespace {

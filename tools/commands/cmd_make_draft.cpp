@@ -12,9 +12,9 @@
 #include "runtime/draft_folder.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/open_model.h"
-#include "tools/output_check.h"
-#include "tools/run_lock.h"
+#include "tools/run/open_model.h"
+#include "tools/run/output_check.h"
+#include "tools/run/run_lock.h"
 #include "train/draft_trainer.h"
 
 namespace medusa {

@@ -14,12 +14,12 @@
 #include "infer/factory.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/open_model.h"
-#include "tools/output_check.h"
 #include "tools/profile/profile.h"
 #include "tools/profile/profile_page.h"
 #include "tools/profile/profile_table.h"
 #include "tools/profile/roofline.h"
+#include "tools/run/open_model.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

@@ -3,8 +3,8 @@
 #include "base/output.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/output_check.h"
 #include "tools/report/report.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 

@@ -12,7 +12,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
-#include "tools/output_check.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

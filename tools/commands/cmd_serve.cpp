@@ -16,8 +16,8 @@
 #include "server/server.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/drafter_choice.h"
-#include "tools/open_model.h"
+#include "tools/run/drafter_choice.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

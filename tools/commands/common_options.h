@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

@@ -19,7 +19,7 @@
 #include "tools/inspect/inspectors.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/tree_picture.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

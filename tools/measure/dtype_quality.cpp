@@ -16,7 +16,7 @@
 #include "infer/factory.h"
 #include "tools/bench/bench.h"
 #include "tools/measure/greedy_answers.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

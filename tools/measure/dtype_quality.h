@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/prompts.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

@@ -10,7 +10,7 @@
 #include "data/prompts.h"
 #include "heads/tree/choice_tree.h"
 #include "runtime/model.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

@@ -5,7 +5,7 @@
 
 #include "data/dataset/dataset_reader.h"
 #include "tools/measure/peak_memory.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 #include "train/joint/joint_run.h"
 #include "train/resource_estimate.h"
 

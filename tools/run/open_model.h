@@ -7,7 +7,7 @@
 #include "data/dataset/dataset_reader.h"
 #include "runtime/model.h"
 #include "runtime/placement.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

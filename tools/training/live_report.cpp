@@ -1,4 +1,4 @@
-#include "tools/live_report.h"
+#include "tools/training/live_report.h"
 
 #include "base/error.h"
 #include "base/yaml_fields.h"

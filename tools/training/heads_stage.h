@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/dataset/dataset_reader.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 #include "train/resource_estimate.h"
 #include "train/trainer.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/folder_lock.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

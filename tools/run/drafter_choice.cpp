@@ -1,4 +1,4 @@
-#include "tools/drafter_choice.h"
+#include "tools/run/drafter_choice.h"
 
 #include <fmt/format.h>
 

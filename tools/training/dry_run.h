@@ -3,7 +3,7 @@
 #pragma once
 
 #include "data/dataset/dataset_reader.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

@@ -1,4 +1,4 @@
-#include "tools/dry_run.h"
+#include "tools/training/dry_run.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include "base/stderr_progress.h"
 #include "data/tokenizer/tokenizer.h"
 #include "runtime/check_dataset.h"
-#include "tools/heads_stage.h"
-#include "tools/joint_stage.h"
 #include "tools/measure/free_room.h"
+#include "tools/training/heads_stage.h"
+#include "tools/training/joint_stage.h"
 #include "train/resource_estimate.h"
 
 namespace medusa {

@@ -1,10 +1,10 @@
-#include "tools/heads_stage.h"
+#include "tools/training/heads_stage.h"
 
 #include <utility>
 
 #include "base/yaml_fields.h"
 #include "runtime/heads_trainer.h"
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {

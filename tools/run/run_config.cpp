@@ -1,4 +1,4 @@
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 #include <fmt/format.h>
 

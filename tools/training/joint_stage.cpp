@@ -1,4 +1,4 @@
-#include "tools/joint_stage.h"
+#include "tools/training/joint_stage.h"
 
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@
 #include "runtime/check_dataset.h"
 #include "runtime/tuned_model.h"
 #include "tools/measure/head_quality.h"
-#include "tools/open_model.h"
-#include "tools/output_check.h"
+#include "tools/run/open_model.h"
+#include "tools/run/output_check.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "infer/infer_config.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

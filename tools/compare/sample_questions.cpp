@@ -1,4 +1,4 @@
-#include "tools/sample_questions.h"
+#include "tools/compare/sample_questions.h"
 
 namespace medusa {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "data/dataset/dataset_reader.h"
 #include "tools/report/report_inputs.h"
-#include "tools/run_config.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
 

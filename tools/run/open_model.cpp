@@ -1,4 +1,4 @@
-#include "tools/open_model.h"
+#include "tools/run/open_model.h"
 
 #include <ATen/Parallel.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/output.h"
 #include "base/stderr_progress.h"
-#include "tools/checked_gpu.h"
+#include "tools/run/checked_gpu.h"
 
 namespace medusa {
 

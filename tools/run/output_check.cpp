@@ -1,4 +1,4 @@
-#include "tools/output_check.h"
+#include "tools/run/output_check.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
