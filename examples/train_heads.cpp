@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
     training.model = argv[1];
     training.loading = loading;
     training.shape.num_heads = 2;
+    training.shape.output = medusa::HeadOutput::Shared;  // fits a vocabulary of any size
     training.training.validation_fraction = kKeptOut;
     training.heads = out / "heads";
     training.work = out / "train";

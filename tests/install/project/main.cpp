@@ -29,6 +29,7 @@ int main(int, char** argv) {
     training.model = argv[1];
     training.loading = how;
     training.shape.num_heads = 2;
+    training.shape.output = medusa::HeadOutput::Shared;  // fits a vocabulary of any size
     training.training.validation_fraction = 0;
     training.heads = out / "heads";
     training.work = out / "train";
