@@ -42,6 +42,13 @@ struct PathCount {
   int64_t count = 0;
 };
 
+/// How fast a drafter decoded with the tree.
+struct DrafterSpeed {
+  std::string drafter;                       // "none", "medusa", …
+  double speedup = 1;                        // over plain decoding of the same prompts, by turns
+  double speedup_low = 1, speedup_high = 1;  // its 95 % interval over the prompts
+};
+
 /// What a calibrated tree was chosen from; absent in imported trees.
 struct TreeCalibration {
   std::string machine;        // what the steps were timed on
@@ -54,6 +61,7 @@ struct TreeCalibration {
   std::vector<TreeSizePoint> sizes;    // ascending
   std::vector<double>
       rows_ms{};  // entry N - 1: a step of N rows without drafting; empty: not timed
+  std::vector<DrafterSpeed> drafters{};  // that decoded with the tree; empty: none did
 };
 
 /// A number with its 95 % interval.
@@ -65,6 +73,7 @@ struct Estimate {
 struct ChoiceTree {
   std::string source;           // project or paper of an imported tree; empty if calibrated here
   std::string heads;            // fingerprint of the heads it was measured on; empty: any heads
+  std::string drafter;          // the fastest one with this tree; empty: not measured
   int32_t top_k = 0;            // drafts per head that it draws from; every rank is below
   std::vector<RankPath> paths;  // [N - 1], the root is not listed
   std::vector<double> temperatures;  // [K] of the heads' drafts (draft_temperature.h); empty: 1

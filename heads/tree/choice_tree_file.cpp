@@ -22,6 +22,9 @@ struct CalibrationFields {
   std::vector<int64_t> counts;
   std::vector<int32_t> num_nodes;
   std::vector<double> tokens_per_step, step_ms;
+  std::vector<std::string> drafters;
+  std::vector<double> speedups;
+  std::vector<std::vector<double>> speedup_intervals;
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -34,6 +37,9 @@ struct CalibrationFields {
     f("tokens_per_step", tokens_per_step, "expected with the best tree of each size");
     f("step_ms", step_ms, "measured with each size");
     f("rows_ms", calibration.rows_ms, "steps of 1, 2, … rows without drafting", greater_than(0.0));
+    f("drafters", drafters, "those that decoded with the tree, by turns");
+    f("speedups", speedups, "of each over plain decoding", greater_than(0.0));
+    f("speedups_95", speedup_intervals, "their 95 % intervals");
     f("paths", paths, "paths considered, most probable first");
     f("counts", counts, "positions at which each of them was right");
   }
@@ -43,6 +49,12 @@ struct CalibrationFields {
       throw UserError(
           "calibration: lists that belong together have different lengths, expected one count per "
           "path and one tokens_per_step and step_ms per num_nodes; calibrate again");
+    const auto is_pair = [](const std::vector<double>& interval) { return interval.size() == 2; };
+    if (speedups.size() != drafters.size() || speedup_intervals.size() != drafters.size() ||
+        !std::all_of(speedup_intervals.begin(), speedup_intervals.end(), is_pair))
+      throw UserError(
+          "calibration: drafters, speedups and speedups_95 do not belong together, expected one "
+          "speed-up and one [low, high] per drafter; calibrate again");
   }
 
   std::optional<TreeCalibration> value() const {
@@ -51,6 +63,9 @@ struct CalibrationFields {
     for (size_t i = 0; i < paths.size(); ++i) result.path_counts.push_back({paths[i], counts[i]});
     for (size_t i = 0; i < num_nodes.size(); ++i)
       result.sizes.push_back({num_nodes[i], tokens_per_step[i], step_ms[i]});
+    for (size_t i = 0; i < drafters.size(); ++i)
+      result.drafters.push_back(
+          {drafters[i], speedups[i], speedup_intervals[i][0], speedup_intervals[i][1]});
     return result;
   }
 };
@@ -58,7 +73,7 @@ struct CalibrationFields {
 struct TreeFields {
   std::string format;
   int64_t version = 0;
-  std::string source, heads;
+  std::string source, heads, drafter;
   int32_t top_k = 0;
   std::optional<double> expected_tokens_per_step;
   std::vector<double> interval;
@@ -72,6 +87,7 @@ struct TreeFields {
     f("version", version, "");
     f("source", source, "project or paper of an imported tree");
     f("heads", heads, "fingerprint of the heads the ranks were measured on");
+    f("drafter", drafter, "the fastest one where the tree was calibrated");
     f("top_k", top_k, "guesses kept per head", at_least(1));
     f("expected_tokens_per_step", expected_tokens_per_step, "on the validation positions");
     f("expected_tokens_per_step_95", interval, "its 95 % interval");
@@ -130,6 +146,19 @@ std::string list_text(const Entries& entries, const char* indent, Text text) {
   return lines;
 }
 
+std::string drafters_text(const std::vector<DrafterSpeed>& drafters) {
+  if (drafters.empty()) return "";
+  std::string names, speedups, intervals;
+  for (const DrafterSpeed& each : drafters) {
+    const char* comma = names.empty() ? "" : ", ";
+    names += comma + each.drafter;
+    speedups += fmt::format("{}{:.4f}", comma, each.speedup);
+    intervals += fmt::format("{}[{:.4f}, {:.4f}]", comma, each.speedup_low, each.speedup_high);
+  }
+  return fmt::format("  drafters: [{}]\n  speedups: [{}]\n  speedups_95: [{}]\n", names, speedups,
+                     intervals);
+}
+
 std::string calibration_text(const TreeCalibration& calibration) {
   std::vector<int32_t> num_nodes;
   std::vector<double> tokens_per_step, step_ms;
@@ -144,7 +173,7 @@ std::string calibration_text(const TreeCalibration& calibration) {
   machine << YAML::DoubleQuoted << calibration.machine;
   return fmt::format(
       "calibration:\n  machine: {}\n  context: {}\n  num_positions: {}\n  num_answers: {}\n"
-      "  head_accuracy:{}  num_nodes: [{}]\n  tokens_per_step: {}\n  step_ms: {}\n{}"
+      "  head_accuracy:{}  num_nodes: [{}]\n  tokens_per_step: {}\n  step_ms: {}\n{}{}"
       "  paths:{}  counts: [{}]\n",
       machine.c_str(), calibration.context, calibration.num_positions, calibration.num_answers,
       list_text(calibration.head_accuracy, "    ",
@@ -153,6 +182,7 @@ std::string calibration_text(const TreeCalibration& calibration) {
       calibration.rows_ms.empty()
           ? ""
           : fmt::format("  rows_ms: {}\n", numbers_text(calibration.rows_ms, 4)),
+      drafters_text(calibration.drafters),
       list_text(calibration.path_counts, "    ",
                 [](const PathCount& each) { return path_text(each.path); }),
       fmt::join(counts, ", "));
@@ -190,6 +220,7 @@ ChoiceTree read_choice_tree(const std::filesystem::path& file) {
                                      [&](size_t i) { return yaml.place("nodes", nodes[i]); });
   tree.source = fields.source;
   tree.heads = fields.heads;
+  tree.drafter = fields.drafter;
   tree.temperatures = fields.temperatures;
   if (fields.expected_tokens_per_step) {
     const double value = *fields.expected_tokens_per_step;
@@ -214,6 +245,7 @@ void write_choice_tree(const std::filesystem::path& file, const ChoiceTree& tree
   source << YAML::DoubleQuoted << tree.source;
   if (!tree.source.empty()) text += fmt::format("source: {}\n", source.c_str());
   if (!tree.heads.empty()) text += fmt::format("heads: {}\n", tree.heads);
+  if (!tree.drafter.empty()) text += fmt::format("drafter: {}\n", tree.drafter);
   text += fmt::format("top_k: {}\n", tree.top_k);
   if (const auto& expected = tree.expected_tokens_per_step)
     text += fmt::format(

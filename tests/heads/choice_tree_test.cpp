@@ -134,7 +134,9 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
                                      {{0.5, 0.25}, {0.125, 0}},
                                      {{{0}, 500}, {{0, 0}, 100}},
                                      {{1, 1.0, 9.25}, {4, 1.75, 9.5}},
-                                     {9.0, 9.25, 9.5}};
+                                     {9.0, 9.25, 9.5},
+                                     {{"none", 1, 1, 1}, {"merge", 1.5, 1.25, 1.75}}};
+  tree.drafter = "merge";
   write_choice_tree(file_, tree, "Made by: a test\nsecond line");
   EXPECT_EQ(read_file(file_).rfind("# Made by: a test\n# second line\nformat: ", 0), 0U);
   const ChoiceTree read = read_choice_tree(file_);
@@ -151,6 +153,12 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
   ASSERT_EQ(read.calibration->sizes.size(), 2U);
   EXPECT_DOUBLE_EQ(read.calibration->sizes[1].step_ms, 9.5);
   EXPECT_EQ(read.calibration->rows_ms, tree.calibration->rows_ms);
+  EXPECT_EQ(read.drafter, "merge");
+  ASSERT_EQ(read.calibration->drafters.size(), 2U);
+  EXPECT_EQ(read.calibration->drafters[1].drafter, "merge");
+  EXPECT_EQ(read.calibration->drafters[1].speedup, 1.5);
+  EXPECT_EQ(read.calibration->drafters[1].speedup_low, 1.25);
+  EXPECT_EQ(read.calibration->drafters[1].speedup_high, 1.75);
   ASSERT_EQ(read.calibration->path_counts.size(), 2U);
   EXPECT_EQ(read.calibration->path_counts[1].path, (RankPath{0, 0}));
   EXPECT_EQ(read.calibration->path_counts[1].count, 100);

@@ -19,6 +19,7 @@
 #include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/measure/drafter_race.h"
 #include "tools/measure/layer_search.h"
 #include "tools/measure/predict.h"
 #include "tools/run/drafter_choice.h"
@@ -31,16 +32,14 @@ namespace {
 constexpr int64_t kLayerSearchPositions = 384;  // that agreement is measured on
 constexpr int64_t kLayerSearchAnswer = 64;      // tokens of one answer
 
-ChoiceTree calibrate(const RunConfig& config) {
-  const DatasetReader dataset = open_dataset(config);  // what is cheap to refuse comes first
-  check_heads(config);
+ChoiceTree calibrate(const RunConfig& config, const DatasetReader& dataset, const Model& model) {
   CalibratorOptions options;
   options.config = config.calibrate;
   options.heads = config.heads_folder();
   options.validation_fraction = config.train.config.validation_fraction;
   options.seed = config.seed;
   options.infer = config.generate.infer;
-  return Calibrator(open_model(config.backbone), std::move(options)).run(dataset);
+  return Calibrator(model, std::move(options)).run(dataset);
 }
 
 void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
@@ -49,14 +48,18 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   const TreeSizePoint& chosen = sizes[static_cast<size_t>(tree.num_nodes()) - 1];
   const Estimate& expected = *tree.expected_tokens_per_step;
   if (as_json) {
-    print_json(nlohmann::json{{"tree", config.tree_file().string()},
-                              {"nodes", tree.num_nodes()},
-                              {"depth", tree.depth()},
-                              {"expected_tokens_per_step", expected.value},
-                              {"low", expected.low},
-                              {"high", expected.high},
-                              {"step_ms", chosen.step_ms},
-                              {"plain_step_ms", plain.step_ms}});
+    nlohmann::json out{{"tree", config.tree_file().string()},
+                       {"nodes", tree.num_nodes()},
+                       {"depth", tree.depth()},
+                       {"expected_tokens_per_step", expected.value},
+                       {"low", expected.low},
+                       {"high", expected.high},
+                       {"step_ms", chosen.step_ms},
+                       {"plain_step_ms", plain.step_ms}};
+    for (const DrafterSpeed& each : tree.calibration->drafters)
+      out["speedups"][each.drafter] = each.speedup;
+    if (!tree.drafter.empty()) out["drafter"] = tree.drafter;
+    print_json(out);
     return;
   }
   print_note(
@@ -64,16 +67,30 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
       tree.num_nodes(), tree.depth(), expected.value, expected.low, expected.high);
   print_note("a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
              chosen.step_ms, plain.step_ms, expected.value * plain.step_ms / chosen.step_ms);
+  for (const DrafterSpeed& each : tree.calibration->drafters)
+    if (each.drafter != enum_name(DrafterKind::None))
+      print_note("drafter {}: {:.2f} times as fast as plain decoding (95 %: {:.2f} to {:.2f})\n",
+                 each.drafter, each.speedup, each.speedup_low, each.speedup_high);
+  if (!tree.drafter.empty())
+    print_note("where no drafter is named, {}\n", tree.drafter == enum_name(DrafterKind::None)
+                                                      ? "decoding is plain: it was the fastest"
+                                                      : fmt::format("{} decodes", tree.drafter));
   print_note("tree: {}\n", config.tree_file().string());
 }
 
 void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   check_output_file(config.tree_file(), ArtifactKind::Tree);
-  const ChoiceTree tree = calibrate(config);
+  const DatasetReader dataset = open_dataset(config);  // what is cheap to refuse comes first
+  check_heads(config);
+  const Model model = open_model(config.backbone);
+  ChoiceTree tree = calibrate(config, dataset, model);
   if (interrupted()) return;
   if (config.tree_file().has_parent_path()) make_folder(config.tree_file().parent_path());
-  write_choice_tree(config.tree_file(), tree, "Made by: " + same_run_command(options, "calibrate"));
+  const std::string made_by = "Made by: " + same_run_command(options, "calibrate");
+  write_choice_tree(config.tree_file(), tree, made_by);
+  race_drafters(config, dataset, model, tree);
+  if (!tree.drafter.empty()) write_choice_tree(config.tree_file(), tree, made_by);
   report(tree, config, options.json);
   print_next(options, "generate", {"What is gravity?"});
 }

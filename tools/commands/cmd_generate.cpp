@@ -199,7 +199,10 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
   all.drafter = compared_drafter(all);
   BackboneTarget target = model.open_target(1, model.context);
   const LoadedDrafting drafting = load_drafting(config.draft_files(), all, model, target);
-  const Comparison comparison = compare(config, model, target, drafting, prompts);
+  const Comparison comparison =
+      compare(config, model, target, drafting, all_methods(config.generate.infer), prompts);
+  if (comparison.num_prompts == 0)
+    throw UserError("--compare: interrupted before the first prompt was finished; run it again");
   const nlohmann::json out = comparison_json(comparison, config, model);
   make_folder(config.run);
   write_file(config.compare_file(), json_text(out, 1) + "\n");

@@ -93,24 +93,34 @@ DrafterKind compared_drafter(const InferConfig& settings) {
              : DrafterKind::Medusa;
 }
 
+std::vector<ComparedMethod> greedy_methods(const InferConfig& settings) {
+  std::vector<ComparedMethod> methods{{DrafterKind::None, RuleKind::Greedy},
+                                      {DrafterKind::Medusa, RuleKind::Greedy}};
+  if (compared_drafter(settings) == DrafterKind::Merge)
+    methods.push_back({DrafterKind::Merge, RuleKind::Greedy});
+  return methods;
+}
+
+std::vector<ComparedMethod> all_methods(const InferConfig& settings) {
+  std::vector<ComparedMethod> methods = greedy_methods(settings);
+  methods.push_back({DrafterKind::None, RuleKind::Match});
+  methods.push_back({DrafterKind::Medusa, RuleKind::Typical});
+  return methods;
+}
+
 Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& target,
-                   const LoadedDrafting& drafting,
+                   const LoadedDrafting& drafting, const std::vector<ComparedMethod>& methods,
                    const std::vector<std::vector<TokenId>>& prompts) {
+  MEDUSA_ASSERT(!prompts.empty() && !methods.empty() && methods[0].drafter == DrafterKind::None);
   std::vector<Runner> runners;
-  const auto add_runner = [&](DrafterKind drafter, RuleKind rule, size_t plain) {
+  size_t last_plain = 0;
+  for (const auto& [drafter, rule] : methods) {
+    if (drafter == DrafterKind::None) last_plain = runners.size();
     runners.push_back(make_runner(config, drafter, rule,
                                   drafter == DrafterKind::None ? DraftParts{} : drafting.parts(),
                                   target));
-    runners.back().plain = plain;
-  };
-  add_runner(DrafterKind::None, RuleKind::Greedy, 0);
-  add_runner(DrafterKind::Medusa, RuleKind::Greedy, 0);
-  if (compared_drafter(config.generate.infer) == DrafterKind::Merge)
-    add_runner(DrafterKind::Merge, RuleKind::Greedy, 0);
-  const size_t sampled = runners.size();
-  add_runner(DrafterKind::None, RuleKind::Match, sampled);
-  add_runner(DrafterKind::Medusa, RuleKind::Typical, sampled);
-  MEDUSA_ASSERT(!prompts.empty());
+    runners.back().plain = last_plain;
+  }
   const auto run_method = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{.max_new_tokens = most, .stop = config.generate.stop, .show = {}};
@@ -135,8 +145,7 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
           [&](size_t i) { run_method(i, 0, std::min(kWarmUpTokens, most)); });
   out.complete = run_rounds(
       plan, [&](size_t i, size_t prompt) { return run_method(i, prompt, most); }, finished);
-  if (out.num_prompts == 0)
-    throw UserError("--compare: interrupted before the first prompt was finished; run it again");
+  if (out.num_prompts == 0) return out;
   for (Runner& runner : runners) {
     summarize(runner, runners[runner.plain], config.seed);
     out.methods.push_back(runner.result);

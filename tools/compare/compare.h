@@ -31,7 +31,7 @@ struct MethodResult {
 };
 
 struct Comparison {
-  std::vector<MethodResult> methods;  // plain first
+  std::vector<MethodResult> methods;  // plain first; empty: interrupted during the first prompt
   int64_t num_prompts = 0;            // that were decoded by every method
   std::string dtype;
   bool complete = true;  // false: interrupted, only the prompts so far
@@ -41,13 +41,23 @@ struct Comparison {
 /// drafts with others, else `medusa`.
 DrafterKind compared_drafter(const InferConfig& settings);
 
-/// Decodes each prompt once with every method in turn (run_rounds()): plain, Medusa, and what
-/// merges Medusa's drafts with others, greedy; then plain and Medusa typical, sampled at one
-/// temperature.
+struct ComparedMethod {
+  DrafterKind drafter = DrafterKind::None;
+  RuleKind rule = RuleKind::Greedy;
+};
+
+/// Plain, Medusa, and what merges Medusa's drafts with others, greedy.
+std::vector<ComparedMethod> greedy_methods(const InferConfig& settings);
+/// These, then plain and Medusa typical, sampled at one temperature.
+std::vector<ComparedMethod> all_methods(const InferConfig& settings);
+
+/// Decodes each prompt once with every method in turn (run_rounds()). A method is compared with
+/// the last plain one that stands before it.
 /// @param drafting  the parts of compared_drafter().
+/// @param methods   begin with plain decoding.
 /// @param prompts   at least one.
 Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& target,
-                   const LoadedDrafting& drafting,
+                   const LoadedDrafting& drafting, const std::vector<ComparedMethod>& methods,
                    const std::vector<std::vector<TokenId>>& prompts);
 
 /// The table as it is printed.

@@ -56,6 +56,13 @@ void add_calibration(Json& out, const TreeCalibration& calibration) {
          {"step_ms", size.step_ms},
          {"tokens_per_s", size.step_ms > 0 ? 1000 * size.tokens_per_step / size.step_ms : 0}});
   out["sizes"] = std::move(sizes);
+  Json drafters = Json::array();
+  for (const DrafterSpeed& each : calibration.drafters)
+    drafters.push_back({{"drafter", each.drafter},
+                        {"speedup", each.speedup},
+                        {"low", each.speedup_low},
+                        {"high", each.speedup_high}});
+  if (!drafters.empty()) out["drafters"] = std::move(drafters);
 }
 
 }  // namespace
@@ -74,6 +81,7 @@ Json inspect_tree(const fs::path& file) {
   out["depth"] = tree.depth();
   out["top_k"] = tree.top_k;
   if (!tree.source.empty()) out["source"] = tree.source;
+  if (!tree.drafter.empty()) out["drafter"] = tree.drafter;
   out["heads"] = tree.heads.empty() ? Json(nullptr) : Json(tree.heads);
   if (const auto& expected = tree.expected_tokens_per_step)
     out["expected_tokens_per_step"] = {

@@ -28,6 +28,18 @@ void check_tree(const RunConfig& config, const std::string& drafter) {
   check_tree_fits(read_choice_tree(file), heads.config.num_heads, heads.fingerprint, file);
 }
 
+/// Nothing: there is no tree, or no drafter was tried with it.
+std::optional<DrafterKind> fastest_drafter(const fs::path& tree) {
+  if (!fs::exists(tree)) return std::nullopt;  // whoever needs it refuses it later
+  const std::string name = read_choice_tree(tree).drafter;
+  if (name.empty()) return std::nullopt;
+  for (const auto& [known, kind] : EnumNames<DrafterKind>::values)
+    if (name == known) return kind;
+  throw UserError(
+      fmt::format("{}: 'drafter' is '{}', expected one of {}; calibrate again, or remove the line",
+                  tree.string(), name, enum_choices<DrafterKind>()));
+}
+
 }  // namespace
 
 DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
@@ -35,7 +47,8 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
   if (config.generate.names_drafter) return config.generate.infer.drafter;
   const bool names_parts = config.generate.heads || config.generate.tree;
   const bool trained = fs::exists(config.heads_folder());  // damaged ones are refused later
-  if (names_parts || (trained && fs::exists(config.tree_file()))) return with_heads;
+  if (names_parts || (trained && fs::exists(config.tree_file())))
+    return fastest_drafter(config.tree_file()).value_or(with_heads);
   print_note(
       "note: {} has no {}, so {}; this makes them: {}\n", config.run,
       trained ? "choice tree for its heads" : "trained heads",

@@ -9,11 +9,13 @@
 
 namespace medusa {
 
-/// The drafter that the settings name; else with_heads where they name heads or a tree or the run
-/// has both, and without_heads elsewhere, with a line on stderr that says so.
+/// The drafter that the settings name. Else, where they name heads or a tree or the run has both,
+/// the one that calibration found fastest with the tree, or with_heads where it tried none; and
+/// elsewhere without_heads, with a line on stderr that says so.
 /// @param without_heads  prompt lookup where many answers follow, since it first measures what rows
 ///                       cost; plain decoding for one.
 /// @param maker          the command that makes heads and tree, for that line.
+/// @throws UserError     the tree is damaged, or names a drafter that is none.
 DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
                            DrafterKind without_heads, const std::string& maker);
 

@@ -67,6 +67,18 @@ struct TrainSection {
   void validate() const;
 };
 
+struct CalibrateSection : CalibrateConfig {
+  int64_t race_prompts = 12;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    CalibrateConfig::fields(f);
+    f("race_prompts", race_prompts,
+      "validation prompts that each drafter decodes to find the fastest one; 0: none",
+      at_least<int64_t>(0));
+  }
+};
+
 struct GenerateSection {
   InferConfig infer;
   std::vector<std::string> stop;
@@ -91,7 +103,7 @@ struct RunConfig {
   BackboneSection backbone;
   DistillSection distill;
   TrainSection train;
-  CalibrateConfig calibrate;
+  CalibrateSection calibrate;
   DraftTrainConfig draft;
   GenerateSection generate;
 

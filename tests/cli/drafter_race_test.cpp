@@ -1,0 +1,89 @@
+// Which drafter decodes where nobody names one: the fastest that medusa calibrate found.
+#include <nlohmann/json.hpp>
+
+#include "program.h"
+
+namespace medusa::cli {
+namespace {
+
+using nlohmann::json;
+
+class DrafterRace : public TrainedRun {
+ protected:
+  std::string tree() const { return file_text(place_ / "runs/tiny/tree.yaml"); }
+  void name_in_tree(const std::string& drafter) {
+    write_text(place_ / "runs/tiny/tree.yaml", untried_ + "drafter: " + drafter + "\n");
+  }
+  json statistics(const std::string& more) {
+    const ProcessResult ran =
+        place_.run("generate --config run.yaml --json --prompt 'Once upon a time'" + more);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const json answer = json::parse(ran.out).at("answers").at(0);
+    return answer.at("stats").at("steps");
+  }
+
+  std::string untried_;
+};
+
+TEST_F(DrafterRace, CalibrateTriesDraftersAndKeepsTheFastest) {
+  ASSERT_EQ(tree().find("drafter"), std::string::npos);
+  const ProcessResult ran =
+      place_.run("calibrate --config run.yaml --set calibrate.race_prompts=3 --json");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const json said = json::parse(ran.out);
+  ASSERT_EQ(said.at("speedups").size(), 3U);
+  EXPECT_EQ(said.at("speedups").at("none"), 1.0);
+  std::string fastest;
+  double most = 0;
+  for (const auto& [drafter, speedup] : said.at("speedups").items())
+    if (speedup.get<double>() > most) {
+      most = speedup;
+      fastest = drafter;
+    }
+  EXPECT_EQ(said.at("drafter"), fastest);
+  const ProcessResult inspected = place_.run("inspect runs/tiny/tree.yaml --json");
+  ASSERT_EQ(inspected.status, 0) << inspected.err;
+  const json kept = json::parse(inspected.out);
+  EXPECT_EQ(kept.at("drafter"), fastest);
+  ASSERT_EQ(kept.at("drafters").size(), 3U);
+  for (const json& each : kept.at("drafters")) {
+    EXPECT_NEAR(each.at("speedup").get<double>(),
+                said.at("speedups").at(each.at("drafter").get<std::string>()).get<double>(), 1e-4);
+    EXPECT_LE(each.at("low"), each.at("speedup"));
+    EXPECT_GE(each.at("high"), each.at("speedup"));
+  }
+}
+
+TEST_F(DrafterRace, GenerateTakesTheTreesDrafterUnlessOneIsNamed) {
+  untried_ = tree();
+  const json medusa = statistics(" --drafter medusa"), plain = statistics(" --drafter none");
+  ASSERT_LT(medusa, plain);
+  EXPECT_EQ(statistics(""), medusa) << "none was tried";
+  name_in_tree("none");
+  EXPECT_EQ(statistics(""), plain);
+  EXPECT_EQ(statistics(" --drafter medusa"), medusa);
+  name_in_tree("medusa");
+  EXPECT_EQ(statistics(""), medusa);
+}
+
+TEST_F(DrafterRace, ADrafterThatIsNoneIsTheUsersError) {
+  untried_ = tree();
+  name_in_tree("medusae");
+  const ProcessResult ran = place_.run("generate --config run.yaml --prompt 'Once upon a time'");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("tree.yaml: 'drafter' is 'medusae', expected one of none | medusa | "),
+            std::string::npos)
+      << ran.err;
+}
+
+TEST_F(DrafterRace, WhatNeedsAMissingStoreIsLeftOutWithAWord) {
+  const ProcessResult ran = place_.run(
+      "calibrate --config run.yaml --json --set calibrate.race_prompts=1 --set "
+      "'generate.merge.drafters=[medusa, retrieval]'");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.err.find("note: drafter 'merge' is not tried: "), std::string::npos) << ran.err;
+  EXPECT_EQ(json::parse(ran.out).at("speedups").size(), 2U);
+}
+
+}  // namespace
+}  // namespace medusa::cli

@@ -1,0 +1,76 @@
+#include "tools/measure/drafter_race.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "base/output.h"
+#include "data/dataset/sample_order.h"
+#include "tools/compare/compare.h"
+#include "tools/run/drafter_choice.h"
+
+namespace medusa {
+namespace {
+
+constexpr int32_t kMostTokens = 96;  // of an answer: the race takes a part of a minute
+
+/// Of validation answers whose prompt leaves room for an answer, as many as the settings ask for.
+std::vector<std::vector<TokenId>> validation_prompts(const RunConfig& config,
+                                                     const DatasetReader& dataset,
+                                                     const Model& model, int64_t answer_tokens) {
+  std::vector<std::vector<TokenId>> prompts;
+  const SampleSplit split =
+      split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
+  for (const int64_t sample : split.validation) {
+    if (std::ssize(prompts) >= config.calibrate.race_prompts) break;
+    const int64_t length = dataset.answer_start(sample);
+    if (length + answer_tokens > model.context) continue;
+    const auto prompt = dataset.tokens(sample).first(static_cast<size_t>(length));
+    prompts.emplace_back(prompt.begin(), prompt.end());
+  }
+  return prompts;
+}
+
+/// Without what merges drafts, if that needs files which are not there.
+std::vector<ComparedMethod> runnable_methods(const RunConfig& config) {
+  const InferConfig& settings = config.generate.infer;
+  std::vector<ComparedMethod> methods = greedy_methods(settings);
+  InferConfig merged = settings;
+  merged.drafter = compared_drafter(settings);
+  try {
+    check_drafting(config, merged);
+  } catch (const UserError& error) {
+    print_note("note: drafter '{}' is not tried: {}\n", enum_name(merged.drafter), error.what());
+    std::erase_if(methods,
+                  [&](const ComparedMethod& each) { return each.drafter == merged.drafter; });
+  }
+  return methods;
+}
+
+}  // namespace
+
+void race_drafters(const RunConfig& given, const DatasetReader& dataset, const Model& model,
+                   ChoiceTree& tree) {
+  RunConfig config = given;
+  InferConfig& settings = config.generate.infer;
+  settings.max_new_tokens = std::min(settings.max_new_tokens, kMostTokens);
+  const auto prompts = validation_prompts(config, dataset, model, settings.max_new_tokens);
+  if (prompts.empty()) return;
+  const std::vector<ComparedMethod> methods = runnable_methods(config);
+  settings.drafter = methods.back().drafter;
+  BackboneTarget target = model.open_target(1, model.context);
+  const LoadedDrafting drafting = load_drafting(config.draft_files(), settings, model, target);
+  const Comparison comparison = compare(config, model, target, drafting, methods, prompts);
+  if (!comparison.complete) return;
+  std::vector<DrafterSpeed>& speeds = tree.calibration->drafters;
+  for (const MethodResult& each : comparison.methods) {
+    const Interval interval = each.speedup_95.value_or(Interval{each.speedup, each.speedup});
+    speeds.push_back({each.drafter, each.speedup, interval.low, interval.high});
+  }
+  const auto slower = [](const DrafterSpeed& a, const DrafterSpeed& b) {
+    return a.speedup < b.speedup;
+  };
+  tree.drafter = std::max_element(speeds.begin(), speeds.end(), slower)->drafter;
+}
+
+}  // namespace medusa
