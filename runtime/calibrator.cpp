@@ -155,7 +155,7 @@ ChoiceTree Calibrator::run(const DatasetReader& dataset) const {
   const std::vector<double> step_ms = interpolate_ms(times);
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);
-  calibration.rows_ms = time_rows(llama);
+  calibration.rows_ms = times.rows_ms.empty() ? time_rows(llama) : times.rows_ms;
   calibration.context = static_cast<int64_t>(context);
   for (size_t i = 0; i < step_ms.size(); ++i)
     calibration.sizes.push_back(

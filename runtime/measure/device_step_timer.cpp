@@ -7,7 +7,7 @@
 #include "base/elapsed.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "base/quantiles.h"
+#include "runtime/measure/interleave.h"
 
 namespace medusa {
 namespace {
@@ -61,7 +61,7 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
     return make_device_decoder(settings, parts, target, kernels);
   };
   if (!decoding_with(sizes.back())) return std::nullopt;
-  StepTimes times{sizes, {}};
+  StepTimes times{sizes, {}, {}};
   Progress progress(std::move(tell), "time steps", "samples",
                     repeats * static_cast<int64_t>(sizes.size()));
   int64_t done = 0;
@@ -74,7 +74,7 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
       stop_if_interrupted();
       progress.update(++done);
     }
-    times.medians_ms.push_back(median(std::move(samples)));
+    times.step_ms.push_back(undisturbed(std::move(samples)));
   }
   progress.finish();
   return times;

@@ -4,6 +4,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/quantiles.h"
 
 namespace medusa {
 
@@ -13,6 +17,10 @@ namespace medusa {
 /// is decoded with steps of about one size, so the settled time is the one to know.
 inline constexpr std::chrono::milliseconds kSettling{80};
 inline constexpr int64_t kSamplesPerTurn = 3;
+
+/// What a thing takes where nothing else runs. Other programs make a sample longer, never shorter,
+/// so the lower fifth stands for all.
+inline double undisturbed(std::vector<double> samples) { return quantile(std::move(samples), 0.2); }
 
 /// Things take turns, so that a machine that changes its pace changes it for all.
 /// @param num_samples  of each thing.

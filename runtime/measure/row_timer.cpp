@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "base/quantiles.h"
 #include "infer/backbone_target.h"
 #include "runtime/measure/interleave.h"
 #include "runtime/measure/step_timer.h"
@@ -20,30 +19,24 @@ constexpr int kRowRepeats = 6;
 }  // namespace
 
 std::vector<double> time_rows(Llama& llama) {
-  StepTimes times{{1, 2, 4, 8, 16, 32}, {}};
   const int64_t context =
-      std::max<int64_t>(1, std::min(kContext, llama.config().context - times.sizes.back()));
-  BackboneTarget target(llama, 1, context + times.sizes.back());
+      std::max<int64_t>(1, std::min(kContext, llama.config().context - kTimedRows.back()));
+  BackboneTarget target(llama, 1, context + kTimedRows.back());
   StepTimer timer(target, std::vector<TokenId>(static_cast<size_t>(context) + 1, 0));
-  std::vector<std::vector<double>> samples(times.sizes.size());
+  std::vector<std::vector<double>> samples(kTimedRows.size());
   const auto step = [&](size_t i) {
     return timer
         .time([&](const DraftContext& draft) {
-          return timed_chain(draft.tokens.back(), times.sizes[i]);
+          return timed_chain(draft.tokens.back(), kTimedRows[i]);
         })
         .total();
   };
-  interleave(times.sizes.size(), kRowRepeats, step, [&](size_t i, double ms) {
+  interleave(kTimedRows.size(), kRowRepeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     stop_if_interrupted();
     return true;
   });
-  double highest = 0;
-  for (auto& each : samples) {
-    highest = std::max(highest, median(std::move(each)));
-    times.medians_ms.push_back(highest);
-  }
-  return interpolate_ms(times);
+  return ascending_rows_ms(std::move(samples));
 }
 
 StepCost relative_cost(std::span<const double> rows_ms) {
@@ -55,10 +48,13 @@ StepCost relative_cost(std::span<const double> rows_ms) {
 StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes) {
   StepCost cost = relative_cost(calibration.rows_ms);
   const auto row = static_cast<size_t>(num_nodes) - 1;
+  if (calibration.sizes.empty() || row >= calibration.rows_ms.size()) return cost;
+  const double plain = calibration.rows_ms.front();
   for (const TreeSizePoint& size : calibration.sizes)
-    if (size.num_nodes == num_nodes && row < calibration.rows_ms.size())
-      cost.drafting =
-          std::max(0.0, size.step_ms - calibration.rows_ms[row]) / calibration.rows_ms.front();
+    if (size.num_nodes == num_nodes)
+      cost.drafting = std::max(0.0, size.step_ms - calibration.sizes.front().step_ms -
+                                        (calibration.rows_ms[row] - plain)) /
+                      plain;
   return cost;
 }
 

@@ -12,18 +12,17 @@
 
 namespace medusa {
 
-/// Times steps of 1 to 32 rows behind 256 tokens (fewer if the model's context is shorter), by
-/// turns and without drafting, as long as about 60 steps take. Medians are kept, made ascending,
-/// and joined by straight lines.
+/// Times steps of kTimedRows behind 256 tokens (fewer if the model's context is shorter), by turns
+/// and without drafting, as long as about 60 steps take.
 /// @returns  [32] milliseconds, entry N - 1.
 std::vector<double> time_rows(Llama& llama);
 
 /// @param rows_ms  entry N - 1: a step of N rows; at least one.
 StepCost relative_cost(std::span<const double> rows_ms);
 
-/// Drafting costs what is left of the steps that were timed with a tree of num_nodes when their
-/// rows are taken off; unknown if there were none.
-/// @param calibration  with rows_ms.
+/// Drafting costs what a step with a tree of num_nodes takes beyond a plain one, less what its rows
+/// add to a step of one row; unknown if no such step was timed.
+/// @param calibration  with rows_ms; its sizes begin with a plain step.
 StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes);
 
 /// The curve that the tree file holds, if it was measured on this machine with these threads

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
-#include "base/quantiles.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
 #include "infer/drafters/prefix_drafter.h"
@@ -121,16 +120,20 @@ StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<cons
         sizes[i] == 1 ? std::make_unique<NoneDrafter>()
                       : behind_prefix(std::make_unique<MedusaDrafter>(runner, shapes[i]), runner));
   StepTimer timer(target, context);
-  std::vector<std::vector<double>> samples(sizes.size());
+  const size_t num_trees = sizes.size(), num_things = num_trees + kTimedRows.size();
+  std::vector<std::vector<double>> samples(num_things);
   Progress progress(std::move(tell), "time steps", "steps",
-                    repeats * static_cast<int64_t>(sizes.size()));
+                    repeats * static_cast<int64_t>(num_things));
   int64_t done = 0;
   const auto step = [&](size_t i) {
     return timer
-        .time([&](const DraftContext& draft) { return drafters[i]->propose(draft, Random(0)); })
+        .time([&](const DraftContext& draft) {
+          return i < num_trees ? drafters[i]->propose(draft, Random(0))
+                               : timed_chain(draft.tokens.back(), kTimedRows[i - num_trees]);
+        })
         .total();
   };
-  interleave(sizes.size(), repeats, step, [&](size_t i, double ms) {
+  interleave(num_things, repeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
     progress.update(++done);
     stop_if_interrupted();
@@ -138,19 +141,33 @@ StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<cons
   });
   progress.finish();
 
-  StepTimes times{std::move(sizes), {}};
-  for (auto& each : samples) times.medians_ms.push_back(median(std::move(each)));
+  StepTimes times{std::move(sizes), {}, {}};
+  for (size_t i = 0; i < num_trees; ++i)
+    times.step_ms.push_back(undisturbed(std::move(samples[i])));
+  samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(num_trees));
+  times.rows_ms = ascending_rows_ms(std::move(samples));
   return times;
+}
+
+std::vector<double> ascending_rows_ms(std::vector<std::vector<double>> samples) {
+  MEDUSA_ASSERT(samples.size() == kTimedRows.size(), samples.size());
+  StepTimes times{{kTimedRows.begin(), kTimedRows.end()}, {}, {}};
+  double highest = 0;
+  for (auto& each : samples) {
+    highest = std::max(highest, undisturbed(std::move(each)));
+    times.step_ms.push_back(highest);
+  }
+  return interpolate_ms(times);
 }
 
 std::vector<double> interpolate_ms(const StepTimes& times) {
   std::vector<double> all;
   for (size_t i = 0; i < times.sizes.size(); ++i) {
     const auto size = static_cast<size_t>(times.sizes[i]);
-    const double from = i == 0 ? times.medians_ms[0] : times.medians_ms[i - 1];
+    const double from = i == 0 ? times.step_ms[0] : times.step_ms[i - 1];
     const size_t before = all.size();
     for (size_t n = before + 1; n <= size; ++n)
-      all.push_back(from + (times.medians_ms[i] - from) * static_cast<double>(n - before) /
+      all.push_back(from + (times.step_ms[i] - from) * static_cast<double>(n - before) /
                                static_cast<double>(size - before));
   }
   return all;

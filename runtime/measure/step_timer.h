@@ -1,6 +1,7 @@
 // How long one whole decoding step takes with trees of different sizes, on this machine.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,9 +17,14 @@
 namespace medusa {
 
 struct StepTimes {
-  std::vector<int32_t> sizes;      // N, ascending
-  std::vector<double> medians_ms;  // of a whole step: propose, verify, accept, commit
+  std::vector<int32_t> sizes;     // N, ascending
+  std::vector<double> step_ms;    // of a whole step: propose, verify, accept, commit
+  std::vector<double> rows_ms{};  // entry N - 1: a step of N rows without drafting, by turns with
+                                  // these; empty: not timed
 };
+
+/// Rows of a chain that are timed to know what all from 1 to the last cost.
+inline constexpr std::array<int32_t, 6> kTimedRows{1, 2, 4, 8, 16, 32};
 
 /// Milliseconds of the parts of a step.
 struct StepParts {
@@ -60,9 +66,15 @@ class StepTimer {
 /// A chain of these many rows below a root: which tokens are in it does not change what it costs.
 CandidateTree timed_chain(TokenId root, int32_t rows);
 
-/// Times steps behind a context, by turns (interleave.h); medians are kept. Heads behind a prefix
-/// layer run it over one position with nothing before it; in a text they run it over those of the
-/// last step, with the answer before them.
+/// What kTimedRows took -> what all rows up to the last cost: straight lines, none below the one
+/// before.
+/// @param samples  [kTimedRows] milliseconds, several of each.
+/// @returns        [kTimedRows.back()], entry N - 1.
+std::vector<double> ascending_rows_ms(std::vector<std::vector<double>> samples);
+
+/// Times steps with trees, and chains of kTimedRows without drafting, behind a context, by turns
+/// (interleave.h). Heads behind a prefix layer run it over one position with nothing before it; in
+/// a text they run it over those of the last step, with the answer before them.
 /// @param paths    best first; a tree of N nodes is the root and the first N - 1.
 /// @param context  as StepTimer's.
 StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<const RankPath> paths,

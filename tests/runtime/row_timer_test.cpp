@@ -17,10 +17,10 @@ TEST(RowTimer, CostsAreInStepsOfOneRow) {
   EXPECT_EQ(cost(2), 1.25);
 }
 
-TEST(RowTimer, DraftingIsWhatIsLeftOfAStepWithoutItsRows) {
+TEST(RowTimer, DraftingIsWhatAStepTakesBeyondAPlainOneAndItsRows) {
   TreeCalibration calibration;
   calibration.rows_ms = {4, 5, 10};
-  calibration.sizes = {{1, 1.0, 4.0}, {2, 1.5, 5.8}, {3, 1.7, 9.9}, {8, 2.0, 30}};
+  calibration.sizes = {{1, 1.0, 4.5}, {2, 1.5, 6.3}, {3, 1.7, 10.4}, {8, 2.0, 30}};
   const StepCost cost = calibrated_cost(calibration, 2);
   EXPECT_EQ(cost.relative, (std::vector<double>{1, 1.25, 2.5}));
   ASSERT_TRUE(cost.drafting);

@@ -143,7 +143,7 @@ STAGES = {
     "serve": ["serve", *CONFIG, "--port", "0"],
     "questions": ["generate", *CONFIG, "--questions", "fifo"],
     "output": ["dataset", "export", "fifo", *CONFIG],
-    "make-draft": ["make-draft", *NEW_RUN, "--set", "draft.epochs=500"],
+    "make-draft": ["make-draft", *CONFIG, "--fresh", "--set", "draft.epochs=500"],
 }
 QUICK = {
     "generate": MEDUSA,
@@ -166,7 +166,7 @@ def setting_cases(attack):
         "distill": ["distill", *CONFIG, "--set", "run=runs/new"],
         "train": ["train", *NEW_RUN],
         "calibrate": ["calibrate", *CONFIG],
-        "draft": ["make-draft", *NEW_RUN],
+        "draft": ["make-draft", *CONFIG, "--fresh"],
         "generate": MEDUSA,
     }
     keys = {}

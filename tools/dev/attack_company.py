@@ -10,7 +10,7 @@ COMMANDS = {
     "distill": ["distill", *CONFIG, "--set", "run=runs/new"],
     "train": ["train", *NEW_RUN, "--set", "train.epochs=6", "--set", "train.checkpoint_every=3"],
     "joint": ["train", *NEW_RUN, "--set", "train.stages=[joint]", "--set", "train.joint.lora.rank=4"],
-    "make-draft": ["make-draft", *CONFIG, "--set", "draft.layers=1"],
+    "make-draft": ["make-draft", *CONFIG, "--fresh", "--set", "draft.layers=1"],
     "calibrate": ["calibrate", *CONFIG],
     "build-store": ["build-store", *CONFIG],
     "bench": ["bench", *CONFIG, "--questions", "prompts.jsonl", "--limit", "1"],
