@@ -206,6 +206,12 @@ TEST_F(BadOutputs, PartsOfARunThatAreNoFilesAreLeftOut) {
   EXPECT_NE(file_text(page()).find("is a FIFO, expected a regular file"), std::string::npos);
 }
 
+TEST_F(BadOutputs, NoReportLiesInAFolderThatIsNoRun) {
+  write_text(place_ / "outside/precious.txt", "precious");
+  refused("report --config run.yaml --run outside", "outside: holds nothing of a run, expected ");
+  EXPECT_FALSE(fs::exists(place_ / "outside/report.html"));
+}
+
 TEST_F(BadOutputs, WhatIsNotOursIsNotReplaced) {
   write_text(page(), "<title>my thesis</title>");
   refused(report_, "run/report.html: holds something else, expected a file of the kind 'page'");

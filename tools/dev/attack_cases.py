@@ -206,7 +206,9 @@ def option_cases(attack):
         args = [arg.replace("{}", "new") for arg in args]
         options = re.findall(r"^  (--[a-z-]+)", attack.medusa_in(attack.template, "help", command, "all").stdout.decode(), re.M)
         for option, word in itertools.product(set(options) - {"--help", "--out", "--output"}, WORDS):
-            yield Case(f"{command} {option} {word[:30]!r}", [command, *args, option, word], endless=True)
+            is_output = option in ("--log", "--heads", "--tree", "--run") and "outside" not in str(word)
+            named = ("new", word) if is_output else ("new",)
+            yield Case(f"{command} {option} {word[:30]!r}", [command, *args, option, word], endless=True, writes=named)
         draw = seeded("options " + command)
         for number in range(20):  # words of the command in another order, doubled or left out
             mixed = [draw.choice([*args, *options, *WORDS[:6]]) for _ in range(draw.randrange(1, len(args) + 3))]
