@@ -29,6 +29,11 @@ struct TreeShape {
       accept_probs;  // [N] how often calibration found the path right; empty: unknown
 };
 
+/// A number with its 95 % interval.
+struct Estimate {
+  double value = 0, low = 0, high = 0;
+};
+
 /// One tree size that calibration looked at.
 struct TreeSizePoint {
   int32_t num_nodes = 0;       // N, the root included
@@ -44,9 +49,25 @@ struct PathCount {
 
 /// How fast a drafter decoded with the tree.
 struct DrafterSpeed {
-  std::string drafter;                       // "none", "medusa", …
-  double speedup = 1;                        // over plain decoding of the same prompts, by turns
-  double speedup_low = 1, speedup_high = 1;  // its 95 % interval over the prompts
+  std::string drafter;        // "none", "medusa", …
+  Estimate speedup{1, 1, 1};  // over plain decoding of the same prompts, by turns
+};
+
+/// What typical acceptance gave and cost with one pair of thresholds (infer/rules/typical_rule.h).
+struct TypicalPoint {
+  double epsilon = 0, delta = 0;
+  Estimate speedup;    // over plain sampling at the same temperature, by turns
+  Estimate surprisal;  // nats per token of the text: mean -ln p under the model at the temperature
+  double kl = 0;       // nats per token: KL(what the rule emits ‖ p), given the drafts
+  double agreement = 0;  // share of tokens that plain sampling of the seed would have drawn there
+};
+
+/// Typical acceptance beside plain sampling.
+struct TypicalSweep {
+  double temperature = 0;
+  Estimate plain_surprisal;          // of the texts of plain sampling
+  std::vector<TypicalPoint> points;  // at least one
+  size_t chosen = 0;  // index of the point that decodes where no thresholds are named
 };
 
 /// What a calibrated tree was chosen from; absent in imported trees.
@@ -64,11 +85,6 @@ struct TreeCalibration {
   std::vector<DrafterSpeed> drafters{};  // that decoded with the tree; empty: none did
 };
 
-/// A number with its 95 % interval.
-struct Estimate {
-  double value = 0, low = 0, high = 0;
-};
-
 /// Paths are complete (each prefix is there too), distinct and in node order.
 struct ChoiceTree {
   std::string source;           // project or paper of an imported tree; empty if calibrated here
@@ -79,6 +95,7 @@ struct ChoiceTree {
   std::vector<double> temperatures;  // [K] of the heads' drafts (draft_temperature.h); empty: 1
   std::optional<Estimate> expected_tokens_per_step;
   std::optional<TreeCalibration> calibration;
+  std::optional<TypicalSweep> typical{};
 
   int32_t num_nodes() const { return static_cast<int32_t>(paths.size()) + 1; }  // N
   int32_t depth() const;  // longest path: the heads it needs

@@ -65,8 +65,56 @@ struct CalibrationFields {
       result.sizes.push_back({num_nodes[i], tokens_per_step[i], step_ms[i]});
     for (size_t i = 0; i < drafters.size(); ++i)
       result.drafters.push_back(
-          {drafters[i], speedups[i], speedup_intervals[i][0], speedup_intervals[i][1]});
+          {drafters[i], {speedups[i], speedup_intervals[i][0], speedup_intervals[i][1]}});
     return result;
+  }
+};
+
+/// The sweep over thresholds as the file has it: lists side by side.
+struct TypicalFields {
+  double temperature = 0;
+  int64_t chosen = 0;
+  std::vector<double> plain_surprisal, epsilon, delta, kl, agreement;
+  std::vector<std::vector<double>> speedup, surprisal;
+
+  template <typename Fields>
+  void fields(Fields& f) {
+    f("temperature", temperature, "of both methods", at_least(0.0));
+    f("chosen", chosen, "index of the point that decodes where no thresholds are named",
+      at_least<int64_t>(0));
+    f("plain_surprisal", plain_surprisal,
+      "nats per token of plain sampling, and its 95 % interval");
+    f("epsilon", epsilon, "of each point", between(0.0, 1.0));
+    f("delta", delta, "of each point", between(0.0, 1.0));
+    f("speedup", speedup, "over plain sampling, with 95 % intervals");
+    f("surprisal", surprisal, "nats per token, with 95 % intervals");
+    f("kl", kl, "nats per token from the model, given the drafts", at_least(0.0));
+    f("agreement", agreement, "share of tokens that plain sampling would have drawn",
+      between(0.0, 1.0));
+  }
+  void validate() const {
+    const size_t size = epsilon.size();
+    const auto is_estimate = [](const std::vector<double>& each) { return each.size() == 3; };
+    if (size > 0 && (delta.size() != size || kl.size() != size || agreement.size() != size ||
+                     speedup.size() != size || surprisal.size() != size ||
+                     static_cast<size_t>(chosen) >= size || !is_estimate(plain_surprisal) ||
+                     !std::all_of(speedup.begin(), speedup.end(), is_estimate) ||
+                     !std::all_of(surprisal.begin(), surprisal.end(), is_estimate)))
+      throw UserError(
+          "typical: lists that belong together have different lengths, expected one entry for each "
+          "epsilon and [value, low, high] for each estimate; run medusa calibrate --typical again");
+  }
+
+  std::optional<TypicalSweep> value() const {
+    if (epsilon.empty()) return std::nullopt;
+    const auto estimate = [](const std::vector<double>& each) {
+      return Estimate{each[0], each[1], each[2]};
+    };
+    TypicalSweep out{temperature, estimate(plain_surprisal), {}, static_cast<size_t>(chosen)};
+    for (size_t i = 0; i < epsilon.size(); ++i)
+      out.points.push_back({epsilon[i], delta[i], estimate(speedup[i]), estimate(surprisal[i]),
+                            kl[i], agreement[i]});
+    return out;
   }
 };
 
@@ -80,6 +128,7 @@ struct TreeFields {
   std::vector<double> temperatures;
   std::vector<RankPath> nodes;
   CalibrationFields calibration;
+  TypicalFields typical;
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -94,6 +143,7 @@ struct TreeFields {
     f("temperatures", temperatures, "of each head's guesses, for dynamic trees");
     f("nodes", nodes, "paths of guess ranks");
     f.section("calibration", calibration, "what the tree was chosen from");
+    f.section("typical", typical, "what typical acceptance gave and cost");
   }
 };
 
@@ -152,8 +202,8 @@ std::string drafters_text(const std::vector<DrafterSpeed>& drafters) {
   for (const DrafterSpeed& each : drafters) {
     const char* comma = names.empty() ? "" : ", ";
     names += comma + each.drafter;
-    speedups += fmt::format("{}{:.4f}", comma, each.speedup);
-    intervals += fmt::format("{}[{:.4f}, {:.4f}]", comma, each.speedup_low, each.speedup_high);
+    speedups += fmt::format("{}{:.4f}", comma, each.speedup.value);
+    intervals += fmt::format("{}[{:.4f}, {:.4f}]", comma, each.speedup.low, each.speedup.high);
   }
   return fmt::format("  drafters: [{}]\n  speedups: [{}]\n  speedups_95: [{}]\n", names, speedups,
                      intervals);
@@ -186,6 +236,28 @@ std::string calibration_text(const TreeCalibration& calibration) {
       list_text(calibration.path_counts, "    ",
                 [](const PathCount& each) { return path_text(each.path); }),
       fmt::join(counts, ", "));
+}
+
+std::string typical_text(const TypicalSweep& sweep) {
+  const auto estimate = [](const Estimate& each) {
+    return fmt::format("[{:.4f}, {:.4f}, {:.4f}]", each.value, each.low, each.high);
+  };
+  std::vector<double> epsilon, delta, kl, agreement;
+  std::vector<std::string> speedup, surprisal;
+  for (const TypicalPoint& point : sweep.points) {
+    epsilon.push_back(point.epsilon);
+    delta.push_back(point.delta);
+    kl.push_back(point.kl);
+    agreement.push_back(point.agreement);
+    speedup.push_back(estimate(point.speedup));
+    surprisal.push_back(estimate(point.surprisal));
+  }
+  return fmt::format(
+      "typical:\n  temperature: {}\n  chosen: {}\n  plain_surprisal: {}\n  epsilon: {}\n"
+      "  delta: {}\n  speedup: [{}]\n  surprisal: [{}]\n  kl: {}\n  agreement: {}\n",
+      number_text(sweep.temperature), sweep.chosen, estimate(sweep.plain_surprisal),
+      numbers_text(epsilon, 4), numbers_text(delta, 4), fmt::join(speedup, ", "),
+      fmt::join(surprisal, ", "), numbers_text(kl, 4), numbers_text(agreement, 4));
 }
 
 [[noreturn]] void fail_import(const std::filesystem::path& file, const std::string& found) {
@@ -229,6 +301,7 @@ ChoiceTree read_choice_tree(const std::filesystem::path& file) {
                                         : Estimate{value, fields.interval[0], fields.interval[1]};
   }
   tree.calibration = fields.calibration.value();
+  tree.typical = fields.typical.value();
   return tree;
 }
 
@@ -255,6 +328,7 @@ void write_choice_tree(const std::filesystem::path& file, const ChoiceTree& tree
     text += fmt::format("temperatures: {}\n", numbers_text(tree.temperatures, 4));
   text += "nodes:" + list_text(tree.paths, "  ", path_text);
   if (tree.calibration) text += calibration_text(*tree.calibration);
+  if (tree.typical) text += typical_text(*tree.typical);
   write_file(file, text);
 }
 

@@ -135,7 +135,7 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
                                      {{{0}, 500}, {{0, 0}, 100}},
                                      {{1, 1.0, 9.25}, {4, 1.75, 9.5}},
                                      {9.0, 9.25, 9.5},
-                                     {{"none", 1, 1, 1}, {"merge", 1.5, 1.25, 1.75}}};
+                                     {{"none", {1, 1, 1}}, {"merge", {1.5, 1.25, 1.75}}}};
   tree.drafter = "merge";
   write_choice_tree(file_, tree, "Made by: a test\nsecond line");
   EXPECT_EQ(read_file(file_).rfind("# Made by: a test\n# second line\nformat: ", 0), 0U);
@@ -156,12 +156,34 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
   EXPECT_EQ(read.drafter, "merge");
   ASSERT_EQ(read.calibration->drafters.size(), 2U);
   EXPECT_EQ(read.calibration->drafters[1].drafter, "merge");
-  EXPECT_EQ(read.calibration->drafters[1].speedup, 1.5);
-  EXPECT_EQ(read.calibration->drafters[1].speedup_low, 1.25);
-  EXPECT_EQ(read.calibration->drafters[1].speedup_high, 1.75);
+  EXPECT_EQ(read.calibration->drafters[1].speedup.value, 1.5);
+  EXPECT_EQ(read.calibration->drafters[1].speedup.low, 1.25);
+  EXPECT_EQ(read.calibration->drafters[1].speedup.high, 1.75);
   ASSERT_EQ(read.calibration->path_counts.size(), 2U);
   EXPECT_EQ(read.calibration->path_counts[1].path, (RankPath{0, 0}));
   EXPECT_EQ(read.calibration->path_counts[1].count, 100);
+}
+
+TEST_F(ChoiceTreeFile, KeepsASweepOverThresholds) {
+  ChoiceTree tree = make_choice_tree({{0}}, 2, "test");
+  tree.typical = TypicalSweep{0.75,
+                              {2, 1.75, 2.25},
+                              {{0.0625, 0.25, {1.5, 1.25, 1.75}, {1.5, 1.25, 1.75}, 0.125, 0.75},
+                               {0.25, 0.5, {1.25, 1, 1.5}, {1.75, 1.5, 2}, 0.0625, 0.875}},
+                              1};
+  write_choice_tree(file_, tree, "");
+  const auto read = read_choice_tree(file_).typical;
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->temperature, 0.75);
+  EXPECT_EQ(read->chosen, 1U);
+  EXPECT_EQ(read->plain_surprisal.high, 2.25);
+  ASSERT_EQ(read->points.size(), 2U);
+  EXPECT_EQ(read->points[0].epsilon, 0.0625);
+  EXPECT_EQ(read->points[0].speedup.low, 1.25);
+  EXPECT_EQ(read->points[1].delta, 0.5);
+  EXPECT_EQ(read->points[1].surprisal.value, 1.75);
+  EXPECT_EQ(read->points[1].kl, 0.0625);
+  EXPECT_EQ(read->points[1].agreement, 0.875);
 }
 
 const std::string kHead = "format: medusa-choice-tree\nversion: 1\ntop_k: 2\nnodes:\n";
@@ -231,6 +253,18 @@ TEST_F(ChoiceTreeFile, RefusesCountsThatDoNotBelongToPaths) {
       error_reading(kHead + "  - [0]\ncalibration:\n  paths: [[0]]\n  counts: [1, 2]\n"),
       "calibration: lists that belong together have different lengths, expected one count per "
       "path and one tokens_per_step and step_ms per num_nodes; calibrate again");
+}
+
+TEST_F(ChoiceTreeFile, RefusesSweepsAndDraftersThatDoNotFit) {
+  const std::string again = "expected one ";
+  for (const char* section :
+       {"calibration:\n  drafters: [none]\n  speedups: [1]\n  speedups_95: [[1]]\n",
+        "calibration:\n  drafters: [none]\n  speedups: []\n  speedups_95: [[1, 1]]\n",
+        "typical:\n  epsilon: [0.1]\n  delta: [0.3]\n",
+        "typical:\n  epsilon: [0.1]\n  delta: [0.3]\n  kl: [0]\n  agreement: [1]\n  chosen: 1\n"
+        "  speedup: [[1, 1, 1]]\n  surprisal: [[1, 1, 1]]\n  plain_surprisal: [1, 1, 1]\n"})
+    EXPECT_NE(error_reading(kHead + "  - [0]\n" + section).find(again), std::string::npos)
+        << section;
 }
 
 TEST(ChoiceTree, RefusesFewerHeadsThanItsDepth) {

@@ -101,7 +101,8 @@ void check_methods(const RunConfig& config, const BenchPlan& plan) {
 }
 
 void run_bench(const CommonOptions& common, const BenchOptions& options) {
-  const RunConfig config = read_run_config(common);
+  RunConfig config = read_run_config(common);
+  take_calibrated_thresholds(config, config.generate.infer);
   const std::vector<double> temperatures = temperatures_of(config, options);
   const DrafterKind chosen =
       options.methods.empty()

@@ -19,9 +19,11 @@
 #include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/inspect/inspectors.h"
 #include "tools/measure/drafter_race.h"
 #include "tools/measure/layer_search.h"
 #include "tools/measure/predict.h"
+#include "tools/measure/typical_sweep.h"
 #include "tools/run/drafter_choice.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
@@ -57,7 +59,7 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
                        {"step_ms", chosen.step_ms},
                        {"plain_step_ms", plain.step_ms}};
     for (const DrafterSpeed& each : tree.calibration->drafters)
-      out["speedups"][each.drafter] = each.speedup;
+      out["speedups"][each.drafter] = each.speedup.value;
     if (!tree.drafter.empty()) out["drafter"] = tree.drafter;
     print_json(out);
     return;
@@ -70,7 +72,7 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   for (const DrafterSpeed& each : tree.calibration->drafters)
     if (each.drafter != enum_name(DrafterKind::None))
       print_note("drafter {}: {:.2f} times as fast as plain decoding (95 %: {:.2f} to {:.2f})\n",
-                 each.drafter, each.speedup, each.speedup_low, each.speedup_high);
+                 each.drafter, each.speedup.value, each.speedup.low, each.speedup.high);
   if (!tree.drafter.empty())
     print_note("where no drafter is named, {}\n", tree.drafter == enum_name(DrafterKind::None)
                                                       ? "decoding is plain: it was the fastest"
@@ -153,6 +155,36 @@ void find_layers(const CommonOptions& options) {
              choice.num_draft, choice.speedup, config.layers_file().string());
 }
 
+/// Adds the sweep to the tree, which is there.
+void find_typical(const CommonOptions& options) {
+  RunConfig config = read_run_config(options);
+  InferConfig& settings = config.generate.infer;
+  settings.drafter = DrafterKind::Medusa;
+  check_drafting(config, settings);
+  check_output_file(config.tree_file(), ArtifactKind::Tree);
+  const DatasetReader dataset = open_dataset(config);
+  const Model model = open_model(config.backbone);
+  check_dataset(dataset, config.backbone.model, model.llama->weights().fingerprint,
+                model.llama->config());
+  const auto prompts = validation_prompts(config, dataset, model, config.calibrate.typical_prompts,
+                                          settings.max_new_tokens);
+  if (prompts.empty())
+    throw UserError(fmt::format(
+        "{}: found no validation prompt that leaves room for {} tokens, expected some; lower "
+        "--max-tokens, or train with a larger train.validation_fraction",
+        dataset.sources()[0].folder.string(), settings.max_new_tokens));
+  BackboneTarget target = model.open_target(1, model.context);
+  const LoadedDrafting drafting = load_drafting(config.draft_files(), settings, model, target);
+  ChoiceTree tree = read_choice_tree(config.tree_file());
+  tree.typical = sweep_typical(config, target, drafting, model.eos, prompts);
+  write_choice_tree(config.tree_file(), tree,
+                    "Made by: " + same_run_command(options, "calibrate") + ", then --typical");
+  if (options.json)
+    print_json(inspect_tree(config.tree_file()).at("typical"));
+  else
+    print_text("{}tree: {}\n", typical_sweep_text(*tree.typical), config.tree_file().string());
+}
+
 }  // namespace
 
 Command calibrate_command() {
@@ -166,16 +198,24 @@ Command calibrate_command() {
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto questions = std::make_shared<std::string>();
             const auto layers = std::make_shared<bool>(false);
+            const auto typical = std::make_shared<bool>(false);
             added.group("Instead");
             added.value("--predict", *questions, "FILE",
                         "print the tokens per step that the tree expects beside those of decoding "
                         "these questions");
             added.flag("--layers", *layers,
                        "find the layers that the drafter layer_skip leaves out (minutes)");
+            added.flag("--typical", *typical,
+                       "try thresholds of typical acceptance with the tree that is there, and keep "
+                       "the best ones in it (minutes)");
             added.exclude("--layers", "--predict");
-            return [questions, layers, &common] {
+            added.exclude("--layers", "--typical");
+            added.exclude("--typical", "--predict");
+            return [questions, layers, typical, &common] {
               if (*layers)
                 find_layers(common);
+              else if (*typical)
+                find_typical(common);
               else if (!questions->empty())
                 compare_prediction(common, *questions);
               else

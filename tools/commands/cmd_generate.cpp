@@ -235,7 +235,8 @@ void place_arguments(GenerateOptions& options, CommonOptions& common) {
 void run_generate(const CommonOptions& given, GenerateOptions options) {
   CommonOptions common = given;
   place_arguments(options, common);
-  const RunConfig config = read_run_config(common);
+  RunConfig config = read_run_config(common);
+  take_calibrated_thresholds(config, config.generate.infer);
   InferConfig infer = config.generate.infer;
   infer.drafter = options.compare ? compared_drafter(infer)
                                   : chosen_drafter(config, DrafterKind::Medusa, DrafterKind::None,

@@ -151,8 +151,10 @@ RunConfig read_settings(const CommonOptions& options) {
   check_keys(file, file.root(), /*path=*/"");
   auto config = read_config<RunConfig>(file);
   if (file.root().IsMap())
-    if (const YAML::Node generate = file.root()["generate"]; generate && generate.IsMap())
+    if (const YAML::Node generate = file.root()["generate"]; generate && generate.IsMap()) {
       config.generate.names_drafter = static_cast<bool>(generate["drafter"]);
+      config.generate.names_thresholds = generate["epsilon"] || generate["delta"];
+    }
   return config;
 }
 

@@ -59,10 +59,31 @@ void add_calibration(Json& out, const TreeCalibration& calibration) {
   Json drafters = Json::array();
   for (const DrafterSpeed& each : calibration.drafters)
     drafters.push_back({{"drafter", each.drafter},
-                        {"speedup", each.speedup},
-                        {"low", each.speedup_low},
-                        {"high", each.speedup_high}});
+                        {"speedup", each.speedup.value},
+                        {"low", each.speedup.low},
+                        {"high", each.speedup.high}});
   if (!drafters.empty()) out["drafters"] = std::move(drafters);
+}
+
+Json estimate_json(const Estimate& estimate) {
+  return {{"value", estimate.value}, {"low", estimate.low}, {"high", estimate.high}};
+}
+
+Json typical_json(const TypicalSweep& sweep) {
+  Json points = Json::array();
+  for (const TypicalPoint& point : sweep.points)
+    points.push_back({{"epsilon", point.epsilon},
+                      {"delta", point.delta},
+                      {"speedup", estimate_json(point.speedup)},
+                      {"surprisal", estimate_json(point.surprisal)},
+                      {"kl", point.kl},
+                      {"agreement", point.agreement}});
+  const TypicalPoint& chosen = sweep.points[sweep.chosen];
+  return {{"temperature", sweep.temperature},
+          {"epsilon", chosen.epsilon},
+          {"delta", chosen.delta},
+          {"plain_surprisal", estimate_json(sweep.plain_surprisal)},
+          {"points", std::move(points)}};
 }
 
 }  // namespace
@@ -84,9 +105,9 @@ Json inspect_tree(const fs::path& file) {
   if (!tree.drafter.empty()) out["drafter"] = tree.drafter;
   out["heads"] = tree.heads.empty() ? Json(nullptr) : Json(tree.heads);
   if (const auto& expected = tree.expected_tokens_per_step)
-    out["expected_tokens_per_step"] = {
-        {"value", expected->value}, {"low", expected->low}, {"high", expected->high}};
+    out["expected_tokens_per_step"] = estimate_json(*expected);
   if (tree.calibration) add_calibration(out, *tree.calibration);
+  if (tree.typical) out["typical"] = typical_json(*tree.typical);
   const std::vector<double> shares = path_shares(tree);
   Json paths = Json::array();
   for (size_t i = 0; i < tree.paths.size(); ++i) {

@@ -14,23 +14,6 @@ namespace {
 
 constexpr int32_t kMostTokens = 96;  // of an answer: the race takes a part of a minute
 
-/// Of validation answers whose prompt leaves room for an answer, as many as the settings ask for.
-std::vector<std::vector<TokenId>> validation_prompts(const RunConfig& config,
-                                                     const DatasetReader& dataset,
-                                                     const Model& model, int64_t answer_tokens) {
-  std::vector<std::vector<TokenId>> prompts;
-  const SampleSplit split =
-      split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
-  for (const int64_t sample : split.validation) {
-    if (std::ssize(prompts) >= config.calibrate.race_prompts) break;
-    const int64_t length = dataset.answer_start(sample);
-    if (length + answer_tokens > model.context) continue;
-    const auto prompt = dataset.tokens(sample).first(static_cast<size_t>(length));
-    prompts.emplace_back(prompt.begin(), prompt.end());
-  }
-  return prompts;
-}
-
 /// Without what merges drafts, if that needs files which are not there.
 std::vector<ComparedMethod> runnable_methods(const RunConfig& config) {
   const InferConfig& settings = config.generate.infer;
@@ -49,12 +32,30 @@ std::vector<ComparedMethod> runnable_methods(const RunConfig& config) {
 
 }  // namespace
 
+std::vector<std::vector<TokenId>> validation_prompts(const RunConfig& config,
+                                                     const DatasetReader& dataset,
+                                                     const Model& model, int64_t most,
+                                                     int64_t answer_tokens) {
+  std::vector<std::vector<TokenId>> prompts;
+  const SampleSplit split =
+      split_dataset(Random(config.seed), dataset, config.train.config.validation_fraction);
+  for (const int64_t sample : split.validation) {
+    if (std::ssize(prompts) >= most) break;
+    const int64_t length = dataset.answer_start(sample);
+    if (length + answer_tokens > model.context) continue;
+    const auto prompt = dataset.tokens(sample).first(static_cast<size_t>(length));
+    prompts.emplace_back(prompt.begin(), prompt.end());
+  }
+  return prompts;
+}
+
 void race_drafters(const RunConfig& given, const DatasetReader& dataset, const Model& model,
                    ChoiceTree& tree) {
   RunConfig config = given;
   InferConfig& settings = config.generate.infer;
   settings.max_new_tokens = std::min(settings.max_new_tokens, kMostTokens);
-  const auto prompts = validation_prompts(config, dataset, model, settings.max_new_tokens);
+  const auto prompts = validation_prompts(config, dataset, model, config.calibrate.race_prompts,
+                                          settings.max_new_tokens);
   if (prompts.empty()) return;
   const std::vector<ComparedMethod> methods = runnable_methods(config);
   settings.drafter = methods.back().drafter;
@@ -65,10 +66,10 @@ void race_drafters(const RunConfig& given, const DatasetReader& dataset, const M
   std::vector<DrafterSpeed>& speeds = tree.calibration->drafters;
   for (const MethodResult& each : comparison.methods) {
     const Interval interval = each.speedup_95.value_or(Interval{each.speedup, each.speedup});
-    speeds.push_back({each.drafter, each.speedup, interval.low, interval.high});
+    speeds.push_back({each.drafter, {each.speedup, interval.low, interval.high}});
   }
   const auto slower = [](const DrafterSpeed& a, const DrafterSpeed& b) {
-    return a.speedup < b.speedup;
+    return a.speedup.value < b.speedup.value;
   };
   tree.drafter = std::max_element(speeds.begin(), speeds.end(), slower)->drafter;
 }

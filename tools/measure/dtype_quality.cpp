@@ -15,51 +15,15 @@
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
 #include "tools/bench/bench.h"
+#include "tools/measure/follower.h"
 #include "tools/measure/greedy_answers.h"
 #include "tools/run/open_model.h"
 
 namespace medusa {
 namespace {
 
-/// Tokens of one pass. Where rows depend on what runs beside them, one, as in plain decoding.
-size_t followed_at_once(const Llama& llama) { return llama.rows_are_independent() ? 32 : 1; }
-
 struct WrittenAnswer {
   std::vector<TokenId> prompt, answer;
-};
-
-/// Predictions along a text that is known.
-class Follower {
- public:
-  Follower(BackboneTarget& target, std::span<const TokenId> prompt)
-      : target_(target), slot_(target.open()), root_(prompt.back()) {
-    if (prompt.size() > 1) target_.prefill(slot_, prompt.first(prompt.size() - 1));
-  }
-  ~Follower() { target_.close(slot_); }
-  Follower(const Follower&) = delete;
-  Follower& operator=(const Follower&) = delete;
-
-  /// @returns  [n, V] logits of the next n tokens, valid until the target's next pass.
-  at::Tensor predict(std::span<const TokenId> tokens) {
-    CandidateTree chain = root_only(root_);
-    std::vector<int32_t> nodes{0};
-    for (size_t i = 0; i + 1 < tokens.size(); ++i) {
-      chain.tokens.push_back(tokens[i]);
-      chain.parents.push_back(nodes.back());
-      nodes.push_back(nodes.back() + 1);
-    }
-    chain.num_verify = chain.size();
-    const SlotTree tree{slot_, &chain};
-    const at::Tensor logits = target_.forward({&tree, 1})[0].logits;
-    target_.commit(slot_, nodes);
-    root_ = tokens.back();
-    return logits;
-  }
-
- private:
-  BackboneTarget& target_;
-  int32_t slot_;
-  TokenId root_;
 };
 
 std::vector<WrittenAnswer> write_answers(const RunConfig& config, const Model& model,
@@ -90,7 +54,7 @@ void follow(const WrittenAnswer& text, BackboneTarget& reference, BackboneTarget
   Follower expected(reference, text.prompt), found(other, text.prompt);
   distance.begin_answer();
   const std::span<const TokenId> all(text.answer);
-  const size_t at_once = followed_at_once(other.llama());
+  const size_t at_once = Follower::most_at_once(other.llama());
   for (size_t begin = 0; begin < all.size(); begin += at_once) {
     const auto tokens = all.subspan(begin, std::min(at_once, all.size() - begin));
     distance.add(expected.predict(tokens), found.predict(tokens), tokens);

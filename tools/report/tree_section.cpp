@@ -79,6 +79,43 @@ std::string size_figures(const ChoiceTree& tree) {
          "</div>\n";
 }
 
+std::string typical_plot(const TypicalSweep& sweep, double width) {
+  Plot plot;
+  plot.description = "speed-up of typical acceptance against the surprisal of its texts";
+  plot.x_label = "surprisal of the text (nats per token)";
+  plot.y_label = "times plain sampling";
+  PlotSeries typical{.name = {}, .color = 0, .line = {}, .dots = {}};
+  for (const TypicalPoint& point : sweep.points)
+    typical.dots.push_back({point.surprisal.value, point.speedup.value});
+  const PlotSeries plain{
+      .name = "plain sampling", .color = 1, .line = {}, .dots = {{sweep.plain_surprisal.value, 1}}};
+  const TypicalPoint& chosen = sweep.points[sweep.chosen];
+  plot.chosen = typical.dots[sweep.chosen];
+  plot.chosen_label = fmt::format("ε {:.2f}, δ {:.2f}: {:.2f} times", chosen.epsilon, chosen.delta,
+                                  chosen.speedup.value);
+  plot.series = {typical, plain};
+  return draw_plot(plot, width, width > 400 ? 290 : 250);
+}
+
+/// What typical acceptance gave and cost with each pair of thresholds.
+std::string typical_figures(const TypicalSweep& sweep) {
+  HtmlTable rows{{"ε", "δ", "times plain sampling", "nats per token", "KL, nats", "same draw"}, {}};
+  const auto estimate = [](const Estimate& each) {
+    return fmt::format("{:.2f} ({:.2f}–{:.2f})", each.value, each.low, each.high);
+  };
+  for (const TypicalPoint& point : sweep.points)
+    rows.rows.push_back({fmt::format("{:.2f}", point.epsilon), fmt::format("{:.2f}", point.delta),
+                         estimate(point.speedup), estimate(point.surprisal),
+                         fmt::format("{:.3f}", point.kl), percent(point.agreement)});
+  return figure("Typical acceptance by its thresholds", typical_plot(sweep, 1020),
+                typical_plot(sweep, 330),
+                fmt::format("Each dot is a pair of thresholds, at temperature {:.2g}. Left: texts "
+                            "that the model finds more probable than samples of its own ({:.2f} "
+                            "nats). The marked pair decodes where no thresholds are named.",
+                            sweep.temperature, sweep.plain_surprisal.value)) +
+         details_block("All thresholds", table(rows));
+}
+
 std::string summary(const ChoiceTree& tree) {
   std::string text = fmt::format("{} node{} with the root, {} head{} deep, ranks below {}.",
                                  tree.num_nodes(), tree.num_nodes() == 1 ? "" : "s", tree.depth(),
@@ -102,6 +139,7 @@ std::string tree_section(const ReportInputs& inputs) {
   const ChoiceTree& tree = *inputs.tree.value;
   std::string body = summary(tree) + tree_figure(tree) + frequent_paths(tree);
   if (tree.calibration && !tree.calibration->sizes.empty()) body += size_figures(tree);
+  if (tree.typical) body += typical_figures(*tree.typical);
   return section("tree", "Choice tree", body);
 }
 

@@ -57,6 +57,18 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
   return without_heads;
 }
 
+void take_calibrated_thresholds(const RunConfig& config, InferConfig& infer) {
+  const fs::path file = config.tree_file();
+  if (config.generate.names_thresholds || !fs::exists(file)) return;
+  const ChoiceTree tree = read_choice_tree(file);
+  if (!tree.typical) return;
+  const TypicalPoint& point = tree.typical->points[tree.typical->chosen];
+  infer.typical = {point.epsilon, point.delta};
+  if (infer.rule == RuleKind::Typical)
+    print_note("note: epsilon {} and delta {}, as {} has them from medusa calibrate --typical\n",
+               number_text(point.epsilon), number_text(point.delta), file.string());
+}
+
 void check_heads(const RunConfig& config) {
   const fs::path folder = config.heads_folder();
   if (!fs::exists(folder))
@@ -94,6 +106,7 @@ void check_drafting(const RunConfig& config, const InferConfig& infer) {
 InferConfig conversation_decoding(const RunConfig& config, const std::string& maker) {
   InferConfig infer = config.generate.infer;
   infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup, maker);
+  take_calibrated_thresholds(config, infer);
   infer.validate();
   check_drafting(config, infer);
   return infer;

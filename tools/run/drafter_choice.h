@@ -19,6 +19,11 @@ namespace medusa {
 DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
                            DrafterKind without_heads, const std::string& maker);
 
+/// Takes the thresholds of typical acceptance that calibration chose for the tree, unless the
+/// settings name some or the tree has none, with a line on stderr where they will judge.
+/// @throws UserError  the tree is damaged.
+void take_calibrated_thresholds(const RunConfig& config, InferConfig& infer);
+
 /// Refuses heads that are not there or of another shape than the model, as far as headers tell.
 /// @throws UserError  says which command makes them.
 void check_heads(const RunConfig& config);

@@ -69,6 +69,7 @@ struct TrainSection {
 
 struct CalibrateSection : CalibrateConfig {
   int64_t race_prompts = 12;
+  int64_t typical_prompts = 24;
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -76,6 +77,8 @@ struct CalibrateSection : CalibrateConfig {
     f("race_prompts", race_prompts,
       "validation prompts that each drafter decodes to find the fastest one; 0: none",
       at_least<int64_t>(0));
+    f("typical_prompts", typical_prompts, "validation prompts that calibrate --typical decodes",
+      at_least<int64_t>(1));
   }
 };
 
@@ -84,7 +87,8 @@ struct GenerateSection {
   std::vector<std::string> stop;
   std::optional<std::string> heads;
   std::optional<std::string> tree;
-  bool names_drafter = false;  // not a setting: somebody chose the drafter, it is no default
+  bool names_drafter = false;     // not a setting: somebody chose the drafter, it is no default
+  bool names_thresholds = false;  // nor this: somebody chose epsilon or delta
 
   template <typename Fields>
   void fields(Fields& f) {

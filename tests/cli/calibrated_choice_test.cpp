@@ -1,4 +1,5 @@
-// Which drafter decodes where nobody names one: the fastest that medusa calibrate found.
+// What medusa calibrate finds by decoding decides where the settings say nothing: the drafter, and
+// the thresholds of typical acceptance.
 #include <nlohmann/json.hpp>
 
 #include "program.h"
@@ -8,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-class DrafterRace : public TrainedRun {
+class CalibratedChoice : public TrainedRun {
  protected:
   std::string tree() const { return file_text(place_ / "runs/tiny/tree.yaml"); }
   void name_in_tree(const std::string& drafter) {
@@ -25,7 +26,7 @@ class DrafterRace : public TrainedRun {
   std::string untried_;
 };
 
-TEST_F(DrafterRace, CalibrateTriesDraftersAndKeepsTheFastest) {
+TEST_F(CalibratedChoice, CalibrateTriesDraftersAndKeepsTheFastest) {
   ASSERT_EQ(tree().find("drafter"), std::string::npos);
   const ProcessResult ran =
       place_.run("calibrate --config run.yaml --set calibrate.race_prompts=3 --json");
@@ -54,7 +55,7 @@ TEST_F(DrafterRace, CalibrateTriesDraftersAndKeepsTheFastest) {
   }
 }
 
-TEST_F(DrafterRace, GenerateTakesTheTreesDrafterUnlessOneIsNamed) {
+TEST_F(CalibratedChoice, GenerateTakesTheTreesDrafterUnlessOneIsNamed) {
   untried_ = tree();
   const json medusa = statistics(" --drafter medusa"), plain = statistics(" --drafter none");
   ASSERT_LT(medusa, plain);
@@ -66,7 +67,7 @@ TEST_F(DrafterRace, GenerateTakesTheTreesDrafterUnlessOneIsNamed) {
   EXPECT_EQ(statistics(""), medusa);
 }
 
-TEST_F(DrafterRace, ADrafterThatIsNoneIsTheUsersError) {
+TEST_F(CalibratedChoice, ADrafterThatIsNoneIsTheUsersError) {
   untried_ = tree();
   name_in_tree("medusae");
   const ProcessResult ran = place_.run("generate --config run.yaml --prompt 'Once upon a time'");
@@ -76,13 +77,44 @@ TEST_F(DrafterRace, ADrafterThatIsNoneIsTheUsersError) {
       << ran.err;
 }
 
-TEST_F(DrafterRace, WhatNeedsAMissingStoreIsLeftOutWithAWord) {
+TEST_F(CalibratedChoice, WhatNeedsAMissingStoreIsLeftOutWithAWord) {
   const ProcessResult ran = place_.run(
       "calibrate --config run.yaml --json --set calibrate.race_prompts=1 --set "
       "'generate.merge.drafters=[medusa, retrieval]'");
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.err.find("note: drafter 'merge' is not tried: "), std::string::npos) << ran.err;
   EXPECT_EQ(json::parse(ran.out).at("speedups").size(), 2U);
+}
+
+TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
+  const ProcessResult swept = place_.run(
+      "calibrate --config run.yaml --typical --json --max-tokens 6 --set "
+      "calibrate.typical_prompts=2");
+  ASSERT_EQ(swept.status, 0) << swept.err;
+  const json found = json::parse(swept.out);
+  EXPECT_EQ(found.at("temperature"), 0.7);
+  ASSERT_EQ(found.at("points").size(), 12U);
+  for (const json& point : found.at("points")) {
+    EXPECT_GT(point.at("speedup").at("value"), 0);
+    EXPECT_GE(point.at("kl"), 0);
+    EXPECT_LE(point.at("agreement"), 1);
+  }
+  const auto sampled = [&](const std::string& more) {
+    const ProcessResult ran = place_.run(
+        "generate --config run.yaml --drafter medusa --rule typical --temperature 0.7 --prompt "
+        "Once" +
+        more);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return ran.err;
+  };
+  EXPECT_NE(sampled("").find("note: epsilon "), std::string::npos);
+  EXPECT_EQ(sampled(" --set generate.epsilon=0.09").find("note: epsilon "), std::string::npos);
+  // The tree keeps what it had, and --typical alone needs one.
+  EXPECT_EQ(place_.run("inspect runs/tiny/tree.yaml").status, 0);
+  std::filesystem::remove(place_ / "runs/tiny/tree.yaml");
+  const ProcessResult without = place_.run("calibrate --config run.yaml --typical");
+  EXPECT_EQ(without.status, 2);
+  EXPECT_NE(without.err.find("make it with medusa calibrate"), std::string::npos) << without.err;
 }
 
 }  // namespace
