@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/interrupt.h"
 #include "data/dataset/sample_order.h"
 #include "data/dataset/token_counts.h"
 #include "train/processes/data_parallel.h"
@@ -17,9 +18,11 @@ MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
     const Random random(config.seed);
     const SampleSplit split = split_dataset(random, dataset, config.validation_fraction);
     std::vector<int64_t> visits;
-    for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch)
+    for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch) {
+      stop_if_interrupted();
       for (const int64_t sample : samples_of_epoch(random, dataset, split.train, epoch))
         visits.push_back(sample);
+    }
     kept = count_answer_tokens(dataset, visits).most_frequent(heads.output_size);
   }
   return make_heads(heads, backbone, std::move(kept), config.seed);

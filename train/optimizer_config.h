@@ -35,7 +35,8 @@ struct OptimizerConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("epochs", epochs, "passes over the training samples", at_least<int64_t>(1));
+    // All steps of a run are laid out before the first one: some hundred bytes for each.
+    f("epochs", epochs, "passes over the training samples", between<int64_t>(1, 10'000));
     f("learning_rate", learning_rate, "AdamW peak step size", greater_than(0.0));
     f("schedule", schedule, "how the step size falls after its warm-up; constant: it does not");
     f("warmup_steps", warmup_steps, "optimizer steps of linear warm-up", at_least<int64_t>(0));

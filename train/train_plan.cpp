@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "data/dataset/sample_order.h"
 #include "train/samples/shuffle_buffer.h"
 
@@ -65,13 +66,15 @@ TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset)
   TrainPlan plan;
   plan.accumulate = config.accumulate;
   plan.positions_before.push_back(0);
-  for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch)
+  for (int64_t epoch = 0; epoch < config.optimizer.epochs; ++epoch) {
+    stop_if_interrupted();
     for (auto& pool : cut_into_pools(dataset, samples_of_epoch(random, dataset, split.train, epoch),
                                      config.shuffle_positions)) {
       plan.pools.push_back(std::move(pool));
       add_batches(dataset, static_cast<int64_t>(plan.pools.size()) - 1, config.batch_positions,
                   plan);
     }
+  }
   if (plan.batches.empty())
     throw UserError(fmt::format(
         "train: the dataset has {} samples, {} of them for training, and none with two answer "

@@ -29,7 +29,11 @@ TEST(WrongInputs, SettingsNameTheirPlaceAndTheNearestKey) {
        "'learning_rate'?); correct or remove it"},
       {"train.epochs=two",
        "--set train.epochs=two: 'epochs' is 'two', must be a whole number; correct or remove it"},
-      {"train.epochs=0", "--set train.epochs=0: 'epochs' is 0, must be >= 1; correct or remove it"},
+      {"train.epochs=0",
+       "--set train.epochs=0: 'epochs' is 0, must be from 1 to 10000; correct or remove it"},
+      {"train.epochs=2147483648",
+       "--set train.epochs=2147483648: 'epochs' is 2147483648, must be from 1 to 10000; correct or "
+       "remove it"},
       {"generate.top_p=1.5",
        "--set generate.top_p=1.5: 'top_p' is 1.5, must be > 0 and <= 1; correct or remove it"},
       {"backbone.dtype=float16",

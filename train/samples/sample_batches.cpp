@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/interrupt.h"
 #include "data/dataset/sample_order.h"
 
 namespace medusa {
@@ -26,10 +27,12 @@ std::vector<SampleBatch> batches_of_run(const Random& random, const DatasetReade
                                         const std::vector<int64_t>& samples, int64_t epochs,
                                         int64_t batch_tokens) {
   std::vector<SampleBatch> out;
-  for (int64_t epoch = 0; epoch < epochs; ++epoch)
+  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+    stop_if_interrupted();
     for (SampleBatch& batch :
          cut_batches(dataset, samples_of_epoch(random, dataset, samples, epoch), batch_tokens))
       out.push_back(std::move(batch));
+  }
   return out;
 }
 
