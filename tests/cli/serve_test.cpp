@@ -9,7 +9,7 @@ TEST(Serve, ASecondSignalEndsAnAnswerThatRuns) {
   // A stream of 200 tokens is open when the signals come; bash has sockets.
   write_text(place / "ask.sh", R"(
 'MEDUSA' serve --config run.yaml --port 0 >served.txt 2>err.txt & server=$!
-for i in $(seq 300); do grep -q 'http://' served.txt && break; sleep 0.1; done
+for i in $(seq 300); do grep -qs 'http://' served.txt && break; sleep 0.1; done
 port=$(sed -n 's/.*http:..127.0.0.1:\([0-9]*\).*/\1/p' served.txt | head -n 1)
 body='{"prompt": "Once", "max_tokens": 200, "ignore_eos": true, "stream": true}'
 exec 3<>"/dev/tcp/127.0.0.1/$port"

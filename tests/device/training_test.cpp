@@ -129,11 +129,12 @@ TEST_P(TrainingOnDevice, ABrokenRunEndsWithTheLossesOfAWholeOne) {
   const DatasetReader dataset = run.open_data();
   int64_t reports = 0;
   const auto begin = [&] {
-    train_heads(run.config, run.heads,
-                {dataset, run.backbone, nullptr, run.folder.path() / "broken/heads",
-                 run.folder.path() / "broken/train", "settings of the run\n", [&reports] {
-                   if (++reports == 8) throw Broken();
-                 }});
+    train_heads(
+        run.config, run.heads,
+        {dataset, run.backbone, nullptr, run.folder.path() / "broken/heads",
+         run.folder.path() / "broken/train", "settings of the run\n", [&reports](const Metrics&) {
+           if (++reports == 8) throw Broken();
+         }});
   };
   EXPECT_THROW(begin(), Broken);
   EXPECT_TRUE(run.train("broken").complete);
@@ -150,7 +151,7 @@ TEST_P(TrainingOnDevice, ACheckpointOfOneDeviceIsContinuedOnTheOther) {
   EXPECT_THROW(train_heads(there.config, there.heads,
                            {dataset, there.backbone, nullptr, there.folder.path() / "moved/heads",
                             there.folder.path() / "moved/train", "settings of the run\n",
-                            [&reports] {
+                            [&reports](const Metrics&) {
                               if (++reports == 8) throw Broken();
                             }}),
                Broken);
@@ -305,7 +306,7 @@ TEST_P(JointOnDevice, ARunIsGuardedBrokenOffAndContinued) {
   EXPECT_THROW(
       train_joint(run.config, run.joint,
                   {dataset, run.backbone, first, "sha256:5", run.folder.path() / "broken/train",
-                   [&reports] {
+                   [&reports](const Metrics&) {
                      if (++reports == 6) throw Broken();
                    }}),
       Broken);
