@@ -84,7 +84,7 @@ TEST_P(ModelOnDevice, MethodsAreComparedAndBenched) {
   infer.drafter = compared_drafter(infer);
   const LoadedDrafting drafting = load_drafting(run.config.draft_files(), infer, run.model, target);
   const Comparison compared = compare(run.config, run.model, target, drafting,
-                                     all_methods(run.config.generate.infer), {run.prompt()});
+                                      all_methods(run.config.generate.infer), {run.prompt()});
   ASSERT_EQ(compared.methods.size(), 5U);  // plain, Medusa, merged; sampled: plain, typical
   EXPECT_EQ(compared.methods[1].same_text, 1);
   EXPECT_EQ(compared.methods[2].same_text, 1);
