@@ -101,7 +101,7 @@ TEST_F(Processes, OneWithOtherSettingsIsRefused) {
 }
 
 TEST_F(Processes, ASignalToOneEndsAllWithACheckpoint) {
-  const std::string long_run = "train --config run.yaml --set train.epochs=20000 --json ";
+  const std::string long_run = "train --config run.yaml --set train.epochs=9999 --json ";
   const ProcessResult both = place_.run_with(
       mpirun("-n 1 "),
       long_run + ": -n 1 timeout --foreground --preserve-status 4 '" MEDUSA_BINARY "' " + long_run);
