@@ -20,6 +20,7 @@ enum class DrafterKind {
   Sequoia,
   LayerSkip,
   Retrieval,
+  Shared,
   Merge,
 };
 
@@ -37,6 +38,7 @@ struct EnumNames<DrafterKind> {
       {"sequoia", DrafterKind::Sequoia},
       {"layer_skip", DrafterKind::LayerSkip},
       {"retrieval", DrafterKind::Retrieval},
+      {"shared", DrafterKind::Shared},
       {"merge", DrafterKind::Merge},
   });
 };

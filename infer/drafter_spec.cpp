@@ -12,7 +12,8 @@ namespace {
 constexpr const DrafterSpec* kAll[] = {
     &kNoneDrafter,         &kMedusaDrafter,    &kBlockwiseDrafter, &kDraftModelDrafter,
     &kPromptLookupDrafter, &kJacobiDrafter,    &kLookaheadDrafter, &kSpecinferDrafter,
-    &kSequoiaDrafter,      &kLayerSkipDrafter, &kRetrievalDrafter, &kMergeDrafter,
+    &kSequoiaDrafter,      &kLayerSkipDrafter, &kRetrievalDrafter, &kSharedDrafter,
+    &kMergeDrafter,
 };
 
 }  // namespace
@@ -60,6 +61,7 @@ bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
   return (!needs.heads || parts.runner != nullptr) && (!needs.tree || parts.shape != nullptr) &&
          (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
          (!needs.skipping || parts.skipping != nullptr) &&
+         (!needs.shared || parts.shared != nullptr) &&
          (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
 }
 
@@ -72,6 +74,7 @@ DraftNeeds& DraftNeeds::operator|=(const DraftNeeds& more) {
   drafting_cost |= more.drafting_cost;
   draft |= more.draft;
   skipping |= more.skipping;
+  shared |= more.shared;
   return *this;
 }
 

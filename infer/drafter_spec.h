@@ -16,6 +16,7 @@ namespace medusa {
 
 class DraftModel;
 class HeadsRunner;
+class SharedTexts;
 class TextStore;
 struct InferConfig;
 struct MedusaHeads;
@@ -31,6 +32,7 @@ struct DraftNeeds {
   bool drafting_cost = false;  // and what the heads' drafting costs
   bool draft = false;          // a second model
   bool skipping = false;       // the target without some of its layers
+  bool shared = false;         // answers that the process has finished
 
   auto operator<=>(const DraftNeeds&) const = default;
   DraftNeeds& operator|=(const DraftNeeds& more);
@@ -45,6 +47,7 @@ struct DraftParts {
   const StepCost* cost = nullptr;  // may be null
   DraftModel* draft = nullptr;
   DraftModel* skipping = nullptr;
+  SharedTexts* shared = nullptr;
   const MedusaHeads* heads = nullptr;  // that the heads runner was made of; null: not kept
 };
 
@@ -94,6 +97,6 @@ std::vector<DrafterFactory> make_inside(const InferConfig& config, const DraftPa
 
 extern const DrafterSpec kNoneDrafter, kMedusaDrafter, kBlockwiseDrafter, kDraftModelDrafter,
     kPromptLookupDrafter, kJacobiDrafter, kLookaheadDrafter, kSpecinferDrafter, kSequoiaDrafter,
-    kLayerSkipDrafter, kRetrievalDrafter, kMergeDrafter;
+    kLayerSkipDrafter, kRetrievalDrafter, kSharedDrafter, kMergeDrafter;
 
 }  // namespace medusa

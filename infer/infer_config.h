@@ -18,6 +18,7 @@
 #include "infer/drafters/research/sequoia_drafter.h"
 #include "infer/drafters/research/specinfer_drafter.h"
 #include "infer/drafters/retrieval_drafter.h"
+#include "infer/drafters/shared_drafter.h"
 #include "infer/rules/blockwise_rule.h"
 #include "infer/rules/typical_rule.h"
 #include "infer/sampling.h"
@@ -78,6 +79,7 @@ struct InferConfig {
   SequoiaConfig sequoia;
   LayerSkipConfig layer_skip;
   RetrievalConfig retrieval;
+  SharedConfig shared;
   MergeConfig merge;
 
   template <typename Fields>
@@ -100,6 +102,7 @@ struct InferConfig {
     f.section("sequoia", sequoia, spec_of(DrafterKind::Sequoia).summary);
     f.section("layer_skip", layer_skip, spec_of(DrafterKind::LayerSkip).summary);
     f.section("retrieval", retrieval, spec_of(DrafterKind::Retrieval).summary);
+    f.section("shared", shared, spec_of(DrafterKind::Shared).summary);
     f.section("merge", merge, spec_of(DrafterKind::Merge).summary);
   }
   /// @throws UserError  the rule cannot work at this temperature or with this drafter.

@@ -19,6 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Tokens of a prompt that are kept with its answer, so that who asks the same finds its beginning.
+constexpr size_t kKeptPrompt = 16;
+
 double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
@@ -53,7 +56,9 @@ struct Scheduler::Generation {
   std::optional<int64_t> logprobs;
   RequestId id = -1;  // of the decoder; -1: not there yet
   TextUntilStop text;
-  GenerationPiece piece;  // since the last step
+  GenerationPiece piece;      // since the last step
+  std::vector<TokenId> said;  // the prompt's end and the answer, where answers are kept
+  bool is_kept = false;
   Clock::time_point submitted = Clock::now(), started, first_piece, last_piece;
   bool has_started = false, has_begun = false;  // it got a sequence; it has tokens
 
@@ -70,6 +75,7 @@ struct Scheduler::Generation {
   }
 
   bool take(const EmittedToken& token) {
+    if (is_kept) said.push_back(token.id);
     if (logprobs)
       piece.tokens.push_back(
           described(token.id, logits_row(token.output->logits, token.row), *logprobs));
@@ -95,6 +101,7 @@ Scheduler::Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metr
       max_waiting_(max_waiting),
       metrics_(metrics),
       cache_use_(model_.decoder.cache_use()),
+      shared_use_(model_.shared != nullptr ? model_.shared->use() : SharedUse{}),
       last_step_(Clock::now()),
       thread_([this] { run(); }) {}
 
@@ -113,8 +120,7 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   settings.rule = request.rule;
   settings.drafter = request.drafter.value_or(settings.drafter);
   if (request.typical) settings.typical = *request.typical;
-  const auto drafter = model_.drafters.find(settings.drafter);
-  if (drafter == model_.drafters.end())
+  if (!model_.drafters.contains(settings.drafter))
     throw ApiError(400,
                    fmt::format("medusa.drafter is '{}', which this server has not loaded, expected "
                                "one that /v1/models lists; choose one of these",
@@ -127,6 +133,16 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   } catch (const UserError& error) {
     throw ApiError(400, error.what(), "medusa");
   }
+  const bool shows_drafts = request.steps || !out.rule->lossless();
+  const auto& drafters = shows_drafts ? model_.unshared_drafters : model_.drafters;
+  const auto drafter = drafters.find(settings.drafter);
+  if (drafter == drafters.end())
+    throw ApiError(400,
+                   fmt::format("medusa.drafter is '{}', which proposes what others were answered, "
+                               "expected one that does not beside medusa.steps or a rule that is "
+                               "not lossless; choose another one",
+                               enum_name(settings.drafter)),
+                   "medusa.drafter");
   const auto tokens = static_cast<int64_t>(request.prompt.size());
   if (tokens >= model_.context)
     throw ApiError(400,
@@ -159,6 +175,11 @@ Scheduler::Ticket Scheduler::submit(GenerationRequest request,
   auto generation = std::make_shared<Generation>(model_.tokenizer, request);
   generation->request = decode_request(request);
   generation->prompt_size = std::ssize(request.prompt);
+  generation->is_kept = model_.shared != nullptr;
+  if (generation->is_kept) {
+    const auto kept = std::span(request.prompt).last(std::min(request.prompt.size(), kKeptPrompt));
+    generation->said.assign(kept.begin(), kept.end());
+  }
   generation->listener = std::move(listener);
   Generation* const self = generation.get();  // which outlives its request in the decoder
   generation->request.emit = [self](const EmittedToken& token) { return self->take(token); };
@@ -203,7 +224,7 @@ SchedulerState Scheduler::state() const {
   const std::lock_guard lock(mutex_);
   const bool works = num_running_ + num_waiting_ > 0;
   return {num_running_, num_waiting_, works ? seconds_between(last_step_, Clock::now()) : 0,
-          cache_use_};
+          cache_use_, shared_use_};
 }
 
 void Scheduler::run() {
@@ -222,6 +243,7 @@ void Scheduler::run() {
     num_running_ = model_.decoder.num_running();
     num_waiting_ = model_.decoder.num_waiting() + static_cast<int64_t>(submitted_.size());
     cache_use_ = model_.decoder.cache_use();
+    if (model_.shared != nullptr) shared_use_ = model_.shared->use();
     last_step_ = Clock::now();
     note_slots();
   }
@@ -325,6 +347,9 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
     rest.text = g->text.finish();
     if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
   }
+  const bool is_whole =
+      stats.finish != FinishReason::Cancelled && stats.finish != FinishReason::Failed;
+  if (g->is_kept && is_whole) model_.shared->add(std::move(g->said));
   const auto now = Clock::now();
   metrics_.count_end(stats, g->prompt_size, seconds_between(g->submitted, now),
                      g->has_begun ? seconds_between(g->first_piece, now) : -1);

@@ -22,6 +22,7 @@ struct SchedulerState {
   int64_t waiting = 0;
   double seconds_since_step = 0;  // 0 while there is nothing to do
   KvUse cache;                    // after the last step
+  SharedUse shared;               // answers that are kept for others
 };
 
 /// A request that runs or waits, as it stood after the last step.
@@ -89,6 +90,7 @@ class Scheduler {
   int64_t num_running_ = 0, num_waiting_ = 0;  // num_waiting_ counts submitted_, too
   std::vector<SlotState> slots_;
   KvUse cache_use_;
+  SharedUse shared_use_;
   std::chrono::steady_clock::time_point last_step_;
 
   std::map<Ticket, std::shared_ptr<Generation>> open_;  // of the thread alone, as all below

@@ -8,6 +8,7 @@
 #include "data/chat/chat_template.h"
 #include "data/tokenizer/tokenizer.h"
 #include "infer/decoder.h"
+#include "infer/drafters/shared_texts.h"
 #include "infer/infer_config.h"
 
 namespace medusa {
@@ -23,8 +24,12 @@ struct ServedModel {
   int64_t cache_tokens = 0;   // of all sequences together that the KV cache holds
   Decoder& decoder;           // idle; only the scheduler's thread uses it from now on
   InferConfig settings;       // of requests that do not say otherwise
-  std::map<DrafterKind, DrafterFactory>
-      drafters;  // that a request may choose; has settings.drafter
+  std::map<DrafterKind, DrafterFactory> drafters;  // that a request may choose; has
+                                                   // settings.drafter
+  /// Those of them, and forms of them, that look into nobody's answers: for requests whose client
+  /// sees rejected drafts, or whose rule lets drafts change the text.
+  std::map<DrafterKind, DrafterFactory> unshared_drafters;
+  SharedTexts* shared = nullptr;  // gets answers when they end; null: they are not kept
 };
 
 }  // namespace medusa

@@ -38,9 +38,7 @@ class RetrievalDrafter : public Drafter {
   RetrievalDrafter(const TextStore& store, const RetrievalConfig& config)
       : store_(store), config_(config) {}
 
-  /// The longest run of last tokens that the store holds decides. What followed it is a trie whose
-  /// nodes weigh as often as the text went on like that; the heaviest ones are the tree, of equally
-  /// heavy ones the nearer to the root, then the lower token.
+  /// The longest run of last tokens that the store holds decides (looked_up_tree.h).
   CandidateTree propose(const DraftContext& context, const Random& random) override;
 
  private:

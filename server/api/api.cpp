@@ -198,8 +198,9 @@ asio::awaitable<void> Api::page(Exchange& exchange) {
 
 asio::awaitable<void> Api::metrics_text(Exchange& exchange) {
   const SchedulerState state = scheduler_.state();
-  return exchange.answer.reply(200, "text/plain; version=0.0.4; charset=utf-8",
-                               metrics_.text(state.running, state.waiting, state.cache));
+  return exchange.answer.reply(
+      200, "text/plain; version=0.0.4; charset=utf-8",
+      metrics_.text(state.running, state.waiting, state.cache, state.shared));
 }
 
 asio::awaitable<void> Api::tokenize(Exchange& exchange) {

@@ -120,7 +120,8 @@ void ServerMetrics::write_cache(Exposition& out, const KvUse& cache) const {
   out.counter("prefix_cache_hits_total", "Those of them that the KV cache held.", prefix_hits_);
 }
 
-std::string ServerMetrics::text(int64_t running, int64_t waiting, const KvUse& cache) const {
+std::string ServerMetrics::text(int64_t running, int64_t waiting, const KvUse& cache,
+                                const SharedUse& shared) const {
   const std::lock_guard lock(mutex_);
   const bool own = names_ == MetricsNames::Own;
   Exposition out(own ? "medusa:" : "vllm:",
@@ -129,6 +130,10 @@ std::string ServerMetrics::text(int64_t running, int64_t waiting, const KvUse& c
   out.gauge("num_requests_waiting", "Requests that wait for a free sequence.",
             static_cast<double>(waiting));
   write_cache(out, cache);
+  out.gauge("shared_answers", "Finished answers that drafts for others are looked up in.",
+            static_cast<double>(shared.texts));
+  out.gauge("shared_bytes", "Memory of these answers and their index.",
+            static_cast<double>(shared.bytes));
   out.counter("prompt_tokens_total", "Tokens of prompts.", prompt_tokens_);
   out.counter("generation_tokens_total", "Tokens of answers.", tokens_);
   out.counters("request_success_total", "Ended requests by what ended them.", "finished_reason",

@@ -12,6 +12,7 @@
 #include "backbone/kv_cache.h"
 #include "base/fields.h"
 #include "infer/decode_request.h"
+#include "infer/drafters/shared_texts.h"
 #include "server/metrics/exposition.h"
 
 namespace medusa {
@@ -52,8 +53,9 @@ class ServerMetrics {
   void count_answer(int http_status);
 
   /// @param running, waiting  requests now.
-  /// @param cache             the KV cache now.
-  std::string text(int64_t running, int64_t waiting, const KvUse& cache) const;
+  /// @param cache, shared     the KV cache and the answers that are kept for others, now.
+  std::string text(int64_t running, int64_t waiting, const KvUse& cache,
+                   const SharedUse& shared) const;
 
  private:
   void write_cache(Exposition& out, const KvUse& cache) const;

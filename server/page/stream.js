@@ -60,5 +60,5 @@ function readStep(step) {
 function kindOf(drafter) {
   if (drafter === "none") return "own";
   if (drafter === "medusa") return "heads";
-  return drafter === "prompt_lookup" || drafter === "retrieval" ? "lookup" : "other";
+  return ["prompt_lookup", "retrieval", "shared"].includes(drafter) ? "lookup" : "other";
 }

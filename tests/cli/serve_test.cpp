@@ -26,5 +26,27 @@ cat <&3 | grep -c 'data: \[DONE\]' || true
   EXPECT_EQ(file_text(place / "out.txt"), "ended with 0\n0\n") << file_text(place / "err.txt");
 }
 
+TEST(Serve, SharesAnswersUnlessItIsTold) {
+  const CliFixture place;
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string serve = "serve --config run.yaml --port 0";
+  const ProcessResult shares = place.run_until("INT", 4, serve);
+  EXPECT_TRUE(has(shares.out, "drafter merge (of ") && has(shares.out, "shared")) << shares.out;
+  const ProcessResult alone = place.run_until("INT", 4, serve + " --no-share");
+  EXPECT_TRUE(has(alone.out, "drafter prompt_lookup (of ")) << alone.out << alone.err;
+  EXPECT_FALSE(has(alone.out, "shared")) << alone.out;
+  for (const std::string& refused : {serve + " --no-share --drafter shared",
+                                     std::string("generate --config run.yaml --drafter "
+                                                 "shared --prompt Once"),
+                                     serve + " --no-share --share-mb 3"}) {
+    const ProcessResult ran = place.run(refused);
+    EXPECT_EQ(ran.status, 2) << refused;
+    EXPECT_EQ(ran.out, "") << refused;
+    EXPECT_TRUE(has(ran.err, "shared") || has(ran.err, "--share-mb")) << ran.err;
+  }
+}
+
 }  // namespace
 }  // namespace medusa::cli

@@ -45,6 +45,7 @@ struct ModelText {
 };
 
 const TextStore& stories();
+SharedTexts& answers();
 
 const DrafterCase kPlain = fixtures::case_of(DrafterKind::None);
 
@@ -62,6 +63,7 @@ ModelText decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
   parts.draft = &model().draft;
   parts.skipping = &skipping;
   if (needs_of(drafter.config).store) parts.store = &stories();
+  if (needs_of(drafter.config).shared) parts.shared = &answers();
   out.stats = decode_one(target, rule, make_drafter_factory(drafter.config, parts), request).stats;
   return out;
 }
@@ -70,6 +72,19 @@ ModelText decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
 const TextStore& stories() {
   static const fixtures::TextStoreFile file({decode_text(kPlain, GreedyRule(), {1}, 1).tokens});
   return file.store();
+}
+
+/// The same as an answer that was finished before.
+SharedTexts& answers() {
+  static SharedTexts texts = [] {
+    SharedTexts out(1 << 20);
+    std::vector<TokenId> text{1};
+    for (const TokenId token : decode_text(kPlain, GreedyRule(), {1}, 1).tokens)
+      text.push_back(token);
+    out.add(std::move(text));
+    return out;
+  }();
+  return texts;
 }
 
 /// The beginning of a text, its first story, a story told twice, and one token again and again.

@@ -7,6 +7,7 @@
 
 #include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
+#include "infer/drafters/shared_texts.h"
 #include "infer/factory.h"
 #include "tests/infer/random_texts.h"
 #include "tests/infer/text_store_file.h"
@@ -56,14 +57,20 @@ class HeadParts {
   /// @param heads  three of them.
   HeadParts(MedusaHeads heads, const Weights& weights) : runner_(std::move(heads), weights, 4) {
     shape_.temperatures = {1.5, 1, 0.75};
+    for (std::vector<TokenId>& text : random_texts(5, 20, 60, kToyVocab))
+      shared_.add(std::move(text));
   }
-  DraftParts parts() { return {&runner_, &shape_, &texts_.store()}; }
+  DraftParts parts() {
+    return {.runner = &runner_, .shape = &shape_, .store = &texts_.store(), .shared = &shared_};
+  }
+  SharedTexts& shared() { return shared_; }
 
  private:
   HeadsRunner runner_;
   TreeShape shape_ =
       make_choice_tree({{0}, {1}, {2}, {0, 0}, {0, 1}, {1, 0}, {0, 0, 0}}, 4, "toy").shape();
   TextStoreFile texts_{random_texts(4, 20, 60, kToyVocab)};
+  SharedTexts shared_{1 << 24};
 };
 
 class ToyHeads : public HeadParts {

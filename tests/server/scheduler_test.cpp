@@ -104,7 +104,8 @@ class SchedulerTest : public testing::Test {
             .cache_tokens = 512,
             .decoder = decoder_,
             .settings = tiny.settings,
-            .drafters = tiny.drafters};
+            .drafters = tiny.drafters,
+            .unshared_drafters = tiny.unshared_drafters};
   }
   static GenerationRequest request() {
     GenerationRequest out;

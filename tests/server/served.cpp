@@ -60,6 +60,7 @@ TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens, b
       chat_(ChatTemplate::of_source(kChatTemplate, *loaded_.tokenizer)),
       heads_(fitted_heads(loaded_, 3), loaded_.llama->weights()) {
   settings_.drafter = DrafterKind::PromptLookup;
+  settings_.merge.drafters.push_back(DrafterKind::Shared);
   std::optional<int64_t> bytes;
   if (cache_tokens) bytes = loaded_.llama->cache_bytes(*cache_tokens);
   target_ = std::make_unique<BackboneTarget>(*loaded_.llama, sequences, loaded_.context, bytes);
@@ -68,13 +69,16 @@ TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens, b
 }
 
 ServedModel TinyServed::model() {
-  std::map<DrafterKind, DrafterFactory> drafters;
+  std::map<DrafterKind, DrafterFactory> drafters, unshared;
   for (const DrafterSpec* spec : all_drafters()) {
     InferConfig each = settings_;
     each.drafter = spec->kind;
     const DraftNeeds needs = needs_of(each);
-    if (!needs.draft && !needs.skipping)
-      drafters.emplace(spec->kind, make_drafter_factory(each, heads_.parts()));
+    if (needs.draft || needs.skipping) continue;
+    drafters.emplace(spec->kind, make_drafter_factory(each, heads_.parts()));
+    std::erase(each.merge.drafters, DrafterKind::Shared);
+    if (!needs_of(each).shared)
+      unshared.emplace(spec->kind, make_drafter_factory(each, heads_.parts()));
   }
   return {.name = "tiny",
           .tokenizer = *loaded_.tokenizer,
@@ -85,7 +89,9 @@ ServedModel TinyServed::model() {
           .cache_tokens = target_->total_rows(),
           .decoder = *decoder_,
           .settings = settings_,
-          .drafters = std::move(drafters)};
+          .drafters = std::move(drafters),
+          .unshared_drafters = std::move(unshared),
+          .shared = &heads_.shared()};
 }
 
 std::string TinyServed::alone(const std::string& prompt, int32_t tokens, double temperature,

@@ -225,7 +225,8 @@ TEST_F(ToolsTest, ATemplateWithoutToolsRefusesThemByTheirField) {
                                         .cache_tokens = tiny.cache_tokens,
                                         .decoder = tiny.decoder,
                                         .settings = tiny.settings,
-                                        .drafters = tiny.drafters});
+                                        .drafters = tiny.drafters,
+                                        .unshared_drafters = tiny.unshared_drafters});
   const auto param = [&](const json& body) {
     const auto reply = ask(server.port(), "POST", "/v1/chat/completions", body.dump());
     return reply.status == 400 ? reply.json()["error"]["param"] : json(reply.status);

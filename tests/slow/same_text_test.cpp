@@ -79,7 +79,9 @@ class Bed {
     // Rows cost nothing here, so that lookups propose on engines where they do not pay, too.
     drafting_ =
         load_drafting(config_.draft_files(), infer, model_, target_, std::make_shared<StepCost>());
-    return make_method(infer, drafting_.parts(), target_);
+    DraftParts parts = drafting_.parts();
+    if (needs.shared) parts.shared = &answers();
+    return make_method(infer, parts, target_);
   }
 
   /// Decodes questions first … first + count − 1 together.
@@ -133,6 +135,18 @@ class Bed {
     return store_;
   }
 
+  /// The same as answers of a server.
+  SharedTexts& answers() {
+    if (shared_.use().texts > 0) return shared_;
+    for (size_t question = 0; question < 4; ++question) {
+      std::vector<TokenId> text = model_.encode(questions_[question].messages);
+      for (const TokenId token : plain(question, {.max_new_tokens = 32})) text.push_back(token);
+      shared_.add(std::move(text));
+    }
+    return shared_;
+  }
+
+  SharedTexts shared_{1 << 24};
   RunConfig config_;
   Model model_;
   BackboneTarget target_;

@@ -30,6 +30,7 @@ const char* tint_of(DrafterKind drafter) {
       return kHeadsTint;
     case DrafterKind::PromptLookup:
     case DrafterKind::Retrieval:
+    case DrafterKind::Shared:
       return kLookupTint;
     default:
       return kOtherTint;

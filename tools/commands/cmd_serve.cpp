@@ -5,12 +5,14 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "base/output.h"
 #include "infer/backbone_target.h"
+#include "infer/drafters/shared_texts.h"
 #include "infer/host_decoder.h"
 #include "runtime/drafting.h"
 #include "server/server.h"
@@ -26,6 +28,8 @@ struct ServeOptions {
   ServerOptions server;
   std::string name;
   int32_t sequences = 4;
+  int32_t share_mb = 64;
+  bool no_share = false;
 };
 
 /// The factories of all drafters whose parts are loaded.
@@ -39,6 +43,12 @@ std::map<DrafterKind, DrafterFactory> ready_drafters(const InferConfig& infer,
       out.emplace(spec->kind, make_drafter_factory(each, parts));
   }
   return out;
+}
+
+/// The settings without what looks into others' answers.
+InferConfig unshared(InferConfig infer) {
+  std::erase(infer.merge.drafters, DrafterKind::Shared);
+  return infer;
 }
 
 void print_start(const Server& server, const ServedModel& served) {
@@ -56,7 +66,10 @@ void print_start(const Server& server, const ServedModel& served) {
 
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
   const RunConfig config = read_run_config(common);
-  const InferConfig infer = conversation_decoding(config, same_run_command(common, "run"));
+  std::optional<SharedTexts> shared;
+  if (!options.no_share) shared.emplace(int64_t{1'000'000} * options.share_mb);
+  const InferConfig infer =
+      conversation_decoding(config, same_run_command(common, "run"), shared.has_value());
   if (options.server.log_prompts && options.server.log.empty())
     throw UserError(
         "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
@@ -65,7 +78,9 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
   const Model model = open_model(config.backbone);
   BackboneTarget target = model.open_target(options.sequences, model.context);
   const LoadedDrafting drafting = load_drafting(config.draft_files(), infer, model, target);
-  HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, drafting.parts()));
+  DraftParts parts = drafting.parts();
+  if (shared) parts.shared = &*shared;
+  HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, parts));
   const ServedModel served{
       .name = options.name.empty() ? model_name(config.backbone.model) : options.name,
       .tokenizer = *model.tokenizer,
@@ -76,7 +91,9 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
       .cache_tokens = target.total_rows(),
       .decoder = decoder,
       .settings = infer,
-      .drafters = ready_drafters(infer, drafting.parts())};
+      .drafters = ready_drafters(infer, parts),
+      .unshared_drafters = ready_drafters(unshared(infer), drafting.parts()),
+      .shared = parts.shared};
   Server server(served, options.server);
   note_shown(server.reach_note());
   if (common.json)
@@ -109,6 +126,12 @@ Command serve_command() {
                         between<int64_t>(0, 100000));
             added.value("--deadline", options->server.deadline, "SECONDS",
                         "for an answer, its wait included; then 504 (0: none)", between(0.0, 1e6));
+            added.value("--share-mb", options->share_mb, "N",
+                        "most megabytes of finished answers that drafts are looked up in (64)",
+                        between(1, 100000));
+            added.flag("--no-share", options->no_share,
+                       "no answer helps to draft another: its timing could tell what others asked");
+            added.exclude("--no-share", "--share-mb");
             added.value("--name", options->name, "NAME",
                         "of the model, for clients; else that of its file");
             added.group("Access and logs");

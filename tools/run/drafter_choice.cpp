@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "backbone/files/model_files.h"
 #include "base/error.h"
@@ -40,6 +42,18 @@ std::optional<DrafterKind> fastest_drafter(const fs::path& tree) {
                   tree.string(), name, enum_choices<DrafterKind>()));
 }
 
+/// @param is_named  the user chose the drafter.
+void join_shared(InferConfig& infer, bool is_named) {
+  std::vector<DrafterKind>& merged = infer.merge.drafters;
+  if (infer.drafter == DrafterKind::Medusa && !is_named) infer.drafter = DrafterKind::Merge;
+  if (infer.drafter == DrafterKind::PromptLookup && !is_named) {
+    infer.drafter = DrafterKind::Merge;
+    merged = {DrafterKind::PromptLookup};
+  }
+  if (std::find(merged.begin(), merged.end(), DrafterKind::Shared) == merged.end())
+    merged.push_back(DrafterKind::Shared);
+}
+
 }  // namespace
 
 DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
@@ -52,7 +66,7 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
   print_note(
       "note: {} has no {}, so {}; this makes them: {}\n", config.run,
       trained ? "choice tree for its heads" : "trained heads",
-      without_heads == DrafterKind::None ? "decoding is plain" : "prompt lookup alone drafts",
+      without_heads == DrafterKind::None ? "decoding is plain" : "lookup alone drafts",
       maker);
   return without_heads;
 }
@@ -86,9 +100,16 @@ void check_heads(const RunConfig& config) {
         model.hidden_size, model.vocab_size));
 }
 
-void check_drafting(const RunConfig& config, const InferConfig& infer) {
+void check_drafting(const RunConfig& config, const InferConfig& infer, bool shares) {
   const DraftNeeds needs = needs_of(infer);
   const std::string drafter = enum_name(infer.drafter);
+  if (needs.shared && !shares)
+    throw UserError(fmt::format(
+        "generate.drafter is '{}' with what others were answered (drafter 'shared'), found a "
+        "command that keeps no answers, expected medusa serve without --no-share; choose another "
+        "drafter{}",
+        drafter,
+        infer.drafter == DrafterKind::Merge ? ", or leave it out of generate.merge.drafters" : ""));
   if (needs.heads) check_heads(config);
   if (needs.tree) check_tree(config, drafter);
   if (needs.store && !fs::exists(config.store_file()))
@@ -103,12 +124,13 @@ void check_drafting(const RunConfig& config, const InferConfig& infer) {
         config.draft_folder().string()));
 }
 
-InferConfig conversation_decoding(const RunConfig& config, const std::string& maker) {
+InferConfig conversation_decoding(const RunConfig& config, const std::string& maker, bool shares) {
   InferConfig infer = config.generate.infer;
   infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup, maker);
   take_calibrated_thresholds(config, infer);
+  if (shares) join_shared(infer, config.generate.names_drafter);
   infer.validate();
-  check_drafting(config, infer);
+  check_drafting(config, infer, shares);
   return infer;
 }
 

@@ -30,15 +30,18 @@ void check_heads(const RunConfig& config);
 
 /// Refuses what load_drafting() would refuse after the model is loaded, as far as files and their
 /// headers tell.
-/// @param infer  names the drafter; config says where its parts lie.
+/// @param infer   names the drafter; config says where its parts lie.
+/// @param shares  answers are kept for others.
 /// @throws UserError  heads, tree, store or draft model are missing, damaged or of another shape
 ///                    than the model; says which command makes them.
-void check_drafting(const RunConfig& config, const InferConfig& infer);
+void check_drafting(const RunConfig& config, const InferConfig& infer, bool shares = false);
 
 /// How answers are decoded that follow each other (chat, serve): with `merge` where
 /// chosen_drafter() finds heads, with prompt lookup elsewhere. check_drafting() of it has passed.
-/// @param maker  as chosen_drafter()'s.
+/// @param maker   as chosen_drafter()'s.
+/// @param shares  answers are kept for others: who looks texts up looks into these, too.
 /// @throws UserError  as InferConfig::validate() and check_drafting().
-InferConfig conversation_decoding(const RunConfig& config, const std::string& maker);
+InferConfig conversation_decoding(const RunConfig& config, const std::string& maker,
+                                  bool shares = false);
 
 }  // namespace medusa

@@ -50,7 +50,7 @@ class ToyGrammar : public CompiledGrammar {
     }
     void rollback(int32_t num_tokens) override {
       MEDUSA_ASSERT(num_tokens >= 1 && num_tokens <= std::ssize(text_), num_tokens);
-      text_.resize(text_.size() - static_cast<size_t>(num_tokens));
+      text_.erase(text_.end() - num_tokens, text_.end());
     }
     bool has_ended() const override { return !text_.empty() && text_.back() == kToyEnd; }
     void fill_mask(std::span<int32_t> mask) override {
