@@ -9,8 +9,8 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <filesystem>
-#include <system_error>
+#include <future>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -54,36 +54,32 @@ ApiOptions api_options(const ServerOptions& options) {
 
 }  // namespace
 
-void check_options(const ServerOptions& options) {
-  const ApiOptions read = api_options(options);
-  std::error_code ignored;
-  // Whoever reads a FIFO would take its closing for the end.
-  if (!std::filesystem::is_fifo(read.log, ignored)) const AccessLog log(read.log);
-  asio::io_context io{1};
-  const HttpServer tried(io, endpoint_of(options), HttpLimits{}, {});
-}
-
 struct Server::Parts {
-  Parts(ServedModel model, const ServerOptions& options)
+  Parts(const std::string& name, const ServerOptions& options)
       : has_keys(!options.api_keys.empty()),
-        metrics(options.metrics_names, model.name),
-        scheduler(std::move(model), options.max_waiting, metrics),
-        api(scheduler, metrics, api_options(options)),
+        max_waiting(options.max_waiting),
+        metrics(options.metrics_names, name),
+        api(metrics, api_options(options)),
         http(io, endpoint_of(options), HttpLimits{},
              [this](const HttpRequest& request, HttpAnswer& answer) {
                return api.handle(request, answer);
              }),
         signals(io),
-        look_again(io) {}
+        look_again(io),
+        ended(std::async(std::launch::async, [this] { io.run(); })) {}
 
   // Coroutines that a second signal left open end with io, and may still cancel what they asked
   // for: then the scheduler is there, and its thread tells them nothing more.
-  ~Parts() { scheduler.stop(); }
+  ~Parts() {
+    io.stop();
+    if (ended.valid()) ended.wait();
+    if (scheduler) scheduler->stop();
+  }
 
   void drain() {
     api.drain();
     http.stop();
-    wait_for_the_last();
+    asio::post(io, [this] { wait_for_the_last(); });  // behind connections that just came
   }
 
   void wait_for_the_last() {
@@ -104,19 +100,26 @@ struct Server::Parts {
   }
 
   const bool has_keys;
+  const int64_t max_waiting;
   ServerMetrics metrics;
-  Scheduler scheduler;
+  std::optional<Scheduler> scheduler;  // once there is a model
   asio::io_context io{1};
   Api api;
   HttpServer http;
   asio::signal_set signals;
   asio::steady_timer look_again;
+  std::future<void> ended;  // of io's thread; last: it uses all the others
 };
 
-Server::Server(ServedModel model, const ServerOptions& options)
-    : parts_(std::make_unique<Parts>(std::move(model), options)) {}
+Server::Server(const std::string& name, const ServerOptions& options)
+    : parts_(std::make_unique<Parts>(name, options)) {}
 
 Server::~Server() = default;
+
+void Server::serve(ServedModel model) {
+  parts_->scheduler.emplace(std::move(model), parts_->max_waiting, parts_->metrics);
+  parts_->api.serve(*parts_->scheduler);
+}
 
 uint16_t Server::port() const { return parts_->http.endpoint().port(); }
 
@@ -142,9 +145,9 @@ void Server::run(bool with_signals) {
     parts_->signals.add(SIGINT);
     parts_->signals.add(SIGTERM);
     stop_if_interrupted();  // a signal that came before is not told again
-    parts_->await_signal(true);
+    asio::post(parts_->io, [this] { parts_->await_signal(true); });
   }
-  parts_->io.run();
+  parts_->ended.get();
 }
 
 void Server::stop() {

@@ -23,26 +23,29 @@ struct ServerOptions {
   double ping = 15;  // seconds of silence, after which a stream says a word
 };
 
-/// Tries the address, keys, origin and log, for who has a model to load before there is a Server.
-/// @throws UserError  one of them cannot be used; names the option.
-void check_options(const ServerOptions& options);
-
+/// Thread safety: one thread, but for stop().
 class Server {
  public:
-  /// Listens from now on; answers while run() runs.
+  /// Listens and answers from now on, on a thread of its own: 503 until there is a model, which may
+  /// take minutes to load.
+  /// @param name  of the model, that clients ask for.
   /// @throws UserError  the address cannot be listened on; an option is wrong.
-  Server(ServedModel model, const ServerOptions& options);
-  ~Server();
+  Server(const std::string& name, const ServerOptions& options);
+  ~Server();  // ends at once what still runs
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
+
+  /// Answers with this model from now on. Once.
+  void serve(ServedModel model);
 
   uint16_t port() const;
   std::string url() const;  // "http://127.0.0.1:8080"
   /// Tells what whoever starts it should know about who can reach it; empty: this machine alone.
   std::string reach_note() const;
 
-  /// Answers until somebody stops it: SIGTERM or SIGINT where with_signals is true, or stop().
-  /// Then takes no more requests and finishes those that run; a second signal ends these, too.
+  /// Waits until somebody stops it: SIGTERM or SIGINT where with_signals is true, or stop().
+  /// Then it takes no more requests and finishes those that run; a second signal ends these, too.
+  /// Once.
   /// @throws Interrupted  with_signals, and one of them came before.
   void run(bool with_signals);
 

@@ -30,12 +30,8 @@ namespace asio = boost::asio;
 constexpr const char* kJsonType = "application/json";
 }  // namespace
 
-Api::Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options)
-    : scheduler_(scheduler),
-      metrics_(metrics),
-      options_(std::move(options)),
-      log_(options_.log),
-      grammars_(scheduler.model().tokenizer, scheduler.model().eos) {
+Api::Api(ServerMetrics& metrics, ApiOptions options)
+    : metrics_(metrics), options_(std::move(options)), log_(options_.log) {
   const auto add = [this](const char* method, const char* path, auto function) {
     endpoints_[path] = {
         method, [this, function](Exchange& exchange) { return (this->*function)(exchange); }};
@@ -52,6 +48,11 @@ Api::Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options)
        {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
     add("POST", path, &Api::complete);
   add("POST", "/v1/messages/count_tokens", &Api::count_tokens);
+}
+
+void Api::serve(Scheduler& scheduler) {
+  own_loaded_ = std::make_unique<Loaded>(scheduler);
+  loaded_.store(own_loaded_.get());
 }
 
 std::string Api::new_id() {
@@ -107,6 +108,10 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
       throw ApiError(405, fmt::format("{} is asked for with {}, expected {}; use that",
                                       request.path, request.method.substr(0, 20), method));
     }
+    if (loaded_.load() == nullptr) {
+      if (request.path == "/") headers.emplace_back("Refresh", "1");  // browsers try again
+      throw ApiError(503, "the model is still loading; ask again in a moment", "", "loading");
+    }
     co_await endpoint(exchange);
     co_return;
   } catch (const ApiError& error) {
@@ -120,14 +125,14 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
     throw boost::system::system_error(asio::error::connection_aborted);
   note_refusal(*wrong, exchange.log);
   if (wrong->status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
-  if (wrong->status() == 429) headers.emplace_back("Retry-After", "1");
+  if (wrong->status() == 429 || wrong->status() == 503) headers.emplace_back("Retry-After", "1");
   const bool is_anthropics = request.path.starts_with("/v1/messages");
   std::string body = json_text(is_anthropics ? messages_error(*wrong) : wrong->json());
   co_await answer.reply(wrong->status(), kJsonType, std::move(body), std::move(headers));
 }
 
 asio::awaitable<void> Api::health(Exchange& exchange) {
-  const SchedulerState state = scheduler_.state();
+  const SchedulerState state = scheduler().state();
   const bool is_stuck = state.seconds_since_step > kStuckSeconds;
   const char* status = is_stuck ? "stuck" : draining_ ? "stopping" : "ok";
   return json(exchange, is_stuck || draining_ ? 503 : 200,
@@ -138,7 +143,7 @@ asio::awaitable<void> Api::health(Exchange& exchange) {
 }
 
 asio::awaitable<void> Api::models(Exchange& exchange) {
-  const ServedModel& model = scheduler_.model();
+  const ServedModel& model = scheduler().model();
   nlohmann::json drafters = nlohmann::json::array();
   for (const auto& [kind, factory] : model.drafters) drafters.push_back(enum_name(kind));
   return json(exchange, 200,
@@ -158,7 +163,7 @@ asio::awaitable<void> Api::models(Exchange& exchange) {
 
 asio::awaitable<void> Api::slots(Exchange& exchange) {
   nlohmann::json out = nlohmann::json::array();
-  for (const SlotState& each : scheduler_.slots())
+  for (const SlotState& each : scheduler().slots())
     out.push_back({{"id", each.ticket},
                    {"state", each.is_running ? "running" : "waiting"},
                    {"drafter", enum_name(each.drafter)},
@@ -173,7 +178,7 @@ asio::awaitable<void> Api::slots(Exchange& exchange) {
 
 /// What lm-eval's remote tokenizer asks for.
 asio::awaitable<void> Api::tokenizer_info(Exchange& exchange) {
-  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const Tokenizer& tokenizer = scheduler().model().tokenizer;
   const auto text_of = [&tokenizer](std::optional<TokenId> id) {
     return id ? nlohmann::json(tokenizer.bytes(*id)) : nlohmann::json();
   };
@@ -197,7 +202,7 @@ asio::awaitable<void> Api::page(Exchange& exchange) {
 }
 
 asio::awaitable<void> Api::metrics_text(Exchange& exchange) {
-  const SchedulerState state = scheduler_.state();
+  const SchedulerState state = scheduler().state();
   return exchange.answer.reply(
       200, "text/plain; version=0.0.4; charset=utf-8",
       metrics_.text(state.running, state.waiting, state.cache, state.shared));
@@ -208,7 +213,7 @@ asio::awaitable<void> Api::tokenize(Exchange& exchange) {
   RequestFields fields(body);
   const auto prompt = fields.text("prompt");
   if (!prompt) fields.refuse("prompt", "a text");
-  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const Tokenizer& tokenizer = scheduler().model().tokenizer;
   auto tokens = tokenizer.encode(*prompt, true);
   const bool adds = fields.boolean("add_special_tokens").value_or(true);
   if (adds && tokenizer.adds_bos() && tokenizer.bos())
@@ -217,14 +222,14 @@ asio::awaitable<void> Api::tokenize(Exchange& exchange) {
   // g++ 12 cannot keep lists of lists alive across a co_await.
   std::string out = json_text(nlohmann::json{{"tokens", std::move(tokens)},
                                              {"count", count},
-                                             {"max_model_len", scheduler_.model().context}});
+                                             {"max_model_len", scheduler().model().context}});
   co_await json(exchange, 200, std::move(out));
 }
 
 asio::awaitable<void> Api::detokenize(Exchange& exchange) {
   const nlohmann::json body = parse_body(exchange.request.body);
   RequestFields fields(body);
-  const Tokenizer& tokenizer = scheduler_.model().tokenizer;
+  const Tokenizer& tokenizer = scheduler().model().tokenizer;
   const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
   if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
   const std::string text = tokenizer.decode(tokens);
@@ -237,7 +242,7 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
   AnswerTimes times{options_.ping, options_.deadline, std::chrono::steady_clock::now()};
   if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
   const nlohmann::json body = parse_body(exchange.request.body);
-  const ServedModel& model = scheduler_.model();
+  const ServedModel& model = scheduler().model();
   CompletionRequest wanted;
   std::unique_ptr<AnswerWriter> writer;
   if (exchange.request.path == "/v1/messages") {
@@ -253,19 +258,20 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
     writer = std::make_unique<CompletionAnswer>(wanted, model, new_id());
   }
   if (wanted.grammar) {
-    const auto grammar = co_await grammars_.compile(wanted.grammar->grammar, wanted.grammar->field);
+    const auto grammar =
+        co_await loaded_.load()->grammars.compile(wanted.grammar->grammar, wanted.grammar->field);
     for (GenerationRequest& each : wanted.choices) each.grammar = grammar;
   }
   if (options_.log_prompts)
     for (size_t i = 0; i < wanted.choices.size();
          i += static_cast<size_t>(wanted.choices_per_prompt))
       exchange.log.prompts.push_back(model.tokenizer.decode(wanted.choices[i].prompt));
-  co_await run_answer(scheduler_, metrics_, wanted, *writer, times, exchange.answer, exchange.log);
+  co_await run_answer(scheduler(), metrics_, wanted, *writer, times, exchange.answer, exchange.log);
 }
 
 asio::awaitable<void> Api::count_tokens(Exchange& exchange) {
   const nlohmann::json body = parse_body(exchange.request.body);
-  const int64_t count = count_messages_tokens(body, exchange.request.body, scheduler_.model());
+  const int64_t count = count_messages_tokens(body, exchange.request.body, scheduler().model());
   std::string out = json_text(nlohmann::json{{"input_tokens", count}});
   co_await json(exchange, 200, std::move(out));
 }

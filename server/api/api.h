@@ -1,11 +1,13 @@
 // The server's endpoints: which path answers what.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -27,13 +29,19 @@ struct ApiOptions {
   bool log_prompts = false;               // the prompts stand in it, too
 };
 
-/// Thread safety: the io thread alone.
+/// Until it has a model, its endpoints answer 503.
+///
+/// Thread safety: the io thread alone, but for serve().
 class Api {
  public:
   /// Seconds without a step, with work waiting, after which /health fails.
   static constexpr double kStuckSeconds = 60;
 
-  Api(Scheduler& scheduler, ServerMetrics& metrics, ApiOptions options);
+  /// @throws UserError  the log cannot be opened.
+  Api(ServerMetrics& metrics, ApiOptions options);
+
+  /// From now on it answers with this model. Once, from any thread.
+  void serve(Scheduler& scheduler);
 
   /// Answers one request. Errors of the client's become answers, too.
   boost::asio::awaitable<void> handle(const HttpRequest& request, HttpAnswer& answer);
@@ -48,9 +56,17 @@ class Api {
     HttpAnswer& answer;
     LoggedRequest log{};
   };
+  /// What there is once the model is loaded.
+  struct Loaded {
+    explicit Loaded(Scheduler& of)
+        : scheduler(of), grammars(of.model().tokenizer, of.model().eos) {}
+    Scheduler& scheduler;
+    Grammars grammars;
+  };
   using Endpoint = std::function<boost::asio::awaitable<void>(Exchange& exchange)>;
 
   boost::asio::awaitable<void> json(Exchange& exchange, int status, std::string body);
+  Scheduler& scheduler() const { return loaded_.load()->scheduler; }  // of an endpoint
   boost::asio::awaitable<void> respond(Exchange& exchange);
   boost::asio::awaitable<void> health(Exchange& exchange);
   boost::asio::awaitable<void> models(Exchange& exchange);
@@ -64,11 +80,11 @@ class Api {
   boost::asio::awaitable<void> count_tokens(Exchange& exchange);
   std::string new_id();
 
-  Scheduler& scheduler_;
   ServerMetrics& metrics_;
   ApiOptions options_;
   AccessLog log_;
-  Grammars grammars_;
+  std::unique_ptr<Loaded> own_loaded_;
+  std::atomic<Loaded*> loaded_{nullptr};                               // null: the model is loading
   std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
   std::random_device random_;
   bool draining_ = false;

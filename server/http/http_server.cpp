@@ -274,12 +274,11 @@ HttpServer::HttpServer(asio::io_context& io, const tcp::endpoint& endpoint, Http
         "--host {} --port {}: cannot be listened on ({}), expected an address of this machine and "
         "a port that no other program has; choose another one",
         endpoint.address().to_string(), endpoint.port(), error.message()));
+  endpoint_ = acceptor.local_endpoint();
   asio::co_spawn(io, state_->accept(), asio::detached);
 }
 
 HttpServer::~HttpServer() { stop(); }
-
-tcp::endpoint HttpServer::endpoint() const { return state_->acceptor.local_endpoint(); }
 
 int64_t HttpServer::num_connections() const { return state_->num_connections; }
 

@@ -78,7 +78,7 @@ class HttpServer {
              HttpLimits limits, HttpHandler handler);
   ~HttpServer();
 
-  boost::asio::ip::tcp::endpoint endpoint() const;
+  const boost::asio::ip::tcp::endpoint& endpoint() const { return endpoint_; }
   int64_t num_connections() const;
 
   /// Accepts no more connections, and closes those that wait for a request.
@@ -87,6 +87,7 @@ class HttpServer {
  private:
   struct State;
   std::shared_ptr<State> state_;
+  boost::asio::ip::tcp::endpoint endpoint_;
 };
 
 }  // namespace medusa

@@ -1,4 +1,8 @@
 // medusa serve through the executable: its end.
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "program.h"
 
 namespace medusa::cli {
@@ -24,6 +28,51 @@ cat <&3 | grep -c 'data: \[DONE\]' || true
                           "|\" ask.sh && timeout 60 bash ask.sh >out.txt 2>&1 </dev/null";
   EXPECT_EQ(std::system(run.c_str()), 0);
   EXPECT_EQ(file_text(place / "out.txt"), "ended with 0\n0\n") << file_text(place / "err.txt");
+}
+
+/// A port that nobody has listened on.
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+/// Starts a server, asks it for its health from the first moment on, and goes on with more lines.
+/// @returns  what they printed, after the first answer.
+std::string first_health(const CliFixture& place, const std::string& more) {
+  const std::string port = std::to_string(free_port());
+  write_text(place / "ask.sh",
+             "'" MEDUSA_BINARY "' serve --config run.yaml --port " + port +
+                 " >served.txt 2>err.txt & server=$!\n"
+                 "health() { (exec 3<>/dev/tcp/127.0.0.1/" +
+                 port +
+                 " && printf 'GET /health HTTP/1.0\\r\\n\\r\\n' >&3 && head -n 1 <&3 | "
+                 "cut -d ' ' -f 2) 2>/dev/null; }\n"
+                 "said=; while [ -z \"$said\" ] && kill -0 $server; do said=$(health); done\n"
+                 "echo $said\n" +
+                 more + "kill -TERM $server; wait $server; echo \"ended with $?\"\n");
+  const std::string run =
+      "cd '" + (place / "").string() + "' && timeout 60 bash ask.sh >out.txt 2>&1";
+  EXPECT_EQ(std::system(run.c_str()), 0) << file_text(place / "err.txt");
+  return file_text(place / "out.txt");
+}
+
+TEST(Serve, SaysThatItLoads) {
+  const CliFixture place;
+  EXPECT_EQ(first_health(place, "while [ \"$(health)\" != 200 ]; do sleep 0.1; done\n"),
+            "503\nended with 0\n");
+}
+
+TEST(Serve, ASignalEndsItsLoading) {
+  const CliFixture place;
+  EXPECT_EQ(first_health(place, ""), "503\nended with 130\n");
+  EXPECT_EQ(file_text(place / "served.txt"), "");
 }
 
 TEST(Serve, SharesAnswersUnlessItIsTold) {

@@ -117,12 +117,13 @@ std::string TinyServed::alone(const std::string& prompt, int32_t tokens, double 
 }
 
 RunningServer::RunningServer(ServedModel model, ServerOptions options)
-    : server_(std::move(model), on_any_port(std::move(options))),
-      thread_([this] { server_.run(false); }) {}
+    : server_(model.name, on_any_port(std::move(options))) {
+  server_.serve(std::move(model));
+}
 
 RunningServer::~RunningServer() {
   server_.stop();
-  thread_.join();
+  server_.run(false);
 }
 
 Client::Client(uint16_t port) : socket_(io_) {

@@ -63,7 +63,6 @@ class RunningServer {
 
  private:
   Server server_;
-  std::thread thread_;
 };
 
 struct HttpReply {

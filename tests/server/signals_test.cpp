@@ -38,7 +38,8 @@ TEST_F(SignalsDeathTest, AServerThatStartsAfterOneDoesNotServe) {
         fixtures::TinyServed served(1);
         ServerOptions options;
         options.port = 0;
-        Server server(served.model(), options);
+        Server server("tiny", options);
+        server.serve(served.model());
         run_after_signal([&] { server.run(true); });
       },
       testing::ExitedWithCode(kInterrupted), "");

@@ -64,6 +64,41 @@ void print_start(const Server& server, const ServedModel& served) {
       served.context, server.url());
 }
 
+/// All that is loaded, and the model that a server answers with over it.
+struct LoadedRun {
+  /// @param shared  gets answers; null: they are not kept.
+  LoadedRun(const std::string& name, int32_t sequences, const RunConfig& config,
+            const InferConfig& infer, SharedTexts* shared)
+      : model(open_model(config.backbone)),
+        target(model.open_target(sequences, model.context)),
+        drafting(load_drafting(config.draft_files(), infer, model, target)),
+        decoder(target, make_rule(infer), make_drafter_factory(infer, with(shared))),
+        served{.name = name,
+               .tokenizer = *model.tokenizer,
+               .chat = model.chat,
+               .eos = model.eos,
+               .context = model.context,
+               .num_sequences = target.num_free_slots(),
+               .cache_tokens = target.total_rows(),
+               .decoder = decoder,
+               .settings = infer,
+               .drafters = ready_drafters(infer, with(shared)),
+               .unshared_drafters = ready_drafters(unshared(infer), drafting.parts()),
+               .shared = shared} {}
+
+  DraftParts with(SharedTexts* shared) const {
+    DraftParts parts = drafting.parts();
+    parts.shared = shared;
+    return parts;
+  }
+
+  Model model;
+  BackboneTarget target;
+  LoadedDrafting drafting;
+  HostDecoder decoder;
+  ServedModel served;
+};
+
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
   const RunConfig config = read_run_config(common);
   std::optional<SharedTexts> shared;
@@ -74,32 +109,16 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
     throw UserError(
         "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
         "too");
-  check_options(options.server);
-  const Model model = open_model(config.backbone);
-  BackboneTarget target = model.open_target(options.sequences, model.context);
-  const LoadedDrafting drafting = load_drafting(config.draft_files(), infer, model, target);
-  DraftParts parts = drafting.parts();
-  if (shared) parts.shared = &*shared;
-  HostDecoder decoder(target, make_rule(infer), make_drafter_factory(infer, parts));
-  const ServedModel served{
-      .name = options.name.empty() ? model_name(config.backbone.model) : options.name,
-      .tokenizer = *model.tokenizer,
-      .chat = model.chat,
-      .eos = model.eos,
-      .context = model.context,
-      .num_sequences = target.num_free_slots(),
-      .cache_tokens = target.total_rows(),
-      .decoder = decoder,
-      .settings = infer,
-      .drafters = ready_drafters(infer, parts),
-      .unshared_drafters = ready_drafters(unshared(infer), drafting.parts()),
-      .shared = parts.shared};
-  Server server(served, options.server);
+  const std::string name = options.name.empty() ? model_name(config.backbone.model) : options.name;
+  std::optional<LoadedRun> loaded;  // outlives the server
+  Server server(name, options.server);
+  loaded.emplace(name, options.sequences, config, infer, shared ? &*shared : nullptr);
+  server.serve(loaded->served);
   note_shown(server.reach_note());
   if (common.json)
-    print_json(nlohmann::json{{"url", server.url()}, {"model", served.name}});
+    print_json(nlohmann::json{{"url", server.url()}, {"model", name}});
   else
-    print_start(server, served);
+    print_start(server, loaded->served);
   server.run(true);
 }
 

@@ -44,12 +44,15 @@ class Servers:
                                              stderr=subprocess.DEVNULL)
         for _ in range(600):
             try:
-                socket.create_connection(("127.0.0.1", self.ports[i])).close()
-                return
+                connection = http.client.HTTPConnection("127.0.0.1", self.ports[i])
+                connection.request("GET", "/health")
+                if connection.getresponse().status == 200:  # else it still loads its model
+                    return
             except OSError:
-                assert self.processes[i].poll() is None, "the server has ended"
-                time.sleep(.1)
-        raise AssertionError("the server does not listen")
+                pass
+            assert self.processes[i].poll() is None, "the server has ended"
+            time.sleep(.1)
+        raise AssertionError("the server does not answer")
 
     def answered(self):
         """How many texts each has given."""
