@@ -91,11 +91,12 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
   std::optional<ApiError> wrong;
   std::vector<HttpAnswer::Header> headers;
   answer.add_headers(options_.access.headers());
-  if (options_.access.is_preflight(request)) {
+  if (!request.refusal && options_.access.is_preflight(request)) {
     co_await answer.reply(204, kJsonType, "", options_.access.preflight_headers());
     co_return;
   }
   try {
+    if (request.refusal) throw ApiError(*request.refusal);
     options_.access.expect_key(request);
     const auto found = endpoints_.find(request.path);
     if (found == endpoints_.end())

@@ -15,6 +15,8 @@ const char* messages_error_type(int status) {
       return "authentication_error";
     case 404:
       return "not_found_error";
+    case 413:
+      return "request_too_large";
     case 429:
       return "rate_limit_error";
     case 503:

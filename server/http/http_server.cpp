@@ -12,14 +12,11 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "base/error.h"
-#include "base/json_text.h"
-#include "server/api/api_error.h"
 
 namespace medusa {
 namespace {
@@ -30,8 +27,6 @@ namespace http = boost::beast::http;
 using asio::use_awaitable;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-constexpr const char* kJson = "application/json";
 
 /// One connection's answer to one request.
 class Answer : public HttpAnswer {
@@ -125,14 +120,68 @@ class Answer : public HttpAnswer {
   std::shared_ptr<bool> is_open_ = std::make_shared<bool>(true);
 };
 
+/// Ends what a stream reads when the time is over, and leaves it open for an answer: the stream's
+/// own limit would close it.
+class ReadDeadline {
+ public:
+  ReadDeadline(beast::tcp_stream& stream, std::chrono::seconds time)
+      : timer_(stream.get_executor(), time), watched_(std::make_shared<Watched>(&stream)) {
+    stream.expires_never();
+    timer_.async_wait([watched = watched_](error_code error) {
+      if (error || watched->stream == nullptr) return;
+      watched->has_passed = true;
+      watched->stream->cancel();
+    });
+  }
+  ~ReadDeadline() { watched_->stream = nullptr; }  // the timer may have fired already
+  ReadDeadline(const ReadDeadline&) = delete;
+  ReadDeadline& operator=(const ReadDeadline&) = delete;
+
+  bool has_passed() const { return watched_->has_passed; }
+
+ private:
+  struct Watched {
+    explicit Watched(beast::tcp_stream* of) : stream(of) {}
+    beast::tcp_stream* stream;  // null: nothing is read any more
+    bool has_passed = false;
+  };
+  asio::steady_timer timer_;
+  std::shared_ptr<Watched> watched_;
+};
+
+/// The path in a first line whose header did not come to its end.
+std::string path_in(const beast::flat_buffer& buffer) {
+  std::string_view line(static_cast<const char*>(buffer.data().data()), buffer.size());
+  line = line.substr(0, line.find('\r'));
+  const size_t method = line.find(' ');
+  if (method == std::string_view::npos) return {};
+  line.remove_prefix(method + 1);
+  return std::string(line.substr(0, line.find(' ')));
+}
+
+HttpRequest request_of(http::request<http::string_body> message) {
+  HttpRequest out{std::string(message.method_string()),
+                  std::string(message.target()),
+                  std::move(message.body()),
+                  {}};
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+    out.headers.emplace(std::move(name), field.value());
+  }
+  return out;
+}
+
+std::optional<ApiError> late() {
+  return ApiError(408, "the request did not arrive in time; send it again");
+}
+
 /// The answer to a request that cannot be read; nothing: the client has gone, or says nothing more.
 std::optional<ApiError> refusal(const error_code& error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return ApiError(431, "the request's header is too long, expected at most 16 kB; shorten it");
   if (error == http::error::body_limit)
     return ApiError(413, "the request's body is too long, expected at most 8 MB; shorten it");
-  if (error == beast::error::timeout)
-    return ApiError(408, "the request did not arrive in time; send it again");
   if (error.category() == http::make_error_code(http::error::bad_method).category() &&
       error != http::error::end_of_stream && error != http::error::partial_message)
     return ApiError(400,
@@ -181,11 +230,10 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     stream.socket().set_option(tcp::no_delay(true));
     try {
       if (num_connections > limits.connections) {
+        HttpRequest unread;
+        unread.refusal.emplace(503, "too many connections are open; try again later");
         Answer answer(stream, limits, 11, false, false);
-        std::vector<HttpAnswer::Header> headers;
-        headers.emplace_back("Retry-After", "1");
-        const ApiError full(503, "too many connections are open; try again later");
-        co_await answer.reply(503, kJson, json_text(full.json()), std::move(headers));
+        co_await handler(unread, answer);
       } else {
         beast::flat_buffer buffer;
         while (!stopping && co_await serve_one(stream, buffer)) {
@@ -226,7 +274,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     }
     idle.erase(&stream);
     if (error || stopping) co_return false;
-    stream.expires_after(limits.request);
+    std::optional<ReadDeadline> deadline(std::in_place, stream, limits.request);
     co_await http::async_read_header(stream, buffer, parser,
                                      asio::redirect_error(use_awaitable, error));
     if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
@@ -235,26 +283,19 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     }
     if (!error)
       co_await http::async_read(stream, buffer, parser, asio::redirect_error(use_awaitable, error));
+    std::optional<ApiError> wrong;
     if (error) {
-      if (const auto wrong = refusal(error)) {
-        Answer answer(stream, limits, 11, false, false);
-        co_await answer.reply(wrong->status(), kJson, json_text(wrong->json()), {});
-      }
-      co_return false;
+      wrong = deadline->has_passed() ? late() : refusal(error);
+      if (!wrong) co_return false;
     }
-    auto message = parser.release();
-    HttpRequest request{std::string(message.method_string()),
-                        std::string(message.target()),
-                        std::move(message.body()),
-                        {}};
-    for (const auto& field : message) {
-      std::string name(field.name_string());
-      for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-      request.headers.emplace(std::move(name), field.value());
-    }
+    deadline.reset();
+    const unsigned version = error ? 11 : parser.get().version();
+    const bool keep_alive = !error && parser.keep_alive() && !stopping;
+    HttpRequest request = request_of(parser.release());
+    request.refusal = std::move(wrong);
+    if (request.path.empty()) request.path = path_in(buffer);
     request.path.resize(std::min(request.path.find('?'), request.path.size()));
-    Answer answer(stream, limits, message.version(), message.keep_alive() && !stopping,
-                  request.method == "HEAD");
+    Answer answer(stream, limits, version, keep_alive, request.method == "HEAD");
     co_await handler(request, answer);
     co_return answer.keeps_alive();
   }

@@ -10,10 +10,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "server/api/api_error.h"
 
 namespace medusa {
 
@@ -32,6 +35,8 @@ struct HttpRequest {
   std::string path;    // without the query
   std::string body;
   std::map<std::string, std::string> headers{};  // by their names in small letters
+  /// Why it is not read to its end: then the rest is what was understood before, perhaps nothing.
+  std::optional<ApiError> refusal{};
 
   /// The value of a header by that name; empty: it is not there.
   std::string_view header(const std::string& name) const {
@@ -72,7 +77,7 @@ using HttpHandler =
 class HttpServer {
  public:
   /// @param endpoint  port 0: any free one.
-  /// @param handler   answers; what it throws ends the connection.
+  /// @param handler   answers, refusals too; what it throws ends the connection.
   /// @throws UserError  the address cannot be listened on.
   HttpServer(boost::asio::io_context& io, const boost::asio::ip::tcp::endpoint& endpoint,
              HttpLimits limits, HttpHandler handler);

@@ -98,6 +98,11 @@ TEST_F(AccessTest, PagesOfOneOriginMayAskWhereItIsNamed) {
     EXPECT_EQ(reply.status, headers.empty() ? 401 : 200);
     EXPECT_NE(reply.header.find(allow + "https://chat.example\r\n"), std::string::npos);
     EXPECT_EQ(reply.header.find("evil"), std::string::npos);
+    Client too_long(open.port());
+    too_long.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
+    const auto refusal = parse_reply(too_long.read_to_end());
+    EXPECT_EQ(refusal.status, 413);
+    EXPECT_NE(refusal.header.find(allow + "https://chat.example\r\n"), std::string::npos);
   }
   EXPECT_NE(error_text([] { expect_origin("https://a/b"); }).find("--cors"), std::string::npos);
 }

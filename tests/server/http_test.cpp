@@ -66,6 +66,58 @@ TEST_F(HttpTest, WhatIsNoRequestIsRefusedAndTheConnectionCloses) {
   EXPECT_EQ(ask(port(), "GET", "/health").status, 200);
 }
 
+TEST_F(HttpTest, WhatCannotBeReadIsRefusedInTheFormOfItsPath) {
+  const auto reply_to = [&](const std::string& bytes) {
+    Client client(port());
+    client.send(bytes);
+    client.finish_sending();
+    return parse_reply(client.read_to_end()).json();
+  };
+  const std::string version = " HTTP/1.1\r\n", long_header = "X: " + std::string(20000, 'a');
+  for (const std::string path : {"/v1/messages?beta=true", "/v1/messages/count_tokens"}) {
+    json error = reply_to("POST " + path + version + "Content-Length: 99999999999\r\n\r\n");
+    EXPECT_EQ(error["type"], "error") << error;
+    EXPECT_EQ(error["error"]["type"], "request_too_large");
+    error = reply_to("POST " + path + version + long_header + "\r\n\r\n");
+    EXPECT_EQ(error["type"], "error") << error;
+    EXPECT_EQ(error["error"]["type"], "invalid_request_error");
+    error = reply_to("POST " + path + version + "Content-Length: -5\r\n\r\n");
+    EXPECT_EQ(error["type"], "error") << error;
+  }
+  const json error = reply_to("POST /v1/responses" + version + long_header + "\r\n\r\n");
+  EXPECT_FALSE(error.contains("type")) << error;
+  EXPECT_EQ(error["error"]["type"], "invalid_request_error");
+  EXPECT_TRUE(reaches("medusa:http_requests_total{status=\"431\"}", 3));
+}
+
+/// Requests of which a part is missing.
+TEST(HttpServer, GivesWhatCameInTimeToItsHandler) {
+  boost::asio::io_context io{1};
+  HttpLimits limits;
+  limits.request = std::chrono::seconds(1);
+  std::vector<std::pair<int, std::string>> handled;
+  const HttpServer server(io, {boost::asio::ip::make_address("127.0.0.1"), 0}, limits,
+                          [&](const HttpRequest& request, HttpAnswer& answer) {
+                            handled.emplace_back(request.refusal ? request.refusal->status() : 0,
+                                                 request.path);
+                            return answer.reply(408, "text/plain", "late");
+                          });
+  std::thread thread([&] { io.run(); });
+  for (const char* part : {"POST /v1/messages HTTP/1.1\r\nContent-Length: 9\r\n\r\nab",
+                           "POST /v1/messages?x HTTP/1.1\r\nContent", "POST /v1/mess", "POST"}) {
+    Client client(server.endpoint().port());
+    client.send(part);
+    const auto reply = parse_reply(client.read_to_end());
+    EXPECT_EQ(reply.status, 408);
+    EXPECT_EQ(reply.body, "late");
+  }
+  io.stop();
+  thread.join();
+  const std::vector<std::pair<int, std::string>> expected{
+      {408, "/v1/messages"}, {408, "/v1/messages"}, {408, "/v1/mess"}, {408, ""}};
+  EXPECT_EQ(handled, expected);
+}
+
 TEST_F(HttpTest, ARefusalArrivesThoughTheClientStillSends) {
   Client client(port());
   client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
