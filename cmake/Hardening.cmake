@@ -9,8 +9,10 @@ endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 set(hardening -fstack-protector-strong -fstack-clash-protection -fcf-protection=full)
-# Checked copies want an optimizer, and hide from AddressSanitizer what it would find (preset dev).
-set(fortify $<$<CONFIG:Release>:-U_FORTIFY_SOURCE> $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>)
+# Checked copies want an optimizer, and hide from AddressSanitizer what it would find (preset dev; targets that are
+# MEDUSA_SANITIZED).
+set(fortified $<AND:$<CONFIG:Release>,$<NOT:$<BOOL:$<TARGET_PROPERTY:MEDUSA_SANITIZED>>>>)
+set(fortify $<${fortified}:-U_FORTIFY_SOURCE> $<${fortified}:-D_FORTIFY_SOURCE=3>)
 target_compile_options(medusa_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${hardening}> $<$<COMPILE_LANGUAGE:CXX>:${fortify}>)
 list(JOIN hardening "," host_hardening)
 target_compile_options(medusa_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_hardening}>)

@@ -1,4 +1,4 @@
-// A reader of foreign files, as the fuzzer sees it.
+// A reader of foreign files or requests, as the fuzzer sees it.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,7 @@ struct FuzzTarget {
   std::function<std::string(std::string_view input)> file_of = nullptr;
   /// Memory that one input may take at once, besides twice its own size.
   size_t spare_bytes = size_t{64} << 20;
+  double slow_seconds = 1;  // CPU time for one input
   /// Files that were findings once: each must be refused.
   std::vector<std::string> past_findings = {};
 };
@@ -37,5 +38,7 @@ std::vector<FuzzTarget> container_targets();  // safetensors, GGUF, config.json
 std::vector<FuzzTarget> torch_targets();      // files of torch.save and the pickles in them
 std::vector<FuzzTarget> text_targets();       // tokenizer.json, tokenizer.model, chat templates
 std::vector<FuzzTarget> shard_targets();      // shards of a dataset
+std::vector<FuzzTarget> body_targets();       // bodies of requests, and schemas in them
+std::vector<FuzzTarget> http_targets();       // what a connection says
 
 }  // namespace medusa::fuzz

@@ -22,7 +22,6 @@ extern "C" const char* __asan_default_options() {
 namespace medusa::fuzz {
 namespace {
 
-constexpr double kSlow = 1.0;  // CPU seconds for one input
 constexpr const char* kRead = "read";
 
 double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -79,7 +78,7 @@ std::string GuardedReader::outcome(std::string_view bytes) {
   } catch (const std::exception& error) {
     throw Finding{fmt::format("an exception that is no UserError: {}", error.what())};
   }
-  if (const double spent = cpu_seconds() - begin; spent > kSlow)
+  if (const double spent = cpu_seconds() - begin; spent > target_.slow_seconds)
     throw Finding{fmt::format("{:.1f} seconds", spent)};
   const size_t taken = fixtures::peak_bytes() - before;
   if (taken > 2 * bytes.size() + target_.spare_bytes)
@@ -104,16 +103,6 @@ void GuardedReader::read_known(std::string_view bytes, bool valid) {
 void GuardedReader::read_known_files() {
   for (const std::string& seed : target_.seeds) read_known(seed, /*valid=*/true);
   for (const std::string& finding : target_.past_findings) read_known(finding, /*valid=*/false);
-}
-
-const std::vector<FuzzTarget>& all_targets() {
-  static const std::vector<FuzzTarget> targets = [] {
-    auto all = container_targets();
-    for (auto more : {torch_targets(), text_targets(), shard_targets()})
-      for (auto& target : more) all.push_back(std::move(target));
-    return all;
-  }();
-  return targets;
 }
 
 const FuzzTarget* find_target(std::string_view name) {

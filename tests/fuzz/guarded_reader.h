@@ -28,9 +28,10 @@ class GuardedReader {
   /// Reads one input.
   /// @returns true if it did something that no earlier one did: its refusal says something new,
   ///          apart from numbers and names.
-  /// @throws Finding  an exception that is no UserError, a refusal without a remedy, more than a
-  ///                  second of CPU time, or more memory at once than twice the input and what the
-  ///                  target may spare. A single allocation above 64 MiB ends the program at once.
+  /// @throws Finding  an exception that is no UserError, a refusal without a remedy, more CPU
+  ///                  time than the target may take, or more memory at once than twice the input
+  ///                  and what the target may spare. A single allocation above 64 MiB ends the
+  ///                  program at once.
   bool read(std::string_view bytes);
 
   /// The same without a memory of what earlier inputs did.
@@ -58,7 +59,8 @@ class GuardedReader {
   bool sound_ = true;
 };
 
-/// All readers. The list lives as long as the program.
+/// All readers of this program (reader_targets.cpp, request_targets.cpp). The list lives as long as
+/// it does.
 const std::vector<FuzzTarget>& all_targets();
 
 /// nullptr if there is none of this name.

@@ -43,7 +43,7 @@ void fuzz(const Limits& limits, GuardedReader& reader) {
 int run_main(const std::vector<std::string>& words) {
   const FuzzTarget* target = words.size() > 1 ? find_target(words[1]) : nullptr;
   if (target == nullptr) {
-    fmt::print("usage: fuzz_readers TARGET [SECONDS [INPUTS [SEED]]] | TARGET FILE\ntargets: {}\n",
+    fmt::print("usage: {} TARGET [SECONDS [INPUTS [SEED]]] | TARGET FILE\ntargets: {}\n", words[0],
                target_names());
     return 2;
   }

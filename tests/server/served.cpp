@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "tests/backbone/tiny_model.h"
+#include "tests/server/chat_template.h"
 #include "tests/server/fitted_heads.h"
 #include "tools/run/open_model.h"
 
@@ -27,12 +28,6 @@ Model load_tiny(bool shares) {
   }
   return loaded;
 }
-
-constexpr const char* kChatTemplate =
-    R"({% if tools %}{% for t in tools %}{{ t.function.name }} {% endfor %}{% endif %})"
-    R"({% for m in messages %}{{ '' if loop.first else '\n\n' }}{{ m.content }})"
-    R"({% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{"name": "{{ c.function.name }}", )"
-    R"("arguments": {{ c.function.arguments|tojson }}}</tool_call>{% endfor %}{% endif %}{% endfor %})";
 
 /// Chunks put together; what is no chunk is left as it is.
 std::string without_chunks(const std::string& bytes) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks a running `medusa serve` with Anthropic's own client, and checks what it gets.
 
-    pip install anthropic==2.13.0
+    tools/dev/check_clients.sh installs it, starts a server and runs this
     build/release/medusa serve --config my.yaml &
     tools/dev/check_anthropic_client.py http://127.0.0.1:8080
 

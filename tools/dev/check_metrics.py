@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Reads /metrics of a running `medusa serve` with Prometheus' own parser.
 
-    pip install prometheus-client==0.26.0
+    tools/dev/check_clients.sh installs it, starts a server and runs this
     tools/dev/check_metrics.py http://127.0.0.1:8080
 """
 import sys

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Asks a running `medusa serve` with OpenAI's own client, and checks what it gets.
 
-    pip install openai==3.57.0
+    tools/dev/check_clients.sh installs it, starts a server and runs this
     build/release/medusa serve --config my.yaml &
-    tools/dev/check_openai_client.py http://127.0.0.1:8080/v1
+    tools/dev/check_openai_client.py http://127.0.0.1:8080
+
 Tools are looked at where the model's template takes them.
 """
 import json
@@ -65,9 +66,27 @@ def check_responses(client, model, text) -> None:
         raise AssertionError("previous_response_id was taken")
 
 
+def check_full_queue(client, model) -> None:
+    """Who does not wait is told that there are too many; who does gets an answer."""
+    many = dict(model=model, prompt="Once upon a time", n=16, max_tokens=200, temperature=1,
+                extra_body={"ignore_eos": True, "medusa": {"drafter": "none"}})
+    streams = []
+    try:
+        for _ in range(100):
+            streams.append(client.completions.create(**many, stream=True))
+    except openai.RateLimitError as error:
+        assert error.code == "queue_full" and error.response.headers["retry-after"] == "1", error
+    else:
+        raise AssertionError("the queue has no end")
+    patient = client.with_options(max_retries=20)
+    assert patient.completions.create(**many).choices[15].text
+    for stream in streams:
+        stream.close()
+
+
 def main() -> None:
-    base = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080/v1"
-    client = openai.OpenAI(base_url=base, api_key="none", max_retries=0)
+    base = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8080"
+    client = openai.OpenAI(base_url=f"{base}/v1", api_key="none", max_retries=0)
     model = client.models.list().data[0].id
     ask = dict(model=model, messages=[{"role": "user", "content": "What is gravity?"}],
                max_tokens=30, temperature=0)
@@ -113,6 +132,9 @@ def main() -> None:
         client.embeddings.create(model=model, input="x")
     except openai.NotFoundError:
         pass
+    else:
+        raise AssertionError("there are embeddings")
+    check_full_queue(client, model)
     print(f"openai {openai.__version__}: as expected of {model}, {tools}")
 
 
