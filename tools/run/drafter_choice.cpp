@@ -63,11 +63,10 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
   const bool trained = fs::exists(config.heads_folder());  // damaged ones are refused later
   if (names_parts || (trained && fs::exists(config.tree_file())))
     return fastest_drafter(config.tree_file()).value_or(with_heads);
-  print_note(
-      "note: {} has no {}, so {}; this makes them: {}\n", config.run,
-      trained ? "choice tree for its heads" : "trained heads",
-      without_heads == DrafterKind::None ? "decoding is plain" : "lookup alone drafts",
-      maker);
+  print_note("note: {} has no {}, so {}; this makes them: {}\n", config.run,
+             trained ? "choice tree for its heads" : "trained heads",
+             without_heads == DrafterKind::None ? "decoding is plain" : "lookup alone drafts",
+             maker);
   return without_heads;
 }
 
