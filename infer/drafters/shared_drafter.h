@@ -12,12 +12,15 @@ namespace medusa {
 struct SharedConfig {
   int32_t max_match = 16;
   int32_t nodes = 32;
+  int32_t megabytes = 64;  // 10^6 bytes
 
   template <typename Fields>
   void fields(Fields& f) {
     f("max_match", max_match, "longest run of last tokens that is looked up",
       between(SharedTexts::kKeyTokens, 256));
     f("nodes", nodes, "most nodes of the tree, the root included", between(2, 64));
+    f("megabytes", megabytes, "most megabytes of finished answers that are kept",
+      between(1, 100000));
   }
   void validate() const {}
 };

@@ -89,11 +89,11 @@ TEST(Serve, SharesAnswersUnlessItIsTold) {
   for (const std::string& refused : {serve + " --no-share --drafter shared",
                                      std::string("generate --config run.yaml --drafter "
                                                  "shared --prompt Once"),
-                                     serve + " --no-share --share-mb 3"}) {
+                                     serve + " --set generate.shared.megabytes=0"}) {
     const ProcessResult ran = place.run(refused);
     EXPECT_EQ(ran.status, 2) << refused;
     EXPECT_EQ(ran.out, "") << refused;
-    EXPECT_TRUE(has(ran.err, "shared") || has(ran.err, "--share-mb")) << ran.err;
+    EXPECT_TRUE(has(ran.err, "shared")) << ran.err;
   }
 }
 

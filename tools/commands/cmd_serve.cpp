@@ -28,7 +28,6 @@ struct ServeOptions {
   ServerOptions server;
   std::string name;
   int32_t sequences = 4;
-  int32_t share_mb = 64;
   bool no_share = false;
 };
 
@@ -102,7 +101,8 @@ struct LoadedRun {
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
   const RunConfig config = read_run_config(common);
   std::optional<SharedTexts> shared;
-  if (!options.no_share) shared.emplace(int64_t{1'000'000} * options.share_mb);
+  if (!options.no_share)
+    shared.emplace(int64_t{1'000'000} * config.generate.infer.shared.megabytes);
   const InferConfig infer =
       conversation_decoding(config, same_run_command(common, "run"), shared.has_value());
   if (options.server.log_prompts && options.server.log.empty())
@@ -131,7 +131,7 @@ Command serve_command() {
           .settings = {"--drafter", "--heads", "--tree", "--temperature", "--max-tokens",
                        "--device", "--dtype", "--threads", "--context", "--cache-mb"},
           .says_run = false,
-          .examples = {"serve model.gguf", "serve model.gguf --port 9000 --batch 16"},
+          .examples = {"serve model.gguf --port 9000 --batch 16"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
             const auto options = std::make_shared<ServeOptions>();
             added.group("Server");
@@ -145,12 +145,8 @@ Command serve_command() {
                         between<int64_t>(0, 100000));
             added.value("--deadline", options->server.deadline, "SECONDS",
                         "for an answer, its wait included; then 504 (0: none)", between(0.0, 1e6));
-            added.value("--share-mb", options->share_mb, "N",
-                        "most megabytes of finished answers that drafts are looked up in (64)",
-                        between(1, 100000));
             added.flag("--no-share", options->no_share,
                        "no answer helps to draft another: its timing could tell what others asked");
-            added.exclude("--no-share", "--share-mb");
             added.value("--name", options->name, "NAME",
                         "of the model, for clients; else that of its file");
             added.group("Access and logs");

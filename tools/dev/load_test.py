@@ -33,7 +33,7 @@ MOST_GROWTH = 16 << 20  # bytes, between two rounds of the same clients
 class Server:
     def __init__(self, medusa, model, more, folder):
         self.errors = open(folder / "stderr", "w+", encoding="utf-8")
-        self.process = subprocess.Popen([medusa, "serve", model, "--port", "0", "--json", "--share-mb", "4", *more],
+        self.process = subprocess.Popen([medusa, "serve", model, "--port", "0", "--json", "--set", "generate.shared.megabytes=4", *more],
                                         cwd=folder, stdout=subprocess.PIPE, stderr=self.errors, text=True)
         line = self.process.stdout.readline()
         self.errors.seek(0)
