@@ -77,8 +77,8 @@ void run_http(const std::string& path) {
   if (status == "204" || status == "401") throw UserError("preflight or no key; " + status);
   if (status != "400" && status != "413" && status != "431")
     throw std::logic_error("status " + status);
-  const size_t body = reply.find("\r\n\r\n", last);
-  throw UserError(body == std::string::npos ? "HEAD; none" : reply.substr(body + 4));
+  const std::string body = reply.substr(reply.find("\r\n\r\n", last) + 4);
+  throw UserError(body.empty() ? "an answer to HEAD; none" : body);
 }
 
 }  // namespace
