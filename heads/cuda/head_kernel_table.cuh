@@ -1,7 +1,7 @@
 // The kernels of head_kernels.h, each thread one number.
 #pragma once
 
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 #include "heads/cuda/head_kernels.h"
 
 namespace medusa {

@@ -2,7 +2,7 @@
 // CPU with fused multiply-add does it: weights are the same bits there and here.
 #pragma once
 
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 
 namespace medusa {
 namespace {

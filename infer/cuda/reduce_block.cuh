@@ -3,7 +3,7 @@
 // of logits.
 #pragma once
 
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 
 namespace medusa {
 namespace {

@@ -1,7 +1,7 @@
 // A thread for each of many numbers.
 #pragma once
 
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 
 namespace medusa {
 namespace {

@@ -1,4 +1,4 @@
-// The words of backbone/cuda/launch.h on a CPU, so that the very source of our CUDA kernels is
+// The words of backbone/cuda/launch.cuh on a CPU, so that the very source of our CUDA kernels is
 // tested on every machine. Included before that file. Meaning of the words: CUDA C++ Programming
 // Guide, chapters 5 and 10; of the tensor core product: PTX ISA, mma.m16n8k16.
 //
@@ -152,4 +152,4 @@ inline uint4 load_once(const void* global) {
 
 }  // namespace medusa
 
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"

@@ -2,7 +2,7 @@
 // time, sums over a warp, and places in the cache.
 #pragma once
 
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 
 namespace medusa {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "backbone/cuda/gemm_kernels.h"
 #include "backbone/cuda/kernels/weight_reader.cuh"
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 
 namespace medusa {
 namespace {

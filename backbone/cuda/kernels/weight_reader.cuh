@@ -24,7 +24,7 @@
 #pragma once
 
 #include "backbone/cuda/gemm_kernels.h"
-#include "backbone/cuda/launch.h"
+#include "backbone/cuda/launch.cuh"
 
 namespace medusa {
 namespace {
