@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/token.h"
@@ -18,8 +20,11 @@ struct CandidateTree {
   int32_t num_verify = 0;  // nodes [0, num_verify) may be accepted; the rest only feed the drafter
   at::Tensor draft_probs;  // [N, V] float32, row i: what token i was drawn from given its earlier
                            // siblings; undefined: every token was chosen outright (a point mass)
-  std::vector<float> confidences{};     // [N] how probable it is that node i is right if its parent
-                                        // is, as the drafter sees it; empty: it does not say
+  std::vector<float> confidences{};    // [N] how probable it is that node i is right if its parent
+                                       // is, as the drafter sees it; empty: it does not say
+  std::vector<double> accept_probs{};  // [N] how probable it is that node i is accepted, no child's
+                                       // above its parent's: the decoder may leave nodes out, by
+                                       // what their rows cost; empty: it runs the tree as it is
   std::vector<DrafterKind> drafters{};  // [N] who proposed node i, where several drafters share the
                                         // tree (the root: None); empty: one drafter alone
 
@@ -41,6 +46,10 @@ inline int32_t find_child(const CandidateTree& tree, int32_t node, TokenId token
       return i;
   return -1;
 }
+
+/// The nodes of a tree that are listed, ascending and each with its parent. All of the tree's nodes
+/// may be accepted, and were chosen outright.
+CandidateTree part_of(const CandidateTree& tree, std::span<const size_t> nodes);
 
 /// Lists what a step emitted.
 inline std::vector<TokenId> emitted_tokens(const CandidateTree& tree,

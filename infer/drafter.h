@@ -16,6 +16,8 @@ struct DraftContext {
   int32_t max_nodes = 0;      // N must not exceed this; at least 1
   int32_t slot = -1;          // the sequence's slot in the target
   int32_t num_sequences = 1;  // that share the pass, this one included
+  bool pruned_jointly = false;  // whoever gives accept_probs proposes all that may pay: the decoder
+                                // chooses among the nodes of all sequences
 };
 
 /// Proposes candidates for one sequence; a new sequence gets a drafter of its own.

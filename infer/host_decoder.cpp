@@ -87,18 +87,28 @@ struct HostDecoder::Pass {
   }
 
   bool empty() const { return trees.empty() && chunks.empty(); }
+  int32_t num_tree_rows() const {
+    int32_t rows = 0;
+    for (const SlotTree& each : trees) rows += each.tree->size();
+    return rows;
+  }
+  int32_t num_prompt_rows() const {
+    int64_t rows = 0;
+    for (const PromptChunk& each : chunks) rows += std::ssize(each.tokens);
+    return static_cast<int32_t>(rows);
+  }
   /// Of all rows, those of prompts.
   double prompt_share() const {
-    double tree_rows = 0, prompt_rows = 0;
-    for (const SlotTree& each : trees) tree_rows += each.tree->size();
-    for (const PromptChunk& each : chunks) prompt_rows += static_cast<double>(each.tokens.size());
-    return prompt_rows / (tree_rows + prompt_rows);
+    return static_cast<double>(num_prompt_rows()) / (num_tree_rows() + num_prompt_rows());
   }
 };
 
 HostDecoder::HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRule> rule,
-                         DrafterFactory make_drafter)
-    : target_(target), rule_(std::move(rule)), make_drafter_(std::move(make_drafter)) {}
+                         DrafterFactory make_drafter, StepCost cost)
+    : target_(target),
+      rule_(std::move(rule)),
+      make_drafter_(std::move(make_drafter)),
+      pruning_(std::move(cost)) {}
 
 HostDecoder::~HostDecoder() { cancel_all(); }
 
@@ -192,7 +202,16 @@ HostDecoder::Pass HostDecoder::plan() {
     });
   }
 
+  propose(pass);
+  return pass;
+}
+
+/// Fills the trees of a pass. One sequence alone weighs its own nodes; rows that several share, or
+/// that fill what a prompt's chunk leaves of a tile, are dealt out by what all of them gain.
+void HostDecoder::propose(Pass& pass) {
   const auto num_sequences = static_cast<int32_t>(pass.with_tree.size());
+  const int32_t prompt_rows = pass.num_prompt_rows();
+  const bool jointly = pruning_.is_on() && (num_sequences > 1 || prompt_rows > 0);
   const auto propose = [&](Sequence& s) {
     if (!s.drafter) {
       const DrafterFactory& make = s.request.make_drafter ? s.request.make_drafter : make_drafter_;
@@ -205,17 +224,26 @@ HostDecoder::Pass HostDecoder::plan() {
     const int64_t rows_left = target_.max_rows() - committed;  // for this pass, at least 1
     const auto nodes = static_cast<int32_t>(std::min<int64_t>(limits.max_nodes, rows_left));
     const auto left = static_cast<int32_t>(limits.max_new_tokens - s.stats.emitted);
-    s.tree = s.drafter->propose(
-        {s.tokens, s.hidden, std::min(left, nodes) - 1, nodes, s.slot, num_sequences},
-        s.request.random);
+    s.tree = s.drafter->propose({.tokens = s.tokens,
+                                 .hidden = s.hidden,
+                                 .max_depth = std::min(left, nodes) - 1,
+                                 .max_nodes = nodes,
+                                 .slot = s.slot,
+                                 .num_sequences = num_sequences,
+                                 .pruned_jointly = jointly},
+                                s.request.random);
     MEDUSA_ASSERT(s.tree.size() >= 1 && s.tree.size() <= nodes, s.tree.size(), nodes);
     MEDUSA_ASSERT(s.tree.num_verify >= 1 && s.tree.num_verify <= s.tree.size(), s.tree.num_verify);
     MEDUSA_ASSERT(s.tree.tokens[0] == s.tokens.back(), s.tree.tokens[0], s.tokens.back());
   };
   for (Sequence* s : pass.with_tree) s->guarded([&] { propose(*s); });
   std::erase_if(pass.with_tree, [](const Sequence* s) { return !s->more; });
+  if (jointly && !pass.with_tree.empty()) {
+    std::vector<CandidateTree*> trees;
+    for (Sequence* s : pass.with_tree) trees.push_back(&s->tree);
+    pruning_.prune(trees, prompt_rows);
+  }
   for (const Sequence* s : pass.with_tree) pass.trees.push_back({s->slot, &s->tree});
-  return pass;
 }
 
 /// A pass that throws ends every sequence in it: nobody knows which one it was.
@@ -303,6 +331,15 @@ void HostDecoder::advance(Sequence& s, const TargetOutput& output) {
   watch.lap(times_.commit_s);
 }
 
+/// Tells what the rows of a pass came to.
+void HostDecoder::count(const Pass& pass) {
+  if (pass.output.trees.empty()) return;
+  int64_t tokens = 0;
+  for (const Sequence* s : pass.with_tree)
+    if (s->more) tokens += 1 + std::ssize(s->accepted.path);
+  pruning_.count(static_cast<int32_t>(pass.trees.size()), pass.num_tree_rows(), tokens);
+}
+
 std::vector<FinishedRequest> HostDecoder::take_ended() {
   std::vector<FinishedRequest> ended;
   std::erase_if(running_, [&](const std::unique_ptr<Sequence>& s) {
@@ -336,6 +373,7 @@ std::vector<FinishedRequest> HostDecoder::step() {
     times_.verify_s += seconds - prompts;
   }
   if (!pass.output.trees.empty()) accept_all(pass);
+  count(pass);
   watch.lap(times_.accept_s);
   for (size_t i = 0; i < pass.output.trees.size(); ++i) {
     Sequence& s = *pass.with_tree[i];

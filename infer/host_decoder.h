@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "infer/decoder.h"
+#include "infer/joint_pruning.h"
 
 namespace medusa {
 
@@ -23,8 +24,9 @@ class HostDecoder : public Decoder {
   /// @param target        kept by reference. Other decoders may use its other slots.
   /// @param rule          of requests that bring none.
   /// @param make_drafter  of requests that bring none.
+  /// @param cost          of a pass by its rows; empty: each drafter alone weighs its proposals.
   HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRule> rule,
-              DrafterFactory make_drafter);
+              DrafterFactory make_drafter, StepCost cost = {});
   ~HostDecoder() override;
   HostDecoder(const HostDecoder&) = delete;
   HostDecoder& operator=(const HostDecoder&) = delete;
@@ -48,14 +50,17 @@ class HostDecoder : public Decoder {
   void admit();
   void run_prompts_alone();
   Pass plan();
+  void propose(Pass& pass);
   void run(Pass& pass);
   void accept_all(Pass& pass);
   void advance(Sequence& s, const TargetOutput& output);
+  void count(const Pass& pass);
   std::vector<FinishedRequest> take_ended();
 
   TargetModel& target_;
   std::shared_ptr<const AcceptanceRule> rule_;
   DrafterFactory make_drafter_;
+  JointPruning pruning_;
   RequestId next_id_ = 0;
   std::deque<std::unique_ptr<Sequence>> waiting_;   // by id
   std::vector<std::unique_ptr<Sequence>> running_;  // by id

@@ -42,21 +42,6 @@ StepCost with_drafting(StepCost cost) {
   return cost;
 }
 
-/// The nodes of a tree that are listed, ascending and each with its parent.
-CandidateTree part_of(const CandidateTree& tree, const std::vector<size_t>& nodes) {
-  CandidateTree part;
-  std::vector<int32_t> places(tree.tokens.size(), -1);
-  for (const size_t node : nodes) {
-    const int32_t parent = tree.parents[node];
-    places[node] = part.size();
-    part.tokens.push_back(tree.tokens[node]);
-    part.parents.push_back(parent < 0 ? -1 : places[static_cast<size_t>(parent)]);
-    part.confidences.push_back(tree.confidences[node]);
-  }
-  part.num_verify = part.size();
-  return part;
-}
-
 }  // namespace
 
 AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, const TreeShape& shape,
@@ -72,7 +57,8 @@ AdaptiveMedusaDrafter::AdaptiveMedusaDrafter(std::unique_ptr<Drafter> whole, con
 
 CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const Random& random) {
   const TokenId root = context.tokens.back();
-  step_cost_ = 1;
+  num_sequences_ = context.num_sequences;
+  ran_heads_ = false;
   if (!context.hidden.defined()) return root_only(root);
   const std::vector<double> accept_probs = record_.accept_probs(places_);
   const StepCost cost = with_drafting(cost_.for_batch(context.num_sequences));
@@ -82,14 +68,16 @@ CandidateTree AdaptiveMedusaDrafter::propose(const DraftContext& context, const 
   if (!pay && prune_tree(perfect_, cost, 1, context.max_nodes).size() < 2) return root_only(root);
   if (!backoff_.should_run(pay, cost.drafting.value_or(0))) return root_only(root);
 
-  const CandidateTree all = whole_->propose(context, random);
+  CandidateTree all = whole_->propose(context, random);
   record_.remember(all);
-  std::erase_if(nodes, [&](size_t node) { return node >= all.tokens.size(); });  // near a limit
-  if (nodes.size() < 2) {
-    step_cost_ = 1 + cost.drafting.value_or(0);
-    return root_only(root);
+  ran_heads_ = true;
+  if (pay && context.pruned_jointly) {
+    all.accept_probs.assign(accept_probs.begin(),
+                            accept_probs.begin() + static_cast<std::ptrdiff_t>(all.tokens.size()));
+    return all;
   }
-  step_cost_ = cost(static_cast<int32_t>(nodes.size()));
+  std::erase_if(nodes, [&](size_t node) { return node >= all.tokens.size(); });  // near a limit
+  if (nodes.size() < 2) return root_only(root);
   return part_of(all, nodes);
 }
 
@@ -98,7 +86,9 @@ void AdaptiveMedusaDrafter::observe(const CandidateTree& tree, const TargetOutpu
   whole_->observe(tree, output, accepted);
   const std::vector<TokenId> emitted = emitted_tokens(tree, accepted.path, accepted.next);
   for (const TokenId token : emitted) record_.follow(token);
-  throughput_.count(static_cast<double>(emitted.size()), step_cost_);
+  const StepCost cost = cost_.for_batch(num_sequences_);
+  throughput_.count(static_cast<double>(emitted.size()),
+                    cost(tree.size()) + (ran_heads_ ? cost.drafting.value_or(0) : 0));
 }
 
 }  // namespace medusa

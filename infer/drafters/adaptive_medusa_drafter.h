@@ -44,7 +44,8 @@ class AdaptiveMedusaDrafter : public Drafter {
   ProposalStats record_;
   Throughput throughput_;
   HeadsBackoff backoff_;
-  double step_cost_ = 1;  // of the last proposal
+  int32_t num_sequences_ = 1;  // that shared the last pass
+  bool ran_heads_ = false;     // for it
 };
 
 }  // namespace medusa

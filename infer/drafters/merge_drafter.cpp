@@ -70,8 +70,9 @@ MergeDrafter::Folded MergeDrafter::fold(const DraftContext& context, const Rando
       if (!member.proposer.runs_heads) without_heads[node] = std::max(without_heads[node], own[i]);
     }
   }
-  return {std::move(folded).take(), std::move(accept_probs), std::move(without_heads),
-          std::move(drafters)};
+  CandidateTree tree = std::move(folded).take();
+  if (members_.size() > 1) tree.drafters = std::move(drafters);
+  return {std::move(tree), std::move(accept_probs), std::move(without_heads)};
 }
 
 bool MergeDrafter::heads_pay(double heads_cost) const {
@@ -85,7 +86,7 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   const double heads_cost = num_runners_ * cost.drafting.value_or(0),
                throughput = throughput_.tokens_per_cost();
   const bool run_heads = heads_cost == 0 || backoff_.should_run(heads_pay(heads_cost), heads_cost);
-  const Folded all = fold(context, random, run_heads);
+  Folded all = fold(context, random, run_heads);
   const int32_t most = std::min(budget_, context.max_nodes);
   const std::vector<size_t> nodes = prune_tree(all.accept_probs, cost, throughput, most);
   if (run_heads && heads_cost > 0) {
@@ -95,20 +96,11 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
     heads_gain_.add(gain);
     if (heads_gain_of_all_) heads_gain_of_all_->add(gain);
   }
-  TreeBuilder chosen(context);
-  std::vector<int32_t> places(all.accept_probs.size(), 0);
-  for (const size_t node : nodes)
-    if (node > 0)
-      places[node] =
-          chosen.child(places[static_cast<size_t>(all.tree.parents[node])], all.tree.tokens[node]);
-  CandidateTree tree = std::move(chosen).take();
-  if (members_.size() > 1) {
-    tree.drafters.resize(tree.tokens.size(), DrafterKind::None);
-    for (const size_t node : nodes)
-      tree.drafters[static_cast<size_t>(places[node])] = all.drafters[node];
-  }
-  step_cost_ = cost(tree.size()) + (run_heads ? heads_cost : 0);
-  return tree;
+  num_sequences_ = context.num_sequences;
+  drafting_cost_ = run_heads ? heads_cost : 0;
+  if (!context.pruned_jointly) return part_of(all.tree, nodes);
+  all.tree.accept_probs = std::move(all.accept_probs);
+  return part_of(all.tree, prune_tree(all.tree.accept_probs, {}, throughput, most));
 }
 
 void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output,
@@ -118,7 +110,8 @@ void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output
     member.proposer.drafter->observe(tree, output, accepted);
     for (const TokenId token : emitted) member.record.follow(token);
   }
-  throughput_.count(static_cast<double>(emitted.size()), step_cost_);
+  throughput_.count(static_cast<double>(emitted.size()),
+                    cost_.for_batch(num_sequences_)(tree.size()) + drafting_cost_);
 }
 
 DrafterFactory weigh_lookups(const InferConfig& config, const DraftParts& parts,

@@ -82,16 +82,16 @@ class MergeDrafter : public Drafter {
     CandidateTree tree;
     std::vector<double> accept_probs;   // [N]
     std::vector<double> without_heads;  // [N] by those who run no heads; 0: none of them has it
-    std::vector<DrafterKind> drafters;  // [N] who gives the node its probability
   };
   Folded fold(const DraftContext& context, const Random& random, bool run_heads);
   bool heads_pay(double heads_cost) const;
 
   std::vector<Member> members_;
   int32_t budget_;
-  int32_t num_runners_ = 0;  // members that run heads
-  StepCost cost_;            // of a sequence alone
-  double step_cost_ = 1;     // of the last proposal
+  int32_t num_runners_ = 0;    // members that run heads
+  StepCost cost_;              // of a sequence alone
+  int32_t num_sequences_ = 1;  // that shared the last pass
+  double drafting_cost_ = 0;   // of its proposal: of heads that were run
   Throughput throughput_;
   HeadsBackoff backoff_;
   FadingMean heads_gain_;  // what running heads gained in this text, in tokens

@@ -24,7 +24,7 @@ struct StepTimes {
 };
 
 /// Rows of a chain that are timed to know what all from 1 to the last cost.
-inline constexpr std::array<int32_t, 6> kTimedRows{1, 2, 4, 8, 16, 32};
+inline constexpr std::array<int32_t, 9> kTimedRows{1, 2, 4, 8, 12, 16, 20, 24, 32};
 
 /// Milliseconds of the parts of a step.
 struct StepParts {

@@ -26,13 +26,5 @@ TEST(StepCost, OfSequencesThatShareAPassIsTheirsOverTheirPlainStep) {
   EXPECT_EQ(StepCost{}.for_batch(9)(3), 1);
 }
 
-TEST(StepCost, IsMoreWhereSequencesFillATile) {
-  const StepCost alone{{1, 1.125}};
-  EXPECT_EQ(alone.for_batch(15)(2), (1 + 29 * 0.125) / (1 + 14 * 0.125));
-  const double of_all = (1 + 31 * 0.125) / (1 + 15 * 0.125);
-  EXPECT_DOUBLE_EQ(alone.for_batch(16)(2), 1 + StepCost::kPartEmpty * (of_all - 1));
-  EXPECT_EQ(alone.for_batch(16)(1), 1);
-}
-
 }  // namespace
 }  // namespace medusa

@@ -81,6 +81,20 @@ TEST_F(AdaptiveMedusa, BeginsWithTheNodesThatCalibrationFoundToPay) {
   EXPECT_EQ(step(too_costly), 1) << "guessing costs, too";
 }
 
+TEST_F(AdaptiveMedusa, ProposesTheWholeTreeWhereTheDecoderChooses) {
+  AdaptiveMedusaDrafter drafter = make({{1, 1.3, 1.6, 1.9}, 0.02});
+  const CandidateTree tree = drafter.propose({.tokens = text_,
+                                              .hidden = hidden_,
+                                              .max_depth = 10,
+                                              .max_nodes = 64,
+                                              .slot = 0,
+                                              .num_sequences = 1,
+                                              .pruned_jointly = true},
+                                             Random(1));
+  EXPECT_EQ(tree.size(), 4) << "alone it would propose two";
+  EXPECT_EQ(tree.accept_probs, (std::vector<double>{1, 0.4, 0.1, 0.2}));
+}
+
 TEST_F(AdaptiveMedusa, LearnsThatADraftIsOftenRightHere) {
   AdaptiveMedusaDrafter drafter = make({{1, 1.3, 1.6, 1.9}, 0.02});
   EXPECT_EQ(step(drafter), 2);

@@ -131,6 +131,26 @@ TEST(MergeDrafter, ProposesLessWhereOthersFillThePass) {
   EXPECT_EQ(propose(many, 64, 8).size(), 1);
 }
 
+TEST(MergeDrafter, ProposesEverythingWhereTheDecoderChooses) {
+  const std::vector<CandidateTree> alone{tree_of({3, 4, 5, 6}, {-1, 0, 1, 0})};
+  MergeDrafter drafter = merge(3, alone, linear(1.1));
+  EXPECT_EQ(propose(drafter).size(), 1) << "no row pays for itself";
+  count(drafter, 4, 20);
+  const DraftContext context{.tokens = kText,
+                             .hidden = {},
+                             .max_depth = 63,
+                             .max_nodes = 64,
+                             .slot = 0,
+                             .num_sequences = 2,
+                             .pruned_jointly = true};
+  const CandidateTree tree = drafter.propose(context, Random(1));
+  EXPECT_EQ(tree.tokens, (Text{3, 4, 5})) << "within the budget, the most probable ones";
+  ASSERT_EQ(tree.accept_probs.size(), 3U);
+  EXPECT_EQ(tree.accept_probs[0], 1);
+  EXPECT_GT(tree.accept_probs[1], .6);
+  EXPECT_LE(tree.accept_probs[2], tree.accept_probs[1]);
+}
+
 TEST(MergeDrafter, AFlatCurveAlwaysProposesAndASteepOneNever) {
   const std::vector<CandidateTree> alone{tree_of({3, 4, 5}, {-1, 0, 1})};
   MergeDrafter flat = merge(kAll, alone), steep = merge(kAll, alone, linear(1.1));
