@@ -42,7 +42,7 @@ struct ManifestFields {
     f("dataset", manifest.dataset, "fingerprint of the dataset");
     f("mixed_datasets", manifest.mixed_datasets, "those that it was mixed of");
     f("source", manifest.source, "where imported heads come from");
-    f("step", manifest.step, "optimiser steps");
+    f("step", manifest.step, "optimizer steps");
     f("hidden_size", manifest.hidden_size, "H", at_least<int64_t>(1));
     f("vocab_size", manifest.vocab_size, "V", at_least<int64_t>(1));
     f.section("heads", manifest.config, "what the heads look like");

@@ -34,6 +34,7 @@ struct EmittedToken {
                                          // itself (cuda/device_decoder.h): its rows stay there
   int32_t row = 0;  // of output: logits[row] predicted the token, hidden[row] is the state at the
                     // token before it
+  bool begins_step = true;  // the first token of a step
 };
 
 /// Some rows of a prompt, as they are given to on_prompt().

@@ -302,7 +302,7 @@ std::vector<int32_t> emit_run(Sequence& s, const TargetOutput& output, int64_t m
     s.tokens.push_back(token);
     s.rows.take(token);
     ++s.stats.emitted;
-    const bool wanted = s.request.emit({token, &output, keep.back()});
+    const bool wanted = s.request.emit({token, &output, keep.back(), i == 0});
     const std::optional<FinishReason> finish =
         finish_reason(s.request.limits, token, s.stats.emitted,
                       static_cast<int64_t>(s.tokens.size()), wanted, max_rows);

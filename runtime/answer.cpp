@@ -35,6 +35,8 @@ class GrowingAnswer {
     request.random = Random(asked.seed);
     request.emit = [this](const EmittedToken& token) {
       answer_.tokens.push_back(token.id);
+      if (token.begins_step) answer_.steps.emplace_back();
+      ++answer_.steps.back().num_tokens;
       if (options_.logprobs > 0) answer_.logprobs.push_back(logprobs_of(token, options_.logprobs));
       show(text_.add(token.id));
       return wanted_ && !text_.stopped() && !interrupted();
@@ -52,6 +54,7 @@ class GrowingAnswer {
  private:
   void show(std::string_view piece) {
     answer_.text += piece;
+    if (!answer_.steps.empty()) answer_.steps.back().text += piece;
     if (options_.show && !piece.empty() && wanted_) wanted_ = options_.show(index_, piece);
   }
 

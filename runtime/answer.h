@@ -17,10 +17,17 @@ struct TokenLogprobs {
   std::vector<std::pair<TokenId, double>> largest;  // the target's most probable tokens, best first
 };
 
+/// What one step of the decoder gave.
+struct AnswerStep {
+  int32_t num_tokens = 0;
+  std::string text;  // that became readable with them
+};
+
 struct Answer {
   std::string text;                     // special tokens and stop strings left out
   std::vector<TokenId> tokens;          // as decoded, the end token included
   std::vector<TokenLogprobs> logprobs;  // one per token; empty if not asked for
+  std::vector<AnswerStep> steps;        // their texts in order are the text
   DecodeStats stats;
   DecodeTimes times;
   bool stopped_by_text = false;  // a stop string ended it

@@ -18,4 +18,7 @@ Version version();
 /// "medusa 0.1.0 (012fc3e1f2a0)".
 std::string version_text();
 
+/// Today, in UTC: "2026-11-25". For files and pages that say when they were measured.
+std::string date_text();
+
 }  // namespace medusa

@@ -78,7 +78,7 @@ void check_quantization(const JsonSettings& file, const fs::path& folder) {
   const json method = settings->is_object() ? settings->value("quant_method", json()) : json();
   if (method != "fp8")
     throw UserError(fmt::format(
-        "{}: 'quantization_config' says that the weights are quantised by {}, expected plain "
+        "{}: 'quantization_config' says that the weights are quantized by {}, expected plain "
         "numbers or fp8; use the model as it was before that, or a GGUF file of it",
         (folder / "config.json").string(), json_text(method)));
   const json blocks = settings->value("weight_block_size", json());

@@ -81,7 +81,7 @@ void Sorter::place(const SafetensorsEntry& entry) {
       break;
     case HeadTensorKind::Scale:
       fail(out_.files.path,
-           fmt::format("tensor '{}' belongs to quantised heads, expected float32, float16 or "
+           fmt::format("tensor '{}' belongs to quantized heads, expected float32, float16 or "
                        "bfloat16 ones",
                        entry.name));
   }

@@ -168,10 +168,11 @@ void DeviceDecoder::replay(InFlightStep& in_flight) {
 void DeviceDecoder::take_tokens(Sequence& s, std::span<const int32_t> tokens) {
   size_t run = 0;
   while (run < tokens.size() && s.more) {
-    const TokenId token = tokens[run++];
+    const TokenId token = tokens[run];
     ++s.num_tokens;
     ++s.stats.emitted;
-    const bool wanted = s.request.emit({token, nullptr, 0});
+    const bool wanted = s.request.emit({token, nullptr, 0, run == 0});
+    ++run;
     const auto finish = finish_reason(s.request.limits, token, s.stats.emitted, s.num_tokens,
                                       wanted, target_.max_rows());
     if (!finish) continue;

@@ -239,11 +239,11 @@ TEST_F(Fp8Model, OtherBlocksAndOtherQuantizationsAreRefused) {
   const std::string remedy =
       ", expected plain numbers or fp8; use the model as it was before that, or a GGUF file of it";
   EXPECT_EQ(with({{"quant_method", "gptq"}, {"bits", 4}}),
-            "<>/config.json: 'quantization_config' says that the weights are quantised by "
+            "<>/config.json: 'quantization_config' says that the weights are quantized by "
             "\"gptq\"" +
                 remedy);
   EXPECT_EQ(with({{"quant_method", "awq"}}),
-            "<>/config.json: 'quantization_config' says that the weights are quantised by \"awq\"" +
+            "<>/config.json: 'quantization_config' says that the weights are quantized by \"awq\"" +
                 remedy);
   EXPECT_EQ(with({{"quant_method", "fp8"}, {"weight_block_size", {64, 64}}}),
             "<>/config.json: 'weight_block_size' is [64,64], expected [128, 128]; use the "

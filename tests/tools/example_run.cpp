@@ -159,6 +159,11 @@ ReportInputs example_run(int32_t num_nodes) {
        12,
        {0, 201, 226, 141, 66, 25},
        phases(0.93, 16.66, 0.44, 0.23)}};
+  comparison.date = "2026-11-25";
+  comparison.version = "medusa 0.1.0 (012fc3e1f2a0)";
+  comparison.question = "Why is <the> sky blue?";
+  comparison.answers = {{"plain", 1.25, {{1, "Light"}, {1, " scatters"}, {1, "."}}},
+                        {"medusa, greedy", 0.75, {{2, "Light scatters"}, {1, "."}}}};
   inputs.comparison.value = comparison;
   inputs.settings = comparison.settings;
   return inputs;
@@ -175,6 +180,9 @@ std::string example_comparison() {
   "times": {"propose_s": 0.5, "verify_s": 8.3, "accept_s": 0.1, "commit_s": 0.1}},
  {"drafter": "medusa", "rule": "typical", "dtype": "bfloat16", "tokens_per_s": 127.9, "tokens_per_step": 2.33,
   "step_overhead": 1.117, "speedup": 2.086, "same_text": null, "num_prompts": 12}],
+ "date": "2026-11-25", "version": "medusa 0.1.0", "example": {"question": "Why?", "answers": [
+  {"method": "plain", "seconds": 1.5, "steps": [[1, "Be"], [1, "cause"]]},
+  {"method": "medusa, greedy", "seconds": 0.5, "steps": [[2, "Because"]]}]},
  "machine": {"description": "Example CPU"}, "settings": {"yaml": "seed: 1\n", "backbone": "sha256:91ab"}})";
 }
 

@@ -282,7 +282,7 @@ TEST(Inspect, ACheckpointSaysHowFarItIsAndWhetherItIsWhole) {
   save_checkpoint(place, {"seed=1", "train.epochs=2"}, {{"weight", weight}}, optimizer);
   const auto found = inspect(place);
   EXPECT_EQ(found["kind"], "training checkpoint");
-  EXPECT_EQ(found["summary"], "after 1 optimiser steps");
+  EXPECT_EQ(found["summary"], "after 1 optimizer steps");
   EXPECT_EQ(found["made_with"]["train.epochs"], "2");
   EXPECT_EQ(found["num_parameters"], 18) << "with two moments each";
 

@@ -87,6 +87,14 @@ TEST(ReportedComparison, ReadsWhatCompareWrote) {
   EXPECT_FALSE(comparison.methods[2].same_text);
   EXPECT_TRUE(comparison.methods[2].phase_ms.empty());
   EXPECT_EQ(comparison.machine, "Example CPU");
+  EXPECT_EQ(comparison.date + comparison.version, "2026-11-25medusa 0.1.0");
+  EXPECT_EQ(comparison.question, "Why?");
+  ASSERT_EQ(comparison.answers.size(), 2u);
+  EXPECT_EQ(comparison.answers[0].steps.size(), 2u);
+  EXPECT_EQ(comparison.answers[1].method, "medusa, greedy");
+  EXPECT_EQ(comparison.answers[1].seconds, 0.5);
+  EXPECT_EQ(comparison.answers[1].steps[0].num_tokens, 2);
+  EXPECT_EQ(comparison.answers[1].steps[0].text, "Because");
 }
 
 TEST(ReportedComparison, NamesTheMissingKey) {

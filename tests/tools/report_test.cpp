@@ -59,6 +59,44 @@ TEST(Report, ShowsTheMeasuredNumbersWithTheirUnits) {
     EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
+TEST(Report, SaysWhereWhenAndByWhatItWasMeasured) {
+  const std::string page = report_page(fixtures::example_run());
+  EXPECT_NE(page.find("Example CPU, 2 threads, bfloat16; 2026-11-25; medusa 0.1.0 (012fc3e1f2a0)"),
+            std::string::npos);
+}
+
+TEST(Report, ShowsOneQuestionAnsweredByEachStepByStep) {
+  const std::string page = report_page(fixtures::example_run());
+  for (const char* text :
+       {"Why is &lt;the&gt; sky blue?", "plain: 3 tokens in 3 steps, 1.25 s",
+        "medusa, greedy: 3 tokens in 2 steps, 0.75 s",
+        "<span class=\"run r2\" title=\"2 tokens\">Light scatters</span><span class=\"run r1\" "
+        "title=\"1 token\">.</span>"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  ReportInputs older = fixtures::example_run();
+  older.comparison.value->answers.clear();
+  EXPECT_EQ(report_page(older).find("id=\"example\""), std::string::npos);
+}
+
+TEST(Report, LinksTheOtherPagesOfItsRun) {
+  const fixtures::TempFolder folder;
+  write_file(folder.path() / "compare.json", fixtures::example_comparison());
+  const auto page = [&] {
+    write_run_report(folder.path(), folder.path() / "report.html");
+    return read_file(folder.path() / "report.html");
+  };
+  EXPECT_EQ(page().find("<nav>"), std::string::npos);
+  write_file(folder.path() / "bench.html", "");
+  EXPECT_NE(page().find("<nav><a href=\"bench.html\">"), std::string::npos);
+  write_file(folder.path() / "profile.html", "");
+  refresh_run_report(folder.path());
+  EXPECT_NE(read_file(folder.path() / "report.html").find("<a href=\"profile.html\">"),
+            std::string::npos);
+  write_file(folder.path() / "report.html", "mine");
+  refresh_run_report(folder.path());
+  EXPECT_EQ(read_file(folder.path() / "report.html"), "mine");
+}
+
 TEST(Report, EscapesEverythingThatCameFromAFile) {
   ReportInputs inputs = fixtures::example_run();
   inputs.comparison.value->machine = "<script>alert('&')</script>";

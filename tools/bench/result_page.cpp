@@ -243,13 +243,15 @@ std::string measured_text(const BenchResult& result) {
 
 }  // namespace
 
-std::string bench_page(const BenchResult& result) {
+std::string bench_page(const BenchResult& result, const PageFrame& frame) {
   std::set<double> temperatures;
   for (const BenchRow& row : result.rows) temperatures.insert(row.temperature);
   std::string body = tiles_html(headline(result));
   for (const double temperature : temperatures) body += temperature_section(result, temperature);
-  return html_page("Decoding methods compared", measured_text(result),
-                   body + failures_section(result) + conditions_section(result));
+  std::string note = measured_text(result);
+  if (!frame.measured.empty()) note += "; " + frame.measured;
+  return html_page("Decoding methods compared", note,
+                   body + failures_section(result) + conditions_section(result), 0, frame.links);
 }
 
 }  // namespace medusa

@@ -1,10 +1,8 @@
 // medusa bench: methods over the same questions by turns, every answer kept, tables and a page.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +17,7 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/compare/sample_questions.h"
+#include "tools/report/report.h"
 #include "tools/run/drafter_choice.h"
 #include "tools/run/open_model.h"
 #include "tools/version.h"
@@ -139,14 +138,13 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
     throw UserError(
         "bench: interrupted before the first answer, expected at least one; run it again");
   const BenchResult result = save(measured);
+  refresh_run_report(out);
   if (common.json)
     print_json(bench_json(result));
   else if (options.markdown)
-    print_text(
-        "{}",
-        bench_markdown(result, {.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))),
-                                .version = version_text(),
-                                .command = typed(common, options)}));
+    print_text("{}", bench_markdown(result, {.date = date_text(),
+                                             .version = version_text(),
+                                             .command = typed(common, options)}));
   else
     print_text("{}page: {}        numbers: {}        answers: {}\n", bench_table(result),
                folder.page().string(), folder.json().string(), folder.answers().string());

@@ -193,8 +193,11 @@ void generate_answers(const RunConfig& config, const InferConfig& infer,
 void compare_methods(const RunConfig& config, const GenerateOptions& options,
                      const std::vector<Prompt>& asked, const Model& model, bool as_json) {
   std::vector<std::vector<TokenId>> prompts;
-  for (Question& question : encode_questions(options, asked, model))
+  std::string first;
+  for (Question& question : encode_questions(options, asked, model)) {
+    if (prompts.empty()) first = question.text;
     prompts.push_back(std::move(question.tokens));
+  }
   InferConfig all = config.generate.infer;
   all.drafter = compared_drafter(all);
   BackboneTarget target = model.open_target(1, model.context);
@@ -203,7 +206,7 @@ void compare_methods(const RunConfig& config, const GenerateOptions& options,
       compare(config, model, target, drafting, all_methods(config.generate.infer), prompts);
   if (comparison.num_prompts == 0)
     throw UserError("--compare: interrupted before the first prompt was finished; run it again");
-  const nlohmann::json out = comparison_json(comparison, config, model);
+  const nlohmann::json out = comparison_json(comparison, first, config, model);
   make_folder(config.run);
   write_file(config.compare_file(), json_text(out, 1) + "\n");
   write_run_report(config.run, config.report_file());

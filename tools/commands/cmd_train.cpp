@@ -39,7 +39,7 @@ nlohmann::ordered_json heads_json(const TrainResult& result, const PeakMemory& p
 }
 
 void report(const TrainResult& result, const PeakMemory& peak, const std::filesystem::path& heads) {
-  print_note("{} optimiser steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
+  print_note("{} optimizer steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
              memory_text(peak));
   print_quality(result.validation);

@@ -14,6 +14,7 @@
 #include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
 #include "tools/report/reported_comparison.h"
+#include "tools/version.h"
 
 namespace medusa {
 namespace {
@@ -64,6 +65,10 @@ void add(Runner& runner, const Answer& answer) {
   histogram.resize(std::max(histogram.size(), answer.stats.emitted_per_step.size()));
   for (size_t n = 0; n < answer.stats.emitted_per_step.size(); ++n)
     histogram[n] += answer.stats.emitted_per_step[n];
+}
+
+std::string name_of(const MethodResult& method) {
+  return method_name(method.drafter, method.rule, method.temperature);
 }
 
 void summarize(Runner& runner, const Runner& plain, uint64_t seed) {
@@ -136,6 +141,9 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
       const Answer& plain = round.answers[runners[i].plain][0];
       add(runners[i], answer);
       runners[i].result.same_text += answer.tokens == plain.tokens ? 1 : 0;
+      const MethodResult& method = runners[i].result;
+      if (out.num_prompts == 0 && method.temperature == 0)
+        out.example.push_back({name_of(method), answer.times.decode_s(), answer.steps});
     }
     ++out.num_prompts;
   };
@@ -164,8 +172,8 @@ std::string comparison_table(const Comparison& comparison) {
     const std::string same =
         promises ? fmt::format("{} / {}", m.same_text, comparison.num_prompts) : "–";
     text += fmt::format("{:<24}  {:>8.1f}   {:>11.2f}   {:>13.2f}   {:>8.2f}   {:>12}   {:>9}\n",
-                        method_name(m.drafter, m.rule, m.temperature), m.tokens_per_s,
-                        m.tokens_per_step, m.step_overhead, m.speedup, interval, same);
+                        name_of(m), m.tokens_per_s, m.tokens_per_step, m.step_overhead, m.speedup,
+                        interval, same);
   }
   text +=
       "speed-up: over plain decoding at the same temperature; 95 %: paired bootstrap over the "
@@ -175,8 +183,23 @@ std::string comparison_table(const Comparison& comparison) {
   return text;
 }
 
-nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& config,
-                               const Model& model) {
+namespace {
+
+nlohmann::json example_json(const std::vector<ExampleAnswer>& answers,
+                            const std::string& question) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const ExampleAnswer& each : answers) {
+    nlohmann::json steps = nlohmann::json::array();
+    for (const AnswerStep& step : each.steps) steps.push_back({step.num_tokens, step.text});
+    list.push_back({{"method", each.method}, {"seconds", each.seconds}, {"steps", steps}});
+  }
+  return {{"question", question}, {"answers", list}};
+}
+
+}  // namespace
+
+nlohmann::json comparison_json(const Comparison& comparison, const std::string& question,
+                               const RunConfig& config, const Model& model) {
   nlohmann::json methods = nlohmann::json::array();
   for (const MethodResult& m : comparison.methods) {
     nlohmann::json row{{"drafter", m.drafter},
@@ -201,6 +224,9 @@ nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& co
   }
   return {{"methods", methods},
           {"complete", comparison.complete},
+          {"example", example_json(comparison.example, question)},
+          {"date", date_text()},
+          {"version", version_text()},
           {"machine", {{"description", machine_text(*model.llama)}}},
           {"settings",
            {{"yaml", write_config(config)}, {"backbone", model.llama->weights().fingerprint}}}};

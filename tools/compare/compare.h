@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "infer/infer_config.h"
+#include "runtime/answer.h"
 #include "runtime/drafting.h"
 #include "runtime/model.h"
 #include "tools/bench/statistics.h"
@@ -30,11 +31,19 @@ struct MethodResult {
   DecodeTimes times;                      // summed over all prompts
 };
 
+/// The first prompt's answer as one of the greedy methods gave it.
+struct ExampleAnswer {
+  std::string method;  // as the table names it
+  double seconds = 0;  // of decoding
+  std::vector<AnswerStep> steps;
+};
+
 struct Comparison {
   std::vector<MethodResult> methods;  // plain first; empty: interrupted during the first prompt
   int64_t num_prompts = 0;            // that were decoded by every method
   std::string dtype;
   bool complete = true;  // false: interrupted, only the prompts so far
+  std::vector<ExampleAnswer> example{};
 };
 
 /// The drafter whose parts are those of all that is compared: `merge` where it merges the heads'
@@ -64,7 +73,8 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
 std::string comparison_table(const Comparison& comparison);
 
 /// The contents of compare.json.
-nlohmann::json comparison_json(const Comparison& comparison, const RunConfig& config,
-                               const Model& model);
+/// @param question  the first prompt, as people read it.
+nlohmann::json comparison_json(const Comparison& comparison, const std::string& question,
+                               const RunConfig& config, const Model& model);
 
 }  // namespace medusa

@@ -109,7 +109,7 @@ Json inspect_heads(const fs::path& folder) {
   out["summary"] = fmt::format(
       "{} heads, {:.1f} million parameters, {}", config.num_heads,
       static_cast<double>(totals.num_parameters()) / 1e6,
-      manifest.source.empty() ? fmt::format("{} optimiser steps", manifest.step) : "imported");
+      manifest.source.empty() ? fmt::format("{} optimizer steps", manifest.step) : "imported");
   out["fingerprint"] = manifest.fingerprint;
   out["num_heads"] = config.num_heads;
   out["layers_per_head"] = config.layers_per_head;
@@ -151,7 +151,7 @@ Json inspect_checkpoint(const fs::path& folder) {
     made_with[text.substr(0, equals)] = equals == std::string::npos ? "" : text.substr(equals + 1);
   }
   Json out;
-  out["summary"] = fmt::format("after {} optimiser steps", checkpoint.step);
+  out["summary"] = fmt::format("after {} optimizer steps", checkpoint.step);
   out["optimiser_steps"] = checkpoint.step;
   totals_of(folder / "state.safetensors").describe(out);
   out["made_with"] = std::move(made_with);
@@ -171,7 +171,7 @@ Json inspect_metrics(const fs::path& file) {
   Json out;
   out["summary"] = curve.train.empty()
                        ? "no training reports"
-                       : fmt::format("{} optimiser steps, loss {:.3f} nats",
+                       : fmt::format("{} optimizer steps, loss {:.3f} nats",
                                      curve.train.back().step, curve.train.back().loss);
   out["training_reports"] = curve.train.size();
   out["validation_reports"] = curve.validation.size();

@@ -149,15 +149,16 @@ std::vector<Tile> headline(const Profile& profile) {
 
 }  // namespace
 
-std::string profile_page(const Profile& profile) {
+std::string profile_page(const Profile& profile, const PageFrame& frame) {
   std::string body = tiles_html(headline(profile));
   for (const Steps& steps : by_context(profile)) body += context_section(profile, steps);
   return html_page("Where the time of a step goes",
-                   fmt::format("{}. {} repetitions by turns, the middle half averaged; {}.",
+                   fmt::format("{}. {} repetitions by turns, the middle half averaged; {}.{}{}",
                                profile.machine, profile.repeats,
                                profile.drafted ? "trees of the run's heads"
-                                               : "chains of arbitrary tokens, not drafted"),
-                   body);
+                                               : "chains of arbitrary tokens, not drafted",
+                               frame.measured.empty() ? "" : " ", frame.measured),
+                   body, 0, frame.links);
 }
 
 }  // namespace medusa

@@ -13,8 +13,8 @@ namespace {
 
 std::string loss_plot(const TrainingCurve& curve, double width, double height) {
   Plot plot;
-  plot.description = "Loss against optimiser steps";
-  plot.x_label = "optimiser steps";
+  plot.description = "Loss against optimizer steps";
+  plot.x_label = "optimizer steps";
   plot.x_from_zero = true;
   plot.y_label = "loss (nats)";
   PlotSeries series{.name = {}, .color = 0, .line = {}, .dots = {}};
@@ -29,7 +29,7 @@ std::string loss_plot(const TrainingCurve& curve, double width, double height) {
 std::string accuracy_plot(const TrainingCurve& curve, double width, double height) {
   Plot plot;
   plot.description = "Share of positions whose token was a head's first guess, by head";
-  plot.x_label = "optimiser steps";
+  plot.x_label = "optimizer steps";
   plot.x_from_zero = true;
   plot.y_label = "first guess right (%)";
   plot.y_is_share = true;
@@ -63,7 +63,7 @@ PlotPoint at_step(const GuardPoint& point, double value) {
 std::string guard_figure(const GuardFigure& text, std::vector<PlotSeries> series) {
   Plot plot;
   plot.description = text.description;
-  plot.x_label = "optimiser steps";
+  plot.x_label = "optimizer steps";
   plot.x_from_zero = true;
   plot.y_label = text.y_label;
   plot.y_is_share = text.y_is_share;
@@ -89,7 +89,7 @@ std::string backbone_loss_figure(const TrainingCurve& curve) {
     if (point.backbone_loss)
       series.line.push_back({static_cast<double>(point.step), *point.backbone_loss});
   return guard_figure(
-      {"The backbone's own loss", "The backbone's loss against optimiser steps", "loss (nats)",
+      {"The backbone's own loss", "The backbone's loss against optimizer steps", "loss (nats)",
        "Training batches: KL from the backbone as it was, or the text's next token."},
       {series});
 }
@@ -111,11 +111,11 @@ std::string head_figures(const TrainingCurve& curve) {
 std::string backbone_figures(const TrainingCurve& curve) {
   const std::string loss = backbone_loss_figure(curve);
   const std::string kl = guard_figure(
-      {"Distance from what it was", "KL from the backbone as it was against optimiser steps",
+      {"Distance from what it was", "KL from the backbone as it was against optimizer steps",
        "KL (nats)", "On the samples that the guard watches, before each checkpoint."},
       {guard_series(curve, "", 1, &GuardPoint::kl)});
   const std::string perplexity =
-      guard_figure({"Perplexity of the watched answers", "Perplexity against optimiser steps",
+      guard_figure({"Perplexity of the watched answers", "Perplexity against optimizer steps",
                     "perplexity", "By the backbone in training and by the backbone as it was."},
                    {guard_series(curve, "now", 2, &GuardPoint::perplexity),
                     guard_series(curve, "as it was", 3, &GuardPoint::original_perplexity)});

@@ -19,4 +19,7 @@ void write_report(const ReportInputs& inputs, const std::filesystem::path& html)
 /// @throws UserError  there is no such folder, or the file cannot be written.
 void write_run_report(const std::filesystem::path& run_folder, const std::filesystem::path& html);
 
+/// Writes the report of a folder again if it holds one: it links what was measured since.
+void refresh_run_report(const std::filesystem::path& folder);
+
 }  // namespace medusa

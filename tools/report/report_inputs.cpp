@@ -65,6 +65,7 @@ ReportInputs read_report_inputs(const fs::path& run_folder, std::optional<Datase
   inputs.tree = read_part<ChoiceTree>(run_folder / "tree.yaml", "calibrate", read_choice_tree);
   inputs.comparison = read_part<ReportedComparison>(run_folder / "compare.json",
                                                     "generate --compare", read_comparison);
+  inputs.other_pages = pages_beside(run_folder, "report.html");
   if (inputs.comparison.value) inputs.settings = inputs.comparison.value->settings;
   if (inputs.settings.empty() && inputs.heads.value) inputs.settings = inputs.heads.value->settings;
   return inputs;

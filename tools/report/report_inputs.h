@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
+#include "tools/report/page_links.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/training_curve.h"
 
@@ -40,6 +42,7 @@ struct ReportInputs {
   ReportPart<ChoiceTree> tree;
   ReportPart<ReportedComparison> comparison;
   std::string settings;  // YAML text of the newest artifact that keeps it; empty: none does
+  std::vector<PageLink> other_pages;  // of the run
   int64_t reload_s = 0;  // the page loads itself again after so many seconds; 0: it does not
 };
 

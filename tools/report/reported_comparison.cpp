@@ -43,6 +43,13 @@ ReportedMethod read_method(const json& row) {
   return method;
 }
 
+ReportedAnswer read_answer(const json& row) {
+  ReportedAnswer answer{row.at("method").get<std::string>(), row.at("seconds").get<double>(), {}};
+  for (const json& step : row.at("steps"))
+    answer.steps.push_back({step.at(0).get<int64_t>(), step.at(1).get<std::string>()});
+  return answer;
+}
+
 }  // namespace
 
 std::string method_name(const std::string& drafter, const std::string& rule, double temperature) {
@@ -68,6 +75,12 @@ ReportedComparison read_comparison(const std::filesystem::path& file) {
     out.complete = value_or(root, "complete", true);
     out.machine =
         value_or<std::string>(value_or<json>(root, "machine", json::object()), "description", "");
+    out.date = value_or<std::string>(root, "date", "");
+    out.version = value_or<std::string>(root, "version", "");
+    const json example = value_or<json>(root, "example", json::object());
+    out.question = value_or<std::string>(example, "question", "");
+    for (const json& row : value_or<json>(example, "answers", json::array()))
+      out.answers.push_back(read_answer(row));
     const json settings = value_or<json>(root, "settings", json::object());
     out.settings = value_or<std::string>(settings, "yaml", "");
     out.backbone = value_or<std::string>(settings, "backbone", "");

@@ -32,6 +32,17 @@ struct ReportedMethod {
   int64_t num_steps() const;
 };
 
+/// One question's answer, step by step.
+struct ReportedAnswer {
+  struct Step {
+    int64_t num_tokens = 0;
+    std::string text;
+  };
+  std::string method;
+  double seconds = 0;
+  std::vector<Step> steps;
+};
+
 struct ReportedComparison {
   std::vector<ReportedMethod> methods;
   bool complete = true;  // false: interrupted, only the prompts so far
@@ -39,6 +50,10 @@ struct ReportedComparison {
   std::string machine;   // description
   std::string settings;  // YAML text of the run
   std::string backbone;  // fingerprint
+  std::string date;      // when it was measured, and by which medusa; empty: not said
+  std::string version;
+  std::string question;                 // that all answers below are to
+  std::vector<ReportedAnswer> answers;  // of the greedy methods
 };
 
 /// @throws UserError  not readable, not JSON, or without the keys that `medusa generate --compare`

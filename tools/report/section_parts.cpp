@@ -7,8 +7,20 @@
 
 namespace medusa {
 
+namespace {
+
+std::string links_html(const std::vector<PageLink>& links) {
+  if (links.empty()) return {};
+  std::string html = "<nav>";
+  for (const PageLink& each : links)
+    html += fmt::format("<a href=\"{}\">{}</a>", escape_html(each.file), escape_html(each.name));
+  return html + "</nav>\n";
+}
+
+}  // namespace
+
 std::string html_page(std::string_view title, std::string_view note, const std::string& body,
-                      int64_t reload_s) {
+                      int64_t reload_s, const std::vector<PageLink>& links) {
   const std::string reload =
       reload_s > 0 ? fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", reload_s) : "";
   return fmt::format(
@@ -16,10 +28,10 @@ std::string html_page(std::string_view title, std::string_view note, const std::
       "{5}\n{4}<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{0}</title>\n<style>\n{1}</style>\n"
-      "</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n{2}</header>\n{3}</main>\n</body>\n</"
+      "</head>\n<body>\n<main>\n<header>\n<h1>{0}</h1>\n{2}{6}</header>\n{3}</main>\n</body>\n</"
       "html>\n",
       escape_html(title), style_sheet(), note.empty() ? "" : paragraph(note, "note"), body, reload,
-      kPageMark);
+      kPageMark, links_html(links));
 }
 
 std::string section(std::string_view id, std::string_view title, const std::string& body) {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/report/page_links.h"
+
 namespace medusa {
 
 /// By which a page of ours is known again.
@@ -14,8 +16,9 @@ inline constexpr const char* kPageMark = "<meta name=\"generator\" content=\"med
 /// A whole page: inline CSS, no scripts, nothing loaded from elsewhere.
 /// @param title  text;  @param note  text below it, may be empty;  @param body  HTML.
 /// @param reload_s  the page loads itself again after so many seconds; 0: it does not.
+/// @param links     to other pages of the run.
 std::string html_page(std::string_view title, std::string_view note, const std::string& body,
-                      int64_t reload_s = 0);
+                      int64_t reload_s = 0, const std::vector<PageLink>& links = {});
 
 /// A card with a title. @param id  for links;  @param body  HTML.
 std::string section(std::string_view id, std::string_view title, const std::string& body);

@@ -11,6 +11,8 @@ namespace medusa {
 
 std::string headline_section(const ReportInputs& inputs);
 std::string comparison_section(const ReportInputs& inputs);  // table, accepted lengths, step times
+std::string example_section(const ReportInputs& inputs);     // one question answered by each; empty
+                                                             // without
 std::string tree_section(const ReportInputs& inputs);        // picture, sizes, most frequent paths
 std::string training_section(const ReportInputs& inputs);    // curves, accuracies
 std::string joint_section(const ReportInputs& inputs);       // curves, the guard; empty without

@@ -56,6 +56,15 @@ details { border-top: 1px solid var(--rule); padding: 9px 0; }
 summary { cursor: pointer; font-weight: 550; }
 details > :not(summary) { margin-top: 10px; }
 pre { margin: 0; padding: 12px 14px; background: var(--page); border-radius: 8px; overflow-x: auto; font: 12.5px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
+.answer { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 14px; line-height: 1.75; }
+.run { border-radius: 4px; padding: 1px 0; box-decoration-break: clone; -webkit-box-decoration-break: clone; }
+.legend .run { padding: 1px 7px; color: var(--ink); }
+.r2 { background: color-mix(in srgb, var(--c0) 16%, var(--card)); }
+.r3 { background: color-mix(in srgb, var(--c0) 30%, var(--card)); }
+.r4 { background: color-mix(in srgb, var(--c0) 44%, var(--card)); }
+.r5 { background: color-mix(in srgb, var(--c0) 58%, var(--card)); }
+nav { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 13px; }
+a { color: var(--c0); }
 .legend { display: flex; flex-wrap: wrap; gap: 2px 16px; margin: 0 0 8px; }
 .key { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; background: currentColor; }
 .c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
@@ -112,7 +121,7 @@ svg .rank.dark { fill: var(--on-shade); }
   .pair .narrow { display: block; }
   h2, h3 { break-after: avoid; }
   figure, tr, .tile { break-inside: avoid; }
-  svg *, .key { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  svg *, .key, .run { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   pre { white-space: pre-wrap; }
 }
 )css";

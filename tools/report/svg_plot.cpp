@@ -148,8 +148,9 @@ void draw_chosen(Svg& svg, const Plot& plot, const Frame& frame) {
 std::string draw_plot(const Plot& plot, double width, double height) {
   const Bounds bounds = bounds_of(plot);
   if (bounds.x_low > bounds.x_high) return {};
-  const AxisTicks x =
-      whole_ticks(bounds.x_low, bounds.x_high, std::max(2, static_cast<int>(width / kTickRoom)));
+  const int num_ticks = std::max(2, static_cast<int>(width / kTickRoom));
+  const AxisTicks x = plot.x_is_count ? whole_ticks(bounds.x_low, bounds.x_high, num_ticks)
+                                      : round_ticks(bounds.x_low, bounds.x_high, num_ticks);
   const AxisTicks y = y_ticks(plot, bounds);
   const Frame frame = make_frame(plot, x, y, width, height);
   Svg svg(width, height, plot.description);

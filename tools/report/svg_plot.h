@@ -23,6 +23,7 @@ struct Plot {
   std::string description;       // one sentence
   std::string x_label, y_label;  // with the unit in brackets
   std::vector<PlotSeries> series;
+  bool x_is_count = true;  // ticks at whole numbers, and the axis ends where the data does
   bool x_from_zero = false;
   bool y_from_zero = false;
   bool y_is_share = false;          // 0 to 1, shown as per cent

@@ -33,7 +33,7 @@ std::string description(const HeadsManifest& heads) {
     text +=
         fmt::format(" ({} of {} tokens)", grouped(config.output_size), grouped(heads.vocab_size));
   if (is_low_rank(config.output)) text += fmt::format(" of rank {}", config.output_rank);
-  return paragraph(text + fmt::format("; {} optimiser steps.", grouped(heads.step)));
+  return paragraph(text + fmt::format("; {} optimizer steps.", grouped(heads.step)));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::string tree_figure(const ChoiceTree& tree) {
   std::string caption =
       "Each node is one guess: the number is its rank in its head's list, 0 being the most "
       "probable. A path from the root is a continuation that one pass of the model checks.";
-  caption += counted ? " Larger and stronger coloured nodes were right more often."
+  caption += counted ? " Larger and stronger colored nodes were right more often."
                      : " The tree was not calibrated here: how often its paths are right is not "
                        "known.";
   return figure("The tree", draw_tree(tree, 1020, true), draw_tree(tree, 330, false), caption);
@@ -82,6 +82,7 @@ std::string size_figures(const ChoiceTree& tree) {
 std::string typical_plot(const TypicalSweep& sweep, double width) {
   Plot plot;
   plot.description = "speed-up of typical acceptance against the surprisal of its texts";
+  plot.x_is_count = false;
   plot.x_label = "surprisal of the text (nats per token)";
   plot.y_label = "times plain sampling";
   PlotSeries typical{.name = {}, .color = 0, .line = {}, .dots = {}};

@@ -148,7 +148,7 @@ nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& re
 }
 
 void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak) {
-  print_note("joint: {} optimiser steps, loss {:.3f}, {:.0f} answer tokens/s{}\n", result.steps,
+  print_note("joint: {} optimizer steps, loss {:.3f}, {:.0f} answer tokens/s{}\n", result.steps,
              result.loss,
              result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
              memory_text(peak));

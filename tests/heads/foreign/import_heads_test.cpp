@@ -249,7 +249,7 @@ TEST_F(ImportHeads, HolesAndStrangersAmongTheTensorsAreRefused) {
               t = {{"medusa_heads.0.0.linear.weight", at::ones({64, 64})},
                    {"medusa_heads.0.0.linear.weight_scale", at::ones({1})}};
             }),
-            "<>: tensor 'medusa_heads.0.0.linear.weight_scale' belongs to quantised heads, "
+            "<>: tensor 'medusa_heads.0.0.linear.weight_scale' belongs to quantized heads, "
             "expected float32, float16 or bfloat16 ones" +
                 remedy);
 }
