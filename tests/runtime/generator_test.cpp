@@ -80,6 +80,27 @@ TEST_F(GeneratorOfTinyModel, PiecesAreTheTextAndAnUnwantedOneEndsIt) {
   EXPECT_TRUE(answers[0].text.starts_with(ended.text));
 }
 
+TEST_F(GeneratorOfTinyModel, TheStepsOfAnAnswerAreItsTextAndItsTokens) {
+  for (const DrafterKind drafter : {DrafterKind::None, DrafterKind::PromptLookup}) {
+    GeneratorOptions options = short_texts();
+    options.infer.drafter = drafter;
+    options.infer.max_new_tokens = 60;
+    const Answer answer = Generator(model_, options).generate("Lily Lily Lily Lily Lily Lily");
+    std::string text;
+    size_t tokens = 0;
+    int32_t most = 0;
+    for (const AnswerStep& step : answer.steps) {
+      text += step.text;
+      tokens += static_cast<size_t>(step.num_tokens);
+      most = std::max(most, step.num_tokens);
+    }
+    EXPECT_EQ(text, answer.text);
+    EXPECT_EQ(tokens, answer.tokens.size());
+    EXPECT_EQ(std::ssize(answer.steps), answer.stats.steps);
+    EXPECT_EQ(most == 1, drafter == DrafterKind::None) << answer.text;
+  }
+}
+
 TEST_F(GeneratorOfTinyModel, StopsAtTextsAndKeepsLogprobs) {
   const std::string whole = Generator(model_, short_texts()).generate(kPrompts[0]).text;
   GeneratorOptions options = short_texts();
