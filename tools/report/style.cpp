@@ -58,6 +58,7 @@ details > :not(summary) { margin-top: 10px; }
 pre { margin: 0; padding: 12px 14px; background: var(--page); border-radius: 8px; overflow-x: auto; font: 12.5px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 .answer { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 14px; line-height: 1.75; }
 .run { border-radius: 4px; padding: 1px 0; box-decoration-break: clone; -webkit-box-decoration-break: clone; }
+.answer .r2, .answer .r3, .answer .r4, .answer .r5 { border-left: 2px solid var(--card); }
 .legend .run { padding: 1px 7px; color: var(--ink); }
 .r2 { background: color-mix(in srgb, var(--c0) 16%, var(--card)); }
 .r3 { background: color-mix(in srgb, var(--c0) 30%, var(--card)); }
