@@ -152,10 +152,12 @@ ChoiceTree Calibrator::run(const DatasetReader& dataset) const {
   const auto largest = static_cast<int64_t>(paths.size()) + 1;
   const StepTimes times =
       time_sizes(options_, model_, loaded.heads, runner, paths, context_tokens(dataset, context));
-  const std::vector<double> step_ms = interpolate_ms(times);
+  const std::vector<double> step_ms = interpolate_ms(times.sizes, times.step_ms);
   TreeCalibration calibration = describe(statistics, ranked);
   calibration.machine = machine_text(llama);
   calibration.rows_ms = times.rows_ms.empty() ? time_rows(llama) : times.rows_ms;
+  if (!times.drafting_ms.empty())
+    calibration.drafting_ms = interpolate_ms(times.sizes, times.drafting_ms);
   calibration.context = static_cast<int64_t>(context);
   for (size_t i = 0; i < step_ms.size(); ++i)
     calibration.sizes.push_back(

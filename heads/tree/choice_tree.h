@@ -82,6 +82,8 @@ struct TreeCalibration {
   std::vector<TreeSizePoint> sizes;    // ascending
   std::vector<double>
       rows_ms{};  // entry N - 1: a step of N rows without drafting; empty: not timed
+  std::vector<double>
+      drafting_ms{};  // entry N - 1: the drafting of a tree of N nodes; empty: not timed by itself
   std::vector<DrafterSpeed> drafters{};  // that decoded with the tree; empty: none did
 };
 

@@ -37,6 +37,7 @@ struct CalibrationFields {
     f("tokens_per_step", tokens_per_step, "expected with the best tree of each size");
     f("step_ms", step_ms, "measured with each size");
     f("rows_ms", calibration.rows_ms, "steps of 1, 2, … rows without drafting", greater_than(0.0));
+    f("drafting_ms", calibration.drafting_ms, "drafting of trees of 1, 2, … nodes", at_least(0.0));
     f("drafters", drafters, "those that decoded with the tree, by turns");
     f("speedups", speedups, "of each over plain decoding", greater_than(0.0));
     f("speedups_95", speedup_intervals, "their 95 % intervals");
@@ -223,7 +224,7 @@ std::string calibration_text(const TreeCalibration& calibration) {
   machine << YAML::DoubleQuoted << calibration.machine;
   return fmt::format(
       "calibration:\n  machine: {}\n  context: {}\n  num_positions: {}\n  num_answers: {}\n"
-      "  head_accuracy:{}  num_nodes: [{}]\n  tokens_per_step: {}\n  step_ms: {}\n{}{}"
+      "  head_accuracy:{}  num_nodes: [{}]\n  tokens_per_step: {}\n  step_ms: {}\n{}{}{}"
       "  paths:{}  counts: [{}]\n",
       machine.c_str(), calibration.context, calibration.num_positions, calibration.num_answers,
       list_text(calibration.head_accuracy, "    ",
@@ -232,6 +233,9 @@ std::string calibration_text(const TreeCalibration& calibration) {
       calibration.rows_ms.empty()
           ? ""
           : fmt::format("  rows_ms: {}\n", numbers_text(calibration.rows_ms, 4)),
+      calibration.drafting_ms.empty()
+          ? ""
+          : fmt::format("  drafting_ms: {}\n", numbers_text(calibration.drafting_ms, 4)),
       drafters_text(calibration.drafters),
       list_text(calibration.path_counts, "    ",
                 [](const PathCount& each) { return path_text(each.path); }),

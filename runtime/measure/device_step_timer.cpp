@@ -61,7 +61,7 @@ std::optional<StepTimes> time_device_steps(BackboneTarget& target, const MedusaH
     return make_device_decoder(settings, parts, target, kernels);
   };
   if (!decoding_with(sizes.back())) return std::nullopt;
-  StepTimes times{sizes, {}, {}};
+  StepTimes times{.sizes = sizes, .step_ms = {}};
   Progress progress(std::move(tell), "time steps", "samples",
                     repeats * static_cast<int64_t>(sizes.size()));
   int64_t done = 0;

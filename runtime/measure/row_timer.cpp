@@ -48,6 +48,10 @@ StepCost relative_cost(std::span<const double> rows_ms) {
 StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes) {
   StepCost cost = relative_cost(calibration.rows_ms);
   const auto row = static_cast<size_t>(num_nodes) - 1;
+  if (row < calibration.drafting_ms.size()) {
+    cost.drafting = calibration.drafting_ms[row] / calibration.rows_ms.front();
+    return cost;
+  }
   if (calibration.sizes.empty() || row >= calibration.rows_ms.size()) return cost;
   const double plain = calibration.rows_ms.front();
   for (const TreeSizePoint& size : calibration.sizes)

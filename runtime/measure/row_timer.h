@@ -20,8 +20,9 @@ std::vector<double> time_rows(Llama& llama);
 /// @param rows_ms  entry N - 1: a step of N rows; at least one.
 StepCost relative_cost(std::span<const double> rows_ms);
 
-/// Drafting costs what a step with a tree of num_nodes takes beyond a plain one, less what its rows
-/// add to a step of one row; unknown if no such step was timed.
+/// Drafting costs what was timed of it; where it was not timed by itself, what a step with a tree
+/// of num_nodes takes beyond a plain one, less what its rows add to a step of one row; unknown if
+/// no such step was timed.
 /// @param calibration  with rows_ms; its sizes begin with a plain step.
 StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes);
 

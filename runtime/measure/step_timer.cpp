@@ -121,17 +121,17 @@ StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<cons
                       : behind_prefix(std::make_unique<MedusaDrafter>(runner, shapes[i]), runner));
   StepTimer timer(target, context);
   const size_t num_trees = sizes.size(), num_things = num_trees + kTimedRows.size();
-  std::vector<std::vector<double>> samples(num_things);
+  std::vector<std::vector<double>> samples(num_things), drafting(num_trees);
   Progress progress(std::move(tell), "time steps", "steps",
                     repeats * static_cast<int64_t>(num_things));
   int64_t done = 0;
   const auto step = [&](size_t i) {
-    return timer
-        .time([&](const DraftContext& draft) {
-          return i < num_trees ? drafters[i]->propose(draft, Random(0))
-                               : timed_chain(draft.tokens.back(), kTimedRows[i - num_trees]);
-        })
-        .total();
+    const StepParts parts = timer.time([&](const DraftContext& draft) {
+      return i < num_trees ? drafters[i]->propose(draft, Random(0))
+                           : timed_chain(draft.tokens.back(), kTimedRows[i - num_trees]);
+    });
+    if (i < num_trees) drafting[i].push_back(parts.propose);
+    return parts.total();
   };
   interleave(num_things, repeats, step, [&](size_t i, double ms) {
     samples[i].push_back(ms);
@@ -141,9 +141,11 @@ StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<cons
   });
   progress.finish();
 
-  StepTimes times{std::move(sizes), {}, {}};
-  for (size_t i = 0; i < num_trees; ++i)
+  StepTimes times{.sizes = std::move(sizes), .step_ms = {}};
+  for (size_t i = 0; i < num_trees; ++i) {
     times.step_ms.push_back(undisturbed(std::move(samples[i])));
+    times.drafting_ms.push_back(undisturbed(std::move(drafting[i])));
+  }
   samples.erase(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(num_trees));
   times.rows_ms = ascending_rows_ms(std::move(samples));
   return times;
@@ -151,23 +153,23 @@ StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<cons
 
 std::vector<double> ascending_rows_ms(std::vector<std::vector<double>> samples) {
   MEDUSA_ASSERT(samples.size() == kTimedRows.size(), samples.size());
-  StepTimes times{{kTimedRows.begin(), kTimedRows.end()}, {}, {}};
+  std::vector<double> ms;
   double highest = 0;
   for (auto& each : samples) {
     highest = std::max(highest, undisturbed(std::move(each)));
-    times.step_ms.push_back(highest);
+    ms.push_back(highest);
   }
-  return interpolate_ms(times);
+  return interpolate_ms(kTimedRows, ms);
 }
 
-std::vector<double> interpolate_ms(const StepTimes& times) {
+std::vector<double> interpolate_ms(std::span<const int32_t> sizes, std::span<const double> ms) {
   std::vector<double> all;
-  for (size_t i = 0; i < times.sizes.size(); ++i) {
-    const auto size = static_cast<size_t>(times.sizes[i]);
-    const double from = i == 0 ? times.step_ms[0] : times.step_ms[i - 1];
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto size = static_cast<size_t>(sizes[i]);
+    const double from = i == 0 ? ms[0] : ms[i - 1];
     const size_t before = all.size();
     for (size_t n = before + 1; n <= size; ++n)
-      all.push_back(from + (times.step_ms[i] - from) * static_cast<double>(n - before) /
+      all.push_back(from + (ms[i] - from) * static_cast<double>(n - before) /
                                static_cast<double>(size - before));
   }
   return all;

@@ -17,8 +17,9 @@
 namespace medusa {
 
 struct StepTimes {
-  std::vector<int32_t> sizes;     // N, ascending
-  std::vector<double> step_ms;    // of a whole step: propose, verify, accept, commit
+  std::vector<int32_t> sizes;         // N, ascending
+  std::vector<double> step_ms;        // of a whole step: propose, verify, accept, commit
+  std::vector<double> drafting_ms{};  // of these, the drafter's part; empty: not timed by itself
   std::vector<double> rows_ms{};  // entry N - 1: a step of N rows without drafting, by turns with
                                   // these; empty: not timed
 };
@@ -82,7 +83,8 @@ StepTimes time_steps(BackboneTarget& target, HeadsRunner& runner, std::span<cons
                      ProgressFunction tell = {});
 
 /// The time of every size from 1 to the largest one timed, straight lines between those timed.
-/// @returns [largest], entry N - 1.
-std::vector<double> interpolate_ms(const StepTimes& times);
+/// @param sizes  ascending;  @param ms  [sizes]
+/// @returns      [largest], entry N - 1.
+std::vector<double> interpolate_ms(std::span<const int32_t> sizes, std::span<const double> ms);
 
 }  // namespace medusa

@@ -135,6 +135,7 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
                                      {{{0}, 500}, {{0, 0}, 100}},
                                      {{1, 1.0, 9.25}, {4, 1.75, 9.5}},
                                      {9.0, 9.25, 9.5},
+                                     {0, 0.5, 0.75, 0.875},
                                      {{"none", {1, 1, 1}}, {"merge", {1.5, 1.25, 1.75}}}};
   tree.drafter = "merge";
   write_choice_tree(file_, tree, "Made by: a test\nsecond line");
@@ -153,6 +154,7 @@ TEST_F(ChoiceTreeFile, WritingAndReadingGivesTheSameTree) {
   ASSERT_EQ(read.calibration->sizes.size(), 2U);
   EXPECT_DOUBLE_EQ(read.calibration->sizes[1].step_ms, 9.5);
   EXPECT_EQ(read.calibration->rows_ms, tree.calibration->rows_ms);
+  EXPECT_EQ(read.calibration->drafting_ms, tree.calibration->drafting_ms);
   EXPECT_EQ(read.drafter, "merge");
   ASSERT_EQ(read.calibration->drafters.size(), 2U);
   EXPECT_EQ(read.calibration->drafters[1].drafter, "merge");

@@ -30,6 +30,15 @@ TEST(RowTimer, DraftingIsWhatAStepTakesBeyondAPlainOneAndItsRows) {
   EXPECT_FALSE(calibrated_cost(calibration, 8).drafting) << "its rows were not timed";
 }
 
+TEST(RowTimer, DraftingThatWasTimedIsTaken) {
+  TreeCalibration calibration;
+  calibration.rows_ms = {4, 5, 10};
+  calibration.drafting_ms = {0, 0.5, 1};
+  EXPECT_EQ(calibrated_cost(calibration, 2).drafting, 0.125);
+  EXPECT_EQ(calibrated_cost(calibration, 3).drafting, 0.25);
+  EXPECT_FALSE(calibrated_cost(calibration, 4).drafting);
+}
+
 TEST(RowTimer, TimesAscendWithTheRows) {
   Llama llama(
       load_weights(MEDUSA_SOURCE_DIR "/tests/golden/tiny_model.gguf", at::kFloat, at::kCPU));
