@@ -33,6 +33,7 @@ struct HostDecoder::Sequence {
   std::unique_ptr<Drafter> drafter;  // null until the prompt has run
   std::vector<TokenId> tokens;       // prompt and emitted; the last one is the root
   int64_t prompt_rows = 0;           // of the prompt, committed so far
+  int64_t prompt_passes = 0;         // since it has a slot, until all of its prompt has run
   at::Tensor hidden;                 // [H] at the token before the root
   CandidateTree tree;
   ProcessedRows rows;  // of the tree
@@ -46,6 +47,12 @@ struct HostDecoder::Sequence {
     return std::span(request.prompt)
         .first(request.prompt.size() - 1)
         .subspan(static_cast<size_t>(prompt_rows));
+  }
+
+  /// Prompts enter in ascending order of this.
+  int64_t prompt_turn() const {
+    constexpr int64_t kRowsPerPass = 4;  // that a pass of waiting weighs
+    return std::ssize(missing_prompt()) - kRowsPerPass * prompt_passes;
   }
 
   void take_prompt(int64_t num_rows, at::Tensor state) {
@@ -104,11 +111,12 @@ struct HostDecoder::Pass {
 };
 
 HostDecoder::HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRule> rule,
-                         DrafterFactory make_drafter, StepCost cost)
+                         DrafterFactory make_drafter, HostDecoderOptions options)
     : target_(target),
       rule_(std::move(rule)),
       make_drafter_(std::move(make_drafter)),
-      pruning_(std::move(cost)) {}
+      options_(std::move(options)),
+      pruning_(options_.cost) {}
 
 HostDecoder::~HostDecoder() { cancel_all(); }
 
@@ -181,27 +189,40 @@ void HostDecoder::run_prompts_alone() {
     }
 }
 
-/// Chooses the rows of the next pass. Prompts are served in order: the first one gets what the pass
-/// has room for.
+/// Rows that prompts may take beside so many trees, as large as those of the last pass.
+int64_t HostDecoder::prompt_room(int32_t num_trees) const {
+  if (!options_.prompt_share || num_trees == 0) return kPromptRows;
+  const int32_t rows = std::max(num_trees, tree_rows_);
+  const double most = (1 + *options_.prompt_share) * options_.cost(rows);
+  int32_t room = kFewestRows;
+  while (room < kPromptRows && options_.cost(rows + room + 1) <= most) ++room;
+  return room;
+}
+
+/// Chooses the rows of the next pass.
 HostDecoder::Pass HostDecoder::plan() {
   Pass pass;
-  int64_t room = kPromptRows;
-  for (const auto& each : running_) {
-    Sequence& s = *each;
-    if (!s.more) continue;
-    if (s.missing_prompt().empty()) {
-      pass.with_tree.push_back(&s);
-      continue;
-    }
+  std::vector<Sequence*> prompts;  // in the order they came
+  for (const auto& s : running_)
+    if (s->more) (s->missing_prompt().empty() ? pass.with_tree : prompts).push_back(s.get());
+  int64_t room = prompt_room(static_cast<int32_t>(pass.with_tree.size()));
+  if (options_.prompt_share && !prompts.empty()) {
+    std::stable_sort(prompts.begin(), prompts.end(), [](const Sequence* a, const Sequence* b) {
+      return a->prompt_turn() < b->prompt_turn();
+    });
+    const int64_t first = std::ssize(prompts.front()->missing_prompt());
+    if (first <= kShortPrompt) room = std::max(room, first);
+  }
+  for (Sequence* s : prompts) {
+    ++s->prompt_passes;
     if (room == 0) continue;
-    s.guarded([&] {
-      if (s.prompt_rows == 0 && !s.request.on_prompt)  // cached rows have no logits
-        s.prompt_rows = s.stats.cached_prompt_tokens =
-            target_.reuse_prefix(s.slot, s.missing_prompt());
-      room -= pass.add_chunk(s, room);
+    s->guarded([&] {
+      if (s->prompt_rows == 0 && !s->request.on_prompt)  // cached rows have no logits
+        s->prompt_rows = s->stats.cached_prompt_tokens =
+            target_.reuse_prefix(s->slot, s->missing_prompt());
+      room -= pass.add_chunk(*s, room);
     });
   }
-
   propose(pass);
   return pass;
 }
@@ -333,11 +354,12 @@ void HostDecoder::advance(Sequence& s, const TargetOutput& output) {
 
 /// Tells what the rows of a pass came to.
 void HostDecoder::count(const Pass& pass) {
+  tree_rows_ = pass.num_tree_rows();
   if (pass.output.trees.empty()) return;
   int64_t tokens = 0;
   for (const Sequence* s : pass.with_tree)
     if (s->more) tokens += 1 + std::ssize(s->accepted.path);
-  pruning_.count(static_cast<int32_t>(pass.trees.size()), pass.num_tree_rows(), tokens);
+  pruning_.count(static_cast<int32_t>(pass.trees.size()), tree_rows_, tokens);
 }
 
 std::vector<FinishedRequest> HostDecoder::take_ended() {

@@ -12,6 +12,16 @@
 
 namespace medusa {
 
+struct HostDecoderOptions {
+  StepCost cost{};  // of a pass by its rows; empty: each drafter alone weighs its proposals
+
+  /// By how much rows of prompts may lengthen a pass that also holds trees, as a share of the pass
+  /// without them: texts keep flowing while a long prompt enters. Prompts then enter in the order
+  /// of their rows that are left, the longer they wait the sooner. Goes by the cost. Nothing:
+  /// prompts take as many rows as a pass has, in the order they came.
+  std::optional<double> prompt_share{};
+};
+
 /// Decodes sequences on one target. Requests may differ in drafter, rule, limits and seed. A prompt
 /// enters in chunks, in the same passes as the trees of other sequences, where the target's rows
 /// are independent; elsewhere it runs before them, by itself.
@@ -20,13 +30,15 @@ class HostDecoder : public Decoder {
   /// Most rows of prompts in one pass: enough to use the weights well, few enough not to hold up
   /// the sequences that share the pass.
   static constexpr int64_t kPromptRows = 128;
+  /// Where prompt_share bounds them: a prompt of so few rows enters whole, and a longer one has at
+  /// least kFewestRows of them.
+  static constexpr int64_t kShortPrompt = 32, kFewestRows = 4;
 
   /// @param target        kept by reference. Other decoders may use its other slots.
   /// @param rule          of requests that bring none.
   /// @param make_drafter  of requests that bring none.
-  /// @param cost          of a pass by its rows; empty: each drafter alone weighs its proposals.
   HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRule> rule,
-              DrafterFactory make_drafter, StepCost cost = {});
+              DrafterFactory make_drafter, HostDecoderOptions options = {});
   ~HostDecoder() override;
   HostDecoder(const HostDecoder&) = delete;
   HostDecoder& operator=(const HostDecoder&) = delete;
@@ -50,6 +62,7 @@ class HostDecoder : public Decoder {
   void admit();
   void run_prompts_alone();
   Pass plan();
+  int64_t prompt_room(int32_t num_trees) const;
   void propose(Pass& pass);
   void run(Pass& pass);
   void accept_all(Pass& pass);
@@ -60,7 +73,9 @@ class HostDecoder : public Decoder {
   TargetModel& target_;
   std::shared_ptr<const AcceptanceRule> rule_;
   DrafterFactory make_drafter_;
+  HostDecoderOptions options_;
   JointPruning pruning_;
+  int32_t tree_rows_ = 0;  // of the last pass
   RequestId next_id_ = 0;
   std::deque<std::unique_ptr<Sequence>> waiting_;   // by id
   std::vector<std::unique_ptr<Sequence>> running_;  // by id

@@ -67,7 +67,8 @@ std::unique_ptr<Decoder> make_decoder(const InferConfig& settings, const DraftPa
   if (auto on_device = make_device_decoder(settings, parts, target, cuda_loop_kernels()))
     return on_device;
   return std::make_unique<HostDecoder>(target, make_rule(settings),
-                                       make_drafter_factory(settings, parts), step_cost(parts));
+                                       make_drafter_factory(settings, parts),
+                                       HostDecoderOptions{.cost = step_cost(parts)});
 }
 
 }  // namespace medusa

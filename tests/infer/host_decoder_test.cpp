@@ -141,6 +141,70 @@ TEST_F(HostDecoderTest, PromptsShareTheRowsOfAPassInTheOrderTheyCame) {
               fixtures::plain_text(long_prompt(101, i), 4, kGreedy, Random(1)));
 }
 
+/// Each row costs an eighth of the first.
+StepCost eighths() {
+  StepCost cost;
+  for (int n = 0; n < 8; ++n) cost.relative.push_back(1 + 0.125 * n);
+  return cost;
+}
+
+class BoundedPrompts : public HostDecoderTest {
+ protected:
+  ToyTarget target_{4};
+  HostDecoder decoder_{target_, std::make_shared<GreedyRule>(), none(),
+                       HostDecoderOptions{.cost = eighths(), .prompt_share = 1}};
+
+  /// Rows of prompts in one more pass.
+  size_t rows_of_step() {
+    target_.largest_chunk = 0;
+    decoder_.step();
+    return target_.largest_chunk;
+  }
+};
+
+TEST_F(BoundedPrompts, ALongPromptTakesOnlyItsShareBesideATree) {
+  decoder_.submit(request({1, 2}, 60));
+  decoder_.step();  // its prompt
+  decoder_.submit(request(long_prompt(161), 4));
+  EXPECT_EQ(rows_of_step(), 8U) << "eight rows cost what the tree's one does";
+  EXPECT_EQ(rows_of_step(), 8U);
+  EXPECT_EQ(text(0).size(), 2U) << "a token in each of these passes";
+  decoder_.drain();
+  EXPECT_EQ(text(1), fixtures::plain_text(long_prompt(161), 4, kGreedy, Random(1)));
+}
+
+TEST_F(BoundedPrompts, AloneItTakesAllOfAPass) {
+  decoder_.submit(request(long_prompt(161), 4));
+  EXPECT_EQ(rows_of_step(), static_cast<size_t>(HostDecoder::kPromptRows));
+  EXPECT_EQ(rows_of_step(), 160U - static_cast<size_t>(HostDecoder::kPromptRows));
+}
+
+TEST_F(BoundedPrompts, AShortPromptEntersWholeAndOvertakesALongOne) {
+  decoder_.submit(request({1, 2}, 60));
+  decoder_.step();
+  decoder_.submit(request(long_prompt(161), 4));
+  decoder_.step();
+  decoder_.submit(request(long_prompt(25), 4));
+  EXPECT_EQ(rows_of_step(), 24U);
+  EXPECT_EQ(target_.prompts_per_pass.back(), 1U);
+  EXPECT_TRUE(text(2).empty());
+  decoder_.step();
+  EXPECT_EQ(text(2).size(), 1U) << "its first token while the long one still enters";
+  EXPECT_TRUE(text(1).empty());
+}
+
+TEST_F(BoundedPrompts, ALongPromptThatHasWaitedIsNotOvertakenForEver) {
+  decoder_.submit(request({1, 2}, 400));
+  decoder_.step();
+  decoder_.submit(request(long_prompt(101), 4));
+  int passes = 0;
+  for (; text(1).empty() && passes < 100; ++passes) {
+    if (decoder_.num_free() > 0) decoder_.submit(request(long_prompt(31), 1));  // again and again
+    decoder_.step();
+  }
+  EXPECT_LT(passes, 60);
+}
+
 TEST_F(HostDecoderTest, ACancelledRequestGivesItsSlotBackAtOnceAndEmitsNoMore) {
   ToyTarget target(1);
   HostDecoder decoder = decoder_on(target);

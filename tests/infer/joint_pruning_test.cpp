@@ -165,7 +165,8 @@ DrafterFactory chains(double accept_prob, std::vector<bool>& asked) {
 
 TEST(JointPruning, TheDecoderDealsRowsOutAndTheTextsStay) {
   fixtures::ToyTarget target(2);
-  HostDecoder decoder(target, std::make_shared<GreedyRule>(), nullptr, tiles_of(4, 3));
+  HostDecoder decoder(target, std::make_shared<GreedyRule>(), nullptr,
+                      HostDecoderOptions{.cost = tiles_of(4, 3)});
   std::vector<Text> texts(2);
   std::vector<std::vector<bool>> asked(2);
   std::vector<std::vector<int32_t>> sizes(2);

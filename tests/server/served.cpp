@@ -61,7 +61,8 @@ TinyServed::TinyServed(int32_t sequences, std::optional<int64_t> cache_tokens, b
   target_ = std::make_unique<BackboneTarget>(*loaded_.llama, sequences, loaded_.context, bytes);
   const StepCost cost{{1, 1.05, 1.1, 1.15, 1.3, 1.35, 1.4, 1.45}};  // a tile is four rows
   decoder_ = std::make_unique<HostDecoder>(*target_, make_rule(settings_),
-                                           make_drafter_factory(settings_, {}), cost);
+                                           make_drafter_factory(settings_, {}),
+                                           HostDecoderOptions{.cost = cost, .prompt_share = 0.3});
 }
 
 ServedModel TinyServed::model() {

@@ -15,6 +15,7 @@
 #include "infer/drafters/shared_texts.h"
 #include "infer/host_decoder.h"
 #include "runtime/drafting.h"
+#include "runtime/measure/row_timer.h"
 #include "server/server.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
@@ -63,6 +64,10 @@ void print_start(const Server& server, const ServedModel& served) {
       served.context, server.url());
 }
 
+/// By how much prompts may lengthen a pass: beside what else varies, a text then comes at most 1.3
+/// times as slowly while a long prompt enters.
+constexpr double kPromptShare = 0.25;
+
 /// All that is loaded, and the model that a server answers with over it.
 struct LoadedRun {
   /// @param shared  gets answers; null: they are not kept.
@@ -72,7 +77,9 @@ struct LoadedRun {
         target(model.open_target(sequences, model.context)),
         drafting(load_drafting(config.draft_files(), infer, model, target)),
         decoder(target, make_rule(infer), make_drafter_factory(infer, with(shared)),
-                step_cost(drafting.parts())),
+                {.cost = drafting.cost ? *drafting.cost
+                                       : measured_step_cost(config.draft_files().tree, model),
+                 .prompt_share = kPromptShare}),
         served{.name = name,
                .tokenizer = *model.tokenizer,
                .chat = model.chat,
