@@ -152,7 +152,7 @@ def long_prompt_check(server, more, questions, repeats):
                     time.sleep(.5)  # the eight are under way
                     window.append(time.monotonic())
                     if busy:
-                        words = " ".join(f"item {repeat} {n} is {n * n};" for n in range(260))
+                        words = " ".join(f"item {repeat} {n} is {n * n};" for n in range(138))
                         Asked(server, words + " What is this?", 1, more)
                     else:
                         time.sleep(1.5)
@@ -187,7 +187,7 @@ def main():
     parser.add_argument("serve", nargs="*", help="more options of medusa serve, behind --")
     options = parser.parse_args()
     questions = [json.loads(line) for line in open(options.questions, encoding="utf-8")]
-    questions = [each.get("prompt") or each["turns"][0] for each in questions][:options.count]
+    questions = [each.get("prompt") or each.get("text") or each["turns"][0] for each in questions][:options.count]
     numbers = [int(number) for number in options.clients.split(",")]
     ours = Server("medusa", [options.medusa, "serve", "--port", "0", "--json", "--batch", "16", "--no-share", *options.serve])
     contenders = [("medusa serve", ours, {}), ("medusa serve, plain", ours, {"medusa": {"drafter": "none"}})]
