@@ -97,12 +97,18 @@ at::Tensor Llama::run_layers(std::span<const Segment> segments, const at::Tensor
 }
 
 at::Tensor Llama::forward(std::span<const Segment> segments, KvCache& cache,
-                          std::span<const int32_t> layers) {
+                          std::span<const int32_t> layers, Features* features) {
   const c10::InferenceMode no_grad;
+  if (features != nullptr) {
+    MEDUSA_ASSERT(layers.empty() && !features->layers.empty() && !features->rows.empty());
+    MEDUSA_ASSERT(std::is_sorted(features->layers.begin(), features->layers.end()) &&
+                  features->layers.front() >= 0 && features->layers.back() <= config().num_layers);
+    features->values = at::Tensor();
+  }
   if (layers.empty()) layers = all_layers_;
   const ForwardPlan plan = checked_plan(segments, cache);
   if (timer_ != nullptr) timer_->begin();
-  return backend_->forward(plan, cache, layers);
+  return backend_->forward(plan, cache, layers, features);
 }
 
 at::Tensor Llama::logits(const at::Tensor& hidden) {

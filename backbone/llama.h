@@ -64,10 +64,11 @@ class Llama {
 
   /// Runs the segments as one pass; their keys and values become tentative rows of the cache.
   /// @param layers  ascending; the others are passed by and leave their cache alone. Empty: all.
+  /// @param features  filled on the way, where all layers run; null: none are wanted.
   /// @returns  [N, H] in dtype(), after the final norm, rows in segment order. Valid until the next
   ///           call (clone it to keep it).
   at::Tensor forward(std::span<const Segment> segments, KvCache& cache,
-                     std::span<const int32_t> layers = {});
+                     std::span<const int32_t> layers = {}, Features* features = nullptr);
 
   /// The layers alone, without embedding and final norm: what stands between two states. The
   /// segments say where the rows belong; their keys and values become tentative rows of the cache.

@@ -1,6 +1,9 @@
 #include "backbone/llama_backend.h"
 
+#include <ATen/ATen.h>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "backbone/cpu/cpu_llama.h"
 #include "backbone/cuda/cuda_llama.h"
@@ -8,6 +11,21 @@
 #include "base/error.h"
 
 namespace medusa {
+
+std::optional<int64_t> Features::place_of(int64_t layer) const {
+  const auto found = std::find(layers.begin(), layers.end(), layer);
+  if (found == layers.end()) return std::nullopt;
+  return found - layers.begin();
+}
+
+void Features::take(int64_t layer, const at::Tensor& x) {
+  const auto place = place_of(layer);
+  if (!place) return;
+  if (!values.defined())
+    values = at::empty({std::ssize(rows), std::ssize(layers), x.size(1)}, x.options());
+  const at::Tensor index = at::tensor(rows, at::kInt).to(x.device());
+  values.select(1, *place).copy_(x.index_select(0, index));
+}
 
 std::unique_ptr<LlamaBackend> make_llama_backend(const Weights& non_layer,
                                                  const ExecutionContext& execution) {

@@ -7,7 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "backbone/execution_context.h"
 #include "backbone/forward_plan.h"
@@ -16,6 +18,22 @@
 #include "backbone/weights.h"
 
 namespace medusa {
+
+/// What a pass may be asked for besides its states: the residual stream as some layers find it.
+/// Drafters of one layer read it (EAGLE-3, arXiv:2503.01840).
+struct Features {
+  std::vector<int32_t> layers;  // [F] ascending: before which; L: behind the last layer, before the
+                                // final norm
+  std::vector<int32_t> rows;    // [R] ascending, of the pass
+  at::Tensor values{};          // [R, F, H] float32 on the model's device: the pass makes it
+
+  /// The layer's place among those that are asked for; nothing: it is not.
+  std::optional<int64_t> place_of(int64_t layer) const;
+
+  /// Keeps the rows of x where they are asked for.
+  /// @param x  [N, H] float32: the residual stream before this layer.
+  void take(int64_t layer, const at::Tensor& x);
+};
 
 /// The layers and the non-layer weights of one model. All backends give the same numbers within
 /// rounding.
@@ -30,10 +48,11 @@ class LlamaBackend {
 
   /// @param cache   in layout(). Rows go to their places in it.
   /// @param layers  that run, ascending; the others are passed by.
+  /// @param features  filled on the way; null: none are wanted. All layers that it names run.
   /// @returns       [N, H] in the embedding's dtype after the final norm; valid until the next
   /// call.
   virtual at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
-                             std::span<const int32_t> layers) = 0;
+                             std::span<const int32_t> layers, Features* features = nullptr) = 0;
 
   /// All layers alone, as Llama::run_layers().
   /// @param x  [N, H] float32.

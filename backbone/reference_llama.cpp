@@ -35,16 +35,16 @@ class ReferenceLlama : public LlamaBackend {
     layers_.push_back(layer);
   }
 
-  at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
-                     std::span<const int32_t> layers) override {
+  at::Tensor forward(const ForwardPlan& plan, KvCache& cache, std::span<const int32_t> layers,
+                     Features* features) override {
     std::vector<int64_t> tokens;
     for (const BatchToken& row : plan.rows) tokens.push_back(row.token);
     const at::Tensor x =
         non_layer_.embedding.index_select(0, to_device(tokens, device())).to(at::kFloat);  // [N, H]
     record(ForwardStage::Embedding);
-    at::Tensor hidden =
-        rms_norm(run(plan, x, cache, layers), non_layer_.final_norm, non_layer_.config.norm_epsilon)
-            .to(dtype());
+    at::Tensor hidden = rms_norm(run(plan, x, cache, layers, features), non_layer_.final_norm,
+                                 non_layer_.config.norm_epsilon)
+                            .to(dtype());
     record(ForwardStage::FinalNorm);
     return hidden;
   }
@@ -52,7 +52,7 @@ class ReferenceLlama : public LlamaBackend {
   at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override {
     std::vector<int32_t> all(layers_.size());
     std::iota(all.begin(), all.end(), 0);
-    return run(plan, x, cache, all);
+    return run(plan, x, cache, all, nullptr);
   }
 
   at::Tensor logits(const at::Tensor& hidden) override {
@@ -106,12 +106,13 @@ class ReferenceLlama : public LlamaBackend {
 
   /// @param x  [N, H] float32: the residual stream, which is float32 in every dtype.
   at::Tensor run(const ForwardPlan& plan, at::Tensor x, KvCache& cache,
-                 std::span<const int32_t> layers) {
+                 std::span<const int32_t> layers, Features* features) {
     std::vector<int64_t> positions;
     for (const BatchToken& row : plan.rows) positions.push_back(row.position);
     const at::Tensor at_position = to_device(positions, device());
     AttentionMasks masks(plan, device());
     for (const int32_t l : layers) {
+      if (features != nullptr) features->take(l, x);
       const Linears& linears = linears_[static_cast<size_t>(l)];
       const LayerMatmul matmul = [&](const at::Tensor& rows, LayerMatrix matrix) {
         return linears[static_cast<size_t>(matrix)](rows.to(matmul_dtype()));
@@ -123,6 +124,7 @@ class ReferenceLlama : public LlamaBackend {
       x = run_layer({non_layer_.config, l, rope_, at_position, matmul, timer_},
                     layers_[static_cast<size_t>(l)], attention, x);
     }
+    if (features != nullptr) features->take(std::ssize(layers_), x);
     return x;
   }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -56,8 +57,8 @@ class CpuLlama : public LlamaBackend {
   CpuLlama(const Weights& non_layer, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
   void add_layer(const LayerWeights& layer) override;
-  at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
-                     std::span<const int32_t> layers) override;
+  at::Tensor forward(const ForwardPlan& plan, KvCache& cache, std::span<const int32_t> layers,
+                     Features* features) override;
   at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   bool uses_pool() const override { return true; }
@@ -68,7 +69,9 @@ class CpuLlama : public LlamaBackend {
 
  private:
   void prepare(const ForwardPlan& plan, KvCache& cache);
-  void run_pass(const ForwardPlan& plan, std::span<const int32_t> layers, int thread);
+  void run_pass(const ForwardPlan& plan, std::span<const int32_t> layers, Features* features,
+                int thread);
+  void take_features(Features* features, int64_t layer, Range rows);
   void run_layer(size_t layer, int thread);
   void embed(const ForwardPlan& plan, Range rows);
   void rms_norm(const at::Tensor& norm, Range rows);
@@ -172,9 +175,13 @@ void CpuLlama::prepare(const ForwardPlan& plan, KvCache& cache) {
 }
 
 at::Tensor CpuLlama::forward(const ForwardPlan& plan, KvCache& cache,
-                             std::span<const int32_t> layers) {
+                             std::span<const int32_t> layers, Features* features) {
   prepare(plan, cache);
-  pool_->run([&](int thread) { run_pass(plan, layers, thread); });
+  if (features != nullptr)
+    features->values =
+        at::empty({std::ssize(features->rows), std::ssize(features->layers), config_.hidden_size},
+                  at::kFloat);
+  pool_->run([&](int thread) { run_pass(plan, layers, features, thread); });
   record(ForwardStage::FinalNorm, 0);
   return buffers_.hidden.narrow(0, 0, num_rows_);
 }
@@ -192,16 +199,35 @@ at::Tensor CpuLlama::run_layers(const ForwardPlan& plan, const at::Tensor& x, Kv
   return residual.clone();
 }
 
-void CpuLlama::run_pass(const ForwardPlan& plan, std::span<const int32_t> layers, int thread) {
+void CpuLlama::run_pass(const ForwardPlan& plan, std::span<const int32_t> layers,
+                        Features* features, int thread) {
   const KernelRegion region(kernels_);
   const Range rows = share(num_rows_, thread);
   embed(plan, rows);
   record(ForwardStage::Embedding, thread);
-  for (const int32_t layer : layers) run_layer(static_cast<size_t>(layer), thread);
+  for (const int32_t layer : layers) {
+    take_features(features, layer, rows);
+    run_layer(static_cast<size_t>(layer), thread);
+  }
+  take_features(features, std::ssize(layers_), rows);
   const int64_t size = config_.hidden_size;
   for (int64_t n = rows.begin; n < rows.end; ++n)
     kernels_.rms_norm_bf16(buffers_.residual.data<float>() + n * size, floats(final_norm_),
                            epsilon(), size, bits(buffers_.hidden) + n * size);
+}
+
+/// Of a thread's own rows, which nobody writes before it has normalized them.
+void CpuLlama::take_features(Features* features, int64_t layer, Range rows) {
+  if (features == nullptr) return;
+  const auto place = features->place_of(layer);
+  if (!place) return;
+  const int64_t size = config_.hidden_size, num_layers = std::ssize(features->layers);
+  for (int64_t i = 0; i < std::ssize(features->rows); ++i) {
+    const int64_t row = features->rows[static_cast<size_t>(i)];
+    if (row < rows.begin || row >= rows.end) continue;
+    std::copy_n(buffers_.residual.data<float>() + row * size, size,
+                floats(features->values) + (i * num_layers + *place) * size);
+  }
 }
 
 /// GEMMs split their outputs among the threads, norms their rows, attention its tiles: so every

@@ -161,42 +161,45 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
 }
 
 void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
-                         std::span<const int32_t> layers, DeviceStream stream) {
+                         std::span<const int32_t> layers, Features* features, DeviceStream stream) {
   const int64_t n = pass.rows.count;
   MEDUSA_ASSERT(n <= rows_ && pass.max_context <= context_, n, rows_, pass.max_context, context_);
   kernels_.layers->embed(
       {pass.rows, elements<Bf16>(embedding_), config_.hidden_size, elements<float>(x_)}, stream);
   record(ForwardStage::Embedding);
-  run_layers(pass, cache, layers, stream);
+  run_layers(pass, cache, layers, features, stream);
   norm(final_norm_, /*add=*/true, n, stream);
+  if (features != nullptr) features->take(config_.num_layers, x_);
   record(ForwardStage::FinalNorm);
 }
 
 /// From the residual stream to the same, to which `sum` is still to be added.
 void CudaLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
-                           std::span<const int32_t> layers, DeviceStream stream) {
+                           std::span<const int32_t> layers, Features* features,
+                           DeviceStream stream) {
   MEDUSA_ASSERT(!layers.empty());
   bool add = false;
   for (const int32_t l : layers) {
     norm(layers_[static_cast<size_t>(l)].attention_norm, std::exchange(add, true), pass.rows.count,
          stream);
     record(ForwardStage::AttentionNorm);
+    if (features != nullptr) features->take(l, x_);  // the norm has added what was to be added
     run_layer(l, pass, cache, stream);
   }
 }
 
 const Bf16* CudaLlama::run(const DevicePass& pass, const DeviceCache& cache, DeviceStream stream) {
   if (timer_ != nullptr) timer_->begin();
-  run_pass(pass, cache, all_layers_, stream);
+  run_pass(pass, cache, all_layers_, nullptr, stream);
   return elements<Bf16>(normed_);
 }
 
 at::Tensor CudaLlama::forward(const ForwardPlan& plan, KvCache& cache,
-                              std::span<const int32_t> layers) {
+                              std::span<const int32_t> layers, Features* features) {
   const KernelDeviceGuard guard(embedding_.device());
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   reserve(plan.size(), rows.pass().max_context);
-  run_pass(rows.pass(), device_view(cache), layers, nullptr);
+  run_pass(rows.pass(), device_view(cache), layers, features, nullptr);
   return normed_.narrow(0, 0, plan.size());
 }
 
@@ -206,7 +209,7 @@ at::Tensor CudaLlama::run_layers(const ForwardPlan& plan, const at::Tensor& x, K
   const int64_t n = plan.size();
   reserve(n, rows.pass().max_context);
   x_.narrow(0, 0, n).copy_(x);
-  run_layers(rows.pass(), device_view(cache), all_layers_, nullptr);
+  run_layers(rows.pass(), device_view(cache), all_layers_, nullptr, nullptr);
   return x_.narrow(0, 0, n).add_(sum_.narrow(0, 0, n));
 }
 

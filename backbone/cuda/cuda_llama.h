@@ -42,8 +42,8 @@ class CudaLlama : public LlamaBackend {
   CudaLlama(const Weights& weights, const DeviceKernels& kernels);
 
   void add_layer(const LayerWeights& layer) override;
-  at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
-                     std::span<const int32_t> layers) override;
+  at::Tensor forward(const ForwardPlan& plan, KvCache& cache, std::span<const int32_t> layers,
+                     Features* features = nullptr) override;
   at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   int64_t rows_behind() const override { return kRowsBehind; }
@@ -85,9 +85,9 @@ class CudaLlama : public LlamaBackend {
   };
 
   void run_pass(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
-                DeviceStream stream);
+                Features* features, DeviceStream stream);
   void run_layers(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
-                  DeviceStream stream);
+                  Features* features, DeviceStream stream);
   void run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
                  DeviceStream stream);
   DeviceGemm gemm(const at::Tensor& weight, const QuantizedMatrix& blocks);

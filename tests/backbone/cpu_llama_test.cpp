@@ -102,6 +102,15 @@ class Runner {
   }
   Output run(const Segment& segment) { return run({&segment, 1}); }
 
+  /// The residual stream of all rows before some layers.
+  at::Tensor features(const Segment& segment, const std::vector<int32_t>& layers) {
+    const c10::InferenceMode no_grad;
+    Features asked{layers, std::vector<int32_t>(segment.tokens.size())};
+    std::iota(asked.rows.begin(), asked.rows.end(), 0);
+    model_->forward(plan_forward({&segment, 1}, cache_), cache_, layers_, &asked);
+    return asked.values;
+  }
+
   void commit_all(int32_t slot, int64_t count) {
     std::vector<int32_t> rows(static_cast<size_t>(count));
     for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int32_t>(i);
@@ -166,6 +175,26 @@ TEST(CpuLlamaTest, AgreesWithTheReferenceWithinRounding) {
                 layers * (kernels->quantize != nullptr ? 0.06F : 0.04F))
           << kernels->name;
     }
+}
+
+TEST(CpuLlamaTest, FeaturesAgreeWithTheReferenceForAnyNumberOfThreads) {
+  const std::vector<int32_t> layers{0, 1, 2};
+  for (const CpuKernels* kernels : pass_kernels()) {
+    const Weights weights = weights_for(*kernels, 1, straddling_config());
+    Llama plain(weights, Kernels::Reference);
+    KvCache cache = plain.make_cache(1, 512);
+    const Tree tree = random_tree(20, 6);
+    const Segment segment{cache.open(), tree.tokens, tree.parents};
+    Features expected{layers, std::vector<int32_t>(20)};
+    std::iota(expected.rows.begin(), expected.rows.end(), 0);
+    plain.forward({&segment, 1}, cache, {}, &expected);
+    Runner fused(weights, *kernels), threads(weights, *kernels, 1, 3);
+    const at::Tensor features = fused.features(tree.segment(0), layers);
+    EXPECT_LT((features - expected.values).abs().mean().item<float>(),
+              kernels->quantize != nullptr ? 0.02F : 0.01F)
+        << kernels->name;
+    EXPECT_TRUE(at::equal(threads.features(tree.segment(0), layers), features)) << kernels->name;
+  }
 }
 
 TEST(CpuLlamaTest, EveryNodeEqualsItsPathDecodedAlone) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -118,6 +119,89 @@ TEST(Llama, LayersAloneAreThePassWithoutNonLayerWeights) {
       EXPECT_TRUE(at::equal(llama.forward({&behind, 1}, cache).clone(),
                             llama.forward({&behind_other, 1}, cache)));
     }
+}
+
+/// What a pass in chunks hands over of all rows, [N, F, H], and its states.
+struct Handed {
+  at::Tensor features, states;
+};
+
+Handed features_of(Llama& llama, std::span<const TokenId> tokens,
+                   const std::vector<int32_t>& layers, size_t chunk) {
+  KvCache cache = llama.make_cache(1, std::ssize(tokens) + 1);
+  const int32_t slot = cache.open();
+  std::vector<at::Tensor> features, states;
+  for (; !tokens.empty(); tokens = tokens.subspan(std::min(chunk, tokens.size()))) {
+    const Segment segment{slot, tokens.first(std::min(chunk, tokens.size())), {}};
+    Features asked{layers, std::vector<int32_t>(segment.tokens.size())};
+    std::iota(asked.rows.begin(), asked.rows.end(), 0);
+    states.push_back(llama.forward({&segment, 1}, cache, {}, &asked).clone());
+    features.push_back(asked.values);
+    cache.commit(slot, asked.rows);
+  }
+  return {at::cat(features), at::cat(states)};
+}
+
+TEST(Llama, FeaturesAreWhatLayersAreGiven) {
+  const std::vector<TokenId> tokens = random_tokens(1, 150);
+  ModelConfig config = tiny_config();
+  config.num_layers = 5;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
+      const Weights weights = tiny_weights(1, config, dtype);
+      Llama llama(weights, kernels);
+      const Handed handed = features_of(llama, tokens, {0, 2, 5}, tokens.size());
+      ASSERT_EQ(handed.features.sizes(), (at::IntArrayRef{150, 3, 64}));
+      EXPECT_EQ(handed.features.scalar_type(), at::kFloat);
+      const at::Tensor before = handed.features.select(1, 0), middle = handed.features.select(1, 1),
+                       behind = handed.features.select(1, 2);
+      const at::Tensor embedded = weights.embedding.index_select(0, at::tensor(tokens, at::kInt));
+      EXPECT_TRUE(at::equal(before, embedded.to(at::kFloat)));
+      // The layers from the second on make of one what the other is, to the bit.
+      Weights rest = weights;
+      rest.config.num_layers = 3;
+      rest.layers = {weights.layers[2], weights.layers[3], weights.layers[4]};
+      Llama tail(rest, kernels);
+      KvCache cache = tail.make_cache(1, 160);
+      const Segment whole{cache.open(), tokens, {}};
+      EXPECT_TRUE(at::equal(tail.run_layers({&whole, 1}, middle, cache), behind));
+      const double tolerance = dtype == at::kFloat ? 1e-5 : 0.02;  // the last norm is LibTorch's
+      EXPECT_TRUE(at::allclose(rms_norm(behind, weights.final_norm, config.norm_epsilon).to(dtype),
+                               handed.states, tolerance, tolerance));
+    }
+}
+
+TEST(Llama, FeaturesDoNotDependOnChunksNorChangeAnything) {
+  const std::vector<TokenId> tokens = random_tokens(2, 150);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
+    for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
+      Llama llama(tiny_weights(1, uneven_config(), dtype), kernels);
+      const Handed whole = features_of(llama, tokens, {1, 3}, tokens.size());
+      const Handed chunked = features_of(llama, tokens, {1, 3}, 47);
+      KvCache cache = llama.make_cache(1, 160);
+      const Segment segment{cache.open(), tokens, {}};
+      EXPECT_TRUE(at::equal(llama.forward({&segment, 1}, cache), whole.states));
+      if (dtype == at::kFloat) {
+        EXPECT_TRUE(at::allclose(chunked.features, whole.features, 1e-4, 1e-5));
+      } else {
+        EXPECT_TRUE(at::equal(chunked.features, whole.features)) << llama.kernels();
+      }
+    }
+}
+
+TEST(Llama, FeaturesAreOfTheRowsThatAreAskedFor) {
+  const std::vector<TokenId> tokens = random_tokens(3, 40);
+  for (const Kernels kernels : {Kernels::Reference, Kernels::Auto}) {
+    Llama llama(tiny_weights(1, tiny_config(), at::kBFloat16), kernels);
+    const Handed all = features_of(llama, tokens, {1, 2}, tokens.size());
+    KvCache cache = llama.make_cache(1, 64);
+    const Segment segment{cache.open(), tokens, {}};
+    Features some{{2}, {3, 17, 39}};
+    llama.forward({&segment, 1}, cache, {}, &some);
+    ASSERT_EQ(some.values.sizes(), (at::IntArrayRef{3, 1, 64}));
+    for (int64_t i = 0; i < 3; ++i)
+      EXPECT_TRUE(at::equal(some.values[i][0], all.features[some.rows[static_cast<size_t>(i)]][1]));
+  }
 }
 
 TEST(Llama, Bfloat16IsFloat32WithinRounding) {

@@ -55,6 +55,26 @@ TEST_P(CudaLlamaTest, AgreesWithTheReference) {
   }
 }
 
+TEST_P(CudaLlamaTest, FeaturesAgreeWithTheReference) {
+  const ModelConfig config = uneven_config(device_config());
+  const std::vector<TokenId> tokens = random_tokens(3, 60);
+  const auto features_of = [&](Llama llama) {
+    KvCache cache = llama.make_cache(1, 400);
+    const Segment segment{cache.open(), tokens, {}};
+    Features asked{{0, 2, 4}, {5, 31, 59}};
+    const at::Tensor states = llama.forward({&segment, 1}, cache, {}, &asked).clone();
+    KvCache other = llama.make_cache(1, 400);
+    const Segment again{other.open(), tokens, {}};
+    EXPECT_TRUE(at::equal(llama.forward({&again, 1}, other), states)) << "nothing else changes";
+    return asked.values.cpu();
+  };
+  const at::Tensor features = features_of(on_device(config)), expected = features_of(plain(config));
+  ASSERT_EQ(features.sizes(), expected.sizes());
+  EXPECT_TRUE(at::equal(features.select(1, 0), expected.select(1, 0)));
+  EXPECT_LT((features - expected).abs().max().item<float>(), 0.12);
+  EXPECT_LT((features - expected).abs().mean().item<float>(), 0.012);
+}
+
 TEST_P(CudaLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
   const ModelConfig config = uneven_config(device_config());
   Llama llama = on_device(config);
