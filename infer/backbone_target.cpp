@@ -1,8 +1,10 @@
 #include "infer/backbone_target.h"
 
-#include <ATen/ops/cat.h>
+#include <ATen/ATen.h>
 
 #include <numeric>
+#include <set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -63,7 +65,9 @@ PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
     tree_rows += each.tree->size();
   }
   for (const PromptChunk& each : chunks) segments.push_back({each.slot, each.tokens, {}});
-  const at::Tensor hidden = llama_.forward(segments, cache_);
+  Features features = wanted_features(trees, chunks);
+  const at::Tensor hidden =
+      llama_.forward(segments, cache_, {}, features.rows.empty() ? nullptr : &features);
 
   PassOutput output;
   int64_t at = tree_rows;
@@ -75,7 +79,47 @@ PassOutput BackboneTarget::forward(std::span<const SlotTree> trees,
     output.prompt_states.push_back(hidden[at - 1].clone());
   }
   add_logits(trees, chunks, hidden, output);
+  add_features(trees, chunks, features, output);
   return output;
+}
+
+/// The layers that anyone reads, and the rows of those who do.
+Features BackboneTarget::wanted_features(std::span<const SlotTree> trees,
+                                         std::span<const PromptChunk> chunks) {
+  Features features;
+  std::set<int32_t> layers;
+  int32_t at = 0;
+  const auto add = [&](std::span<const int32_t> own, size_t num_rows) {
+    layers.insert(own.begin(), own.end());
+    const auto count = static_cast<int32_t>(num_rows);
+    for (int32_t row = at; !own.empty() && row < at + count; ++row) features.rows.push_back(row);
+    at += count;
+  };
+  for (const SlotTree& each : trees) add(each.feature_layers, each.tree->tokens.size());
+  for (const PromptChunk& each : chunks) add(each.feature_layers, each.tokens.size());
+  features.layers.assign(layers.begin(), layers.end());
+  return features;
+}
+
+/// Gives each tree and chunk its rows, of the layers that it asked for.
+void BackboneTarget::add_features(std::span<const SlotTree> trees,
+                                  std::span<const PromptChunk> chunks, const Features& features,
+                                  PassOutput& output) {
+  int64_t at = 0;
+  const auto next = [&](std::span<const int32_t> own, int64_t count) {
+    at::Tensor part = features.values.narrow(0, std::exchange(at, at + count), count);
+    if (std::ssize(own) == std::ssize(features.layers)) return part;
+    std::vector<int64_t> places;
+    for (const int32_t layer : own) places.push_back(*features.place_of(layer));
+    return part.index_select(1, at::tensor(places, at::kLong).to(part.device()));
+  };
+  for (size_t i = 0; i < trees.size(); ++i)
+    if (!trees[i].feature_layers.empty())
+      output.trees[i].features = next(trees[i].feature_layers, trees[i].tree->size());
+  output.prompt_features.resize(chunks.size());
+  for (size_t i = 0; i < chunks.size(); ++i)
+    if (!chunks[i].feature_layers.empty())
+      output.prompt_features[i] = next(chunks[i].feature_layers, std::ssize(chunks[i].tokens));
 }
 
 /// One GEMM with the LM head for all rows that want logits.

@@ -52,6 +52,10 @@ class BackboneTarget : public TargetModel {
 
  private:
   void commit(int32_t slot, std::span<const int32_t> rows, std::span<const TokenId> tokens);
+  static Features wanted_features(std::span<const SlotTree> trees,
+                                  std::span<const PromptChunk> chunks);
+  static void add_features(std::span<const SlotTree> trees, std::span<const PromptChunk> chunks,
+                           const Features& features, PassOutput& output);
   void add_logits(std::span<const SlotTree> trees, std::span<const PromptChunk> chunks,
                   const at::Tensor& hidden, PassOutput& output);
 

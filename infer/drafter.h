@@ -24,7 +24,19 @@ struct DraftContext {
 class Drafter {
  public:
   virtual ~Drafter() = default;
+
+  /// The layers before which it reads the target's residual stream, ascending, at every token of
+  /// the text; empty: none. observe() finds it in TargetOutput::features. Of drafters inside
+  /// another one at most one reads any.
+  virtual std::span<const int32_t> feature_layers() const { return {}; }
+
+  /// Comes first, before the prompt runs.
   virtual void begin(std::span<const TokenId> /*prompt*/) {}
+
+  /// Takes the features of the prompt's next tokens, of all but the last token in the end.
+  /// @param features  [n, F, H] as in TargetOutput.
+  virtual void read_prompt(const at::Tensor& /*features*/) {}
+
   virtual CandidateTree propose(const DraftContext& context, const Random& random) = 0;
   /// Takes what became of a step. Inside a drafter that merges several the tree is that of all of
   /// them, so that a drafter sees every state of the text, also where its own nodes were left out.

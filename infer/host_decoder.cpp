@@ -30,7 +30,7 @@ struct HostDecoder::Sequence {
   RequestId id = 0;
   DecodeRequest request;
   int32_t slot = -1;                 // -1: waiting
-  std::unique_ptr<Drafter> drafter;  // null until the prompt has run
+  std::unique_ptr<Drafter> drafter;  // null while it waits
   std::vector<TokenId> tokens;       // prompt and emitted; the last one is the root
   int64_t prompt_rows = 0;           // of the prompt, committed so far
   int64_t prompt_passes = 0;         // since it has a slot, until all of its prompt has run
@@ -89,7 +89,7 @@ struct HostDecoder::Pass {
     const auto missing = s.missing_prompt();
     const auto chunk = missing.first(std::min(missing.size(), static_cast<size_t>(most)));
     with_chunk.push_back(&s);
-    chunks.push_back({s.slot, chunk, s.request.on_prompt != nullptr});
+    chunks.push_back({s.slot, chunk, s.request.on_prompt != nullptr, s.drafter->feature_layers()});
     return std::ssize(chunk);
   }
 
@@ -175,6 +175,13 @@ void HostDecoder::admit() {
     next.slot = target_.open(rows);
     running_.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
+    next.guarded([&] {
+      const DrafterFactory& make =
+          next.request.make_drafter ? next.request.make_drafter : make_drafter_;
+      next.drafter = make();
+      next.drafter->begin(next.request.prompt);
+      next.rows = ProcessedRows(next.request.processors, next.request.prompt);
+    });
   }
 }
 
@@ -217,7 +224,8 @@ HostDecoder::Pass HostDecoder::plan() {
     ++s->prompt_passes;
     if (room == 0) continue;
     s->guarded([&] {
-      if (s->prompt_rows == 0 && !s->request.on_prompt)  // cached rows have no logits
+      // Cached rows have neither logits nor features.
+      if (s->prompt_rows == 0 && !s->request.on_prompt && s->drafter->feature_layers().empty())
         s->prompt_rows = s->stats.cached_prompt_tokens =
             target_.reuse_prefix(s->slot, s->missing_prompt());
       room -= pass.add_chunk(*s, room);
@@ -234,12 +242,6 @@ void HostDecoder::propose(Pass& pass) {
   const int32_t prompt_rows = pass.num_prompt_rows();
   const bool jointly = pruning_.is_on() && (num_sequences > 1 || prompt_rows > 0);
   const auto propose = [&](Sequence& s) {
-    if (!s.drafter) {
-      const DrafterFactory& make = s.request.make_drafter ? s.request.make_drafter : make_drafter_;
-      s.drafter = make();
-      s.drafter->begin(s.request.prompt);
-      s.rows = ProcessedRows(s.request.processors, s.request.prompt);
-    }
     const DecodeLimits& limits = s.request.limits;
     const auto committed = static_cast<int64_t>(s.tokens.size()) - 1;
     const int64_t rows_left = target_.max_rows() - committed;  // for this pass, at least 1
@@ -264,7 +266,8 @@ void HostDecoder::propose(Pass& pass) {
     for (Sequence* s : pass.with_tree) trees.push_back(&s->tree);
     pruning_.prune(trees, prompt_rows);
   }
-  for (const Sequence* s : pass.with_tree) pass.trees.push_back({s->slot, &s->tree});
+  for (const Sequence* s : pass.with_tree)
+    pass.trees.push_back({s->slot, &s->tree, s->drafter->feature_layers()});
 }
 
 /// A pass that throws ends every sequence in it: nobody knows which one it was.
@@ -280,6 +283,8 @@ void HostDecoder::run(Pass& pass) {
     Sequence& s = *pass.with_chunk[i];
     const int64_t first = s.prompt_rows;
     s.take_prompt(std::ssize(pass.chunks[i].tokens), pass.output.prompt_states[i]);
+    if (!pass.chunks[i].feature_layers.empty())
+      s.guarded([&] { s.drafter->read_prompt(pass.output.prompt_features[i]); });
     if (pass.chunks[i].wants_logits)
       s.guarded([&] { s.request.on_prompt({first, pass.output.prompt_logits[i]}); });
   }

@@ -19,28 +19,34 @@ struct TargetOutput {
   at::Tensor logits;  // [N, V] float32 on the CPU, row i: the prediction after node i
   at::Tensor hidden;  // [N, H] state at node i, after the final norm, before the LM head; in the
                       // target's dtype, on its device
+  at::Tensor features{};  // [N, F, H] float32 on the target's device: the residual stream before
+                          // the layers that the tree asks for; undefined where it asks for none
 };
 
 /// One sequence's part of a pass.
 struct SlotTree {
   int32_t slot = 0;
   const CandidateTree* tree = nullptr;
+  std::span<const int32_t> feature_layers{};  // [F] ascending (backbone/llama_backend.h: Features)
 };
 
 /// The next tokens of a sequence's prompt.
 struct PromptChunk {
   int32_t slot = 0;
-  std::span<const TokenId> tokens;  // at least one
-  bool wants_logits = false;        // of every row: an LM head's work for each of them
+  std::span<const TokenId> tokens;            // at least one
+  bool wants_logits = false;                  // of every row: an LM head's work for each of them
+  std::span<const int32_t> feature_layers{};  // as a tree's
 };
 
 /// The answers to a pass of trees and chunks of prompts.
 struct PassOutput {
-  std::vector<TargetOutput> trees;        // in the order of the trees
-  std::vector<at::Tensor> prompt_states;  // [H] each, of a chunk's last token: copies
-  std::vector<at::Tensor> prompt_logits;  // of each chunk that wants them [n, V] float32 on the
-                                          // CPU, row i: what follows its token i; else undefined.
-                                          // Views: valid until the next forward()
+  std::vector<TargetOutput> trees;          // in the order of the trees
+  std::vector<at::Tensor> prompt_states;    // [H] each, of a chunk's last token: copies
+  std::vector<at::Tensor> prompt_logits;    // of each chunk that wants them [n, V] float32 on the
+                                            // CPU, row i: what follows its token i; else undefined.
+                                            // Views: valid until the next forward()
+  std::vector<at::Tensor> prompt_features;  // of each chunk that asks for them [n, F, H], as a
+                                            // tree's; else undefined
 };
 
 /// Rows appended by forward() are tentative until commit(). The root of a tree is never in the

@@ -37,6 +37,19 @@ MergeDrafter::MergeDrafter(std::vector<Proposer> proposers, int32_t budget, Step
   }
 }
 
+std::span<const int32_t> MergeDrafter::feature_layers() const {
+  for (const Member& member : members_)
+    if (const auto layers = member.proposer.drafter->feature_layers(); !layers.empty())
+      return layers;
+  return {};
+}
+
+void MergeDrafter::read_prompt(const at::Tensor& features) {
+  for (Member& member : members_)
+    if (!member.proposer.drafter->feature_layers().empty())
+      member.proposer.drafter->read_prompt(features);
+}
+
 void MergeDrafter::begin(std::span<const TokenId> prompt) {
   for (Member& member : members_) member.proposer.drafter->begin(prompt);
 }

@@ -66,7 +66,9 @@ class MergeDrafter : public Drafter {
   MergeDrafter(std::vector<Proposer> proposers, int32_t budget, StepCost cost,
                std::shared_ptr<FadingMean> all_texts = nullptr);
 
+  std::span<const int32_t> feature_layers() const override;
   void begin(std::span<const TokenId> prompt) override;
+  void read_prompt(const at::Tensor& features) override;
   CandidateTree propose(const DraftContext& context, const Random& random) override;
   void observe(const CandidateTree& tree, const TargetOutput& output,
                const Acceptance& accepted) override;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "backbone/cpu/cpu_kernels.h"
 #include "heads/heads_runner.h"
 #include "infer/decoder.h"
@@ -437,6 +439,42 @@ TEST_P(BackboneTargets, ASmallPoolGivesTheTextsOfALargeOne) {
     EXPECT_EQ(target.cache_use().blocks_used, 0);
   }
   EXPECT_EQ(texts[0], texts[1]);
+}
+
+/// In one pass with others, who ask for other layers or none.
+TEST_P(BackboneTargets, EveryoneGetsTheFeaturesThatHeAskedFor) {
+  BackboneTarget target(llama_, 4, kRows);
+  const std::vector<TokenId> prompt = random_tokens(7, 30), chunk = random_tokens(8, 11);
+  std::vector<int32_t> slots;
+  for (int i = 0; i < 3; ++i) {
+    slots.push_back(target.open());
+    target.prefill(slots.back(), prompt);
+  }
+  const CandidateTree tree{{5, 6, 7, 8}, {-1, 0, 0, 2}, 4, {}};
+  const std::vector<int32_t> first{0, 2}, second{1};
+  const std::vector<SlotTree> trees{
+      {slots[0], &tree, first}, {slots[1], &tree}, {slots[2], &tree, second}};
+  const std::vector<PromptChunk> chunks{{target.open(), chunk, false, second}};
+  const PassOutput output = target.forward(trees, chunks);
+  EXPECT_FALSE(output.trees[1].features.defined());
+
+  const auto alone = [&](std::span<const TokenId> before, std::span<const TokenId> tokens,
+                         std::span<const int32_t> parents, std::vector<int32_t> layers) {
+    KvCache cache = llama_.make_cache(1, kRows);
+    const int32_t slot = cache.open();
+    if (!before.empty()) llama_.prefill(slot, before, cache);
+    Features features{std::move(layers), std::vector<int32_t>(tokens.size())};
+    std::iota(features.rows.begin(), features.rows.end(), 0);
+    const Segment segment{slot, tokens, parents};
+    llama_.forward({&segment, 1}, cache, {}, &features);
+    return features.values;
+  };
+  const auto same = [&](const at::Tensor& a, const at::Tensor& b) {
+    return llama_.rows_are_independent() ? at::equal(a, b) : at::allclose(a, b, 0.02, 0.02);
+  };
+  EXPECT_TRUE(same(output.trees[0].features, alone(prompt, tree.tokens, tree.parents, {0, 2})));
+  EXPECT_TRUE(same(output.trees[2].features, alone(prompt, tree.tokens, tree.parents, {1})));
+  EXPECT_TRUE(same(output.prompt_features[0], alone({}, chunk, {}, {1})));
 }
 
 }  // namespace

@@ -188,7 +188,9 @@ TEST_P(EveryDrafter, SequencesBesideEachOtherDoNotMix) {
 class Watched : public Drafter {
  public:
   explicit Watched(std::unique_ptr<Drafter> inner) : inner_(std::move(inner)) {}
+  std::span<const int32_t> feature_layers() const override { return inner_->feature_layers(); }
   void begin(std::span<const TokenId> prompt) override { inner_->begin(prompt); }
+  void read_prompt(const at::Tensor& features) override { inner_->read_prompt(features); }
   CandidateTree propose(const DraftContext& context, const Random& random) override {
     const CandidateTree tree = inner_->propose(context, random);
     std::vector<int32_t> depths(1, 0);

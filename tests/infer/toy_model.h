@@ -37,6 +37,19 @@ inline std::vector<float> toy_state(std::span<const TokenId> context) {
   return {static_cast<float>(context.back()), static_cast<float>(context.size() - 1)};
 }
 
+/// What stands before a layer at a context's last token.
+inline std::vector<float> toy_feature(std::span<const TokenId> context, int32_t layer) {
+  const std::vector<float> state = toy_state(context);
+  return {0.1F * state[0] + static_cast<float>(layer), 0.01F * state[1] - 0.5F * state[0]};
+}
+
+/// [F, H] of several layers; undefined for none.
+inline at::Tensor toy_features(std::span<const TokenId> context, std::span<const int32_t> layers) {
+  std::vector<at::Tensor> rows;
+  for (const int32_t layer : layers) rows.push_back(at::tensor(toy_feature(context, layer)));
+  return rows.empty() ? at::Tensor() : at::stack(rows);
+}
+
 /// How plain decoding chooses a token: greedy, or by the seed's draw for that position.
 inline TokenId plain_choice(std::span<const TokenId> context, const SamplingConfig& sampling,
                             const Random& random) {
@@ -99,11 +112,14 @@ class ToyTarget : public TargetModel {
       if (fail_prefill) throw std::runtime_error("prefill failed");
       std::vector<TokenId>& rows = at(each.slot).rows;
       MEDUSA_ASSERT(at(each.slot).open && !each.tokens.empty(), each.slot);
-      std::vector<at::Tensor> logits;
+      std::vector<at::Tensor> logits, features;
       for (const TokenId token : each.tokens) {
         rows.push_back(token);
         logits.push_back(at::tensor(toy_logits(rows)));
+        features.push_back(toy_features(rows, each.feature_layers));
       }
+      output.prompt_features.push_back(each.feature_layers.empty() ? at::Tensor()
+                                                                   : at::stack(features));
       output.prompt_logits.push_back(each.wants_logits ? at::stack(logits) : at::Tensor());
       largest_chunk = std::max(largest_chunk, each.tokens.size());
       output.prompt_states.push_back(at::tensor(toy_state(rows)));
@@ -146,13 +162,15 @@ class ToyTarget : public TargetModel {
                     tree.size());
       largest_tree = std::max(largest_tree, tree.size());
       slot.tree = tree;
-      std::vector<at::Tensor> logits, hidden;
+      std::vector<at::Tensor> logits, hidden, features;
       for (int32_t node = 0; node < tree.size(); ++node) {
         const std::vector<TokenId> context = context_of(slot, node);
         logits.push_back(at::tensor(toy_logits(context)));
         hidden.push_back(at::tensor(toy_state(context)));
+        features.push_back(toy_features(context, each.feature_layers));
       }
       outputs.push_back({at::stack(logits), at::stack(hidden)});
+      if (!each.feature_layers.empty()) outputs.back().features = at::stack(features);
     }
     return outputs;
   }

@@ -33,6 +33,17 @@ at::Tensor with_point_masses(const at::Tensor& drawn, const std::vector<TokenId>
 
 }  // namespace
 
+std::span<const int32_t> SpecinferDrafter::feature_layers() const {
+  for (const auto& other : others_)
+    if (const auto layers = other->feature_layers(); !layers.empty()) return layers;
+  return {};
+}
+
+void SpecinferDrafter::read_prompt(const at::Tensor& features) {
+  for (const auto& other : others_)
+    if (!other->feature_layers().empty()) other->read_prompt(features);
+}
+
 void SpecinferDrafter::begin(std::span<const TokenId> prompt) {
   sequence_->begin(prompt);
   for (const auto& other : others_) other->begin(prompt);

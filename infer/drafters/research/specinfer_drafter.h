@@ -40,7 +40,9 @@ class SpecinferDrafter : public Drafter {
         choice_(choice),
         others_(std::move(others)) {}
 
+  std::span<const int32_t> feature_layers() const override;
   void begin(std::span<const TokenId> prompt) override;
+  void read_prompt(const at::Tensor& features) override;
   CandidateTree propose(const DraftContext& context, const Random& random) override;
   void observe(const CandidateTree& tree, const TargetOutput& output,
                const Acceptance& accepted) override;
