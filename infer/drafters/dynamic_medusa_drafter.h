@@ -2,12 +2,11 @@
 // re-ranking (arXiv:2406.16858 §4.2), on heads whose probabilities are brought to one scale first.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "heads/heads_runner.h"
+#include "infer/best_paths.h"
 #include "infer/drafter.h"
 
 namespace medusa {
@@ -18,8 +17,7 @@ class PathDrafts;
 /// The tree is the root and the N - 1 most probable paths among all that the runner's drafts make;
 /// of equal ones the shorter comes first, then the one of lower ranks.
 ///
-/// Exact: no path is more probable than its prefix, so what lies below a path that is not among the
-/// best so far need not be looked at. EAGLE-2 expands a fixed number of nodes per depth instead.
+/// Exact (infer/best_paths.h); EAGLE-2 expands a fixed number of nodes per depth instead.
 class DynamicMedusaDrafter : public Drafter {
  public:
   /// @param runner, temperatures  kept by reference; must outlive this. Temperatures: [K], or
@@ -32,20 +30,11 @@ class DynamicMedusaDrafter : public Drafter {
   CandidateTree propose(const DraftContext& context, const Random& random) override;
 
  private:
-  /// A node and the path to it.
-  struct Node {
-    TokenId token = 0;
-    int32_t parent = -1;  // index among the nodes
-    int32_t depth = 0;
-    double log_path_prob = 0;
-  };
-  bool expand(int32_t depth, PathDrafts& drafts);
-  void keep_best(size_t count);
+  bool expand(int32_t depth, PathDrafts& drafts, BestPaths& paths) const;
 
   HeadsRunner& runner_;
   std::span<const double> temperatures_;
   int32_t num_nodes_;
-  std::vector<Node> nodes_;  // the root, then shorter paths first, then by ranks
 };
 
 }  // namespace medusa
