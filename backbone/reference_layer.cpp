@@ -38,11 +38,17 @@ const at::Tensor& matrix_of(const LayerWeights& layer, LayerMatrix matrix) {
 
 at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
                      const LayerAttention& attention, const at::Tensor& x) {
+  const at::Tensor input = rms_norm(x, layer.attention_norm, pass.config.norm_epsilon);
+  report(pass.timer, ForwardStage::AttentionNorm);
+  return run_normed_layer(pass, layer, attention, input, x);
+}
+
+at::Tensor run_normed_layer(const LayerPass& pass, const LayerWeights& layer,
+                            const LayerAttention& attention, const at::Tensor& input,
+                            const at::Tensor& x) {
   const ModelConfig& c = pass.config;
   const int64_t n = x.size(0), query_size = c.num_heads * c.head_size,
                 kv_size = c.num_kv_heads * c.head_size;
-  const at::Tensor input = rms_norm(x, layer.attention_norm, c.norm_epsilon);
-  report(pass.timer, ForwardStage::AttentionNorm);
   at::Tensor qkv = pass.matmul(input, LayerMatrix::Qkv);
   if (layer.qkv_bias.defined()) qkv = qkv + layer.qkv_bias.to(qkv.scalar_type());
   report(pass.timer, ForwardStage::Qkv);

@@ -49,6 +49,14 @@ struct LayerPass {
 at::Tensor run_layer(const LayerPass& pass, const LayerWeights& layer,
                      const LayerAttention& attention, const at::Tensor& x);
 
+/// The layer behind its first norm, for layers whose attention reads more than the residual stream
+/// (EAGLE-3).
+/// @param input  [n, in] float32, normalized: what the query, key and value matrix multiplies.
+/// @param x      [n, H] float32, the residual stream.
+at::Tensor run_normed_layer(const LayerPass& pass, const LayerWeights& layer,
+                            const LayerAttention& attention, const at::Tensor& input,
+                            const at::Tensor& x);
+
 /// The part behind attention: the output projection and the feed-forward network.
 /// @param attention_out  [n, A D] what attention gave.
 /// @param x              [n, H] float32, the residual stream before the layer.

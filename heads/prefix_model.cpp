@@ -4,7 +4,6 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -61,33 +60,23 @@ at::Tensor PrefixModel::residual(const at::Tensor& hidden, std::span<const Token
 }
 
 PrefixText::PrefixText(PrefixModel& model)
-    : model_(model), cache_(model.llama_.make_cache(1, kFirstRows)), slot_(cache_.open()) {}
-
-void PrefixText::reserve(int64_t rows) {
-  if (rows <= cache_.capacity()) return;
-  KvCache larger = model_.llama_.make_cache(1, std::max(rows, cache_.capacity() * 3 / 2));
-  const int32_t slot = larger.open();
-  larger.take_rows(slot, cache_, slot_);
-  cache_ = std::move(larger);
-  slot_ = slot;
-}
+    : model_(model),
+      cache_([&model](int64_t rows) { return model.llama_.make_cache(1, rows); }, kFirstRows) {}
 
 at::Tensor PrefixText::extend(const at::Tensor& hidden, std::span<const TokenId> roots) {
   const c10::InferenceMode no_grad;
   const auto count = static_cast<int64_t>(roots.size());
   MEDUSA_ASSERT(count > 0 && hidden.size(0) == count, hidden.size(0), count);
-  reserve(length() + count);
+  cache_.reserve(length() + count);
   std::vector<at::Tensor> parts;
-  std::vector<int32_t> all;
   for (int64_t begin = 0; begin < count; begin += kPassRows) {
     const int64_t n = std::min(kPassRows, count - begin);
     const auto part = roots.subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
-    const Segment segment{slot_, part, {}};
+    const Segment segment{cache_.slot(), part, {}};
     const at::Tensor x = model_.residual(hidden.narrow(0, begin, n), part);
-    parts.push_back(model_.llama_.run_layers({&segment, 1}, x, cache_).to(model_.llama_.dtype()));
-    all.resize(static_cast<size_t>(n));
-    std::iota(all.begin(), all.end(), 0);
-    cache_.commit(slot_, all);
+    parts.push_back(
+        model_.llama_.run_layers({&segment, 1}, x, cache_.cache()).to(model_.llama_.dtype()));
+    cache_.commit(n);
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts);
 }
@@ -95,7 +84,7 @@ at::Tensor PrefixText::extend(const at::Tensor& hidden, std::span<const TokenId>
 at::Tensor PrefixText::peek(const at::Tensor& hidden, std::span<const TokenId> roots) {
   const int64_t before = length();
   at::Tensor states = extend(hidden, roots);
-  cache_.rewind(slot_, before);
+  cache_.rewind(before);
   return states;
 }
 

@@ -9,6 +9,7 @@
 #include "backbone/linear.h"
 #include "backbone/llama.h"
 #include "heads/prefix_layer.h"
+#include "heads/text_cache.h"
 
 namespace medusa {
 
@@ -52,14 +53,11 @@ class PrefixText {
   /// Runs over positions that do not stay, as extend() does over those that do.
   at::Tensor peek(const at::Tensor& hidden, std::span<const TokenId> roots);
 
-  int64_t length() const { return cache_.length(slot_); }  // positions that stayed
+  int64_t length() const { return cache_.length(); }  // positions that stayed
 
  private:
-  void reserve(int64_t rows);
-
   PrefixModel& model_;
-  KvCache cache_;
-  int32_t slot_;
+  TextCache cache_;
 };
 
 }  // namespace medusa

@@ -21,6 +21,7 @@ enum class DrafterKind {
   LayerSkip,
   Retrieval,
   Shared,
+  Eagle3,
   Merge,
 };
 
@@ -39,6 +40,7 @@ struct EnumNames<DrafterKind> {
       {"layer_skip", DrafterKind::LayerSkip},
       {"retrieval", DrafterKind::Retrieval},
       {"shared", DrafterKind::Shared},
+      {"eagle3", DrafterKind::Eagle3},
       {"merge", DrafterKind::Merge},
   });
 };

@@ -13,7 +13,7 @@ constexpr const DrafterSpec* kAll[] = {
     &kNoneDrafter,         &kMedusaDrafter,    &kBlockwiseDrafter, &kDraftModelDrafter,
     &kPromptLookupDrafter, &kJacobiDrafter,    &kLookaheadDrafter, &kSpecinferDrafter,
     &kSequoiaDrafter,      &kLayerSkipDrafter, &kRetrievalDrafter, &kSharedDrafter,
-    &kMergeDrafter,
+    &kEagle3Drafter,       &kMergeDrafter,
 };
 
 }  // namespace
@@ -61,7 +61,7 @@ bool has_parts(const DraftNeeds& needs, const DraftParts& parts) {
   return (!needs.heads || parts.runner != nullptr) && (!needs.tree || parts.shape != nullptr) &&
          (!needs.store || parts.store != nullptr) && (!needs.draft || parts.draft != nullptr) &&
          (!needs.skipping || parts.skipping != nullptr) &&
-         (!needs.shared || parts.shared != nullptr) &&
+         (!needs.shared || parts.shared != nullptr) && (!needs.eagle3 || parts.eagle3 != nullptr) &&
          (!needs.drafting_cost || (parts.cost != nullptr && parts.cost->drafting));
 }
 
@@ -75,6 +75,7 @@ DraftNeeds& DraftNeeds::operator|=(const DraftNeeds& more) {
   draft |= more.draft;
   skipping |= more.skipping;
   shared |= more.shared;
+  eagle3 |= more.eagle3;
   return *this;
 }
 

@@ -15,6 +15,7 @@
 namespace medusa {
 
 class DraftModel;
+class Eagle3Model;
 class HeadsRunner;
 class SharedTexts;
 class TextStore;
@@ -33,6 +34,7 @@ struct DraftNeeds {
   bool draft = false;          // a second model
   bool skipping = false;       // the target without some of its layers
   bool shared = false;         // answers that the process has finished
+  bool eagle3 = false;         // an EAGLE-3 draft of the target
 
   auto operator<=>(const DraftNeeds&) const = default;
   DraftNeeds& operator|=(const DraftNeeds& more);
@@ -48,6 +50,7 @@ struct DraftParts {
   DraftModel* draft = nullptr;
   DraftModel* skipping = nullptr;
   SharedTexts* shared = nullptr;
+  Eagle3Model* eagle3 = nullptr;
   const MedusaHeads* heads = nullptr;  // that the heads runner was made of; null: not kept
 };
 
@@ -97,6 +100,6 @@ std::vector<DrafterFactory> make_inside(const InferConfig& config, const DraftPa
 
 extern const DrafterSpec kNoneDrafter, kMedusaDrafter, kBlockwiseDrafter, kDraftModelDrafter,
     kPromptLookupDrafter, kJacobiDrafter, kLookaheadDrafter, kSpecinferDrafter, kSequoiaDrafter,
-    kLayerSkipDrafter, kRetrievalDrafter, kSharedDrafter, kMergeDrafter;
+    kLayerSkipDrafter, kRetrievalDrafter, kSharedDrafter, kEagle3Drafter, kMergeDrafter;
 
 }  // namespace medusa

@@ -84,6 +84,7 @@ DrafterFactory make_drafter_factory(const InferConfig& config, const DraftParts&
   MEDUSA_ASSERT(parts.draft != nullptr || !needs.draft);
   MEDUSA_ASSERT(parts.skipping != nullptr || !needs.skipping);
   MEDUSA_ASSERT(parts.shared != nullptr || !needs.shared);
+  MEDUSA_ASSERT(parts.eagle3 != nullptr || !needs.eagle3);
   const DrafterSpec& spec = spec_of(config.drafter);
   DrafterFactory made = spec.make(config, parts);
   return spec.weigh != nullptr ? spec.weigh(config, parts, std::move(made)) : made;

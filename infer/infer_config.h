@@ -9,6 +9,7 @@
 #include "infer/drafter_kind.h"
 #include "infer/drafter_spec.h"
 #include "infer/drafters/blockwise_drafter.h"
+#include "infer/drafters/eagle3_drafter.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/merge_drafter.h"
 #include "infer/drafters/prompt_lookup_drafter.h"
@@ -80,6 +81,7 @@ struct InferConfig {
   LayerSkipConfig layer_skip;
   RetrievalConfig retrieval;
   SharedConfig shared;
+  Eagle3Config eagle3;
   MergeConfig merge;
 
   template <typename Fields>
@@ -103,6 +105,7 @@ struct InferConfig {
     f.section("layer_skip", layer_skip, spec_of(DrafterKind::LayerSkip).summary);
     f.section("retrieval", retrieval, spec_of(DrafterKind::Retrieval).summary);
     f.section("shared", shared, spec_of(DrafterKind::Shared).summary);
+    f.section("eagle3", eagle3, spec_of(DrafterKind::Eagle3).summary);
     f.section("merge", merge, spec_of(DrafterKind::Merge).summary);
   }
   /// @throws UserError  the rule cannot work at this temperature or with this drafter.

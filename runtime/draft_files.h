@@ -13,6 +13,7 @@ struct DraftFiles {
   std::filesystem::path store{};  // texts to look up; retrieval.store of the settings goes first
   std::filesystem::path draft_model{};  // folder or .gguf file; draft_model.model goes first
   std::filesystem::path layers{};       // what may be skipped; layer_skip.skip goes first
+  std::filesystem::path eagle3{};       // folder of an imported draft; eagle3.draft goes first
 };
 
 }  // namespace medusa

@@ -11,6 +11,7 @@
 #include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "heads/eagle3/eagle3_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "runtime/draft_folder.h"
 #include "runtime/layer_choice.h"
@@ -99,6 +100,15 @@ std::unique_ptr<Llama> load_draft(const DraftFiles& files, const InferConfig& in
   return std::make_unique<Llama>(reader, target.execution());
 }
 
+std::unique_ptr<Eagle3Model> load_eagle3_model(const DraftFiles& files, const InferConfig& infer,
+                                               const Llama& target) {
+  const auto& own = infer.eagle3.draft;
+  const fs::path folder = named(own ? fs::path(*own) : files.eagle3, "eagle3.draft", infer);
+  const Eagle3Files draft = load_eagle3(folder, target.weights().fingerprint);
+  return std::make_unique<Eagle3Model>(eagle3_weights(draft, target.config()), target.weights(),
+                                       target.execution(), kEagle3MostRows);
+}
+
 /// @param num_slots  sequences that are drafted for at the same time.
 void add_draft(std::unique_ptr<Llama> llama, const Model& model, int32_t num_slots,
                LoadedDrafting& out) {
@@ -121,6 +131,7 @@ LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, 
   if (needs.draft) add_draft(load_draft(files, infer, model), model, target.num_free_slots(), out);
   if (needs.skipping)
     out.skipping = std::make_unique<SkippingModel>(target, skipped_layers(files, infer, llama));
+  if (needs.eagle3) out.eagle3 = load_eagle3_model(files, infer, llama);
   if (needs.cost)
     out.cost =
         cost ? std::move(cost) : std::make_shared<StepCost>(measured_step_cost(files.tree, model));

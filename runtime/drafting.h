@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "heads/eagle3/eagle3_model.h"
 #include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/draft_models/second_model.h"
@@ -24,6 +25,7 @@ struct LoadedDrafting {
   std::unique_ptr<Llama> draft_llama;
   std::unique_ptr<SecondModel> draft;  // over draft_llama
   std::unique_ptr<SkippingModel> skipping;
+  std::unique_ptr<Eagle3Model> eagle3;
   std::shared_ptr<const StepCost> cost;
   std::string heads;  // fingerprint
   int32_t nodes = 1;  // N
@@ -35,6 +37,7 @@ struct LoadedDrafting {
             .cost = cost.get(),
             .draft = draft.get(),
             .skipping = skipping.get(),
+            .eagle3 = eagle3.get(),
             .heads = device_heads.get()};
   }
 };

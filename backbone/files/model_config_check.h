@@ -1,4 +1,5 @@
-// What both readers of a model's settings ask of them. Only hf_config.cpp and gguf_config.cpp.
+// What both readers of a model's settings ask of them. Only hf_config.cpp, gguf_config.cpp and
+// heads/eagle3, whose settings are those of a layer.
 #pragma once
 
 #include <fmt/format.h>

@@ -57,13 +57,19 @@ at::Tensor read_entry(const SafetensorsFile& file, const SafetensorsEntry& entry
         fmt::format("{}: tensor '{}' is {}, expected {}; choose the file that was "
                     "written for this",
                     file.path().string(), entry.name, entry.dtype, name_of(dtype)));
-  at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*stored));
-  // An empty tensor has a null pointer, which memcpy may not see.
-  if (!entry.bytes.empty()) std::memcpy(tensor.data_ptr(), entry.bytes.data(), entry.bytes.size());
-  return tensor.to(dtype);
+  return entry_tensor(entry).to(dtype);
 }
 
 }  // namespace
+
+at::Tensor entry_tensor(const SafetensorsEntry& entry) {
+  const auto type = type_of(entry.dtype);
+  MEDUSA_ASSERT(type, entry.name, entry.dtype);
+  at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(*type));
+  // An empty tensor has a null pointer, which memcpy may not see.
+  if (!entry.bytes.empty()) std::memcpy(tensor.data_ptr(), entry.bytes.data(), entry.bytes.size());
+  return tensor;
+}
 
 at::ScalarType stored_type(const SafetensorsFile& file, const std::string& name) {
   const SafetensorsEntry& entry = find_entry(file, name);

@@ -11,6 +11,9 @@
 
 namespace medusa {
 
+/// An entry's numbers in their own type, which is one that LibTorch has; on the CPU, a copy.
+at::Tensor entry_tensor(const SafetensorsEntry& entry);
+
 /// A tensor of the file, on the CPU. It owns its bytes.
 /// @param dtype  to convert to; floating types only into floating types, others must be as stored.
 /// @throws UserError  no such name, or its stored type does not convert to dtype.

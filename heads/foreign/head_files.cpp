@@ -115,6 +115,7 @@ std::vector<fs::path> files_of(const fs::path& path) {
   std::set<fs::path> found;
   for (const auto& entry : fs::directory_iterator(path))
     if (entry.path().extension() == ".safetensors") found.insert(entry.path());
+  if (found.empty() && fs::exists(path / kModelBin)) return {path / kModelBin};
   if (found.empty())
     throw UserError(fmt::format(
         "{}: holds neither {} nor {} nor another .safetensors file, expected heads in one of "

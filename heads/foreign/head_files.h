@@ -33,10 +33,11 @@ struct HeadFiles {
 };
 
 inline constexpr const char* kHeadsPt = "medusa_lm_head.pt";
+inline constexpr const char* kModelBin = "pytorch_model.bin";
 inline constexpr const char* kHeadsSafetensors = "medusa_lm_head.safetensors";
 
 /// Opens the files of a folder: medusa_lm_head.safetensors, else medusa_lm_head.pt, else every
-/// .safetensors file.
+/// .safetensors file, else pytorch_model.bin.
 /// @throws UserError  nothing is there; a file is damaged; a tensor is in two files; config.json is
 ///                    no JSON object, or has something else where a number belongs.
 HeadFiles open_head_files(const std::filesystem::path& path);

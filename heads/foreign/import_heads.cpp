@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "backbone/files/safetensors.h"
 #include "base/error.h"
 #include "heads/foreign/foreign_heads.h"
 
@@ -15,13 +16,6 @@ namespace {
 
 at::ScalarType scalar_type(const std::string& dtype) {
   return dtype == "F16" ? at::kHalf : dtype == "BF16" ? at::kBFloat16 : at::kFloat;
-}
-
-/// A copy of the stored numbers, in their own type.
-at::Tensor stored_tensor(const SafetensorsEntry& entry) {
-  at::Tensor out = at::empty(entry.shape, at::TensorOptions(scalar_type(entry.dtype)));
-  if (!entry.bytes.empty()) std::memcpy(out.data_ptr(), entry.bytes.data(), entry.bytes.size());
-  return out;
 }
 
 std::vector<TokenId> mapped_tokens(const SafetensorsEntry& map) {
@@ -56,7 +50,7 @@ class Importer {
 };
 
 at::Tensor Importer::float_tensor(const SafetensorsEntry& entry) {
-  const at::Tensor stored = stored_tensor(entry);
+  const at::Tensor stored = entry_tensor(entry);
   if (stored.scalar_type() != out_.dtype) out_.dtype = at::kFloat;  // holds both
   at::Tensor out = stored.to(at::kFloat);
   if (!out.isfinite().all().item<bool>())
@@ -79,7 +73,7 @@ void Importer::take_blocks() {
 }
 
 bool Importer::is_lm_head(const SafetensorsEntry& output) const {
-  const at::Tensor stored = stored_tensor(output);
+  const at::Tensor stored = entry_tensor(output);
   at::Tensor expected = backbone_.lm_head;
   if (!out_.heads.kept_tokens.empty() && stored.size(0) != expected.size(0)) {
     const at::Tensor rows = at::tensor(mapped_tokens(*from_.token_map), at::kInt);

@@ -166,7 +166,7 @@ TEST(Chat, APipesFirstMistakeEndsIt) {
            {"/drafter medua\n",
             "/drafter is 'medua' (did you mean 'medusa'?), expected one of none | medusa | "
             "blockwise | draft_model | prompt_lookup | jacobi | lookahead | specinfer | sequoia | "
-            "layer_skip | retrieval | shared | merge; correct it"},
+            "layer_skip | retrieval | shared | eagle3 | merge; correct it"},
            {"/temperature warm\n", "/temperature is 'warm', expected a finite number; correct it"},
            {"/temperature -1\n", "/temperature is -1, expected 0 or more; correct it"},
            {"/seed -1\n", "/seed is '-1', expected a whole number; correct it"},

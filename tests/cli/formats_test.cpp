@@ -197,5 +197,101 @@ TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {
   EXPECT_EQ(json::parse(succeed("inspect new/dataset --json")).at("complete"), true);
 }
 
+/// An EAGLE-3 draft with arbitrary numbers for the fixture's model, as it would be published.
+void publish_draft(const std::filesystem::path& folder, const json& model) {
+  const int64_t hidden = model.at("hidden_size"), heads = model.at("num_heads"),
+                kv_heads = model.at("num_kv_heads"), size = model.at("head_size"),
+                mlp = model.at("mlp_size"), vocab = model.at("vocab_size"), draft_vocab = 50;
+  const std::string layer = "midlayer.";
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> shapes{
+      {"fc.weight", {hidden, 3 * hidden}},
+      {layer + "hidden_norm.weight", {hidden}},
+      {layer + "input_layernorm.weight", {hidden}},
+      {layer + "post_attention_layernorm.weight", {hidden}},
+      {layer + "self_attn.q_proj.weight", {heads * size, 2 * hidden}},
+      {layer + "self_attn.k_proj.weight", {kv_heads * size, 2 * hidden}},
+      {layer + "self_attn.v_proj.weight", {kv_heads * size, 2 * hidden}},
+      {layer + "self_attn.o_proj.weight", {hidden, heads * size}},
+      {layer + "mlp.gate_proj.weight", {mlp, hidden}},
+      {layer + "mlp.up_proj.weight", {mlp, hidden}},
+      {layer + "mlp.down_proj.weight", {hidden, mlp}},
+      {"norm.weight", {hidden}},
+      {"lm_head.weight", {draft_vocab, hidden}}};
+  std::list<std::vector<float>> numbers;
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& [name, shape] : shapes) {
+    std::vector<float>& each = numbers.emplace_back();
+    const int64_t count = shape[0] * (shape.size() > 1 ? shape[1] : 1);
+    for (int64_t i = 0; i < count; ++i)
+      each.push_back(shape.size() == 1 ? 1.0F
+                                       : static_cast<float>((i * 7919 + 13) % 201 - 100) / 800.0F);
+    entries.push_back(
+        {name, "F32", shape, {reinterpret_cast<const uint8_t*>(each.data()), 4 * each.size()}});
+  }
+  std::vector<int64_t> offsets;  // row r is token 3 r
+  for (int64_t row = 0; row < draft_vocab; ++row) offsets.push_back(2 * row);
+  entries.push_back({"d2t",
+                     "I64",
+                     {draft_vocab},
+                     {reinterpret_cast<const uint8_t*>(offsets.data()), 8 * offsets.size()}});
+  std::filesystem::create_directories(folder);
+  write_safetensors(folder / "model.safetensors", entries, {});
+  const json config{{"architectures", {"LlamaForCausalLMEagle3"}},
+                    {"hidden_size", hidden},
+                    {"num_attention_heads", heads},
+                    {"num_key_value_heads", kv_heads},
+                    {"head_dim", size},
+                    {"intermediate_size", mlp},
+                    {"vocab_size", vocab},
+                    {"draft_vocab_size", draft_vocab},
+                    {"rms_norm_eps", 1e-5},
+                    {"eagle_aux_hidden_state_layer_ids", {1, 2, 4}}};
+  write_text(folder / "config.json", config.dump());
+}
+
+TEST_F(Formats, APublishedEagle3DraftIsImportedAndDrafts) {
+  const json model = json::parse(succeed("inspect " + CliFixture::model() + " --json")).at("model");
+  publish_draft(place_ / "published", model);
+  EXPECT_EQ(json::parse(succeed("inspect published --json")).at("kind"), "EAGLE-3 draft");
+  json found = doctor("published", 0);
+  EXPECT_EQ(found.at("works"), true);
+  EXPECT_NE(found.at("heads").get<std::string>().find("features before layers 1, 2, 4"),
+            std::string::npos)
+      << found;
+
+  const json imported =
+      json::parse(succeed("import published --config run.yaml --format eagle3 --json"));
+  EXPECT_EQ(imported.at("draft"), "runs/tiny/eagle3");
+  EXPECT_EQ(imported.at("draft_vocab"), 50);
+  const json kept = json::parse(succeed("inspect runs/tiny/eagle3 --json"));
+  EXPECT_EQ(kept.at("fingerprint"), imported.at("fingerprint"));
+  EXPECT_EQ(kept.at("source"), "published (eagle3)");
+  EXPECT_EQ(doctor("runs/tiny/eagle3", 0).at("works"), true);
+  // Without the word it is known by its settings.
+  EXPECT_EQ(refused("import published --config run.yaml"),
+            "medusa: runs/tiny/eagle3: there is a draft already, expected a new folder; remove it, "
+            "or name another place with --set generate.eagle3.draft=FOLDER\n");
+  EXPECT_EQ(refused("import published --config run.yaml --num-heads 2"),
+            "medusa: --num-heads is given and the folder holds an EAGLE-3 draft, expected heads; "
+            "leave it out\n");
+
+  const std::string ask = "generate --config run.yaml --json --prompt 'Once upon a time' ";
+  for (const std::string rule : {"", "--temperature 0.7 "}) {
+    const json plain = json::parse(succeed(ask + rule + "--drafter none")).at("answers").at(0);
+    for (const std::string drafter :
+         {"--drafter eagle3",
+          "--drafter merge --set generate.merge.drafters=[prompt_lookup,eagle3]"}) {
+      const json drafted = json::parse(succeed(ask + rule + drafter)).at("answers").at(0);
+      EXPECT_EQ(drafted.at("tokens"), plain.at("tokens")) << rule << drafter;
+    }
+    const json alone = json::parse(succeed(ask + rule + "--drafter eagle3")).at("answers").at(0);
+    EXPECT_GT(alone.at("stats").at("proposed"), 0);
+  }
+  succeed(ask + "--drafter eagle3 --temperature 0.7 --rule rejection");
+  EXPECT_NE(refused(ask + "--drafter eagle3 --set generate.eagle3.draft=nowhere")
+                .find("nowhere: not found or no draft of ours, expected an EAGLE-3 draft"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace medusa::cli

@@ -23,7 +23,8 @@ class Decoding {
       : llama_(on_device(tiny_weights(1), device), Kernels::Reference),
         heads_(llama_.weights(), heads),
         draft_llama_(on_device(tiny_weights(2), device), Kernels::Reference),
-        draft_(draft_llama_, 2, kRows, llama_.config().vocab_size) {}
+        draft_(draft_llama_, 2, kRows, llama_.config().vocab_size),
+        eagle3_(fixtures::arbitrary_eagle3(llama_.weights(), {0, 1, 2}), llama_.weights()) {}
 
   /// Two texts, which are written beside each other.
   std::vector<std::vector<TokenId>> texts(const InferConfig& config) {
@@ -32,6 +33,7 @@ class Decoding {
     DraftParts parts = heads_.parts();
     parts.draft = &draft_;
     parts.skipping = &skipping;
+    parts.eagle3 = &eagle3_;
     const std::unique_ptr<AcceptanceRule> rule = make_rule(config);
     std::vector<std::vector<TokenId>> out(2);
     size_t taken = 0;
@@ -60,6 +62,7 @@ class Decoding {
   fixtures::HeadParts heads_;
   Llama draft_llama_;
   SecondModel draft_;
+  Eagle3Model eagle3_;
 };
 
 class DecodingOnDevice : public fixtures::OnDevice {

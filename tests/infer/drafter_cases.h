@@ -43,6 +43,13 @@ inline std::vector<DrafterCase> drafter_cases() {
     each.name += "_sequential";
     out.push_back(each);
   }
+  DrafterCase merged = case_of(DrafterKind::Merge);
+  merged.config.merge.drafters = {DrafterKind::PromptLookup, DrafterKind::Eagle3};
+  merged.name += "_eagle3";
+  DrafterCase folded = case_of(DrafterKind::Specinfer);
+  folded.config.specinfer.drafters = {DrafterKind::Eagle3};
+  folded.name += "_eagle3";
+  out.insert(out.end(), {merged, folded});
   // Whoever asks heads asks them behind their prefix layer, if they have one.
   DrafterCase sequoia = case_of(DrafterKind::Sequoia);
   sequoia.config.sequoia.source = SequoiaSource::Medusa;

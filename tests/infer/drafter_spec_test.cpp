@@ -28,7 +28,7 @@ TEST(DrafterSpec, ThePageSaysWhatTheTableSays) {
 }
 
 TEST(DrafterSpec, WhatMayBeMergedIsNamed) {
-  EXPECT_EQ(mergeable_names(), "medusa | blockwise | prompt_lookup | retrieval | shared");
+  EXPECT_EQ(mergeable_names(), "medusa | blockwise | prompt_lookup | retrieval | shared | eagle3");
 }
 
 }  // namespace

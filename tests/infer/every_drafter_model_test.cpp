@@ -32,6 +32,7 @@ struct Model {
   }
   Llama second{load_weights(kModel, at::kFloat, at::kCPU)};  // a draft that is always right
   SecondModel draft{second, 1, 256, llama.config().vocab_size};
+  Eagle3Model eagle3{fixtures::arbitrary_eagle3(llama.weights(), {1, 2, 4}), llama.weights()};
 };
 
 Model& model() {
@@ -62,6 +63,7 @@ ModelText decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
   DraftParts parts = model().parts(drafter.heads);
   parts.draft = &model().draft;
   parts.skipping = &skipping;
+  parts.eagle3 = &model().eagle3;
   if (needs_of(drafter.config).store) parts.store = &stories();
   if (needs_of(drafter.config).shared) parts.shared = &answers();
   out.stats = decode_one(target, rule, make_drafter_factory(drafter.config, parts), request).stats;
@@ -113,7 +115,8 @@ TEST_P(EveryDrafterOnAModel, GivesThePlainGreedyText) {
   }
   if (GetParam().config.drafter == DrafterKind::None) return;
   EXPECT_GT(proposed, 0);
-  if (!needs_of(GetParam().config).heads) {  // the heads here draft at random
+  const DraftNeeds needs = needs_of(GetParam().config);
+  if (!needs.heads && !needs.eagle3) {  // these draft at random here
     EXPECT_GT(accepted, 0);
   }
 }

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "heads/eagle3/eagle3_model.h"
 #include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/drafters/shared_texts.h"
@@ -49,6 +50,35 @@ inline Weights toy_weights() {
   return weights;
 }
 
+/// An EAGLE-3 draft with random weights for a target: what it drafts is arbitrary but fixed. Its
+/// vocabulary is every second token, at most 32 of them.
+inline Eagle3Weights arbitrary_eagle3(const Weights& target, std::vector<int32_t> feature_layers) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(4);
+  const auto matrix = [&](int64_t rows, int64_t columns) {
+    return 0.5 * at::randn({rows, columns}, generator, at::kFloat);
+  };
+  Eagle3Weights out;
+  ModelConfig& c = out.config = target.config;
+  c.num_layers = 1;
+  c.no_rope.clear();
+  c.windows.clear();
+  c.qkv_bias = c.qk_norm = false;
+  const int64_t h = c.hidden_size, queries = c.num_heads * c.head_size,
+                keys = c.num_kv_heads * c.head_size;
+  for (TokenId token = 0; token < c.vocab_size && out.tokens.size() < 32; token += 2)
+    out.tokens.push_back(token);
+  out.fuse = matrix(h, std::ssize(feature_layers) * h);
+  out.feature_layers = std::move(feature_layers);
+  out.token_norm = out.state_norm = out.final_norm = at::ones({h});
+  out.layer.qkv = matrix(queries + 2 * keys, 2 * h);
+  out.layer.output = matrix(h, queries);
+  out.layer.mlp_norm = at::ones({h});
+  out.layer.gate_up = matrix(2 * c.mlp_size, h);
+  out.layer.down = matrix(h, c.mlp_size);
+  out.lm_head = matrix(std::ssize(out.tokens), h);
+  return out;
+}
+
 /// Heads, tree and texts for drafters that need them. The texts are of the toy's vocabulary.
 class HeadParts {
  public:
@@ -79,11 +109,13 @@ class ToyHeads : public HeadParts {
   DraftParts parts() {
     DraftParts out = HeadParts::parts();
     out.draft = out.skipping = &draft_;
+    out.eagle3 = &eagle3_;
     return out;
   }
 
  private:
   ToyDraft draft_{0.7F};
+  Eagle3Model eagle3_{arbitrary_eagle3(toy_weights(), {1, 2, 5}), toy_weights()};
 };
 
 }  // namespace medusa::fixtures

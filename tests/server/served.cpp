@@ -71,7 +71,7 @@ ServedModel TinyServed::model() {
     InferConfig each = settings_;
     each.drafter = spec->kind;
     const DraftNeeds needs = needs_of(each);
-    if (needs.draft || needs.skipping) continue;
+    if (needs.draft || needs.skipping || needs.eagle3) continue;
     drafters.emplace(spec->kind, make_drafter_factory(each, heads_.parts()));
     std::erase(each.merge.drafters, DrafterKind::Shared);
     if (!needs_of(each).shared)

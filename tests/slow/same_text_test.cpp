@@ -73,6 +73,7 @@ class Bed {
     const DraftNeeds needs = needs_of(infer);
     if (needs.heads && !fs::exists(kRun / "heads")) return std::nullopt;
     if (needs.tree && !fs::exists(config_.tree_file())) return std::nullopt;
+    if (needs.eagle3 && !fs::exists(config_.eagle3_folder())) return std::nullopt;
     if (needs.draft) infer.draft_model.model = kModel.string();  // the target drafts for itself
     if (needs.skipping) infer.layer_skip.skip = {9, 14, 19};
     if (needs.store) infer.retrieval.store = store_file().string();

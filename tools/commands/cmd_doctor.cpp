@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "base/stderr_progress.h"
 #include "data/prompts.h"
+#include "heads/eagle3/eagle3_folder.h"
 #include "heads/foreign/diagnosis.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
@@ -34,6 +35,7 @@ struct DoctorOptions {
 struct Report {
   std::vector<HeadFinding> findings;
   std::optional<MedusaHeads> heads;  // none: they cannot be run
+  bool is_draft = false;             // what was looked at is an EAGLE-3 draft
   std::string description;
   std::optional<HeadAcceptance> acceptance;
 };
@@ -65,6 +67,17 @@ void examine_own(const DoctorOptions& options, const Weights& backbone, Report& 
   report.heads = load_heads(options.heads, backbone).heads;
 }
 
+/// An EAGLE-3 draft, published or imported.
+void examine_draft(const DoctorOptions& options, const Weights& backbone, Report& report) {
+  report.is_draft = true;
+  const std::filesystem::path path = options.heads;
+  const Eagle3Files files = std::filesystem::exists(path / kEagle3Manifest)
+                                ? load_eagle3(path, backbone.fingerprint)
+                                : read_eagle3_files(path);
+  const Eagle3Weights draft = eagle3_weights(files, backbone.config);
+  report.description = eagle3_text(files, draft.feature_layers);
+}
+
 void examine_foreign(const DoctorOptions& options, const Weights& backbone, Report& report) {
   const ForeignHeads heads = read_foreign_heads(options.heads);
   report.description = fmt::format("{} heads of {} layers in the layout '{}', {}, {}",
@@ -79,6 +92,8 @@ void examine_files(const DoctorOptions& options, const Weights& backbone, Report
   try {
     if (std::filesystem::exists(std::filesystem::path(options.heads) / "manifest.yaml"))
       examine_own(options, backbone, report);
+    else if (is_eagle3(options.heads))
+      examine_draft(options, backbone, report);
     else
       examine_foreign(options, backbone, report);
   } catch (const UserError& error) {  // a finding like any other: the report goes on
@@ -154,8 +169,12 @@ void print_report(const Report& report, bool works) {
                  measured->top_5[k]);
     print_text("  as a chain: {:.2f} tokens per step\n", measured->chain_tokens_per_step);
   }
-  print_text("{}\n", works ? "these heads work with this model"
-                           : "these heads do not work everywhere: see the failures above");
+  const char* what = report.is_draft ? "this draft" : "these heads";
+  if (works)
+    print_text("{} work{} with this model\n", what, report.is_draft ? "s" : "");
+  else
+    print_text("{} {} not work everywhere: see the failures above\n", what,
+               report.is_draft ? "does" : "do");
 }
 
 void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
@@ -186,7 +205,8 @@ void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
 }
 
 void add_options(Options& added, DoctorOptions& options) {
-  added.positional("HEADS", options.heads, "folder or file of heads, ours or published", true);
+  added.positional("HEADS", options.heads,
+                   "folder or file of heads or an EAGLE-3 draft, ours or published", true);
   added.group("Look at");
   added.value("--backbone,--model", options.backbone, "PATH",
               "the model: a .gguf file or a folder");

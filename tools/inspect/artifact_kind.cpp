@@ -13,6 +13,7 @@
 #include "data/dataset/hdf5_reader.h"
 #include "data/dataset/shard_file.h"
 #include "data/prompts.h"
+#include "heads/eagle3/eagle3_folder.h"
 #include "infer/drafters/text_store.h"
 #include "runtime/draft_folder.h"
 #include "runtime/layer_choice.h"
@@ -137,6 +138,7 @@ std::optional<ArtifactKind> marked_folder(const fs::path& folder) {
   if (fs::exists(folder / "checkpoint.yaml")) return ArtifactKind::Checkpoint;
   if (!find_shards(folder).empty()) return ArtifactKind::Dataset;
   if (fs::exists(folder / kDraftManifest)) return ArtifactKind::DraftModel;
+  if (is_eagle3(folder)) return ArtifactKind::Eagle3Draft;
   if (fs::exists(folder / "config.json")) return ArtifactKind::HuggingFace;
   return std::nullopt;
 }
@@ -165,6 +167,8 @@ std::string kind_name(ArtifactKind kind) {
       return "text store";
     case ArtifactKind::DraftModel:
       return "draft model";
+    case ArtifactKind::Eagle3Draft:
+      return "EAGLE-3 draft";
     case ArtifactKind::LayerChoice:
       return "layers to skip";
     case ArtifactKind::Metrics:
@@ -201,7 +205,7 @@ ArtifactKind recognize_artifact(const fs::path& path) {
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
       "checkpoint, a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), "
       "metrics.jsonl, an event file, compare.json, bench.json, bench.jsonl, profile.json, "
-      "layers.json, a draft model, a GGUF or "
+      "layers.json, a draft model, an EAGLE-3 draft, a GGUF or "
       "safetensors file, a Hugging Face model folder or a run folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
 }

@@ -19,6 +19,7 @@ enum class ArtifactKind {
   Tree,          // a choice tree, YAML
   TextStore,     // what the retrieval drafter looks up
   DraftModel,    // a model folder that make-draft wrote
+  Eagle3Draft,   // a folder of an EAGLE-3 draft, published or imported
   LayerChoice,   // layers that self-speculation skips, JSON
   Metrics,       // training reports, one JSON object per line
   Events,        // the same for TensorBoard

@@ -1,5 +1,6 @@
 #include "tools/inspect/folder_parts.h"
 
+#include "heads/eagle3/eagle3_folder.h"
 #include "runtime/draft_folder.h"
 
 namespace medusa {
@@ -32,7 +33,10 @@ const Part kParts[] = {
     {ArtifactKind::HuggingFace, "model.safetensors.index.json", "which file holds which tensor"},
     {ArtifactKind::DraftModel, "DONE", kWhole},
     {ArtifactKind::DraftModel, "config.json", kConfig},
-    {ArtifactKind::DraftModel, kDraftManifest, "which model's layers these were, and its text"}};
+    {ArtifactKind::DraftModel, kDraftManifest, "which model's layers these were, and its text"},
+    {ArtifactKind::Eagle3Draft, "DONE", kWhole},
+    {ArtifactKind::Eagle3Draft, "config.json", kConfig},
+    {ArtifactKind::Eagle3Draft, kEagle3Manifest, "which model the draft was imported for"}};
 
 }  // namespace
 

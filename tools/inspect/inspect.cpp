@@ -111,6 +111,8 @@ Json inspect_kind(ArtifactKind kind, const fs::path& path) {
       return inspect_text_store(path);
     case ArtifactKind::DraftModel:
       return inspect_draft_model(path);
+    case ArtifactKind::Eagle3Draft:
+      return inspect_eagle3(path);
     case ArtifactKind::LayerChoice:
       return inspect_layer_choice(path);
     case ArtifactKind::Events:

@@ -11,6 +11,7 @@
 #include "base/fingerprint.h"
 #include "base/formats/gguf_file.h"
 #include "base/formats/safetensors_file.h"
+#include "heads/eagle3/eagle3_folder.h"
 #include "runtime/tuned_model.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/inspect/tensor_totals.h"
@@ -139,6 +140,30 @@ Json inspect_hugging_face(const fs::path& folder) {
   totals.describe(out);
   out["files"] = std::move(files);
   if (const auto tuned = read_tuned_manifest(folder)) out["tuned_from"] = tuned_json(*tuned);
+  return out;
+}
+
+Json inspect_eagle3(const fs::path& folder) {
+  const Eagle3Files files = read_eagle3_files(folder);
+  TensorTotals totals;
+  for (const SafetensorsEntry& entry : files.tensors)
+    totals.add(entry.dtype, num_elements(entry), static_cast<int64_t>(entry.bytes.size()));
+  Json out;
+  out["summary"] = fmt::format("{} of {} tokens, {}", files.draft_vocab, files.config.vocab_size,
+                               millions(totals.num_parameters()));
+  out["draft_vocab_size"] = files.draft_vocab;
+  out["target_hidden_size"] = files.target_hidden;
+  out["feature_layers"] =
+      files.feature_layers.empty() ? Json("low, middle and high") : Json(files.feature_layers);
+  out["own_embedding"] = files.own_embedding;
+  out["model"] = describe_model(files.config);
+  totals.describe(out);
+  if (fs::exists(folder / kEagle3Manifest)) {
+    const Eagle3Manifest manifest = read_eagle3_manifest(folder);
+    out["fingerprint"] = manifest.fingerprint;
+    out["backbone"] = manifest.backbone;
+    out["source"] = manifest.source;
+  }
   return out;
 }
 

@@ -25,6 +25,7 @@ nlohmann::ordered_json inspect_events(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_tree(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_text_store(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_draft_model(const std::filesystem::path& folder);
+nlohmann::ordered_json inspect_eagle3(const std::filesystem::path& folder);
 nlohmann::ordered_json inspect_layer_choice(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_comparison(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench(const std::filesystem::path& file);

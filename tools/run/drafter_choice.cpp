@@ -10,6 +10,7 @@
 #include "backbone/files/model_files.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "heads/eagle3/eagle3_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
 #include "infer/factory.h"
@@ -121,6 +122,11 @@ void check_drafting(const RunConfig& config, const InferConfig& infer, bool shar
         "{}: not found, expected a draft model; make one with medusa make-draft, or name one with "
         "generate.draft_model.model",
         config.draft_folder().string()));
+  if (needs.eagle3) {
+    read_eagle3_manifest(config.eagle3_folder());
+    feature_layers_for(read_eagle3_files(config.eagle3_folder()),
+                       open_model_files(config.backbone.model).config);
+  }
 }
 
 InferConfig conversation_decoding(const RunConfig& config, const std::string& maker, bool shares) {

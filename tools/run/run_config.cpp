@@ -52,13 +52,19 @@ std::filesystem::path RunConfig::draft_folder() const {
   return model ? std::filesystem::path(*model) : made_draft_folder();
 }
 
+std::filesystem::path RunConfig::eagle3_folder() const {
+  const auto& named = generate.infer.eagle3.draft;
+  return named ? std::filesystem::path(*named) : std::filesystem::path(run) / "eagle3";
+}
+
 std::filesystem::path RunConfig::store_file() const {
   const auto& store = generate.infer.retrieval.store;
   return store ? std::filesystem::path(*store) : std::filesystem::path(run) / "store.safetensors";
 }
 
 DraftFiles RunConfig::draft_files() const {
-  return {heads_folder(), tree_file(), store_file(), draft_folder(), layers_file()};
+  return {heads_folder(), tree_file(),   store_file(),
+          draft_folder(), layers_file(), eagle3_folder()};
 }
 
 }  // namespace medusa

@@ -146,6 +146,8 @@ struct RunConfig {
   std::filesystem::path draft_folder() const;
   /// What make-draft writes; never a model that somebody named.
   std::filesystem::path made_draft_folder() const { return std::filesystem::path(run) / "draft"; }
+  /// The EAGLE-3 draft that decoding loads and import writes.
+  std::filesystem::path eagle3_folder() const;
   std::filesystem::path layers_file() const { return std::filesystem::path(run) / "layers.json"; }
   /// Where each drafter's parts lie.
   DraftFiles draft_files() const;
