@@ -32,13 +32,14 @@ void JointPruning::prune(std::span<CandidateTree* const> trees, int32_t other_ro
   int32_t rows = other_rows;  // that run in any case
   for (const CandidateTree* tree : trees) rows += tree->accept_probs.empty() ? tree->size() : 1;
   const std::vector<Candidate> candidates = ranked(trees);
-  const double price =
+  const double tokens_per_cost =
       throughput_.tokens_per_cost() * tokens_per_plain_pass(static_cast<int32_t>(trees.size()));
   double tokens = 0, best = 0;
   size_t num_chosen = 0;
   for (size_t n = 1; n <= candidates.size(); ++n) {
     tokens += candidates[n - 1].accept_prob;
-    const double gain = tokens - price * (cost_(rows + static_cast<int32_t>(n)) - cost_(rows));
+    const double gain =
+        tokens - tokens_per_cost * (cost_(rows + static_cast<int32_t>(n)) - cost_(rows));
     if (gain <= best) continue;
     best = gain;
     num_chosen = n;

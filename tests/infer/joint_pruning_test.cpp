@@ -80,7 +80,7 @@ TEST(JointPruning, NodesThatBringMoreThanTheNextTileCostsAreTaken) {
   for (const CandidateTree& tree : trees) EXPECT_EQ(tree.size(), 1);
 }
 
-TEST(JointPruning, TimeIsWorthMoreWherePassesBringMore) {
+TEST(JointPruning, TakesFewerNodesWherePassesBringMore) {
   JointPruning pruning(tiles_of(8, .5));
   for (int i = 0; i < 300; ++i) pruning.count(8, 8, 16);  // twice what plain decoding does
   std::vector<CandidateTree> trees(8, chain({.9}));

@@ -71,8 +71,8 @@ TEST_F(Eagle3ModelTest, ATextInPiecesIsTheText) {
     for (int64_t at = 0; at < length; at += 50) {
       state = pieces.extend(features.narrow(0, at, 50),
                             std::span(tokens).subspan(static_cast<size_t>(at), 50));
-      const std::vector<TokenId> guess{9};
-      pieces.grow(guess, std::vector<int32_t>{-1}, state);
+      const std::vector<TokenId> rejected{9};
+      pieces.grow(rejected, std::vector<int32_t>{-1}, state);
     }
     EXPECT_EQ(pieces.length(), length);
     const double tolerance = dtype == at::kFloat ? 1e-4 : 0.03;
