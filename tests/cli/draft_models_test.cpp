@@ -28,6 +28,11 @@ TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
   const ProcessResult again = place_.run("make-draft --config run.yaml --set draft.layers=3");
   EXPECT_EQ(again.status, 0);
   EXPECT_NE(again.err.find("is there already"), std::string::npos) << again.err;
+  const std::string progress = file_text(place_ / "runs/tiny/draft-train/metrics.jsonl");
+  const ProcessResult refused =
+      place_.run("make-draft --config run.yaml --set draft.layers=99 --fresh");
+  EXPECT_EQ(refused.status, 2) << refused.err;
+  EXPECT_EQ(file_text(place_ / "runs/tiny/draft-train/metrics.jsonl"), progress);
   const std::string steps = " --set draft.learning_rate=0.002 --json";  // another training
   const ProcessResult fresh =
       place_.run("make-draft --config run.yaml --set draft.layers=3 --fresh" + steps);

@@ -110,6 +110,13 @@ TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
   ASSERT_EQ(own.status, 0) << own.err;
   EXPECT_EQ(file_text(place_ / "own.yaml"), own_tree);
 
+  const std::string progress = file_text(place_ / "runs/model/train/metrics.jsonl");
+  const ProcessResult refused =
+      run(std::string("train /dev/zero --run runs/model --fresh") + kSmall);
+  EXPECT_EQ(refused.status, 2) << refused.err;
+  EXPECT_EQ(file_text(place_ / "runs/model/train/metrics.jsonl"), progress)
+      << "nothing is removed where nothing can begin";
+
   const ProcessResult fresh =
       run(std::string("train model.gguf --fresh --set train.epochs=1") + kSmall);
   ASSERT_EQ(fresh.status, 0) << fresh.err;

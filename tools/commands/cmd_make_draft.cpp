@@ -55,12 +55,12 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   const bool own_states =
       check_dataset(dataset, config.backbone.model, weights.fingerprint, weights.config);
   const FolderLock lock = lock_run(config, "medusa make-draft");
-  if (fresh) std::filesystem::remove_all(config.draft_train_folder());
   DraftManifest manifest;
   manifest.backbone = weights.fingerprint;
   manifest.tokenizer = dataset.info().tokenizer;
   manifest.dataset = dataset.fingerprint();
   manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
+  if (fresh) std::filesystem::remove_all(config.draft_train_folder());
   if (!fresh && folder_is_done(folder)) {
     const auto there = read_draft_manifest(folder);
     if (there && there->complete && there->dataset == manifest.dataset &&

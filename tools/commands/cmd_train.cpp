@@ -6,11 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "backbone/files/model_files.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process.h"
 #include "base/yaml_fields.h"
 #include "data/dataset/dataset_reader.h"
+#include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/measure/head_quality.h"
@@ -113,8 +115,10 @@ std::filesystem::path progress_folder(const RunConfig& config, StageKind stage) 
   return stage == StageKind::Heads ? config.train_folder() : config.joint_folder() / "train";
 }
 
-/// Heads stay until new ones replace them.
-void remove_progress(const RunConfig& config) {
+/// Heads stay until new ones replace them, and progress until it is known that training can begin.
+void remove_progress(const RunConfig& config, const DatasetReader& dataset) {
+  const ModelFiles model = open_model_files(config.backbone.model);
+  check_dataset(dataset, config.backbone.model, fingerprint_model(model), model.config);
   for (const StageKind stage : config.train.stages)
     std::filesystem::remove_all(progress_folder(config, stage));
 }
@@ -142,7 +146,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(group.get())) return help_train(config, dataset, group.get());
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
-  if (own.fresh) remove_progress(config);
+  if (own.fresh) remove_progress(config, dataset);
   say_where_heads_run(config);
   const at::Device device = place_process(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);

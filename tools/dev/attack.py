@@ -42,7 +42,7 @@ INTERNALS = re.compile(
     rb"this is a bug|\.(?:cpp|h):\d|std::|c10::|json\.exception|yaml-cpp|terminate called|assertion|bad_alloc|basic_string"
 )
 CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
-REWRITTEN = re.compile(r"/train/|report\.html|\.medusa\.lock|bench\.|compare\.json|profile\.")  # also by a command that fails later
+REWRITTEN = re.compile(r"/train/|/draft-train/|report\.html|\.medusa\.lock|bench\.|compare\.json|profile\.")  # also by a command that fails later
 DEVICES = {path: os.lstat(path) for path in ("/dev/null", "/dev/zero", "/dev/full")}
 
 

@@ -207,7 +207,7 @@ def option_cases(attack):
         options = re.findall(r"^  (--[a-z-]+)", attack.medusa_in(attack.template, "help", command, "all").stdout.decode(), re.M)
         for option, word in itertools.product(set(options) - {"--help", "--out", "--output"}, WORDS):
             is_output = option in ("--log", "--heads", "--tree", "--run") and "outside" not in str(word)
-            named = ("new", word) if is_output else ("new",)
+            named = ("new", os.fsdecode(word).split("/")[0]) if is_output else ("new",)
             yield Case(f"{command} {option} {word[:30]!r}", [command, *args, option, word], endless=True, writes=named)
         draw = seeded("options " + command)
         for number in range(20):  # words of the command in another order, doubled or left out
