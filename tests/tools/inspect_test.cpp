@@ -124,7 +124,7 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
       "a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), metrics.jsonl, "
       "an event file, compare.json, bench.json, bench.jsonl, profile.json, layers.json, a draft "
-      "model, a GGUF or safetensors "
+      "model, an EAGLE-3 draft, a GGUF or safetensors "
       "file, a Hugging "
       "Face model folder or a run folder; pass one of these";
   EXPECT_EQ(fixtures::error_text([&] { inspect(folder / "notes.txt"); }),
