@@ -63,7 +63,7 @@ class Llama {
   int64_t cache_bytes(int64_t capacity) const;
 
   /// Runs the segments as one pass; their keys and values become tentative rows of the cache.
-  /// @param layers  ascending; the others are passed by and leave their cache alone. Empty: all.
+  /// @param layers    ascending; the others are passed by and leave their cache alone. Empty: all.
   /// @param features  filled on the way, where all layers run; null: none are wanted.
   /// @returns  [N, H] in dtype(), after the final norm, rows in segment order. Valid until the next
   ///           call (clone it to keep it).

@@ -46,13 +46,13 @@ class LlamaBackend {
   /// Takes the next layer, so that no two copies of all layers need to exist at once.
   virtual void add_layer(const LayerWeights& layer) = 0;
 
-  /// @param cache   in layout(). Rows go to their places in it.
-  /// @param layers  that run, ascending; the others are passed by.
+  /// @param cache     in layout(). Rows go to their places in it.
+  /// @param layers    that run, ascending; the others are passed by.
   /// @param features  filled on the way; null: none are wanted. All layers that it names run.
-  /// @returns       [N, H] in the embedding's dtype after the final norm; valid until the next
-  /// call.
+  /// @returns         [N, H] in the embedding's dtype after the final norm; valid until the next
+  ///                  call.
   virtual at::Tensor forward(const ForwardPlan& plan, KvCache& cache,
-                             std::span<const int32_t> layers, Features* features = nullptr) = 0;
+                             std::span<const int32_t> layers, Features* features) = 0;
 
   /// All layers alone, as Llama::run_layers().
   /// @param x  [N, H] float32.

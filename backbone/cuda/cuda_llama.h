@@ -43,7 +43,7 @@ class CudaLlama : public LlamaBackend {
 
   void add_layer(const LayerWeights& layer) override;
   at::Tensor forward(const ForwardPlan& plan, KvCache& cache, std::span<const int32_t> layers,
-                     Features* features = nullptr) override;
+                     Features* features) override;
   at::Tensor run_layers(const ForwardPlan& plan, const at::Tensor& x, KvCache& cache) override;
   at::Tensor logits(const at::Tensor& hidden) override;
   int64_t rows_behind() const override { return kRowsBehind; }

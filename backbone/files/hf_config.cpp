@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backbone/files/dequantize.h"
-#include "backbone/files/hf_rope.h"
+#include "backbone/files/hf_sizes.h"
 #include "backbone/files/json_settings.h"
 #include "backbone/files/model_config_check.h"
 #include "backbone/model_config.h"
@@ -112,20 +112,11 @@ const Architecture& read_architecture(const JsonSettings& file, ModelConfig& con
 
 ModelConfig read_hf_config(const fs::path& folder) {
   const JsonSettings file(folder / "config.json");
-  const auto fail = [&](const std::string& text) { file.fail(text); };
   ModelConfig config;
   const Architecture& architecture = read_architecture(file, config);
   check_quantization(file, folder);
   config.num_layers = file.integer("num_hidden_layers");
-  config.hidden_size = file.integer("hidden_size");
-  config.num_heads = file.integer("num_attention_heads");
-  config.num_kv_heads = file.integer("num_key_value_heads", config.num_heads);
-  config.head_size = file.find("head_dim") ? file.integer("head_dim") : even_share(config, fail);
-  config.mlp_size = file.integer("intermediate_size");
-  config.vocab_size = file.integer("vocab_size");
   config.context = file.integer("max_position_embeddings");
-  config.norm_epsilon = file.number("rms_norm_eps");
-  config.rope_base = read_hf_rope_base(file, architecture);
   config.tied_output = file.flag("tie_word_embeddings", architecture.tied_output);
   config.eos = file.token_ids("eos_token_id");
   // Chat models list further end tokens in the settings of generation.
@@ -133,9 +124,7 @@ ModelConfig read_hf_config(const fs::path& folder) {
     for (const TokenId id : JsonSettings(more).token_ids("eos_token_id"))
       if (std::find(config.eos.begin(), config.eos.end(), id) == config.eos.end())
         config.eos.push_back(id);
-  check_values(config, fail);
-  read_hf_rope(file, architecture, config);
-  check_rope(config, fail);
+  read_hf_sizes(file, architecture, config);
   config.no_rope = read_no_rope(file, architecture, config);
   config.windows = read_windows(file, architecture, config);
   return config;

@@ -1,5 +1,5 @@
-// The settings of a Hugging Face folder, which are JSON. Only hf_config.cpp, hf_rope.cpp and
-// heads/eagle3.
+// The settings of a Hugging Face folder, which are JSON. Only hf_config.cpp, hf_sizes.cpp,
+// hf_rope.cpp and heads/eagle3.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What both readers of a model's settings ask of them. Only hf_config.cpp, gguf_config.cpp and
-// heads/eagle3, whose settings are those of a layer.
+// What both readers of a model's settings ask of them. Only hf_config.cpp, hf_sizes.cpp and
+// gguf_config.cpp; heads/eagle3 takes the limits.
 #pragma once
 
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -10,7 +11,7 @@
 #include <utility>
 
 #include "backbone/architecture.h"
-#include "backbone/files/hf_rope.h"
+#include "backbone/files/hf_sizes.h"
 #include "backbone/files/json_settings.h"
 #include "backbone/files/model_config_check.h"
 #include "backbone/files/safetensors.h"
@@ -73,24 +74,13 @@ std::vector<int32_t> read_feature_layers(const JsonSettings& file) {
 /// Sizes that only a file's settings say.
 ModelConfig read_layer_config(const JsonSettings& file) {
   const Architecture& llama = *find_architecture("llama");
-  const auto refuse = [&file](const std::string& text) { file.fail(text); };
   ModelConfig config;
   config.architecture = llama.name;
   config.num_layers = file.integer("num_hidden_layers", 1);
   if (config.num_layers != 1)
     file.fail(fmt::format("'num_hidden_layers' is {}, expected 1", config.num_layers));
-  config.hidden_size = file.integer("hidden_size");
-  config.num_heads = file.integer("num_attention_heads");
-  config.num_kv_heads = file.integer("num_key_value_heads", config.num_heads);
-  config.head_size = file.find("head_dim") ? file.integer("head_dim") : even_share(config, refuse);
-  config.mlp_size = file.integer("intermediate_size");
-  config.vocab_size = file.integer("vocab_size");
   config.context = file.integer("max_position_embeddings", 2048);
-  config.norm_epsilon = file.number("rms_norm_eps");
-  config.rope_base = read_hf_rope_base(file, llama);
-  check_values(config, refuse);
-  read_hf_rope(file, llama, config);
-  check_rope(config, refuse);
+  read_hf_sizes(file, llama, config);
   if (const json* act = file.find("hidden_act"); act != nullptr && *act != "silu")
     file.mistyped("hidden_act", *act, "silu");
   for (const char* key : {"norm_before_residual", "attention_bias", "mlp_bias"})
@@ -169,10 +159,10 @@ std::vector<TokenId> tokens_of_rows(const Eagle3Files& files) {
   const SafetensorsEntry* marks = files.find("t2d");
   std::set<int64_t> seen;
   for (int64_t row = 0; row < files.draft_vocab; ++row) {
-    int64_t token = 0;  // little-endian
-    if (offsets != nullptr) std::memcpy(&token, offsets->bytes.data() + 8 * row, sizeof token);
-    if (token < -files.config.vocab_size || token > files.config.vocab_size) token = -row - 1;
-    token += row;
+    int64_t offset = 0;  // little-endian
+    if (offsets != nullptr) std::memcpy(&offset, offsets->bytes.data() + 8 * row, sizeof offset);
+    const bool is_near = std::abs(offset / 2) <= files.config.vocab_size;  // the sum does not wrap
+    const int64_t token = is_near ? row + offset : -1;
     if (token < 0 || token >= files.config.vocab_size)
       refuse_draft(files.path,
                    fmt::format("'d2t' leads row {} out of the vocabulary, expected tokens below "
@@ -260,7 +250,7 @@ Eagle3Files read_eagle3_files(const fs::path& path) {
   tensors.expect_no_others();
   if (!maps && out.draft_vocab != out.config.vocab_size)
     refuse_draft(path, "has no tensor 'd2t', expected the tokens of its smaller vocabulary");
-  tokens_of_rows(out);
+  out.tokens = tokens_of_rows(out);
   return out;
 }
 
@@ -294,7 +284,7 @@ Eagle3Weights eagle3_weights(const Eagle3Files& files, const ModelConfig& target
   Eagle3Weights out;
   out.config = files.config;
   out.feature_layers = feature_layers_for(files, target);
-  out.tokens = tokens_of_rows(files);
+  out.tokens = files.tokens;
   const auto read = [&](const char* name) { return finite(files, name); };
   const auto norm = [&](const char* name) { return read(name).to(at::kFloat); };
   out.fuse = read("fc.weight");

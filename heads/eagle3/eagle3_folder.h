@@ -31,6 +31,7 @@ struct Eagle3Files {
   int64_t target_hidden = 0;              // H_t
   int64_t num_features = 0;               // F
   int64_t draft_vocab = 0;                // V_d
+  std::vector<TokenId> tokens;            // [V_d] the target's token of each row of lm_head
   bool own_embedding = false;
   std::string dtype;  // of the matrices
 
@@ -43,9 +44,8 @@ bool is_eagle3(const std::filesystem::path& path);
 
 /// @param path  a folder with config.json and tensors (.safetensors or pytorch_model.bin), or the
 ///              file of tensors in one.
-/// @throws UserError  a file is missing or damaged; a tensor is missing, left over, of another
-/// shape
-///                    than the others or quantized; d2t names tokens that are not there or one
+/// @throws UserError  a file is missing or damaged; a tensor is missing, left over, quantized or of
+///                    another shape than the others; d2t names tokens that are not there or one
 ///                    twice; a setting that we do not run.
 Eagle3Files read_eagle3_files(const std::filesystem::path& path);
 

@@ -82,10 +82,10 @@ class Eagle3Text {
   at::Tensor extend(const at::Tensor& features, std::span<const TokenId> tokens);
 
   /// Runs more nodes of a tree behind the text.
-  /// @param tokens   [N] of all nodes so far; parents [N], -1: the text's last position.
+  /// @param tokens   [N] of all nodes so far.
+  /// @param parents  [N] -1: the text's last position.
   /// @param hidden   [n, H] float32: for each of the last n nodes the state of its parent. The
-  /// nodes
-  ///                 before ran in earlier calls.
+  ///                 nodes before ran in earlier calls.
   /// @returns        [n, H] float32: their states.
   at::Tensor grow(std::span<const TokenId> tokens, std::span<const int32_t> parents,
                   const at::Tensor& hidden);

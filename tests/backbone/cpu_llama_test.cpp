@@ -97,7 +97,8 @@ class Runner {
 
   Output run(std::span<const Segment> segments) {
     const c10::InferenceMode no_grad;
-    const at::Tensor hidden = model_->forward(plan_forward(segments, cache_), cache_, layers_);
+    const at::Tensor hidden =
+        model_->forward(plan_forward(segments, cache_), cache_, layers_, nullptr);
     return {hidden.clone(), model_->logits(hidden).clone()};
   }
   Output run(const Segment& segment) { return run({&segment, 1}); }
