@@ -44,4 +44,13 @@ class Drafter {
                        const Acceptance& /*accepted*/) {}
 };
 
+/// Of drafters inside another one, the one that reads features; null: none does.
+/// @param drafter_of  of an element -> Drafter*.
+template <typename Range, typename Projection>
+Drafter* feature_reader(const Range& drafters, const Projection& drafter_of) {
+  for (const auto& each : drafters)
+    if (!drafter_of(each)->feature_layers().empty()) return drafter_of(each);
+  return nullptr;
+}
+
 }  // namespace medusa

@@ -115,8 +115,8 @@ HostDecoder::HostDecoder(TargetModel& target, std::shared_ptr<const AcceptanceRu
     : target_(target),
       rule_(std::move(rule)),
       make_drafter_(std::move(make_drafter)),
-      options_(std::move(options)),
-      pruning_(options_.cost) {}
+      pruning_(std::move(options.cost)),
+      prompt_share_(options.prompt_share) {}
 
 HostDecoder::~HostDecoder() { cancel_all(); }
 
@@ -198,11 +198,12 @@ void HostDecoder::run_prompts_alone() {
 
 /// Rows that prompts may take beside so many trees, as large as those of the last pass.
 int64_t HostDecoder::prompt_room(int32_t num_trees) const {
-  if (!options_.prompt_share || num_trees == 0) return kPromptRows;
+  if (!prompt_share_ || num_trees == 0) return kPromptRows;
+  const StepCost& cost = pruning_.cost();
   const int32_t rows = std::max(num_trees, tree_rows_);
-  const double most = (1 + *options_.prompt_share) * options_.cost(rows);
+  const double most = (1 + *prompt_share_) * cost(rows);
   int32_t room = kFewestRows;
-  while (room < kPromptRows && options_.cost(rows + room + 1) <= most) ++room;
+  while (room < kPromptRows && cost(rows + room + 1) <= most) ++room;
   return room;
 }
 
@@ -213,7 +214,7 @@ HostDecoder::Pass HostDecoder::plan() {
   for (const auto& s : running_)
     if (s->more) (s->missing_prompt().empty() ? pass.with_tree : prompts).push_back(s.get());
   int64_t room = prompt_room(static_cast<int32_t>(pass.with_tree.size()));
-  if (options_.prompt_share && !prompts.empty()) {
+  if (prompt_share_ && !prompts.empty()) {
     std::stable_sort(prompts.begin(), prompts.end(), [](const Sequence* a, const Sequence* b) {
       return a->prompt_turn() < b->prompt_turn();
     });

@@ -30,8 +30,8 @@ class HostDecoder : public Decoder {
   /// Most rows of prompts in one pass: enough to use the weights well, few enough not to hold up
   /// the sequences that share the pass.
   static constexpr int64_t kPromptRows = 128;
-  /// Where prompt_share bounds them: a prompt of so few rows enters whole, and a longer one has at
-  /// least kFewestRows of them.
+  /// Where prompt_share bounds them: the next prompt enters whole if it has so few rows, and of a
+  /// longer one enter at least kFewestRows.
   static constexpr int64_t kShortPrompt = 32, kFewestRows = 4;
 
   /// @param target        kept by reference. Other decoders may use its other slots.
@@ -73,8 +73,8 @@ class HostDecoder : public Decoder {
   TargetModel& target_;
   std::shared_ptr<const AcceptanceRule> rule_;
   DrafterFactory make_drafter_;
-  HostDecoderOptions options_;
   JointPruning pruning_;
+  std::optional<double> prompt_share_;
   int32_t tree_rows_ = 0;  // of the last pass
   RequestId next_id_ = 0;
   std::deque<std::unique_ptr<Sequence>> waiting_;   // by id

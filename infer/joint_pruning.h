@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "infer/candidate_tree.h"
 #include "infer/drafters/tree_pruning.h"
@@ -20,6 +21,8 @@ class JointPruning {
  public:
   /// @param cost  of a pass by its rows; empty: rows cost nothing, and no tree is pruned.
   explicit JointPruning(StepCost cost) : cost_(std::move(cost)) {}
+
+  const StepCost& cost() const { return cost_; }
 
   /// Says whether trees that carry CandidateTree::accept_probs will be pruned.
   bool is_on() const { return !cost_.relative.empty(); }

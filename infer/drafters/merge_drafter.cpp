@@ -38,16 +38,12 @@ MergeDrafter::MergeDrafter(std::vector<Proposer> proposers, int32_t budget, Step
 }
 
 std::span<const int32_t> MergeDrafter::feature_layers() const {
-  for (const Member& member : members_)
-    if (const auto layers = member.proposer.drafter->feature_layers(); !layers.empty())
-      return layers;
-  return {};
+  const Drafter* reader = feature_reader(members_, drafter_of);
+  return reader != nullptr ? reader->feature_layers() : std::span<const int32_t>{};
 }
 
 void MergeDrafter::read_prompt(const at::Tensor& features) {
-  for (Member& member : members_)
-    if (!member.proposer.drafter->feature_layers().empty())
-      member.proposer.drafter->read_prompt(features);
+  feature_reader(members_, drafter_of)->read_prompt(features);
 }
 
 void MergeDrafter::begin(std::span<const TokenId> prompt) {
@@ -101,19 +97,19 @@ CandidateTree MergeDrafter::propose(const DraftContext& context, const Random& r
   const bool run_heads = heads_cost == 0 || backoff_.should_run(heads_pay(heads_cost), heads_cost);
   Folded all = fold(context, random, run_heads);
   const int32_t most = std::min(budget_, context.max_nodes);
-  const std::vector<size_t> nodes = prune_tree(all.accept_probs, cost, throughput, most);
   if (run_heads && heads_cost > 0) {
-    const std::vector<size_t> rest = prune_tree(all.without_heads, cost, throughput, most);
-    const double gain = gain_of(nodes, all.accept_probs, cost, throughput) -
-                        gain_of(rest, all.without_heads, cost, throughput);
+    const auto best_gain = [&](const std::vector<double>& probs) {
+      return gain_of(prune_tree(probs, cost, throughput, most), probs, cost, throughput);
+    };
+    const double gain = best_gain(all.accept_probs) - best_gain(all.without_heads);
     heads_gain_.add(gain);
     if (heads_gain_of_all_) heads_gain_of_all_->add(gain);
   }
   num_sequences_ = context.num_sequences;
   drafting_cost_ = run_heads ? heads_cost : 0;
-  if (!context.pruned_jointly) return part_of(all.tree, nodes);
-  all.tree.accept_probs = std::move(all.accept_probs);
-  return part_of(all.tree, prune_tree(all.tree.accept_probs, {}, throughput, most));
+  if (context.pruned_jointly) all.tree.accept_probs = all.accept_probs;
+  return part_of(all.tree, prune_tree(all.accept_probs, context.pruned_jointly ? StepCost{} : cost,
+                                      throughput, most));
 }
 
 void MergeDrafter::observe(const CandidateTree& tree, const TargetOutput& output,

@@ -78,6 +78,7 @@ class MergeDrafter : public Drafter {
     Proposer proposer;
     ProposalStats record;
   };
+  static Drafter* drafter_of(const Member& member) { return member.proposer.drafter.get(); }
 
   /// Everything that anyone proposes, duplicates folded.
   struct Folded {

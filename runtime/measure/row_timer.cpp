@@ -14,7 +14,7 @@ namespace medusa {
 namespace {
 
 constexpr int64_t kContext = 256;  // tokens before the timed steps
-constexpr int kRowRepeats = 6;
+constexpr int kRowRepeats = 4;
 
 }  // namespace
 

@@ -85,10 +85,12 @@ class DeviceDecoderTest : public OnEveryDevice {
     Texts texts;
     texts.tokens.resize(list.size());
     texts.stats.resize(list.size());
+    std::vector<int64_t> begun(list.size());  // steps
     for (size_t i = 0; i < list.size(); ++i) {
       const auto keep = list[i].emit;
-      list[i].emit = [&texts, i, keep](const EmittedToken& token) {
+      list[i].emit = [&texts, &begun, i, keep](const EmittedToken& token) {
         texts.tokens[i].push_back(token.id);
+        begun[i] += token.begins_step ? 1 : 0;
         return !keep || keep(token);
       };
     }
@@ -100,6 +102,7 @@ class DeviceDecoderTest : public OnEveryDevice {
         },
         [&](size_t i, const DecodeStats& stats) {
           texts.stats[i] = stats;
+          EXPECT_EQ(begun[i], stats.steps) << i;
           texts.order.push_back(i);
           return true;
         });

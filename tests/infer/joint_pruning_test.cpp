@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "base/random.h"
+#include "infer/backbone_target.h"
 #include "infer/host_decoder.h"
+#include "infer/make_decoder.h"
 #include "infer/rules/greedy_rule.h"
+#include "tests/backbone/tiny_model.h"
 #include "tests/infer/toy_drafters.h"
 
 namespace medusa {
@@ -184,6 +187,30 @@ TEST(JointPruning, TheDecoderDealsRowsOutAndTheTextsStay) {
   EXPECT_EQ(sizes[1], (std::vector<int32_t>{3, 3, 3, 3}));
   EXPECT_EQ(sizes[0], (std::vector<int32_t>{1, 1, 1, 1, 4, 4}));
   EXPECT_EQ(asked[0], (std::vector<bool>{true, true, true, true, false, false}));
+}
+
+TEST(JointPruning, TheDecoderOfSomeSettingsGoesByTheirCost) {
+  Llama llama(tiny_weights(1, tiny_config(), at::kBFloat16));
+  const StepCost cost = tiles_of(8, .5);
+  for (const bool is_known : {true, false}) {
+    BackboneTarget target(llama, 2, 320);
+    InferConfig settings;
+    settings.drafter = DrafterKind::PromptLookup;
+    DraftParts parts;
+    if (is_known) parts.cost = &cost;
+    const auto decoder = make_decoder(settings, parts, target);
+    int pruned = 0;
+    for (int i = 0; i < 2; ++i) {
+      DecodeRequest request{{1, 2, 3, 1, 2, 3, 1, 2}, {12, 8, {}}, Random(1), {}};
+      request.emit = [](const EmittedToken&) { return true; };
+      request.watch = [&](const StepView& step) {
+        pruned += step.tree.accept_probs.empty() ? 0 : 1;
+      };
+      decoder->submit(std::move(request));
+    }
+    decoder->drain();
+    EXPECT_EQ(pruned > 0, is_known);
+  }
 }
 
 }  // namespace

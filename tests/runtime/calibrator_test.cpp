@@ -68,6 +68,10 @@ TEST_F(CalibratedStories, TheTreeIsMeasuredOnTheseHeadsAndThisMachine) {
             std::ssize(split_dataset(Random(1), dataset, 0.5).validation))
       << "those that training with this seed keeps out";
   EXPECT_EQ(tree.calibration->sizes.size(), 4U);
+  const std::vector<double>& drafting = tree.calibration->drafting_ms;
+  ASSERT_EQ(drafting.size(), 4U);
+  EXPECT_LT(drafting[0], drafting[1]) << "a plain step asks no heads";
+  for (size_t i = 0; i < 4; ++i) EXPECT_LT(drafting[i], tree.calibration->sizes[i].step_ms);
   EXPECT_EQ(tree.calibration->machine, machine_text(*model.llama));
   EXPECT_GE(tree.expected_tokens_per_step->value, 1);
   EXPECT_EQ(ended, (std::map<std::string, int>{{"count guesses", 1}, {"time steps", 1}}));

@@ -34,14 +34,12 @@ at::Tensor with_point_masses(const at::Tensor& drawn, const std::vector<TokenId>
 }  // namespace
 
 std::span<const int32_t> SpecinferDrafter::feature_layers() const {
-  for (const auto& other : others_)
-    if (const auto layers = other->feature_layers(); !layers.empty()) return layers;
-  return {};
+  const Drafter* reader = feature_reader(others_, [](const auto& other) { return other.get(); });
+  return reader != nullptr ? reader->feature_layers() : std::span<const int32_t>{};
 }
 
 void SpecinferDrafter::read_prompt(const at::Tensor& features) {
-  for (const auto& other : others_)
-    if (!other->feature_layers().empty()) other->read_prompt(features);
+  feature_reader(others_, [](const auto& other) { return other.get(); })->read_prompt(features);
 }
 
 void SpecinferDrafter::begin(std::span<const TokenId> prompt) {
