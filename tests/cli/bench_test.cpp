@@ -59,7 +59,20 @@ TEST_F(Bench, MeasuresMethodsAgainstPlainDecodingAndKeepsEveryAnswer) {
     EXPECT_EQ(line.at("answers").at(0).at("tokens").size(), 24U);
     EXPECT_GT(line["answers"][0].at("verify_s"), 0.0);
   }
-  EXPECT_NE(file_text(place_ / "runs/tiny/bench.html").find("<svg"), std::string::npos);
+  const std::string page = file_text(place_ / "runs/tiny/bench.html");
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_NE(page.find("<a href=\"report.html\">"), std::string::npos);
+  EXPECT_NE(file_text(place_ / "runs/tiny/report.html").find("<a href=\"bench.html\">"),
+            std::string::npos)
+      << "the run's page knows what was measured since";
+  const ProcessResult profiled =
+      place_.run("profile --config run.yaml --rows 1 --repeat 1 --contexts 32");
+  ASSERT_EQ(profiled.status, 0) << profiled.err;
+  EXPECT_NE(file_text(place_ / "runs/tiny/report.html").find("<a href=\"profile.html\">"),
+            std::string::npos);
+  const std::string profile = file_text(place_ / "runs/tiny/profile.html");
+  for (const char* other : {"report.html", "bench.html"})
+    EXPECT_NE(profile.find("<a href=\"" + std::string(other) + "\">"), std::string::npos);
 }
 
 TEST_F(Bench, QuestionsDecodedAtTheSameTimeHaveTheirOwnTexts) {

@@ -50,7 +50,17 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
   }
   EXPECT_EQ(numbers.at("methods").at(1).at("same_text"), 3);
   EXPECT_EQ(numbers.at("methods").at(2).at("same_text"), 3);
-  EXPECT_NE(file_text(place / "runs/tiny/report.html").find("<svg"), std::string::npos);
+  const json& example = numbers.at("example").at("answers");
+  ASSERT_EQ(example.size(), 3U) << "of the greedy methods";
+  for (const json& answer : example) {
+    std::string text, first;
+    for (const json& step : answer.at("steps")) text += step.at(1).get<std::string>();
+    for (const json& step : example[0].at("steps")) first += step.at(1).get<std::string>();
+    EXPECT_EQ(text, first) << answer.at("method");
+  }
+  const std::string page = file_text(place / "runs/tiny/report.html");
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+  EXPECT_NE(page.find("medusa, greedy: 24 tokens in"), std::string::npos);
 
   for (const char* path : {"runs/tiny", "runs/tiny/dataset", "runs/tiny/heads",
                            "runs/tiny/tree.yaml", "runs/tiny/compare.json", "run.yaml"})

@@ -8,7 +8,6 @@
 #include "base/json_text.h"
 #include "tools/bench/result_page.h"
 #include "tools/run/output_check.h"
-#include "tools/version.h"
 
 namespace medusa {
 namespace {
@@ -82,8 +81,7 @@ std::vector<BenchSample> BenchFolder::combined(const std::vector<BenchSample>& n
 void BenchFolder::write(const BenchResult& result, const std::vector<BenchSample>& samples) const {
   write_samples(answers(), samples);
   write_file(json(), json_text(bench_json(result), 1) + "\n");
-  write_file(page(), bench_page(result, {.measured = date_text() + "; " + version_text(),
-                                         .links = pages_beside(folder_, "bench.html")}));
+  write_file(page(), bench_page(result, frame_of(folder_, page().filename().string())));
 }
 
 }  // namespace medusa

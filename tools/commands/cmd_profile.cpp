@@ -21,7 +21,6 @@
 #include "tools/report/report.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
-#include "tools/version.h"
 
 namespace medusa {
 namespace {
@@ -86,9 +85,7 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
 
   make_folder(folder);
   write_file(folder / "profile.json", json_text(profile_json(profile), 1) + "\n");
-  write_file(folder / "profile.html",
-             profile_page(profile, {.measured = date_text() + "; " + version_text(),
-                                    .links = pages_beside(folder, "profile.html")}));
+  write_file(folder / "profile.html", profile_page(profile, frame_of(folder, "profile.html")));
   refresh_run_report(folder);
   if (common.json)
     print_json(profile_json(profile));

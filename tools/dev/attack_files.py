@@ -1,7 +1,6 @@
 """Cases of tools/dev/attack.py, by kind: models and artefacts that are damaged."""
 
 import hashlib
-import itertools
 import json
 import os
 import re

@@ -4,7 +4,6 @@
 tools/dev/check_clients.sh installs them and runs this. All of it stays on this machine.
 """
 import argparse
-import json
 import os
 import pathlib
 import subprocess
@@ -12,6 +11,7 @@ import sys
 import tempfile
 
 import gguf_copy
+from medusa_server import MEDUSA, MedusaServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = ROOT / "tests/golden/tiny_model.gguf"
@@ -21,37 +21,13 @@ TEMPLATE = (
     "{% for m in messages %}{{ m.content }}\n"
     "{% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{\"name\": \"{{ c.function.name }}\", "
     "\"arguments\": {{ c.function.arguments|tojson }}}</tool_call>{% endfor %}{% endif %}{% endfor %}")
-SERVE = ["--threads", "1", "--context", "512", "--batch", "1", "--max-waiting", "16", "--port", "0", "--json"]
+SERVE = ["--threads", "1", "--context", "512", "--batch", "1", "--max-waiting", "16"]
 CHECKS = ["check_openai_client.py", "check_anthropic_client.py", "check_wrapping_clients.py", "check_metrics.py"]
-
-
-class Served:
-    """A server that runs until the end of the with."""
-
-    def __init__(self, medusa, folder):
-        model = folder / "tiny.gguf"
-        gguf_copy.write_copy(TINY, "BF16", model, template=TEMPLATE)
-        self.errors = open(folder / "stderr", "w+", encoding="utf-8")
-        self.process = subprocess.Popen([medusa, "serve", str(model), *SERVE], cwd=folder, text=True,
-                                        stdout=subprocess.PIPE, stderr=self.errors)
-        line = self.process.stdout.readline()
-        if not line:
-            self.errors.seek(0)
-            raise AssertionError(f"the server has ended: {self.errors.read()}")
-        self.url = json.loads(line)["url"]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        assert self.process.wait(20) == 0, "the server did not end well"
-        self.errors.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--medusa", default=str(ROOT / "build/release/medusa"))
+    parser.add_argument("--medusa", default=MEDUSA)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         own = pathlib.Path(folder)
@@ -59,7 +35,8 @@ def main() -> None:
         alone = {"PATH": os.environ["PATH"], "HOME": folder, "LLM_USER_PATH": folder, "HF_HUB_OFFLINE": "1",
                  "TRANSFORMERS_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1",
                  "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
-        with Served(options.medusa, own) as served:
+        gguf_copy.write_copy(TINY, "BF16", own / "tiny.gguf", template=TEMPLATE)
+        with MedusaServer([own / "tiny.gguf", *SERVE], options.medusa, own) as served:
             for check in CHECKS:
                 subprocess.run([sys.executable, ROOT / "tools/dev" / check, served.url], env=alone, cwd=folder,
                                check=True, timeout=300)

@@ -16,8 +16,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import urllib.parse
-import urllib.request
+
+from medusa_server import MEDUSA, MedusaServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MOST_DIFFERENCE = 1e-4  # nats
@@ -61,23 +61,8 @@ def capitals():
 """
 
 
-class Server:
-    def __init__(self, medusa, model, *more):
-        self.process = subprocess.Popen([medusa, "serve", model, "--port", "0", "--json", *more], stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
-        self.url = json.loads(self.process.stdout.readline())["url"].rstrip("/")
-        self.name = self.ask("/v1/models")["data"][0]["id"]
-
-    def ask(self, path, body=None):
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, {"Content-Type": "application/json"})
-        return json.loads(urllib.request.urlopen(request, timeout=120).read())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(60)
+def name_of(server):
+    return server.ask("/v1/models")["data"][0]["id"]
 
 
 def check_loglikelihoods(server):
@@ -86,7 +71,7 @@ def check_loglikelihoods(server):
     from lm_eval.models.openai_completions import LocalCompletionsAPI
 
     golden = json.loads((ROOT / "tests/golden/smollm2_logits.json").read_text())
-    lm = LocalCompletionsAPI(model=server.name, base_url=server.url + "/v1/completions", tokenizer_backend="remote", num_concurrent=4)
+    lm = LocalCompletionsAPI(model=name_of(server), base_url=server.url + "/v1/completions", tokenizer_backend="remote", num_concurrent=4)
     requests, expected = [], []
     for i in range(8, len(golden["tokens"]) - 1):
         following = golden["tokens"][i + 1]
@@ -113,7 +98,7 @@ def run_lm_eval(server, folder):
     for name, text in TASKS.items():
         (folder / f"{name}.yaml").write_text(text.replace("DATA", json.dumps(str(data))))
     done = subprocess.run([pathlib.Path(sys.executable).with_name("lm_eval"), "run", "--model", "local-completions", "--model_args",
-                           f"model={server.name},base_url={server.url}/v1/completions,tokenizer_backend=remote,num_concurrent=4",
+                           f"model={name_of(server)},base_url={server.url}/v1/completions,tokenizer_backend=remote,num_concurrent=4",
                            "--include_path", folder, "--tasks", ",".join(TASKS)], capture_output=True, text=True,
                           env={**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder / "hf")})
     assert done.returncode == 0, done.stderr[-3000:]
@@ -123,7 +108,7 @@ def run_lm_eval(server, folder):
 def run_inspect(server, folder):
     (folder / "capitals.py").write_text(INSPECT_TASK)
     done = subprocess.run([pathlib.Path(sys.executable).with_name("inspect"), "eval", "capitals.py", "--model",
-                           f"openai-api/medusa/{server.name}", "--display", "plain", "--no-log-realtime", "--temperature", "0"],
+                           f"openai-api/medusa/{name_of(server)}", "--display", "plain", "--no-log-realtime", "--temperature", "0"],
                           cwd=folder, capture_output=True, text=True,
                           env={**os.environ, "MEDUSA_API_KEY": "none", "MEDUSA_BASE_URL": server.url + "/v1"})
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -133,13 +118,13 @@ def run_inspect(server, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--medusa", default=str(ROOT / "build/release/medusa"))
+    parser.add_argument("--medusa", default=MEDUSA)
     parser.add_argument("--model", default=str(ROOT / ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf"))
     parser.add_argument("serve", nargs="*", help="more options of medusa serve for the tasks, behind --")
     options = parser.parse_args()
-    with Server(options.medusa, options.model, "--dtype", "float32") as server:
+    with MedusaServer([options.model, "--dtype", "float32"], options.medusa) as server:
         check_loglikelihoods(server)
-    with tempfile.TemporaryDirectory() as folder, Server(options.medusa, options.model, *options.serve) as server:
+    with tempfile.TemporaryDirectory() as folder, MedusaServer([options.model, *options.serve], options.medusa) as server:
         run_lm_eval(server, pathlib.Path(folder))
         run_inspect(server, pathlib.Path(folder))
 

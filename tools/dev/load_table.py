@@ -20,40 +20,36 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.parse
+
+from medusa_server import MEDUSA, PATIENCE, MedusaServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PATIENCE = 300  # seconds
 
 
-class Server:
-    """A program that answers /v1/chat/completions."""
+class LlamaServer:
+    """llama.cpp's, with what MedusaServer has."""
 
-    def __init__(self, name, command, address=None, more=None):
-        self.name, self.command, self.more = name, command, more or {}
-        quiet = subprocess.DEVNULL
-        self.process = subprocess.Popen(command, stdout=quiet if address else subprocess.PIPE, stderr=quiet, text=True)
-        self.address = address or self.announced()
-        end = time.monotonic() + PATIENCE
-        while not self.is_well():
-            assert self.process.poll() is None and time.monotonic() < end, f"{command} did not start"
-            time.sleep(.2)
-
-    def announced(self):
-        where = urllib.parse.urlparse(json.loads(self.process.stdout.readline())["url"])
-        return where.hostname, where.port
-
-    def is_well(self):
-        try:
-            connection = http.client.HTTPConnection(*self.address, timeout=5)
-            connection.request("GET", "/health")
-            return connection.getresponse().status == 200
-        except OSError:
-            return False
+    def __init__(self, command, port):
+        self.command, self.address = [*command, "--host", "127.0.0.1", "--port", str(port)], ("127.0.0.1", port)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def end(self):
         self.process.terminate()
         self.process.wait(PATIENCE)
+
+
+def wait_until_well(server):
+    end = time.monotonic() + PATIENCE
+    while True:
+        assert server.process.poll() is None and time.monotonic() < end, f"{server.command} did not start"
+        try:
+            connection = http.client.HTTPConnection(*server.address, timeout=5)
+            connection.request("GET", "/health")
+            if connection.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(.2)
 
 
 class Asked:
@@ -66,13 +62,13 @@ class Asked:
         self.began = time.monotonic()
         connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"})
         reply = connection.getresponse()
-        assert reply.status == 200, (server.name, reply.read())
+        assert reply.status == 200, (server.address, reply.read())
         self.times, self.tokens, self.text = [], 0, ""
         for line in reply:
             if not line.startswith(b"data: {"):
                 continue
             event = json.loads(line[6:])
-            assert "error" not in event, (server.name, event)
+            assert "error" not in event, (server.address, event)
             for choice in event["choices"]:
                 piece = choice["delta"].get("content")
                 if piece:
@@ -80,13 +76,10 @@ class Asked:
                     self.text += piece
             if event.get("usage"):
                 self.tokens = event["usage"]["completion_tokens"]
-        assert self.times and self.tokens, (server.name, question)
+        assert self.times and self.tokens, (server.address, question)
 
     def first(self):
         return self.times[0] - self.began
-
-    def gaps(self):
-        return [b - a for a, b in zip(self.times, self.times[1:])]
 
 
 def in_threads(count, work):
@@ -171,9 +164,20 @@ def long_prompt_check(server, more, questions, repeats):
         print(f"| {label} | {without:.1f} | {beside:.1f} | {beside / without:.2f} |")
 
 
+def generate_rate(medusa, served, questions, tokens):
+    """Tokens a second of `medusa generate`, one question after the other."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
+        file.writelines(json.dumps({"prompt": question}) + "\n" for question in questions)
+        file.flush()
+        command = [medusa, "generate", "--questions", file.name, "--json", "--max-tokens", str(tokens), *served]
+        answers = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["answers"]
+    stats = [answer["stats"] for answer in answers]
+    return sum(each["emitted"] for each in stats) / sum(each["decode_s"] + each["prefill_s"] for each in stats)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--medusa", default=str(ROOT / "build/release/medusa"))
+    parser.add_argument("--medusa", default=MEDUSA)
     parser.add_argument("--model", required=True)
     parser.add_argument("--questions", default=str(ROOT / "configs/bench_questions.jsonl"))
     parser.add_argument("--count", type=int, default=16, help="questions of a round")
@@ -189,18 +193,18 @@ def main():
     questions = [json.loads(line) for line in open(options.questions, encoding="utf-8")]
     questions = [each.get("prompt") or each.get("text") or each["turns"][0] for each in questions][:options.count]
     numbers = [int(number) for number in options.clients.split(",")]
-    ours = Server("medusa", [options.medusa, "serve", "--port", "0", "--json", "--batch", "16", "--no-share", *options.serve])
+    served = ["--model", options.model, *options.serve]
+    ours = MedusaServer([*served, "--batch", "16", "--no-share"], options.medusa)
     contenders = [("medusa serve", ours, {}), ("medusa serve, plain", ours, {"medusa": {"drafter": "none"}})]
+    flags = [options.llama_server, "-m", options.model, "-np", "16", "-c", "32768", "-t", "2", "--no-webui", *options.llama_flags.split()]
     for i, kind in enumerate(options.spec_types.split(",") if options.llama_server else []):
-        port = 18200 + i
-        flags = ["-m", options.model, "--host", "127.0.0.1", "--port", str(port), "-np", "16", "-c", "32768", "-t", "2", "--no-webui",
-                 *options.llama_flags.split(), *(["--spec-type", kind] if kind != "none" else [])]
-        contenders.append((f"llama-server, {kind}", Server(f"llama-server {kind}", [options.llama_server, *flags], ("127.0.0.1", port)), {}))
+        contenders.append((f"llama-server, {kind}", LlamaServer([*flags, "--spec-type", kind], 18200 + i), {}))
     rates = {(name, clients): [] for name, _, _ in contenders for clients in numbers}
     firsts = {key: [] for key in rates}
     texts = {}
     try:
-        for name, server, more in contenders:
+        for _, server, more in contenders:
+            wait_until_well(server)
             closed_loop(server, more, questions[:4], 4, 16)  # everything is loaded now
         for round_ in range(options.rounds):
             for clients in numbers:
@@ -229,18 +233,15 @@ def main():
                 print(f"\n{clients} clients: medusa serve ÷ the best llama-server ({best}): {spread(pairs, 2)}")
         long_prompt_check(ours, {}, questions, 3)
         print("\nCommands:\n\n```")
-        for command in {tuple(map(str, server.command)) for _, server, _ in contenders}:
+        for command in {tuple(server.command) for _, server, _ in contenders}:
             print(" ".join(command))
         print("```")
     finally:
         for server in {id(server): server for _, server, _ in contenders}.values():
             server.end()
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
-        file.writelines(json.dumps({"prompt": question}) + "\n" for question in questions)
-        file.flush()
-        command = [options.medusa, "generate", "--questions", file.name, "--json", "--max-tokens", str(options.tokens), *options.serve]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        print("\nmedusa generate:", done.stdout[-600:])
+    alone = generate_rate(options.medusa, served, questions, options.tokens)
+    print(f"\n`medusa generate` does {alone:.1f} tokens/s, prompts included: one client of the server has "
+          f"{statistics.median(rates['medusa serve', numbers[0]]) / alone:.2f} times that")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({f"{name}, {clients} clients": rate for (name, clients), rate in rates.items()}, indent=1))
 

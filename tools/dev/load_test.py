@@ -9,46 +9,26 @@ again, in a closed loop and with all drafters; some leave in the middle, some re
 most clients come once more, and the server must not have grown. Prints a table.
 """
 import argparse
-import http.client
 import json
-import os
 import pathlib
 import random
-import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-import urllib.parse
+
+from medusa_server import MEDUSA, PATIENCE, MedusaServer
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROMPTS = ["Once upon a time", "Lily and Tom", "The big dog", "One day, a boy", "Mom said", "In the park",
            "A little bird", "Lily and Tom. Lily and Tom. Lily and"]
-PATIENCE = 120  # seconds
 MOST_GROWTH = 16 << 20  # bytes, between two rounds of the same clients
 
 
-class Server:
-    def __init__(self, medusa, model, more, folder):
-        self.errors = open(folder / "stderr", "w+", encoding="utf-8")
-        self.process = subprocess.Popen([medusa, "serve", model, "--port", "0", "--json", "--set", "generate.shared.megabytes=4", *more],
-                                        cwd=folder, stdout=subprocess.PIPE, stderr=self.errors, text=True)
-        line = self.process.stdout.readline()
-        self.errors.seek(0)
-        assert line, f"the server has ended: {self.errors.read()}"
-        where = urllib.parse.urlparse(json.loads(line)["url"])
-        self.address = (where.hostname, where.port)
-        self.drafters = self.get("/v1/models")["data"][0]["medusa"]["drafters"]
-
-    def connect(self):
-        return http.client.HTTPConnection(*self.address, timeout=PATIENCE)
-
-    def get(self, path):
-        connection = self.connect()
-        connection.request("GET", path)
-        return json.loads(connection.getresponse().read())
+class Server(MedusaServer):
+    def __init__(self, medusa, model, more):
+        super().__init__([model, "--set", "generate.shared.megabytes=4", *more], medusa)
+        self.drafters = self.ask("/v1/models")["data"][0]["medusa"]["drafters"]
 
     def memory(self):
         """Bytes that it holds, its file mappings left out."""
@@ -57,28 +37,14 @@ class Server:
 
     def wait_until_idle(self):
         end = time.monotonic() + PATIENCE
-        while self.get("/slots"):
+        while self.ask("/slots"):
             assert time.monotonic() < end, "sequences of clients that have left still run"
             time.sleep(.05)
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        assert self.process.wait(PATIENCE) == 0, "the server did not end well"
-        self.errors.close()
 
 
 def texts_to_ask_for(tokens):
     return [{"prompt": prompt, "max_tokens": tokens, "ignore_eos": True, "temperature": temperature, "seed": seed}
             for prompt in PROMPTS for temperature, seed in ((0, 1), (.8, 2))]
-
-
-def whole_text(server, body):
-    connection = server.connect()
-    connection.request("POST", "/v1/completions", json.dumps(body))
-    reply = connection.getresponse()
-    answer = json.loads(reply.read())
-    assert reply.status == 200, answer
-    return answer["choices"][0]["text"]
 
 
 class Round:
@@ -167,7 +133,7 @@ def percentiles(values):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--medusa", default=str(ROOT / "build/release/medusa"))
+    parser.add_argument("--medusa", default=MEDUSA)
     parser.add_argument("--model", default=str(ROOT / "tests/golden/tiny_model.gguf"))
     parser.add_argument("--clients", default="1,4,16")
     parser.add_argument("--seconds", type=float, default=10, help="for each number of clients")
@@ -175,10 +141,10 @@ def main() -> None:
     parser.add_argument("--json", help="a file for the numbers")
     parser.add_argument("serve", nargs="*", help="more options of medusa serve, behind --")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        server = Server(options.medusa, os.path.abspath(options.model), options.serve, pathlib.Path(folder))
+    with Server(options.medusa, options.model, options.serve) as server:
         bodies = texts_to_ask_for(options.tokens)
-        expected = [whole_text(server, {**body, "medusa": {"drafter": "none"}}) for body in bodies]
+        expected = [server.ask("/v1/completions", {**body, "medusa": {"drafter": "none"}})["choices"][0]["text"]
+                    for body in bodies]
         rounds, memory = [], []
         numbers = [int(number) for number in options.clients.split(",")]
         for clients in numbers + numbers[-1:]:
@@ -189,7 +155,6 @@ def main() -> None:
             rounds.append({"clients": clients, "tokens_per_second": round(done.tokens / done.seconds, 1),
                            "first_token_ms": percentiles(done.first), "between_tokens_ms": percentiles(done.gaps),
                            "requests": done.kinds, "server_bytes": memory[-1]})
-        server.end()
     growth = memory[-1] - memory[-2]
     print("| clients | tokens/s | first token, ms: p50, p90, p99 | between tokens, ms: p50, p90, p99 | answers | server, MB |")
     print("|---|---|---|---|---|---|")

@@ -119,7 +119,7 @@ Json inspect_heads(const fs::path& folder) {
   if (is_low_rank(config.output)) out["output_rank"] = config.output_rank;
   out["hidden_size"] = manifest.hidden_size;
   out["vocab_size"] = manifest.vocab_size;
-  out["optimiser_steps"] = manifest.step;
+  out["optimizer_steps"] = manifest.step;
   totals.describe(out);
   out["made_from"] = {{"backbone", manifest.backbone}};
   out["made_from"][manifest.source.empty() ? "dataset" : "source"] =
@@ -152,7 +152,7 @@ Json inspect_checkpoint(const fs::path& folder) {
   }
   Json out;
   out["summary"] = fmt::format("after {} optimizer steps", checkpoint.step);
-  out["optimiser_steps"] = checkpoint.step;
+  out["optimizer_steps"] = checkpoint.step;
   totals_of(folder / "state.safetensors").describe(out);
   out["made_with"] = std::move(made_with);
   return out;

@@ -1,6 +1,12 @@
 #include "tools/report/page_links.h"
 
+#include "tools/version.h"
+
 namespace medusa {
+
+PageFrame frame_of(const std::filesystem::path& folder, const std::string& self) {
+  return {.measured = date_text() + "; " + version_text(), .links = pages_beside(folder, self)};
+}
 
 std::vector<PageLink> pages_beside(const std::filesystem::path& folder, const std::string& self) {
   std::vector<PageLink> links;

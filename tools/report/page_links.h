@@ -18,6 +18,9 @@ struct PageFrame {
   std::vector<PageLink> links;
 };
 
+/// The frame of a page that is being written now: today, this program, the pages beside it.
+PageFrame frame_of(const std::filesystem::path& folder, const std::string& self);
+
 /// Lists the pages that a run's folder holds: its report, what bench and profile measured.
 /// @param self  the page that is being written, which is left out.
 std::vector<PageLink> pages_beside(const std::filesystem::path& folder, const std::string& self);
