@@ -3,41 +3,16 @@
 #include "data/tokenizer/tokenizer.h"
 #include "tests/base/gguf_builder.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/fuzz/json_words.h"
 
 namespace medusa::fuzz {
 namespace {
 
-const std::vector<std::string>& json_words() {
-  static const std::vector<std::string> words = {"{",
-                                                 "}",
-                                                 "[",
-                                                 "]",
-                                                 ",",
-                                                 ":",
-                                                 "\"",
-                                                 "null",
-                                                 "true",
-                                                 "{}",
-                                                 "[]",
-                                                 "\"\"",
-                                                 "1e999",
-                                                 "-1",
-                                                 "\"type\"",
-                                                 "\"Metaspace\"",
-                                                 "\"Sequence\"",
-                                                 "\"ByteLevel\"",
-                                                 "\"Split\"",
-                                                 "\"Replace\"",
-                                                 "\"Unigram\"",
-                                                 "\"BPE\"",
-                                                 "\"byte_fallback\"",
-                                                 "\"unk_token\"",
-                                                 "\"Regex\"",
-                                                 "(a+)+",
-                                                 "\\u2581",
-                                                 "\"normalized\"",
-                                                 "\"Prepend\"",
-                                                 "\"NFKC\""};
+const std::vector<std::string>& tokenizer_words() {
+  static const std::vector<std::string> words = json_words(
+      {"1e999", "\"type\"", "\"Metaspace\"", "\"Sequence\"", "\"ByteLevel\"", "\"Split\"",
+       "\"Replace\"", "\"Unigram\"", "\"BPE\"", "\"byte_fallback\"", "\"unk_token\"", "\"Regex\"",
+       "(a+)+", "\\u2581", "\"normalized\"", "\"Prepend\"", "\"NFKC\""});
   return words;
 }
 
@@ -135,7 +110,7 @@ std::vector<FuzzTarget> text_targets() {
   return {{"tokenizer.json",
            "tokenizer.json",
            {kByteLevel, kLlama, kUnigram},
-           json_words(),
+           tokenizer_words(),
            run_tokenizer},
           {"tokenizer.model",
            "tokenizer.model",
