@@ -7,9 +7,9 @@ tools/setup.sh
 tools/get_demo_model.sh >/dev/null
 cmake --preset release >/dev/null
 cmake --build --preset release
-results=$PWD/build/release/test_results.xml
-rm -f "$results"
+results=$PWD/build/release/test_results  # of each suite's cases
+rm -rf "$results" "$results.xml"
 status=0
-ctest --preset release -j "$(nproc)" --output-junit "$results" "$@" || status=$?
-if [ -f "$results" ]; then /usr/bin/python3 tools/test_summary.py "$results" || status=1; fi  # ctest -N runs none
+ctest --preset release -j "$(nproc)" --output-junit "$results.xml" "$@" || status=$?
+if [ -f "$results.xml" ]; then /usr/bin/python3 tools/test_summary.py "$results.xml" "$results" || status=1; fi  # ctest -N runs none
 exit "$status"
