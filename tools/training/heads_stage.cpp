@@ -5,6 +5,7 @@
 #include "base/yaml_fields.h"
 #include "runtime/heads_trainer.h"
 #include "tools/run/open_model.h"
+#include "train/processes/data_parallel.h"
 
 namespace medusa {
 namespace {
@@ -13,6 +14,7 @@ HeadsTrainer trainer_of(const RunConfig& config, const Reported& reported, Proce
   HeadsTrainerOptions options;
   options.model = config.backbone.model;
   options.loading = placed_options(config.backbone, group == nullptr ? 0 : group->local_rank());
+  if (!is_first(group)) options.loading.progress = {};
   options.shape = config.train.heads;
   options.training = config.train.config;
   options.heads = config.heads_folder();

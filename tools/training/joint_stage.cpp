@@ -48,12 +48,17 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
   return {untrained_heads(config.train.config, config.train.heads, dataset, weights), kUntrained};
 }
 
+/// The first process tells, for all of them.
+ProgressFunction progress_of(const ProcessGroup* group) {
+  return is_first(group) ? stderr_progress() : ProgressFunction();
+}
+
 Weights load_backbone(const RunConfig& config, const DatasetReader& dataset,
                       const ProcessGroup* group) {
   const Placement placement =
       place_process(config.backbone, group == nullptr ? 0 : group->local_rank());
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
-                                 placement.device, QuantKind::None, stderr_progress());
+                                 placement.device, QuantKind::None, progress_of(group));
   check_dataset(dataset, config.backbone.model, weights.fingerprint, weights.config);
   return weights;
 }
@@ -117,7 +122,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   JointResult result =
       train_joint(config.train.config, config.train.joint,
                   {dataset, weights, first.heads, first.fingerprint,
-                   config.joint_folder() / "train", reported, group, stderr_progress()});
+                   config.joint_folder() / "train", reported, group, progress_of(group)});
   if (result.complete && is_first(group)) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;
