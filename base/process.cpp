@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <thread>
 
@@ -44,7 +45,7 @@ int64_t number_from(const EnvironmentLookup& variable, const char* name, int64_t
   if (!value || *value < 0)
     throw UserError(fmt::format(
         "the environment: {} is '{}', expected a number as a launcher writes it; start the "
-        "processes with mpirun or srun, or unset it",
+        "processes with mpirun, srun or torchrun, or unset it",
         name, *text));
   return *value;
 }
@@ -55,7 +56,7 @@ bool is_started_by(const EnvironmentLookup& variable, const LauncherNames& names
   if (rank != count && names.launcher == Launcher::Torchrun)
     throw UserError(
         fmt::format("the environment: {} is set and {} is not, expected both or neither; start the "
-                    "processes with mpirun or srun, or unset it",
+                    "processes with mpirun, srun or torchrun, or unset it",
                     rank ? names.rank : names.count, rank ? names.count : names.rank));
   return rank && count;
 }
@@ -78,12 +79,31 @@ ProcessPlace process_place(const EnvironmentLookup& variable) {
     if (place.rank >= place.world_size)
       throw UserError(fmt::format(
           "the environment: {} is {} and {} is {}, expected ranks from 0 to one less than the "
-          "count; start the processes with mpirun or srun, or unset both",
+          "count; start the processes with mpirun, srun or torchrun, or unset both",
           names.rank, place.rank, names.count, place.world_size));
     place.local_rank = number_from(variable, names.local_rank, place.rank);
     return place;
   }
   return {};
+}
+
+MeetingPoint meeting_point(int64_t count, const EnvironmentLookup& variable) {
+  const auto address = variable("MASTER_ADDR"), port = variable("MASTER_PORT");
+  if (!address || !port)
+    throw UserError(fmt::format(
+        "the environment: {} is not set for {} processes, expected MASTER_ADDR and MASTER_PORT, "
+        "where process 0 listens; start the processes with torchrun, or set both, to 127.0.0.1 and "
+        "a free port on one machine",
+        address ? "MASTER_PORT" : "MASTER_ADDR", count));
+  const auto number = whole_number(*port);
+  if (!number || *number < 1 || *number > std::numeric_limits<uint16_t>::max())
+    throw UserError(fmt::format(
+        "the environment: MASTER_PORT is '{}', expected a number from 1 to 65535; set it to a free "
+        "port of MASTER_ADDR, '{}'",
+        *port, *address));
+  return {*address, static_cast<uint16_t>(*number),
+          variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True",
+          variable("TORCHELASTIC_RESTART_COUNT").value_or("0")};
 }
 
 std::vector<int> allowed_cpus() {

@@ -35,6 +35,19 @@ std::optional<std::string> environment_variable(const char* name);
 /// @throws UserError  a number that is none, a rank without a count or not below it.
 ProcessPlace process_place(const EnvironmentLookup& variable = environment_variable);
 
+/// Where processes that no MPI connects find each other.
+struct MeetingPoint {
+  std::string address;  // MASTER_ADDR: a name or an IP address of process 0's machine
+  uint16_t port = 0;    // MASTER_PORT
+  bool held = false;    // torchrun itself listens there; otherwise process 0 does
+  std::string attempt;  // of torchrun, which starts all again when one fails: "0", "1", …
+};
+
+/// As torchrun, or whoever starts the processes, says it.
+/// @param count  of processes, to say.
+/// @throws UserError  MASTER_ADDR or MASTER_PORT is not set, or the latter is no port.
+MeetingPoint meeting_point(int64_t count, const EnvironmentLookup& variable = environment_variable);
+
 /// The numbers of the CPUs that the calling thread may run on, ascending, at least one: fewer than
 /// the machine has under taskset, in a batch system's share or in a container with a set of CPUs.
 ///

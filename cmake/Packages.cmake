@@ -62,7 +62,7 @@ if(MEDUSA_TORCH)
   find_package(CLI11 REQUIRED)
   pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
   find_package(Boost 1.74 REQUIRED)
-  # Several processes on CPUs; without it a program that is started as one of several says so.
+  # Several processes on CPUs; without it a program that mpirun or srun starts as one of several says so.
   set(MPI_CXX_SKIP_MPICXX ON)  # MPI's C functions alone
   find_package(MPI QUIET COMPONENTS CXX)
   set(MEDUSA_MPI OFF)
@@ -76,7 +76,7 @@ if(MEDUSA_TORCH)
   if(MEDUSA_MPI)
     message(STATUS "MPI: ${MPI_CXX_LIBRARIES}")
   else()
-    message(STATUS "MPI: no Open MPI was found; medusa train runs in one process, tests of several are left out")
+    message(STATUS "MPI: no Open MPI was found; several processes train where torchrun starts them, tests of mpirun are left out")
   endif()
 endif()
 if(MEDUSA_TESTS)

@@ -22,13 +22,16 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-ProcessPlace place_of(const Variables& variables) {
-  return process_place([&](const char* name) -> std::optional<std::string> {
+EnvironmentLookup among(const Variables& variables) {
+  return [&](const char* name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
     return found->second;
-  });
+  };
 }
+
+ProcessPlace place_of(const Variables& variables) { return process_place(among(variables)); }
+MeetingPoint meeting_of(const Variables& variables) { return meeting_point(2, among(variables)); }
 
 std::string refusal_of(const Variables& variables) {
   return fixtures::error_text([&] { place_of(variables); });
@@ -85,23 +88,53 @@ TEST(ProcessPlace, TakesMpirunBeforeTorchrun) {
 TEST(ProcessPlace, SaysWhatDoesNotFit) {
   EXPECT_EQ(refusal_of({{"RANK", "0"}}),
             "the environment: RANK is set and WORLD_SIZE is not, expected both or neither; start "
-            "the processes with mpirun or srun, or unset it");
+            "the processes with mpirun, srun or torchrun, or unset it");
   EXPECT_EQ(refusal_of({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
             "the environment: RANK is 2 and WORLD_SIZE is 2, expected ranks from 0 to one less "
-            "than the count; start the processes with mpirun or srun, or unset both");
+            "than the count; start the processes with mpirun, srun or torchrun, or unset both");
   for (const char* rank : {"-1", "1x", "", "99999999999999999999"})
-    EXPECT_EQ(
-        refusal_of({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
-        std::string("the environment: OMPI_COMM_WORLD_RANK is '") + rank +
-            "', expected a number as a launcher writes it; start the processes with mpirun or "
-            "srun, or unset it");
+    EXPECT_EQ(refusal_of({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
+              std::string("the environment: OMPI_COMM_WORLD_RANK is '") + rank +
+                  "', expected a number as a launcher writes it; start the processes with mpirun, "
+                  "srun or torchrun, or unset it");
   EXPECT_NE(
       refusal_of({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_LOCALID", "none"}})
           .find("SLURM_LOCALID is 'none'"),
       std::string::npos);
   EXPECT_EQ(refusal_of({{"RANK", "first"}, {"WORLD_SIZE", "2"}}),
             "the environment: RANK is 'first', expected a number as a launcher writes it; start "
-            "the processes with mpirun or srun, or unset it");
+            "the processes with mpirun, srun or torchrun, or unset it");
+}
+
+TEST(MeetingPoint, IsWhatTorchrunSets) {
+  const Variables variables{{"MASTER_ADDR", "node-1"}, {"MASTER_PORT", "29500"}};
+  const MeetingPoint point = meeting_of(variables);
+  EXPECT_EQ(point.address, "node-1");
+  EXPECT_EQ(point.port, 29500);
+  EXPECT_FALSE(point.held);
+  EXPECT_EQ(point.attempt, "0");
+  Variables of_torchrun = variables;
+  of_torchrun["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  of_torchrun["TORCHELASTIC_RESTART_COUNT"] = "3";
+  EXPECT_TRUE(meeting_of(of_torchrun).held);
+  EXPECT_EQ(meeting_of(of_torchrun).attempt, "3");
+}
+
+TEST(MeetingPoint, SaysWhatIsMissing) {
+  const auto refusal = [](const Variables& variables) {
+    return fixtures::error_text([&] { meeting_of(variables); });
+  };
+  const std::string rest =
+      " is not set for 2 processes, expected MASTER_ADDR and MASTER_PORT, where process 0 listens; "
+      "start the processes with torchrun, or set both, to 127.0.0.1 and a free port on one machine";
+  EXPECT_EQ(refusal({}), "the environment: MASTER_ADDR" + rest);
+  EXPECT_EQ(refusal({{"MASTER_PORT", "1"}}), "the environment: MASTER_ADDR" + rest);
+  EXPECT_EQ(refusal({{"MASTER_ADDR", "a"}}), "the environment: MASTER_PORT" + rest);
+  for (const char* port : {"0", "65536", "-1", "x"})
+    EXPECT_EQ(refusal({{"MASTER_ADDR", "node-1"}, {"MASTER_PORT", port}}),
+              std::string("the environment: MASTER_PORT is '") + port +
+                  "', expected a number from 1 to 65535; set it to a free port of MASTER_ADDR, "
+                  "'node-1'");
 }
 
 TEST(AllowedCpus, AreThoseOfTheCallingThread) {

@@ -36,7 +36,7 @@ std::vector<std::string> command_lines(const fs::path& page) {
 
 bool can_run(const std::string& line) {
   for (const char* part : {"medusa import", "$tuned", "$run", "configs/demo", "mpirun ", "srun ",
-                           "cuda", "--backbone", "--drafter eagle3"})
+                           "torchrun ", "cuda", "--backbone", "--drafter eagle3"})
     if (line.find(part) != std::string::npos) return false;
   return true;
 }

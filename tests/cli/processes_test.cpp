@@ -1,6 +1,9 @@
-// medusa train in two processes that mpirun starts.
+// medusa train in two processes, started by mpirun or as torchrun starts them.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include "../train/free_port.h"
 #include "base/folder_lock.h"
 #include "program.h"
 
@@ -16,6 +19,12 @@ std::string mpirun(const std::string& count) {
 
 ProcessResult run_both(const CliFixture& place, const std::string& arguments) {
   return place.run_with(mpirun("-n 2 "), arguments);
+}
+
+/// What torchrun sets.
+std::string torchrun(int rank, int port) {
+  return fmt::format("RANK={} LOCAL_RANK={} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={} ",
+                     rank, rank, port);
 }
 
 int64_t count_of(const std::string& text, const std::string& word) {
@@ -47,6 +56,29 @@ TEST_F(Processes, TrainTheHeadsOfOneWithTwiceTheBatch) {
   const ProcessResult inspected = place_.run("inspect runs/tiny/heads");
   EXPECT_NE(inspected.out.find("# 2 processes, each with train.batch_positions"), std::string::npos)
       << inspected.out;
+}
+
+TEST_F(Processes, TorchrunsGiveTheBytesOfMpiruns) {
+  const std::string train = "train --config run.yaml --json --set train.batch_positions=32 ";
+  const ProcessResult by_mpirun = run_both(place_, train);
+  ASSERT_EQ(by_mpirun.status, 0) << by_mpirun.err;
+  EXPECT_NE(by_mpirun.err.find("2 processes, sums through MPI\n"), std::string::npos)
+      << by_mpirun.err;
+  const std::string heads = file_text(place_ / "runs/tiny/heads/heads.safetensors");
+  const std::string other = train +
+                            "--set run=runs/other --set train.data='[runs/tiny/dataset]' --set "
+                            "train.peer_timeout_s=60 ";
+  const int port = fixtures::free_port();
+  const ProcessResult ran =
+      place_.run_with("{ env " + torchrun(1, port) + "'" MEDUSA_BINARY "' " + other +
+                          ">second.txt 2>&1 </dev/null & }; env " + torchrun(0, port),
+                      other + ">first.txt 2>first-err.txt; first=$?; wait $! && (exit $first)");
+  ASSERT_EQ(ran.status, 0) << file_text(place_ / "first-err.txt");
+  const std::string said = file_text(place_ / "first-err.txt");
+  EXPECT_NE(said.find("2 processes, sums through gloo\n"), std::string::npos) << said;
+  EXPECT_EQ(file_text(place_ / "second.txt"), "") << "the first one alone prints";
+  EXPECT_EQ(nlohmann::json::parse(file_text(place_ / "first.txt")).at("complete"), true);
+  EXPECT_EQ(file_text(place_ / "runs/other/heads/heads.safetensors"), heads);
 }
 
 TEST_F(Processes, TrainBackboneAndHeadsOfOneThatAccumulatesTwiceAsMuch) {
@@ -119,14 +151,19 @@ TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
     EXPECT_EQ(ran.status, 2) << ran.err;
     return ran.err;
   };
-  const std::string torchrun = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 ";
-  EXPECT_EQ(error(torchrun, "--dry-run"),
+  const int port = fixtures::free_port();
+  EXPECT_EQ(error(torchrun(0, port), "--dry-run"),
             "medusa: train: --dry-run was given to 2 processes, expected one; start it without "
-            "mpirun or srun, it tells what each process takes\n");
-  EXPECT_EQ(error(torchrun, ""),
-            "medusa: train: 2 processes were started by torchrun (RANK and WORLD_SIZE are set), "
-            "expected mpirun or srun, which bring processes together through MPI; start them with "
-            "mpirun -n 2 medusa train …, or unset RANK and WORLD_SIZE to train alone\n");
+            "mpirun, srun or torchrun, it tells what each process takes\n");
+  EXPECT_EQ(error(torchrun(0, port), "--set train.peer_timeout_s=1"),
+            fmt::format("medusa: train: process 1 of 2 did not come to 127.0.0.1:{} within 1 s, "
+                        "expected all of them there; look at what it printed, and start all with "
+                        "the same MASTER_ADDR and MASTER_PORT\n",
+                        port));
+  EXPECT_EQ(error("RANK=0 WORLD_SIZE=2 MASTER_PORT=1 ", ""),
+            "medusa: the environment: MASTER_ADDR is not set for 2 processes, expected MASTER_ADDR "
+            "and MASTER_PORT, where process 0 listens; start the processes with torchrun, or set "
+            "both, to 127.0.0.1 and a free port on one machine\n");
   // srun without its plugin for MPI: each process is alone.
   EXPECT_NE(error("SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 ", "")
                 .find("the environment says process 1 of 2, MPI says 0 of 1, expected the same; "),

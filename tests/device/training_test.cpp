@@ -206,6 +206,7 @@ TEST_P(TrainingOnDevice, ADraftModelLearnsAsOnTheCpu) {
 class DoubledGroup : public ProcessGroup {
  public:
   DoubledGroup() : ProcessGroup({.rank = 0, .world_size = 2}) {}
+  std::string carrier() const override { return "a test"; }
 
  private:
   void add_up(const at::Tensor& values) override {

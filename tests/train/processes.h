@@ -1,4 +1,5 @@
-// Several processes of one training, started with mpirun (tests/train_process).
+// Several processes of one training (tests/train_process), started with mpirun, which connects them
+// through MPI, or as torchrun starts them, for c10d to connect them.
 #pragma once
 
 #include <fcntl.h>
@@ -16,14 +17,39 @@
 #include "base/yaml_fields.h"
 #include "tests/base/temp_folder.h"
 #include "tests/train/child_run.h"
+#include "tests/train/free_port.h"
 #include "tests/train_process/part_settings.h"
 
 namespace medusa {
 
+/// Whose variables the processes have.
+enum class StartedBy { Mpirun, Torchrun };
+
+inline const char* name_of(StartedBy launcher) {
+  return launcher == StartedBy::Mpirun ? "Mpirun" : "Torchrun";
+}
+
+/// Those that the build can be started by.
+inline std::vector<StartedBy> launchers() {
+#ifdef MEDUSA_MPIRUN
+  return {StartedBy::Mpirun, StartedBy::Torchrun};
+#else
+  return {StartedBy::Torchrun};
+#endif
+}
+
+/// A test by each of them.
+class ByEachLauncher : public testing::TestWithParam<StartedBy> {};
+
+#define MEDUSA_BY_EACH_LAUNCHER(suite)                                \
+  INSTANTIATE_TEST_SUITE_P(By, suite, testing::ValuesIn(launchers()), \
+                           [](const auto& starter) { return name_of(starter.param); })
+
 /// What several processes left.
 struct ProcessResults {
-  int status = -1;                // mpirun's exit status; 128 + signal when killed
-  std::string printed;            // by mpirun
+  int status = -1;                // mpirun's exit status, or the first one that is not 0;
+                                  // 128 + signal when killed
+  std::string printed;            // by all of them
   std::vector<std::string> said;  // by each process, as it threw it; "(killed)": it said nothing
 };
 
@@ -32,14 +58,21 @@ class RunningProcesses {
  public:
   /// @param settings  left for the processes in folder/<name>.yaml.
   RunningProcesses(const fixtures::TempFolder& folder, std::string name, const std::string& part,
-                   int64_t count, const PartSettings& settings)
+                   int64_t count, const PartSettings& settings, StartedBy launcher)
       : folder_(folder.path()), name_(std::move(name)), count_(count) {
     write_file(folder_ / (name_ + ".yaml"), write_config(settings));
     for (int64_t rank = 0; rank < count; ++rank)
       for (const char* what : {"pid", "said", "complete", "stopped"})
         std::filesystem::remove(marked(what, rank));
-    mpirun_ = fork();
-    if (mpirun_ == 0) start(part);
+    std::filesystem::remove(log());
+    const std::string port = std::to_string(fixtures::free_port());
+    for (int64_t rank = 0; rank < (launcher == StartedBy::Mpirun ? 1 : count); ++rank) {
+      started_.push_back(fork());
+      if (started_.back() != 0) continue;
+      join_log();
+      if (launcher == StartedBy::Mpirun) start_mpirun(part);
+      start_one(part, rank, port);
+    }
   }
   RunningProcesses(const RunningProcesses&) = delete;
   RunningProcesses& operator=(const RunningProcesses&) = delete;
@@ -54,12 +87,22 @@ class RunningProcesses {
     return std::stoi(text);
   }
 
+  /// Waits until it has said how it ended.
+  void wait_for_end_of(int64_t rank) const {
+    for (int i = 0; i < 60000 && !std::filesystem::exists(marked("said", rank)); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
   /// Waits until all have ended.
   ProcessResults wait() const {
     ProcessResults ran;
-    int status = 0;
-    waitpid(mpirun_, &status, 0);
-    ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    ran.status = 0;
+    for (const pid_t process : started_) {
+      int status = 0;
+      waitpid(process, &status, 0);
+      if (ran.status == 0)
+        ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
     ran.printed = read_file(log());
     for (int64_t rank = 0; rank < count_; ++rank)
       ran.said.push_back(std::filesystem::exists(marked("said", rank))
@@ -74,34 +117,51 @@ class RunningProcesses {
   }
   std::filesystem::path log() const { return folder_ / (name_ + ".log"); }
 
-  [[noreturn]] void start(const std::string& part) const {
-    const int out = open(log().c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  void join_log() const {
+    const int out = open(log().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     const int in = open("/dev/null", O_RDONLY);
     dup2(in, 0);
     dup2(out, 1);
     dup2(out, 2);
+    setenv("OMP_NUM_THREADS", "1", 1);
+  }
+
+  [[noreturn]] void start_mpirun([[maybe_unused]] const std::string& part) const {
+#ifdef MEDUSA_MPIRUN
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("OMP_NUM_THREADS", "1", 1);
     const std::string count = std::to_string(count_);
     execl(MEDUSA_MPIRUN, MEDUSA_MPIRUN, "-n", count.c_str(), "--oversubscribe", "--bind-to", "none",
           MEDUSA_TRAIN_PROCESS, part.c_str(), folder_.c_str(), name_.c_str(), nullptr);
+#endif
+    _exit(127);
+  }
+
+  [[noreturn]] void start_one(const std::string& part, int64_t rank,
+                              const std::string& port) const {
+    setenv("RANK", std::to_string(rank).c_str(), 1);
+    setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+    setenv("WORLD_SIZE", std::to_string(count_).c_str(), 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("MASTER_PORT", port.c_str(), 1);
+    execl(MEDUSA_TRAIN_PROCESS, MEDUSA_TRAIN_PROCESS, part.c_str(), folder_.c_str(), name_.c_str(),
+          nullptr);
     _exit(127);
   }
 
   std::filesystem::path folder_;
   std::string name_;
   int64_t count_;
-  pid_t mpirun_ = -1;
+  std::vector<pid_t> started_;  // mpirun, or all of them
 };
 
 /// Starts processes, and waits for them.
 /// @param meanwhile  is called while they run.
 inline ProcessResults run_processes(
     const fixtures::TempFolder& folder, const std::string& name, const std::string& part,
-    int64_t count, const PartSettings& settings,
+    int64_t count, const PartSettings& settings, StartedBy launcher,
     const std::function<void(const RunningProcesses&)>& meanwhile = {}) {
-  const RunningProcesses running(folder, name, part, count, settings);
+  const RunningProcesses running(folder, name, part, count, settings, launcher);
   if (meanwhile) meanwhile(running);
   return running.wait();
 }
@@ -110,6 +170,22 @@ inline void expect_well(const ProcessResults& ran) {
   for (const std::string& said : ran.said) EXPECT_EQ(said, "(no error)") << ran.printed;
   EXPECT_EQ(ran.status, 0) << ran.printed;
   EXPECT_EQ(ran.printed.find("WARNING"), std::string::npos) << ran.printed;
+}
+
+/// What a run left one of whose two processes was killed: the other one ended with a word, by its
+/// launcher or by itself.
+inline void expect_killed(const ProcessResults& ran, int64_t killed, StartedBy launcher) {
+  const std::string rank = std::to_string(killed);
+  if (launcher == StartedBy::Mpirun) {
+    EXPECT_EQ(ran.status, 128 + SIGKILL);
+    EXPECT_NE(ran.printed.find("process rank " + rank + " with PID"), std::string::npos)
+        << ran.printed;
+    return;
+  }
+  const std::string& said = ran.said[static_cast<size_t>(1 - killed)];
+  EXPECT_TRUE(said.starts_with("train: process " + rank + " of 2 ended, its connection broke, or "))
+      << said;
+  EXPECT_EQ(ran.said[static_cast<size_t>(killed)], "(killed)");
 }
 
 /// Returns once a run has reported so many steps.

@@ -1,4 +1,4 @@
-// One of several processes that train together, as mpirun starts it for a test.
+// One of several processes that train together, as a test or mpirun starts it.
 //   train_process PART FOLDER NAME
 // leaves in FOLDER: NAME.pid-RANK when it begins; NAME.complete-RANK or NAME.stopped-RANK; and in
 // NAME.said-RANK what it threw, "(no error)" otherwise. Process 0 trains in FOLDER/NAME, the others
@@ -15,6 +15,7 @@
 #include "base/interrupt.h"
 #include "base/yaml_fields.h"
 #include "tests/train/tiny_run.h"
+#include "tests/train_process/gloo_sums.h"
 #include "tests/train_process/part_settings.h"
 #include "train/joint/joint_run.h"
 #include "train/processes/data_parallel.h"
@@ -145,8 +146,53 @@ bool hold_other_weights(const Place&, ProcessGroup& group) {
 }
 
 bool be_late(const Place&, ProcessGroup& group) {
-  if (group.rank() == 1) ::sleep(30);
+  if (group.rank() == 1) ::sleep(5);
   group.barrier();
+  return true;
+}
+
+/// The collectives that NCCL runs on GPUs, run by gloo. The numbers are random, so each process can
+/// make their sum by itself; short tensors leave processes without a part, long ones go in pieces.
+bool sum_by_collectives(const Place& place, ProcessGroup& group) {
+  CollectiveSums sums = sums_of_gloo(group, place.settings().train.peer_timeout_s);
+  for (const int64_t size : {1, 2, 5, 1000, 13'000'001}) {
+    const auto numbers_of = [size](int64_t rank) {
+      return at::sin(at::arange(size, at::kFloat) * (1.7 + static_cast<double>(rank)));
+    };
+    const at::Tensor sum = numbers_of(group.rank());
+    sums.add_up(sum);
+    expect(sum.equal(numbers_of(0).add_(numbers_of(1)).add_(numbers_of(2))),
+           fmt::format("the same bits of {}", size));
+    const at::Tensor first = numbers_of(group.rank());
+    sums.hand_out(first);
+    expect(first.equal(numbers_of(0)), "the first one's tensor");
+  }
+  const at::Tensor counts = at::full({2}, group.rank(), at::kLong), nothing = at::empty({0});
+  sums.add_up(counts);
+  expect(counts.eq(3).all().item<bool>(), "a sum of counts");
+  sums.add_up(nothing);
+  sums.hand_out(nothing);
+  group.barrier();
+  return true;
+}
+
+bool be_late_for_collectives(const Place& place, ProcessGroup& group) {
+  CollectiveSums sums = sums_of_gloo(group, place.settings().train.peer_timeout_s);
+  if (group.rank() == 1) ::sleep(8);
+  const at::Tensor values = at::ones({5});
+  try {
+    sums.add_up(values);
+  } catch (...) {
+    sums.abandon();
+    throw;
+  }
+  return true;
+}
+
+/// Each one's first GPU is the other's, too.
+bool share_a_gpu(const Place&, ProcessGroup& group) {
+  group.check_own_gpu(group.rank());
+  group.check_own_gpu(group.rank() / 2);
   return true;
 }
 
@@ -172,6 +218,9 @@ const std::map<std::string, std::function<bool(const Place&, ProcessGroup&)>> kP
     {"other_weights", hold_other_weights},
     {"late", be_late},
     {"cpus", share_the_cpus},
+    {"collectives", sum_by_collectives},
+    {"late_collectives", be_late_for_collectives},
+    {"gpus", share_a_gpu},
 };
 
 /// @returns  the exit code, as the program's main does it.
@@ -182,7 +231,7 @@ int run_part(const std::string& part, Place place) {
   const double timeout = place.settings().train.peer_timeout_s;
   std::string said = "(no error)";
   try {
-    const auto group = join_processes(process, timeout);
+    const auto group = join_processes(process, at::kCPU, timeout);
     const bool complete = kParts.at(part)(place, *group);
     write_file(place.marked(complete ? "complete" : "stopped"), "");
   } catch (const std::exception& error) {

@@ -57,16 +57,26 @@ struct TrainOptions {
 };
 
 constexpr const char* kDetails =
-    "Killed and started again it continues. Several processes train together when mpirun or "
-    "srun starts them: mpirun -n 2 --bind-to none medusa train model.gguf";
+    "Killed and started again it continues. Several processes train together when mpirun, srun or "
+    "torchrun starts them: mpirun -n 2 --bind-to none medusa train model.gguf";
 
 /// What several processes cannot do together.
 void check_together(const ProcessPlace& place, bool dry) {
   if (place.world_size > 1 && dry)
     throw UserError(fmt::format(
-        "train: --dry-run was given to {} processes, expected one; start it without mpirun or "
-        "srun, it tells what each process takes",
+        "train: --dry-run was given to {} processes, expected one; start it without mpirun, srun "
+        "or torchrun, it tells what each process takes",
         place.world_size));
+}
+
+/// The processes that train with this one; null: none.
+std::unique_ptr<ProcessGroup> join(const ProcessPlace& place, const RunConfig& config) {
+  if (place.world_size == 1) return nullptr;
+  const at::Device device = place_process(config.backbone, place.local_rank).device;
+  auto group = join_processes(place, device, config.train.config.peer_timeout_s);
+  if (is_first(group.get()))
+    print_note("{} processes, sums through {}\n", group->world_size(), group->carrier());
+  return group;
 }
 
 /// What processes with other settings exchange does not fit together.
@@ -139,7 +149,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   const ProcessPlace process = process_place();
   check_together(process, dry);
   check_outputs(config);
-  const auto group = join_processes(process, config.train.config.peer_timeout_s);
+  const auto group = join(process, config);
   check_same_settings(group.get(), config);
   share_cpus(group.get(), config.backbone);
   const DatasetReader dataset = open_dataset(config);

@@ -9,7 +9,8 @@ namespace medusa {
 std::unique_ptr<ProcessGroup> make_mpi_group(const ProcessPlace& place, double /*timeout*/) {
   throw UserError(fmt::format(
       "train: {} processes were started, found a program that was built without MPI, expected one "
-      "with it; install libopenmpi-dev and openmpi-bin and build again, or start one process",
+      "with it; install libopenmpi-dev and openmpi-bin and build again, or start them with "
+      "torchrun",
       place.world_size));
 }
 

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "train/processes/nccl_backend.h"
 
 namespace medusa {
 namespace {
@@ -26,15 +27,6 @@ int64_t machine_number() {
   return std::stoll(digest.substr(digest.find(':') + 1, 15), nullptr, 16);
 }
 
-/// Exchanges values where MPI can read them.
-template <typename Exchange>
-void through_cpu(const at::Tensor& values, const Exchange& exchange) {
-  MEDUSA_ASSERT(values.is_contiguous());
-  const at::Tensor there = values.cpu();  // itself, if it is there
-  exchange(there.view({-1}));
-  if (!values.is_cpu()) values.copy_(there);
-}
-
 /// A machine's number and a bit for each of its CPUs.
 at::Tensor row_of_cpus(const std::vector<int>& allowed) {
   at::Tensor row = at::zeros({1 + kWords}, at::kLong);
@@ -49,11 +41,21 @@ at::Tensor row_of_cpus(const std::vector<int>& allowed) {
 }  // namespace
 
 void ProcessGroup::all_reduce(const at::Tensor& values) {
-  through_cpu(values, [this](const at::Tensor& flat) { add_up(flat); });
+  exchange_there(values, [this](const at::Tensor& flat) { add_up(flat); });
 }
 
 void ProcessGroup::broadcast(const at::Tensor& values) {
-  through_cpu(values, [this](const at::Tensor& flat) { hand_out(flat); });
+  exchange_there(values, [this](const at::Tensor& flat) { hand_out(flat); });
+}
+
+/// Exchanges values where those who carry them can read them.
+template <typename Exchange>
+void ProcessGroup::exchange_there(const at::Tensor& values, const Exchange& exchange) const {
+  MEDUSA_ASSERT(values.is_contiguous());
+  if (reaches(values.device())) return exchange(values.view({-1}));
+  const at::Tensor there = values.cpu();
+  exchange(there.view({-1}));
+  values.copy_(there);
 }
 
 void ProcessGroup::barrier() { all_reduce(at::zeros({1}, at::kFloat)); }
@@ -93,16 +95,28 @@ ProcessGroup::CpuShare ProcessGroup::own_cpus(const std::vector<int>& allowed) {
   return {std::max<int64_t>(1, std::ssize(allowed) / std::max<int64_t>(1, sharing)), here};
 }
 
-std::unique_ptr<ProcessGroup> join_processes(const ProcessPlace& place, double timeout) {
+void ProcessGroup::check_own_gpu(int64_t gpu) {
+  at::Tensor rows = at::zeros({world_size(), 2}, at::kLong);
+  auto* const all = rows.mutable_data_ptr<int64_t>();
+  all[2 * rank()] = machine_number();
+  all[2 * rank() + 1] = gpu;
+  all_reduce(rows);
+  for (int64_t later = 1; later < world_size(); ++later)
+    for (int64_t i = 0; i < later; ++i)
+      if (std::equal(all + 2 * i, all + 2 * i + 2, all + 2 * later))
+        throw UserError(fmt::format(
+            "train: processes {} and {} of {} compute on one GPU, number {} of their machine, "
+            "expected one of its own for each; start as many processes on a machine as it has GPUs",
+            i, later, world_size(), all[2 * i + 1]));
+}
+
+std::unique_ptr<ProcessGroup> join_processes(const ProcessPlace& place, at::Device device,
+                                             double timeout) {
   if (place.world_size == 1) return nullptr;
   MEDUSA_ASSERT(place.rank >= 0 && place.rank < place.world_size, place.rank, place.world_size);
-  if (place.launcher == Launcher::Torchrun)
-    throw UserError(fmt::format(
-        "train: {} processes were started by torchrun (RANK and WORLD_SIZE are set), expected "
-        "mpirun or srun, which bring processes together through MPI; start them with mpirun -n {} "
-        "medusa train …, or unset RANK and WORLD_SIZE to train alone",
-        place.world_size, place.world_size));
-  return make_mpi_group(place, timeout);
+  const bool speaks_mpi = place.launcher == Launcher::Mpirun || place.launcher == Launcher::Srun;
+  if (speaks_mpi && !(device.is_cuda() && has_nccl())) return make_mpi_group(place, timeout);
+  return make_c10d_group(place, meeting_point(place.world_size), device, timeout);
 }
 
 }  // namespace medusa

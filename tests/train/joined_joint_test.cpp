@@ -1,4 +1,4 @@
-// The joint stage in several processes, which mpirun starts.
+// The joint stage in several processes, which mpirun or torchrun starts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 /// The tiny joint run, as several processes train it (tests/train_process).
 struct JointTogether : TinyJoint {
-  JointTogether() {
+  explicit JointTogether(StartedBy starts) : launcher(starts) {
     config.peer_timeout_s = 30;
     joint.lora.targets = all_targets();
     joint.lora.dropout = 0.1;
@@ -22,7 +22,7 @@ struct JointTogether : TinyJoint {
   ProcessResults train_together(
       const std::string& name, int64_t count,
       const std::function<void(const RunningProcesses&)>& meanwhile = {}) const {
-    return run_processes(folder, name, "joint", count, {config, heads, joint}, meanwhile);
+    return run_processes(folder, name, "joint", count, {config, heads, joint}, launcher, meanwhile);
   }
 
   std::vector<double> values(const std::string& name, const std::string& kind,
@@ -48,13 +48,18 @@ struct JointTogether : TinyJoint {
   std::string state_bytes(const std::string& name) const {
     return read_file(folder.path() / name / "train/checkpoint/state.safetensors");
   }
+
+  StartedBy launcher;
 };
 
-TEST(JointParallel, ProcessesTrainWhatOneDoesThatAccumulatesAsManyTimesAsMuch) {
+class JointParallel : public ByEachLauncher {};
+MEDUSA_BY_EACH_LAUNCHER(JointParallel);
+
+TEST_P(JointParallel, ProcessesTrainWhatOneDoesThatAccumulatesAsManyTimesAsMuch) {
   for (const HeadInput input : {HeadInput::Root, HeadInput::Prefix}) {
     for (const int64_t count : {2, 3}) {
       SCOPED_TRACE(fmt::format("{} {}", enum_name(input), count));
-      JointTogether run;
+      JointTogether run(GetParam());
       run.heads.input = input;
       run.joint.accumulate = 2;
       expect_well(run.train_together("together", count));
@@ -65,8 +70,8 @@ TEST(JointParallel, ProcessesTrainWhatOneDoesThatAccumulatesAsManyTimesAsMuch) {
   }
 }
 
-TEST(JointParallel, WholeLayersToo) {
-  JointTogether run;
+TEST_P(JointParallel, WholeLayersToo) {
+  JointTogether run(GetParam());
   run.joint.part = TrainedPart::LastLayers;
   run.joint.last_layers = 1;
   expect_well(run.train_together("together", 2));
@@ -75,8 +80,8 @@ TEST(JointParallel, WholeLayersToo) {
   run.expect_same("together", "alone");
 }
 
-TEST(JointParallel, MoreProcessesThanBatches) {
-  JointTogether run;
+TEST_P(JointParallel, MoreProcessesThanBatches) {
+  JointTogether run(GetParam());
   run.joint.optimizer.epochs = 1;
   run.joint.batch_tokens = 100000;  // one batch
   expect_well(run.train_together("many", 3));
@@ -84,15 +89,15 @@ TEST(JointParallel, MoreProcessesThanBatches) {
   run.expect_same("many", "alone");
 }
 
-TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
-  JointTogether run;
+TEST_P(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
+  JointTogether run(GetParam());
   run.joint.optimizer.epochs = 6;
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
     const ProcessResults ran =
         run.train_together(name, 2, signal_behind(run.metrics(name), 5, killed, SIGKILL));
-    EXPECT_EQ(ran.status, 128 + SIGKILL);
+    expect_killed(ran, killed, GetParam());
     EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
     expect_well(run.train_together(name, 2));
     EXPECT_EQ(run.state_bytes(name), run.state_bytes("whole"));
@@ -101,8 +106,8 @@ TEST(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) {
   EXPECT_FALSE(std::filesystem::exists(run.folder / "whole-1")) << "the first one alone writes";
 }
 
-TEST(JointParallel, AllGoBackWhenTheGuardOfTheFirstSaysSo) {
-  JointTogether run;
+TEST_P(JointParallel, AllGoBackWhenTheGuardOfTheFirstSaysSo) {
+  JointTogether run(GetParam());
   run.joint.guard.max_kl = 1e-9;
   expect_well(run.train_together("drifts", 2));
   for (const char* rank : {"0", "1"})
@@ -114,8 +119,8 @@ TEST(JointParallel, AllGoBackWhenTheGuardOfTheFirstSaysSo) {
       << "what is left is where it began";
 }
 
-TEST(JointParallel, AllStopWhenOneIsInterrupted) {
-  JointTogether run;
+TEST_P(JointParallel, AllStopWhenOneIsInterrupted) {
+  JointTogether run(GetParam());
   run.joint.optimizer.epochs = 20;
   run.joint.reports.checkpoint_every = 100000;
   expect_well(run.train_together("whole", 2));
@@ -127,8 +132,8 @@ TEST(JointParallel, AllStopWhenOneIsInterrupted) {
   EXPECT_EQ(run.state_bytes("stopped"), run.state_bytes("whole"));
 }
 
-TEST(JointParallel, AnotherNumberOfProcessesMustMakeTheSameSteps) {
-  JointTogether run;
+TEST_P(JointParallel, AnotherNumberOfProcessesMustMakeTheSameSteps) {
+  JointTogether run(GetParam());
   run.joint.optimizer.epochs = 6;
   run.joint.accumulate = 2;
   run.train_together("a", 2, signal_behind(run.metrics("a"), 5, 1, SIGKILL));

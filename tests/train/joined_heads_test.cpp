@@ -1,4 +1,4 @@
-// Heads trained by several processes, which mpirun starts.
+// Heads trained by several processes, which mpirun or torchrun starts.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 /// The tiny run, as several processes train it (tests/train_process).
 struct TogetherRun : TinyRun {
-  TogetherRun() {
+  explicit TogetherRun(StartedBy starts) : launcher(starts) {
     config.optimizer.epochs = 6;
     config.batch_positions = 100;
     config.peer_timeout_s = 30;
@@ -27,7 +27,7 @@ struct TogetherRun : TinyRun {
   ProcessResults train_together(
       const std::string& name, int64_t count,
       const std::function<void(const RunningProcesses&)>& meanwhile = {}) const {
-    return run_processes(folder, name, "heads", count, settings(), meanwhile);
+    return run_processes(folder, name, "heads", count, settings(), launcher, meanwhile);
   }
 
   void wait_for_reports(const std::string& name, size_t count) const {
@@ -44,6 +44,8 @@ struct TogetherRun : TinyRun {
   std::string heads_bytes(const std::string& name) const {
     return read_file(folder.path() / name / "heads/heads.safetensors");
   }
+
+  StartedBy launcher;
 };
 
 void expect_same_losses(const std::vector<double>& a, const std::vector<double>& b,
@@ -53,8 +55,11 @@ void expect_same_losses(const std::vector<double>& a, const std::vector<double>&
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], tolerance * a[i]) << i;
 }
 
-TEST(DataParallel, TwoProcessesGiveTheLossesOfOneWithTwiceTheBatch) {
-  TogetherRun run;
+class DataParallel : public ByEachLauncher {};
+MEDUSA_BY_EACH_LAUNCHER(DataParallel);
+
+TEST_P(DataParallel, TwoProcessesGiveTheLossesOfOneWithTwiceTheBatch) {
+  TogetherRun run(GetParam());
   for (const LabelKind labels : {LabelKind::Soft, LabelKind::Hard}) {
     for (const HeadOutput output : {HeadOutput::TruncatedShared, HeadOutput::Own}) {
       const std::string name = fmt::format("run-{}-{}", enum_name(labels), enum_name(output));
@@ -73,8 +78,8 @@ TEST(DataParallel, TwoProcessesGiveTheLossesOfOneWithTwiceTheBatch) {
   }
 }
 
-TEST(DataParallel, MoreProcessesThanABatchHasPositions) {
-  TogetherRun run;
+TEST_P(DataParallel, MoreProcessesThanABatchHasPositions) {
+  TogetherRun run(GetParam());
   run.config.optimizer.epochs = 1;
   run.config.batch_positions = 1;
   run.config.shuffle_positions = 30;  // one or two samples: most processes have none of them
@@ -85,8 +90,8 @@ TEST(DataParallel, MoreProcessesThanABatchHasPositions) {
   expect_same_losses(run.losses("many"), run.losses("alone"));
 }
 
-TEST(DataParallel, APrefixLayerRunsOverEachProcesssOwnAnswers) {
-  TogetherRun run;
+TEST_P(DataParallel, APrefixLayerRunsOverEachProcesssOwnAnswers) {
+  TogetherRun run(GetParam());
   run.heads.input = HeadInput::PrefixSequential;
   expect_well(run.train_together("two", 2));
   run.config.batch_positions = 200;
@@ -100,25 +105,23 @@ TEST(DataParallel, APrefixLayerRunsOverEachProcesssOwnAnswers) {
   expect_well(run.train_together("many", 4));
 }
 
-TEST(DataParallel, TheFirstProcessAloneWrites) {
-  const TogetherRun run;
+TEST_P(DataParallel, TheFirstProcessAloneWrites) {
+  const TogetherRun run(GetParam());
   expect_well(run.train_together("a", 2));
   EXPECT_TRUE(std::filesystem::exists(run.folder / "a/heads/DONE"));
   EXPECT_TRUE(std::filesystem::exists(run.folder / "a/train/checkpoint/DONE"));
   EXPECT_FALSE(std::filesystem::exists(run.folder / "a-1"));
 }
 
-TEST(DataParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameHeads) {
-  TogetherRun run;
+TEST_P(DataParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameHeads) {
+  TogetherRun run(GetParam());
   run.config.keep_best = true;
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
     const ProcessResults ran =
         run.train_together(name, 2, signal_behind(run.metrics(name), 6, killed, SIGKILL));
-    EXPECT_EQ(ran.status, 128 + SIGKILL);
-    EXPECT_NE(ran.printed.find(fmt::format("process rank {} with PID", killed)), std::string::npos)
-        << ran.printed;
+    expect_killed(ran, killed, GetParam());
     EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
     EXPECT_FALSE(std::filesystem::exists(run.folder / (name + "/heads")));
     expect_well(run.train_together(name, 2));
@@ -127,13 +130,30 @@ TEST(DataParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameHeads) {
   }
 }
 
-TEST(DataParallel, AProcessThatHangsEndsTheRunAfterTheTimeout) {
-  TogetherRun run;
+TEST(DataParallelSums, AreTheSameBytesByEveryLauncher) {
+  std::vector<std::string> heads;
+  for (const StartedBy launcher : launchers())
+    for (const char* name : {"first", "second"}) {
+      TogetherRun run(launcher);
+      run.config.optimizer.epochs = 1;
+      run.config.batch_positions = 30;
+      expect_well(run.train_together(name, 3));
+      heads.push_back(run.heads_bytes(name));
+    }
+  for (const std::string& bytes : heads) EXPECT_EQ(bytes, heads[0]);
+}
+
+TEST_P(DataParallel, AProcessThatHangsEndsTheRunAfterTheTimeout) {
+  TogetherRun run(GetParam());
   run.config.optimizer.epochs = 60;
   run.config.peer_timeout_s = 1;
   const auto began = std::chrono::steady_clock::now();
-  const ProcessResults ran =
-      run.train_together("hangs", 2, signal_behind(run.metrics("hangs"), 6, 1, SIGSTOP));
+  const ProcessResults ran = run.train_together("hangs", 2, [&](const RunningProcesses& processes) {
+    signal_behind(run.metrics("hangs"), 6, 1, SIGSTOP)(processes);
+    if (GetParam() == StartedBy::Mpirun) return;  // which ends the other one
+    processes.wait_for_end_of(0);
+    kill(processes.process(1), SIGKILL);
+  });
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(30));
   EXPECT_EQ(ran.said[0],
             "train: process 1 of 2 did not answer for 1 s, expected it to go on with process 0; "
@@ -142,8 +162,8 @@ TEST(DataParallel, AProcessThatHangsEndsTheRunAfterTheTimeout) {
   EXPECT_EQ(ran.status, 2) << ran.printed;
 }
 
-TEST(DataParallel, AllStopWhenOneIsInterrupted) {
-  TogetherRun run;
+TEST_P(DataParallel, AllStopWhenOneIsInterrupted) {
+  TogetherRun run(GetParam());
   run.config.optimizer.epochs = 60;
   run.config.reports.checkpoint_every = 100000;
   expect_well(run.train_together("whole", 2));
@@ -160,8 +180,8 @@ TEST(DataParallel, AllStopWhenOneIsInterrupted) {
   }
 }
 
-TEST(DataParallel, AnotherNumberOfProcessesMayContinueTheSameSteps) {
-  TogetherRun run;
+TEST_P(DataParallel, AnotherNumberOfProcessesMayContinueTheSameSteps) {
+  TogetherRun run(GetParam());
   run.config.optimizer.epochs = 30;
   expect_well(run.train_together("whole", 2));
   run.train_together("a", 2, signal_behind(run.metrics("a"), 6, 1, SIGKILL));
@@ -175,8 +195,8 @@ TEST(DataParallel, AnotherNumberOfProcessesMayContinueTheSameSteps) {
   expect_same_losses(run.losses("a"), run.losses("whole"));
 }
 
-TEST(DataParallel, ProcessesWithOtherSettingsAreRefused) {
-  TogetherRun run;
+TEST_P(DataParallel, ProcessesWithOtherSettingsAreRefused) {
+  TogetherRun run(GetParam());
   PartSettings other = run.settings();
   other.train.optimizer.learning_rate = 0.25;
   write_file(run.folder / "a-1.yaml", write_config(other));
