@@ -65,26 +65,26 @@ RowDraw draw_from_row(std::span<const float> row, float scale, const Random& ran
     RaceLeader leader;
     F32x16 sums{};
   };
-  std::vector<Part> parts(threads == nullptr ? 1 : static_cast<size_t>(threads->num_threads()));
+  std::vector<Part> parts(static_cast<size_t>(num_chunks(row.size())));
   const auto u_of = [&](size_t i) { return random.uniform(use, position, i); };
   const uint64_t key = random.key(use, position);
-  const RowPeak peak =
-      after_peak(row, threads, [&](int thread, Range range, const RowPeak& highest) {
-        Part part{.leader = {static_cast<TokenId>(highest.place)}};
-        part.leader.meet(part.leader.token, 1, u_of(highest.place));
-        const Race race{row.data(), highest.value, scale, key};
-        Heat heat;
-        const auto end = static_cast<size_t>(range.end);
-        for (auto first = static_cast<size_t>(range.begin); first < end; first += kRacers) {
-          run_heat(race, first, end, part.leader.time, heat);
-          for (size_t j = 0; heat.open && j < kRacers; ++j)
-            if (heat.weights[j] > 0)
-              part.leader.meet(static_cast<TokenId>(first + j),
-                               static_cast<double>(heat.weights[j]), u_of(first + j));
-        }
-        part.sums = heat.sums;
-        parts[static_cast<size_t>(thread)] = part;
-      });
+  const RowPeak peak = after_peak(row, threads, [&](Range range, const RowPeak& highest) {
+    RaceLeader leader{static_cast<TokenId>(highest.place)};
+    leader.meet(leader.token, 1, u_of(highest.place));
+    const Race race{row.data(), highest.value, scale, key};
+    for_each_chunk(range, [&](size_t chunk, size_t begin, size_t size) {
+      Heat heat;
+      const size_t end = begin + size;
+      for (size_t first = begin; first < end; first += kRacers) {
+        run_heat(race, first, end, leader.time, heat);
+        for (size_t j = 0; heat.open && j < kRacers; ++j)
+          if (heat.weights[j] > 0)
+            leader.meet(static_cast<TokenId>(first + j), static_cast<double>(heat.weights[j]),
+                        u_of(first + j));
+      }
+      parts[chunk] = {leader, heat.sums};  // of this range so far, and of this chunk
+    });
+  });
   RowDraw out{static_cast<TokenId>(peak.place), peak.value, 0};
   double time = std::numeric_limits<double>::infinity();
   for (const Part& part : parts) {

@@ -308,8 +308,8 @@ void HostDecoder::accept_all(Pass& pass) {
     for (size_t i = 0; i < pass.with_tree.size(); ++i) accept(i, pool);
     return;
   }
-  const auto stride = static_cast<size_t>(pool->num_threads());
   pool->run([&](int thread) {
+    const auto stride = static_cast<size_t>(pool->num_running());
     for (auto i = static_cast<size_t>(thread); i < pass.with_tree.size(); i += stride)
       accept(i, nullptr);
   });

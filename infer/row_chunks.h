@@ -30,7 +30,15 @@ inline int64_t num_chunks(size_t row_size) {
   return ceil_div(static_cast<int64_t>(row_size), static_cast<int64_t>(kRowChunk));
 }
 
-/// Calls body(thread, [begin, end), peak) for ranges of the row that are whole chunks and together
+/// Calls body(chunk, its first place, its size) for the chunks of a range.
+template <typename Body>
+void for_each_chunk(Range range, const Body& body) {
+  for (auto at = static_cast<size_t>(range.begin), end = static_cast<size_t>(range.end); at < end;
+       at += kRowChunk)
+    body(at / kRowChunk, at, std::min(kRowChunk, end - at));
+}
+
+/// Calls body([begin, end), peak) for ranges of the row that are whole chunks and together
 /// all of it, once its peak is known; on the threads of a pool, which is idle, at the same time.
 /// @param threads  null: on the calling thread alone.
 /// @returns  the peak.
@@ -57,13 +65,13 @@ RowPeak after_peak(std::span<const float> row, ThreadPool* threads, const Body& 
   };
   if (threads == nullptr || chunks == 1) {
     find_peaks({0, chunks});
-    body(0, range_of(0, chunks), highest());
+    body(range_of(0, chunks), highest());
   } else {
     threads->run([&](int thread) {
-      const Range mine = share_of(chunks, thread, threads->num_threads());
+      const Range mine = share_of(chunks, thread, threads->num_running());
       find_peaks(mine);
       threads->barrier();
-      body(thread, range_of(mine.begin, mine.end), highest());
+      body(range_of(mine.begin, mine.end), highest());
     });
   }
   return highest();

@@ -86,14 +86,6 @@ MEDUSA_WIDE size_t next_block(const float* maxima, size_t block, size_t num_bloc
   return block;
 }
 
-/// Calls body(chunk, its first place, its size) for the chunks of a range.
-template <typename Body>
-void for_each_chunk(Range range, const Body& body) {
-  for (auto at = static_cast<size_t>(range.begin), end = static_cast<size_t>(range.end); at < end;
-       at += kRowChunk)
-    body(at / kRowChunk, at, std::min(kRowChunk, end - at));
-}
-
 }  // namespace
 
 RowPeak chunk_peak(std::span<const float> chunk, size_t first) {
@@ -103,7 +95,7 @@ RowPeak chunk_peak(std::span<const float> chunk, size_t first) {
 
 RowPeak row_peak(std::span<const float> row) {
   MEDUSA_ASSERT(!row.empty());
-  return after_peak(row, nullptr, [](int, Range, const RowPeak&) {});
+  return after_peak(row, nullptr, [](Range, const RowPeak&) {});
 }
 
 double SoftmaxSums::log_sum() const { return std::log(sum); }
@@ -112,7 +104,7 @@ SoftmaxSums softmax_sums(std::span<const float> row, float scale, ThreadPool* th
   MEDUSA_ASSERT(!row.empty());
   std::vector<ChunkSums> chunks(static_cast<size_t>(num_chunks(row.size())));
   SoftmaxSums out;
-  out.max = after_peak(row, threads, [&](int, Range range, const RowPeak& peak) {
+  out.max = after_peak(row, threads, [&](Range range, const RowPeak& peak) {
               for_each_chunk(range, [&](size_t chunk, size_t first, size_t size) {
                 chunks[chunk] = sums_of_chunk(row.data() + first, size, peak.value, scale);
               });
@@ -131,7 +123,7 @@ void RowWeights::set(std::span<const float> row, float scale, ThreadPool* thread
   weights_.resize(blocks * kBlock);
   maxima_.resize(blocks * kLanes);
   sums_.resize(static_cast<size_t>(num_chunks(size_)));
-  max_ = after_peak(row, threads, [&](int, Range range, const RowPeak& peak) {
+  max_ = after_peak(row, threads, [&](Range range, const RowPeak& peak) {
            for_each_chunk(range, [&](size_t chunk, size_t first, size_t size) {
              sums_[chunk] = weigh_chunk(row.data() + first, size, peak.value, scale,
                                         weights_.data() + first, maxima_.data() + first / 4);

@@ -91,7 +91,7 @@ class CpuLlama : public LlamaBackend {
   }
 
   Range share(int64_t count, int thread) const {
-    return share_of(count, thread, pool_->num_threads());
+    return share_of(count, thread, pool_->num_running());
   }
   float epsilon() const { return static_cast<float>(config_.norm_epsilon); }
 
@@ -330,7 +330,7 @@ const void* CpuLlama::gemm_rows(const GrowingBuffer& rows, int64_t k, int thread
 void CpuLlama::attend(const AttentionLayer& layer, int thread) {
   const AttentionScratch& scratch = scratch_[static_cast<size_t>(thread)].view();
   // Threads take turns, since in a long prompt later tiles see more.
-  const auto step = static_cast<size_t>(pool_->num_threads());
+  const auto step = static_cast<size_t>(pool_->num_running());
   for (size_t i = static_cast<size_t>(thread); i < plan_.tiles.size(); i += step)
     kernels_.attend(layer, plan_.tiles[i], scratch);
 }

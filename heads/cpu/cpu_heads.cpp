@@ -55,7 +55,7 @@ class CpuHeads : public HeadsBackend {
   void for_each_part(int64_t pairs_per_head, int thread, const Body& body) const;
 
   Range share(int64_t count, int thread) const {
-    return share_of(count, thread, pool_->num_threads());
+    return share_of(count, thread, pool_->num_running());
   }
   int64_t num_positions() const { return pass_.query.num_positions; }        // M
   int64_t num_heads() const { return pass_.query.num_heads; }                // K'

@@ -13,10 +13,20 @@ namespace {
 TEST(ThreadPool, RunsOnceOnEveryThread) {
   for (const int num_threads : {1, 2, 5}) {
     ThreadPool pool(num_threads);
-    std::vector<int> calls(static_cast<size_t>(num_threads), 0);
-    for (int repetition = 0; repetition < 100; ++repetition)
-      pool.run([&](int thread) { ++calls[static_cast<size_t>(thread)]; });
-    for (const int count : calls) EXPECT_EQ(count, 100);
+    for (int repetition = 0; repetition < 100; ++repetition) {
+      std::vector<int> calls(static_cast<size_t>(num_threads), 0);
+      int running = 0;
+      pool.run([&](int thread) {
+        ++calls[static_cast<size_t>(thread)];
+        if (thread == 0) running = pool.num_running();
+      });
+      if (repetition == 0) {
+        EXPECT_EQ(running, num_threads);
+      }
+      ASSERT_TRUE(2 * running >= num_threads && running <= num_threads) << running;
+      for (int thread = 0; thread < num_threads; ++thread)
+        EXPECT_EQ(calls[static_cast<size_t>(thread)], thread < running ? 1 : 0);
+    }
   }
 }
 

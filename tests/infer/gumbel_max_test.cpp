@@ -44,6 +44,17 @@ TEST(GumbelMax, NobodyWhoWouldWinIsRuledOut) {
   }
 }
 
+// A pool may run fewer of its threads than a moment ago.
+TEST(GumbelMax, TheSumIsTheSameBitsForAnyNumberOfThreads) {
+  ThreadPool two(2), five(5);
+  for (const size_t size : kRowSizes) {
+    const std::vector<float> row = random_row(size, size, 30);
+    const double alone = draw_from_row(row, 1.3F, Random(1), RandomUse::Accept, 3).sum;
+    for (ThreadPool* pool : {&two, &five})
+      EXPECT_EQ(draw_from_row(row, 1.3F, Random(1), RandomUse::Accept, 3, pool).sum, alone) << size;
+  }
+}
+
 TEST(GumbelMax, ARowThatIsNotFiniteIsTold) {
   for (const size_t place : {0U, 40U, 4999U}) {
     std::vector<float> row = random_row(5000, 1, 30);

@@ -29,7 +29,7 @@ at::Tensor TileLinear::operator()(const at::Tensor& x) const {
   pool_->run([&](int thread) {
     const KernelRegion region(*kernels_);
     kernels_->gemm(weight, tiled.const_data_ptr(), num_rows,
-                   share_of(weight.num_pairs(), thread, pool_->num_threads()),
+                   share_of(weight.num_pairs(), thread, pool_->num_running()),
                    static_cast<float*>(y.data_ptr()), n);
   });
   return y;

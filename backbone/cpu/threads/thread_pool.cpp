@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "base/process.h"
 
 namespace medusa {
@@ -66,7 +67,9 @@ class PinnedThread {
 
 ThreadPool::ThreadPool(int num_threads)
     : num_threads_(num_threads),
-      cpus_(num_threads > 1 ? cpus_for(num_threads) : std::vector<int>{}) {
+      cpus_(num_threads > 1 ? cpus_for(num_threads) : std::vector<int>{}),
+      crowd_(num_threads),
+      num_running_(num_threads) {
   MEDUSA_ASSERT(num_threads >= 1, num_threads);
   for (int thread = 1; thread < num_threads; ++thread)
     workers_.emplace_back([this, thread] { work(thread); });
@@ -83,18 +86,29 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::run_task(Task task, const void* context) {
   const std::lock_guard lock(one_run_);
-  const PinnedThread pinned(cpus_, 0);
+  const double begin = seconds_now();
+  num_running_ = crowd_.num_running();
   task_ = task;
   context_ = const_cast<void*>(context);  // handed back to the trampoline, which knows its type
   error_ = nullptr;
   broken_.store(false, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);
+  preemptions_.store(0, std::memory_order_relaxed);
+  if (num_running_ > 1)
+    run_together();
+  else
+    execute(0);  // wherever the system lets the caller run
+  crowd_.note(begin, seconds_now(), preemptions_.load());
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void ThreadPool::run_together() {
+  const PinnedThread pinned(cpus_, 0);
   running_.store(static_cast<uint32_t>(num_threads_ - 1), std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   execute(0);
   wait_until(running_, spins(), [](uint32_t running) { return running == 0; });
-  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void ThreadPool::work(int thread) {
@@ -103,17 +117,20 @@ void ThreadPool::work(int thread) {
     wait_until(epoch_, spins(), [last](uint32_t epoch) { return epoch != last; });
     ++last;  // run() waits for every worker, so no epoch is missed
     if (stop_.load()) return;
-    execute(thread);
+    if (thread < num_running_) execute(thread);
     if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
   }
 }
 
 void ThreadPool::execute(int thread) {
+  const int64_t before = preemptions_of_this_thread();
   try {
     task_(context_, thread);
   } catch (...) {
     leave_by_exception();
   }
+  if (const int64_t more = preemptions_of_this_thread() - before; more > 0)
+    preemptions_.fetch_add(more, std::memory_order_relaxed);
 }
 
 void ThreadPool::leave_by_exception() {
@@ -132,7 +149,7 @@ void ThreadPool::barrier() {
   const uint32_t generation = generation_.load(std::memory_order_acquire);
   if (!broken_.load(std::memory_order_acquire)) {
     const uint32_t before = arrived_.fetch_add(1, std::memory_order_acq_rel);
-    if (before + 1 == static_cast<uint32_t>(num_threads_)) {
+    if (before + 1 == static_cast<uint32_t>(num_running_)) {
       arrived_.store(0, std::memory_order_relaxed);
       generation_.fetch_add(1, std::memory_order_acq_rel);
       generation_.notify_all();

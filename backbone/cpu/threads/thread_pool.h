@@ -9,11 +9,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "backbone/cpu/threads/crowd_watch.h"
+
 namespace medusa {
 
 /// A fixed number of threads; the caller of run() is thread 0. Who waits spins for a while and then
-/// sleeps: a hot start costs about a microsecond, and a busy neighbor on the
-/// machine costs what it takes, not a scheduler's time slice per barrier.
+/// sleeps: a hot start costs about a microsecond. Beside busy processes fewer of them run
+/// (crowd_watch.h): with all of them each barrier would cost a time slice of the scheduler.
 ///
 /// A pool as large as the process's set of CPUs keeps each thread on one of them: threads that wake
 /// each other this often are else drawn to one CPU and take turns there (measured: a step three
@@ -28,9 +30,12 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int num_threads() const { return num_threads_; }
+  int num_threads() const { return num_threads_; }  // at most
 
-  /// Calls function(thread) once on every thread, 0 <= thread < num_threads(), and waits for all.
+  /// Inside run(): threads that take part. Fewer than all where other processes want the CPUs.
+  int num_running() const { return num_running_; }
+
+  /// Calls function(thread) once on every thread, 0 <= thread < num_running(), and waits for all.
   /// The first exception that a call throws reaches the caller; the pool can be used again.
   template <typename Function>
   void run(Function&& function) {
@@ -49,6 +54,7 @@ class ThreadPool {
   using Task = void (*)(void* context, int thread);
 
   void run_task(Task task, const void* context);
+  void run_together();
   void work(int thread);
   void execute(int thread);
   int spins() const;
@@ -57,6 +63,9 @@ class ThreadPool {
   const int num_threads_;
   const std::vector<int> cpus_;  // one for each thread, or empty
   std::mutex one_run_;
+  CrowdWatch crowd_;
+  int num_running_;
+  std::atomic<int64_t> preemptions_{0};  // of the threads in this run
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::exception_ptr error_;
