@@ -8,7 +8,12 @@
 
 /// Before a function whose loops use F32x16: compiled for several instruction sets, chosen when the
 /// program starts.
+// TSan cannot watch the functions that choose a version: they run before it begins.
+#ifdef __SANITIZE_THREAD__
+#define MEDUSA_WIDE
+#else
 #define MEDUSA_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
 
 namespace medusa {
 

@@ -37,6 +37,7 @@ inline void touch(std::span<const uint8_t> bytes) {
 std::vector<FuzzTarget> container_targets();  // safetensors, GGUF, config.json
 std::vector<FuzzTarget> torch_targets();      // files of torch.save and the pickles in them
 std::vector<FuzzTarget> text_targets();       // tokenizer.json, tokenizer.model, chat templates
+std::vector<FuzzTarget> text_file_targets();  // prompts and choice trees
 std::vector<FuzzTarget> shard_targets();      // shards of a dataset
 std::vector<FuzzTarget> body_targets();       // bodies of requests, and schemas in them
 std::vector<FuzzTarget> http_targets();       // what a connection says

@@ -6,7 +6,7 @@ namespace medusa::fuzz {
 const std::vector<FuzzTarget>& all_targets() {
   static const std::vector<FuzzTarget> targets = [] {
     auto all = container_targets();
-    for (auto more : {torch_targets(), text_targets(), shard_targets()})
+    for (auto more : {torch_targets(), text_targets(), text_file_targets(), shard_targets()})
       for (auto& target : more) all.push_back(std::move(target));
     return all;
   }();
