@@ -30,9 +30,8 @@ void FieldReader::reject_unknown() const {
 
 void FieldReader::fail(const std::string& key, const YAML::Node& at,
                        const std::string& message) const {
-  const bool says_what_to_do = message.find("; ") != std::string::npos;
   throw UserError(file_.place(key.empty() ? path_ : place(key), at) + ": " + message +
-                  (says_what_to_do ? "" : "; correct or remove it"));
+                  "; correct or remove it");
 }
 
 }  // namespace medusa

@@ -101,6 +101,7 @@ TEST(FieldReader, RejectsUnknownKeyAndSuggests) {
             "run.yaml:2: unknown key 'learning_rte' in 'optimizer' (did you mean "
             "'learning_rate'?); correct or remove it");
   EXPECT_EQ(error_of("colour: red\n"), "run.yaml:1: unknown key 'colour'; correct or remove it");
+  EXPECT_EQ(error_of("a; b: red\n"), "run.yaml:1: unknown key 'a; b'; correct or remove it");
 }
 
 TEST(FieldReader, RejectsARepeatedKey) {

@@ -71,6 +71,12 @@ calibration:
   counts: [50, 10]
 )";
 
+/// A key whose "; " was taken for what to do, which was then left out of the message.
+std::string key_with_a_remedy() {
+  return "format: medusa-choice-tree\nversion: 1\n" + std::string(3500, 'n') + "; " +
+         std::string(3500, 'n') + ": 1\n";
+}
+
 void run_tree(const std::string& path) {
   const ChoiceTree tree = read_choice_tree(path);
   (void)tree.shape();
@@ -87,14 +93,25 @@ std::vector<FuzzTarget> text_file_targets() {
                        "\"turns\":", "\"prompt\":", "\"conversations\":", "\"user\"", "\"human\"",
                        "\\ud800", "\xFF", "\n"}),
            run_prompts},
-          {"tree",
-           "tree.yaml",
-           {kImportedTree, kCalibratedTree},
-           {"nodes:", "calibration:", "- ",   "  - [0, 0]\n", "[",          "]",         ", ",
-            "-1",     "2147483648",   ".nan", ".inf",         "1e999",      "null",      "~",
-            "\"",     "\n",           "&a ",  "*a",           "<<: ",       "!!binary ", "{",
-            "}",      "? ",           "| ",   "\t",           "counts: []", "paths:\n"},
-           run_tree}};
+          {.name = "tree",
+           .file = "tree.yaml",
+           .seeds = {kImportedTree, kCalibratedTree},
+           .tokens = {"nodes:",     "calibration:",
+                      "- ",         "  - [0, 0]\n",
+                      "[",          "]",
+                      ", ",         "-1",
+                      "2147483648", ".nan",
+                      ".inf",       "1e999",
+                      "null",       "~",
+                      "\"",         "\n",
+                      "; ",         "&a ",
+                      "*a",         "<<: ",
+                      "!!binary ",  "{",
+                      "}",          "? ",
+                      "| ",         "\t",
+                      "counts: []", "paths:\n"},
+           .run = run_tree,
+           .past_findings = {key_with_a_remedy()}}};
 }
 
 }  // namespace medusa::fuzz
