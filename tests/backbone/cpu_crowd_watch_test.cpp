@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 
 #include "backbone/cpu/threads/crowd_watch.h"
 
@@ -95,10 +98,24 @@ TEST(CrowdWatch, RunsFarApartSayNothing) {
   EXPECT_EQ(runs.num_running(), 2);
 }
 
-TEST(CrowdWatch, CountsWhatAThreadLoses) {
-  const int64_t before = preemptions_of_this_thread();
-  EXPECT_GE(before, 0);
-  EXPECT_GE(preemptions_of_this_thread(), before);
+TEST(CrowdWatch, CountsWhatAThreadLosesToAnother) {
+  const auto lost_beside_another = [] {
+    cpu_set_t one;  // a CPU that this process may use
+    sched_getaffinity(0, sizeof one, &one);
+    int cpu = 0;
+    while (!CPU_ISSET(cpu, &one)) ++cpu;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    const int64_t before = preemptions_of_this_thread();
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+    return preemptions_of_this_thread() - before;
+  };
+  auto first = std::async(std::launch::async, lost_beside_another);
+  auto second = std::async(std::launch::async, lost_beside_another);
+  EXPECT_GE(first.get() + second.get(), 5);
 }
 
 }  // namespace

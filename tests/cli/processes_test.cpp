@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "../train/free_port.h"
+#include "../base/free_port.h"
 #include "base/folder_lock.h"
 #include "program.h"
 

@@ -1,8 +1,5 @@
 // medusa serve through the executable: its end.
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+#include "../base/free_port.h"
 #include "program.h"
 
 namespace medusa::cli {
@@ -30,23 +27,10 @@ cat <&3 | grep -c 'data: \[DONE\]' || true
   EXPECT_EQ(file_text(place / "out.txt"), "ended with 0\n0\n") << file_text(place / "err.txt");
 }
 
-/// A port that nobody has listened on.
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(::bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 /// Starts a server, asks it for its health from the first moment on, and goes on with more lines.
 /// @returns  what they printed, after the first answer.
 std::string first_health(const CliFixture& place, const std::string& more) {
-  const std::string port = std::to_string(free_port());
+  const std::string port = std::to_string(fixtures::free_port());
   write_text(place / "ask.sh",
              "'" MEDUSA_BINARY "' serve --config run.yaml --port " + port +
                  " >served.txt 2>err.txt & server=$!\n"

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/yaml_fields.h"
+#include "tests/base/free_port.h"
 #include "tests/base/temp_folder.h"
 #include "tests/train/child_run.h"
-#include "tests/train/free_port.h"
 #include "tests/train_process/part_settings.h"
 
 namespace medusa {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tests/base/error_text.h"
-#include "tests/train/free_port.h"
+#include "tests/base/free_port.h"
 
 namespace medusa {
 namespace {

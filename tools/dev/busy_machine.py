@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """How decoding fares beside other busy processes: its speed against its fair share of the CPUs.
 
-    tools/dev/busy_machine.py --config configs/demo.yaml --neighbors 1,2,4,8
-    tools/dev/busy_machine.py models/my-llama.gguf --drafters none
+    tools/dev/busy_machine.py --neighbors 1,2,4,8 -- --config configs/demo.yaml
+    tools/dev/busy_machine.py --drafters none -- models/my-llama.gguf
 
 Neighbors are processes that count for ever. Among C CPUs T threads beside N of them are due min(1, C / (T + N)) of what
 they get alone. Every round runs each number of neighbors once for each drafter, and once without any; a share is taken
@@ -36,7 +36,7 @@ def busy(count):
 
 def rate(options, drafter):
     """Tokens a second of decoding, the prompt left out."""
-    command = [options.medusa, "generate", *options.model, "--prompt", PROMPT, "--json", "--threads", str(options.threads),
+    command = [options.medusa, "generate", *options.generate, "--prompt", PROMPT, "--json", "--threads", str(options.threads),
                "--drafter", drafter, "--max-tokens", str(options.tokens)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
@@ -47,8 +47,7 @@ def rate(options, drafter):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", nargs="*", help="what medusa generate gets; options behind --")
-    parser.add_argument("--config", help="the same")
+    parser.add_argument("generate", nargs="+", help="what medusa generate gets, behind --")
     parser.add_argument("--medusa", default=MEDUSA)
     parser.add_argument("--drafters", default="none,medusa")
     parser.add_argument("--neighbors", default="1,2,4,8")
@@ -56,8 +55,6 @@ def main():
     parser.add_argument("--tokens", type=int, default=256)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    if options.config:
-        options.model += ["--config", options.config]
     cpus = len(os.sched_getaffinity(0))
     numbers = [int(number) for number in options.neighbors.split(",")]
     shares = {(drafter, number): [] for drafter in options.drafters.split(",") for number in numbers}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The exactness matrix on a model of any size: every field × every drafter × every situation, against plain decoding.
 
-    tools/dev/check_exactness.py --config configs/demo.yaml
-    tools/dev/check_exactness.py my-llama.gguf --drafters prompt_lookup,merge
+    tools/dev/check_exactness.py -- --config configs/demo.yaml
+    tools/dev/check_exactness.py --drafters prompt_lookup,merge -- my-llama.gguf
 
 Starts the server itself. Each request is first answered plainly and alone; then by each drafter alone, among 15 others,
 behind a prompt that the KV cache holds, and with a prompt that enters in several passes. Text, token ids,
@@ -103,13 +103,13 @@ class Matrix:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("serve", nargs="+", help="what medusa serve gets: a model, options behind --")
+    parser.add_argument("serve", nargs="+", help="what medusa serve gets, behind --")
     parser.add_argument("--medusa", default=MEDUSA)
     parser.add_argument("--drafters", help="some of those that the server has, by commas")
     parser.add_argument("--tokens", type=int, default=48, help="of each answer")
     parser.add_argument("--long", type=int, default=700, help="tokens of the long prompt, more than enter in one pass")
-    options, more = parser.parse_known_args()
-    with MedusaServer([*options.serve, *more], options.medusa) as server:
+    options = parser.parse_args()
+    with MedusaServer(options.serve, options.medusa) as server:
         drafters = server.ask("/v1/models")["data"][0]["medusa"]["drafters"]
         matrix = Matrix(server, options.tokens, options.long)
         for drafter in options.drafters.split(",") if options.drafters else drafters:
