@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <chrono>
 #include <functional>
-#include <future>
+#include <thread>
+#include <vector>
 
 #include "backbone/cpu/threads/crowd_watch.h"
+#include "base/process.h"
+#include "tests/base/busy_cpus.h"
 
 namespace medusa {
 namespace {
@@ -99,23 +101,20 @@ TEST(CrowdWatch, RunsFarApartSayNothing) {
 }
 
 TEST(CrowdWatch, CountsWhatAThreadLosesToAnother) {
-  const auto lost_beside_another = [] {
-    cpu_set_t one;  // a CPU that this process may use
-    sched_getaffinity(0, sizeof one, &one);
-    int cpu = 0;
-    while (!CPU_ISSET(cpu, &one)) ++cpu;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    sched_setaffinity(0, sizeof one, &one);
+  const int64_t waiting_before = preemptions_of_this_thread();
+  int64_t lost = 0;
+  std::thread([&lost] {
+    const std::vector<int> one = {allowed_cpus().front()};
+    fixtures::stay_on(one);
+    const fixtures::BusyCpus neighbor(one);
     const int64_t before = preemptions_of_this_thread();
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     while (std::chrono::steady_clock::now() < end) {
     }
-    return preemptions_of_this_thread() - before;
-  };
-  auto first = std::async(std::launch::async, lost_beside_another);
-  auto second = std::async(std::launch::async, lost_beside_another);
-  EXPECT_GE(first.get() + second.get(), 5);
+    lost = preemptions_of_this_thread() - before;
+  }).join();
+  EXPECT_GE(lost, 5);
+  EXPECT_LT(preemptions_of_this_thread() - waiting_before, lost) << "of all threads";
 }
 
 }  // namespace

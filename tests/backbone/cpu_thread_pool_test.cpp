@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
-#include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 
 #include "backbone/cpu/threads/thread_pool.h"
+#include "base/process.h"
+#include "tests/base/busy_cpus.h"
 
 namespace medusa {
 namespace {
@@ -84,42 +86,47 @@ TEST(ThreadPool, AnExceptionReachesTheCallerAndThePoolLivesOn) {
   }
 }
 
-/// The CPUs that the calling thread may run on.
-cpu_set_t affinity() {
-  cpu_set_t cpus;
-  EXPECT_EQ(sched_getaffinity(0, sizeof cpus, &cpus), 0);
-  return cpus;
-}
-
 TEST(ThreadPool, LeavesTheCallerOnTheCpusItFound) {
-  const cpu_set_t before = affinity();
-  ThreadPool pool(CPU_COUNT(&before));  // one on each: pinned, where there are several
-  const auto expect_before = [&before] {
-    const cpu_set_t now = affinity();
-    EXPECT_TRUE(CPU_EQUAL(&now, &before));
-  };
-  expect_before();
+  const std::vector<int> before = allowed_cpus();
+  ThreadPool pool(static_cast<int>(before.size()));  // one on each: pinned, where there are several
+  EXPECT_EQ(allowed_cpus(), before);
   pool.run([](int) {});
-  expect_before();
+  EXPECT_EQ(allowed_cpus(), before);
   EXPECT_THROW(pool.run([](int) { throw std::runtime_error("no"); }), std::runtime_error);
-  expect_before();
+  EXPECT_EQ(allowed_cpus(), before);
 }
 
 TEST(ThreadPool, DoesNotMoveACallerThatTheApplicationPinnedElsewhere) {
-  const cpu_set_t before = affinity();
-  ThreadPool pool(CPU_COUNT(&before));
-  int last = CPU_SETSIZE - 1;  // not the first, which is thread 0's
-  while (!CPU_ISSET(last, &before)) --last;
-  cpu_set_t elsewhere;
-  CPU_ZERO(&elsewhere);
-  CPU_SET(last, &elsewhere);
+  const std::vector<int> cpus = allowed_cpus();
+  ThreadPool pool(static_cast<int>(cpus.size()));
+  const std::vector<int> elsewhere = {cpus.back()};  // not the first, which is thread 0's
   std::thread([&] {
-    ASSERT_EQ(sched_setaffinity(0, sizeof elsewhere, &elsewhere), 0);
+    fixtures::stay_on(elsewhere);
     pool.run([&](int thread) {
-      if (thread != 0) return;
-      const cpu_set_t now = affinity();
-      EXPECT_TRUE(CPU_EQUAL(&now, &elsewhere));
+      if (thread == 0) {
+        EXPECT_EQ(allowed_cpus(), elsewhere);
+      }
     });
+  }).join();
+}
+
+TEST(ThreadPool, RunsFewerThreadsBesideBusyNeighbors) {
+  std::vector<int> cpus = allowed_cpus();
+  if (cpus.size() > 2) cpus.erase(cpus.begin() + 2, cpus.end());
+  std::thread([&] {
+    fixtures::stay_on(cpus);
+    ThreadPool pool(2);
+    const fixtures::BusyCpus neighbors(cpus);
+    int running = 2;
+    const auto now = [] { return std::chrono::steady_clock::now(); };
+    for (const auto end = now() + std::chrono::seconds(10); running == 2 && now() < end;)
+      pool.run([&](int thread) {
+        if (thread == 0) running = pool.num_running();
+        const auto done = now() + std::chrono::milliseconds(5);
+        while (now() < done) {
+        }
+      });
+    EXPECT_EQ(running, 1);
   }).join();
 }
 

@@ -1,12 +1,12 @@
 #include "base/process.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <map>
 #include <thread>
 #include <vector>
 
+#include "tests/base/busy_cpus.h"
 #include "tests/base/error_text.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -143,10 +143,7 @@ TEST(AllowedCpus, AreThoseOfTheCallingThread) {
   for (const int cpu : all) {
     std::vector<int> seen;
     std::thread([&] {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cpu, &one);
-      ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+      fixtures::stay_on({cpu});
       seen = allowed_cpus();
     }).join();
     EXPECT_EQ(seen, std::vector<int>{cpu});

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "backbone/cpu/cpu_kernels.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "tests/base/busy_cpus.h"
 #include "tools/failure.h"
 
 namespace medusa {
@@ -95,10 +95,7 @@ TEST(Place, ThreadsThatTheSystemRefusesAreAnError) {
 TEST(Place, MakesAThreadForEachCpuThatMayBeUsed) {
   int threads = 0;
   std::thread([&] {  // whose number of threads is its own
-    cpu_set_t first;
-    CPU_ZERO(&first);
-    CPU_SET(allowed_cpus().front(), &first);
-    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    fixtures::stay_on({allowed_cpus().front()});
     at::set_num_threads(3);
     BackboneSection config = section(DtypeKind::Auto, CpuIsa::Auto);
     config.threads.reset();

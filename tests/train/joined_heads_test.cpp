@@ -119,10 +119,7 @@ TEST_P(DataParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameHeads) {
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const ProcessResults ran =
-        run.train_together(name, 2, signal_behind(run.metrics(name), 6, killed, SIGKILL));
-    expect_killed(ran, killed, GetParam());
-    EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
+    lose_a_process(run, name, killed, 6);
     EXPECT_FALSE(std::filesystem::exists(run.folder / (name + "/heads")));
     expect_well(run.train_together(name, 2));
     EXPECT_EQ(run.heads_bytes(name), run.heads_bytes("whole"));

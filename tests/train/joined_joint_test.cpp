@@ -95,10 +95,7 @@ TEST_P(JointParallel, AKilledProcessEndsTheRunWhichThenContinuesToTheSameBytes) 
   expect_well(run.train_together("whole", 2));
   for (const int64_t killed : {0, 1}) {
     const std::string name = "killed" + std::to_string(killed);
-    const ProcessResults ran =
-        run.train_together(name, 2, signal_behind(run.metrics(name), 5, killed, SIGKILL));
-    expect_killed(ran, killed, GetParam());
-    EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
+    lose_a_process(run, name, killed, 5);
     expect_well(run.train_together(name, 2));
     EXPECT_EQ(run.state_bytes(name), run.state_bytes("whole"));
     EXPECT_EQ(run.values(name, "train", "loss_nats"), run.values("whole", "train", "loss_nats"));

@@ -202,4 +202,15 @@ inline auto signal_behind(std::filesystem::path metrics, size_t reports, int64_t
   };
 }
 
+/// Starts two processes and kills one of them once the run has reported so many steps: the run ends
+/// with a word and a whole checkpoint.
+/// @param run  TogetherRun, JointTogether.
+template <typename Run>
+void lose_a_process(const Run& run, const std::string& name, int64_t killed, size_t reports) {
+  const ProcessResults ran =
+      run.train_together(name, 2, signal_behind(run.metrics(name), reports, killed, SIGKILL));
+  expect_killed(ran, killed, run.launcher);
+  EXPECT_TRUE(std::filesystem::exists(run.folder / (name + "/train/checkpoint/DONE")));
+}
+
 }  // namespace medusa

@@ -36,8 +36,8 @@ def busy(count):
 
 def rate(options, drafter):
     """Tokens a second of decoding, the prompt left out."""
-    command = [options.medusa, "generate", *options.generate, "--prompt", PROMPT, "--json", "--threads", str(options.threads),
-               "--drafter", drafter, "--max-tokens", str(options.tokens)]
+    command = [options.medusa, "generate", *options.generate, "--prompt", PROMPT, "--json", "--drafter", drafter,
+               "--threads", str(options.threads), "--max-tokens", str(options.tokens)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         sys.exit(ran.stderr)
