@@ -20,23 +20,98 @@ namespace medusa {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
-/// Starts a kernel. @param shared_bytes  of shared_memory().
+/// Whether blocks may form clusters, and a kernel may begin before the one before it has ended:
+/// from compute capability 9.0 on. Of the GPU that is current at the first call.
+static bool has_clusters() {
+  static const bool has = [] {
+    int device = 0, major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           major >= 9;
+  }();
+  return has;
+}
+
+/// Starts a kernel whose blocks form clusters of so many along x. It may begin before the kernel
+/// before it has ended, so every thread calls wait_for_previous_kernel().
+/// @param shared_bytes  of shared_memory().
 /// @throws std::runtime_error  the launch was refused.
 ///
 /// Static: a test program holds the emulated one of the same name beside it.
 template <typename... Parameters, typename... Arguments>
-static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
-                   DeviceStream stream, Arguments... arguments) {
+static void launch_clusters(void (*kernel)(Parameters...), int cluster, dim3 blocks, int threads,
+                            size_t shared_bytes, DeviceStream stream, Arguments... arguments) {
   ++num_started_kernels;
+  const auto check = [](cudaError_t error) {
+    if (error != cudaSuccess)
+      throw std::runtime_error(std::string("a CUDA kernel was not started: ") +
+                               cudaGetErrorString(error));
+  };
   constexpr size_t kUnasked = 48 * 1024;  // a block gets more only where it was asked for
   if (shared_bytes > kUnasked)
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(shared_bytes));
-  kernel<<<blocks, threads, shared_bytes, stream>>>(arguments...);
-  const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess)
-    throw std::runtime_error(std::string("a CUDA kernel was not started: ") +
-                             cudaGetErrorString(error));
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)));
+  cudaLaunchAttribute attributes[2] = {};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  cudaLaunchConfig_t config = {};
+  config.gridDim = blocks;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = !has_clusters() ? 0 : cluster > 1 ? 2 : 1;
+  check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
+}
+
+/// The same without clusters.
+template <typename... Parameters, typename... Arguments>
+static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
+                   DeviceStream stream, Arguments... arguments) {
+  launch_clusters(kernel, 1, blocks, threads, shared_bytes, stream, arguments...);
+}
+
+/// Waits until the kernel before has ended and what it wrote can be read. Every thread of every
+/// kernel, before it reads or writes what other kernels do, and before it returns: the kernel after
+/// relies on it for all kernels before.
+__device__ inline void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;\n" ::: "memory");
+#endif
+}
+/// From here on the next kernel's blocks may take the room that is free, up to where they wait.
+__device__ inline void let_next_kernel_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n" ::: "memory");
+#endif
+}
+
+// Of a cluster's blocks, which run at the same time.
+__device__ inline int cluster_rank() {
+  unsigned rank = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mov.u32 %0, %%cluster_ctarank;\n" : "=r"(rank));
+#endif
+  return static_cast<int>(rank);
+}
+/// Waits for all threads of the cluster; what they wrote to shared memory can be read.
+__device__ inline void sync_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;\n" ::: "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;\n" ::: "memory");
+#endif
+}
+/// Where another block of the cluster has what is here at `mine` in shared memory.
+template <typename T>
+__device__ const T* shared_of_rank(const T* mine, int rank) {
+  const T* theirs = mine;
+#if __CUDA_ARCH__ >= 900
+  asm volatile("mapa.u64 %0, %1, %2;\n" : "=l"(theirs) : "l"(mine), "r"(rank));
+#endif
+  return theirs;
 }
 
 /// The block's dynamic shared memory, aligned to 16 bytes.
@@ -72,10 +147,28 @@ __device__ inline void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/// Four matrices of 8 x 8 bfloat16 numbers out of shared memory: lane 8 i + r says where row r of
+/// matrix i lies, 16 bytes at a multiple of 16, and gets elements 2 t and 2 t + 1 of row g of each
+/// (lane = 4 g + t): as mma_16x8x16() takes them.
+__device__ inline void load_matrices(uint32_t (&out)[4], const void* shared) {
+  const auto from = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(from)
+               : "memory");
+}
+
 /// 16 bytes from global to shared memory without waiting; both addresses are multiples of 16.
 __device__ inline void copy_async16(void* shared, const void* global) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(global) : "memory");
+}
+/// The same if the bytes are there, else zeros; the address is valid in any case.
+__device__ inline void copy_async16_or_zeros(void* shared, const void* global, bool there) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(global),
+               "r"(there ? 16 : 0)
+               : "memory");
 }
 /// Ends a group of copies of this thread.
 __device__ inline void copy_async_commit() {
@@ -88,20 +181,17 @@ __device__ void copy_async_wait() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
 }
 
-/// 16 bytes that are read once: not kept in the first-level cache.
-__device__ inline uint4 load_once(const void* global) {
-  uint4 x;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];\n"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "l"(global));
-  return x;
-}
-
 }  // namespace medusa
 
 #endif  // MEDUSA_EMULATED_CUDA
 
 namespace medusa {
+
+/// How a kernel begins that can do nothing before others have ended.
+__device__ inline void begin_kernel() {
+  let_next_kernel_begin();
+  wait_for_previous_kernel();
+}
 
 __device__ inline float float_of_bits(uint32_t bits) {
   float x;

@@ -21,6 +21,7 @@ __device__ inline int64_t grid_thread() {
 __device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
 
 __global__ void read_paths_kernel(ReadPathsArgs args) {
+  begin_kernel();
   const int64_t h = args.hidden_size, width = (1 + args.num_read) * h, i = grid_thread();
   const int64_t row = i / width, at = i % width;
   if (row >= int64_t{args.num_sequences} * args.num_paths) return;
@@ -35,6 +36,7 @@ __global__ void read_paths_kernel(ReadPathsArgs args) {
 }
 
 __global__ void round_rows_kernel(RoundRowsArgs args) {
+  begin_kernel();
   const int64_t i = grid_thread();
   if (i >= args.num_rows * args.size) return;
   const float x = args.x[i];
@@ -42,6 +44,7 @@ __global__ void round_rows_kernel(RoundRowsArgs args) {
 }
 
 __global__ void add_state_kernel(AddStateArgs args) {
+  begin_kernel();
   const int64_t h = args.hidden_size, i = grid_thread();
   if (i >= args.num_rows * h) return;
   const float y = to_float(args.y[i / h / args.rows_per_y * h + i % h]), inner = args.inner[i];
@@ -49,6 +52,7 @@ __global__ void add_state_kernel(AddStateArgs args) {
 }
 
 __global__ void fill_nodes_kernel(FillNodesArgs args) {
+  begin_kernel();
   const int64_t i = grid_thread(), count = args.end - args.begin;
   const int64_t b = i / count, node = args.begin + i % count;
   if (b >= args.num_sequences) return;

@@ -8,6 +8,7 @@ namespace medusa {
 namespace {
 
 __global__ void __launch_bounds__(kManyThreads) advance_kernel(const AdvanceArgs args) {
+  begin_kernel();
   const auto sequence = static_cast<int64_t>(blockIdx.y);
   const int32_t count = args.counts[sequence];
   const int64_t last = sequence * args.num_nodes + args.paths[sequence * args.max_path + count - 1];

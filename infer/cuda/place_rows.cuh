@@ -8,6 +8,7 @@ namespace medusa {
 namespace {
 
 __global__ void __launch_bounds__(kManyThreads) place_rows_kernel(const PlaceRowsArgs args) {
+  begin_kernel();
   const int64_t row = thread_of_grid();
   if (row >= int64_t{args.num_sequences} * args.tree.num_nodes) return;
   const int64_t sequence = row / args.tree.num_nodes, node = row % args.tree.num_nodes;

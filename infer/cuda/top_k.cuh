@@ -22,6 +22,7 @@ __device__ inline BestLogit next_of_owner(const float* row, int64_t size, const 
 }
 
 __global__ void __launch_bounds__(kRowThreads, 1) top_k_kernel(const TopKArgs args) {
+  begin_kernel();
   const float* row = args.logits + static_cast<int64_t>(blockIdx.x) * args.row_size;
   int32_t* tokens = args.tokens + static_cast<int64_t>(blockIdx.x) * args.k;
   BestLogit mine = no_logit();

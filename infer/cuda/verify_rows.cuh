@@ -41,6 +41,7 @@ __device__ inline float inverse_of(double temperature) {
 
 template <DeviceRule kRule>
 __global__ void __launch_bounds__(kRowThreads, 1) verify_rows_kernel(const VerifyRowsArgs args) {
+  begin_kernel();
   const auto r = static_cast<int64_t>(blockIdx.x);
   const float* row = args.logits + r * args.vocab_size;
   const BestLogit best = best_of_row(row, args.vocab_size);

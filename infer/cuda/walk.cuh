@@ -67,6 +67,7 @@ __device__ inline int best_node(const DeviceTree& tree, uint64_t reached,
 }
 
 __global__ void __launch_bounds__(kMostNodes) walk_kernel(const WalkArgs args) {
+  begin_kernel();
   __shared__ double log_probabilities[kMostNodes];
   __shared__ int walked_to;
   const DeviceTree& tree = args.tree;

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kStackBytes = 128 * 1024;
 constexpr int kMostThreads = 1024;
 
-enum class Waits { Nothing, Warp, Block, Done };
+enum class Waits { Nothing, Warp, Block, Cluster, Done };
 
 struct Copy {
   void* to;
@@ -26,6 +26,7 @@ struct Fiber {
   std::vector<Copy> copies;  // that have begun and not ended
   int group = 0;             // that is being filled
   Waits waits = Waits::Nothing;
+  bool waited_for_previous = false;  // kernel
   // A fiber that has been started lives on, and calls the body of block after block: contexts ask
   // the kernel for the signal mask, these jumps do not.
   bool started = false;
@@ -34,15 +35,18 @@ struct Fiber {
   std::unique_ptr<char[]> stack;
 };
 
-/// The block that runs, and what it keeps from block to block.
+/// The cluster that runs, and what it keeps from cluster to cluster.
 struct Scheduler {
   EmulatedOrder order = EmulatedOrder::Ascending;
-  std::vector<Fiber> fibers;
+  bool has_clusters = true;
+  std::vector<Fiber> fibers;  // the threads of one block, then those of the next
+  int threads = 0;            // of a block
+  dim3 first_block{0, 0, 0};
   int current = 0;
   ucontext_t home_start;
   void* home[5];
   const std::function<void()>* body = nullptr;
-  std::vector<uint4> shared;
+  std::vector<std::vector<uint4>> shared;  // of each block
   struct Warp {
     emulated::Deposits deposits[2];
     int round = 0;  // which of the two is being written
@@ -76,10 +80,12 @@ void run_bodies() {
 }
 
 /// Runs a fiber until it yields.
-[[gnu::noinline]] void resume(int thread) {
+[[gnu::noinline]] void resume(int fiber_index) {
   Scheduler& s = scheduler();
-  s.current = thread;
-  threadIdx = dim3(static_cast<unsigned>(thread), 0, 0);
+  s.current = fiber_index;
+  threadIdx = dim3(static_cast<unsigned>(fiber_index % s.threads), 0, 0);
+  blockIdx = s.first_block;
+  blockIdx.x += static_cast<unsigned>(fiber_index / s.threads);
   if (__builtin_setjmp(s.home) != 0) return;
   Fiber& fiber = current_fiber();
   if (fiber.started) go_to(fiber);
@@ -91,6 +97,7 @@ void prepare(Fiber& fiber) {
   fiber.copies.clear();
   fiber.group = 0;
   fiber.waits = Waits::Nothing;
+  fiber.waited_for_previous = false;
   if (fiber.started) return;
   if (!fiber.stack) fiber.stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
   getcontext(&fiber.start);
@@ -123,9 +130,9 @@ int in_order(int turn, int n) {
 }
 
 /// A warp goes on alone as far as it can: until it waits for the block. @returns  whether it did.
-bool run_warp(int warp, int threads) {
+/// @param begin, end  its fibers.
+bool run_warp(int warp, int begin, int end) {
   Scheduler& s = scheduler();
-  const int begin = warp * kWarp, end = std::min(threads, begin + kWarp);
   bool ran = false;
   for (bool moved = true; moved;) {
     moved = false;
@@ -147,11 +154,22 @@ bool run_warp(int warp, int threads) {
 }  // namespace
 
 void set_emulated_order(EmulatedOrder order) { scheduler().order = order; }
+void set_emulated_clusters(bool has) { scheduler().has_clusters = has; }
+bool emulated_clusters() { return scheduler().has_clusters; }
 
 namespace emulated {
 
-void* shared_bytes() { return scheduler().shared.data(); }
+int rank_in_cluster() { return scheduler().current / scheduler().threads; }
+void* shared_bytes() { return scheduler().shared[static_cast<size_t>(rank_in_cluster())].data(); }
+const void* shared_of_rank(const void* mine, int rank) {
+  const auto at =
+      static_cast<const unsigned char*>(mine) - static_cast<const unsigned char*>(shared_bytes());
+  const auto& theirs = scheduler().shared[static_cast<size_t>(rank)];
+  return reinterpret_cast<const unsigned char*>(theirs.data()) + at;
+}
 void wait_for_block() { yield(Waits::Block); }
+void wait_for_cluster() { yield(Waits::Cluster); }
+void note_wait_for_previous_kernel() { current_fiber().waited_for_previous = true; }
 
 void begin_copy(void* shared, const void* global) {
   Fiber& fiber = current_fiber();
@@ -162,44 +180,63 @@ void end_copy_group() { ++current_fiber().group; }
 void wait_for_copies(int pending) {
   Fiber& fiber = current_fiber();
   const auto is_over = [&](const Copy& copy) { return copy.group < fiber.group - pending; };
-  for (const Copy& copy : fiber.copies)
-    if (is_over(copy)) std::memcpy(copy.to, copy.from, 16);
+  for (const Copy& copy : fiber.copies) {
+    if (!is_over(copy)) continue;
+    if (copy.from != nullptr)
+      std::memcpy(copy.to, copy.from, 16);
+    else
+      std::memset(copy.to, 0, 16);
+  }
   std::erase_if(fiber.copies, is_over);
 }
 
 const Deposits& tell_warp(const void* mine, size_t size) {
   Scheduler& s = scheduler();
-  Scheduler::Warp& warp = s.warps[static_cast<size_t>(s.current / kWarp)];
+  const int thread = s.current % s.threads, block_warps = (s.threads + kWarp - 1) / kWarp;
+  Scheduler::Warp& warp =
+      s.warps[static_cast<size_t>(s.current / s.threads * block_warps + thread / kWarp)];
   Deposits& deposits = warp.deposits[warp.round];
-  std::memcpy(deposits[s.current % kWarp], mine, size);
+  std::memcpy(deposits[thread % kWarp], mine, size);
   yield(Waits::Warp);
   return deposits;
 }
 
-void run_block(int threads, size_t shared_bytes, const std::function<void()>& body) {
-  MEDUSA_ASSERT(threads > 0 && threads <= kMostThreads, threads);
+void run_cluster(int blocks, int threads, size_t shared_bytes, const std::function<void()>& body) {
+  const int all = blocks * threads;
+  MEDUSA_ASSERT(blocks > 0 && threads > 0 && all <= kMostThreads, blocks, threads);
   Scheduler& s = scheduler();
   s.body = &body;
-  s.shared.assign((shared_bytes + 15) / 16, {~0U, ~0U, ~0U, ~0U});
+  s.threads = threads;
+  s.first_block = blockIdx;
+  s.shared.assign(static_cast<size_t>(blocks),
+                  std::vector<uint4>((shared_bytes + 15) / 16, {~0U, ~0U, ~0U, ~0U}));
   if (s.fibers.empty()) s.fibers.resize(kMostThreads);  // once: contexts must not move
-  for (int i = 0; i < threads; ++i) prepare(s.fibers[static_cast<size_t>(i)]);
-  const int num_warps = (threads + kWarp - 1) / kWarp;
+  for (int i = 0; i < all; ++i) prepare(s.fibers[static_cast<size_t>(i)]);
+  const int block_warps = (threads + kWarp - 1) / kWarp, num_warps = blocks * block_warps;
   s.warps.resize(std::max(s.warps.size(), static_cast<size_t>(num_warps)));
 
   for (bool moved = true; moved;) {
     moved = false;
-    for (int turn = 0; turn < num_warps; ++turn)
-      if (run_warp(in_order(turn, num_warps), threads)) moved = true;
-    if (release(0, threads, Waits::Block)) moved = true;
+    for (int turn = 0; turn < num_warps; ++turn) {
+      const int warp = in_order(turn, num_warps), block = warp / block_warps;
+      const int begin = block * threads + warp % block_warps * kWarp;
+      if (run_warp(warp, begin, std::min((block + 1) * threads, begin + kWarp))) moved = true;
+    }
+    for (int block = 0; block < blocks; ++block)
+      if (release(block * threads, (block + 1) * threads, Waits::Block)) moved = true;
+    if (release(0, all, Waits::Cluster)) moved = true;
   }
-  bool all_done = true;
-  for (int i = 0; i < threads; ++i) {
+  bool all_done = true, all_waited = true;
+  for (int i = 0; i < all; ++i) {
     Fiber& fiber = s.fibers[static_cast<size_t>(i)];
+    all_waited = all_waited && fiber.waited_for_previous;
     if (fiber.waits == Waits::Done) continue;
     fiber.started = false;  // it stands within the body: the next block begins it anew
     all_done = false;
   }
   if (!all_done) throw std::logic_error("the threads of an emulated block wait for each other");
+  if (!all_waited)
+    throw std::logic_error("a thread of an emulated kernel has not waited for the kernel before");
 }
 
 }  // namespace emulated

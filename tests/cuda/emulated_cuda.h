@@ -3,10 +3,10 @@
 // Guide, chapters 5 and 10; of the tensor core product: PTX ISA, mma.m16n8k16.
 //
 // The threads of a block are fibers on the calling thread, which run until they meet a barrier or
-// talk to their warp; a warp runs alone until it waits for its block, and blocks run one after the
-// other. So a missing barrier shows only where an order of threads makes it matter: run tests in
-// both orders. Not emulated: memory that is read
-// before it was written (dynamic shared memory is filled with NaNs), bank conflicts, speed.
+// talk to their warp; a warp runs alone until it waits for its block or cluster, and clusters run
+// one after the other. So a missing barrier shows only where an order of threads makes it matter:
+// run tests in both orders. Not emulated: memory that is read before it was written (dynamic shared
+// memory is filled with NaNs), bank conflicts, speed.
 #pragma once
 
 #define MEDUSA_EMULATED_CUDA 1
@@ -75,16 +75,23 @@ namespace emulated {
 inline constexpr size_t kMostDeposit = 32;  // bytes that a lane says to its warp at once
 using Deposits = unsigned char[kWarp][kMostDeposit];
 
-/// Runs one block, whose threads all call body().
-/// @throws std::logic_error  its threads wait for each other at different places.
-void run_block(int threads, size_t shared_bytes, const std::function<void()>& body);
+/// Runs the blocks of a cluster, whose threads all call body(). The first one is blockIdx.
+/// @throws std::logic_error  threads wait for each other at different places, or one has not called
+///                           wait_for_previous_kernel().
+void run_cluster(int blocks, int threads, size_t shared_bytes, const std::function<void()>& body);
 
 void* shared_bytes();
+int rank_in_cluster();
+/// What block `rank` of the cluster has where this one has `mine`.
+const void* shared_of_rank(const void* mine, int rank);
 void wait_for_block();
+void wait_for_cluster();
+void note_wait_for_previous_kernel();
 /// Waits until all lanes of the warp have said something. @returns  what each said, valid until the
 /// next but one.
 const Deposits& tell_warp(const void* mine, size_t size);
 
+/// @param global  null: zeros are copied.
 void begin_copy(void* shared, const void* global);
 void end_copy_group();
 void wait_for_copies(int pending);  // until so many groups are under way
@@ -93,17 +100,36 @@ void wait_for_copies(int pending);  // until so many groups are under way
 
 // Not for the linker, which would take it for the device's own in a program that has both.
 template <typename... Parameters, typename... Arguments>
-static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
-                   DeviceStream /*stream*/, Arguments... arguments) {
+static void launch_clusters(void (*kernel)(Parameters...), int cluster, dim3 blocks, int threads,
+                            size_t shared_bytes, DeviceStream /*stream*/, Arguments... arguments) {
   ++num_started_kernels;
   gridDim = blocks;
   blockDim = dim3(static_cast<unsigned>(threads));
   for (unsigned z = 0; z < blocks.z; ++z)
     for (unsigned y = 0; y < blocks.y; ++y)
-      for (unsigned x = 0; x < blocks.x; ++x) {
+      for (unsigned x = 0; x < blocks.x; x += static_cast<unsigned>(cluster)) {
         blockIdx = dim3(x, y, z);
-        emulated::run_block(threads, shared_bytes, [&] { kernel(arguments...); });
+        emulated::run_cluster(cluster, threads, shared_bytes, [&] { kernel(arguments...); });
       }
+}
+template <typename... Parameters, typename... Arguments>
+static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size_t shared_bytes,
+                   DeviceStream stream, Arguments... arguments) {
+  launch_clusters(kernel, 1, blocks, threads, shared_bytes, stream, arguments...);
+}
+
+/// Whether the emulated GPU has clusters; it does unless set otherwise.
+void set_emulated_clusters(bool has);
+bool emulated_clusters();
+static inline bool has_clusters() { return emulated_clusters(); }
+
+inline void let_next_kernel_begin() {}
+inline void wait_for_previous_kernel() { emulated::note_wait_for_previous_kernel(); }
+inline int cluster_rank() { return emulated::rank_in_cluster(); }
+inline void sync_cluster() { emulated::wait_for_cluster(); }
+template <typename T>
+const T* shared_of_rank(const T* mine, int rank) {
+  return static_cast<const T*>(emulated::shared_of_rank(mine, rank));
 }
 
 template <typename T>
@@ -136,18 +162,25 @@ inline void sync_block() { emulated::wait_for_block(); }
 /// Each term is exact and the sum rounded once; tensor cores round in an order of their own.
 void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
+inline void load_matrices(uint32_t (&out)[4], const void* shared) {
+  const auto& all = emulated::tell_warp(&shared, sizeof shared);
+  const unsigned lane = threadIdx.x % kWarp;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned char* row;
+    std::memcpy(&row, all[8 * i + lane / 4], sizeof row);
+    std::memcpy(&out[i], row + lane % 4 * 4, sizeof out[i]);
+  }
+}
+
 /// The 16 bytes are NaNs until the copy is waited for.
 inline void copy_async16(void* shared, const void* global) { emulated::begin_copy(shared, global); }
+inline void copy_async16_or_zeros(void* shared, const void* global, bool there) {
+  emulated::begin_copy(shared, there ? global : nullptr);
+}
 inline void copy_async_commit() { emulated::end_copy_group(); }
 template <int kPending>
 void copy_async_wait() {
   emulated::wait_for_copies(kPending);
-}
-
-inline uint4 load_once(const void* global) {
-  uint4 x;
-  std::memcpy(&x, global, sizeof x);
-  return x;
 }
 
 }  // namespace medusa

@@ -14,6 +14,7 @@ class EmulatedCuda : public testing::TestWithParam<EmulatedOrder> {
 };
 
 void reverse_block(const int* from, int* to) {
+  begin_kernel();
   __shared__ int kept[96];
   const unsigned i = threadIdx.x, n = blockDim.x;
   kept[i] = from[blockIdx.x * n + i];
@@ -30,6 +31,7 @@ TEST_P(EmulatedCuda, ThreadsWaitForTheirBlock) {
 }
 
 void race_ahead(int* seen) {
+  begin_kernel();
   __shared__ int told[3];
   const unsigned warp = threadIdx.x / 32;
   told[warp] = 0;
@@ -49,6 +51,7 @@ TEST_P(EmulatedCuda, AWarpRunsAheadOfTheOthers) {
 }
 
 void copy_in_groups(const float* from, float* out) {
+  begin_kernel();
   auto* shared = shared_memory<float>();
   for (int group = 0; group < 3; ++group) {
     copy_async16(shared + 4 * group, from + 4 * group);
@@ -68,6 +71,7 @@ TEST_P(EmulatedCuda, CopiesArriveWhenTheyAreWaitedFor) {
 }
 
 void sum_warp(const float* from, float* sums, unsigned* odd) {
+  begin_kernel();
   float x = from[threadIdx.x];
   for (int mask = 16; mask > 0; mask /= 2) x += shuffle_xor(x, mask);
   sums[threadIdx.x] = shuffle(x, 7);
@@ -85,6 +89,7 @@ TEST_P(EmulatedCuda, LanesTalkToTheirWarp) {
 
 /// a [16, 16] and b [16, 8] row-major, to the places that the tensor core reads.
 void multiply(const float* a, const float* b, float* d) {
+  begin_kernel();
   const int lane = static_cast<int>(threadIdx.x), g = lane / 4, t = lane % 4;
   uint32_t of_a[4], of_b[2];
   for (int i = 0; i < 4; ++i) {
@@ -113,7 +118,10 @@ TEST_P(EmulatedCuda, TheTensorCoreMultipliesMatrices) {
     }
 }
 
-void read_unwritten(float* out) { out[threadIdx.x] = shared_memory<float>()[threadIdx.x]; }
+void read_unwritten(float* out) {
+  begin_kernel();
+  out[threadIdx.x] = shared_memory<float>()[threadIdx.x];
+}
 
 TEST_P(EmulatedCuda, SharedMemoryBeginsAsNan) {
   std::vector<float> out(4);
@@ -122,6 +130,7 @@ TEST_P(EmulatedCuda, SharedMemoryBeginsAsNan) {
 }
 
 void wait_apart() {
+  begin_kernel();
   if (threadIdx.x == 0)
     sync_block();
   else
@@ -132,7 +141,54 @@ TEST_P(EmulatedCuda, ThreadsThatWaitForEachOtherAreReported) {
   EXPECT_THROW(launch(wait_apart, dim3(1), 2, 0, nullptr), std::logic_error);
 }
 
+void let_one_not_wait(int thread) {
+  if (static_cast<int>(threadIdx.x) != thread) begin_kernel();
+}
+
+TEST_P(EmulatedCuda, ThreadsThatDoNotWaitForThePreviousKernelAreReported) {
+  EXPECT_NO_THROW(launch(let_one_not_wait, dim3(1), 40, 0, nullptr, 40));
+  EXPECT_THROW(launch(let_one_not_wait, dim3(1), 40, 0, nullptr, 39), std::logic_error);
+}
+
+void pass_on(int* out) {
+  begin_kernel();
+  auto* mine = shared_memory<int>();
+  if (threadIdx.x == 0) mine[0] = static_cast<int>(blockIdx.x);
+  sync_cluster();
+  const int next = (cluster_rank() + 1) % 3;
+  out[blockIdx.x * blockDim.x + threadIdx.x] = *shared_of_rank(mine, next);
+  sync_cluster();
+}
+
+TEST_P(EmulatedCuda, TheBlocksOfAClusterReadEachOthersMemory) {
+  std::vector<int> out(6 * 40);
+  launch_clusters(pass_on, 3, dim3(6), 40, 16, nullptr, out.data());
+  for (int i = 0; i < 240; ++i) {
+    const int block = i / 40;
+    EXPECT_EQ(out[static_cast<size_t>(i)], block / 3 * 3 + (block + 1) % 3) << i;
+  }
+}
+
+void read_matrices(const uint4* from, uint32_t* out) {
+  begin_kernel();
+  uint32_t words[4];
+  load_matrices(words, from + threadIdx.x);
+  for (unsigned i = 0; i < 4; ++i) out[4 * threadIdx.x + i] = words[i];
+}
+
+TEST_P(EmulatedCuda, MatricesComeAsTheTensorCoreReadsThem) {
+  std::vector<uint32_t> from(128), out(128);
+  for (uint32_t i = 0; i < 128; ++i) from[i] = i;
+  alignas(16) uint4 lines[32];
+  std::memcpy(lines, from.data(), sizeof lines);
+  launch(read_matrices, dim3(1), 32, 0, nullptr, static_cast<const uint4*>(lines), out.data());
+  for (uint32_t lane = 0; lane < 32; ++lane)
+    for (uint32_t i = 0; i < 4; ++i)
+      EXPECT_EQ(out[4 * lane + i], 32 * i + 4 * (lane / 4) + lane % 4);
+}
+
 void leave_early(int* out) {
+  begin_kernel();
   if (threadIdx.x >= 40) return;
   sync_block();
   out[threadIdx.x] = 1;

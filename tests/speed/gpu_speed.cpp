@@ -1,11 +1,16 @@
-// How long plain steps of models of known sizes take on a GPU, and how fast it distils and trains;
-// of random weights, so that no file is needed. Not a test: built and run by tools/gpu_check.sh.
+// How long GEMMs, plain steps and Medusa steps of models of known sizes take on a GPU, and how fast
+// it distils and trains; of random weights, so that no file is needed. Not a test: built and run by
+// tools/gpu_check.sh.
 //
 //   gpu_speed [--device cuda] [--shape smollm2-135m,llama-2-7b,llama-3-8b] [--samples 30]
-//             [--sequences 128] [--new-tokens 64]
+//             [--only gemms,steps,medusa,work] [--sequences 128] [--new-tokens 64]
+//
+// For a profiler's look at each kernel of a step:
+//   ncu --profile-from-start off --cache-control none gpu_speed --only marked --shape llama-2-7b
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -13,9 +18,19 @@
 #include "base/error.h"
 #include "runtime/model.h"
 #include "tests/base/temp_folder.h"
+#include "tests/speed/gemm_speed.h"
+#include "tests/speed/medusa_speed.h"
 #include "tests/speed/step_speed.h"
 #include "tests/speed/work_speed.h"
 #include "tools/run/open_model.h"
+
+#ifdef MEDUSA_WITH_CUDA_HEADERS
+#include <cuda_profiler_api.h>
+
+static void mark(bool begins) { begins ? cudaProfilerStart() : cudaProfilerStop(); }
+#else
+static void mark(bool) {}
+#endif
 
 int main(int argc, char** argv) {
   CLI::App app("Times plain steps, distillation and training of models with random weights.");
@@ -31,6 +46,12 @@ int main(int argc, char** argv) {
   app.add_option("--samples", samples, "of each thing that is timed")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  std::vector<std::string> parts{"steps", "work"};
+  app.add_option("--only", parts,
+                 "what is timed: some of gemms, steps, medusa, work; or marked steps")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"gemms", "steps", "medusa", "work", "marked"}))
+      ->capture_default_str();
   int32_t sequences = 128, new_tokens = 64;
   app.add_option("--sequences", sequences, "distilled at the same time")
       ->check(CLI::PositiveNumber)
@@ -43,16 +64,35 @@ int main(int argc, char** argv) {
     medusa::BackboneSection backbone;
     backbone.device = device == "cpu" ? medusa::DeviceKind::Cpu : medusa::DeviceKind::Cuda;
     const medusa::Placement placement = medusa::place_process(backbone);
+    const auto print = [&](const char* part, const auto& table) {
+      if (std::ranges::find(parts, part) == parts.end()) return;
+      fmt::print("{}\n", table());
+      std::fflush(stdout);
+    };
+    const at::ScalarType dtype = placement.dtype;
+    const at::Device where = placement.device;
     for (const std::string& name : shapes) {
       const medusa::SpeedShape shape = medusa::speed_shape(name);
-      fmt::print("{}\n", medusa::step_speed_table(medusa::measure_step_speed(
-                             shape, placement.dtype, placement.device, samples, /*seed=*/1)));
-      std::fflush(stdout);
-      const medusa::fixtures::TempFolder scratch;
-      fmt::print("{}\n", medusa::work_speed_table(medusa::measure_work_speed(
-                             shape, placement.dtype, placement.device, sequences, new_tokens,
-                             scratch.path(), /*seed=*/1)));
-      std::fflush(stdout);
+      print("gemms", [&] {
+        return medusa::gemm_speed_table(name, medusa::measure_gemm_speed(shape, samples));
+      });
+      print("steps", [&] {
+        return medusa::step_speed_table(
+            medusa::measure_step_speed(shape, dtype, where, samples, /*seed=*/1));
+      });
+      print("medusa", [&] {
+        return medusa::medusa_speed_table(
+            name, medusa::measure_medusa_speed(shape, dtype, where, samples, /*seed=*/1));
+      });
+      print("marked", [&] {
+        medusa::run_marked_steps(shape, dtype, where, /*seed=*/1, mark);
+        return name + ": steps between the profiler's marks";
+      });
+      print("work", [&] {
+        const medusa::fixtures::TempFolder scratch;
+        return medusa::work_speed_table(medusa::measure_work_speed(
+            shape, dtype, where, sequences, new_tokens, scratch.path(), /*seed=*/1));
+      });
     }
     return 0;
   } catch (const medusa::UserError& error) {

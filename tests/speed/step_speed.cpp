@@ -79,10 +79,6 @@ std::vector<SpeedThing> device_limits(at::ScalarType dtype, at::Device device) {
   return limits;
 }
 
-SpeedFigure figure(const std::vector<double>& samples) {
-  return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};
-}
-
 /// A model with the contexts of a shape in its cache, one slot each.
 class SpeedModel {
  public:
@@ -192,12 +188,16 @@ void time_interleaved(std::vector<SpeedThing>& things, int64_t samples,
     return true;
   });
   for (size_t i = 0; i < things.size(); ++i) {
-    things[i].row.ms = figure(ms[i]);
+    things[i].row.ms = speed_figure(ms[i]);
     things[i].row.host_ms = median(host_ms[i]);
   }
 }
 
 }  // namespace
+
+SpeedFigure speed_figure(const std::vector<double>& samples) {
+  return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};
+}
 
 SpeedShape speed_shape(std::string_view name) {
   const std::vector<int64_t> contexts{512, 2048};
@@ -238,6 +238,23 @@ StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::
   time_interleaved(things, samples, device_wait(device));
   for (SpeedThing& thing : things) speed.rows.push_back(std::move(thing.row));
   return speed;
+}
+
+void run_marked_steps(const SpeedShape& shape, at::ScalarType dtype, at::Device device,
+                      uint64_t seed, const std::function<void(bool)>& mark) {
+  const c10::InferenceMode no_grad;
+  SpeedModel model(random_weights(shape.config, dtype, device, seed), Kernels::Auto, shape);
+  const auto wait = device_wait(device);
+  for (const int64_t context : shape.contexts)
+    for (const int32_t rows : shape.rows) {
+      const auto step = model.launched(context, rows);
+      step();
+      if (wait) wait();
+      mark(true);
+      step();
+      if (wait) wait();
+      mark(false);
+    }
 }
 
 std::string step_speed_table(const StepSpeed& speed) {

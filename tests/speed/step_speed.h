@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct SpeedFigure {
   double low = 0, middle = 0, high = 0;
 };
 
+/// @param samples  at least one.
+SpeedFigure speed_figure(const std::vector<double>& samples);
+
 /// One thing that was timed.
 struct SpeedRow {
   std::string name;       // a step's: way, rows and context
@@ -53,6 +57,12 @@ struct StepSpeed {
 /// @throws std::runtime_error  a step's logits are not all finite.
 StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::Device device,
                              int64_t samples, uint64_t seed);
+
+/// Runs one step of each of the shape's kinds by our kernels, each kernel by itself, between two
+/// calls that mark the part for a profiler.
+/// @param mark  mark(true) before a step, mark(false) behind it.
+void run_marked_steps(const SpeedShape& shape, at::ScalarType dtype, at::Device device,
+                      uint64_t seed, const std::function<void(bool)>& mark);
 
 /// Rates of copy and product; of each step its time, the host's, and the share of the copy's rate
 /// that reading the weights once in that time makes.

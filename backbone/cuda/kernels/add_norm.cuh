@@ -23,6 +23,7 @@ __device__ inline float norm_block_sum(float x) {
 
 /// One block for a row. Each thread reads again what it wrote itself.
 __global__ void __launch_bounds__(kNormThreads) add_norm_rows(AddNormArgs args) {
+  begin_kernel();
   const int64_t begin = int64_t{blockIdx.x} * args.hidden_size;
   const int64_t first = int64_t{threadIdx.x} * 8, step = int64_t{kNormThreads} * 8;
   float squares = 0;

@@ -177,6 +177,7 @@ __device__ inline ChunkRange seen_chunks(const TreeAttentionArgs& args, DeviceTi
 /// first row's heads of the group, then of the second's.
 template <int kD>
 __global__ void __launch_bounds__(kChunkThreads, 2) attend_chunks(TreeAttentionArgs args) {
+  begin_kernel();
   const DeviceTile tile = args.tiles[blockIdx.x];
   const int32_t group = static_cast<int32_t>(blockIdx.y), split = static_cast<int32_t>(blockIdx.z);
   ChunkRange range = seen_chunks(args, tile);

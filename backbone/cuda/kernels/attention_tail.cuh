@@ -199,6 +199,7 @@ struct TailRow {
 template <int kD>
 __global__ void __launch_bounds__(kTailThreads)
     attend_tails(TreeAttentionArgs args, int32_t block_queries) {
+  begin_kernel();
   __shared__ TailShared<kD> shared;
   const int32_t group = static_cast<int32_t>(blockIdx.y);
   const int32_t per_group = static_cast<int32_t>(args.num_heads / args.cache.num_kv_heads);

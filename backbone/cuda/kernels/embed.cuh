@@ -11,6 +11,7 @@ constexpr int kEmbedThreads = 128;
 
 /// One block for 8 kEmbedThreads numbers (x) of a row (y).
 __global__ void __launch_bounds__(kEmbedThreads) embed_rows(EmbedArgs args) {
+  begin_kernel();
   const int64_t row = blockIdx.y;
   const int64_t at = (int64_t{blockIdx.x} * kEmbedThreads + threadIdx.x) * 8;
   if (at >= args.hidden_size) return;

@@ -1,10 +1,10 @@
 // The GEMM kernels as a table: included by gemm_kernels.cu and, emulated, by tests.
 #pragma once
 
-#include "backbone/cuda/kernels/bf16_reader.cuh"
 #include "backbone/cuda/kernels/int8_reader.cuh"
 #include "backbone/cuda/kernels/nibbles4_reader.cuh"
 #include "backbone/cuda/kernels/skinny_gemm.cuh"
+#include "backbone/cuda/kernels/tiled_gemm.cuh"
 
 namespace medusa {
 namespace {
@@ -33,7 +33,7 @@ void launch_for_rows(const SkinnyGemmArgs& args, DeviceStream stream) {
 void launch_skinny(const SkinnyGemmArgs& args, DeviceStream stream) {
   switch (args.weight.format) {
     case DeviceFormat::Bf16:
-      return launch_for_rows<Bf16Reader>(args, stream);
+      return launch_tiled(args, stream);
     case DeviceFormat::Int8:
       if (args.weight.mins != nullptr) return launch_for_rows<Int8Reader<true>>(args, stream);
       return launch_for_rows<Int8Reader<false>>(args, stream);

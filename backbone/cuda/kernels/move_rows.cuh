@@ -12,6 +12,7 @@ constexpr int kMoveThreads = 128;
 /// Each thread moves eight columns of a layer (y) and a sequence (z) from the first row to the
 /// last: what it overwrites it has read before, and nobody else reads it.
 __global__ void __launch_bounds__(kMoveThreads) move_rows_columns(MoveRowsArgs args) {
+  begin_kernel();
   const DeviceCache& cache = args.cache;
   const int64_t units = cache.head_size / 8;
   const int64_t unit = int64_t{blockIdx.x} * kMoveThreads + threadIdx.x;

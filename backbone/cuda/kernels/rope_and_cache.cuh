@@ -68,6 +68,7 @@ __device__ inline float head_inverse(const PlacedHead& head, int64_t size, int64
 
 /// A warp for each head (x) of a row (y); lanes have two neighbors of either half.
 __global__ void __launch_bounds__(kPlaceThreads) place_heads_rows(RopeAndCacheArgs args) {
+  begin_kernel();
   const int64_t head_index = int64_t{blockIdx.x} * kPlaceWarps + threadIdx.x / kWarp;
   if (head_index >= args.num_heads + 2 * args.cache.num_kv_heads) return;
   const PlacedHead head = placed_head(args, blockIdx.y, head_index);

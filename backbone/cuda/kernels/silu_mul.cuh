@@ -11,6 +11,7 @@ constexpr int kSiluThreads = 128;
 
 /// One block for 8 kSiluThreads numbers (x) of a row (y).
 __global__ void __launch_bounds__(kSiluThreads) silu_mul_rows(SiluMulArgs args) {
+  begin_kernel();
   const int64_t row = blockIdx.y;
   const int64_t at = (int64_t{blockIdx.x} * kSiluThreads + threadIdx.x) * 8;
   if (at >= args.mlp_size) return;

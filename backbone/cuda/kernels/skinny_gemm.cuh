@@ -145,6 +145,7 @@ struct SkinnyGemm {
     Chunk<Reader, kOutputs> chunk;
     for (int tile = 0; tile < kOutputs; ++tile)
       chunk.scales[tile] = readers[tile].scale_words(input_of(0));
+    wait_for_previous_kernel();  // it writes x
     for (int i = 0; input_of(i) < args.weight.num_inputs; ++i) {
       start_copies(i + kAhead);  // over chunk i - 1, which has been multiplied
       Chunk<Reader, kOutputs> next;
@@ -192,6 +193,7 @@ struct SkinnyGemm {
 template <typename Gemm>
 __global__ void __launch_bounds__(kGemmThreads, Gemm::kBlocksPerProcessor)
     skinny_gemm(const SkinnyGemmArgs args) {
+  let_next_kernel_begin();
   typename Gemm::Sums sums = {};
   Gemm::sum_up(sums, args);
   for (int first = 0; first < Gemm::kNumColumns; first += Gemm::kAdded) {

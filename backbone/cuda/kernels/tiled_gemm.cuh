@@ -1,0 +1,279 @@
+// y = x wᵀ for 1 to 64 rows and a bfloat16 weight. Blocks share what they read: 128 outputs and all
+// rows meet in shared memory, 64 inputs at a time, so that x is read once for 128 outputs.
+//
+// k is cut into kParts by its length alone. A part's terms are summed along k, and the parts are
+// added in their order. So a row's sums have the same bits for any number of rows. On GPUs with
+// clusters each part has a block of its own, and the blocks of a cluster add up through each
+// other's shared memory; elsewhere one block takes the parts in turn.
+//
+// A stage in shared memory has a line of 128 bytes for each output, then for each row: eight units
+// of 16 bytes, unit u of line i at place u ^ i % 8. So the eight lines of a matrix that the tensor
+// core reads lie in different banks.
+#pragma once
+
+#include "backbone/cuda/gemm_kernels.h"
+#include "backbone/cuda/launch.cuh"
+
+namespace medusa {
+namespace {
+
+constexpr int kParts = 4;       // of k
+constexpr int kTiledWarps = 4;  // of a block
+constexpr int kTiledThreads = kTiledWarps * kWarp;
+constexpr int kProductOutputs = 16;  // outputs of a tensor core product
+constexpr int kWarpTiles = 2;        // of them to a warp
+constexpr int kBlockOutputs = kTiledWarps * kWarpTiles * kProductOutputs;
+constexpr int kStageInputs = 64;
+constexpr int kUnits = kStageInputs / 8;  // of 16 bytes, in a line
+constexpr int kTileRows = 8;              // rows of x in one product
+
+/// The chunks of kStageInputs inputs that belong to a part.
+struct PartRange {
+  int begin, end;
+};
+
+__device__ inline PartRange part_range(int64_t num_inputs, int part) {
+  const int chunks = static_cast<int>((num_inputs + kStageInputs - 1) / kStageInputs);
+  return {chunks * part / kParts, chunks * (part + 1) / kParts};
+}
+
+/// @tparam kColumns  tiles of eight rows: at least R / 8.
+/// @tparam kStages   in shared memory: one is read while the others arrive.
+template <int kColumns, int kStages>
+struct TiledGemm {
+  using Sums = float[kWarpTiles][kColumns][4];
+
+  static constexpr int kNumColumns = kColumns;
+  static constexpr int kRows = kColumns * kTileRows;
+  static constexpr int kLines = kBlockOutputs + kRows;
+  static constexpr int kStageUnits = kLines * kUnits;
+  static constexpr int kStride = kBlockOutputs + 4;  // a warp's lanes write to 32 banks
+  static constexpr size_t kStageBytes = sizeof(uint4) * kStages * kStageUnits;
+  static constexpr size_t kSumBytes = sizeof(float) * kRows * kStride;
+  static constexpr size_t kSharedBytes = kStageBytes > kSumBytes ? kStageBytes : kSumBytes;
+
+  static constexpr int kLinesApart = kTiledThreads / kUnits;  // of a thread's copies
+  static constexpr int kWeightCopies = kBlockOutputs / kLinesApart;
+  static constexpr int kRowCopies = (kRows + kLinesApart - 1) / kLinesApart;
+
+  /// Copies a thread's units of one stage after the other.
+  struct Copier {
+    const Bf16 *weight, *x;                // this thread's unit of the next chunk, of line 0
+    unsigned weight_lines[kWeightCopies];  // elements from there to the thread's lines
+    unsigned row_lines[kRowCopies];
+    int weight_left, rows_left;  // inputs from this thread's unit on; 0 or fewer: zeros stand there
+    int weight_chunks, row_chunks;        // that are still to be copied
+    bool copies_rows;                     // there may be more threads than rows have units
+    uint4* to;                            // this thread's first unit of stage 0
+    int weight_stage = 0, row_stage = 0;  // units from there
+
+    __device__ Copier(const SkinnyGemmArgs& args, int64_t first_output, const PartRange& range) {
+      const int thread = static_cast<int>(threadIdx.x);
+      const int unit = thread % kUnits, line = thread / kUnits;
+      const int64_t k = args.weight.num_inputs, at = int64_t{range.begin} * kStageInputs + unit * 8;
+      weight = static_cast<const Bf16*>(args.weight.elements) + first_output * k + at;
+      x = args.x + at;
+      weight_left = rows_left = static_cast<int>(k - at);
+      weight_chunks = row_chunks = range.end - range.begin;
+      copies_rows = line < kRows;
+      // Behind the last output or row stand copies of it, whose sums nobody keeps.
+      const int64_t last_output = args.weight.num_outputs - 1 - first_output;
+      for (int i = 0; i < kWeightCopies; ++i) {
+        const int64_t each = line + i * kLinesApart;
+        weight_lines[i] = static_cast<unsigned>((each < last_output ? each : last_output) * k);
+      }
+      const int64_t last_row = args.num_rows - 1;
+      for (int i = 0; i < kRowCopies; ++i) {
+        const int64_t each = line + i * kLinesApart;
+        row_lines[i] = static_cast<unsigned>((each < last_row ? each : last_row) * k);
+      }
+      to = shared_memory<uint4>() + line * kUnits + (unit ^ (line % kUnits));
+    }
+
+    __device__ void start_weights() {
+      if (--weight_chunks < 0) return;
+      for (int i = 0; i < kWeightCopies; ++i)
+        copy_async16_or_zeros(to + weight_stage + i * kLinesApart * kUnits,
+                              weight + weight_lines[i], weight_left > 0);
+      weight += kStageInputs;
+      weight_left -= kStageInputs;
+      weight_stage = next_stage(weight_stage);
+    }
+    __device__ void start_rows() {
+      if (--row_chunks < 0 || !copies_rows) return;
+      for (int i = 0; i < kRowCopies; ++i)
+        copy_async16_or_zeros(to + row_stage + (kBlockOutputs + i * kLinesApart) * kUnits,
+                              x + row_lines[i], rows_left > 0);
+      end_rows();
+    }
+    /// Instead, for a stage whose weights are on their way already: without a place in the line
+    /// behind them.
+    __device__ void store_rows() {
+      if (--row_chunks < 0 || !copies_rows) return;
+      for (int i = 0; i < kRowCopies; ++i)
+        to[row_stage + (kBlockOutputs + i * kLinesApart) * kUnits] =
+            rows_left > 0 ? *reinterpret_cast<const uint4*>(x + row_lines[i])
+                          : make_uint4(0, 0, 0, 0);
+      end_rows();
+    }
+
+   private:
+    __device__ void end_rows() {
+      x += kStageInputs;
+      rows_left -= kStageInputs;
+      row_stage = next_stage(row_stage);
+    }
+  };
+
+  /// Units from the first stage to the one after this one.
+  __device__ static int next_stage(int stage) {
+    return stage == (kStages - 1) * kStageUnits ? 0 : stage + kStageUnits;
+  }
+
+  /// Reads what a warp multiplies. A lane gives the place of one line of each matrix.
+  struct Reader {
+    const uint4* lines;   // of stage 0: this lane's line of the warp's first outputs
+    int output_units[4];  // from there to the places of each 16 inputs
+    int row_units[2];     // the same for x, of each 32
+
+    __device__ Reader() {
+      const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+      const int line = lane % 8, matrix = lane / 8;
+      lines = shared_memory<uint4>();
+      const int first = thread / kWarp * kWarpTiles * kProductOutputs + matrix % 2 * 8 + line;
+      for (int i = 0; i < 4; ++i) output_units[i] = first * kUnits + ((2 * i + matrix / 2) ^ line);
+      for (int i = 0; i < 2; ++i)
+        row_units[i] = (kBlockOutputs + line) * kUnits + ((4 * i + matrix) ^ line);
+    }
+
+    /// sums += the products of a stage.
+    __device__ void multiply(Sums& sums, int stage) const {
+      const uint4* from = lines + stage;
+      for (int half = 0; half < 2; ++half) {
+        uint32_t a[2][kWarpTiles][4];
+        for (int step = 0; step < 2; ++step)
+          for (int tile = 0; tile < kWarpTiles; ++tile)
+            load_matrices(a[step][tile],
+                          from + output_units[2 * half + step] + tile * kProductOutputs * kUnits);
+        for (int column = 0; column < kColumns; ++column) {
+          uint32_t b[4];
+          load_matrices(b, from + row_units[half] + column * kTileRows * kUnits);
+          for (int step = 0; step < 2; ++step)
+            for (int tile = 0; tile < kWarpTiles; ++tile)
+              mma_16x8x16(sums[tile][column], a[step][tile], {b[2 * step], b[2 * step + 1]});
+        }
+      }
+    }
+  };
+
+  /// sums += a part's products. @param first  whether the kernel before may still write x.
+  __device__ static void sum_part(Sums& sums, const SkinnyGemmArgs& args, int64_t first_output,
+                                  int part, bool first) {
+    const PartRange range = part_range(args.weight.num_inputs, part);
+    Copier copier(args, first_output, range);
+    for (int i = 0; i < kStages - 1; ++i) {
+      copier.start_weights();
+      copy_async_commit();
+    }
+    if (first) wait_for_previous_kernel();
+    for (int i = 0; i < kStages - 1; ++i) copier.store_rows();
+    const Reader reader;
+    int stage = 0;
+    for (int chunk = range.begin; chunk < range.end; ++chunk) {
+      copy_async_wait<kStages - 2>();
+      sync_block();  // the stage has arrived, and the one before it has been read
+      copier.start_weights();
+      copier.start_rows();
+      copy_async_commit();
+      reader.multiply(sums, stage);
+      stage = next_stage(stage);
+    }
+    copy_async_wait<0>();
+    sync_block();  // shared memory is free again
+  }
+
+  /// f(sum, row, output of the block) for each of this lane's sums.
+  template <typename F>
+  __device__ static void for_each_sum(Sums& sums, F f) {
+    const int thread = static_cast<int>(threadIdx.x);
+    const int g = thread % kWarp / 4, t = thread % 4, warp = thread / kWarp;
+    for (int tile = 0; tile < kWarpTiles; ++tile)
+      for (int column = 0; column < kColumns; ++column)
+        for (int i = 0; i < 4; ++i)
+          f(sums[tile][column][i], column * kTileRows + 2 * t + i % 2,
+            (warp * kWarpTiles + tile) * kProductOutputs + g + i / 2 * 8);
+  }
+
+  /// Each block of the cluster adds up a share of the outputs.
+  __device__ static void add_cluster(Sums& sums, const SkinnyGemmArgs& args, int64_t first_output) {
+    float* mine = shared_memory<float>();
+    for_each_sum(sums, [&](float sum, int row, int output) { mine[row * kStride + output] = sum; });
+    sync_cluster();
+    constexpr int kShare = kBlockOutputs / kParts;
+    const int begin = cluster_rank() * kShare;
+    for (int i = static_cast<int>(threadIdx.x); i < kShare * kRows; i += kTiledThreads) {
+      const int row = i / kShare, output = begin + i % kShare;
+      if (row >= args.num_rows) break;
+      float sum = 0;
+      for (int part = 0; part < kParts; ++part)
+        sum += *shared_of_rank(mine + row * kStride + output, part);
+      if (first_output + output < args.weight.num_outputs)
+        args.y[row * args.weight.num_outputs + first_output + output] = sum;
+    }
+    sync_cluster();  // nobody reads this block's memory any more
+  }
+};
+
+template <typename Gemm>
+__global__ void __launch_bounds__(kTiledThreads) tiled_gemm_cluster(const SkinnyGemmArgs args) {
+  let_next_kernel_begin();
+  const int64_t first_output = int64_t{blockIdx.x} / kParts * kBlockOutputs;
+  typename Gemm::Sums sums = {};
+  Gemm::sum_part(sums, args, first_output, cluster_rank(), true);
+  Gemm::add_cluster(sums, args, first_output);
+}
+
+template <typename Gemm>
+__global__ void __launch_bounds__(kTiledThreads) tiled_gemm_block(const SkinnyGemmArgs args) {
+  let_next_kernel_begin();
+  const int64_t first_output = int64_t{blockIdx.x} * kBlockOutputs;
+  typename Gemm::Sums all = {};
+  for (int part = 0; part < kParts; ++part) {
+    typename Gemm::Sums sums = {};
+    Gemm::sum_part(sums, args, first_output, part, part == 0);
+    for (int tile = 0; tile < kWarpTiles; ++tile)
+      for (int column = 0; column < Gemm::kNumColumns; ++column)
+        for (int i = 0; i < 4; ++i) all[tile][column][i] += sums[tile][column][i];
+  }
+  Gemm::for_each_sum(all, [&](float sum, int row, int output) {
+    if (row < args.num_rows && first_output + output < args.weight.num_outputs)
+      args.y[row * args.weight.num_outputs + first_output + output] = sum;
+  });
+}
+
+template <int kColumns, int kStages>
+void launch_tiled_columns(const SkinnyGemmArgs& args, DeviceStream stream) {
+  using Gemm = TiledGemm<kColumns, kStages>;
+  const auto tiles =
+      static_cast<unsigned>((args.weight.num_outputs + kBlockOutputs - 1) / kBlockOutputs);
+  if (has_clusters())
+    launch_clusters(tiled_gemm_cluster<Gemm>, kParts, dim3(tiles * kParts), kTiledThreads,
+                    Gemm::kSharedBytes, stream, args);
+  else
+    launch(tiled_gemm_block<Gemm>, dim3(tiles), kTiledThreads, Gemm::kSharedBytes, stream, args);
+}
+
+/// As many stages as leave room for two blocks on a processor of 228 KB.
+void launch_tiled(const SkinnyGemmArgs& args, DeviceStream stream) {
+  if (args.num_rows <= 8)
+    launch_tiled_columns<1, 6>(args, stream);
+  else if (args.num_rows <= 16)
+    launch_tiled_columns<2, 6>(args, stream);
+  else if (args.num_rows <= 32)
+    launch_tiled_columns<4, 5>(args, stream);
+  else
+    launch_tiled_columns<8, 4>(args, stream);
+}
+
+}  // namespace
+}  // namespace medusa
