@@ -73,7 +73,6 @@ void CudaLlama::reserve(int64_t num_rows, int64_t max_context) {
   };
   const int64_t heads = c.num_heads * c.head_size;
   x_ = buffer(c.hidden_size, at::kFloat);
-  sum_ = buffer(c.hidden_size, at::kFloat);
   wide_ = buffer(std::max(heads + 2 * c.num_kv_heads * c.head_size, 2 * c.mlp_size), at::kFloat);
   normed_ = buffer(c.hidden_size, at::kBFloat16);
   query_ = buffer(heads, at::kBFloat16);
@@ -90,20 +89,19 @@ void CudaLlama::reserve_logits(int64_t num_rows) {
   logits_ = at::empty({num_rows, config_.vocab_size}, embedding_.options().dtype(at::kFloat));
 }
 
-/// normed = RMSNorm(x), after x += sum if there is something to add.
-void CudaLlama::norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream) {
-  AddNormArgs args;
+/// normed = RMSNorm(x).
+void CudaLlama::norm(const at::Tensor& weight, int64_t num_rows, DeviceStream stream) {
+  NormArgs args;
   args.x = elements<float>(x_);
-  args.y = add ? elements<float>(sum_) : nullptr;
   args.weight = elements<float>(weight);
   args.epsilon = static_cast<float>(config_.norm_epsilon);
   args.num_rows = num_rows;
   args.hidden_size = config_.hidden_size;
   args.out = elements<Bf16>(normed_);
-  kernels_.layers->add_norm(args, stream);
+  kernels_.layers->norm(args, stream);
 }
 
-/// From normed rows to what is to be added to the residual stream next.
+/// From normed rows to the residual stream with what the layer adds.
 void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
                           DeviceStream stream) {
   const ModelConfig& c = config_;
@@ -145,18 +143,26 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
   attention.out = elements<Bf16>(attention_out_);
   kernels_.layers->attend(attention, stream);
   record(ForwardStage::Attention);
-  layer.output(elements<Bf16>(attention_out_), n, elements<float>(sums_), elements<float>(sum_),
-               stream);
+  layer.output.add(elements<Bf16>(attention_out_), n, elements<float>(sums_), elements<float>(x_),
+                   stream);
   record(ForwardStage::Output);
 
-  norm(layer.mlp_norm, /*add=*/true, n, stream);
+  norm(layer.mlp_norm, n, stream);
   record(ForwardStage::MlpNorm);
-  layer.gate_up(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_), stream);
-  record(ForwardStage::GateUp);
-  kernels_.layers->silu_mul({elements<float>(wide_), n, c.mlp_size, elements<Bf16>(activated_)},
-                            stream);
+  if (layer.gate_up.has_silu_mul()) {
+    layer.gate_up.silu_mul(elements<Bf16>(normed_), n, elements<float>(sums_),
+                           elements<Bf16>(activated_), stream);
+    record(ForwardStage::GateUp);
+  } else {
+    layer.gate_up(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_),
+                  stream);
+    record(ForwardStage::GateUp);
+    kernels_.layers->silu_mul({elements<float>(wide_), n, c.mlp_size, elements<Bf16>(activated_)},
+                              stream);
+  }
   record(ForwardStage::Activation);
-  layer.down(elements<Bf16>(activated_), n, elements<float>(sums_), elements<float>(sum_), stream);
+  layer.down.add(elements<Bf16>(activated_), n, elements<float>(sums_), elements<float>(x_),
+                 stream);
   record(ForwardStage::Down);
 }
 
@@ -168,22 +174,19 @@ void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
       {pass.rows, elements<Bf16>(embedding_), config_.hidden_size, elements<float>(x_)}, stream);
   record(ForwardStage::Embedding);
   run_layers(pass, cache, layers, features, stream);
-  norm(final_norm_, /*add=*/true, n, stream);
+  norm(final_norm_, n, stream);
   if (features != nullptr) features->take(config_.num_layers, x_);
   record(ForwardStage::FinalNorm);
 }
 
-/// From the residual stream to the same, to which `sum` is still to be added.
 void CudaLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
                            std::span<const int32_t> layers, Features* features,
                            DeviceStream stream) {
   MEDUSA_ASSERT(!layers.empty());
-  bool add = false;
   for (const int32_t l : layers) {
-    norm(layers_[static_cast<size_t>(l)].attention_norm, std::exchange(add, true), pass.rows.count,
-         stream);
+    if (features != nullptr) features->take(l, x_);
+    norm(layers_[static_cast<size_t>(l)].attention_norm, pass.rows.count, stream);
     record(ForwardStage::AttentionNorm);
-    if (features != nullptr) features->take(l, x_);  // the norm has added what was to be added
     run_layer(l, pass, cache, stream);
   }
 }
@@ -210,7 +213,7 @@ at::Tensor CudaLlama::run_layers(const ForwardPlan& plan, const at::Tensor& x, K
   reserve(n, rows.pass().max_context);
   x_.narrow(0, 0, n).copy_(x);
   run_layers(rows.pass(), device_view(cache), all_layers_, nullptr, nullptr);
-  return x_.narrow(0, 0, n).add_(sum_.narrow(0, 0, n));
+  return x_.narrow(0, 0, n);
 }
 
 const float* CudaLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {

@@ -91,7 +91,7 @@ class CudaLlama : public LlamaBackend {
   void run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
                  DeviceStream stream);
   DeviceGemm gemm(const at::Tensor& weight, const QuantizedMatrix& blocks);
-  void norm(const at::Tensor& weight, bool add, int64_t num_rows, DeviceStream stream);
+  void norm(const at::Tensor& weight, int64_t num_rows, DeviceStream stream);
   void record(ForwardStage stage) {
     if (timer_ != nullptr) timer_->record(stage);
   }
@@ -108,7 +108,6 @@ class CudaLlama : public LlamaBackend {
   // Of the largest pass so far, R rows.
   int64_t rows_ = 0, context_ = 0, generation_ = 0;
   at::Tensor x_;              // [R, H] float32, the residual stream
-  at::Tensor sum_;            // [R, H] float32: what is added to it next
   at::Tensor wide_;           // [R, max((A + 2G) D, 2I)] float32
   at::Tensor normed_;         // [R, H] bfloat16
   at::Tensor query_;          // [R, A D] bfloat16

@@ -33,12 +33,46 @@ void DeviceGemm::operator()(const at::Tensor& x, float* scratch, const at::Tenso
 
 void DeviceGemm::operator()(const Bf16* x, int64_t num_rows, float* scratch, float* y,
                             DeviceStream stream) const {
-  SkinnyGemmArgs args{.weight = weight_.view(), .scratch = scratch};
+  SkinnyGemmArgs args;
+  args.x = x;
+  args.y = y;
+  run(args, num_rows, scratch, stream);
+}
+
+void DeviceGemm::add(const Bf16* x, int64_t num_rows, float* scratch, float* y,
+                     DeviceStream stream) const {
+  SkinnyGemmArgs args;
+  args.end = GemmEnd::Add;
+  args.x = x;
+  args.y = y;
+  run(args, num_rows, scratch, stream);
+}
+
+bool DeviceGemm::has_silu_mul() const {
+  return kernels_->can_end(weight_.view(), GemmEnd::SiluMul);
+}
+
+void DeviceGemm::silu_mul(const Bf16* x, int64_t num_rows, float* scratch, Bf16* out,
+                          DeviceStream stream) const {
+  MEDUSA_ASSERT(has_silu_mul());
+  SkinnyGemmArgs args;
+  args.end = GemmEnd::SiluMul;
+  args.x = x;
+  args.out = out;
+  run(args, num_rows, scratch, stream);
+}
+
+/// In pieces. @param args  of the first row.
+void DeviceGemm::run(SkinnyGemmArgs args, int64_t num_rows, float* scratch,
+                     DeviceStream stream) const {
+  args.weight = weight_.view();
+  args.scratch = scratch;
   for (int64_t first = 0; first < num_rows; first += kMostGemmRows) {
-    args.x = x + first * num_inputs();
     args.num_rows = std::min(kMostGemmRows, num_rows - first);
-    args.y = y + first * num_outputs();
     kernels_->skinny(args, stream);
+    args.x += kMostGemmRows * num_inputs();
+    if (args.y != nullptr) args.y += kMostGemmRows * num_outputs();
+    if (args.out != nullptr) args.out += kMostGemmRows * (num_outputs() / 2);
   }
 }
 

@@ -35,8 +35,18 @@ class DeviceGemm {
   /// The same with plain pointers, for buffers that are parts of others.
   void operator()(const Bf16* x, int64_t num_rows, float* scratch, float* y,
                   DeviceStream stream) const;
+  /// y += x wᵀ.
+  void add(const Bf16* x, int64_t num_rows, float* scratch, float* y, DeviceStream stream) const;
+
+  /// Whether silu_mul() works for this weight.
+  bool has_silu_mul() const;
+  /// out = silu(x gᵀ) * (x uᵀ), rounded; g and u are the halves of the weight's outputs.
+  void silu_mul(const Bf16* x, int64_t num_rows, float* scratch, Bf16* out,
+                DeviceStream stream) const;
 
  private:
+  void run(SkinnyGemmArgs args, int64_t num_rows, float* scratch, DeviceStream stream) const;
+
   const GemmKernels* kernels_ = nullptr;
   StoredDeviceWeight weight_;
 };

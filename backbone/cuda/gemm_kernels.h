@@ -24,13 +24,22 @@ struct DeviceWeight {
   int64_t num_inputs = 0;          // k, a multiple of 32
 };
 
+/// What is done with a GEMM's sums.
+enum class GemmEnd {
+  Store,    // y = x wᵀ
+  Add,      // y += x wᵀ
+  SiluMul,  // out = silu(x gᵀ) * (x uᵀ), rounded; g and u are the halves of w's outputs
+};
+
 struct SkinnyGemmArgs {
   DeviceWeight weight;
   const Bf16* x = nullptr;   // [R, k]
   int64_t num_rows = 0;      // R, 1 to kMostGemmRows
   float* scratch = nullptr;  // floats as GemmKernels::scratch() said, shared by all GEMMs of
                              // one stream
-  float* y = nullptr;        // [R, n] written
+  GemmEnd end = GemmEnd::Store;
+  float* y = nullptr;   // [R, n] written; not for SiluMul
+  Bf16* out = nullptr;  // [R, n / 2] written for SiluMul
 };
 
 inline constexpr int64_t kMostGemmRows = 64;
@@ -40,6 +49,8 @@ struct GemmKernels {
   /// Floats that a GEMM of this weight needs; 0: none.
   int64_t (*scratch)(const DeviceWeight& weight);
   void (*skinny)(const SkinnyGemmArgs& args, DeviceStream stream);
+  /// Whether skinny() can end so; it can always store and add.
+  bool (*can_end)(const DeviceWeight& weight, GemmEnd end);
 };
 
 /// Those of this build; null where it was made without a CUDA compiler.

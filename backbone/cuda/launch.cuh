@@ -216,6 +216,10 @@ __device__ inline Bf16 to_bf16(float x) {
   return {static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16)};
 #endif
 }
+/// silu(gate) * up.
+__device__ inline float silu_times(float gate, float up) {
+  return gate / (1.0F + expf(-gate)) * up;
+}
 /// Two numbers in a word, the first in the low half.
 __device__ inline uint32_t pack_bf16(float low, float high) {
 #ifdef __CUDA_ARCH__

@@ -18,10 +18,9 @@ struct EmbedArgs {
   float* x = nullptr;               // [R, H] the residual stream, written
 };
 
-/// x += y; out = RMSNorm(x) * weight, rounded.
-struct AddNormArgs {
-  float* x = nullptr;             // [R, H] read and written; may be null only if y is not and R = 0
-  const float* y = nullptr;       // [R, H] a GEMM's output; null: nothing is added
+/// out = RMSNorm(x) * weight, rounded.
+struct NormArgs {
+  const float* x = nullptr;       // [R, H]
   const float* weight = nullptr;  // [H]
   float epsilon = 0;
   int64_t num_rows = 0;     // R
@@ -99,7 +98,7 @@ struct LayerKernels {
                                int64_t max_context);
 
   void (*embed)(const EmbedArgs& args, DeviceStream stream);
-  void (*add_norm)(const AddNormArgs& args, DeviceStream stream);
+  void (*norm)(const NormArgs& args, DeviceStream stream);
   void (*rope_and_cache)(const RopeAndCacheArgs& args, DeviceStream stream);
   void (*attend)(const TreeAttentionArgs& args, DeviceStream stream);
   void (*silu_mul)(const SiluMulArgs& args, DeviceStream stream);

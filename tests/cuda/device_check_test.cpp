@@ -30,7 +30,7 @@ class BrokenDeviceTest : public testing::Test {
 };
 
 TEST_F(BrokenDeviceTest, LogitsTellOfALayerThatIsWrong) {
-  layers_.silu_mul = [](const SiluMulArgs&, DeviceStream) {};
+  layers_.norm = [](const NormArgs&, DeviceStream) {};
   const std::string found = check();
   EXPECT_EQ(found.find("logits differ from the reference's by"), 0U) << found;
 }

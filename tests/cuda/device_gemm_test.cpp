@@ -117,6 +117,60 @@ TEST_P(DeviceGemmTest, ARowHasTheSameBitsBesideAnyOthersAndInAnyPlace) {
   }
 }
 
+TEST_P(DeviceGemmTest, AddsToWhatIsThere) {
+  for (int format = 0; format < kNumFormats; ++format)
+    for (const int64_t n : {3, 40, 132})
+      for (const int64_t m : {1, 9, 70}) {
+        const DeviceGemm gemm(kernels(), weight_in(format, n, 160, device()).stored);
+        const at::Tensor x = rows(m, 160, device()), before = normal({m, n}, 5);
+        const at::Tensor y = before.to(device(), /*non_blocking=*/false, /*copy=*/true);
+        const at::Tensor scratch = at::empty({gemm.scratch()}, y.options());
+        gemm.add(static_cast<const Bf16*>(x.const_data_ptr()), m, scratch.data_ptr<float>(),
+                 y.data_ptr<float>(), nullptr);
+        EXPECT_TRUE(y.cpu().equal(before + multiply(gemm, x))) << format << ' ' << n << ' ' << m;
+      }
+}
+
+/// [M, n / 2] bfloat16 on the CPU.
+at::Tensor silu_mul(const DeviceGemm& gemm, const at::Tensor& x) {
+  const at::Tensor out =
+      at::full({x.size(0), gemm.num_outputs() / 2}, 1e30F, x.options().dtype(at::kBFloat16));
+  const at::Tensor scratch = at::empty({gemm.scratch()}, x.options().dtype(at::kFloat));
+  gemm.silu_mul(static_cast<const Bf16*>(x.const_data_ptr()), x.size(0), scratch.data_ptr<float>(),
+                static_cast<Bf16*>(out.data_ptr()), nullptr);
+  return out.cpu();
+}
+
+TEST_P(DeviceGemmTest, MultipliesTheRightGateAndUp) {
+  for (const int64_t n : {2, 6, 64, 128, 140, 392}) {
+    const KnownWeight weight = weight_in(0, n, 96, device());
+    const DeviceGemm gemm(kernels(), weight.stored);
+    ASSERT_TRUE(gemm.has_silu_mul());
+    for (const int64_t m : {1, 12, 64, 67}) {
+      const at::Tensor x = rows(m, 96, device()), y = multiply(gemm, x);
+      const at::Tensor expected = at::silu(y.narrow(1, 0, n / 2)) * y.narrow(1, n / 2, n / 2),
+                       out = silu_mul(gemm, x);
+      EXPECT_TRUE(at::allclose(out.to(at::kFloat), expected, 0.004, 1e-6)) << n << ' ' << m;
+      EXPECT_TRUE(silu_mul(gemm, x.narrow(0, m - 1, 1)).equal(out.narrow(0, m - 1, 1)));
+    }
+  }
+  EXPECT_FALSE(DeviceGemm(kernels(), weight_in(0, 7, 96, device()).stored).has_silu_mul());
+  EXPECT_FALSE(DeviceGemm(kernels(), weight_in(1, 8, 96, device()).stored).has_silu_mul());
+}
+
+TEST(DeviceGemm, WithoutClustersTheBitsAreTheSame) {
+  for (const int64_t k : {32, 160, 1056}) {
+    const DeviceGemm gemm(*emulated_gemm_kernels(), weight_in(0, 140, k, at::kCPU).stored);
+    for (const int64_t m : {1, 13, 30, 64}) {
+      const at::Tensor x = rows(m, k, at::kCPU), y = multiply(gemm, x), out = silu_mul(gemm, x);
+      set_emulated_clusters(false);
+      EXPECT_TRUE(multiply(gemm, x).equal(y)) << k << ' ' << m;
+      EXPECT_TRUE(silu_mul(gemm, x).equal(out)) << k << ' ' << m;
+      set_emulated_clusters(true);
+    }
+  }
+}
+
 TEST_P(DeviceGemmTest, RunsMoreThanSixtyFourRowsInPieces) {
   const KnownWeight weight = weight_in(0, 20, 96, device());
   const DeviceGemm gemm(kernels(), weight.stored);

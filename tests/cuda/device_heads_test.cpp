@@ -58,7 +58,7 @@ TEST_P(DeviceHeadsTest, FillsTheTreesThatTheDrafterFills) {
       EXPECT_TRUE(has_prefix(config.input));
       continue;
     }
-    const MedusaHeads heads = random_heads(config, host);
+    const MedusaHeads heads = random_heads(config, weights);
     const std::vector<TokenId> filled = fill(heads, weights, states, roots);
     HeadsRunner runner(heads, weights, kTopK);
     MedusaDrafter drafter(runner, shape_);

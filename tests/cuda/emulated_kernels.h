@@ -11,6 +11,8 @@ namespace medusa {
 const LayerKernels* emulated_layer_kernels();
 
 const GemmKernels* emulated_gemm_kernels();
+/// Whether the emulated GPU has clusters; it does unless set otherwise.
+void set_emulated_clusters(bool has);
 
 const StepKernels* emulated_step_kernels();
 

@@ -26,13 +26,14 @@ constexpr int64_t kMostGemms = 400;                   // of one sample
 class Gemms {
  public:
   Gemms(int64_t n, int64_t k, int64_t num_rows) {
-    const at::TensorOptions options = at::TensorOptions(at::kCUDA).dtype(at::kBFloat16);
+    const at::Device device(at::kCUDA, 0);
+    const at::TensorOptions options = at::TensorOptions(device).dtype(at::kBFloat16);
     const int64_t bytes = 2 * n * k;
     count_ = std::clamp<int64_t>(kTimedBytes / bytes, 8, kMostGemms);
     const int64_t copies = std::clamp<int64_t>(kCopiedBytes / bytes, 1, count_);
     for (int64_t i = 0; i < copies; ++i) {
       weights_.push_back(at::randn({n, k}, options));
-      gemms_.emplace_back(*cuda_kernels().gemms, device_weight(weights_.back(), at::kCUDA).value());
+      gemms_.emplace_back(*cuda_kernels().gemms, device_weight(weights_.back(), device).value());
     }
     x_ = at::randn({num_rows, k}, options);
     y_ = at::empty({num_rows, n}, options.dtype(at::kFloat));
@@ -63,7 +64,7 @@ class Gemms {
 };
 
 SpeedFigure time_us(const std::function<void()>& run, int64_t count, int64_t samples) {
-  const auto wait = device_wait(at::kCUDA);
+  const auto wait = device_wait(at::Device(at::kCUDA, 0));
   run();
   std::vector<double> us;
   for (int64_t i = 0; i < samples; ++i) {
@@ -96,7 +97,7 @@ std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, int64_t sampl
                            {"lm_head", c.vocab_size, c.hidden_size}};
   std::vector<GemmSpeed> speeds;
   for (const Named& weight : weights)
-    for (const int32_t rows : {1, 8, 16, 32, 64}) {
+    for (const int32_t rows : shape.rows) {
       Gemms gemms(weight.n, weight.k, rows);
       GemmSpeed& speed = speeds.emplace_back();
       speed.weight = weight.name;

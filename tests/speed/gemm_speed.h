@@ -21,8 +21,8 @@ struct GemmSpeed {
   double bytes = 0;          // of the weight
 };
 
-/// The five weights of a layer and the LM head in bfloat16, each with 1, 8, 16, 32 and 64 rows. No
-/// weight is found in a cache: each is one of many copies.
+/// The five weights of a layer and the LM head in bfloat16, each with the shape's numbers of rows.
+/// No weight is found in a cache: each is one of many copies.
 /// @param samples  of each; at least one.
 std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, int64_t samples);
 

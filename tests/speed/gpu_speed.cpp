@@ -52,6 +52,14 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"gemms", "steps", "medusa", "work", "marked"}))
       ->capture_default_str();
+  std::vector<int64_t> contexts;
+  app.add_option("--contexts", contexts, "tokens before a step; the shape's own if not given")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  std::vector<int32_t> rows;
+  app.add_option("--rows", rows, "of a step; the shape's own if not given")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64));
   int32_t sequences = 128, new_tokens = 64;
   app.add_option("--sequences", sequences, "distilled at the same time")
       ->check(CLI::PositiveNumber)
@@ -72,7 +80,9 @@ int main(int argc, char** argv) {
     const at::ScalarType dtype = placement.dtype;
     const at::Device where = placement.device;
     for (const std::string& name : shapes) {
-      const medusa::SpeedShape shape = medusa::speed_shape(name);
+      medusa::SpeedShape shape = medusa::speed_shape(name);
+      if (!contexts.empty()) shape.contexts = contexts;
+      if (!rows.empty()) shape.rows = rows;
       print("gemms", [&] {
         return medusa::gemm_speed_table(name, medusa::measure_gemm_speed(shape, samples));
       });

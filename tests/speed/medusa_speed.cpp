@@ -16,8 +16,6 @@
 namespace medusa {
 namespace {
 
-const std::vector<int32_t> kNodes{1, 8, 16, 32, 64};
-
 /// A tree's paths in the order that a calibrated one grows in: the likeliest drafts, deeper ones
 /// and further ranks by turns.
 std::vector<RankPath> likely_paths(size_t count, int32_t num_heads) {
@@ -56,7 +54,7 @@ std::vector<MedusaSpeed> measure_medusa_speed(const SpeedShape& shape, at::Scala
   Llama llama(weights);
   const int64_t most = std::ranges::max(shape.contexts) + 2 * kTimedTokens + 64;
   const std::vector<RankPath> paths =
-      likely_paths(static_cast<size_t>(kNodes.back()) - 1, /*num_heads=*/4);
+      likely_paths(static_cast<size_t>(std::ranges::max(shape.rows)) - 1, /*num_heads=*/4);
   struct Kind {
     HeadInput input;
     RuleKind rule;
@@ -80,8 +78,8 @@ std::vector<MedusaSpeed> measure_medusa_speed(const SpeedShape& shape, at::Scala
       std::vector<TokenId> text;
       for (int64_t i = 0; i < context; ++i)
         text.push_back(static_cast<TokenId>(7919 * i % shape.config.vocab_size));
-      const auto times = time_device_steps(target, heads, settings, paths, text, kNodes, samples,
-                                           cuda_loop_kernels());
+      const auto times = time_device_steps(target, heads, settings, paths, text, shape.rows,
+                                           samples, cuda_loop_kernels());
       if (!times)
         throw UserError(
             "--only: found medusa where steps run in the host's loop, expected a GPU and a program "

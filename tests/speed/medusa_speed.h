@@ -23,7 +23,7 @@ struct MedusaSpeed {
   std::vector<double> step_ms;     // of each
 };
 
-/// Trees of 1, 8, 16, 32 and 64 nodes behind each of the shape's contexts, with four heads of the
+/// Trees of the shape's numbers of rows behind each of its contexts, with four heads of the
 /// kinds hidden and root, greedy; and with root heads under the typical rule at temperature 0.7.
 /// Which tokens are drafted does not change what a step costs.
 /// @param samples  of each; at least one.

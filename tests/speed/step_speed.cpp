@@ -201,7 +201,7 @@ SpeedFigure speed_figure(const std::vector<double>& samples) {
 
 SpeedShape speed_shape(std::string_view name) {
   const std::vector<int64_t> contexts{512, 2048};
-  const std::vector<int32_t> rows{1, 16, 64};
+  const std::vector<int32_t> rows{1, 8, 16, 32, 64};
   if (name == "tiny") return {"tiny", llama_config(2, 64, 2, 1, 96, 256), {16, 48}, {1, 16}};
   if (name == "smollm2-135m") {
     ModelConfig config = llama_config(30, 576, 9, 3, 1536, 49152);

@@ -13,7 +13,7 @@ namespace medusa {
 namespace {
 
 constexpr int32_t kChunk = 64;
-constexpr int32_t kSplitChunks = 4;  // that one block goes through
+constexpr int32_t kSplitChunks = 2;  // that one block goes through
 constexpr int32_t kSplit = kChunk * kSplitChunks;
 
 /// Positions [first, end) are seen: [first, tail) in chunks where first < tail, the rest by itself.

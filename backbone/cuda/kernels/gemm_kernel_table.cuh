@@ -44,8 +44,14 @@ void launch_skinny(const SkinnyGemmArgs& args, DeviceStream stream) {
 
 int64_t no_scratch(const DeviceWeight&) { return 0; }
 
+/// Gates and ups meet where a block has outputs of both.
+bool can_end(const DeviceWeight& weight, GemmEnd end) {
+  return end != GemmEnd::SiluMul ||
+         (weight.format == DeviceFormat::Bf16 && weight.num_outputs % 2 == 0);
+}
+
 constexpr GemmKernels gemm_kernel_table(const char* name) {
-  return {name, no_scratch, launch_skinny};
+  return {name, no_scratch, launch_skinny, can_end};
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 // All kernels of a layer, for layer_kernels.cu and for tests, which run them emulated.
 #pragma once
 
-#include "backbone/cuda/kernels/add_norm.cuh"
 #include "backbone/cuda/kernels/embed.cuh"
 #include "backbone/cuda/kernels/move_rows.cuh"
+#include "backbone/cuda/kernels/norm.cuh"
 #include "backbone/cuda/kernels/rope_and_cache.cuh"
 #include "backbone/cuda/kernels/silu_mul.cuh"
 #include "backbone/cuda/kernels/tree_attention.cuh"
@@ -17,7 +17,7 @@ constexpr LayerKernels layer_kernel_table(const char* name) {
           .tile_rows = attention_tile_rows,
           .attention_scratch = attention_scratch,
           .embed = embed,
-          .add_norm = add_norm,
+          .norm = norm,
           .rope_and_cache = rope_and_cache,
           .attend = attend,
           .silu_mul = silu_mul,

@@ -185,7 +185,8 @@ struct SkinnyGemm {
       float sum = 0;
       for (int warp = 0; warp < kGemmWarps; ++warp)
         sum += shared[(warp * kAddedRows + row) * kStride + output];
-      args.y[to_row * args.weight.num_outputs + to_output] = sum;
+      float& y = args.y[to_row * args.weight.num_outputs + to_output];
+      y = args.end == GemmEnd::Add ? y + sum : sum;
     }
   }
 };

@@ -27,6 +27,28 @@ constexpr int kStageInputs = 64;
 constexpr int kUnits = kStageInputs / 8;  // of 16 bytes, in a line
 constexpr int kTileRows = 8;              // rows of x in one product
 
+/// The outputs of a block. For SiluMul the first half are gates and the second the ups beside them.
+struct BlockOutputs {
+  int64_t first;       // of the weight's
+  int64_t num_left;    // of the weight's outputs, or gates, from there on
+  int64_t to_ups = 0;  // outputs between a gate and its up; 0: all lines are outputs in order
+
+  __device__ BlockOutputs(const SkinnyGemmArgs& args, int64_t tile) {
+    const bool pairs = args.end == GemmEnd::SiluMul;
+    const int64_t all = pairs ? args.weight.num_outputs / 2 : args.weight.num_outputs;
+    first = tile * (pairs ? kBlockOutputs / 2 : kBlockOutputs);
+    num_left = all - first;
+    if (pairs) to_ups = all;
+  }
+
+  /// Which output behind the first stands in this line; the last one where there are no more.
+  __device__ int64_t of_line(int line) const {
+    const bool is_up = to_ups != 0 && line >= kBlockOutputs / 2;
+    const int64_t place = is_up ? line - kBlockOutputs / 2 : line;
+    return (place < num_left ? place : num_left - 1) + (is_up ? to_ups : 0);
+  }
+};
+
 /// The chunks of kStageInputs inputs that belong to a part.
 struct PartRange {
   int begin, end;
@@ -39,11 +61,12 @@ __device__ inline PartRange part_range(int64_t num_inputs, int part) {
 
 /// @tparam kColumns  tiles of eight rows: at least R / 8.
 /// @tparam kStages   in shared memory: one is read while the others arrive.
-template <int kColumns, int kStages>
+/// @tparam kBlocks   that a processor is to hold at once: bounds the registers.
+template <int kColumns, int kStages, int kBlocks>
 struct TiledGemm {
   using Sums = float[kWarpTiles][kColumns][4];
 
-  static constexpr int kNumColumns = kColumns;
+  static constexpr int kNumColumns = kColumns, kBlocksPerProcessor = kBlocks;
   static constexpr int kRows = kColumns * kTileRows;
   static constexpr int kLines = kBlockOutputs + kRows;
   static constexpr int kStageUnits = kLines * kUnits;
@@ -67,21 +90,19 @@ struct TiledGemm {
     uint4* to;                            // this thread's first unit of stage 0
     int weight_stage = 0, row_stage = 0;  // units from there
 
-    __device__ Copier(const SkinnyGemmArgs& args, int64_t first_output, const PartRange& range) {
+    __device__ Copier(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
+                      const PartRange& range) {
       const int thread = static_cast<int>(threadIdx.x);
       const int unit = thread % kUnits, line = thread / kUnits;
       const int64_t k = args.weight.num_inputs, at = int64_t{range.begin} * kStageInputs + unit * 8;
-      weight = static_cast<const Bf16*>(args.weight.elements) + first_output * k + at;
+      weight = static_cast<const Bf16*>(args.weight.elements) + outputs.first * k + at;
       x = args.x + at;
       weight_left = rows_left = static_cast<int>(k - at);
       weight_chunks = row_chunks = range.end - range.begin;
       copies_rows = line < kRows;
       // Behind the last output or row stand copies of it, whose sums nobody keeps.
-      const int64_t last_output = args.weight.num_outputs - 1 - first_output;
-      for (int i = 0; i < kWeightCopies; ++i) {
-        const int64_t each = line + i * kLinesApart;
-        weight_lines[i] = static_cast<unsigned>((each < last_output ? each : last_output) * k);
-      }
+      for (int i = 0; i < kWeightCopies; ++i)
+        weight_lines[i] = static_cast<unsigned>(outputs.of_line(line + i * kLinesApart) * k);
       const int64_t last_row = args.num_rows - 1;
       for (int i = 0; i < kRowCopies; ++i) {
         const int64_t each = line + i * kLinesApart;
@@ -167,10 +188,10 @@ struct TiledGemm {
   };
 
   /// sums += a part's products. @param first  whether the kernel before may still write x.
-  __device__ static void sum_part(Sums& sums, const SkinnyGemmArgs& args, int64_t first_output,
-                                  int part, bool first) {
+  __device__ static void sum_part(Sums& sums, const SkinnyGemmArgs& args,
+                                  const BlockOutputs& outputs, int part, bool first) {
     const PartRange range = part_range(args.weight.num_inputs, part);
-    Copier copier(args, first_output, range);
+    Copier copier(args, outputs, range);
     for (int i = 0; i < kStages - 1; ++i) {
       copier.start_weights();
       copy_async_commit();
@@ -192,69 +213,119 @@ struct TiledGemm {
     sync_block();  // shared memory is free again
   }
 
-  /// f(sum, row, output of the block) for each of this lane's sums.
-  template <typename F>
-  __device__ static void for_each_sum(Sums& sums, F f) {
+  /// Puts this lane's sums where others see them: [row, line].
+  __device__ static void share(const Sums& sums) {
     const int thread = static_cast<int>(threadIdx.x);
     const int g = thread % kWarp / 4, t = thread % 4, warp = thread / kWarp;
+    float* mine = shared_memory<float>();
     for (int tile = 0; tile < kWarpTiles; ++tile)
       for (int column = 0; column < kColumns; ++column)
-        for (int i = 0; i < 4; ++i)
-          f(sums[tile][column][i], column * kTileRows + 2 * t + i % 2,
-            (warp * kWarpTiles + tile) * kProductOutputs + g + i / 2 * 8);
+        for (int i = 0; i < 4; ++i) {
+          const int row = column * kTileRows + 2 * t + i % 2;
+          mine[row * kStride + (warp * kWarpTiles + tile) * kProductOutputs + g + i / 2 * 8] =
+              sums[tile][column][i];
+        }
   }
 
-  /// Each block of the cluster adds up a share of the outputs.
-  __device__ static void add_cluster(Sums& sums, const SkinnyGemmArgs& args, int64_t first_output) {
-    float* mine = shared_memory<float>();
-    for_each_sum(sums, [&](float sum, int row, int output) { mine[row * kStride + output] = sum; });
-    sync_cluster();
-    constexpr int kShare = kBlockOutputs / kParts;
-    const int begin = cluster_rank() * kShare;
-    for (int i = static_cast<int>(threadIdx.x); i < kShare * kRows; i += kTiledThreads) {
-      const int row = i / kShare, output = begin + i % kShare;
-      if (row >= args.num_rows) break;
-      float sum = 0;
-      for (int part = 0; part < kParts; ++part)
-        sum += *shared_of_rank(mine + row * kStride + output, part);
-      if (first_output + output < args.weight.num_outputs)
-        args.y[row * args.weight.num_outputs + first_output + output] = sum;
+  /// Four neighboring lines of a row, of all parts.
+  __device__ static float4 add_parts(const float* mine, int num_parts) {
+    float4 sum = make_float4(0, 0, 0, 0);
+    for (int part = 0; part < kParts; ++part) {
+      if (part >= num_parts) break;
+      const float4 each = *reinterpret_cast<const float4*>(shared_of_rank(mine, part));
+      sum.x += each.x;
+      sum.y += each.y;
+      sum.z += each.z;
+      sum.w += each.w;
     }
-    sync_cluster();  // nobody reads this block's memory any more
+    return sum;
+  }
+
+  /// Adds up what the blocks of the cluster have shared; each writes a share of the outputs.
+  /// @param num_parts  that stand in memories of their own.
+  __device__ static void end(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
+                             int num_parts) {
+    const bool pairs = args.end == GemmEnd::SiluMul;
+    const int all = (pairs ? kBlockOutputs / 2 : kBlockOutputs) / num_parts;  // of this block
+    const int begin = num_parts == 1 ? 0 : cluster_rank() * all, quads = all / 4;
+    for (int i = static_cast<int>(threadIdx.x); i < kRows * quads; i += kTiledThreads) {
+      const int row = i / quads, line = begin + i % quads * 4;
+      const float* mine = shared_memory<float>() + row * kStride + line;
+      const float4 sum = add_parts(mine, num_parts);
+      if (pairs)
+        write_pairs(args, outputs, row, line, sum, add_parts(mine + kBlockOutputs / 2, num_parts));
+      else
+        write(args, outputs, row, line, sum);
+    }
+  }
+
+ private:
+  __device__ static void write(const SkinnyGemmArgs& args, const BlockOutputs& outputs, int row,
+                               int line, const float4& sum) {
+    if (row >= args.num_rows) return;
+    float* y = args.y + row * args.weight.num_outputs + outputs.first + line;
+    if (args.weight.num_outputs % 4 == 0) {  // then all four exist or none
+      if (line >= outputs.num_left) return;
+      auto* to = reinterpret_cast<float4*>(y);
+      float4 out = sum;
+      if (args.end == GemmEnd::Add) {
+        const float4 before = *to;
+        out = make_float4(before.x + sum.x, before.y + sum.y, before.z + sum.z, before.w + sum.w);
+      }
+      *to = out;
+      return;
+    }
+    const float each[4] = {sum.x, sum.y, sum.z, sum.w};
+    for (int e = 0; e < 4; ++e)
+      if (line + e < outputs.num_left) y[e] = args.end == GemmEnd::Add ? y[e] + each[e] : each[e];
+  }
+
+  __device__ static void write_pairs(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
+                                     int row, int line, const float4& gate, const float4& up) {
+    if (row >= args.num_rows) return;
+    Bf16* out = args.out + row * (args.weight.num_outputs / 2) + outputs.first + line;
+    const float gates[4] = {gate.x, gate.y, gate.z, gate.w}, ups[4] = {up.x, up.y, up.z, up.w};
+    for (int e = 0; e < 4; ++e)
+      if (line + e < outputs.num_left) out[e] = to_bf16(silu_times(gates[e], ups[e]));
   }
 };
 
+/// A block for a part (neighbors form a cluster) of a tile of outputs.
 template <typename Gemm>
-__global__ void __launch_bounds__(kTiledThreads) tiled_gemm_cluster(const SkinnyGemmArgs args) {
+__global__ void __launch_bounds__(kTiledThreads, Gemm::kBlocksPerProcessor)
+    tiled_gemm_cluster(const SkinnyGemmArgs args) {
   let_next_kernel_begin();
-  const int64_t first_output = int64_t{blockIdx.x} / kParts * kBlockOutputs;
+  const BlockOutputs outputs(args, blockIdx.x / kParts);
   typename Gemm::Sums sums = {};
-  Gemm::sum_part(sums, args, first_output, cluster_rank(), true);
-  Gemm::add_cluster(sums, args, first_output);
+  Gemm::sum_part(sums, args, outputs, cluster_rank(), true);
+  Gemm::share(sums);
+  sync_cluster();
+  Gemm::end(args, outputs, kParts);
+  sync_cluster();  // nobody reads this block's memory any more
 }
 
+/// A block for a tile of outputs: one part after the other.
 template <typename Gemm>
 __global__ void __launch_bounds__(kTiledThreads) tiled_gemm_block(const SkinnyGemmArgs args) {
   let_next_kernel_begin();
-  const int64_t first_output = int64_t{blockIdx.x} * kBlockOutputs;
+  const BlockOutputs outputs(args, blockIdx.x);
   typename Gemm::Sums all = {};
   for (int part = 0; part < kParts; ++part) {
     typename Gemm::Sums sums = {};
-    Gemm::sum_part(sums, args, first_output, part, part == 0);
+    Gemm::sum_part(sums, args, outputs, part, part == 0);
     for (int tile = 0; tile < kWarpTiles; ++tile)
       for (int column = 0; column < Gemm::kNumColumns; ++column)
         for (int i = 0; i < 4; ++i) all[tile][column][i] += sums[tile][column][i];
   }
-  Gemm::for_each_sum(all, [&](float sum, int row, int output) {
-    if (row < args.num_rows && first_output + output < args.weight.num_outputs)
-      args.y[row * args.weight.num_outputs + first_output + output] = sum;
-  });
+  Gemm::share(all);
+  sync_block();
+  Gemm::end(args, outputs, 1);
 }
 
-template <int kColumns, int kStages>
+template <int kColumns, int kStages, int kBlocks>
 void launch_tiled_columns(const SkinnyGemmArgs& args, DeviceStream stream) {
-  using Gemm = TiledGemm<kColumns, kStages>;
-  const auto tiles =
+  using Gemm = TiledGemm<kColumns, kStages, kBlocks>;
+  const auto tiles =  // with SiluMul a block has half as many gates, of half as many
       static_cast<unsigned>((args.weight.num_outputs + kBlockOutputs - 1) / kBlockOutputs);
   if (has_clusters())
     launch_clusters(tiled_gemm_cluster<Gemm>, kParts, dim3(tiles * kParts), kTiledThreads,
@@ -263,16 +334,16 @@ void launch_tiled_columns(const SkinnyGemmArgs& args, DeviceStream stream) {
     launch(tiled_gemm_block<Gemm>, dim3(tiles), kTiledThreads, Gemm::kSharedBytes, stream, args);
 }
 
-/// As many stages as leave room for two blocks on a processor of 228 KB.
+/// Three blocks on a processor of 228 KB do best: their stages arrive while others end.
 void launch_tiled(const SkinnyGemmArgs& args, DeviceStream stream) {
   if (args.num_rows <= 8)
-    launch_tiled_columns<1, 6>(args, stream);
+    launch_tiled_columns<1, 4, 3>(args, stream);
   else if (args.num_rows <= 16)
-    launch_tiled_columns<2, 6>(args, stream);
+    launch_tiled_columns<2, 4, 3>(args, stream);
   else if (args.num_rows <= 32)
-    launch_tiled_columns<4, 5>(args, stream);
+    launch_tiled_columns<4, 3, 3>(args, stream);
   else
-    launch_tiled_columns<8, 4>(args, stream);
+    launch_tiled_columns<8, 3, 3>(args, stream);
 }
 
 }  // namespace
