@@ -37,13 +37,13 @@ std::string shape_of(const std::string& message) {
   return shape.substr(0, 200);
 }
 
-/// Whether a refusal says what to do: behind a "; " that does not come from the file, as part of a
-/// name that the refusal quotes.
+/// Whether a refusal says what to do: behind a "; " that does not stand in the file with what
+/// follows, as part of a name that the refusal quotes.
 bool has_remedy(std::string_view refusal, std::string_view file) {
-  for (size_t at = refusal.find("; "); at != std::string_view::npos; at = refusal.find("; ", at)) {
-    at += 2;
+  for (size_t at = refusal.find("; "); at != std::string_view::npos;
+       at = refusal.find("; ", at + 2)) {
     const std::string_view words = refusal.substr(at, refusal.find_first_of("'\"", at) - at);
-    if (words.empty() || file.find(words) == std::string_view::npos) return true;
+    if (words == "; " || file.find(words) == std::string_view::npos) return true;
   }
   return false;
 }
