@@ -20,9 +20,9 @@ namespace {
 constexpr int kParts = 4;       // of k
 constexpr int kTiledWarps = 4;  // of a block
 constexpr int kTiledThreads = kTiledWarps * kWarp;
-constexpr int kProductOutputs = 16;  // outputs of a tensor core product
-constexpr int kWarpTiles = 2;        // of them to a warp
-constexpr int kBlockOutputs = kTiledWarps * kWarpTiles * kProductOutputs;
+constexpr int kMmaOutputs = 16;  // outputs of a tensor core product
+constexpr int kWarpTiles = 2;    // of them to a warp
+constexpr int kBlockOutputs = kTiledWarps * kWarpTiles * kMmaOutputs;
 constexpr int kStageInputs = 64;
 constexpr int kUnits = kStageInputs / 8;  // of 16 bytes, in a line
 constexpr int kTileRows = 8;              // rows of x in one product
@@ -161,7 +161,7 @@ struct TiledGemm {
       const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
       const int line = lane % 8, matrix = lane / 8;
       lines = shared_memory<uint4>();
-      const int first = thread / kWarp * kWarpTiles * kProductOutputs + matrix % 2 * 8 + line;
+      const int first = thread / kWarp * kWarpTiles * kMmaOutputs + matrix % 2 * 8 + line;
       for (int i = 0; i < 4; ++i) output_units[i] = first * kUnits + ((2 * i + matrix / 2) ^ line);
       for (int i = 0; i < 2; ++i)
         row_units[i] = (kBlockOutputs + line) * kUnits + ((4 * i + matrix) ^ line);
@@ -175,7 +175,7 @@ struct TiledGemm {
         for (int step = 0; step < 2; ++step)
           for (int tile = 0; tile < kWarpTiles; ++tile)
             load_matrices(a[step][tile],
-                          from + output_units[2 * half + step] + tile * kProductOutputs * kUnits);
+                          from + output_units[2 * half + step] + tile * kMmaOutputs * kUnits);
         for (int column = 0; column < kColumns; ++column) {
           uint32_t b[4];
           load_matrices(b, from + row_units[half] + column * kTileRows * kUnits);
@@ -222,7 +222,7 @@ struct TiledGemm {
       for (int column = 0; column < kColumns; ++column)
         for (int i = 0; i < 4; ++i) {
           const int row = column * kTileRows + 2 * t + i % 2;
-          mine[row * kStride + (warp * kWarpTiles + tile) * kProductOutputs + g + i / 2 * 8] =
+          mine[row * kStride + (warp * kWarpTiles + tile) * kMmaOutputs + g + i / 2 * 8] =
               sums[tile][column][i];
         }
   }
