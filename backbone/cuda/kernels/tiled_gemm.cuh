@@ -1,8 +1,8 @@
 // y = x wᵀ for 1 to 64 rows and a bfloat16 weight. Blocks share what they read: 128 outputs and all
 // rows meet in shared memory, 64 inputs at a time, so that x is read once for 128 outputs.
 //
-// k is cut into kParts by its length alone. A part's terms are summed along k, and the parts are
-// added in their order. So a row's sums have the same bits for any number of rows. On GPUs with
+// k is cut into parts by the weight's size alone. A part's terms are summed along k, and the parts
+// are added in their order. So a row's sums have the same bits for any number of rows. On GPUs with
 // clusters each part has a block of its own, and the blocks of a cluster add up through each
 // other's shared memory; elsewhere one block takes the parts in turn.
 //
@@ -17,7 +17,6 @@
 namespace medusa {
 namespace {
 
-constexpr int kParts = 4;       // of k
 constexpr int kTiledWarps = 4;  // of a block
 constexpr int kTiledThreads = kTiledWarps * kWarp;
 constexpr int kMmaOutputs = 16;  // outputs of a tensor core product
@@ -54,19 +53,20 @@ struct PartRange {
   int begin, end;
 };
 
-__device__ inline PartRange part_range(int64_t num_inputs, int part) {
+__device__ inline PartRange part_range(int64_t num_inputs, int part, int num_parts) {
   const int chunks = static_cast<int>((num_inputs + kStageInputs - 1) / kStageInputs);
-  return {chunks * part / kParts, chunks * (part + 1) / kParts};
+  return {chunks * part / num_parts, chunks * (part + 1) / num_parts};
 }
 
+/// @tparam kParts    of k.
 /// @tparam kColumns  tiles of eight rows: at least R / 8.
 /// @tparam kStages   in shared memory: one is read while the others arrive.
 /// @tparam kBlocks   that a processor is to hold at once: bounds the registers.
-template <int kColumns, int kStages, int kBlocks>
+template <int kParts, int kColumns, int kStages, int kBlocks>
 struct TiledGemm {
   using Sums = float[kWarpTiles][kColumns][4];
 
-  static constexpr int kNumColumns = kColumns, kBlocksPerProcessor = kBlocks;
+  static constexpr int kNumParts = kParts, kNumColumns = kColumns, kBlocksPerProcessor = kBlocks;
   static constexpr int kRows = kColumns * kTileRows;
   static constexpr int kLines = kBlockOutputs + kRows;
   static constexpr int kStageUnits = kLines * kUnits;
@@ -190,7 +190,7 @@ struct TiledGemm {
   /// sums += a part's products. @param first  whether the kernel before may still write x.
   __device__ static void sum_part(Sums& sums, const SkinnyGemmArgs& args,
                                   const BlockOutputs& outputs, int part, bool first) {
-    const PartRange range = part_range(args.weight.num_inputs, part);
+    const PartRange range = part_range(args.weight.num_inputs, part, kParts);
     Copier copier(args, outputs, range);
     for (int i = 0; i < kStages - 1; ++i) {
       copier.start_weights();
@@ -295,12 +295,12 @@ template <typename Gemm>
 __global__ void __launch_bounds__(kTiledThreads, Gemm::kBlocksPerProcessor)
     tiled_gemm_cluster(const SkinnyGemmArgs args) {
   let_next_kernel_begin();
-  const BlockOutputs outputs(args, blockIdx.x / kParts);
+  const BlockOutputs outputs(args, blockIdx.x / Gemm::kNumParts);
   typename Gemm::Sums sums = {};
   Gemm::sum_part(sums, args, outputs, cluster_rank(), true);
   Gemm::share(sums);
   sync_cluster();
-  Gemm::end(args, outputs, kParts);
+  Gemm::end(args, outputs, Gemm::kNumParts);
   sync_cluster();  // nobody reads this block's memory any more
 }
 
@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(kTiledThreads) tiled_gemm_block(const SkinnyGe
   let_next_kernel_begin();
   const BlockOutputs outputs(args, blockIdx.x);
   typename Gemm::Sums all = {};
-  for (int part = 0; part < kParts; ++part) {
+  for (int part = 0; part < Gemm::kNumParts; ++part) {
     typename Gemm::Sums sums = {};
     Gemm::sum_part(sums, args, outputs, part, part == 0);
     for (int tile = 0; tile < kWarpTiles; ++tile)
@@ -322,11 +322,9 @@ __global__ void __launch_bounds__(kTiledThreads) tiled_gemm_block(const SkinnyGe
   Gemm::end(args, outputs, 1);
 }
 
-template <int kColumns, int kStages, int kBlocks>
-void launch_tiled_columns(const SkinnyGemmArgs& args, DeviceStream stream) {
-  using Gemm = TiledGemm<kColumns, kStages, kBlocks>;
-  const auto tiles =  // with SiluMul a block has half as many gates, of half as many
-      static_cast<unsigned>((args.weight.num_outputs + kBlockOutputs - 1) / kBlockOutputs);
+template <int kParts, int kColumns, int kStages, int kBlocks>
+void launch_tiled_columns(const SkinnyGemmArgs& args, unsigned tiles, DeviceStream stream) {
+  using Gemm = TiledGemm<kParts, kColumns, kStages, kBlocks>;
   if (has_clusters())
     launch_clusters(tiled_gemm_cluster<Gemm>, kParts, dim3(tiles * kParts), kTiledThreads,
                     Gemm::kSharedBytes, stream, args);
@@ -335,15 +333,28 @@ void launch_tiled_columns(const SkinnyGemmArgs& args, DeviceStream stream) {
 }
 
 /// Three blocks on a processor of 228 KB do best: their stages arrive while others end.
-void launch_tiled(const SkinnyGemmArgs& args, DeviceStream stream) {
+template <int kParts>
+void launch_tiled_parts(const SkinnyGemmArgs& args, unsigned tiles, DeviceStream stream) {
   if (args.num_rows <= 8)
-    launch_tiled_columns<1, 4, 3>(args, stream);
+    launch_tiled_columns<kParts, 1, 4, 3>(args, tiles, stream);
   else if (args.num_rows <= 16)
-    launch_tiled_columns<2, 4, 3>(args, stream);
+    launch_tiled_columns<kParts, 2, 4, 3>(args, tiles, stream);
   else if (args.num_rows <= 32)
-    launch_tiled_columns<4, 3, 3>(args, stream);
+    launch_tiled_columns<kParts, 4, 3, 3>(args, tiles, stream);
   else
-    launch_tiled_columns<8, 3, 3>(args, stream);
+    launch_tiled_columns<kParts, 8, 3, 3>(args, tiles, stream);
+}
+
+/// Few outputs are cut into more parts, so that a large GPU's processors have two blocks each. With
+/// SiluMul a block has gates and as many ups.
+void launch_tiled(const SkinnyGemmArgs& args, DeviceStream stream) {
+  constexpr unsigned kFewTiles = 40;
+  const auto tiles =
+      static_cast<unsigned>((args.weight.num_outputs + kBlockOutputs - 1) / kBlockOutputs);
+  if (tiles <= kFewTiles)
+    launch_tiled_parts<8>(args, tiles, stream);
+  else
+    launch_tiled_parts<4>(args, tiles, stream);
 }
 
 }  // namespace
