@@ -199,15 +199,17 @@ else
   part memcheck 75 "$sanitizer" --tool memcheck --error-exitcode 9 $build/cuda_tests --gtest_filter="$tests_of_a_gpu"
 fi
 
+speed=(--device cuda --only gemms,steps,medusa,work --contexts 512 --samples 3)
 device=cuda
 shapes=(smollm2-135m llama-2-7b llama-3-8b)
 if [ "$with_gpu" = 0 ]; then
+  speed=(--device cpu)
   device=cpu
   shapes=(tiny)
 fi
 for shape in "${shapes[@]}"; do
   if [ -x $build/gpu_speed ]; then
-    part "speed-$shape" 60 env -u OMP_NUM_THREADS $build/gpu_speed --device $device --shape "$shape"
+    part "speed-$shape" 75 env -u OMP_NUM_THREADS $build/gpu_speed "${speed[@]}" --shape "$shape"
     cat "$logs/speed-$shape.log"
   else
     leave_out "speed-$shape" "not built"

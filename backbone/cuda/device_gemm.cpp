@@ -67,6 +67,9 @@ void DeviceGemm::run(SkinnyGemmArgs args, int64_t num_rows, float* scratch,
                      DeviceStream stream) const {
   args.weight = weight_.view();
   args.scratch = scratch;
+  const auto is_aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
+  MEDUSA_ASSERT(is_aligned(args.weight.elements) && is_aligned(args.x) && is_aligned(args.y) &&
+                is_aligned(args.out));
   for (int64_t first = 0; first < num_rows; first += kMostGemmRows) {
     args.num_rows = std::min(kMostGemmRows, num_rows - first);
     kernels_->skinny(args, stream);

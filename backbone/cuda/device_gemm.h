@@ -32,7 +32,7 @@ class DeviceGemm {
   /// @param y        [M, n] float32 there, written.
   void operator()(const at::Tensor& x, float* scratch, const at::Tensor& y,
                   DeviceStream stream) const;
-  /// The same with plain pointers, for buffers that are parts of others.
+  /// The same with plain pointers, for buffers that are parts of others: multiples of 16 bytes.
   void operator()(const Bf16* x, int64_t num_rows, float* scratch, float* y,
                   DeviceStream stream) const;
   /// y += x wᵀ.

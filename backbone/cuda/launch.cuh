@@ -163,7 +163,7 @@ __device__ inline void copy_async16(void* shared, const void* global) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(to), "l"(global) : "memory");
 }
-/// The same if the bytes are there, else zeros; the address is valid in any case.
+/// The same if the bytes are there, else zeros; then the address does not matter.
 __device__ inline void copy_async16_or_zeros(void* shared, const void* global, bool there) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(to), "l"(global),
@@ -215,10 +215,6 @@ __device__ inline Bf16 to_bf16(float x) {
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return {static_cast<uint16_t>((bits >> 16) | 0x40U)};
   return {static_cast<uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16)};
 #endif
-}
-/// silu(gate) * up.
-__device__ inline float silu_times(float gate, float up) {
-  return gate / (1.0F + expf(-gate)) * up;
 }
 /// Two numbers in a word, the first in the low half.
 __device__ inline uint32_t pack_bf16(float low, float high) {

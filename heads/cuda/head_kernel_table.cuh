@@ -1,7 +1,7 @@
 // The kernels of head_kernels.h, each thread one number.
 #pragma once
 
-#include "backbone/cuda/launch.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 #include "heads/cuda/head_kernels.h"
 
 namespace medusa {
@@ -17,8 +17,6 @@ inline dim3 blocks_for(int64_t elements) {
 __device__ inline int64_t grid_thread() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
-
-__device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
 
 __global__ void read_paths_kernel(ReadPathsArgs args) {
   begin_kernel();

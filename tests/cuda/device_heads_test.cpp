@@ -70,7 +70,7 @@ TEST_P(DeviceHeadsTest, FillsTheTreesThatTheDrafterFills) {
       expected.insert(expected.end(), tree.tokens.begin(), tree.tokens.end());
     }
     ASSERT_EQ(filled.size(), expected.size());
-    EXPECT_LE(count_different(filled, expected), 12) << describe(config);  // 9 on an H200
+    EXPECT_LE(count_different(filled, expected), emulated() ? 8 : 12) << describe(config);
     different += count_different(filled, expected);
     nodes += static_cast<int>(filled.size());
   }

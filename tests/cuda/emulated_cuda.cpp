@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "tests/cuda/emulated_kernels.h"
 
 namespace medusa {
 namespace {
@@ -42,6 +43,7 @@ struct Scheduler {
   std::vector<Fiber> fibers;  // the threads of one block, then those of the next
   int threads = 0;            // of a block
   dim3 first_block{0, 0, 0};
+  bool read_of_ended = false;  // a block that had ended
   int current = 0;
   ucontext_t home_start;
   void* home[5];
@@ -162,6 +164,11 @@ namespace emulated {
 int rank_in_cluster() { return scheduler().current / scheduler().threads; }
 void* shared_bytes() { return scheduler().shared[static_cast<size_t>(rank_in_cluster())].data(); }
 const void* shared_of_rank(const void* mine, int rank) {
+  Scheduler& s = scheduler();
+  bool runs = false;
+  for (int i = rank * s.threads; i < (rank + 1) * s.threads; ++i)
+    runs = runs || s.fibers[static_cast<size_t>(i)].waits != Waits::Done;
+  s.read_of_ended = s.read_of_ended || !runs;
   const auto at =
       static_cast<const unsigned char*>(mine) - static_cast<const unsigned char*>(shared_bytes());
   const auto& theirs = scheduler().shared[static_cast<size_t>(rank)];
@@ -208,6 +215,7 @@ void run_cluster(int blocks, int threads, size_t shared_bytes, const std::functi
   s.body = &body;
   s.threads = threads;
   s.first_block = blockIdx;
+  s.read_of_ended = false;
   s.shared.assign(static_cast<size_t>(blocks),
                   std::vector<uint4>((shared_bytes + 15) / 16, {~0U, ~0U, ~0U, ~0U}));
   if (s.fibers.empty()) s.fibers.resize(kMostThreads);  // once: contexts must not move
@@ -235,6 +243,8 @@ void run_cluster(int blocks, int threads, size_t shared_bytes, const std::functi
     all_done = false;
   }
   if (!all_done) throw std::logic_error("the threads of an emulated block wait for each other");
+  if (s.read_of_ended)
+    throw std::logic_error("a block read the shared memory of an emulated block that had ended");
   if (!all_waited)
     throw std::logic_error("a thread of an emulated kernel has not waited for the kernel before");
 }

@@ -76,8 +76,9 @@ inline constexpr size_t kMostDeposit = 32;  // bytes that a lane says to its war
 using Deposits = unsigned char[kWarp][kMostDeposit];
 
 /// Runs the blocks of a cluster, whose threads all call body(). The first one is blockIdx.
-/// @throws std::logic_error  threads wait for each other at different places, or one has not called
-///                           wait_for_previous_kernel().
+/// @throws std::logic_error  threads wait for each other at different places, one has not called
+///                           wait_for_previous_kernel(), or a block read what another one had that
+///                           has ended.
 void run_cluster(int blocks, int threads, size_t shared_bytes, const std::function<void()>& body);
 
 void* shared_bytes();
@@ -118,8 +119,7 @@ static void launch(void (*kernel)(Parameters...), dim3 blocks, int threads, size
   launch_clusters(kernel, 1, blocks, threads, shared_bytes, stream, arguments...);
 }
 
-/// Whether the emulated GPU has clusters; it does unless set otherwise.
-void set_emulated_clusters(bool has);
+/// See set_emulated_clusters().
 bool emulated_clusters();
 static inline bool has_clusters() { return emulated_clusters(); }
 

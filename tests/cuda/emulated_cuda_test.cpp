@@ -169,6 +169,20 @@ TEST_P(EmulatedCuda, TheBlocksOfAClusterReadEachOthersMemory) {
   }
 }
 
+void leave_the_cluster(int* out) {
+  begin_kernel();
+  auto* mine = shared_memory<int>();
+  mine[0] = 5;
+  sync_cluster();
+  out[blockIdx.x] = *shared_of_rank(mine, 1 - cluster_rank());  // the other one may have ended
+}
+
+TEST_P(EmulatedCuda, ABlockThatEndsBeforeOthersHaveReadItsMemoryIsReported) {
+  std::vector<int> out(2);
+  EXPECT_THROW(launch_clusters(leave_the_cluster, 2, dim3(2), 1, 16, nullptr, out.data()),
+               std::logic_error);
+}
+
 void read_matrices(const uint4* from, uint32_t* out) {
   begin_kernel();
   uint32_t words[4];

@@ -25,8 +25,7 @@ constexpr int64_t kMostGemms = 400;                   // of one sample
 /// Copies of a weight, and rows.
 class Gemms {
  public:
-  Gemms(int64_t n, int64_t k, int64_t num_rows) {
-    const at::Device device(at::kCUDA, 0);
+  Gemms(int64_t n, int64_t k, int64_t num_rows, at::Device device) {
     const at::TensorOptions options = at::TensorOptions(device).dtype(at::kBFloat16);
     const int64_t bytes = 2 * n * k;
     count_ = std::clamp<int64_t>(kTimedBytes / bytes, 8, kMostGemms);
@@ -63,8 +62,9 @@ class Gemms {
   std::unique_ptr<DeviceGraph> graph_;
 };
 
-SpeedFigure time_us(const std::function<void()>& run, int64_t count, int64_t samples) {
-  const auto wait = device_wait(at::Device(at::kCUDA, 0));
+/// Microseconds of one of `count` that a run does.
+SpeedFigure time_us(const std::function<void()>& run, const std::function<void()>& wait,
+                    int64_t count, int64_t samples) {
   run();
   std::vector<double> us;
   for (int64_t i = 0; i < samples; ++i) {
@@ -79,11 +79,12 @@ SpeedFigure time_us(const std::function<void()>& run, int64_t count, int64_t sam
 
 }  // namespace
 
-std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, int64_t samples) {
-  if (!cuda_kernels().complete() || cuda_runtime() == nullptr)
+std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, at::Device device,
+                                          int64_t samples) {
+  if (device.is_cpu() || !cuda_kernels().complete() || cuda_runtime() == nullptr)
     throw UserError(
-        "--only: found gemms in a program without CUDA kernels, expected one made where nvcc is; "
-        "leave gemms out");
+        "--only: found gemms, which want a GPU and a program with CUDA kernels, expected --device "
+        "cuda and a program made where nvcc is; leave gemms out");
   const c10::InferenceMode no_grad;
   const ModelConfig& c = shape.config;
   struct Named {
@@ -95,18 +96,19 @@ std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, int64_t sampl
                            {"gate_up", 2 * c.mlp_size, c.hidden_size},
                            {"down", c.hidden_size, c.mlp_size},
                            {"lm_head", c.vocab_size, c.hidden_size}};
+  const auto wait = device_wait(device);
   std::vector<GemmSpeed> speeds;
   for (const Named& weight : weights)
     for (const int32_t rows : shape.rows) {
-      Gemms gemms(weight.n, weight.k, rows);
+      Gemms gemms(weight.n, weight.k, rows, device);
       GemmSpeed& speed = speeds.emplace_back();
       speed.weight = weight.name;
       speed.num_outputs = weight.n;
       speed.num_inputs = weight.k;
       speed.num_rows = rows;
       speed.bytes = 2.0 * static_cast<double>(weight.n) * static_cast<double>(weight.k);
-      speed.us = time_us([&] { gemms.run(); }, gemms.count(), samples);
-      speed.library_us = time_us([&] { gemms.run_library(); }, gemms.count(), samples);
+      speed.us = time_us([&] { gemms.run(); }, wait, gemms.count(), samples);
+      speed.library_us = time_us([&] { gemms.run_library(); }, wait, gemms.count(), samples);
     }
   return speeds;
 }

@@ -21,10 +21,12 @@ struct GemmSpeed {
   double bytes = 0;          // of the weight
 };
 
-/// The five weights of a layer and the LM head in bfloat16, each with the shape's numbers of rows.
+/// The four weights of a layer and the LM head in bfloat16, each with the shape's numbers of rows.
 /// No weight is found in a cache: each is one of many copies.
 /// @param samples  of each; at least one.
-std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, int64_t samples);
+/// @throws UserError  there is no GPU, or no kernels for it.
+std::vector<GemmSpeed> measure_gemm_speed(const SpeedShape& shape, at::Device device,
+                                          int64_t samples);
 
 std::string gemm_speed_table(const std::string& shape, const std::vector<GemmSpeed>& speeds);
 

@@ -29,11 +29,17 @@
 
 static void mark(bool begins) { begins ? cudaProfilerStart() : cudaProfilerStop(); }
 #else
-static void mark(bool) {}
+static void mark(bool) {
+  throw medusa::UserError(
+      "--only: found marked in a program without CUDA, expected one made where nvcc is; leave "
+      "marked out");
+}
 #endif
 
 int main(int argc, char** argv) {
-  CLI::App app("Times plain steps, distillation and training of models with random weights.");
+  CLI::App app(
+      "Times GEMMs, plain and Medusa steps, distillation and training of models with random "
+      "weights.");
   std::string device = "cuda";
   std::vector<std::string> shapes{"smollm2-135m", "llama-2-7b", "llama-3-8b"};
   int64_t samples = 30;
@@ -55,7 +61,7 @@ int main(int argc, char** argv) {
   std::vector<int64_t> contexts;
   app.add_option("--contexts", contexts, "tokens before a step; the shape's own if not given")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(2, 3500));  // the models' contexts hold 4,096
   std::vector<int32_t> rows;
   app.add_option("--rows", rows, "of a step; the shape's own if not given")
       ->delimiter(',')
@@ -83,8 +89,10 @@ int main(int argc, char** argv) {
       medusa::SpeedShape shape = medusa::speed_shape(name);
       if (!contexts.empty()) shape.contexts = contexts;
       if (!rows.empty()) shape.rows = rows;
+      std::ranges::sort(shape.rows);
+      shape.rows.erase(std::ranges::unique(shape.rows).begin(), shape.rows.end());
       print("gemms", [&] {
-        return medusa::gemm_speed_table(name, medusa::measure_gemm_speed(shape, samples));
+        return medusa::gemm_speed_table(name, medusa::measure_gemm_speed(shape, where, samples));
       });
       print("steps", [&] {
         return medusa::step_speed_table(

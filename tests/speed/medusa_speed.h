@@ -23,9 +23,9 @@ struct MedusaSpeed {
   std::vector<double> step_ms;     // of each
 };
 
-/// Trees of the shape's numbers of rows behind each of its contexts, with four heads of the
-/// kinds hidden and root, greedy; and with root heads under the typical rule at temperature 0.7.
-/// Which tokens are drafted does not change what a step costs.
+/// The plain step, and trees of the shape's numbers of rows behind each of its contexts, with four
+/// heads of the kinds hidden and root, greedy; and with root heads under the typical rule at
+/// temperature 0.7. Which tokens are drafted does not change what a step costs.
 /// @param samples  of each; at least one.
 /// @throws UserError  these steps do not run in the device's own loop here.
 std::vector<MedusaSpeed> measure_medusa_speed(const SpeedShape& shape, at::ScalarType dtype,

@@ -55,13 +55,6 @@ ModelConfig llama_config(int64_t layers, int64_t hidden, int64_t heads, int64_t 
   return config;
 }
 
-/// Which tokens are in a text does not change what they cost.
-std::vector<TokenId> speed_text(int64_t length, int64_t vocab_size) {
-  std::vector<TokenId> text;
-  for (int64_t i = 0; i < length; ++i) text.push_back(static_cast<TokenId>(7919 * i % vocab_size));
-  return text;
-}
-
 /// A copy too large for any cache and a product large enough to keep all of the device busy.
 std::vector<SpeedThing> device_limits(at::ScalarType dtype, at::Device device) {
   const int64_t bytes = device.is_cpu() ? int64_t{1} << 25 : int64_t{1} << 30;
@@ -194,6 +187,12 @@ void time_interleaved(std::vector<SpeedThing>& things, int64_t samples,
 }
 
 }  // namespace
+
+std::vector<TokenId> speed_text(int64_t length, int64_t vocab_size) {
+  std::vector<TokenId> text;
+  for (int64_t i = 0; i < length; ++i) text.push_back(static_cast<TokenId>(7919 * i % vocab_size));
+  return text;
+}
 
 SpeedFigure speed_figure(const std::vector<double>& samples) {
   return {quantile(samples, 0.25), median(samples), quantile(samples, 0.75)};

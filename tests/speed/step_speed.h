@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backbone/llama.h"
+#include "base/token.h"
 
 namespace medusa {
 
@@ -18,7 +19,7 @@ struct SpeedShape {
   std::string name;
   ModelConfig config;
   std::vector<int64_t> contexts;  // tokens before a step
-  std::vector<int32_t> rows;      // tokens of a step
+  std::vector<int32_t> rows;      // tokens of a step, ascending
 };
 
 /// "tiny" (for tests), "smollm2-135m", "llama-2-7b" and "llama-3-8b".
@@ -29,6 +30,9 @@ SpeedShape speed_shape(std::string_view name);
 struct SpeedFigure {
   double low = 0, middle = 0, high = 0;
 };
+
+/// A text of this length. Which tokens are in it does not change what it costs.
+std::vector<TokenId> speed_text(int64_t length, int64_t vocab_size);
 
 /// @param samples  at least one.
 SpeedFigure speed_figure(const std::vector<double>& samples);

@@ -5,6 +5,8 @@
 #include <regex>
 
 #include "tests/base/error_text.h"
+#include "tests/speed/gemm_speed.h"
+#include "tests/speed/medusa_speed.h"
 
 namespace medusa {
 namespace {
@@ -46,6 +48,33 @@ TEST(StepSpeed, TheTableSetsStepsBesideTheCopy) {
       "TFLOP/s\n"
       "graph: 1 row behind 512          10.000     9.500 to 10.500     9.000  0.020   weights "
       "at 1500.0 GB/s, 50.0 % of the copy\n");
+}
+
+TEST(MedusaSpeed, ATableSetsTreesBesideThePlainStep) {
+  const MedusaSpeed speed{HeadInput::Root, RuleKind::Typical, 512, {1, 8}, {2, 2.5}};
+  EXPECT_EQ(medusa_speed_table("some", {speed}),
+            "some: ms of a captured step, and times the plain one\n"
+            "heads    rule      context                1                8 nodes\n"
+            "root     typical       512    2.000 (1.00x)    2.500 (1.25x)\n");
+}
+
+TEST(GemmSpeed, ATableSetsTheRateOfTheWeightBesideTheLibrary) {
+  GemmSpeed speed{"qkv", 768, 512, 8, {1.5, 2, 2.5}, {3, 4, 5}, 2.0 * 768 * 512};
+  EXPECT_EQ(gemm_speed_table("some", {speed}),
+            "some, bfloat16\n"
+            "GEMM              weight  rows       us         quartiles      GB/s  LibTorch us\n"
+            "qkv            768 x 512     8     2.00      1.50 to 2.50       393         4.00\n");
+}
+
+TEST(GpuSpeed, WhatWantsAGpuIsRefusedWithoutOne) {
+  const SpeedShape shape = speed_shape("tiny");
+  EXPECT_EQ(fixtures::error_text([&] { measure_gemm_speed(shape, at::kCPU, 1); }),
+            "--only: found gemms, which want a GPU and a program with CUDA kernels, expected "
+            "--device cuda and a program made where nvcc is; leave gemms out");
+  EXPECT_EQ(fixtures::error_text(
+                [&] { measure_medusa_speed(shape, at::kBFloat16, at::kCPU, 1, /*seed=*/1); }),
+            "--only: found medusa, whose captured steps want a GPU and a program with CUDA "
+            "kernels, expected --device cuda and a program made where nvcc is; leave medusa out");
 }
 
 TEST(StepSpeed, ShapesAreThoseOfTheModels) {

@@ -42,6 +42,8 @@ __device__ inline void store_eight(Bf16* to, const Eight& v) {
                                              pack_bf16(v.x[4], v.x[5]), pack_bf16(v.x[6], v.x[7]));
 }
 
+__device__ inline float silu(float x) { return x / (1.0F + expf(-x)); }
+
 /// The sum over the lanes of a warp; every lane gets it. Always in the same order: neighbors
 /// first.
 __device__ inline float warp_sum(float x) {

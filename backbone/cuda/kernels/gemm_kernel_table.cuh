@@ -27,7 +27,7 @@ void launch_for_rows(const SkinnyGemmArgs& args, DeviceStream stream) {
   else if (args.num_rows <= 32)
     launch_gemm<SkinnyGemm<Reader, 4, 2, 3, 2>>(args, stream);
   else
-    launch_gemm<SkinnyGemm<Reader, 8, 2, 3, Reader::kScaled ? 1 : 2>>(args, stream);
+    launch_gemm<SkinnyGemm<Reader, 8, 2, 3, 1>>(args, stream);
 }
 
 void launch_skinny(const SkinnyGemmArgs& args, DeviceStream stream) {

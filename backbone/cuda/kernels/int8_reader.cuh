@@ -24,7 +24,7 @@ template <bool kMins>
 class Int8Reader {
  public:
   static constexpr int kChunk = 64, kGroups = 2;
-  static constexpr bool kScaled = true, kShifted = kMins;
+  static constexpr bool kShifted = kMins;
 
   /// A scale and the min above it: of lanes 0 and 1 those of output g's two blocks, of lanes 2
   /// and 3 those of g + 8's.

@@ -11,7 +11,7 @@ namespace {
 class Nibbles4Reader {
  public:
   static constexpr int kChunk = 128, kGroups = 4;
-  static constexpr bool kScaled = true, kShifted = true;
+  static constexpr bool kShifted = true;
 
   /// Lane t: a scale of block t and the min above it, of both outputs.
   struct ScaleWords {

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(kSiluThreads) silu_mul_rows(SiluMulArgs args) 
   const float* from = args.gate_up + row * 2 * args.mlp_size + at;
   const Eight gate = load_eight(from), up = load_eight(from + args.mlp_size);
   Eight out;
-  for (int e = 0; e < 8; ++e) out.x[e] = silu_times(gate.x[e], up.x[e]);
+  for (int e = 0; e < 8; ++e) out.x[e] = silu(gate.x[e]) * up.x[e];
   store_eight(args.out + row * args.mlp_size + at, out);
 }
 

@@ -1,5 +1,5 @@
-// y = x wᵀ for few rows: the weight streams through once, sixteen outputs to a warp's tensor core
-// product, eight rows of x to its other side.
+// y = x wᵀ for few rows and a weight in blocks: the weight streams through once, sixteen outputs to
+// a warp's tensor core product, eight rows of x to its other side.
 //
 // The eight warps of a block share its outputs and take turns along k, 128 bytes of each output at
 // a time; what they have summed up is added in the order of the warps. So each sum's terms and
@@ -53,15 +53,11 @@ __device__ void multiply_group(float (&sums)[4], const uint32_t (&a)[2][4], cons
                                const GroupScales& scales, const float (&row_sums)[4]) {
   const uint4 words = Reader::order_row(row);
   const uint32_t b[2][2] = {{words.x, words.y}, {words.z, words.w}};
-  if constexpr (!Reader::kScaled) {
-    for (int step = 0; step < 2; ++step) mma_16x8x16(sums, a[step], b[step]);
-  } else {
-    float part[4] = {};
-    for (int step = 0; step < 2; ++step) mma_16x8x16(part, a[step], b[step]);
-    for (int i = 0; i < 4; ++i) {
-      if constexpr (Reader::kShifted) sums[i] = fmaf(scales.shift[i / 2], row_sums[i], sums[i]);
-      sums[i] = fmaf(scales.scale[i / 2], part[i], sums[i]);
-    }
+  float part[4] = {};
+  for (int step = 0; step < 2; ++step) mma_16x8x16(part, a[step], b[step]);
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (Reader::kShifted) sums[i] = fmaf(scales.shift[i / 2], row_sums[i], sums[i]);
+    sums[i] = fmaf(scales.scale[i / 2], part[i], sums[i]);
   }
 }
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "backbone/cuda/gemm_kernels.h"
-#include "backbone/cuda/launch.cuh"
+#include "backbone/cuda/kernels/device_math.cuh"
 
 namespace medusa {
 namespace {
@@ -40,7 +40,8 @@ struct BlockOutputs {
     if (pairs) to_ups = all;
   }
 
-  /// Which output behind the first stands in this line; the last one where there are no more.
+  /// Which output behind the first stands in this line; where there are no more the last one, whose
+  /// sums are not kept then.
   __device__ int64_t of_line(int line) const {
     const bool is_up = to_ups != 0 && line >= kBlockOutputs / 2;
     const int64_t place = is_up ? line - kBlockOutputs / 2 : line;
@@ -57,6 +58,68 @@ __device__ inline PartRange part_range(int64_t num_inputs, int part, int num_par
   const int chunks = static_cast<int>((num_inputs + kStageInputs - 1) / kStageInputs);
   return {chunks * part / num_parts, chunks * (part + 1) / num_parts};
 }
+
+/// Units from the first of the stages to the one after this one.
+template <int kStages, int kStageUnits>
+__device__ int next_stage(int stage) {
+  return stage == (kStages - 1) * kStageUnits ? 0 : stage + kStageUnits;
+}
+
+constexpr int kLinesApart = kTiledThreads / kUnits;  // of a thread's copies
+
+/// Copies a thread's units of some lines, one chunk after the other.
+/// @tparam kCopies  of each chunk.
+/// @tparam kStages  that chunks go to in turn.
+template <int kCopies, int kStages, int kStageUnits>
+struct Copier {
+  const Bf16* from;         // this thread's unit of the next chunk, of line 0
+  unsigned lines[kCopies];  // elements from there to the thread's lines
+  int inputs_left;          // from this thread's unit on; 0 or fewer: zeros stand there
+  int chunks_left;
+  uint4* to;      // this thread's first unit of stage 0
+  int stage = 0;  // units from there
+
+  /// @param matrix      the first input of line 0.
+  /// @param first_line  of the stage's.
+  /// @param source_of   source_of(line) says which row of the matrix stands in a line.
+  template <typename SourceOf>
+  __device__ Copier(const Bf16* matrix, int64_t num_inputs, const PartRange& range, int first_line,
+                    SourceOf source_of) {
+    const int thread = static_cast<int>(threadIdx.x), unit = thread % kUnits,
+              line = thread / kUnits;
+    const int64_t at = int64_t{range.begin} * kStageInputs + unit * 8;
+    from = matrix + at;
+    for (int i = 0; i < kCopies; ++i)
+      lines[i] = static_cast<unsigned>(source_of(line + i * kLinesApart) * num_inputs);
+    inputs_left = static_cast<int>(num_inputs - at);
+    chunks_left = range.end - range.begin;
+    to = shared_memory<uint4>() + (first_line + line) * kUnits + (unit ^ (line % kUnits));
+  }
+
+  /// Starts the next chunk's copies, if there is one.
+  __device__ void start() {
+    if (--chunks_left < 0) return;
+    for (int i = 0; i < kCopies; ++i)
+      copy_async16_or_zeros(to + stage + i * kLinesApart * kUnits, from + lines[i],
+                            inputs_left > 0);
+    go_on();
+  }
+  /// Copies it at once: without a place in the line behind copies that were started.
+  __device__ void store() {
+    if (--chunks_left < 0) return;
+    for (int i = 0; i < kCopies; ++i)
+      to[stage + i * kLinesApart * kUnits] =
+          inputs_left > 0 ? load_word4(from + lines[i]) : make_uint4(0, 0, 0, 0);
+    go_on();
+  }
+
+ private:
+  __device__ void go_on() {
+    from += kStageInputs;
+    inputs_left -= kStageInputs;
+    stage = next_stage<kStages, kStageUnits>(stage);
+  }
+};
 
 /// @tparam kParts    of k.
 /// @tparam kColumns  tiles of eight rows: at least R / 8.
@@ -75,81 +138,8 @@ struct TiledGemm {
   static constexpr size_t kSumBytes = sizeof(float) * kRows * kStride;
   static constexpr size_t kSharedBytes = kStageBytes > kSumBytes ? kStageBytes : kSumBytes;
 
-  static constexpr int kLinesApart = kTiledThreads / kUnits;  // of a thread's copies
   static constexpr int kWeightCopies = kBlockOutputs / kLinesApart;
   static constexpr int kRowCopies = (kRows + kLinesApart - 1) / kLinesApart;
-
-  /// Copies a thread's units of one stage after the other.
-  struct Copier {
-    const Bf16 *weight, *x;                // this thread's unit of the next chunk, of line 0
-    unsigned weight_lines[kWeightCopies];  // elements from there to the thread's lines
-    unsigned row_lines[kRowCopies];
-    int weight_left, rows_left;  // inputs from this thread's unit on; 0 or fewer: zeros stand there
-    int weight_chunks, row_chunks;        // that are still to be copied
-    bool copies_rows;                     // there may be more threads than rows have units
-    uint4* to;                            // this thread's first unit of stage 0
-    int weight_stage = 0, row_stage = 0;  // units from there
-
-    __device__ Copier(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
-                      const PartRange& range) {
-      const int thread = static_cast<int>(threadIdx.x);
-      const int unit = thread % kUnits, line = thread / kUnits;
-      const int64_t k = args.weight.num_inputs, at = int64_t{range.begin} * kStageInputs + unit * 8;
-      weight = static_cast<const Bf16*>(args.weight.elements) + outputs.first * k + at;
-      x = args.x + at;
-      weight_left = rows_left = static_cast<int>(k - at);
-      weight_chunks = row_chunks = range.end - range.begin;
-      copies_rows = line < kRows;
-      // Behind the last output or row stand copies of it, whose sums nobody keeps.
-      for (int i = 0; i < kWeightCopies; ++i)
-        weight_lines[i] = static_cast<unsigned>(outputs.of_line(line + i * kLinesApart) * k);
-      const int64_t last_row = args.num_rows - 1;
-      for (int i = 0; i < kRowCopies; ++i) {
-        const int64_t each = line + i * kLinesApart;
-        row_lines[i] = static_cast<unsigned>((each < last_row ? each : last_row) * k);
-      }
-      to = shared_memory<uint4>() + line * kUnits + (unit ^ (line % kUnits));
-    }
-
-    __device__ void start_weights() {
-      if (--weight_chunks < 0) return;
-      for (int i = 0; i < kWeightCopies; ++i)
-        copy_async16_or_zeros(to + weight_stage + i * kLinesApart * kUnits,
-                              weight + weight_lines[i], weight_left > 0);
-      weight += kStageInputs;
-      weight_left -= kStageInputs;
-      weight_stage = next_stage(weight_stage);
-    }
-    __device__ void start_rows() {
-      if (--row_chunks < 0 || !copies_rows) return;
-      for (int i = 0; i < kRowCopies; ++i)
-        copy_async16_or_zeros(to + row_stage + (kBlockOutputs + i * kLinesApart) * kUnits,
-                              x + row_lines[i], rows_left > 0);
-      end_rows();
-    }
-    /// Instead, for a stage whose weights are on their way already: without a place in the line
-    /// behind them.
-    __device__ void store_rows() {
-      if (--row_chunks < 0 || !copies_rows) return;
-      for (int i = 0; i < kRowCopies; ++i)
-        to[row_stage + (kBlockOutputs + i * kLinesApart) * kUnits] =
-            rows_left > 0 ? *reinterpret_cast<const uint4*>(x + row_lines[i])
-                          : make_uint4(0, 0, 0, 0);
-      end_rows();
-    }
-
-   private:
-    __device__ void end_rows() {
-      x += kStageInputs;
-      rows_left -= kStageInputs;
-      row_stage = next_stage(row_stage);
-    }
-  };
-
-  /// Units from the first stage to the one after this one.
-  __device__ static int next_stage(int stage) {
-    return stage == (kStages - 1) * kStageUnits ? 0 : stage + kStageUnits;
-  }
 
   /// Reads what a warp multiplies. A lane gives the place of one line of each matrix.
   struct Reader {
@@ -190,24 +180,32 @@ struct TiledGemm {
   /// sums += a part's products. @param first  whether the kernel before may still write x.
   __device__ static void sum_part(Sums& sums, const SkinnyGemmArgs& args,
                                   const BlockOutputs& outputs, int part, bool first) {
-    const PartRange range = part_range(args.weight.num_inputs, part, kParts);
-    Copier copier(args, outputs, range);
+    const int64_t k = args.weight.num_inputs, last_row = args.num_rows - 1;
+    const PartRange range = part_range(k, part, kParts);
+    Copier<kWeightCopies, kStages, kStageUnits> weights(
+        static_cast<const Bf16*>(args.weight.elements) + outputs.first * k, k, range, 0,
+        [&](int line) { return outputs.of_line(line); });
+    // Behind the last row stand copies of it, whose sums nobody keeps.
+    Copier<kRowCopies, kStages, kStageUnits> rows(
+        args.x, k, range, kBlockOutputs,
+        [&](int64_t line) { return line < last_row ? line : last_row; });
+    if (static_cast<int>(threadIdx.x) / kUnits >= kRows) rows.chunks_left = 0;  // there is no line
     for (int i = 0; i < kStages - 1; ++i) {
-      copier.start_weights();
+      weights.start();
       copy_async_commit();
     }
     if (first) wait_for_previous_kernel();
-    for (int i = 0; i < kStages - 1; ++i) copier.store_rows();
+    for (int i = 0; i < kStages - 1; ++i) rows.store();
     const Reader reader;
     int stage = 0;
     for (int chunk = range.begin; chunk < range.end; ++chunk) {
       copy_async_wait<kStages - 2>();
       sync_block();  // the stage has arrived, and the one before it has been read
-      copier.start_weights();
-      copier.start_rows();
+      weights.start();
+      rows.start();
       copy_async_commit();
       reader.multiply(sums, stage);
-      stage = next_stage(stage);
+      stage = next_stage<kStages, kStageUnits>(stage);
     }
     copy_async_wait<0>();
     sync_block();  // shared memory is free again
@@ -247,7 +245,7 @@ struct TiledGemm {
                              int num_parts) {
     const bool pairs = args.end == GemmEnd::SiluMul;
     const int all = (pairs ? kBlockOutputs / 2 : kBlockOutputs) / num_parts;  // of this block
-    const int begin = num_parts == 1 ? 0 : cluster_rank() * all, quads = all / 4;
+    const int begin = cluster_rank() * all, quads = all / 4;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * quads; i += kTiledThreads) {
       const int row = i / quads, line = begin + i % quads * 4;
       const float* mine = shared_memory<float>() + row * kStride + line;
@@ -286,7 +284,7 @@ struct TiledGemm {
     Bf16* out = args.out + row * (args.weight.num_outputs / 2) + outputs.first + line;
     const float gates[4] = {gate.x, gate.y, gate.z, gate.w}, ups[4] = {up.x, up.y, up.z, up.w};
     for (int e = 0; e < 4; ++e)
-      if (line + e < outputs.num_left) out[e] = to_bf16(silu_times(gates[e], ups[e]));
+      if (line + e < outputs.num_left) out[e] = to_bf16(silu(gates[e]) * ups[e]);
   }
 };
 

@@ -1,12 +1,12 @@
-// How sixteen outputs of a weight come from memory into the operand of a tensor core product. A
-// warp reads a chunk at a time: of each output 64 consecutive bytes, 16 to a lane. A chunk has
-// groups of 32 inputs, and a group is two products of depth 16.
+// How sixteen outputs of a weight in blocks come from memory into the operand of a tensor core
+// product. A warp reads a chunk at a time: of each output 64 consecutive bytes, 16 to a lane. A
+// chunk has groups of 32 inputs, and a group is two products of depth 16.
 //
 // In the words of mma_16x8x16, lane (g, t) reads of outputs g and g + 8. Which of a group's inputs
 // it holds is the reader's choice: a product's terms may stand in any order along k, if the rows'
 // numbers stand in the same one. A reader has
 //   kChunk, kGroups            inputs and groups of a chunk
-//   kScaled, kShifted          whether scales() says something
+//   kShifted                   whether scales() has shifts
 //   begin(weight, output)      of the sixteen from this output on
 //   words(i, input)            where the lane's 16 bytes of output g + 8 i lie; for a lane behind
 //                              the last input somewhere in the weight
