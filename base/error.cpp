@@ -21,7 +21,7 @@ size_t character_start(std::string_view utf8, size_t at) {
 /// Without its middle when a name or value that it quotes is as long as a book. What to do stands
 /// at the end.
 std::string message_text(const std::string& message) {
-  const std::string text = shown_text(message);
+  std::string text = shown_text(message);
   if (text.size() <= kMostBytes) return text;
   const size_t head = character_start(text, kHead);
   const size_t tail = character_start(text, text.size() - kTail);

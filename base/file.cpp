@@ -130,10 +130,12 @@ std::string read_file_or_stream(const fs::path& path) {
 void forget_pages(std::span<const uint8_t> mapped) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(mapped.data());
-  const uintptr_t begin = (address + page - 1) / page * page;
-  const uintptr_t end = (address + mapped.size()) / page * page;
+  const size_t begin = (address + page - 1) / page * page - address;
+  const uintptr_t end_page = (address + mapped.size()) / page * page;
   // A private mapping that was never written to: the pages come back from the file unchanged.
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  if (address + begin < end_page)
+    ::madvise(const_cast<uint8_t*>(mapped.data()) + begin, end_page - address - begin,
+              MADV_DONTNEED);
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <utility>
@@ -75,7 +76,7 @@ class ProgressLines {
 
 std::string format_duration(double seconds) {
   if (seconds < 59.95) return fmt::format("{:.1f}s", seconds);
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const auto whole = std::llround(seconds);
   if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
   return fmt::format("{}h{:02}m", whole / 3600, whole % 3600 / 60);
 }

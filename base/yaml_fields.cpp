@@ -5,8 +5,8 @@
 
 namespace medusa {
 
-FieldReader::FieldReader(const YamlFile& file, YAML::Node node, std::string path)
-    : file_(file), node_(std::move(node)), path_(std::move(path)) {
+FieldReader::FieldReader(const YamlFile& file, const YAML::Node& node, std::string path)
+    : file_(file), node_(node), path_(std::move(path)) {
   if (node_.IsNull()) node_ = YAML::Node(YAML::NodeType::Map);  // a section without keys
   if (!node_.IsMap()) fail("", node_, "expected a mapping of keys to values");
   std::set<std::string> seen;

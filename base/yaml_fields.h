@@ -17,7 +17,7 @@ namespace medusa {
 class FieldReader {
  public:
   /// @param path  dotted place of the mapping, e.g. "train.optimizer"; empty at the top.
-  FieldReader(const YamlFile& file, YAML::Node node, std::string path);
+  FieldReader(const YamlFile& file, const YAML::Node& node, std::string path);
 
   template <typename T>
   FieldMark operator()(const char* key, T& value, const char* /*help*/,

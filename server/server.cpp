@@ -125,17 +125,23 @@ uint16_t Server::port() const { return parts_->http.endpoint().port(); }
 
 std::string Server::url() const {
   const auto endpoint = parts_->http.endpoint();
-  const std::string host = endpoint.address().to_string();
-  return endpoint.address().is_v6() ? fmt::format("http://[{}]:{}", host, endpoint.port())
-                                    : fmt::format("http://{}:{}", host, endpoint.port());
+  asio::ip::address address = endpoint.address();
+  if (address.is_unspecified())  // every address of this machine: the nearest of them
+    address = address.is_v6() ? asio::ip::address(asio::ip::address_v6::loopback())
+                              : asio::ip::address(asio::ip::address_v4::loopback());
+  const std::string host = address.to_string();
+  return address.is_v6() ? fmt::format("http://[{}]:{}", host, endpoint.port())
+                         : fmt::format("http://{}:{}", host, endpoint.port());
 }
 
 std::string Server::reach_note() const {
-  if (parts_->http.endpoint().address().is_loopback()) return {};
+  const auto endpoint = parts_->http.endpoint();
+  if (endpoint.address().is_loopback()) return {};
   return fmt::format(
-      "note: {} is reachable from other machines, {}; docs/guide/scale-out.md puts a proxy with "
+      "note: port {} of {} is reachable from other machines, {}; docs/guide/scale-out.md puts a "
+      "proxy with "
       "TLS before it\n",
-      url(),
+      endpoint.port(), endpoint.address().to_string(),
       parts_->has_keys ? "and nothing that it is asked or answers is encrypted"
                        : "and nobody is asked for a key (--api-keys)");
 }

@@ -39,7 +39,7 @@ class Server {
   void serve(ServedModel model);
 
   uint16_t port() const;
-  std::string url() const;  // "http://127.0.0.1:8080"
+  std::string url() const;  // "http://127.0.0.1:8080": where this machine finds it
   /// Tells what whoever starts it should know about who can reach it; empty: this machine alone.
   std::string reach_note() const;
 

@@ -113,6 +113,21 @@ TEST(Pages, EveryLinkLeadsToAFileAndAHeadingOfIt) {
   EXPECT_GT(checked, 100);
 }
 
+// Files that a page names by the way from its own folder, as code.
+TEST(Pages, EveryFileBesideAPageIsThere) {
+  const std::regex beside(R"re(`(\.\./[A-Za-z0-9_./-]+)`)re");
+  int64_t checked = 0;
+  for (const auto& page : files_with({".md"})) {
+    const std::string text = text_of(page);
+    for (std::sregex_iterator match(text.begin(), text.end(), beside), end; match != end; ++match) {
+      EXPECT_TRUE(std::filesystem::exists(page.parent_path() / match->str(1)))
+          << page.string() << ": no file " << match->str(1);
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 10);
+}
+
 // A comment that sends its reader to a page which was moved is worse than none.
 TEST(Pages, EveryPageThatCodeNamesIsThere) {
   const std::regex page(R"re([A-Za-z0-9_./-]*[A-Za-z0-9_-]\.md\b)re");

@@ -60,7 +60,7 @@ GgufSplit read_gguf_split(const std::vector<GgufEntry>& entries, const fs::path&
 fs::path gguf_part(const fs::path& first, int64_t index, const GgufSplit& split) {
   std::string name = first.filename().string();
   name.resize(name.size() - ending(0, split.count).size());
-  const fs::path part = first.parent_path() / (name + ending(index, split.count));
+  fs::path part = first.parent_path() / (name + ending(index, split.count));
   if (!fs::exists(part))
     throw UserError(
         fmt::format("{}: no such file, expected part {} of {} beside the first; download all parts "

@@ -57,7 +57,7 @@ bool read_element(const GgufEntry& entry, int64_t i, int64_t& value) {
     if constexpr (std::is_floating_point_v<decltype(number)>) return false;
     if constexpr (std::is_same_v<decltype(number), uint64_t>)
       if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return false;
-    value = static_cast<int64_t>(number);
+    value = static_cast<int64_t>(number);  // NOLINT(bugprone-signed-char-misuse): a number
     return true;
   });
 }

@@ -169,6 +169,7 @@ std::vector<SafetensorsEntry> TensorReader::entries() {
                         fmt::format("has the name '{}' twice, expected each once", name));
   }
   std::vector<SafetensorsEntry> out;
+  out.reserve(sorted.size());
   for (auto& [name, entry] : sorted) out.push_back(std::move(entry));
   return out;
 }

@@ -25,18 +25,18 @@ inline constexpr uint32_t kSeeWide = 0xffffffff;   // in place of a number of 32
 
 /// CRC-32 of bytes that follow those that gave `crc` (0 at the start).
 inline uint32_t checksum(std::span<const uint8_t> bytes, uint32_t crc = 0) {
-  static const std::array<uint32_t, 256> kTable = [] {
-    std::array<uint32_t, 256> table{};
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> entries{};
     for (uint32_t i = 0; i < 256; ++i) {
       uint32_t value = i;
       for (int bit = 0; bit < 8; ++bit)
         value = (value >> 1) ^ ((value & 1U) != 0 ? 0xedb88320U : 0U);
-      table[i] = value;
+      entries[i] = value;
     }
-    return table;
+    return entries;
   }();
   crc = ~crc;
-  for (const uint8_t byte : bytes) crc = (crc >> 8) ^ kTable[(crc ^ byte) & 0xffU];
+  for (const uint8_t byte : bytes) crc = (crc >> 8) ^ table[(crc ^ byte) & 0xffU];
   return ~crc;
 }
 

@@ -152,6 +152,7 @@ std::string ModelChatTemplate::render(const std::vector<ChatMessage>& messages,
                                       bool add_generation_prompt, const std::string& tools) const {
   const auto variables = [&](jinja::Heap& heap) {
     std::vector<jinja::Value> list;
+    list.reserve(messages.size());
     for (const ChatMessage& message : messages) list.push_back(message_value(message, heap));
     const jinja::Value declared =
         tools.empty() ? jinja::None{}

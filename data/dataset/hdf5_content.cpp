@@ -237,7 +237,7 @@ std::string describe(const Hdf5Content& content) {
 std::pair<std::string, Hdf5Content> read_attribute(const Hdf5Bytes& file,
                                                    const Hdf5Message& attribute) {
   // Name, type and shape are each padded to a multiple of 8 bytes.
-  constexpr auto padded = [](uint16_t size) { return (uint64_t{size} + 7) / 8 * 8; };
+  constexpr auto kPadded = [](uint16_t size) { return (uint64_t{size} + 7) / 8 * 8; };
   std::string what = "an attribute";
   if (attribute.shared) file.fail(fmt::format("{} is kept elsewhere", what));
   Hdf5Fields fields(file, attribute.body, what);
@@ -246,13 +246,13 @@ std::pair<std::string, Hdf5Content> read_attribute(const Hdf5Bytes& file,
   fields.skip(1);
   const auto name_bytes = fields.number<uint16_t>(), type_bytes = fields.number<uint16_t>(),
              shape_bytes = fields.number<uint16_t>();
-  const auto field = fields.take(padded(name_bytes));
+  const auto field = fields.take(kPadded(name_bytes));
   const std::string name(field.begin(), std::ranges::find(field, uint8_t{0}));
   if (name.size() + 1 != name_bytes) file.fail(fmt::format("{} has no name", what));
   what = fmt::format("'{}'", name);
-  const auto type = read_type(file, fields.take(padded(type_bytes)), what);
+  const auto type = read_type(file, fields.take(kPadded(type_bytes)), what);
   Hdf5Content content{type.type, type.bytes,
-                      read_shape(file, fields.take(padded(shape_bytes)), what)};
+                      read_shape(file, fields.take(kPadded(shape_bytes)), what)};
   if (!content.shape.empty())
     file.fail(fmt::format("the attribute '{}' is {}, not one value", name, describe(content)));
   content.bytes = fields.take(bytes_of_all(file, content, what));

@@ -21,6 +21,7 @@ class Handle {
   }
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
+  // NOLINTNEXTLINE(google-explicit-constructor): passed to HDF5 as ids are
   operator hid_t() const { return id_; }
 
  private:

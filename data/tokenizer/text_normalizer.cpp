@@ -54,7 +54,7 @@ Text step_applied(Normalization form, Text text, SectionStart /*start*/) {
   return {reinterpret_cast<const char*>(out), static_cast<size_t>(size)};
 }
 
-Text step_applied(const TextNormalizer::Replace& step, Text text, SectionStart /*start*/) {
+Text step_applied(const TextNormalizer::Replace& step, const Text& text, SectionStart /*start*/) {
   return replace_all(text, step.from, step.to);
 }
 

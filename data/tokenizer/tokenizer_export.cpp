@@ -85,7 +85,8 @@ OrderedJson tokenizer_json(const BpeParts& parts) {
   OrderedJson vocab = OrderedJson::object(), merges = OrderedJson::array(),
               added = OrderedJson::array();
   for (size_t id = 0; id < parts.tokens.size(); ++id) vocab[parts.tokens[id]] = id;
-  for (const auto& [left, right] : parts.merges) merges.push_back(left + " " + right);
+  for (const auto& [left, right] : parts.merges)
+    merges.push_back(fmt::format("{} {}", left, right));
   for (const AddedToken& token : parts.added)
     added.push_back({{"id", token.id},
                      {"content", token.text},

@@ -289,6 +289,7 @@ std::string tuples_as_json(const std::string& text) {
 }  // namespace
 
 ChoiceTree read_choice_tree(const std::filesystem::path& file) {
+  if (file.extension() == ".json") return import_choice_tree(file, "");
   const YamlFile yaml(file);
   const TreeFields fields = read_fields(yaml, file);
   const YAML::Node nodes = yaml.root()["nodes"];

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "heads/heads_runner.h"
-#include "infer/best_paths.h"
+#include "infer/draft_models/best_paths.h"
 #include "infer/drafter.h"
 
 namespace medusa {
@@ -17,7 +17,8 @@ class PathDrafts;
 /// The tree is the root and the N - 1 most probable paths among all that the runner's drafts make;
 /// of equal ones the shorter comes first, then the one of lower ranks.
 ///
-/// Exact (infer/best_paths.h); EAGLE-2 expands a fixed number of nodes per depth instead.
+/// Exact (infer/draft_models/best_paths.h); EAGLE-2 expands a fixed number of nodes per depth
+/// instead.
 class DynamicMedusaDrafter : public Drafter {
  public:
   /// @param runner, temperatures  kept by reference; must outlive this. Temperatures: [K], or

@@ -9,7 +9,7 @@
 
 #include "base/fields.h"
 #include "heads/eagle3/eagle3_model.h"
-#include "infer/best_paths.h"
+#include "infer/draft_models/best_paths.h"
 #include "infer/drafter.h"
 
 namespace medusa {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/quantiles.h"
+#include "runtime/measure/quantiles.h"
 
 namespace medusa {
 

@@ -28,6 +28,23 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr const char* kJsonType = "application/json";
+constexpr const char* kOneModel = "/v1/models/";  // before its name
+
+nlohmann::json model_json(const ServedModel& model) {
+  nlohmann::json drafters = nlohmann::json::array();
+  for (const auto& [kind, factory] : model.drafters) drafters.push_back(enum_name(kind));
+  return {{"id", model.name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", "medusa.cpp"},
+          {"max_model_len", model.context},
+          {"medusa",
+           {{"drafter", enum_name(model.settings.drafter)},
+            {"drafters", std::move(drafters)},
+            {"sequences", model.num_sequences},
+            {"cache_tokens", model.cache_tokens}}}};
+}
+
 }  // namespace
 
 Api::Api(ServerMetrics& metrics, ApiOptions options)
@@ -39,6 +56,7 @@ Api::Api(ServerMetrics& metrics, ApiOptions options)
   add("GET", "/", &Api::page);
   add("GET", "/health", &Api::health);
   add("GET", "/v1/models", &Api::models);
+  add("GET", kOneModel, &Api::one_model);
   add("GET", "/metrics", &Api::metrics_text);
   add("GET", "/slots", &Api::slots);
   add("GET", "/tokenizer_info", &Api::tokenizer_info);
@@ -98,7 +116,8 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
   try {
     if (request.refusal) throw ApiError(*request.refusal);
     options_.access.expect_key(request);
-    const auto found = endpoints_.find(request.path);
+    const auto found =
+        endpoints_.find(request.path.starts_with(kOneModel) ? kOneModel : request.path);
     if (found == endpoints_.end())
       throw ApiError(404, fmt::format("'{}' is no path of this server, expected one like "
                                       "/v1/chat/completions; correct the client's base URL",
@@ -144,22 +163,17 @@ asio::awaitable<void> Api::health(Exchange& exchange) {
 }
 
 asio::awaitable<void> Api::models(Exchange& exchange) {
+  return json(
+      exchange, 200,
+      json_text(nlohmann::json{
+          {"object", "list"}, {"data", nlohmann::json::array({model_json(scheduler().model())})}}));
+}
+
+asio::awaitable<void> Api::one_model(Exchange& exchange) {
   const ServedModel& model = scheduler().model();
-  nlohmann::json drafters = nlohmann::json::array();
-  for (const auto& [kind, factory] : model.drafters) drafters.push_back(enum_name(kind));
-  return json(exchange, 200,
-              json_text(nlohmann::json{{"object", "list"},
-                                       {"data",
-                                        {{{"id", model.name},
-                                          {"object", "model"},
-                                          {"created", 0},
-                                          {"owned_by", "medusa.cpp"},
-                                          {"max_model_len", model.context},
-                                          {"medusa",
-                                           {{"drafter", enum_name(model.settings.drafter)},
-                                            {"drafters", std::move(drafters)},
-                                            {"sequences", model.num_sequences},
-                                            {"cache_tokens", model.cache_tokens}}}}}}}));
+  const std::string name = exchange.request.path.substr(std::string_view(kOneModel).size());
+  if (name != model.name) throw unknown_model(name, model.name);
+  return json(exchange, 200, json_text(model_json(model)));
 }
 
 asio::awaitable<void> Api::slots(Exchange& exchange) {

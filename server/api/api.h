@@ -70,6 +70,7 @@ class Api {
   boost::asio::awaitable<void> respond(Exchange& exchange);
   boost::asio::awaitable<void> health(Exchange& exchange);
   boost::asio::awaitable<void> models(Exchange& exchange);
+  boost::asio::awaitable<void> one_model(Exchange& exchange);
   boost::asio::awaitable<void> tokenize(Exchange& exchange);
   boost::asio::awaitable<void> detokenize(Exchange& exchange);
   boost::asio::awaitable<void> tokenizer_info(Exchange& exchange);

@@ -1,5 +1,7 @@
 #include "server/api/api_error.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -38,6 +40,15 @@ nlohmann::json ApiError::json() const {
             {"type", type_of(status_)},
             {"param", or_null(field_)},
             {"code", or_null(code_)}}}};
+}
+
+ApiError unknown_model(const std::string& asked, const std::string& served) {
+  constexpr size_t kMostShown = 100;  // bytes
+  return {404,
+          fmt::format("model: '{}' is not served here, expected '{}'; name that one, or leave the "
+                      "field out",
+                      shown_text(asked.substr(0, kMostShown)), served),
+          "model", "model_not_found"};
 }
 
 }  // namespace medusa

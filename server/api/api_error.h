@@ -28,4 +28,7 @@ class ApiError : public std::runtime_error {
   std::string field_, code_;
 };
 
+/// For a model that is not the one served: 404, "model_not_found".
+ApiError unknown_model(const std::string& asked, const std::string& served);
+
 }  // namespace medusa

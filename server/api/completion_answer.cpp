@@ -171,6 +171,12 @@ std::string CompletionAnswer::event(json choice, bool with_usage) const {
 
 std::string CompletionAnswer::first_events() {
   std::string out;
+  if (!request_.warnings.empty()) {
+    json warned = head(true);
+    warned["choices"] = json::array();
+    warned["medusa"] = {{"warnings", request_.warnings}};
+    out += sent_event(warned);
+  }
   for (size_t i = 0; i < choices_.size(); ++i) out += first_chunk(i);
   return out;
 }
@@ -226,7 +232,6 @@ std::string CompletionAnswer::last_events() {
   out["choices"] = json::array();
   out["usage"] = usage();
   out["metrics"] = {{"speculative_decoding", acceptance_json(total_)}};
-  if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
   return sent_event(out) + done;
 }
 

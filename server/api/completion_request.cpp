@@ -16,6 +16,7 @@ constexpr int64_t kMostLogprobs = 20;
 
 /// How many answers each prompt gets, and what a stream tells besides.
 int64_t read_openai_fields(RequestReader& reader) {
+  reader.expect_served_model();
   RequestFields& fields = reader.fields();
   CompletionRequest& out = reader.out();
   if (auto options = fields.object("stream_options")) {

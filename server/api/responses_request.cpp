@@ -159,6 +159,7 @@ class InputReader {
 CompletionRequest read_responses_request(const nlohmann::json& body, std::string_view text,
                                          const ServedModel& model) {
   RequestReader reader(body, model);
+  reader.expect_served_model();
   RequestFields& fields = reader.fields();
   refuse_what_needs_a_memory(fields);
   reader.out().is_chat = true;

@@ -80,8 +80,11 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
   fields.expect_unused("suffix", "");
   fields.expect_unused("functions", nlohmann::json::array());
   fields.expect_unused("function_call", "none");
-  fields.ignore({"model", "user", "metadata", "store", "service_tier", "cache_prompt",
-                 "prompt_cache_key", "safety_identifier"});
+  for (const char* name :
+       {"model", "user", "service_tier", "prompt_cache_key", "safety_identifier"})
+    fields.text(name);
+  fields.object("metadata");
+  for (const char* name : {"store", "cache_prompt"}) fields.boolean(name);
 }
 
 /// @param own  the object medusa.
@@ -123,6 +126,11 @@ RequestReader::RequestReader(const nlohmann::json& body, const ServedModel& mode
   refuse_what_cannot_be_followed(fields_);
   if (own_) read_own_fields(*own_, each_);
   out_.steps = each_.steps;
+}
+
+void RequestReader::expect_served_model() {
+  const auto asked = fields_.text("model");
+  if (asked && *asked != model_.name) throw unknown_model(*asked, model_.name);
 }
 
 void RequestReader::set_max_tokens(int64_t tokens) {

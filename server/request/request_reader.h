@@ -31,6 +31,11 @@ class RequestReader {
   GenerationRequest& each() { return each_; }  // what all answers have
   CompletionRequest& out() { return out_; }
 
+  /// Refuses another model than the one that is served. Anthropic's clients name theirs whatever
+  /// the server has, so /v1/messages does not ask.
+  /// @throws ApiError  404, "model_not_found".
+  void expect_served_model();
+
   /// Sets how long an answer may be. At least min_tokens.
   void set_max_tokens(int64_t tokens);
 

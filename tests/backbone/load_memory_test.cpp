@@ -11,6 +11,7 @@
 #include "backbone/llama.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/base/temp_folder.h"
+#include "tests/base/under_asan.h"
 
 namespace medusa {
 namespace {
@@ -58,6 +59,7 @@ Weights large_weights() {
   return weights;
 }
 
+#ifndef MEDUSA_ASAN
 TEST(LoadMemory, ThePeakIsAtMostAFifthAboveTheWeights) {
   const fixtures::TempFolder folder;
   write_hf_model(folder.path(), large_weights(), "some.gguf");
@@ -80,6 +82,7 @@ TEST(LoadMemory, ThePeakIsAtMostAFifthAboveTheWeights) {
     EXPECT_LE(static_cast<double>(peak), 1.2 * static_cast<double>(after)) << llama.dtype_name();
   }
 }
+#endif
 
 }  // namespace
 }  // namespace medusa

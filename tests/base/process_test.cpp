@@ -8,14 +8,7 @@
 
 #include "tests/base/busy_cpus.h"
 #include "tests/base/error_text.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define MEDUSA_ASAN
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MEDUSA_ASAN
-#endif
-#endif
+#include "tests/base/under_asan.h"
 
 namespace medusa {
 namespace {
@@ -161,7 +154,7 @@ TEST(MemoryUse, GrowsByWhatIsTouched) {
   EXPECT_EQ(block[1000], 1);
 }
 
-#ifndef MEDUSA_ASAN  // whose own malloc keeps what is freed
+#ifndef MEDUSA_ASAN
 TEST(MemoryUse, OfWhatWasFreedIsGivenBackOnRequest) {
   // Small enough for malloc's heap, and every second one stays, so that it cannot shrink.
   std::vector<std::vector<char>> blocks;

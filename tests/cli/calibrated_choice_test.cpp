@@ -117,5 +117,26 @@ TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
   EXPECT_NE(without.err.find("make it with medusa calibrate"), std::string::npos) << without.err;
 }
 
+TEST_F(CalibratedChoice, ATreeOfOtherHeadsIsNotObeyed) {
+  std::string other = tree();
+  const size_t at = other.find("heads: sha256:");
+  ASSERT_NE(at, std::string::npos) << other;
+  other.replace(at + 14, 4, "0000");
+  write_text(place_ / "runs/tiny/tree.yaml", other + "drafter: none\n");
+  const ProcessResult ran = place_.run("generate --config run.yaml --prompt Once");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("calibrate again"), std::string::npos) << ran.err;
+}
+
+TEST_F(CalibratedChoice, TreesOfOtherProjectsAreTaken) {
+  write_text(place_ / "tuples.json", "[(0,), (0, 0), (1,)]");
+  write_text(place_ / "lists.json", "[[0], [0, 0], [1]]");
+  for (const char* file : {"tuples.json", "lists.json"}) {
+    const ProcessResult ran = place_.run(
+        std::string("generate --config run.yaml --drafter medusa --prompt Once --tree ") + file);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+  }
+}
+
 }  // namespace
 }  // namespace medusa::cli

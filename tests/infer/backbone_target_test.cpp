@@ -5,76 +5,23 @@
 
 #include <numeric>
 
-#include "backbone/cpu/cpu_kernels.h"
 #include "heads/heads_runner.h"
 #include "infer/decoder.h"
 #include "infer/drafters/medusa_drafter.h"
 #include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
-#include "tests/backbone/quantized_weights.h"
-#include "tests/backbone/tiny_model.h"
+#include "tests/infer/every_target.h"
 #include "tests/infer/toy_heads.h"
 
 namespace medusa {
 namespace {
 
-constexpr int64_t kRows = 256;
+using fixtures::every_setup;
+using fixtures::kRows;
+using fixtures::some_trees;
 
-struct Setup {
-  const char* name;
-  at::ScalarType dtype;
-  Kernels kernels;
-  CpuIsa isa = CpuIsa::Auto;
-  bool quantized = false;
-};
-
-Weights weights_of(const Setup& setup) {
-  Weights weights = tiny_weights(1, tiny_config(), setup.dtype);
-  if (setup.quantized) weights = quantized(std::move(weights));
-  return weights;
-}
-
-/// LibTorch's ops, and every ISA that this machine has.
-std::vector<Setup> every_setup() {
-  std::vector<Setup> setups{{"Float32", at::kFloat, Kernels::Auto},
-                            {"Bfloat16Plain", at::kBFloat16, Kernels::Reference}};
-  const auto add = [&setups](const char* name, CpuIsa isa, bool blocks) {
-    if (kernels_for(isa, blocks) != nullptr)
-      setups.push_back({name, at::kBFloat16, Kernels::Auto, isa, blocks});
-  };
-  add("Amx", CpuIsa::Amx, false);
-  add("Avx512Bf16", CpuIsa::Avx512Bf16, false);
-  add("Avx512", CpuIsa::Avx512, false);
-  add("Avx2", CpuIsa::Avx2, false);
-  add("PlainCpp", CpuIsa::Portable, false);
-  add("Avx512Blocks", CpuIsa::Avx512, true);
-  add("Avx2Blocks", CpuIsa::Avx2, true);
-  add("PlainCppBlocks", CpuIsa::Portable, true);
-  return setups;
-}
-
-class BackboneTargets : public testing::TestWithParam<Setup> {
- protected:
-  BackboneTargets()
-      : weights_(weights_of(GetParam())),
-        llama_(weights_, ExecutionContext({.isa = GetParam().isa, .kernels = GetParam().kernels})) {
-    if (GetParam().isa != CpuIsa::Auto) {
-      EXPECT_STREQ(llama_.kernels(), kernels_for(GetParam().isa, GetParam().quantized)->name);
-    }
-  }
-
-  /// Bit-equal in bfloat16; in float32 LibTorch's GEMMs depend on the number of rows.
-  void expect_same(const at::Tensor& a, const at::Tensor& b, const std::string& what) const {
-    if (GetParam().dtype == at::kBFloat16)
-      EXPECT_TRUE(at::equal(a, b)) << what << ", " << llama_.kernels();
-    else
-      EXPECT_TRUE(at::allclose(a, b, 1e-5, 1e-5)) << what;
-  }
-
-  Weights weights_;
-  Llama llama_;
-};
+class BackboneTargets : public fixtures::EveryTarget {};
 
 INSTANTIATE_TEST_SUITE_P(Types, BackboneTargets, testing::ValuesIn(every_setup()),
                          [](const auto& each) { return each.param.name; });
@@ -223,18 +170,6 @@ TEST_P(BackboneTargets, ATreesLogitsDoNotDependOnTheSequencesBesideIt) {
                 "sequence " + std::to_string(i));
 }
 
-std::vector<ChoiceTree> some_trees() {
-  std::vector<RankPath> wide, mixed;
-  for (int32_t rank = 0; rank < 40; ++rank) wide.push_back({rank});
-  for (int32_t rank = 0; rank < 12; ++rank) mixed.push_back({rank});
-  for (int32_t a = 0; a < 5; ++a)
-    for (int32_t b = 0; b < 5; ++b) mixed.push_back({a, b});
-  for (int32_t b = 0; b < 5; ++b)
-    for (int32_t c = 0; c < 4; ++c) mixed.push_back({0, b, c});
-  return {make_choice_tree({{0}}, 40, "one"), make_choice_tree(wide, 40, "wide"),
-          make_choice_tree(mixed, 40, "mixed")};
-}
-
 std::vector<TokenId> decode_text(TargetModel& target, const AcceptanceRule& rule,
                                  const DrafterFactory& drafter, const std::vector<TokenId>& prompt,
                                  uint64_t seed, int64_t* accepted = nullptr) {
@@ -343,102 +278,6 @@ TEST_P(BackboneTargets, RewindRepeatsAStepBitForBit) {
   target.commit(slot, path_to(tree, 8));
   target.rewind(slot, 25);
   EXPECT_TRUE(at::equal(run(target, slot, tree).logits, first));
-}
-
-/// Decodes behind a prompt in the next step of a conversation.
-struct Turn {
-  std::vector<TokenId> text;  // prompt and answer
-  std::vector<at::Tensor> logits;
-  DecodeStats stats;
-};
-
-Turn take_turn(BackboneTarget& target, const AcceptanceRule& rule, const DrafterFactory& drafter,
-               std::vector<TokenId> prompt) {
-  Turn turn{prompt, {}, {}};
-  DecodeRequest request{std::move(prompt), {24, 64, {}}, Random(1), {}};
-  request.emit = [&turn](const EmittedToken& token) {
-    turn.text.push_back(token.id);
-    turn.logits.push_back(token.output->logits[token.row].clone());
-    return true;
-  };
-  turn.stats = decode_one(target, rule, drafter, std::move(request)).stats;
-  return turn;
-}
-
-TEST_P(BackboneTargets, AConversationsNextPromptBeginsWithTheLastOneAndItsAnswer) {
-  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
-  const TreeShape shape = some_trees().back().shape();
-  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
-  BackboneTarget target(llama_, 2, kRows);
-  std::vector<TokenId> prompt = random_tokens(31, 50);
-  int64_t cached = 0;
-  for (uint64_t turn = 0; turn < 3; ++turn) {
-    // Answered with trees, so that rows of other turns were moved when they were committed.
-    const Turn here = take_turn(target, GreedyRule(), medusa, prompt);
-    BackboneTarget fresh(llama_, 1, kRows);
-    const Turn alone = take_turn(fresh, GreedyRule(), medusa, prompt);
-    EXPECT_EQ(alone.stats.cached_prompt_tokens, 0);
-    ASSERT_EQ(here.text, alone.text) << "turn " << turn;
-    for (size_t i = 0; i < here.logits.size(); ++i)
-      expect_same(here.logits[i], alone.logits[i], "logits of token " + std::to_string(i));
-    EXPECT_EQ(here.stats.cached_prompt_tokens, llama_.rows_are_independent() ? cached : 0);
-    cached = (std::ssize(here.text) - 1) / 32 * 32;  // full blocks; the last token has no row
-    EXPECT_EQ(target.cache_use().blocks_kept, llama_.rows_are_independent() ? cached / 32 : 0);
-    prompt = here.text;
-    const std::vector<TokenId> question = random_tokens(40 + turn, 17);
-    prompt.insert(prompt.end(), question.begin(), question.end());
-  }
-}
-
-TEST_P(BackboneTargets, SixteenShortSequencesTakeTheMemoryOfWhatTheyHold) {
-  Llama& llama = llama_;
-  const int64_t context = llama.config().context;
-  BackboneTarget target(llama, 16, context);
-  const int64_t whole = 16 * llama.cache_bytes(context), block = llama.cache_bytes(32);
-  ASSERT_EQ(whole, 16 * context / 32 * block);
-  EXPECT_EQ(target.cache().bytes(), 0);
-  std::vector<int32_t> slots;
-  for (uint64_t i = 0; i < 16; ++i) {
-    slots.push_back(target.open());
-    target.prefill(slots.back(), random_tokens(100 + i, 40));
-  }
-  EXPECT_EQ(target.cache_use().blocks_used, 32);
-  EXPECT_EQ(target.cache().bytes(), 32 * block) << "of " << whole;
-  for (const int32_t slot : slots) target.close(slot);
-  EXPECT_EQ(target.cache_use().blocks_used, 0);
-}
-
-TEST_P(BackboneTargets, ASmallPoolGivesTheTextsOfALargeOne) {
-  constexpr size_t kRequests = 7;
-  HeadsRunner runner(fixtures::arbitrary_heads(weights_), weights_, 40, llama_.execution());
-  const TreeShape shape = some_trees().back().shape();
-  const auto medusa = [&] { return std::make_unique<MedusaDrafter>(runner, shape); };
-  std::vector<std::vector<std::vector<TokenId>>> texts;
-  // Requests need up to 5 of the 8 blocks: of four slots one or two are in use, and nothing stays
-  // in the cache for long.
-  for (const bool small : {false, true}) {
-    BackboneTarget target(llama_, 4, kRows,
-                          small ? std::optional(8 * llama_.cache_bytes(32)) : std::nullopt);
-    auto& all = texts.emplace_back(kRequests);
-    size_t taken = 0;
-    const auto next = [&]() -> std::optional<DecodeRequest> {
-      if (taken == kRequests) return std::nullopt;
-      const size_t i = taken++;
-      return DecodeRequest{random_tokens(i % 3, 20 + static_cast<int64_t>(6 * i)),
-                           {24, 64, {}},
-                           Random(60 + i),
-                           [&all, i](const EmittedToken& token) {
-                             all[i].push_back(token.id);
-                             return true;
-                           }};
-    };
-    decode(target, GreedyRule(), medusa, next, [&](size_t, const DecodeStats&) {
-      EXPECT_LE(target.cache_use().blocks_used, target.cache_use().blocks_total);
-      return true;
-    });
-    EXPECT_EQ(target.cache_use().blocks_used, 0);
-  }
-  EXPECT_EQ(texts[0], texts[1]);
 }
 
 /// In one pass with others, who ask for other layers or none.

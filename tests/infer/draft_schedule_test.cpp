@@ -1,4 +1,4 @@
-#include "infer/draft_schedule.h"
+#include "infer/draft_models/draft_schedule.h"
 
 #include <gtest/gtest.h>
 

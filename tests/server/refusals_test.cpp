@@ -116,6 +116,35 @@ TEST_F(RefusalsTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {
 TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
   const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
   EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
+  const json inside{{"prompt", "a"},
+                    {"max_tokens", 2},
+                    {"stream", true},
+                    {"stream_options", {{"colour", "red"}}}};
+  const std::string streamed = ask(port(), "POST", "/v1/completions", inside.dump()).body;
+  EXPECT_NE(streamed.find("stream_options.colour: unknown field, ignored"), std::string::npos)
+      << streamed;
+}
+
+TEST_F(RefusalsTest, AnotherModelIsNotThere) {
+  const json body{{"prompt", "a"}, {"max_tokens", 2}, {"model", "gpt-9"}};
+  for (const auto& reply : {ask(port(), "POST", "/v1/completions", body.dump()),
+                            ask(port(), "GET", "/v1/models/gpt-9")}) {
+    EXPECT_EQ(reply.status, 404);
+    EXPECT_EQ(reply.json()["error"]["code"], "model_not_found");
+    EXPECT_EQ(reply.json()["error"]["param"], "model");
+  }
+  const json models = ask(port(), "GET", "/v1/models").json()["data"];
+  EXPECT_EQ(ask(port(), "GET", "/v1/models/" + models[0]["id"].get<std::string>()).json(),
+            models[0]);
+}
+
+TEST_F(RefusalsTest, FieldsThatChangeNothingHaveTheirTypesToo) {
+  for (const char* field : {"model", "user", "metadata"}) {
+    const json body{{"prompt", "a"}, {"max_tokens", 2}, {field, 5}};
+    const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+    EXPECT_EQ(reply.status, 400) << field;
+    EXPECT_EQ(reply.json()["error"]["param"], field);
+  }
 }
 
 }  // namespace

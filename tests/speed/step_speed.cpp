@@ -20,8 +20,8 @@
 #include "backbone/random_weights.h"
 #include "base/elapsed.h"
 #include "base/error.h"
-#include "base/quantiles.h"
 #include "runtime/measure/interleave.h"
+#include "runtime/measure/quantiles.h"
 #include "tools/profile/profile.h"
 
 namespace medusa {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/quantiles.h"
 #include "base/random.h"
+#include "runtime/measure/quantiles.h"
 #include "tools/bench/statistics.h"
 
 namespace medusa {

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "base/quantiles.h"
 #include "base/random.h"
+#include "runtime/measure/quantiles.h"
 
 namespace medusa {
 namespace {

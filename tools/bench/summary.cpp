@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/quantiles.h"
+#include "runtime/measure/quantiles.h"
 
 namespace medusa {
 namespace {

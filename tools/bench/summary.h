@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/quantiles.h"
 #include "runtime/bench/sample.h"
+#include "runtime/measure/quantiles.h"
 #include "tools/bench/statistics.h"
 
 namespace medusa {

@@ -51,17 +51,21 @@ InferConfig unshared(InferConfig infer) {
   return infer;
 }
 
-void print_start(const Server& server, const ServedModel& served) {
+std::string counted(int64_t count, const std::string& what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void print_start(const Server& server, const ServedModel& served, bool wants_key) {
   std::vector<std::string> drafters;
   for (const auto& [kind, factory] : served.drafters) drafters.emplace_back(enum_name(kind));
   print_text(
-      "{} at {}, drafter {} (of {}), {} sequences at the same time; the KV cache holds {} tokens, "
-      "{} whole contexts of {}\n\n"
-      "curl {}/v1/chat/completions -d '{{\"messages\": [{{\"role\": \"user\", \"content\": "
+      "{} at {}, drafter {} (of {}), {} at the same time; the KV cache holds {} tokens, {} of {}"
+      "\n\ncurl {}/v1/chat/completions {}-d '{{\"messages\": [{{\"role\": \"user\", \"content\": "
       "\"What is gravity?\"}}]}}'\n",
       served.name, server.url(), enum_name(served.settings.drafter), fmt::join(drafters, ", "),
-      served.num_sequences, served.cache_tokens, served.cache_tokens / served.context,
-      served.context, server.url());
+      counted(served.num_sequences, "sequence"), served.cache_tokens,
+      counted(served.cache_tokens / served.context, "whole context"), served.context, server.url(),
+      wants_key ? "-H 'Authorization: Bearer KEY' " : "");
 }
 
 /// By how much prompts may lengthen a pass: beside what else varies, a text then comes at most 1.3
@@ -126,7 +130,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
   if (common.json)
     print_json(nlohmann::json{{"url", server.url()}, {"model", name}});
   else
-    print_start(server, loaded->served);
+    print_start(server, loaded->served, !options.server.api_keys.empty());
   server.run(true);
 }
 

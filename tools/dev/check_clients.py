@@ -38,7 +38,7 @@ def main() -> None:
         gguf_copy.write_copy(TINY, "BF16", own / "tiny.gguf", template=TEMPLATE)
         with MedusaServer([own / "tiny.gguf", *SERVE], options.medusa, own) as served:
             for check in CHECKS:
-                subprocess.run([sys.executable, ROOT / "tools/dev" / check, served.url], env=alone, cwd=folder,
+                subprocess.run([sys.executable, ROOT / "tools/dev/clients" / check, served.url], env=alone, cwd=folder,
                                check=True, timeout=300)
 
 

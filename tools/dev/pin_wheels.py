@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes tools/wheels-cpu.txt and tools/wheels-cuda.txt: every wheel that tools/setup.sh installs, with its SHA-256; and
-tools/dev/clients.txt, the same for tools/dev/check_clients.sh.
+tools/dev/clients/wheels.txt, the same for tools/dev/check_clients.sh.
 
     .deps/venv/bin/python tools/dev/pin_wheels.py [setup | clients]
 
@@ -63,7 +63,7 @@ def main():
         write(tools / "wheels-cuda.txt", hashes)
         write(tools / "wheels-cpu.txt", {each: found for each, found in hashes.items() if each[0] in CPU_ONLY})
     if "clients" in asked:
-        write(tools / "dev/clients.txt", with_all_pythons(resolve(CLIENTS)))
+        write(tools / "dev/clients/wheels.txt", with_all_pythons(resolve(CLIENTS)))
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/quantiles.h"
 #include "base/stderr_progress.h"
 #include "infer/backbone_target.h"
 #include "infer/factory.h"
+#include "runtime/measure/quantiles.h"
 #include "tools/bench/bench.h"
 #include "tools/measure/follower.h"
 #include "tools/measure/greedy_answers.h"

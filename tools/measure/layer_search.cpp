@@ -8,8 +8,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/interrupt.h"
-#include "base/quantiles.h"
 #include "base/stderr_progress.h"
+#include "runtime/measure/quantiles.h"
 #include "runtime/measure/row_timer.h"
 #include "tools/bench/statistics.h"
 

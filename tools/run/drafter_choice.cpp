@@ -62,8 +62,9 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
   if (config.generate.names_drafter) return config.generate.infer.drafter;
   const bool names_parts = config.generate.heads || config.generate.tree;
   const bool trained = fs::exists(config.heads_folder());  // damaged ones are refused later
-  if (names_parts || (trained && fs::exists(config.tree_file())))
-    return fastest_drafter(config.tree_file()).value_or(with_heads);
+  const bool calibrated = trained && fs::exists(config.tree_file());
+  if (calibrated) check_tree(config, "auto");  // one of other heads says nothing about these
+  if (names_parts || calibrated) return fastest_drafter(config.tree_file()).value_or(with_heads);
   print_note("note: {} has no {}, so {}; this makes them: {}\n", config.run,
              trained ? "choice tree for its heads" : "trained heads",
              without_heads == DrafterKind::None ? "decoding is plain" : "lookup alone drafts",

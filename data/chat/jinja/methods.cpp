@@ -24,6 +24,7 @@ Value like(const Text& self, std::string_view text, Heap& heap) {
 Value list_like(const Text& self, const std::vector<std::string_view>& parts, Heap& heap) {
   heap.check_room(parts.size(), sizeof(Text));
   std::vector<Value> items;
+  items.reserve(parts.size());
   for (const std::string_view part : parts) items.push_back(like(self, part, heap));
   return heap.list(std::move(items));
 }
@@ -157,7 +158,7 @@ Value join_method(const Text& self, const Arguments& arguments, Heap& heap) {
 
 /// Null: none.
 TextMethod find_text_method(std::string_view name) {
-  static const std::map<std::string_view, TextMethod> kMethods = {
+  static const std::map<std::string_view, TextMethod> methods = {
       {"capitalize", change_method<capitalize>},
       {"count", count_method},
       {"endswith", with_method<true>},
@@ -188,8 +189,8 @@ TextMethod find_text_method(std::string_view name) {
       {"title", change_method<title>},
       {"upper", change_method<upper>},
   };
-  const auto found = kMethods.find(name);
-  return found == kMethods.end() ? nullptr : found->second;
+  const auto found = methods.find(name);
+  return found == methods.end() ? nullptr : found->second;
 }
 
 Value dict_get(const Dict& self, const Arguments& arguments, Heap& heap) {

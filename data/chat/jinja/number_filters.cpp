@@ -8,6 +8,7 @@
 #include "data/chat/jinja/error.h"
 #include "data/chat/jinja/operators.h"
 #include "data/chat/jinja/parameters.h"
+#include "data/chat/jinja/print.h"
 #include "data/chat/jinja/value.h"
 
 namespace medusa::jinja {
@@ -95,11 +96,11 @@ Value default_filter(const Value& input, const Arguments& arguments, Heap& heap)
 }  // namespace
 
 const FilterTable& number_filters() {
-  static const FilterTable kFilters = {
+  static const FilterTable filters = {
       {"abs", abs_filter},     {"d", default_filter}, {"default", default_filter},
       {"float", float_filter}, {"int", int_filter},   {"round", round_filter},
   };
-  return kFilters;
+  return filters;
 }
 
 }  // namespace medusa::jinja

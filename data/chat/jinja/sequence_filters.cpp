@@ -37,11 +37,13 @@ class SortKey {
 std::vector<Value> sorted(const std::vector<Value>& items, const SortKey& key, bool reverse,
                           Heap& heap) {
   std::vector<std::pair<Value, Value>> keyed;  // key, item
+  keyed.reserve(items.size());
   for (const Value& item : items) keyed.emplace_back(key.of(item), item);
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return reverse ? less(b.first, a.first, heap) : less(a.first, b.first, heap);
   });
   std::vector<Value> out;
+  out.reserve(keyed.size());
   for (const auto& [_, item] : keyed) out.push_back(item);
   return out;
 }
@@ -220,7 +222,7 @@ Value select_filter(const Value& input, const Arguments& arguments, Heap& heap) 
 }  // namespace
 
 const FilterTable& sequence_filters() {
-  static const FilterTable kFilters = {
+  static const FilterTable filters = {
       {"count", length_filter},
       {"dictsort", dictsort_filter},
       {"first", first_filter},
@@ -240,7 +242,7 @@ const FilterTable& sequence_filters() {
       {"sum", sum_filter},
       {"unique", unique_filter},
   };
-  return kFilters;
+  return filters;
 }
 
 }  // namespace medusa::jinja

@@ -68,7 +68,7 @@ bool is_not_equal(const Value& value, const Parameters& given, Heap& heap) {
 }
 
 const std::map<std::string_view, Entry>& tests() {
-  static const std::map<std::string_view, Entry> kTests = {
+  static const std::map<std::string_view, Entry> by_name = {
       {"boolean",
        {[](const Value& v, const auto&, Heap&) { return std::holds_alternative<bool>(v); }}},
       {"callable", {[](const Value& v, const auto&, Heap&) {
@@ -126,7 +126,7 @@ const std::map<std::string_view, Entry>& tests() {
       {">=", {is_greater_or_equal, 1}},
       {"ge", {is_greater_or_equal, 1}},
   };
-  return kTests;
+  return by_name;
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ Value tojson_filter(const Value& input, const Arguments& arguments, Heap& heap) 
 }  // namespace
 
 const FilterTable& text_filters() {
-  static const FilterTable kFilters = {
+  static const FilterTable filters = {
       {"capitalize", change_filter<capitalize>},
       {"e", escape_filter},
       {"escape", escape_filter},
@@ -149,7 +149,7 @@ const FilterTable& text_filters() {
       {"trim", trim_filter},
       {"upper", change_filter<upper>},
   };
-  return kFilters;
+  return filters;
 }
 
 }  // namespace medusa::jinja

@@ -1,8 +1,8 @@
 #include "infer/drafters/research/draft_model_drafter.h"
 
+#include "infer/draft_models/grow_tree.h"
 #include "infer/drafter_spec.h"
 #include "infer/factory.h"
-#include "infer/grow_tree.h"
 #include "infer/infer_config.h"
 
 namespace medusa {

@@ -11,7 +11,7 @@
 #include "base/fields.h"
 #include "infer/draft_models/draft_choice.h"
 #include "infer/draft_models/draft_model.h"
-#include "infer/draft_schedule.h"
+#include "infer/draft_models/draft_schedule.h"
 
 namespace medusa {
 

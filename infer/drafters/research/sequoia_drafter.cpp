@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "infer/draft_models/grow_tree.h"
 #include "infer/drafter_spec.h"
 #include "infer/drafters/prefix_drafter.h"
 #include "infer/factory.h"
-#include "infer/grow_tree.h"
 #include "infer/infer_config.h"
 
 namespace medusa {

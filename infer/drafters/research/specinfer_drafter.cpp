@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include "infer/draft_models/grow_tree.h"
 #include "infer/drafter_spec.h"
 #include "infer/factory.h"
-#include "infer/grow_tree.h"
 #include "infer/infer_config.h"
 #include "infer/tree_builder.h"
 

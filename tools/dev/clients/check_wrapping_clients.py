@@ -2,7 +2,7 @@
 """Asks a running `medusa serve` with programs and libraries built on OpenAI's API: llm, langchain-openai, llama-benchy.
 
     tools/dev/check_clients.sh installs them, starts a server and runs this
-    tools/dev/check_wrapping_clients.py http://127.0.0.1:8080
+    tools/dev/clients/check_wrapping_clients.py http://127.0.0.1:8080
 """
 import hashlib
 import importlib.metadata

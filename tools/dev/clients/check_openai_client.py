@@ -3,7 +3,7 @@
 
     tools/dev/check_clients.sh installs it, starts a server and runs this
     build/release/medusa serve --config my.yaml &
-    tools/dev/check_openai_client.py http://127.0.0.1:8080
+    tools/dev/clients/check_openai_client.py http://127.0.0.1:8080
 
 Tools are looked at where the model's template takes them.
 """

@@ -2,7 +2,7 @@
 """Reads /metrics of a running `medusa serve` with Prometheus' own parser.
 
     tools/dev/check_clients.sh installs it, starts a server and runs this
-    tools/dev/check_metrics.py http://127.0.0.1:8080
+    tools/dev/clients/check_metrics.py http://127.0.0.1:8080
 """
 import sys
 import urllib.request

@@ -1,4 +1,4 @@
-#include "base/quantiles.h"
+#include "runtime/measure/quantiles.h"
 
 #include <algorithm>
 #include <numeric>

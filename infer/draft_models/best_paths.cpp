@@ -1,4 +1,4 @@
-#include "infer/best_paths.h"
+#include "infer/draft_models/best_paths.h"
 
 #include <algorithm>
 #include <cmath>

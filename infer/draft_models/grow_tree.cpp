@@ -1,4 +1,4 @@
-#include "infer/grow_tree.h"
+#include "infer/draft_models/grow_tree.h"
 
 #include <ATen/ATen.h>
 
