@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -29,17 +30,16 @@ fs::path plain(const fs::path& folder) {
 }
 
 /// Puts the new folder where the old one is, in one move where the file system can swap.
-void take_place(const fs::path& fresh, const fs::path& folder) {
+/// @returns  where the old one is now, or would be.
+fs::path take_place(const fs::path& fresh, const fs::path& folder) {
   std::error_code ignored;
+  const fs::path old = fresh.string() + "-old";
   if (!fs::exists(folder)) {
     if (std::rename(fresh.c_str(), folder.c_str()) != 0) fail(folder, errno);
-    return;
+    return old;
   }
-  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(fresh, ignored);  // now the old one
-    return;
-  }
-  const fs::path old = fresh.string() + "-old";
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0)
+    return fresh;
   fs::remove_all(old, ignored);
   if (std::rename(folder.c_str(), old.c_str()) != 0) fail(folder, errno);
   if (std::rename(fresh.c_str(), folder.c_str()) != 0) {
@@ -47,7 +47,7 @@ void take_place(const fs::path& fresh, const fs::path& folder) {
     std::rename(old.c_str(), folder.c_str());
     fail(folder, error);
   }
-  fs::remove_all(old, ignored);
+  return old;
 }
 
 }  // namespace
@@ -75,28 +75,41 @@ void replace_folder(const fs::path& folder, const std::function<void(const fs::p
   if (named.has_parent_path()) make_folder(named.parent_path());
   // Not a folder or link that somebody else has laid there in the meantime.
   if (::mkdir(fresh.c_str(), 0777) != 0) fail(fresh, errno);
+  fs::path old;
   try {
     write(fresh);
     flush_folder(fresh);
     write_file(fresh / "DONE", "");
-    take_place(fresh, target);
+    old = take_place(fresh, target);
   } catch (...) {
     fs::remove_all(fresh, ignored);
     throw;
   }
+  // Else a power cut could take back the move and leave what is removed of the old one.
   flush_folder(target.parent_path());
+  fs::remove_all(old, ignored);
+}
+
+void remove_folder(const fs::path& folder) {
+  const fs::path target = plain(folder);
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(target, ignored))) return;
+  const fs::path away = target.string() + ".partial";
+  fs::remove_all(away, ignored);
+  rename_durably(target, away);
+  fs::remove_all(away, ignored);
 }
 
 void finish_replacement(const fs::path& folder) {
   const fs::path target = follow_links(plain(folder));
   const fs::path fresh = target.string() + ".partial", old = fresh.string() + "-old";
   std::error_code ignored;
-  if (!fs::is_directory(old, ignored)) return;
-  if (!fs::exists(fs::symlink_status(target, ignored))) {
-    const fs::path& whole = folder_is_done(fresh) ? fresh : old;
-    if (std::rename(whole.c_str(), target.c_str()) != 0) fail(target, errno);
-    flush_folder(target.parent_path());
-  }
+  const bool was_moved = fs::is_directory(old, ignored);
+  if (was_moved && !fs::exists(fs::symlink_status(target, ignored)))
+    rename_durably(folder_is_done(fresh) ? fresh : old, target);
+  if (!was_moved && !fs::is_directory(fresh, ignored)) return;
+  flush_folder(target.parent_path());  // the move that a kill may have come after
+  fs::remove_all(fresh, ignored);
   fs::remove_all(old, ignored);
 }
 

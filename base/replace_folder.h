@@ -19,8 +19,14 @@ void replace_folder(const std::filesystem::path& folder,
 ///                    one that holds something and was not finished by it (no DONE).
 void check_replaceable(const std::filesystem::path& folder);
 
-/// Ends what a kill interrupted where the file system cannot swap two names: a folder that is gone,
-/// with the finished new one beside it under its temporary name, or only the old one, gets that.
+/// Removes a folder so that a kill or a power cut leaves it whole or absent: it is renamed to
+/// NAME.partial first. Nothing needs to be there.
+/// @throws UserError  it cannot be renamed.
+void remove_folder(const std::filesystem::path& folder);
+
+/// Ends what a kill interrupted. Where the file system cannot swap two names, a folder that is
+/// gone, with the finished new one beside it under its temporary name, or only the old one, gets
+/// that. What else has a temporary name is removed.
 void finish_replacement(const std::filesystem::path& folder);
 
 /// True when the folder was finished: DONE is there.

@@ -1,12 +1,15 @@
-// The writing half of base/file.h.
+// The writing half of base/file.h, and base/durable_file.h.
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "base/descriptor.h"
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -27,6 +30,11 @@ constexpr int kMostLinks = 40;          // in a row, as the kernel follows
         "{}: grows larger than a file may here, expected a limit that it fits into; raise it "
         "(ulimit -f) or choose another output folder, then run again",
         path.string()));
+  if (error == EIO)
+    throw UserError(
+        fmt::format("{}: the disk failed ({}), expected it to keep what is written; look whether "
+                    "it is sound or choose another output folder, then run again",
+                    path.string(), std::strerror(error)));
   throw UserError(
       fmt::format("{}: cannot be written ({}); choose an output folder you may write to",
                   path.string(), std::strerror(error)));
@@ -97,7 +105,7 @@ class TemporaryFile {
 
   void put_in_place() {
     if (!flush(fd_) || ::rename(path_.c_str(), target_.c_str()) != 0) fail_to_write(target_, errno);
-    in_place_ = true;
+    in_place_ = true;  // also where the flush fails: the old file is gone
     flush_folder(target_.parent_path());
   }
 
@@ -136,8 +144,17 @@ bool is_written_into(const fs::path& path) {
 
 void flush_folder(const fs::path& folder) {
   const Descriptor opened(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-  // Where it fails, the renames stand anyway, unless the machine stops right now.
-  if (opened.get() >= 0) flush(opened.get());
+  if (opened.get() < 0 && errno == EACCES) return;  // may be written, not read
+  if (opened.get() < 0 || !flush(opened.get())) fail_to_write(folder, errno);
+}
+
+void flush_file(int descriptor, const fs::path& name) {
+  if (!flush(descriptor)) fail_to_write(name, errno);
+}
+
+void rename_durably(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail_to_write(to, errno);
+  flush_folder(to.parent_path());
 }
 
 void write_all(int descriptor, std::string_view bytes, const fs::path& name) {
@@ -169,15 +186,40 @@ void write_file(const fs::path& path, std::span<const std::string_view> parts) {
   });
 }
 
+void copy_whole_file(const fs::path& from, const fs::path& to) {
+  const Descriptor source(from, O_RDONLY);
+  const auto expect = [&](bool read) {
+    if (!read)
+      throw UserError(
+          fmt::format("{}: cannot be read ({}), expected a file to copy; check its rights",
+                      from.string(), std::strerror(errno)));
+  };
+  expect(source.get() >= 0);
+  std::string bytes(size_t{1} << 20, '\0');
+  replace_file(to, [&](int descriptor) {
+    for (;;) {
+      const ssize_t got = ::read(source.get(), bytes.data(), bytes.size());
+      if (got < 0 && errno == EINTR) continue;
+      expect(got >= 0);
+      if (got == 0) return;
+      write_all(descriptor, std::string_view(bytes).substr(0, static_cast<size_t>(got)), to);
+    }
+  });
+}
+
 void make_folder(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(path, error);
   std::error_code ignored;
+  std::vector<fs::path> above;  // the folders that get a new name in them
+  for (fs::path made = path; !made.empty() && !fs::exists(made, ignored); made = above.back())
+    above.push_back(made.parent_path());
+  fs::create_directories(path, error);
   if (fs::exists(path, ignored) && !fs::is_directory(path, ignored))
     throw UserError(fmt::format("{}: is a file, expected a folder; choose another output folder",
                                 path.string()));
   if (error) fail_to_write(path, error.value());
   if (::access(path.c_str(), W_OK | X_OK) != 0) fail_to_write(path, errno);
+  for (const fs::path& folder : above) flush_folder(folder);
 }
 
 }  // namespace medusa

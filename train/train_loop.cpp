@@ -166,6 +166,7 @@ class TrainLoop {
   int64_t keep_or_go_back(int64_t step) {
     const std::string exceeded = text_of_first(group_, ask_guard(step));
     if (exceeded.empty()) {
+      if (log_) log_->flush();
       store_.save(sums_.numbers());
       return step;
     }
@@ -189,6 +190,7 @@ class TrainLoop {
 
   void finish(int64_t step) {
     std::vector<HeadLoss> heads = validate(step);
+    if (log_) log_->flush();
     if (config_.keep_best) {
       result_.steps = store_.load_best().value_or(step);
       if (result_.steps != step) heads = judge();

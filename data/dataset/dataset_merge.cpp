@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "data/dataset/shard_file.h"
@@ -87,7 +88,7 @@ int64_t merge_datasets(const std::vector<fs::path>& parts, const fs::path& targe
   try {
     for (const ShardFile& shard : checked)
       write_file(fresh / shard.path().filename(), shard.bytes());
-    fs::rename(fresh, target);
+    rename_durably(fresh, target);
   } catch (...) {
     fs::remove_all(fresh, ignored);
     throw;

@@ -9,6 +9,7 @@
 #include "backbone/files/model_files.h"
 #include "backbone/files/safetensors.h"
 #include "backbone/weights.h"
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
@@ -36,14 +37,14 @@ size_t copy_folder(const fs::path& folder, const fs::path& model) {
           tensor.file.string(), name));
   const size_t count = files.parts.size();
   for (size_t i = 0; i < count; ++i)
-    fs::copy_file(files.parts[i], folder / shard_name(i + 1, count + 1));
+    copy_whole_file(files.parts[i], folder / shard_name(i + 1, count + 1));
   for (const auto& entry : fs::directory_iterator(model)) {
     const fs::path& path = entry.path();
     const bool is_text = path.extension() == ".json" || path.extension() == ".jinja" ||
                          path.extension() == ".txt" || path.extension() == ".model" ||
                          path.filename() == "tokenizer.gguf";
     if (entry.is_regular_file() && is_text && path.filename() != "model.safetensors.index.json")
-      fs::copy_file(path, folder / path.filename());
+      copy_whole_file(path, folder / path.filename());
   }
   return count;
 }
@@ -52,7 +53,7 @@ size_t convert_gguf(const fs::path& folder, const fs::path& model, ProgressFunct
   write_hf_model(folder,
                  load_weights(model, at::kBFloat16, at::kCPU, QuantKind::None, std::move(progress)),
                  model);
-  fs::rename(folder / "model.safetensors", folder / shard_name(1, 2));
+  rename_durably(folder / "model.safetensors", folder / shard_name(1, 2));
   return 1;
 }
 

@@ -60,7 +60,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   manifest.tokenizer = dataset.info().tokenizer;
   manifest.dataset = dataset.fingerprint();
   manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
-  if (fresh) std::filesystem::remove_all(config.draft_train_folder());
+  if (fresh) remove_folder(config.draft_train_folder());
   if (!fresh && folder_is_done(folder)) {
     const auto there = read_draft_manifest(folder);
     if (there && there->complete && there->dataset == manifest.dataset &&

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process.h"
+#include "base/replace_folder.h"
 #include "base/yaml_fields.h"
 #include "data/dataset/dataset_reader.h"
 #include "runtime/check_dataset.h"
@@ -130,7 +131,7 @@ void remove_progress(const RunConfig& config, const DatasetReader& dataset) {
   const ModelFiles model = open_model_files(config.backbone.model);
   check_dataset(dataset, config.backbone.model, fingerprint_model(model), model.config);
   for (const StageKind stage : config.train.stages)
-    std::filesystem::remove_all(progress_folder(config, stage));
+    remove_folder(progress_folder(config, stage));
 }
 
 void say_where_heads_run(const RunConfig& config) {

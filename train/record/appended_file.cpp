@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/folder_lock.h"
@@ -27,5 +28,7 @@ AppendedFile::AppendedFile(const std::filesystem::path& file, std::string_view k
 AppendedFile::~AppendedFile() { close(descriptor_); }
 
 void AppendedFile::add(std::string_view bytes) { write_all(descriptor_, bytes, file_); }
+
+void AppendedFile::flush() { flush_file(descriptor_, file_); }
 
 }  // namespace medusa

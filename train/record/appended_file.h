@@ -20,6 +20,10 @@ class AppendedFile {
   /// @throws UserError  the disk is full.
   void add(std::string_view bytes);
 
+  /// Lets what was added outlast a power cut.
+  /// @throws UserError  the disk fails.
+  void flush();
+
  private:
   std::filesystem::path file_;
   int descriptor_ = -1;

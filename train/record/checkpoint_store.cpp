@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
+#include "base/durable_file.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/replace_folder.h"
 #include "train/processes/data_parallel.h"
 
@@ -26,18 +29,19 @@ constexpr size_t kMostDigits = 18;  // fits 64 bits
 void link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code failed;
   fs::create_hard_link(from, to, failed);
-  if (failed) fs::copy_file(from, to);
+  if (failed) copy_whole_file(from, to);
 }
 
-/// What a run that was killed left half-written (base/replace_folder.h).
-void remove_unfinished(const fs::path& folder) {
+/// Ends or removes what a run that was killed left half-written (base/replace_folder.h).
+void finish_replacements(const fs::path& folder) {
   if (!fs::is_directory(folder)) return;
-  std::error_code ignored;
+  std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(kLast) && name.ends_with(".partial"))
-      fs::remove_all(entry.path(), ignored);
+    const size_t end = name.rfind(".partial");
+    if (name.starts_with(kLast) && end != std::string::npos) names.insert(name.substr(0, end));
   }
+  for (const std::string& name : names) finish_replacement(folder / name);
 }
 
 /// A checksum is no secret: whoever alters a checkpoint may make that, too.
@@ -80,6 +84,11 @@ fs::path CheckpointStore::numbered(int64_t step) const {
   return folder_ / fmt::format("{}{:08}", kNumbered, step);
 }
 
+bool CheckpointStore::holds_last(const fs::path& folder) const {
+  constexpr const char* kFile = "checkpoint.yaml";
+  return folder_is_done(folder) && read_file(folder / kFile) == read_file(last() / kFile);
+}
+
 bool CheckpointStore::has_one() const { return folder_is_done(last()); }
 
 int64_t CheckpointStore::load(int64_t num_steps) {
@@ -88,15 +97,15 @@ int64_t CheckpointStore::load(int64_t num_steps) {
                        "has other settings or another dataset",
                        "give all of them the same command, files and version");
   if (is_first(group_)) {
-    for (const fs::path& folder : {last(), best()}) finish_replacement(folder);
-    remove_unfinished(folder_);
-    std::error_code ignored;
+    finish_replacements(folder_);
     const int64_t done = load_checkpoint(last(), identity_, parameters_, optimizer_, &unreported_);
     check_steps(last(), done, num_steps);
     if (done == 0)
-      fs::remove_all(best(), ignored);
+      remove_folder(best());
     else if (has_checkpoint(best()))  // a damaged one is found now, not at the end
       check_steps(best(), read_checkpoint(best()).step, num_steps);
+    // A kill may have come between the last one and its second name.
+    if (done > 0) keep_last_ones();
   }
   take_state_of_first(group_, parameters_, optimizer_);
   return optimizer_.num_steps();
@@ -110,18 +119,17 @@ void CheckpointStore::save(const std::vector<double>& unreported) {
 }
 
 void CheckpointStore::keep_last_ones() const {
-  if (keep_ > 1)
+  if (keep_ > 1 && !holds_last(numbered(optimizer_.num_steps())))
     replace_folder(numbered(optimizer_.num_steps()), [&](const fs::path& fresh) {
       for (const auto& entry : fs::directory_iterator(last()))
         if (entry.path().filename() != "DONE")
           link_or_copy(entry.path(), fresh / entry.path().filename());
     });
   auto all = numbered_in(folder_);
-  std::error_code ignored;
   // Of a run that went back and takes these steps again.
   all.erase(all.upper_bound(optimizer_.num_steps()), all.end());
   for (; std::ssize(all) > (keep_ > 1 ? keep_ : 0); all.erase(all.begin()))
-    fs::remove_all(all.begin()->second, ignored);
+    remove_folder(all.begin()->second);
 }
 
 void CheckpointStore::offer(double tokens_per_step) {

@@ -59,6 +59,8 @@ class CheckpointStore {
  private:
   std::filesystem::path best() const { return folder_ / "checkpoint-best"; }
   std::filesystem::path numbered(int64_t step) const;
+  /// Whether the folder is a second name of the last one.
+  bool holds_last(const std::filesystem::path& folder) const;
   void keep_last_ones() const;
 
   std::filesystem::path folder_;

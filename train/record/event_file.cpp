@@ -90,25 +90,31 @@ Event parse(std::string_view bytes, const std::string& source) {
   return out;
 }
 
-std::vector<FoundEvent> find_events(const std::string& text, const std::filesystem::path& file) {
+struct FoundEvents {
+  std::vector<FoundEvent> whole;  // up to the first that is cut off or damaged
+  std::string damage;             // what to say of that; empty: cut off, or none
+};
+
+FoundEvents find_events(const std::string& text, const std::filesystem::path& file) {
   constexpr size_t kAround = 16;  // length, its checksum, and that of the bytes
-  std::vector<FoundEvent> out;
-  const auto fail = [&](size_t at, const std::string& found) {
-    throw UserError(fmt::format(
+  FoundEvents out;
+  const auto stop = [&](size_t at, const std::string& found) {
+    out.damage = fmt::format(
         "{}: the record at byte {} {}, expected an event file of medusa train; remove it",
-        file.string(), at, found));
+        file.string(), at, found);
+    return out;
   };
   for (size_t at = 0; at + kAround <= text.size();) {
     uint64_t size = 0;
     std::memcpy(&size, text.data() + at, sizeof size);
     if (raw(masked_checksum(text.substr(at, 8))) != text.substr(at + 8, 4))
-      fail(at, "has another length than its checksum says");
+      return stop(at, "has another length than its checksum says");
     if (size > text.size() - at - kAround) break;  // cut off by a crash
     const std::string bytes = text.substr(at + 12, size);
     if (raw(masked_checksum(bytes)) != text.substr(at + 12 + size, 4))
-      fail(at, "has other bytes than its checksum says");
+      return stop(at, "has other bytes than its checksum says");
     at += kAround + size;
-    out.push_back({parse(bytes, file.string()), at});
+    out.whole.push_back({parse(bytes, file.string()), at});
   }
   return out;
 }
@@ -131,8 +137,9 @@ uint32_t crc32c(std::string_view bytes) {
   return ~crc;
 }
 
-/// The records up to this step, at least the one of the version. Those of a file that is none of
-/// ours are given up, since curves can be had from metrics.jsonl.
+/// The records up to this step, at least the one of the version. What is behind a damaged one is
+/// given up, as a power cut may leave anything there; so is a file that is none of ours, since
+/// curves can be had from metrics.jsonl.
 EventFile::Kept EventFile::records_up_to(const std::filesystem::path& file, int64_t step) {
   const Kept none{{}, record(event(0, bytes_field(3, kEventVersion)))};
   if (step <= 0 || !std::filesystem::exists(file)) return none;
@@ -140,7 +147,7 @@ EventFile::Kept EventFile::records_up_to(const std::filesystem::path& file, int6
   try {
     Kept kept;
     size_t end = 0;
-    for (const FoundEvent& found : find_events(text, file)) {
+    for (const FoundEvent& found : find_events(text, file).whole) {
       if (found.event.step > step) break;
       end = found.end;
       if (!found.event.scalars.empty())
@@ -166,7 +173,9 @@ void EventFile::add(int64_t step, const Scalars& scalars) {
 
 std::vector<Event> read_event_file(const std::filesystem::path& file) {
   std::vector<Event> out;
-  for (FoundEvent& found : find_events(read_file(file), file))
+  FoundEvents found_all = find_events(read_file(file), file);
+  if (!found_all.damage.empty()) throw UserError(found_all.damage);
+  for (FoundEvent& found : found_all.whole)
     out.push_back(std::move(found.event));
   return out;
 }

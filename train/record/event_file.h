@@ -34,6 +34,10 @@ class EventFile {
   /// @throws UserError  the disk is full.
   void add(int64_t step, const Scalars& scalars);
 
+  /// Lets what was added outlast a power cut.
+  /// @throws UserError  the disk fails.
+  void flush() { file_.flush(); }
+
  private:
   /// Step and first tag of the records that an earlier run left, and the records.
   struct Kept {

@@ -88,4 +88,9 @@ void MetricsLog::add(const Metrics& metrics) {
   if (reported_) reported_(metrics);
 }
 
+void MetricsLog::flush() {
+  lines_.flush();
+  events_.flush();
+}
+
 }  // namespace medusa

@@ -51,6 +51,11 @@ class MetricsLog {
   /// @throws UserError  the disk is full.
   void add(const Metrics& metrics);
 
+  /// Lets what was added outlast a power cut: what continues a checkpoint adds only what is behind
+  /// it.
+  /// @throws UserError  the disk fails.
+  void flush();
+
   /// Whether a run before this one has reported this.
   bool has(const std::string& kind, int64_t step) const { return kept_.contains({kind, step}); }
 
