@@ -130,8 +130,7 @@ std::filesystem::path progress_folder(const RunConfig& config, StageKind stage) 
 void remove_progress(const RunConfig& config, const DatasetReader& dataset) {
   const ModelFiles model = open_model_files(config.backbone.model);
   check_dataset(dataset, config.backbone.model, fingerprint_model(model), model.config);
-  for (const StageKind stage : config.train.stages)
-    remove_folder(progress_folder(config, stage));
+  for (const StageKind stage : config.train.stages) remove_folder(progress_folder(config, stage));
 }
 
 void say_where_heads_run(const RunConfig& config) {

@@ -175,8 +175,7 @@ std::vector<Event> read_event_file(const std::filesystem::path& file) {
   std::vector<Event> out;
   FoundEvents found_all = find_events(read_file(file), file);
   if (!found_all.damage.empty()) throw UserError(found_all.damage);
-  for (FoundEvent& found : found_all.whole)
-    out.push_back(std::move(found.event));
+  for (FoundEvent& found : found_all.whole) out.push_back(std::move(found.event));
   return out;
 }
 
