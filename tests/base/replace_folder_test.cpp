@@ -78,6 +78,17 @@ TEST(ReplaceFolder, AFailureLeavesTheOldOneAlone) {
   EXPECT_FALSE(fs::exists(folder / "a.partial"));
 }
 
+TEST(ReplaceFolder, AFolderIsRemovedWithWhatAKillLeftOfItsRemoval) {
+  const TempFolder folder;
+  replace_folder(folder / "a", write_one);
+  make_folder(folder / "a.partial");
+  write_file(folder / "a.partial/left", "of before");
+  remove_folder(folder / "a/");
+  remove_folder(folder / "a");  // nothing there
+  EXPECT_FALSE(fs::exists(folder / "a"));
+  EXPECT_FALSE(fs::exists(folder / "a.partial"));
+}
+
 // What a kill leaves where two names cannot be swapped: between the two renames, and after them.
 TEST(ReplaceFolder, WhatAKillInterruptedIsFinished) {
   const TempFolder folder;

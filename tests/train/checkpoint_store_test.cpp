@@ -62,6 +62,21 @@ TEST(CheckpointStore, KeepsTheLastOnes) {
   EXPECT_EQ(again.value(), values[4]);
 }
 
+// The kill came between the two.
+TEST(CheckpointStore, TheNextRunGivesTheLastOneTheNameThatAKillKeptFromIt) {
+  const fixtures::TempFolder folder;
+  {
+    StoredRun run(folder.path(), 2);
+    run.step();
+    run.store.save();
+    fs::remove_all(folder / "checkpoint-00000001");
+  }
+  StoredRun run(folder.path(), 2);
+  EXPECT_EQ(run.store.load(kSteps), 1);
+  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"checkpoint", "checkpoint-00000001"}));
+  EXPECT_TRUE(has_checkpoint(folder / "checkpoint-00000001"));
+}
+
 TEST(CheckpointStore, OneAloneHasNoOthersBesideIt) {
   const fixtures::TempFolder folder;
   {

@@ -77,6 +77,13 @@ TEST_F(EventFileTest, AnAlteredRecordIsSaidAndGivenUpByTheNextRun) {
   EXPECT_EQ(steps(), (std::vector<int64_t>{8}));
 }
 
+TEST_F(EventFileTest, WhatAPowerCutLeftBehindWholeRecordsIsCutAlone) {
+  { EventFile(file(), 0).add(1, {{"a", 1}}); }
+  write_file(file(), read_file(file()) + std::string(100, '\0'));
+  EventFile(file(), 1).add(2, {{"a", 1}});
+  EXPECT_EQ(steps(), (std::vector<int64_t>{1, 2}));
+}
+
 // The check value of its definition and the examples of RFC 3720, B.4.
 TEST(Crc32c, GivesThePublishedValues) {
   EXPECT_EQ(crc32c("123456789"), 0xE3069283U);
