@@ -6,9 +6,9 @@
 namespace medusa {
 
 /// Threads with barriers between them run at the speed of the one that has just lost its CPU, and
-/// lose most of their time where all CPUs are shared. So the watch counts how often threads are
-/// preempted, which on CPUs of their own they hardly are. Where it happens it leaves threads out,
-/// at most half of them, and tries again later with one more.
+/// lose most of their time where all CPUs are shared. So the watch adds up how long threads wait
+/// for a CPU, which on CPUs of their own they hardly do. Where they wait it leaves threads out, at
+/// most half of them, and tries again later with one more.
 ///
 /// Thread safety: none.
 class CrowdWatch {
@@ -19,9 +19,9 @@ class CrowdWatch {
   int num_running() const { return running_; }
 
   /// Takes in what a run has seen.
-  /// @param begin        seconds, as is end.
-  /// @param preemptions  of the threads that ran in it.
-  void note(double begin, double end, int64_t preemptions);
+  /// @param begin   seconds, as is end.
+  /// @param waited  seconds that the threads that ran in it waited for a CPU, added up.
+  void note(double begin, double end, double waited);
 
  private:
   void decide(double now, bool crowded);
@@ -29,12 +29,13 @@ class CrowdWatch {
   const int num_threads_;
   int running_;
   bool is_trial_ = false;              // with one thread more than before
-  int64_t preemptions_ = 0;            // since the window began
+  double waited_ = 0;                  // since the window began
   double window_ = 0, last_ = 0;       // where a window began, where the last run ended
   double pause_ = 0, next_trial_ = 0;  // between two trials, and when
 };
 
-/// How often the calling thread has lost its CPU to another one since it began.
-int64_t preemptions_of_this_thread();
+/// Nanoseconds that the calling thread could have run and waited for a CPU since it began, as the
+/// kernel's scheduler counts them; 0 where it does not tell.
+int64_t waited_of_this_thread();
 
 }  // namespace medusa

@@ -93,12 +93,12 @@ void ThreadPool::run_task(Task task, const void* context) {
   error_ = nullptr;
   broken_.store(false, std::memory_order_relaxed);
   arrived_.store(0, std::memory_order_relaxed);
-  preemptions_.store(0, std::memory_order_relaxed);
+  waited_.store(0, std::memory_order_relaxed);
   if (num_running_ > 1)
     run_together();
   else
     execute(0);  // wherever the system lets the caller run
-  crowd_.note(begin, seconds_now(), preemptions_.load());
+  crowd_.note(begin, seconds_now(), static_cast<double>(waited_.load()) * 1e-9);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -123,14 +123,14 @@ void ThreadPool::work(int thread) {
 }
 
 void ThreadPool::execute(int thread) {
-  const int64_t before = preemptions_of_this_thread();
+  const int64_t before = waited_of_this_thread();
   try {
     task_(context_, thread);
   } catch (...) {
     leave_by_exception();
   }
-  if (const int64_t more = preemptions_of_this_thread() - before; more > 0)
-    preemptions_.fetch_add(more, std::memory_order_relaxed);
+  if (const int64_t more = waited_of_this_thread() - before; more > 0)
+    waited_.fetch_add(more, std::memory_order_relaxed);
 }
 
 void ThreadPool::leave_by_exception() {

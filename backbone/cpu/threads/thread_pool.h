@@ -65,7 +65,7 @@ class ThreadPool {
   std::mutex one_run_;
   CrowdWatch crowd_;
   int num_running_;
-  std::atomic<int64_t> preemptions_{0};  // of the threads in this run
+  std::atomic<int64_t> waited_{0};  // nanoseconds that the threads waited for a CPU in this run
   Task task_ = nullptr;
   void* context_ = nullptr;
   std::exception_ptr error_;
