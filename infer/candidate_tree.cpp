@@ -1,8 +1,20 @@
 #include "infer/candidate_tree.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace medusa {
+
+int64_t depth_of(const CandidateTree& tree) {
+  std::vector<int64_t> depths(static_cast<size_t>(tree.num_verify), 0);
+  int64_t deepest = 0;
+  for (size_t i = 1; i < depths.size(); ++i) {
+    depths[i] = depths[static_cast<size_t>(tree.parents[i])] + 1;
+    deepest = std::max(deepest, depths[i]);
+  }
+  return deepest;
+}
 
 CandidateTree part_of(const CandidateTree& tree, std::span<const size_t> nodes) {
   MEDUSA_ASSERT(tree.num_verify == tree.size() && !tree.draft_probs.defined());

@@ -47,6 +47,9 @@ inline int32_t find_child(const CandidateTree& tree, int32_t node, TokenId token
   return -1;
 }
 
+/// Candidates on the longest path that may be accepted; 0: the root stands alone.
+int64_t depth_of(const CandidateTree& tree);
+
 /// The nodes of a tree that are listed, ascending and each with its parent. All of the tree's nodes
 /// may be accepted, and were chosen outright.
 CandidateTree part_of(const CandidateTree& tree, std::span<const size_t> nodes);

@@ -4,18 +4,21 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/error.h"
 
 namespace medusa {
 
-void DecodeStats::count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted) {
+void DecodeStats::count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted,
+                             int64_t depth) {
   ++steps;
   proposed += num_proposed;
   last_proposed = num_proposed;
   accepted += num_accepted;
   if (emitted_per_step.size() <= num_emitted) emitted_per_step.resize(num_emitted + 1);
   ++emitted_per_step[num_emitted];
+  const auto paths = static_cast<size_t>(depth) + 1;
+  if (accepted_per_step.size() < paths) accepted_per_step.resize(paths);
+  ++accepted_per_step.at(static_cast<size_t>(num_accepted));
 }
 
 std::optional<FinishReason> finish_reason(const DecodeLimits& limits, TokenId token,
@@ -52,8 +55,13 @@ void check_request(const DecodeRequest& request, int64_t max_rows, int64_t total
         fmt::format("the prompt has {} tokens, expected at most {}; shorten the prompt or raise "
                     "backbone.context",
                     request.prompt.size(), max_rows));
-  MEDUSA_ASSERT(request.limits.max_new_tokens >= 1, request.limits.max_new_tokens);
-  MEDUSA_ASSERT(request.limits.max_nodes >= 1, request.limits.max_nodes);
+  const auto expect_some = [](int64_t value, const char* what) {
+    if (value < 1)
+      throw UserError(
+          fmt::format("the request has {} = {}, expected at least 1; raise it", what, value));
+  };
+  expect_some(request.limits.max_new_tokens, "limits.max_new_tokens");
+  expect_some(request.limits.max_nodes, "limits.max_nodes");
   check_room(std::ssize(request.prompt), request.limits, max_rows, total_rows);
 }
 

@@ -12,6 +12,8 @@
 
 namespace medusa {
 
+using RequestId = int64_t;  // counts the requests of one decoder, from 0
+
 struct DecodeLimits {
   int32_t max_new_tokens = 0;  // tokens, at least 1
   int32_t max_nodes = 64;      // N, nodes per sequence and pass, the root included
@@ -74,11 +76,14 @@ struct DecodeStats {
   int64_t accepted = 0;              // candidates the rule let stand
   int64_t last_proposed = 0;         // candidates of the last step
   int64_t cached_prompt_tokens = 0;  // that the cache held, so that nothing computed them
-  std::vector<int64_t> emitted_per_step;  // histogram: [n] = steps that emitted n tokens
+  std::vector<int64_t> emitted_per_step;   // histogram: [n] = steps that emitted n tokens
+  std::vector<int64_t> accepted_per_step;  // histogram: [n] = steps in which n candidates stood, up
+                                           // to the depth of the deepest tree
   FinishReason finish = FinishReason::Length;
 
-  /// Counts a step that emitted so many tokens.
-  void count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted);
+  /// Counts a step that emitted so many tokens, out of a tree with paths of up to `depth`
+  /// candidates.
+  void count_step(size_t num_emitted, int64_t num_proposed, int64_t num_accepted, int64_t depth);
 };
 
 /// Where the time of a decode went, seconds, all sequences together.
@@ -116,9 +121,8 @@ void check_room(int64_t prompt_tokens, const DecodeLimits& limits, int64_t max_r
 
 /// @param max_rows    of the target, for one sequence.
 /// @param total_rows  of the target, for all of them.
-/// @throws UserError         the prompt is empty or longer than the target's rows, or as
-///                           check_room().
-/// @throws std::logic_error  limits below 1.
+/// @throws UserError  the prompt is empty or longer than the target's rows, a limit is below 1, or
+///                    as check_room().
 void check_request(const DecodeRequest& request, int64_t max_rows, int64_t total_rows);
 
 }  // namespace medusa

@@ -15,8 +15,6 @@
 
 namespace medusa {
 
-using RequestId = int64_t;  // counts the requests of one decoder, from 0
-
 /// A request that has ended.
 struct FinishedRequest {
   RequestId id = 0;
@@ -28,7 +26,8 @@ struct FinishedRequest {
 /// need; the others wait in order. A request that fails gives its slot and its room back and leaves
 /// the others running.
 ///
-/// Thread safety: one thread at a time. emit() must not call the decoder.
+/// Thread safety: one thread at a time. emit() and the other callbacks of a request must not call
+/// submit(), step() or cancel(); a request whose callback does ends with a UserError.
 class Decoder {
  public:
   virtual ~Decoder() = default;

@@ -26,10 +26,7 @@ class Stopwatch {
 }  // namespace
 
 /// A sequence from submit() to its end.
-struct HostDecoder::Sequence {
-  RequestId id = 0;
-  DecodeRequest request;
-  int32_t slot = -1;                 // -1: waiting
+struct HostDecoder::Sequence : DecodedSequence {
   std::unique_ptr<Drafter> drafter;  // null while it waits
   std::vector<TokenId> tokens;       // prompt and emitted; the last one is the root
   int64_t prompt_rows = 0;           // of the prompt, committed so far
@@ -38,9 +35,6 @@ struct HostDecoder::Sequence {
   CandidateTree tree;
   ProcessedRows rows;  // of the tree
   Acceptance accepted;
-  DecodeStats stats;
-  bool more = true;
-  std::exception_ptr error;
 
   /// The root is never in the cache before its pass, so the prompt runs up to its last token.
   std::span<const TokenId> missing_prompt() const {
@@ -58,12 +52,6 @@ struct HostDecoder::Sequence {
   void take_prompt(int64_t num_rows, at::Tensor state) {
     prompt_rows += num_rows;
     hidden = std::move(state);
-  }
-
-  void fail(std::exception_ptr why) {
-    error = std::move(why);
-    stats.finish = FinishReason::Failed;
-    more = false;
   }
 
   /// Runs f for this sequence; whatever it throws ends this sequence alone.
@@ -125,56 +113,37 @@ int64_t HostDecoder::num_free() const {
 }
 
 RequestId HostDecoder::submit(DecodeRequest request) {
-  MEDUSA_ASSERT(!in_step_);
+  sequences_.expect_no_step("submit");
   check_request(request, target_.max_rows(), target_.total_rows());
-  auto s = std::make_unique<Sequence>();
-  s->id = next_id_++;
-  s->request = std::move(request);
-  s->tokens = s->request.prompt;
-  waiting_.push_back(std::move(s));
-  return waiting_.back()->id;
+  return sequences_.add(std::move(request));
 }
 
 std::optional<DecodeStats> HostDecoder::cancel(RequestId id) {
-  MEDUSA_ASSERT(!in_step_);
-  const auto take = [id](auto& list) -> std::unique_ptr<Sequence> {
-    const auto found =
-        std::find_if(list.begin(), list.end(), [id](const auto& s) { return s->id == id; });
-    if (found == list.end()) return nullptr;
-    std::unique_ptr<Sequence> s = std::move(*found);
-    list.erase(found);
-    return s;
-  };
-  std::unique_ptr<Sequence> s = take(running_);
-  if (s) target_.close(s->slot);
-  if (!s) s = take(waiting_);
-  if (!s) return std::nullopt;
+  sequences_.expect_no_step("cancel");
+  const auto s = sequences_.running_one(id);
+  if (s == nullptr) return sequences_.cancel_waiting(id);
+  target_.close(s->slot);
+  std::erase(sequences_.running, s);
   s->stats.finish = FinishReason::Cancelled;
   return std::move(s->stats);
 }
 
-const DecodeStats* HostDecoder::stats(RequestId id) const {
-  for (const auto& s : running_)
-    if (s->id == id) return &s->stats;
-  for (const auto& s : waiting_)
-    if (s->id == id) return &s->stats;
-  return nullptr;
-}
+const DecodeStats* HostDecoder::stats(RequestId id) const { return sequences_.stats(id); }
 
 void HostDecoder::cancel_all() {
-  waiting_.clear();
-  for (const auto& s : std::exchange(running_, {})) target_.close(s->slot);
+  sequences_.waiting.clear();
+  for (const auto& s : std::exchange(sequences_.running, {})) target_.close(s->slot);
 }
 
 void HostDecoder::admit() {
-  while (!waiting_.empty()) {
-    Sequence& next = *waiting_.front();
-    const int64_t rows =
-        rows_needed(std::ssize(next.request.prompt), next.request.limits, target_.max_rows());
+  while (!sequences_.waiting.empty()) {
+    const DecodeRequest& first = sequences_.waiting.front()->request;
+    const int64_t rows = rows_needed(std::ssize(first.prompt), first.limits, target_.max_rows());
     if (!target_.has_room(rows)) return;  // nor has anybody behind it: they wait in order
-    next.slot = target_.open(rows);
-    running_.push_back(std::move(waiting_.front()));
-    waiting_.pop_front();
+    const int32_t slot = target_.open(rows);
+    Sequence& next = sequences_.start_next();
+    next.slot = slot;
+    next.tokens = next.request.prompt;
     next.guarded([&] {
       const DrafterFactory& make =
           next.request.make_drafter ? next.request.make_drafter : make_drafter_;
@@ -188,7 +157,7 @@ void HostDecoder::admit() {
 /// Where a row's bits depend on its neighbors, a sequence is decoded as if it were alone as far as
 /// that goes: nothing stands beside its prompt.
 void HostDecoder::run_prompts_alone() {
-  for (const auto& s : running_)
+  for (const auto& s : sequences_.running)
     while (s->more && !s->missing_prompt().empty()) {
       Pass pass;
       pass.add_chunk(*s, kPromptRows);
@@ -211,7 +180,7 @@ int64_t HostDecoder::prompt_room(int32_t num_trees) const {
 HostDecoder::Pass HostDecoder::plan() {
   Pass pass;
   std::vector<Sequence*> prompts;  // in the order they came
-  for (const auto& s : running_)
+  for (const auto& s : sequences_.running)
     if (s->more) (s->missing_prompt().empty() ? pass.with_tree : prompts).push_back(s.get());
   int64_t room = prompt_room(static_cast<int32_t>(pass.with_tree.size()));
   if (prompt_share_ && !prompts.empty()) {
@@ -354,7 +323,7 @@ void HostDecoder::advance(Sequence& s, const TargetOutput& output) {
   s.drafter->observe(s.tree, output, s.accepted);
   s.hidden = output.hidden[keep.back()].clone();
   s.stats.count_step(keep.size(), s.tree.num_verify - 1,  // as many tokens as rows that stay
-                     static_cast<int64_t>(s.accepted.path.size()));
+                     static_cast<int64_t>(s.accepted.path.size()), depth_of(s.tree));
   watch.lap(times_.commit_s);
 }
 
@@ -370,7 +339,7 @@ void HostDecoder::count(const Pass& pass) {
 
 std::vector<FinishedRequest> HostDecoder::take_ended() {
   std::vector<FinishedRequest> ended;
-  std::erase_if(running_, [&](const std::unique_ptr<Sequence>& s) {
+  std::erase_if(sequences_.running, [&](const auto& s) {
     if (s->more) return false;
     target_.close(s->slot);
     ended.push_back({s->id, std::move(s->stats), s->error});
@@ -380,12 +349,8 @@ std::vector<FinishedRequest> HostDecoder::take_ended() {
 }
 
 std::vector<FinishedRequest> HostDecoder::step() {
-  MEDUSA_ASSERT(!in_step_);
-  struct InStep {
-    bool& flag;
-    explicit InStep(bool& value) : flag(value) { flag = true; }
-    ~InStep() { flag = false; }
-  } const in_step(in_step_);
+  sequences_.expect_no_step("step");
+  const SequenceList<Sequence>::Step in_step(sequences_);
   Stopwatch watch;
   admit();
   if (!target_.rows_are_independent()) run_prompts_alone();

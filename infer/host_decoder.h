@@ -2,13 +2,13 @@
 // rule, on any device; the GPU's own loop for a fixed tree is cuda/device_decoder.h.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "infer/decoder.h"
 #include "infer/joint_pruning.h"
+#include "infer/sequence_list.h"
 
 namespace medusa {
 
@@ -49,8 +49,8 @@ class HostDecoder : public Decoder {
   void cancel_all() override;
 
   const DecodeStats* stats(RequestId id) const override;
-  int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
-  int64_t num_running() const override { return static_cast<int64_t>(running_.size()); }
+  int64_t num_waiting() const override { return std::ssize(sequences_.waiting); }
+  int64_t num_running() const override { return std::ssize(sequences_.running); }
   int64_t num_free() const override;
   KvUse cache_use() const override { return target_.cache_use(); }
   const DecodeTimes& times() const override { return times_; }
@@ -76,11 +76,8 @@ class HostDecoder : public Decoder {
   JointPruning pruning_;
   std::optional<double> prompt_share_;
   int32_t tree_rows_ = 0;  // of the last pass
-  RequestId next_id_ = 0;
-  std::deque<std::unique_ptr<Sequence>> waiting_;   // by id
-  std::vector<std::unique_ptr<Sequence>> running_;  // by id
+  SequenceList<Sequence> sequences_;
   DecodeTimes times_;
-  bool in_step_ = false;
 };
 
 }  // namespace medusa

@@ -19,7 +19,7 @@ namespace medusa {
 
 struct GenerationRequest {
   std::vector<TokenId> prompt;  // at least one token
-  int32_t max_tokens = 256;
+  int32_t max_tokens = 256;     // 0: only what is known of the prompt
   SamplingConfig sampling;
   LogitsConfig logits{};                             // its min_tokens holds for stop, too
   std::shared_ptr<const CompiledGrammar> grammar{};  // that the answer follows; null: any text
@@ -60,6 +60,7 @@ struct GenerationPiece {
   std::vector<GeneratedToken> prompt;  // with the first piece, if prompt_logprobs were asked for
   std::string text;                    // may be empty: a character or a stop string is unfinished
   std::vector<GeneratedToken> tokens;
+  int64_t steps = 0, proposed = 0, accepted = 0;  // that made it, and their candidates
   std::optional<StepTrace> step{};
 
   /// About the memory that it holds while it waits for its reader.

@@ -42,6 +42,7 @@ struct Scheduler::Generation {
   Generation(const Tokenizer& tokenizer, const GenerationRequest& wanted)
       : drafter(wanted.drafter),
         stop_tokens(wanted.stop_tokens),
+        max_tokens(wanted.max_tokens),
         min_tokens(wanted.logits.min_tokens),
         logprobs(wanted.logprobs),
         text(tokenizer, wanted.stop) {}
@@ -52,7 +53,7 @@ struct Scheduler::Generation {
   std::optional<DrafterKind> drafter;
   std::vector<TokenId> prompt;  // kept where its log-probabilities are asked for
   std::vector<TokenId> stop_tokens;
-  int64_t prompt_size = 0, min_tokens = 0, num_tokens = 0;
+  int64_t prompt_size = 0, max_tokens = 0, min_tokens = 0, num_tokens = 0;
   std::optional<int64_t> logprobs;
   RequestId id = -1;  // of the decoder; -1: not there yet
   TextUntilStop text;
@@ -74,7 +75,14 @@ struct Scheduler::Generation {
     step.next = view.accepted.next;
   }
 
+  void count(const StepView& view) {
+    ++piece.steps;
+    piece.proposed += view.tree.num_verify - 1;
+    piece.accepted += std::ssize(view.accepted.path);
+  }
+
   bool take(const EmittedToken& token) {
+    if (max_tokens == 0) return true;  // the decoder makes one at least
     if (is_kept) said.push_back(token.id);
     if (logprobs)
       piece.tokens.push_back(
@@ -151,7 +159,7 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
                                tokens, model_.context),
                    "messages", "context_length_exceeded");
   out.prompt = request.prompt;
-  out.limits.max_new_tokens = request.max_tokens;
+  out.limits.max_new_tokens = std::max(request.max_tokens, 1);
   if (request.tree_size) out.limits.max_nodes = *request.tree_size;
   try {
     check_room(tokens, out.limits, model_.context, model_.cache_tokens);
@@ -193,6 +201,7 @@ Scheduler::Ticket Scheduler::submit(GenerationRequest request,
       [this, self, wants = request.steps,
        drafter = request.drafter.value_or(model_.settings.drafter)](const StepView& view) {
         metrics_.count_step(view, drafter);
+        self->count(view);
         if (wants) self->watch(view, drafter);
       };
   {
@@ -344,14 +353,16 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
   by_request_.erase(g->id);
   if (stats.finish != FinishReason::Cancelled) {
     GenerationPiece rest;
+    if (g->max_tokens == 0) rest = std::move(g->piece);  // what it says of the prompt
     rest.text = g->text.finish();
-    if (!rest.text.empty()) g->listener->on_piece(std::move(rest));
+    if (!rest.text.empty() || !rest.prompt.empty()) g->listener->on_piece(std::move(rest));
   }
   const bool is_whole =
       stats.finish != FinishReason::Cancelled && stats.finish != FinishReason::Failed;
   if (g->is_kept && is_whole) model_.shared->add(std::move(g->said));
   const auto now = Clock::now();
-  metrics_.count_end(stats, g->prompt_size, seconds_between(g->submitted, now),
+  if (g->max_tokens == 0) stats.emitted = 0;
+  metrics_.count_end(stats, g->prompt_size, g->max_tokens, seconds_between(g->submitted, now),
                      g->has_begun ? seconds_between(g->first_piece, now) : -1);
   g->listener->on_end({std::move(stats), g->text.stop(), std::move(error)});
 }

@@ -38,20 +38,8 @@ PickDrafts pick_with(const StepKernels& kernels) {
 }
 
 /// A sequence from submit() to its end.
-struct DeviceDecoder::Sequence {
-  RequestId id = 0;
-  int32_t slot = -1;  // -1: waiting
-  DecodeRequest request;
+struct DeviceDecoder::Sequence : DecodedSequence {
   int64_t num_tokens = 0;  // prompt and emitted, as far as the host knows
-  DecodeStats stats;
-  bool more = true;
-  std::exception_ptr error;
-
-  void fail(std::exception_ptr why) {
-    error = std::move(why);
-    stats.finish = FinishReason::Failed;
-    more = false;
-  }
 };
 
 /// A step that was started and whose tokens have not been read.
@@ -89,6 +77,7 @@ int64_t DeviceDecoder::num_free() const {
 }
 
 RequestId DeviceDecoder::submit(DecodeRequest request) {
+  sequences_.expect_no_step("submit");
   check_request(request, target_.max_rows(), target_.total_rows());
   if (request.rule || request.make_drafter || !request.processors.empty() || request.on_prompt)
     throw UserError(
@@ -99,11 +88,7 @@ RequestId DeviceDecoder::submit(DecodeRequest request) {
     throw UserError(
         "the request watches its steps, whose trees stay on the GPU; expected none who watches; "
         "leave it out or decode with the host's loop (graphs: false)");
-  auto s = std::make_shared<Sequence>();
-  s->id = next_id_++;
-  s->request = std::move(request);
-  waiting_.push_back(std::move(s));
-  return waiting_.back()->id;
+  return sequences_.add(std::move(request));
 }
 
 std::vector<CapturedGraph> DeviceDecoder::graphs() const {
@@ -122,24 +107,24 @@ std::string DeviceDecoder::report() const {
   return text;
 }
 
-void DeviceDecoder::start(const std::shared_ptr<Sequence>& s) {
-  s->slot = target_.open();
-  open_.push_back(s);  // from here on it is closed whatever happens
-  const auto prompt = std::span<const TokenId>(s->request.prompt);
-  s->num_tokens = static_cast<int64_t>(prompt.size());
+/// Begins a sequence that has just got a slot, in the last place.
+void DeviceDecoder::start(Sequence& s) {
+  const auto prompt = std::span<const TokenId>(s.request.prompt);
+  s.num_tokens = static_cast<int64_t>(prompt.size());
   at::Tensor state;
-  if (prompt.size() > 1) state = target_.prefill(s->slot, prompt.first(prompt.size() - 1));
-  step_.enter(static_cast<int32_t>(open_.size()) - 1, s->slot, s->num_tokens - 1, prompt.back(),
-              state, s->request.random.seed());
+  if (prompt.size() > 1) state = target_.prefill(s.slot, prompt.first(prompt.size() - 1));
+  step_.enter(static_cast<int32_t>(num_running()) - 1, s.slot, s.num_tokens - 1, prompt.back(),
+              state, s.request.random.seed());
 }
 
 /// Starts a step of all open sequences, captured before if there was one like it.
 void DeviceDecoder::replay(InFlightStep& in_flight) {
   // The host knows the lengths before the step that may still be running.
   int64_t most = 0;
-  for (const auto& s : open_) most = std::max(most, s->num_tokens);
+  for (const auto& s : sequences_.running) most = std::max(most, s->num_tokens);
   most += 2 * step_.max_emitted() + step_.num_nodes();
-  CapturedGraph key{static_cast<int32_t>(open_.size()), step_.num_nodes(), kSmallestContext};
+  CapturedGraph key{static_cast<int32_t>(sequences_.running.size()), step_.num_nodes(),
+                    kSmallestContext};
   while (key.max_context < most) key.max_context *= 2;
   key.max_context = std::min(key.max_context, target_.cache().capacity());
 
@@ -161,7 +146,7 @@ void DeviceDecoder::replay(InFlightStep& in_flight) {
     graph->replay();
   }
   in_flight.buffer->post(step_.emitted().data_ptr());
-  in_flight.sequences = open_;
+  in_flight.sequences = sequences_.running;
 }
 
 /// Emits the tokens of a step as far as the text goes on.
@@ -179,7 +164,7 @@ void DeviceDecoder::take_tokens(Sequence& s, std::span<const int32_t> tokens) {
     s.stats.finish = *finish;
     s.more = false;
   }
-  s.stats.count_step(run, step_.num_nodes() - 1, std::ssize(tokens) - 1);
+  s.stats.count_step(run, step_.num_nodes() - 1, std::ssize(tokens) - 1, step_.max_emitted() - 1);
 }
 
 /// Reads the tokens of a step.
@@ -203,19 +188,19 @@ void DeviceDecoder::take(InFlightStep& in_flight) {
 /// Gives the slots of ended sequences back; the last places move to the gaps.
 std::vector<FinishedRequest> DeviceDecoder::drop_ended() {
   std::vector<FinishedRequest> ended;
-  for (size_t place = 0; place < open_.size();) {
-    const std::shared_ptr<Sequence> s = open_[place];
+  for (size_t place = 0; place < sequences_.running.size();) {
+    const std::shared_ptr<Sequence> s = sequences_.running[place];
     if (s->more) {
       ++place;
       continue;
     }
     target_.close(s->slot);
-    const size_t last = open_.size() - 1;
+    const size_t last = sequences_.running.size() - 1;
     if (place != last) {
       step_.move(static_cast<int32_t>(last), static_cast<int32_t>(place));
-      open_[place] = std::move(open_[last]);
+      sequences_.running[place] = std::move(sequences_.running[last]);
     }
-    open_.pop_back();
+    sequences_.running.pop_back();
     ended.push_back({s->id, std::move(s->stats), s->error});
   }
   std::sort(ended.begin(), ended.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -223,36 +208,22 @@ std::vector<FinishedRequest> DeviceDecoder::drop_ended() {
 }
 
 std::optional<DecodeStats> DeviceDecoder::cancel(RequestId id) {
-  const auto is_it = [id](const auto& s) { return s->id == id; };
-  std::shared_ptr<Sequence> s;
-  if (const auto open = std::find_if(open_.begin(), open_.end(), is_it); open != open_.end()) {
-    const KernelDeviceGuard guard(step_.emitted().device());
-    s = *open;
-    DecodeStats stats = s->stats;
-    s->more = false;  // the step that still runs is read without it
-    drop_ended();
-    stats.finish = FinishReason::Cancelled;
-    return stats;
-  }
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
-  if (found == waiting_.end()) return std::nullopt;
-  DecodeStats stats = std::move((*found)->stats);
-  waiting_.erase(found);
+  sequences_.expect_no_step("cancel");
+  const auto s = sequences_.running_one(id);
+  if (s == nullptr) return sequences_.cancel_waiting(id);
+  const KernelDeviceGuard guard(step_.emitted().device());
+  DecodeStats stats = s->stats;
+  s->more = false;  // the step that still runs is read without it
+  drop_ended();
   stats.finish = FinishReason::Cancelled;
   return stats;
 }
 
-const DecodeStats* DeviceDecoder::stats(RequestId id) const {
-  for (const auto& s : open_)
-    if (s->id == id) return &s->stats;
-  for (const auto& s : waiting_)
-    if (s->id == id) return &s->stats;
-  return nullptr;
-}
+const DecodeStats* DeviceDecoder::stats(RequestId id) const { return sequences_.stats(id); }
 
 void DeviceDecoder::cancel_all() {
-  waiting_.clear();
-  for (const auto& s : std::exchange(open_, {})) {
+  sequences_.waiting.clear();
+  for (const auto& s : std::exchange(sequences_.running, {})) {
     s->more = false;
     target_.close(s->slot);
   }
@@ -260,30 +231,33 @@ void DeviceDecoder::cancel_all() {
 }
 
 std::vector<FinishedRequest> DeviceDecoder::step() {
+  sequences_.expect_no_step("step");
+  const SequenceList<Sequence>::Step in_step(sequences_);
   const KernelDeviceGuard guard(step_.emitted().device());
-  auto clock = std::chrono::steady_clock::now();
-  while (!waiting_.empty() && target_.num_free_slots() > 0) {
-    const std::shared_ptr<Sequence> s = std::move(waiting_.front());
-    waiting_.pop_front();
+  auto began = std::chrono::steady_clock::now();
+  while (!sequences_.waiting.empty() && target_.num_free_slots() > 0) {
+    const int32_t slot = target_.open();
+    Sequence& s = sequences_.start_next();
+    s.slot = slot;
     try {
       start(s);
     } catch (...) {
-      s->fail(std::current_exception());
+      s.fail(std::current_exception());
     }
   }
   std::vector<FinishedRequest> ended = drop_ended();  // those that could not start
-  times_.prefill_s += seconds_since(clock);
+  times_.prefill_s += seconds_since(began);
 
-  clock = std::chrono::steady_clock::now();
+  began = std::chrono::steady_clock::now();
   std::swap(running_, read_);  // read_ is the step that was started last
   try {
-    if (!open_.empty()) replay(*running_);
+    if (!sequences_.running.empty()) replay(*running_);
   } catch (...) {
-    for (const auto& s : open_) s->fail(std::current_exception());
+    for (const auto& s : sequences_.running) s->fail(std::current_exception());
   }
   if (!read_->sequences.empty()) take(*read_);
   for (FinishedRequest& each : drop_ended()) ended.push_back(std::move(each));
-  times_.verify_s += seconds_since(clock);
+  times_.verify_s += seconds_since(began);
   return ended;
 }
 

@@ -2,7 +2,6 @@
 // the next one runs. It decodes as decoder.h says, with a fixed choice tree or none.
 #pragma once
 
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "infer/backbone_target.h"
 #include "infer/cuda/device_step.h"
 #include "infer/decoder.h"
+#include "infer/sequence_list.h"
 
 namespace medusa {
 
@@ -57,16 +57,15 @@ class DeviceDecoder : public Decoder {
   ~DeviceDecoder() override;
 
   /// @throws UserError  also where the request brings a drafter, a rule or logits processors: a
-  /// captured
-  ///                    step has its own.
+  ///                    captured step has its own.
   RequestId submit(DecodeRequest request) override;
   std::vector<FinishedRequest> step() override;
   std::optional<DecodeStats> cancel(RequestId id) override;
   void cancel_all() override;
 
   const DecodeStats* stats(RequestId id) const override;
-  int64_t num_waiting() const override { return static_cast<int64_t>(waiting_.size()); }
-  int64_t num_running() const override { return static_cast<int64_t>(open_.size()); }
+  int64_t num_waiting() const override { return std::ssize(sequences_.waiting); }
+  int64_t num_running() const override { return std::ssize(sequences_.running); }
   int64_t num_free() const override;
   KvUse cache_use() const override { return target_.cache_use(); }
   const DecodeTimes& times() const override { return times_; }
@@ -91,7 +90,7 @@ class DeviceDecoder : public Decoder {
     int64_t num_kernels = 0;
   };
 
-  void start(const std::shared_ptr<Sequence>& s);
+  void start(Sequence& s);
   void replay(InFlightStep& in_flight);
   void take(InFlightStep& in_flight);
   void take_tokens(Sequence& s, std::span<const int32_t> tokens);
@@ -104,11 +103,9 @@ class DeviceDecoder : public Decoder {
   std::shared_ptr<DeviceHeads> heads_;  // null: plain decoding
   DeviceStep step_;
   std::map<CapturedGraph, StepKind> graphs_;
-  int64_t generation_ = 0;  // of the buffers that they were captured with
-  RequestId next_id_ = 0;
-  std::deque<std::shared_ptr<Sequence>> waiting_;  // by id
-  std::vector<std::shared_ptr<Sequence>> open_;    // by place
-  std::unique_ptr<InFlightStep> running_, read_;   // read_ is the step that was started before
+  int64_t generation_ = 0;                        // of the buffers that they were captured with
+  SequenceList<Sequence> sequences_;              // the running ones by place
+  std::unique_ptr<InFlightStep> running_, read_;  // read_ is the step that was started before
   DecodeTimes times_;
 };
 

@@ -193,9 +193,10 @@ std::string CompletionAnswer::first_chunk(size_t choice) {
 }
 
 std::string CompletionAnswer::events(size_t choice, const GenerationPiece& piece) {
-  num_tokens_ += std::ssize(piece.tokens);
+  count(piece);
+  const bool has_tokens = !piece.tokens.empty() || !piece.prompt.empty();
   const bool wants_tokens =
-      (request_.return_token_ids || request_.choices[choice].logprobs) && !piece.tokens.empty();
+      (request_.return_token_ids || request_.choices[choice].logprobs) && has_tokens;
   ToolCallReader& reader = choices_[choice].reader;
   const int calls_before = reader.num_calls();
   const auto parts = reader.add(piece.text);
@@ -205,7 +206,7 @@ std::string CompletionAnswer::events(size_t choice, const GenerationPiece& piece
     out["delta"] = delta_of(parts, calls_before);
   else
     out["text"] = (piece.prompt.empty() ? "" : request_.echoes[choice]) + piece.text;
-  if (request_.choices[choice].logprobs && !piece.tokens.empty())
+  if (request_.choices[choice].logprobs && has_tokens)
     out["logprobs"] = logprobs(choice, piece.prompt, piece.tokens);
   if (request_.return_token_ids) out["token_ids"] = ids_of(piece.tokens);
   if (piece.step) out["medusa"] = {{"step", step_json(model_.tokenizer, *piece.step)}};
@@ -231,7 +232,7 @@ std::string CompletionAnswer::last_events() {
   json out = head(true);
   out["choices"] = json::array();
   out["usage"] = usage();
-  out["metrics"] = {{"speculative_decoding", acceptance_json(total_)}};
+  out["metrics"] = {{"speculative_decoding", acceptance()}};
   return sent_event(out) + done;
 }
 
@@ -248,7 +249,7 @@ void CompletionAnswer::take(Choice& choice, std::vector<AnswerPart> parts) {
 }
 
 void CompletionAnswer::add(size_t choice, const GenerationPiece& piece) {
-  num_tokens_ += std::ssize(piece.tokens);
+  count(piece);
   Choice& out = choices_[choice];
   take(out, out.reader.add(piece.text));
   out.prompt.insert(out.prompt.end(), piece.prompt.begin(), piece.prompt.end());
@@ -263,6 +264,22 @@ void CompletionAnswer::add(size_t choice, const GenerationEnd& end) {
   count(choice, end.stats);
 }
 
+void CompletionAnswer::count(const GenerationPiece& piece) {
+  num_tokens_ += std::ssize(piece.tokens);
+  if (!piece.step || choices_.size() > 1) return;
+  accepted_.push_back(std::ssize(piece.step->accepted));
+  drafted_.push_back(std::ssize(piece.step->nodes) - 1);
+}
+
+/// What became of the drafts; step by step, too, where a single answer is traced.
+json CompletionAnswer::acceptance() const {
+  json out = acceptance_json(total_);
+  if (accepted_.empty()) return out;
+  out["per_step_accepted"] = accepted_;
+  out["per_step_drafted"] = drafted_;
+  return out;
+}
+
 void CompletionAnswer::count(size_t choice, const DecodeStats& stats) {
   auto& cached = cached_tokens_.at(choice / static_cast<size_t>(request_.choices_per_prompt));
   cached = std::min(cached.value_or(stats.cached_prompt_tokens), stats.cached_prompt_tokens);
@@ -270,9 +287,9 @@ void CompletionAnswer::count(size_t choice, const DecodeStats& stats) {
   total_.emitted += stats.emitted;
   total_.proposed += stats.proposed;
   total_.accepted += stats.accepted;
-  auto& sums = total_.emitted_per_step;
-  sums.resize(std::max(sums.size(), stats.emitted_per_step.size()), 0);
-  for (size_t n = 0; n < stats.emitted_per_step.size(); ++n) sums[n] += stats.emitted_per_step[n];
+  auto& sums = total_.accepted_per_step;
+  sums.resize(std::max(sums.size(), stats.accepted_per_step.size()), 0);
+  for (size_t n = 0; n < stats.accepted_per_step.size(); ++n) sums[n] += stats.accepted_per_step[n];
 }
 
 std::string CompletionAnswer::whole() {
@@ -298,7 +315,7 @@ std::string CompletionAnswer::whole() {
     out["choices"].push_back(std::move(choice));
   }
   out["usage"] = usage();
-  out["metrics"] = {{"speculative_decoding", acceptance_json(total_)}};
+  out["metrics"] = {{"speculative_decoding", acceptance()}};
   if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
   return json_text(out);
 }

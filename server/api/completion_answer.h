@@ -48,7 +48,9 @@ class CompletionAnswer : public AnswerWriter {
   nlohmann::json usage() const;
   std::string first_chunk(size_t choice);
   std::string event(nlohmann::json choice, bool with_usage) const;
+  void count(const GenerationPiece& piece);
   void count(size_t choice, const DecodeStats& stats);
+  nlohmann::json acceptance() const;
 
   const CompletionRequest& request_;
   const ServedModel& model_;
@@ -58,6 +60,7 @@ class CompletionAnswer : public AnswerWriter {
   /// Of each prompt, the tokens that none of its answers computed; none: no answer has ended.
   std::vector<std::optional<int64_t>> cached_tokens_;
   int64_t num_tokens_ = 0;
+  std::vector<int64_t> accepted_, drafted_;  // candidates of each step, where one answer is traced
   DecodeStats total_;
 };
 

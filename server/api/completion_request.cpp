@@ -101,10 +101,11 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   fields.ignore({"parallel_tool_calls"});
   OrderedBody ordered(text);
   reader.set_grammar(read_response_format(fields, ordered));
-  reader.set_max_tokens(fields.integer("max_tokens", 1, INT32_MAX).value_or(16));
+  const bool echo = fields.boolean("echo").value_or(false);
+  const int64_t fewest = echo ? 0 : 1;  // an echo is an answer by itself
+  reader.set_max_tokens(fields.integer("max_tokens", fewest, INT32_MAX).value_or(16));
   GenerationRequest& each = reader.each();
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
-  const bool echo = fields.boolean("echo").value_or(false);
   each.prompt_logprobs = echo && each.logprobs;
   for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
     reader.add_choices(prompt, count, echo ? model.tokenizer.decode(prompt) : "");

@@ -63,14 +63,13 @@ bool has_failed(const GenerationEnd& end) {
 
 void note(const GenerationEvent& event, const AnswerTimes& times, LoggedRequest::Generated& log) {
   if (event.piece && !event.piece->tokens.empty()) {
+    log.stats.steps += event.piece->steps;
+    log.stats.proposed += event.piece->proposed;
+    log.stats.accepted += event.piece->accepted;
     log.tokens += std::ssize(event.piece->tokens);
     if (!log.first_token_seconds) log.first_token_seconds = seconds_since(times.came);
   }
-  if (!event.end) return;
-  log.reasons.emplace_back(event.end->reason());
-  log.stats.steps += event.end->stats.steps;
-  log.stats.proposed += event.end->stats.proposed;
-  log.stats.accepted += event.end->stats.accepted;
+  if (event.end) log.reasons.emplace_back(event.end->reason());
 }
 
 void expect_in_time(const AnswerTimes& times) {

@@ -60,8 +60,8 @@ void ServerMetrics::count_tokens(int64_t tokens, double seconds) {
   between_tokens_.add(0, tokens - 1);
 }
 
-void ServerMetrics::count_end(const DecodeStats& stats, int64_t prompt_tokens, double seconds,
-                              double decode_seconds) {
+void ServerMetrics::count_end(const DecodeStats& stats, int64_t prompt_tokens, int64_t max_tokens,
+                              double seconds, double decode_seconds) {
   const std::lock_guard lock(mutex_);
   ++ends_[reason(stats.finish)];
   whole_.add(seconds);
@@ -70,6 +70,7 @@ void ServerMetrics::count_end(const DecodeStats& stats, int64_t prompt_tokens, d
   if (decode_seconds >= 0) decode_.add(decode_seconds);
   prompt_size_.add(static_cast<double>(prompt_tokens));
   answer_size_.add(static_cast<double>(stats.emitted));
+  max_answer_size_.add(static_cast<double>(max_tokens));
 }
 
 void ServerMetrics::count_prompt(int64_t tokens) {
@@ -92,6 +93,8 @@ void ServerMetrics::write_times(Exposition& out) const {
   out.histogram("e2e_request_latency_seconds", "From a request to its end.", whole_);
   out.histogram("request_prompt_tokens", "Tokens of a request's prompt.", prompt_size_);
   out.histogram("request_generation_tokens", "Tokens of a request's answer.", answer_size_);
+  out.histogram("request_max_num_generation_tokens", "Tokens that it could have had at most.",
+                max_answer_size_);
 }
 
 void ServerMetrics::write_drafts(Exposition& out) const {
@@ -113,6 +116,11 @@ void ServerMetrics::write_cache(Exposition& out, const KvUse& cache) const {
             "Blocks of ended requests, for prompts that begin alike, until others need them.",
             cache.blocks_kept);
   out.gauge("cache_blocks_total", "Blocks of the KV cache.", cache.blocks_total);
+  out.gauge("kv_cache_usage_perc",
+            "Share of the KV cache's blocks that running requests hold, 0 to 1.",
+            cache.blocks_total == 0
+                ? 0
+                : static_cast<double>(cache.blocks_used) / static_cast<double>(cache.blocks_total));
   out.gauge("cache_bytes", "Memory that the KV cache has taken so far.",
             static_cast<double>(cache.bytes));
   out.counter("prefix_cache_queries_total",

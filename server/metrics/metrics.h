@@ -45,10 +45,11 @@ class ServerMetrics {
   void count_first_tokens(int64_t tokens, double seconds, double prefill_seconds);
   /// More tokens of a text, this many seconds after those before.
   void count_tokens(int64_t tokens, double seconds);
+  /// @param max_tokens      that it could have had.
   /// @param seconds         since its request came.
   /// @param decode_seconds  since its first token; below 0: it had none.
-  void count_end(const DecodeStats& stats, int64_t prompt_tokens, double seconds,
-                 double decode_seconds);
+  void count_end(const DecodeStats& stats, int64_t prompt_tokens, int64_t max_tokens,
+                 double seconds, double decode_seconds);
   void count_prompt(int64_t tokens);
   void count_answer(int http_status);
 
@@ -80,6 +81,7 @@ class ServerMetrics {
   MetricHistogram decode_{{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}};
   MetricHistogram prompt_size_{{1, 10, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000}};
   MetricHistogram answer_size_{{1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000}};
+  MetricHistogram max_answer_size_{{1, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000}};
   MetricHistogram tree_nodes_{{1, 2, 4, 8, 12, 16, 24, 32, 48, 64}};
 };
 

@@ -307,10 +307,40 @@ TEST_F(HostDecoderTest, ARequestThatCannotRunIsRefusedAndTheOthersRunOn) {
   EXPECT_EQ(fixtures::error_text([&] { decoder.submit(request(long_prompt(17), 4)); }),
             "the prompt has 17 tokens, expected at most 16; shorten the prompt or raise "
             "backbone.context");
+  EXPECT_EQ(fixtures::error_text([&] { decoder.submit(request({1}, 0)); }),
+            "the request has limits.max_new_tokens = 0, expected at least 1; raise it");
   EXPECT_EQ(fixtures::error_text([&] { decoder.submit(request({}, 4)); }),
             "the prompt has no tokens, expected at least one; give a text to continue");
   decoder.drain();
   EXPECT_EQ(text(0), fixtures::plain_text({1, 2}, 6, kGreedy, Random(1)));
+}
+
+TEST_F(HostDecoderTest, ACallbackThatCallsTheDecoderEndsItsRequestAlone) {
+  ToyTarget target(4);
+  HostDecoder decoder = decoder_on(target);
+  using Call = std::function<void(HostDecoder&)>;
+  const std::vector<Call> calls{[](HostDecoder& d) { d.step(); },
+                                [](HostDecoder& d) { d.cancel(0); },
+                                [this](HostDecoder& d) {
+                                  d.submit(request({1, 2}, 3));
+                                }};
+  for (const Call& call : calls) {
+    DecodeRequest each = request({2, 2}, 9);
+    each.emit = [&](const EmittedToken&) {
+      call(decoder);
+      return true;
+    };
+    decoder.submit(std::move(each));
+  }
+  decoder.submit(request({1, 2}, 6));
+  const auto ended = decoder.drain();
+  ASSERT_EQ(ended.size(), calls.size() + 1);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    EXPECT_EQ(ended[i].stats.finish, FinishReason::Failed);
+    EXPECT_NE(what(ended[i].error).find("while a step runs, expected"), std::string::npos);
+  }
+  EXPECT_EQ(text(calls.size()), fixtures::plain_text({1, 2}, 6, kGreedy, Random(1)));
+  EXPECT_EQ(target.num_free_slots(), 4);
 }
 
 TEST_F(HostDecoderTest, ADecoderThatGoesAwayGivesItsSlotsBack) {

@@ -155,6 +155,27 @@ TEST_F(AccessLogTest, AClientThatLeftIsSaidToHaveLeft) {
   EXPECT_EQ(lines()[0]["status"], 0);
 }
 
+TEST_F(AccessLogTest, AnAnswerThatWasCutOffHasItsSteps) {
+  json line;
+  for (const double deadline : {.01, .03, .1, .3, 1.}) {  // until some tokens came before it
+    std::filesystem::remove(file());
+    {
+      const RunningServer server(tiny_->model(), {.deadline = deadline, .log = file()});
+      ask(server.port(), "POST", "/v1/completions",
+          json{{"prompt", "Once"}, {"max_tokens", 250}, {"ignore_eos", true}, {"stream", true}}
+              .dump());
+    }
+    ASSERT_EQ(lines().size(), 1U);
+    line = lines()[0];
+    if (line.contains("error_code") && line["tokens"] > 0) break;
+  }
+  EXPECT_EQ(line["error_code"], "deadline_exceeded");
+  ASSERT_GT(line["tokens"], 0);
+  EXPECT_GT(line["steps"], 0);
+  EXPECT_GE(line["tokens"], line["steps"]);
+  EXPECT_EQ(line["finish_reasons"], json::array());
+}
+
 TEST(AccessLog, AFileThatCannotBeWrittenIsRefusedAtTheStart) {
   EXPECT_NE(fixtures::error_text([] { AccessLog("/nowhere/log"); }).find("--log /nowhere/log"),
             std::string::npos);

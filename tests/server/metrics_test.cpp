@@ -77,7 +77,7 @@ TEST_F(MetricsTest, TheyAreWhatTheAnswersWere) {
   for (const char* each :
        {"request_queue_time_seconds", "request_prefill_time_seconds", "time_to_first_token_seconds",
         "request_decode_time_seconds", "e2e_request_latency_seconds", "request_prompt_tokens",
-        "request_generation_tokens"})
+        "request_generation_tokens", "request_max_num_generation_tokens"})
     EXPECT_EQ(value(all, std::string("medusa:") + each + "_count"), 3) << each;
   EXPECT_EQ(value(all, "medusa:inter_token_latency_seconds_count"), tokens - 3);
   std::map<std::string, double> answers;
@@ -99,9 +99,9 @@ TEST_F(MetricsTest, TheyHaveVllmsNamesWhereTheseAreAskedFor) {
         "generation_tokens_total", "request_success_total", "time_to_first_token_seconds",
         "inter_token_latency_seconds", "e2e_request_latency_seconds", "request_queue_time_seconds",
         "request_prefill_time_seconds", "request_decode_time_seconds", "request_prompt_tokens",
-        "request_generation_tokens", "spec_decode_num_drafts_total",
-        "spec_decode_num_draft_tokens_total", "spec_decode_num_accepted_tokens_total",
-        "spec_decode_num_accepted_tokens_per_pos_total"})
+        "request_generation_tokens", "request_max_num_generation_tokens", "kv_cache_usage_perc",
+        "spec_decode_num_drafts_total", "spec_decode_num_draft_tokens_total",
+        "spec_decode_num_accepted_tokens_total", "spec_decode_num_accepted_tokens_per_pos_total"})
     EXPECT_TRUE(all.contains(std::string("vllm:") + name)) << name;
   for (const auto& [name, family] : all) {
     EXPECT_TRUE(name.starts_with("vllm:")) << name;

@@ -84,13 +84,16 @@ TEST_F(ServerTest, AStreamSaysTheSameInPieces) {
   EXPECT_EQ(events.back()["usage"]["completion_tokens"], tokens);
   EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
   const json& acceptance = events.back()["metrics"]["speculative_decoding"];
-  size_t steps = 0, emitted = 0;
+  size_t steps = 0, accepted = 0;
   for (size_t n = 0; n < acceptance["acceptance_histogram"].size(); ++n) {
     steps += acceptance["acceptance_histogram"][n].get<size_t>();
-    emitted += (n + 1) * acceptance["acceptance_histogram"][n].get<size_t>();
+    accepted += n * acceptance["acceptance_histogram"][n].get<size_t>();
   }
   EXPECT_EQ(steps, acceptance["num_spec_steps"]);
-  EXPECT_EQ(emitted, tokens);
+  EXPECT_EQ(accepted, acceptance["num_accepted_draft_tokens"]);
+  EXPECT_EQ(acceptance["acceptance_histogram"].size(),
+            acceptance["num_spec_tokens"].get<size_t>() + 1);
+  EXPECT_GE(steps + accepted, tokens);  // the last run may be cut off
 }
 
 TEST_F(ServerTest, AChatIsTheModelsTemplateAroundItsMessages) {
@@ -127,6 +130,11 @@ TEST_F(ServerTest, TheTreeOfEachStepSaysWhatStood) {
   ASSERT_EQ(steps.size(), answer["metrics"]["speculative_decoding"]["num_spec_steps"]);
   std::string text;
   int accepted = 0;
+  const json& acceptance = answer["metrics"]["speculative_decoding"];
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(acceptance["per_step_accepted"][i], steps[i]["accepted"].size());
+    EXPECT_EQ(acceptance["per_step_drafted"][i], steps[i]["tokens"].size() - 1);
+  }
   for (const json& step : steps) {
     ASSERT_EQ(step["tokens"].size(), step["parents"].size());
     ASSERT_EQ(step["tokens"].size(), step["drafters"].size());
@@ -213,6 +221,26 @@ TEST_F(ServerTest, EchoWithLogprobsHasARowForEachTokenOfThePrompt) {
     EXPECT_EQ(logprobs["token_logprobs"][count - 1], *logprobs["top_logprobs"][count - 1].begin())
         << "greedy";
   }
+}
+
+TEST_F(ServerTest, AnEchoMayHaveNoTokenOfItsOwn) {
+  json body{{"prompt", {1, 300, 301, 260}}, {"max_tokens", 1}, {"logprobs", 1}, {"echo", true}};
+  json expected = complete(body)["choices"][0]["logprobs"];
+  for (auto& [name, list] : expected.items()) list.erase(4);
+  body["max_tokens"] = 0;
+  const json answer = complete(body);
+  const json& choice = answer["choices"][0];
+  EXPECT_EQ(choice["logprobs"], expected);
+  EXPECT_EQ(choice["text"], tiny_->loaded().tokenizer->decode({1, 300, 301, 260}));
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(answer["usage"]["completion_tokens"], 0);
+  body["stream"] = true;
+  const auto events = events_of(ask(port(), "POST", "/v1/completions", body.dump()).body);
+  ASSERT_EQ(events.size(), 2U) << "the echo, and the end";
+  EXPECT_EQ(events[0]["choices"][0]["text"], choice["text"]);
+  EXPECT_EQ(events[0]["choices"][0]["logprobs"], expected);
+  body.erase("echo");
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 400);
 }
 
 TEST_F(ServerTest, AStreamOfAnEchoSaysTheSameLogprobs) {
