@@ -231,7 +231,8 @@ TEST_F(ServerTest, AnEchoMayHaveNoTokenOfItsOwn) {
   const json answer = complete(body);
   const json& choice = answer["choices"][0];
   EXPECT_EQ(choice["logprobs"], expected);
-  EXPECT_EQ(choice["text"], tiny_->loaded().tokenizer->decode({1, 300, 301, 260}));
+  EXPECT_EQ(choice["text"],
+            tiny_->loaded().tokenizer->decode(std::vector<TokenId>{1, 300, 301, 260}));
   EXPECT_EQ(choice["finish_reason"], "length");
   EXPECT_EQ(answer["usage"]["completion_tokens"], 0);
   body["stream"] = true;

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes tools/wheels-cpu.txt and tools/wheels-cuda.txt: every wheel that tools/setup.sh installs, with its SHA-256; and
-tools/dev/clients/wheels.txt, the same for tools/dev/check_clients.sh.
+tools/dev/clients/wheels.txt and tools/dev/clients/wheels-web.txt, the same for tools/dev/check_clients.sh and
+tools/dev/check_web.sh.
 
-    .deps/venv/bin/python tools/dev/pin_wheels.py [setup | clients]
+    .deps/venv/bin/python tools/dev/pin_wheels.py [setup | clients | web]
 
 Asks pip what `torch` (the clients) needs on this Python, then for the wheels of the same versions on the other Pythons
 below. Run it when one of the versions changes, and read the difference before committing it.
@@ -19,6 +20,7 @@ GRAMMAR = ["xgrammar==0.2.8", "apache-tvm-ffi==0.1.15.post2"]
 # Clients of servers, and what makes a model for them.
 CLIENTS = ["openai==3.57.0", "anthropic==2.13.0", "llm==0.36", "langchain-openai==1.7.4", "llama-benchy==0.4.0",
            "prometheus-client==0.26.0", "gguf==0.19.0"]
+WEB = ["playwright==1.56.0"]  # drives a browser
 PYTHONS = ("3.11", "3.12", "3.13")
 # Without a GPU these two small libraries are all that LibTorch's CPU side loads.
 CPU_ONLY = {"torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti", "xgrammar", "apache-tvm-ffi"}
@@ -57,13 +59,15 @@ def write(file, hashes):
 
 def main():
     tools = pathlib.Path(__file__).resolve().parent.parent
-    asked = sys.argv[1:] or ["setup", "clients"]
+    asked = sys.argv[1:] or ["setup", "clients", "web"]
     if "setup" in asked:
         hashes = with_all_pythons(resolve([TORCH]) + resolve(["--no-deps", *GRAMMAR]))
         write(tools / "wheels-cuda.txt", hashes)
         write(tools / "wheels-cpu.txt", {each: found for each, found in hashes.items() if each[0] in CPU_ONLY})
     if "clients" in asked:
         write(tools / "dev/clients/wheels.txt", with_all_pythons(resolve(CLIENTS)))
+    if "web" in asked:
+        write(tools / "dev/clients/wheels-web.txt", with_all_pythons(resolve(WEB)))
 
 
 if __name__ == "__main__":
