@@ -30,7 +30,7 @@ std::optional<VerifyParameters> verify_parameters(const InferConfig& settings) {
 /// Whether the drafter proposes the same tree shape in every step.
 bool drafts_fixed_trees(const InferConfig& settings) {
   if (settings.drafter == DrafterKind::None) return true;
-  return settings.drafter == DrafterKind::Medusa && !settings.medusa.adaptive &&
+  return settings.drafter == DrafterKind::Medusa && !settings.medusa.adaptive.value_or(false) &&
          !settings.medusa.dynamic;
 }
 
