@@ -93,7 +93,7 @@ void LookaheadDrafter::observe(const CandidateTree& /*tree*/, const TargetOutput
 
 const DrafterSpec kLookaheadDrafter{
     .kind = DrafterKind::Lookahead,
-    .summary = "n-grams of a pool that a window of guesses fills",
+    .summary = "n-grams of a pool that a window of drafts fills",
     .level = SupportLevel::Research,
     .make = [](const InferConfig& config, const DraftParts&) -> DrafterFactory {
       return [own = config.lookahead] { return std::make_unique<LookaheadDrafter>(own); };

@@ -23,7 +23,7 @@ struct LookaheadConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("window", window, "W, places ahead of the text that are guessed in parallel", between(1, 60));
+    f("window", window, "W, places ahead of the text that are drafted in parallel", between(1, 60));
     f("level", level, "N, tokens of an n-gram; the window keeps its last N - 1 passes",
       between(2, 32));
     f("guesses", guesses, "G, n-grams tried at the same time and kept per first token",
