@@ -7,8 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "infer/backbone_target.h"
+#include "infer/factory.h"
 #include "infer/host_decoder.h"
-#include "infer/make_decoder.h"
 #include "runtime/drafting.h"
 
 namespace medusa {
