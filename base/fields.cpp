@@ -11,8 +11,27 @@ std::string number_text(double value) {
   return {buffer, end};
 }
 
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
+namespace {
+
+/// The shortest known word that goes on where a typed one ends: --output for --out. Empty: none, or
+/// too little was typed to tell.
+std::string begun_word(std::string_view word, const std::vector<std::string>& known) {
+  constexpr size_t kFewestLetters = 2;
+  const size_t begin = std::min(word.find_first_not_of('-'), word.size());
+  if (word.size() - begin < kFewestLetters) return "";
   std::string best;
+  for (const std::string& candidate : known)
+    if (candidate.size() > word.size() && candidate.starts_with(word) &&
+        (best.empty() || candidate.size() < best.size()))
+      best = candidate;
+  return best;
+}
+
+}  // namespace
+
+std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
+  std::string best = begun_word(word, known);
+  if (!best.empty()) return best;
   size_t best_distance = 3;  // further than this is no help
   for (const auto& candidate : known) {
     std::vector<size_t> row(candidate.size() + 1);  // Levenshtein distance, one row at a time

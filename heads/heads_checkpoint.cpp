@@ -48,7 +48,7 @@ struct ManifestFields {
     f.section("heads", manifest.config, "what the heads look like");
     f("num_validation", manifest.num_validation, "validation positions");
     f("loss", loss, "validation cross-entropy of each head, nats");
-    f("top_1", top_1, "share of positions where the first guess was right, by head");
+    f("top_1", top_1, "share of positions where the first draft was right, by head");
     f("top_5", top_5, "share where one of the first 5 was");
     f("top_10", top_10, "share where one of the first 10 was");
   }

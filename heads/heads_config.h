@@ -87,11 +87,11 @@ struct HeadsConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("num_heads", num_heads, "Medusa heads; head k guesses the token k + 1 places after the root",
+    f("num_heads", num_heads, "Medusa heads; head k drafts the token k + 1 places after the root",
       between<int64_t>(1, 16));
     f("layers_per_head", layers_per_head, "residual layers of each head", between<int64_t>(1, 8));
     f("input", input,
-      "what a head reads: the hidden state, also the root token, or also the tokens guessed "
+      "what a head reads: the hidden state, also the root token, or also the tokens drafted "
       "before; prefix: behind one more layer over the answer so far");
     f("output", output,
       "what gives the logits: the LM head, a trained copy or two trained factors, whole or "

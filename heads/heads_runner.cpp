@@ -21,7 +21,7 @@ HeadsRunner::HeadsRunner(const MedusaHeads& heads, const Weights& backbone, int6
   const c10::InferenceMode no_grad;
   if (top_k < 1 || top_k > heads.output_rows())
     throw UserError(fmt::format(
-        "heads: top_k is {}, expected 1 to {}, the tokens that the heads can guess; lower it",
+        "heads: top_k is {}, expected 1 to {}, the tokens that the heads can draft; lower it",
         top_k, heads.output_rows()));
   backend_ = make_heads_backend(heads, backbone, top_k, execution);
   if (heads.prefix) prefix_ = std::make_unique<PrefixModel>(*heads.prefix, backbone, execution);

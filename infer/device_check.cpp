@@ -16,9 +16,9 @@
 #include "base/random.h"
 #include "heads/medusa_heads.h"
 #include "infer/backbone_target.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
+#include "infer/factory.h"
 #include "infer/host_decoder.h"
-#include "infer/make_decoder.h"
 #include "infer/rules/greedy_rule.h"
 
 namespace medusa {

@@ -44,6 +44,14 @@ class Drafter {
                        const Acceptance& /*accepted*/) {}
 };
 
+/// Plain decoding: proposes nothing. The baseline of every other drafter.
+class NoneDrafter : public Drafter {
+ public:
+  CandidateTree propose(const DraftContext& context, const Random& /*random*/) override {
+    return root_only(context.tokens.back());
+  }
+};
+
 /// Of drafters inside another one, the one that reads features; null: none does.
 /// @param drafter_of  of an element -> Drafter*.
 template <typename Range, typename Projection>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/infer_config.h"
 
 namespace medusa {

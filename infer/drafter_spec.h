@@ -52,6 +52,7 @@ struct DraftParts {
   SharedTexts* shared = nullptr;
   Eagle3Model* eagle3 = nullptr;
   const MedusaHeads* heads = nullptr;  // that the heads runner was made of; null: not kept
+  bool tree_adapts = false;  // where medusa.adaptive leaves it open; then the cost is there
 };
 
 /// Says whether everything that a drafter is made from is there.

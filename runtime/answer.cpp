@@ -5,8 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/interrupt.h"
 #include "data/tokenizer/text_stream.h"
+#include "infer/factory.h"
 #include "infer/sampling.h"
 
 namespace medusa {
@@ -24,8 +26,12 @@ TokenLogprobs logprobs_of(const EmittedToken& token, int64_t count) {
 /// An answer while it is decoded.
 class GrowingAnswer {
  public:
-  GrowingAnswer(const Model& model, const AnswerOptions& options, size_t index)
-      : model_(model), options_(options), index_(index), text_(*model.tokenizer, options.stop) {}
+  GrowingAnswer(const Model& model, const AnswerOptions& options, const AnswerRequest& asked,
+                size_t index)
+      : model_(model),
+        options_(options),
+        index_(index),
+        text_(*model.tokenizer, asked.stop.value_or(options.stop)) {}
 
   /// The request refers to this.
   DecodeRequest request(const AnswerRequest& asked) {
@@ -33,6 +39,12 @@ class GrowingAnswer {
     request.prompt = asked.prompt;
     request.limits = {.max_new_tokens = options_.max_new_tokens, .eos = model_.eos};
     request.random = Random(asked.seed);
+    if (asked.infer) {
+      MEDUSA_ASSERT(options_.drafter_of != nullptr);
+      request.limits.max_new_tokens = asked.infer->max_new_tokens;
+      request.rule = make_rule(*asked.infer);
+      request.make_drafter = options_.drafter_of(*asked.infer);
+    }
     request.emit = [this](const EmittedToken& token) {
       answer_.tokens.push_back(token.id);
       if (token.begins_step) answer_.steps.emplace_back();
@@ -80,7 +92,7 @@ std::vector<Answer> answer_together(const Model& model, Decoder& decoder,
   const auto next = [&]() -> std::optional<DecodeRequest> {
     if (growing.size() == requests.size()) return std::nullopt;
     const AnswerRequest& asked = requests[growing.size()];
-    return growing.emplace_back(model, options, growing.size()).request(asked);
+    return growing.emplace_back(model, options, asked, growing.size()).request(asked);
   };
   std::vector<Answer> answers(requests.size());
   double tokens = 0;

@@ -19,7 +19,7 @@ struct CalibrateConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("top_k", top_k, "guesses kept per head", between<int64_t>(1, 64));
+    f("top_k", top_k, "drafts kept per head", between<int64_t>(1, 64));
     f("max_nodes", max_nodes, "largest tree looked at, the root included", between<int64_t>(2, 64));
     f("nodes", nodes,
       "size of the tree, the root included; null: the one with the most tokens per second here",

@@ -41,7 +41,7 @@ struct Measured {
   std::vector<double> temperatures;  // [K]
 };
 
-/// Guesses at every root of the validation answers.
+/// Drafts at every root of the validation answers.
 Measured collect(const CalibratorOptions& options, const DatasetReader& dataset,
                  const HiddenSource& hidden, HeadsRunner& runner, ProgressFunction tell) {
   const SampleSplit split =
@@ -53,7 +53,7 @@ Measured collect(const CalibratorOptions& options, const DatasetReader& dataset,
         dataset.sources()[0].folder.string(), number_text(options.validation_fraction)));
   HeadStatistics statistics(runner.num_heads(), runner.top_k());
   TemperatureFit temperatures(runner.num_heads());
-  Progress progress(std::move(tell), "count guesses", "positions", 0);
+  Progress progress(std::move(tell), "count drafts", "positions", 0);
   for (const int64_t sample : split.validation) {
     stop_if_interrupted();
     if (statistics.num_positions() >= options.config.positions) break;

@@ -1,4 +1,4 @@
-// Fits the choice tree: which of the heads' guesses are right, and what a step with them costs on
+// Fits the choice tree: which of the heads' drafts are right, and what a step with them costs on
 // this machine.
 // Paper: Medusa (arXiv:2401.10774) §2.3.3, with the step's time in place of a size given.
 #pragma once
@@ -31,7 +31,7 @@ class Calibrator {
   /// @throws UserError  no model is loaded, no heads are named, or an option is outside its range.
   Calibrator(const Model& model, CalibratorOptions options);
 
-  /// Minutes at most: guesses at every root of the validation answers, then timed steps. Writes
+  /// Minutes at most: drafts at every root of the validation answers, then timed steps. Writes
   /// nothing; write_choice_tree() does.
   /// @param dataset  that the model wrote.
   /// @throws UserError    another model wrote the dataset; heads that are missing, damaged or of

@@ -109,6 +109,17 @@ std::unique_ptr<Eagle3Model> load_eagle3_model(const DraftFiles& files, const In
                                        target.execution(), kEagle3MostRows);
 }
 
+/// What rows and drafting cost, for a tree that adapts where the settings leave it open: several
+/// sequences share the steps of the CPU that calibrated the tree. Null elsewhere: nothing is timed
+/// for it, and a single sequence takes the whole tree, which calibration chose for one.
+std::shared_ptr<const StepCost> cost_of_batches(const ChoiceTree& tree, const Llama& llama,
+                                                const BackboneTarget& target) {
+  if (target.num_free_slots() < 2 || !llama.device().is_cpu()) return nullptr;
+  std::optional<StepCost> cost = calibrated_here(tree, llama);
+  if (!cost || !cost->drafting) return nullptr;
+  return std::make_shared<StepCost>(std::move(*cost));
+}
+
 /// @param num_slots  sequences that are drafted for at the same time.
 void add_draft(std::unique_ptr<Llama> llama, const Model& model, int32_t num_slots,
                LoadedDrafting& out) {
@@ -135,6 +146,11 @@ LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, 
   if (needs.cost)
     out.cost =
         cost ? std::move(cost) : std::make_shared<StepCost>(measured_step_cost(files.tree, model));
+  if (tree) {
+    const auto batches = cost_of_batches(*tree, llama, target);
+    if (batches && !out.cost) out.cost = batches;
+    out.tree_adapts = batches && out.cost->drafting;
+  }
   if (needs.drafting_cost && !out.cost->drafting)
     throw UserError(fmt::format(
         "{}: holds no times of steps of {}, expected some for a tree that adapts; run medusa "

@@ -27,8 +27,10 @@ struct LoadedDrafting {
   std::unique_ptr<SkippingModel> skipping;
   std::unique_ptr<Eagle3Model> eagle3;
   std::shared_ptr<const StepCost> cost;
-  std::string heads;  // fingerprint
-  int32_t nodes = 1;  // N
+  std::string heads;         // fingerprint
+  int32_t nodes = 1;         // N
+  bool tree_adapts = false;  // where the settings leave it open: several sequences share the steps
+                             // of the CPU that calibrated the tree
 
   DraftParts parts() const {
     return {.runner = runner.get(),
@@ -38,14 +40,17 @@ struct LoadedDrafting {
             .draft = draft.get(),
             .skipping = skipping.get(),
             .eagle3 = eagle3.get(),
-            .heads = device_heads.get()};
+            .heads = device_heads.get(),
+            .tree_adapts = tree_adapts};
   }
 };
 
 /// @param infer   names the drafter; files says where its parts lie.
 /// @param target  that will decode; a drafter may draft on it, and a draft model drafts for as many
 ///                sequences as it has free slots. Must outlive the result.
-/// @param cost    what rows cost, measured before; null: measured now, if it is needed.
+/// @param cost    what rows cost, measured before; null: as the tree file has it of this machine,
+/// or
+///                measured now, if it is needed.
 /// @throws UserError  a part is missing, damaged, or does not fit the model or the others.
 LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, const Model& model,
                              BackboneTarget& target,

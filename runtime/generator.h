@@ -55,19 +55,27 @@ class Generator {
   Answer generate(std::string_view prompt, const Show& show = {});
 
   /// Answers several prompts, in their order, as many at the same time as the options say. Each is
-  /// the one that would be given alone where rows are independent (ARCHITECTURE.md).
+  /// the one that would be given alone where rows are independent (ARCHITECTURE.md): under the
+  /// rules greedy and match with every drafter, under others with one whose trees do not depend on
+  /// the sequences beside them.
   std::vector<Answer> generate(const std::vector<std::string>& prompts, const ShowEach& show = {});
 
   /// The next answer of a conversation, which ends with a user's message.
   Answer chat(const std::vector<ChatMessage>& conversation, const Show& show = {});
 
-  /// Answers prompts that are tokens already, each with a seed of its own.
+  /// Answers prompts that are tokens already (Model::encode()), each with a seed of its own and,
+  /// where it brings them, with its own drafter, rule, sampling, length and stop texts. They are
+  /// decoded at the same time all the same, and each is the one that would be given alone. A
+  /// drafter whose parts are not loaded yet has them loaded, from the files that the options name,
+  /// and kept.
+  /// @throws UserError  also: settings of one text do not go together, or need a part that is not
+  ///                    there. The message begins with the request: "requests[2]".
   std::vector<Answer> answer(const std::vector<AnswerRequest>& requests, const ShowEach& show = {});
 
-  /// Says whether the rule promises the model's own text, or its distribution.
+  /// Says whether the rule of the options promises the model's own text, or its distribution.
   bool lossless() const;
 
-  /// Fingerprint of the heads; empty: none are used.
+  /// Fingerprint of the heads that the drafter of the options uses; empty: none.
   const std::string& heads() const;
 
   /// Tells what was prepared on a GPU so far, a line each for people; empty: nothing.

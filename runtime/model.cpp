@@ -26,6 +26,20 @@ void expect_isa(const Placement& placement, const Llama& llama) {
       enum_name(placement.execution.isa), llama.config().hidden_size, llama.config().head_size));
 }
 
+/// Refuses what the model's header shows, before its weights are read.
+void check_fits(const Model& model, const ModelOptions& options, const ModelConfig& config) {
+  if (model.tokenizer->vocab_size() > config.vocab_size)
+    throw UserError(fmt::format(
+        "{}: the tokenizer has {} tokens, expected at most the {} of the model; use the model's "
+        "own tokenizer",
+        model.path.string(), model.tokenizer->vocab_size(), config.vocab_size));
+  if (options.context.value_or(0) > config.context)
+    throw UserError(
+        fmt::format("backbone.context is {}, expected at most the {} that the model was trained "
+                    "for; lower it",
+                    *options.context, config.context));
+}
+
 /// The model's, the tokenizer's and the template's, ascending.
 std::vector<TokenId> ends_of_answers(const Model& model) {
   std::vector<TokenId> ends = model.llama->config().eos;
@@ -75,20 +89,13 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   {
     WeightsReader reader(path, placement.dtype, placement.device, placement.blocks,
                          options.progress);
+    check_fits(model, options, reader.config());
     model.llama = std::make_shared<Llama>(reader, execution_of(options, placement));
   }
   expect_isa(placement, *model.llama);
-  const ModelConfig& config = model.llama->config();
-  if (model.tokenizer->vocab_size() > config.vocab_size)
-    throw UserError(
-        fmt::format("{}: the tokenizer has {} tokens, the model {}; use the model's own tokenizer",
-                    path.string(), model.tokenizer->vocab_size(), config.vocab_size));
   model.eos = ends_of_answers(model);
-  model.context = options.context.value_or(std::min(kDefaultContext, config.context));
-  if (model.context > config.context)
-    throw UserError(
-        fmt::format("backbone.context is {}, the model was trained for {}; set it to at most that",
-                    model.context, config.context));
+  model.context =
+      options.context.value_or(std::min(kDefaultContext, model.llama->config().context));
   return model;
 }
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,6 +78,22 @@ void expect_threads(int count) {
   for (int i = 0; i < count; ++i) threads.emplace_back([ended] { ended.wait(); });
 }
 
+/// expect_threads() of what a model's passes start: a pool of LibTorch's, one of OpenMP's and our
+/// own, of so many threads each. How many were found is the process's: LibTorch's and OpenMP's
+/// pools never end, so that looking for theirs again would count them twice. Only what a model
+/// wants beyond all before it is looked for.
+///
+/// Thread safety: yes.
+void expect_pools(int threads) {
+  static std::mutex guard;
+  static int found = 0;
+  const std::lock_guard lock(guard);
+  const int wanted = 3 * threads;
+  if (wanted <= found) return;
+  expect_threads(wanted - found);
+  found = wanted;
+}
+
 ExecutionOptions execution_options(const ModelOptions& options) {
   if (options.execution)
     return {.threads = options.execution->num_threads(),
@@ -127,8 +144,7 @@ std::string cpu_name() {
 Placement place(const ModelOptions& options, int64_t local_rank) {
   check_config(options, "backbone");
   const ExecutionOptions execution = execution_options(options);
-  // For a pool of LibTorch's, one of OpenMP's and our own. Once: the pools stay, and would count.
-  [[maybe_unused]] static const bool given = (expect_threads(3 * execution.threads), true);
+  expect_pools(execution.threads);
   if (options.device == DeviceKind::Cuda && !has_cuda())
     throw UserError(
         "backbone.device is 'cuda', found no usable GPU, expected one with its driver; use "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace medusa {
 
@@ -20,5 +21,11 @@ std::string version_text();
 
 /// Today, in UTC: "2026-11-25". For files and pages that say when they were measured.
 std::string date_text();
+
+/// medusa --version: prints version, commit, LibTorch, CPU kernels and CUDA, or with --json one
+/// object.
+/// @param arguments  behind --version.
+/// @throws UserError  there are others than --json.
+void print_version(const std::vector<std::string>& arguments);
 
 }  // namespace medusa

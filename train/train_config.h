@@ -67,7 +67,7 @@ struct SharedTrainConfig {
   void fields(Fields& f) {
     f("labels", labels, "what the loss is taken against: the backbone's distribution or the text");
     f("objective", objective,
-      "the loss: cross-entropy, or how seldom sampling would accept a guess; differs with soft "
+      "the loss: cross-entropy, or how seldom sampling would accept a draft; differs with soft "
       "labels only");
     f("soft_top", soft_top, "most probable tokens that make a soft label", between<int64_t>(1, 64));
     f("lambda_decay", lambda_decay, "head k's loss weighs lambda_decay^k", between(0.01, 1.0));

@@ -10,7 +10,7 @@
 #include "train/head_trainer.h"
 #include "train/loss/expected_tokens.h"
 #include "train/processes/data_parallel.h"
-#include "train/samples/read_ahead.h"
+#include "train/samples/hidden_source.h"
 #include "train/samples/shuffle_buffer.h"
 #include "train/train_plan.h"
 

@@ -332,6 +332,8 @@ WeightsReader::WeightsReader(const fs::path& model, at::ScalarType dtype, at::De
 
 WeightsReader::~WeightsReader() = default;
 
+const ModelConfig& WeightsReader::config() const { return impl_->files.config; }
+
 Weights WeightsReader::non_layer() { return impl_->loader.non_layer(); }
 
 LayerWeights WeightsReader::next_layer() {

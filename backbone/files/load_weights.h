@@ -21,6 +21,9 @@ class WeightsReader {
   WeightsReader(const WeightsReader&) = delete;
   WeightsReader& operator=(const WeightsReader&) = delete;
 
+  /// What the model is, from its header: no tensor is read. Valid as long as this.
+  const ModelConfig& config() const;
+
   /// All but the layers. Called once, first.
   Weights non_layer();
 

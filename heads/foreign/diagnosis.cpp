@@ -118,7 +118,7 @@ void Diagnosis::look_at_layers() {
                   [](const SafetensorsEntry* weight) { return all_zero(*weight); });
   if (untrained)
     failure("untrained", kEverywhere,
-            "every layer's weight is zero, expected trained ones: such heads repeat the guess of "
+            "every layer's weight is zero, expected trained ones: such heads repeat the draft of "
             "the LM head; train them");
   const auto layers = static_cast<size_t>(heads_.layers_per_head);
   if (layers < 2) return;
@@ -229,7 +229,7 @@ std::vector<HeadFinding> diagnose_tree(const ChoiceTree& tree, int64_t num_heads
   const int64_t depth = tree.depth();
   if (depth > num_heads)
     return {{Severity::Failure, "tree_too_deep", kEverywhere,
-             fmt::format("{}: the tree has paths of {} guesses, there are {} heads, expected a "
+             fmt::format("{}: the tree has paths of {} drafts, there are {} heads, expected a "
                          "head for each; calibrate again or pass another tree",
                          file, depth, num_heads)}};
   if (depth < num_heads)

@@ -131,7 +131,7 @@ void Exporter::put_outputs() {
           1e6));
   if (truncated())
     out_.notes.push_back(fmt::format(
-        "the engine cannot leave tokens out: heads that guessed among {} guess among all {}",
+        "the engine cannot leave tokens out: heads that drafted among {} draft among all {}",
         heads_.output_rows(), heads_.vocab_size));
 }
 
@@ -160,19 +160,19 @@ void Exporter::note_limits() {
             "FasterDecoding's code always makes 5 heads: of these {} {}; its own trees use 4, "
             "pass it the tree written here",
             out_.num_heads,
-            out_.num_heads < 5 ? "are trained, the others guess at random and cost time"
+            out_.num_heads < 5 ? "are trained, the others draft at random and cost time"
                                : "it loads the first 5"));
-      out_.notes.emplace_back("TGI drafts a chain of first guesses, no tree");
+      out_.notes.emplace_back("TGI drafts a chain of first drafts, no tree");
       break;
     case ExportFormat::TgiV2:
-      out_.notes.emplace_back("TGI drafts a chain of first guesses, no tree");
+      out_.notes.emplace_back("TGI drafts a chain of first drafts, no tree");
       break;
     case ExportFormat::Vllm:
       out_.notes.push_back(fmt::format(
           "start vLLM with --speculative-config '{{\"method\": \"medusa\", \"model\": FOLDER, "
           "\"num_speculative_tokens\": {}}}'; more tokens than heads run on numbers never set",
           out_.num_heads));
-      out_.notes.emplace_back("vLLM drafts a chain of first guesses, no tree");
+      out_.notes.emplace_back("vLLM drafts a chain of first drafts, no tree");
       break;
     case ExportFormat::TensorRtLlm:
       out_.notes.push_back(fmt::format(
@@ -247,7 +247,7 @@ ExportedHeads Exporter::run(const std::optional<ChoiceTree>& tree) {
     put_outputs();
   else if (truncated())
     out_.notes.push_back(fmt::format(
-        "TGI runs the whole LM head: heads that guessed among {} tokens guess among all {}",
+        "TGI runs the whole LM head: heads that drafted among {} tokens draft among all {}",
         heads_.output_rows(), heads_.vocab_size));
   note_limits();
   if (tree) put_tree(*tree);

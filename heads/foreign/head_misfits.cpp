@@ -87,7 +87,7 @@ std::vector<HeadMisfit> model_misfits(const ForeignHeads& heads, const ModelConf
   if (heads.token_map == nullptr) {
     if (heads.output_rows > 0 && heads.output_rows != model.vocab_size)
       out.push_back({"other_vocabulary",
-                     fmt::format("{}: these heads guess among {} tokens, the backbone has {}, "
+                     fmt::format("{}: these heads draft among {} tokens, the backbone has {}, "
                                  "expected the same; use heads that were trained on this model",
                                  path, heads.output_rows, model.vocab_size)});
     return out;

@@ -18,7 +18,7 @@ namespace {
 void check_ranks(const RankPath& path, int32_t top_k, const std::string& place) {
   if (path.empty())
     throw UserError(fmt::format(
-        "{}: an empty path is listed, expected guess ranks like [0, 1]; remove it (the root is "
+        "{}: an empty path is listed, expected draft ranks like [0, 1]; remove it (the root is "
         "always there)",
         place));
   for (const int32_t rank : path) {

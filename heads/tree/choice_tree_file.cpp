@@ -138,11 +138,11 @@ struct TreeFields {
     f("source", source, "project or paper of an imported tree");
     f("heads", heads, "fingerprint of the heads the ranks were measured on");
     f("drafter", drafter, "the fastest one where the tree was calibrated");
-    f("top_k", top_k, "guesses kept per head", at_least(1));
+    f("top_k", top_k, "drafts kept per head", at_least(1));
     f("expected_tokens_per_step", expected_tokens_per_step, "on the validation positions");
     f("expected_tokens_per_step_95", interval, "its 95 % interval");
-    f("temperatures", temperatures, "of each head's guesses, for dynamic trees");
-    f("nodes", nodes, "paths of guess ranks");
+    f("temperatures", temperatures, "of each head's drafts, for dynamic trees");
+    f("nodes", nodes, "paths of draft ranks");
     f.section("calibration", calibration, "what the tree was chosen from");
     f.section("typical", typical, "what typical acceptance gave and cost");
   }
@@ -166,7 +166,7 @@ TreeFields read_fields(const YamlFile& yaml, const std::filesystem::path& file) 
                                 fields.version, kTreeVersion));
   if (fields.top_k == 0)
     throw UserError(
-        fmt::format("{}: 'top_k' is missing, expected the number of guesses kept per head; add it",
+        fmt::format("{}: 'top_k' is missing, expected the number of drafts kept per head; add it",
                     file.string()));
   if (!fields.interval.empty() && fields.interval.size() != 2)
     throw UserError(fmt::format(

@@ -16,7 +16,7 @@ struct BlockwiseConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("block", block, "tokens guessed at the same time, by one head each; null: all heads",
+    f("block", block, "tokens drafted at the same time, by one head each; null: all heads",
       between(1, 63));
   }
   void validate() const {}

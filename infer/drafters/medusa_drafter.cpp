@@ -21,7 +21,7 @@ void MedusaConfig::validate() const {
         "medusa: nodes is {} and dynamic is false, expected nodes only for dynamic trees; set "
         "dynamic: true, or calibrate a tree of that size with calibrate.nodes",
         *nodes));
-  if (adaptive && dynamic)
+  if (adaptive.value_or(false) && dynamic)
     throw UserError(
         "medusa: adaptive and dynamic are both true, expected one of them: parts of the choice "
         "tree, or trees of its steps' own; set one to false");
@@ -70,6 +70,20 @@ CandidateTree MedusaDrafter::propose(const DraftContext& context, const Random& 
   return tree;
 }
 
+namespace {
+
+/// Where the settings leave it open, only under a rule whose text no draft changes: which part of
+/// the tree a step takes depends on the sequences beside it.
+bool tree_adapts(const InferConfig& config, const DraftParts& parts) {
+  if (config.medusa.adaptive) return *config.medusa.adaptive;
+  const RuleKind rule = resolved_rule(config);
+  const bool keeps_text =
+      rule == RuleKind::Greedy || rule == RuleKind::Match || rule == RuleKind::Nucleus;
+  return parts.tree_adapts && !config.medusa.dynamic && keeps_text;
+}
+
+}  // namespace
+
 const DrafterSpec kMedusaDrafter{
     .kind = DrafterKind::Medusa,
     .summary = "the choice tree filled with the heads' top drafts",
@@ -77,10 +91,8 @@ const DrafterSpec kMedusaDrafter{
     .is_mergeable = true,
     .needs =
         [](const InferConfig& config) {
-          return DraftNeeds{.heads = true,
-                            .tree = true,
-                            .cost = config.medusa.adaptive,
-                            .drafting_cost = config.medusa.adaptive};
+          const bool adapts = config.medusa.adaptive.value_or(false);
+          return DraftNeeds{.heads = true, .tree = true, .cost = adapts, .drafting_cost = adapts};
         },
     .make = [](const InferConfig& config, const DraftParts& parts) -> DrafterFactory {
       HeadsRunner& runner = *parts.runner;
@@ -96,7 +108,7 @@ const DrafterSpec kMedusaDrafter{
     },
     .weigh = [](const InferConfig& config, const DraftParts& parts,
                 DrafterFactory made) -> DrafterFactory {
-      if (!config.medusa.adaptive) return made;
+      if (!tree_adapts(config, parts)) return made;
       return [made, shape = parts.shape, cost = step_cost(parts), rates = rates_of_all_texts()] {
         return std::make_unique<AdaptiveMedusaDrafter>(made(), *shape, cost, rates);
       };

@@ -17,7 +17,7 @@ namespace medusa {
 class PathDrafts;
 
 struct MedusaConfig {
-  bool adaptive = false;
+  std::optional<bool> adaptive;
   bool dynamic = false;
   std::optional<int32_t> nodes;
 
@@ -25,7 +25,9 @@ struct MedusaConfig {
   void fields(Fields& f) {
     f("adaptive", adaptive,
       "use the part of the choice tree that pays on the text so far, down to plain decoding (true) "
-      "or always all of it (false)");
+      "or always all of it (false); null: a part of it where several texts share the steps of the "
+      "CPU that calibrated it and the rule is greedy or match",
+      Rule<bool>{"true | false", [](bool) { return true; }});
     f("dynamic", dynamic,
       "propose the most probable paths of each step (true) or those of the choice tree (false)");
     f("nodes", nodes,

@@ -14,9 +14,9 @@ struct BlockwiseRuleConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("top_k", top_k, "a guess stands among the target's so many best tokens; 1 is exact",
+    f("top_k", top_k, "a draft stands among the target's so many best tokens; 1 is exact",
       between<int64_t>(1, 1000));
-    f("min_block", min_block, "tokens that each step emits at least; more than 1 forces guesses",
+    f("min_block", min_block, "tokens that each step emits at least; more than 1 forces drafts",
       between(1, 64));
   }
   void validate() const {}

@@ -6,7 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "infer/make_decoder.h"
+#include "infer/cuda/device_decoder.h"
+#include "infer/factory.h"
 #include "runtime/measure/step_timer.h"
 
 namespace medusa {

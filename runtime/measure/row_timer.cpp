@@ -62,13 +62,17 @@ StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes) 
   return cost;
 }
 
+std::optional<StepCost> calibrated_here(const ChoiceTree& tree, const Llama& llama) {
+  if (!tree.calibration || tree.calibration->machine != machine_text(llama) ||
+      tree.calibration->rows_ms.empty())
+    return std::nullopt;
+  return calibrated_cost(*tree.calibration, tree.num_nodes());
+}
+
 StepCost measured_step_cost(const std::filesystem::path& tree_file, const Model& model) {
-  if (std::filesystem::exists(tree_file)) {
-    const ChoiceTree tree = read_choice_tree(tree_file);
-    if (tree.calibration && tree.calibration->machine == machine_text(*model.llama) &&
-        !tree.calibration->rows_ms.empty())
-      return calibrated_cost(*tree.calibration, tree.num_nodes());
-  }
+  if (std::filesystem::exists(tree_file))
+    if (auto cost = calibrated_here(read_choice_tree(tree_file), *model.llama))
+      return *std::move(cost);
   return relative_cost(time_rows(*model.llama));
 }
 

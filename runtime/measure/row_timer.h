@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,10 @@ StepCost relative_cost(std::span<const double> rows_ms);
 /// no such step was timed.
 /// @param calibration  with rows_ms; its sizes begin with a plain step.
 StepCost calibrated_cost(const TreeCalibration& calibration, int32_t num_nodes);
+
+/// The curve that the tree holds, if it was measured on this machine with these threads and this
+/// dtype.
+std::optional<StepCost> calibrated_here(const ChoiceTree& tree, const Llama& llama);
 
 /// The curve that the tree file holds, if it was measured on this machine with these threads
 /// and this dtype; else it is timed now, and what drafting costs stays unknown.

@@ -302,6 +302,15 @@ TEST(NearestWord, FindsSlipsButNotStrangers) {
   EXPECT_EQ(nearest_word("banana", known), "");
 }
 
+TEST(NearestWord, PrefersOneThatBeginsLikeIt) {
+  const std::vector<std::string> known = {"--run", "--cut", "--output-size", "--output", "--on"};
+  EXPECT_EQ(nearest_word("--out", known), "--output") << "not --cut, which is nearer";
+  EXPECT_EQ(nearest_word("--output-s", known), "--output-size");
+  EXPECT_EQ(nearest_word("--o", known), "--on") << "a letter says little; the nearest one";
+  EXPECT_EQ(nearest_word("--", known), "--on");
+  EXPECT_EQ(nearest_word("", known), "");
+}
+
 TEST(NumberText, IsTheShortestThatReadsBack) {
   EXPECT_EQ(number_text(0.001), "0.001");
   EXPECT_EQ(number_text(40), "40");

@@ -55,6 +55,16 @@ TEST_F(CalibratedChoice, CalibrateTriesDraftersAndKeepsTheFastest) {
   }
 }
 
+TEST_F(CalibratedChoice, CalibrateForecastsASpeedOnlyWhereItMeasuredNone) {
+  const std::string calibrate = "calibrate --config run.yaml --set calibrate.race_prompts=";
+  const ProcessResult forecast = place_.run(calibrate + "0"), raced = place_.run(calibrate + "2");
+  EXPECT_NE(forecast.err.find(" times as fast is expected\n"), std::string::npos) << forecast.err;
+  EXPECT_EQ(forecast.err.find(" times as fast as plain decoding"), std::string::npos);
+  EXPECT_EQ(raced.err.find(" times as fast is expected"), std::string::npos) << raced.err;
+  EXPECT_NE(raced.err.find("drafter medusa: "), std::string::npos) << raced.err;
+  EXPECT_NE(raced.err.find("a step takes "), std::string::npos) << raced.err;
+}
+
 TEST_F(CalibratedChoice, GenerateTakesTheTreesDrafterUnlessOneIsNamed) {
   untried_ = tree();
   const json medusa = statistics(" --drafter medusa"), plain = statistics(" --drafter none");

@@ -82,7 +82,7 @@ TEST_F(Examples, TrainHeadsGoesFromQuestionsToHeadsThatDraft) {
   const ProcessResult trained = run("train_heads", "model.gguf prompts.jsonl made");
   ASSERT_EQ(trained.status, 0) << trained.err;
   for (const char* stage :
-       {"load: ", "distill: ", "train: ", "validation, step ", "count guesses: ", "time steps: "})
+       {"load: ", "distill: ", "train: ", "validation, step ", "count drafts: ", "time steps: "})
     EXPECT_NE(trained.err.find(stage), std::string::npos) << stage << trained.err;
   const ProcessResult plain = run("generate", "model.gguf 'Once upon a time'");
   EXPECT_EQ(trained.out, plain.out);

@@ -159,6 +159,10 @@ TEST_F(Formats, ImportNeverReplacesHeads) {
   EXPECT_EQ(refused("export --config run.yaml --format vllm --output out/vllm"),
             "medusa: out/vllm: exists already, expected a new folder; remove it or name another "
             "with --output\n");
+  write_text(place_ / "file", "text");
+  EXPECT_EQ(refused("export --config run.yaml --format vllm --output file/vllm")
+                .find("medusa: file/vllm: "),
+            0U);
   EXPECT_EQ(
       refused("export --config run.yaml --format onnx --output out/onnx"),
       "medusa: --format is 'onnx', expected one of fasterdecoding | tgi-v2 | vllm | tensorrt-llm "

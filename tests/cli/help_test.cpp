@@ -32,6 +32,18 @@ TEST(Help, ListsSettingsWithDefaultsAndRanges) {
   EXPECT_EQ(place.run("train --help").out.find("train.learning_rate"), std::string::npos);
 }
 
+TEST(Help, AllOfTheProgramListsCommandsAndEverySetting) {
+  const CliFixture place;
+  const ProcessResult help = place.run("help all");
+  EXPECT_EQ(help.status, 0) << help.err;
+  EXPECT_EQ(help.out.find(place.run("help").out), 0U);
+  for (const char* setting : {"backbone.dtype: ", "distill.batch: ", "train.learning_rate: 0.001",
+                              "calibrate.nodes: ", "generate.medusa.adaptive: null"})
+    EXPECT_NE(help.out.find(setting), std::string::npos) << setting;
+  EXPECT_EQ(place.run("--help all").out, help.out);
+  EXPECT_EQ(place.run("help all more").status, 2);
+}
+
 TEST(Help, WordsThatItDoesNotKnowAreTheUsersError) {
   const CliFixture place;
   for (const char* typed : {"help train alll", "train --help alll", "help train all alll"}) {
@@ -66,6 +78,13 @@ TEST(Help, UnknownOptionIsTheUsersError) {
   EXPECT_EQ(ran.err,
             "medusa: train: unknown option '--epochs' (did you mean '--set train.epochs=…'?), "
             "expected an option of this command; see medusa train --help\n");
+}
+
+TEST(Help, TheBeginningOfAnOptionIsEnoughForAHint) {
+  const CliFixture place;
+  EXPECT_EQ(place.run("export --config run.yaml --out heads").err,
+            "medusa: export: unknown option '--out' (did you mean '--output'?), expected an option "
+            "of this command; see medusa export --help\n");
 }
 
 TEST(Help, NoSubcommandListsThem) {

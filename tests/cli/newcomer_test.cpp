@@ -56,6 +56,28 @@ TEST_F(Newcomer, GeneratesWithoutSettings) {
             ran.out);
 }
 
+TEST_F(Newcomer, PromptsAreReadBeforeAnythingElseIsSaid) {
+  for (const char* wrong : {"--questions none.jsonl", "--prompt 'caf\xe9'", ""}) {
+    const ProcessResult ran = run(std::string("generate model.gguf ") + wrong);
+    EXPECT_EQ(ran.status, 2) << wrong;
+    EXPECT_EQ(ran.err.find("note: "), std::string::npos) << ran.err;
+  }
+  write_text(place_ / "turns.jsonl", R"({"turns": ["Once", "And then?"]})"
+                                     "\n"
+                                     R"({"turns": ["The dog"]})"
+                                     "\n"
+                                     R"({"turns": ["Tom", "Why?", "Who?"]})"
+                                     "\n");
+  const std::string ask = "generate model.gguf --questions turns.jsonl --max-tokens 2 --threads 1";
+  EXPECT_EQ(run(ask).err.find("note: 2 of 3 prompts have later turns, which are not answered here; "
+                              "medusa bench asks them, too\n"),
+            0U);
+  EXPECT_EQ(run(ask + " --limit 1").err.find("note: 1 of 1 prompts"), 0U);
+  write_text(place_ / "turns.jsonl", R"({"turns": ["Once"]})"
+                                     "\n");
+  EXPECT_EQ(run(ask).err.find("later turns"), std::string::npos);
+}
+
 TEST_F(Newcomer, PromptsMayBeLinesAndOfOtherKeys) {
   write_text(place_ / "p.txt", "Once upon a time\nThe dog\n");
   write_text(place_ / "p.jsonl",

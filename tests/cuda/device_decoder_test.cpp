@@ -1,7 +1,7 @@
 #include "infer/cuda/device_decoder.h"
 
 #include "backbone/llama.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "infer/rules/typical_rule.h"

@@ -1,11 +1,12 @@
-#include "infer/make_decoder.h"
-
 #include <fmt/format.h>
 
 #include <optional>
 #include <utility>
 
 #include "backbone/llama.h"
+#include "infer/backbone_target.h"
+#include "infer/cuda/device_decoder.h"
+#include "infer/factory.h"
 #include "tests/cuda/device_models.h"
 #include "tests/cuda/every_device.h"
 #include "tests/heads/random_heads.h"

@@ -5,7 +5,8 @@
 
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
-#include "infer/make_decoder.h"
+#include "infer/backbone_target.h"
+#include "infer/factory.h"
 #include "runtime/answer.h"
 #include "runtime/drafting.h"
 #include "tests/base/temp_folder.h"

@@ -214,7 +214,7 @@ TEST_F(ChoiceTreeFile, RefusesARepeatedPath) {
 
 TEST_F(ChoiceTreeFile, RefusesAnEmptyPath) {
   EXPECT_EQ(error_reading(kHead + "  - []\n"),
-            "a.yaml:5: an empty path is listed, expected guess ranks like [0, 1]; remove it (the "
+            "a.yaml:5: an empty path is listed, expected draft ranks like [0, 1]; remove it (the "
             "root is always there)");
 }
 
@@ -231,7 +231,7 @@ TEST_F(ChoiceTreeFile, RefusesAnotherVersion) {
 
 TEST_F(ChoiceTreeFile, RefusesAMissingTopK) {
   EXPECT_EQ(error_reading("format: medusa-choice-tree\nversion: 1\nnodes: []\n"),
-            "a.yaml: 'top_k' is missing, expected the number of guesses kept per head; add it");
+            "a.yaml: 'top_k' is missing, expected the number of drafts kept per head; add it");
 }
 
 TEST_F(ChoiceTreeFile, RefusesAnUnknownKeyAndSuggests) {

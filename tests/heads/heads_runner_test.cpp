@@ -116,10 +116,10 @@ TEST(HeadsRunner, RefusesMoreDraftsThanTokens) {
   EXPECT_NO_THROW(HeadsRunner(heads, backbone, 50));
   try {
     HeadsRunner(heads, backbone, 51);
-    FAIL() << "51 guesses of 50 tokens";
+    FAIL() << "51 drafts of 50 tokens";
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(),
-                 "heads: top_k is 51, expected 1 to 50, the tokens that the heads can guess; lower "
+                 "heads: top_k is 51, expected 1 to 50, the tokens that the heads can draft; lower "
                  "it");
   }
 }

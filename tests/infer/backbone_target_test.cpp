@@ -7,8 +7,8 @@
 
 #include "heads/heads_runner.h"
 #include "infer/decoder.h"
+#include "infer/drafter.h"
 #include "infer/drafters/medusa_drafter.h"
-#include "infer/drafters/none_drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
 #include "tests/infer/every_target.h"

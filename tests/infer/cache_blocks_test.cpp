@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "infer/backbone_target.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/host_decoder.h"
 #include "infer/rules/greedy_rule.h"
 #include "tests/backbone/tiny_model.h"

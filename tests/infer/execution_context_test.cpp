@@ -11,7 +11,7 @@
 
 #include "backbone/cpu/threads/thread_pool.h"
 #include "infer/backbone_target.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/host_decoder.h"
 #include "infer/rules/greedy_rule.h"
 #include "tests/backbone/cpu_isas.h"

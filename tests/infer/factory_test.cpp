@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "heads/tree/choice_tree.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/rules/blockwise_rule.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"

@@ -8,8 +8,8 @@
 
 #include "base/random.h"
 #include "infer/backbone_target.h"
+#include "infer/factory.h"
 #include "infer/host_decoder.h"
-#include "infer/make_decoder.h"
 #include "infer/rules/greedy_rule.h"
 #include "tests/backbone/tiny_model.h"
 #include "tests/infer/toy_drafters.h"

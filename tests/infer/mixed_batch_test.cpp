@@ -10,7 +10,7 @@
 
 #include "backbone/cpu/cpu_kernels.h"
 #include "infer/backbone_target.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/factory.h"
 #include "infer/host_decoder.h"
 #include "infer/rules/greedy_rule.h"

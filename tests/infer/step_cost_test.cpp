@@ -21,7 +21,7 @@ TEST(StepCost, OfSequencesThatShareAPassIsTheirsOverTheirPlainStep) {
   EXPECT_EQ(shared(1), 1);
   EXPECT_EQ(shared(2), 1.5);
   EXPECT_EQ(shared(4), 2.5) << "eight rows: four beyond the last, .25 each";
-  EXPECT_EQ(shared.drafting, 0.25) << "each guesses for itself";
+  EXPECT_EQ(shared.drafting, 0.25) << "each drafts for itself";
   EXPECT_EQ(alone.for_batch(1).relative, alone.relative);
   EXPECT_EQ(StepCost{}.for_batch(9)(3), 1);
 }

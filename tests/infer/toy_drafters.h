@@ -7,7 +7,7 @@
 #include <string>
 
 #include "infer/decoder.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "tests/infer/toy_model.h"
 
 namespace medusa::fixtures {

@@ -74,7 +74,7 @@ TEST_F(CalibratedStories, TheTreeIsMeasuredOnTheseHeadsAndThisMachine) {
   for (size_t i = 0; i < 4; ++i) EXPECT_LT(drafting[i], tree.calibration->sizes[i].step_ms);
   EXPECT_EQ(tree.calibration->machine, machine_text(*model.llama));
   EXPECT_GE(tree.expected_tokens_per_step->value, 1);
-  EXPECT_EQ(ended, (std::map<std::string, int>{{"count guesses", 1}, {"time steps", 1}}));
+  EXPECT_EQ(ended, (std::map<std::string, int>{{"count drafts", 1}, {"time steps", 1}}));
 
   write_choice_tree(folder / "tree.yaml", tree, "Made by a test");
   GeneratorOptions decoding;

@@ -67,6 +67,20 @@ TEST(Model, ModelsThatAreGivenOneContextShareItsThreads) {
   EXPECT_EQ(place(options).execution.threads, 1);
 }
 
+// Reading the weights of a large model takes minutes.
+TEST(Model, WhatTheHeaderShowsIsRefusedBeforeWeightsAreRead) {
+  int told = 0;
+  ModelOptions options = story_options();
+  options.progress = [&](const StageProgress&) { ++told; };
+  options.context = 1 << 20;
+  const std::string refusal = error_text([&] { Model::load(kStoryModel, options); });
+  EXPECT_EQ(refusal.find("backbone.context is 1048576, expected at most the "), 0U) << refusal;
+  EXPECT_EQ(told, 0);
+  options.context.reset();
+  Model::load(kStoryModel, options);
+  EXPECT_GT(told, 0);
+}
+
 TEST(Model, OptionsThatCannotWorkAreRefused) {
   const auto refusal = [](const std::function<void(ModelOptions&)>& change) {
     ModelOptions options = story_options();

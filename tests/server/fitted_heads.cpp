@@ -4,7 +4,7 @@
 
 #include "infer/backbone_target.h"
 #include "infer/decoder.h"
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/rules/greedy_rule.h"
 
 namespace medusa::fixtures {

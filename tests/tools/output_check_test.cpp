@@ -55,8 +55,14 @@ TEST(OutputCheck, AFolderThatCannotBeWrittenToIsToldAtOnce) {
   const std::string file = tree("new/x");
   const std::string heads =
       error_text(folder, [&] { check_output_folder(folder / "heads", ArtifactKind::Heads); });
+  const std::string fresh =
+      error_text(folder, [&] { check_new_folder(folder / "out/new", "--output"); });
   ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
   fs::permissions(folder.path(), static_cast<fs::perms>(0755));
+  EXPECT_EQ(fresh.find("<>/out/new: <> cannot be written to"), 0U) << fresh;
+  EXPECT_EQ(error_text([&] { check_new_folder(folder / "out/new", "--output"); }), "(no error)");
+  EXPECT_EQ(error_text(folder, [&] { check_new_folder(folder.path(), "--output"); }),
+            "<>: exists already, expected a new folder; remove it or name another with --output");
   EXPECT_EQ(file,
             "<>/new/x: <> cannot be written to (Permission denied), expected a folder that can; "
             "name another output, or check the folder's permissions");

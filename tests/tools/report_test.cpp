@@ -136,7 +136,7 @@ TEST(Report, SaysWhatIsMissingAndShowsTheRest) {
   EXPECT_NE(page.find("This run has no dataset yet; medusa distill makes it."), std::string::npos);
   EXPECT_NE(page.find("This run has no heads yet; medusa train makes it."), std::string::npos);
   EXPECT_NE(page.find("Left out: "), std::string::npos);  // the damaged comparison
-  EXPECT_NE(page.find("Accuracy of the first guess"), std::string::npos);
+  EXPECT_NE(page.find("Accuracy of the first draft"), std::string::npos);
   EXPECT_NE(page.find("Choice tree of 16 nodes, "), std::string::npos);
 }
 

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "infer/drafters/none_drafter.h"
+#include "infer/drafter.h"
 #include "infer/rules/match_rule.h"
 #include "tests/runtime/story_model.h"
 

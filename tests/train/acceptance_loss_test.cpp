@@ -1,11 +1,10 @@
-#include "train/loss/acceptance_loss.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <vector>
 
 #include "base/random.h"
+#include "train/loss/row_loss.h"
 
 namespace medusa {
 namespace {

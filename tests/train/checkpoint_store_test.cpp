@@ -108,8 +108,8 @@ TEST(CheckpointStore, TheBestIsTheFirstOfTheHighestScore) {
   EXPECT_EQ(run.value(), values[1]);
   StoredRun other(folder.path(), 1, {"seed=2"});
   EXPECT_EQ(fixtures::error_text(folder, [&] { other.store.load_best(); }),
-            "<>/checkpoint-best: the checkpoint was made with seed 1, this run has seed 2; set it "
-            "back to continue, or remove the folder to train anew");
+            "<>/checkpoint-best: the checkpoint was made with seed 1, this run has seed 2, "
+            "expected the same; set it back to continue, or train anew with --fresh");
 }
 
 TEST(CheckpointStore, ARunFromTheStartForgetsTheBestOfAnother) {

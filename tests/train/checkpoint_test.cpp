@@ -103,8 +103,8 @@ TEST(Checkpoint, NamesTheFirstSettingThatDiffers) {
                                                    {{"a", a}}, optimizer);
                                  }),
             "<>/c: the checkpoint was made with train.joint.part lora, this run has "
-            "train.joint.part all_layers; set it back to continue, or remove the folder to train "
-            "anew");
+            "train.joint.part all_layers, expected the same; set it back to continue, or train "
+            "anew with --fresh");
   EXPECT_EQ(load_checkpoint(folder / "nothing", {"seed=1"}, {{"a", a}}, optimizer), 0);
 }
 

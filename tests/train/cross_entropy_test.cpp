@@ -1,5 +1,3 @@
-#include "train/loss/cross_entropy.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "train/loss/row_loss.h"
 
 namespace medusa {
 namespace {

@@ -120,9 +120,10 @@ TEST(DraftTrainer, RefusesACheckpointOfOtherSettings) {
   run.config.reports.report_every = 3;  // decides nothing
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }), "(no error)");
   run.config.layers = 1;
-  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
-            "<>/a/checkpoint: the checkpoint was made with draft.layers 2, this run has "
-            "draft.layers 1; set it back to continue, or remove the folder to train anew");
+  EXPECT_EQ(
+      fixtures::error_text(run.folder, [&] { run.train("a"); }),
+      "<>/a/checkpoint: the checkpoint was made with draft.layers 2, this run has "
+      "draft.layers 1, expected the same; set it back to continue, or train anew with --fresh");
 }
 
 TEST(DraftTrainer, NothingToTrainOnIsTheUsersError) {

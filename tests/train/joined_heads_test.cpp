@@ -186,7 +186,7 @@ TEST_P(DataParallel, AnotherNumberOfProcessesMayContinueTheSameSteps) {
             "<>/a/train/checkpoint: the checkpoint was made with steps of 200 positions (2 "
             "processes together), this run has steps of 100 positions (1 process), expected the "
             "same, as other steps are another training; set train.batch_positions so that it times "
-            "the processes is 200, or remove the folder to train anew");
+            "the processes is 200, or train anew with --fresh");
   run.config.batch_positions = 200;
   run.train("a");
   expect_same_losses(run.losses("a"), run.losses("whole"));

@@ -138,7 +138,7 @@ TEST_P(JointParallel, AnotherNumberOfProcessesMustMakeTheSameSteps) {
             "<>/a/train/checkpoint: the checkpoint was made with steps of 4 batches (2 processes "
             "together), this run has steps of 2 batches (1 process), expected the same, as other "
             "steps are another training; set train.joint.accumulate so that it times the processes "
-            "is 4, or remove the folder to train anew");
+            "is 4, or train anew with --fresh");
   run.joint.accumulate = 4;
   EXPECT_TRUE(run.train_jointly("a").complete);
 }

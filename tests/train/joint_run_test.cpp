@@ -223,13 +223,14 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
   run.joint.lora.alpha = 99;
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
             "<>/a/train/checkpoint: the checkpoint was made with train.joint.lora.alpha 16, this "
-            "run has train.joint.lora.alpha 99; set it back to continue, or remove the folder to "
-            "train anew");
+            "run has train.joint.lora.alpha 99, expected the same; set it back to continue, or "
+            "train anew with --fresh");
   run.joint.lora.alpha = 16;
   run.config.labels = LabelKind::Hard;
-  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
-            "<>/a/train/checkpoint: the checkpoint was made with train.labels soft, this run has "
-            "train.labels hard; set it back to continue, or remove the folder to train anew");
+  EXPECT_EQ(
+      fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
+      "<>/a/train/checkpoint: the checkpoint was made with train.labels soft, this run has "
+      "train.labels hard, expected the same; set it back to continue, or train anew with --fresh");
   run.config.labels = LabelKind::Soft;
   const DatasetReader dataset(run.folder.path() / "dataset");
   const MedusaHeads other = run.first_heads();
@@ -242,8 +243,8 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
   EXPECT_EQ(
       error_with_other_heads(),
       "<>/a/train/checkpoint: the checkpoint was made with the first heads sha256:5, this run "
-      "has the first heads sha256:6; set it back to continue, or remove the folder to train "
-      "anew");
+      "has the first heads sha256:6, expected the same; set it back to continue, or train anew "
+      "with --fresh");
 }
 
 TEST(JointRun, RefusesADatasetOfAnotherBackbone) {

@@ -1,11 +1,10 @@
-#include "train/samples/read_ahead.h"
-
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "tests/train/tiny_run.h"
+#include "train/samples/hidden_source.h"
 
 namespace medusa {
 namespace {

@@ -76,8 +76,8 @@ TEST(RunIdentity, CosmeticSettingsMayChange) {
       << "the output has no rank";
   EXPECT_EQ(difference(identity_with(config, {.output_size = 96}), saved),
             "c: the checkpoint was made with train.heads.output_size 8192, this run has "
-            "train.heads.output_size 96; set it back to continue, or remove the folder to train "
-            "anew");
+            "train.heads.output_size 96, expected the same; set it back to continue, or train anew "
+            "with --fresh");
 }
 
 TEST(RunIdentity, ASettingThatCameLaterHasItsDefault) {
@@ -88,7 +88,7 @@ TEST(RunIdentity, ASettingThatCameLaterHasItsDefault) {
   config.optimizer.schedule = RateSchedule::Linear;
   EXPECT_EQ(difference(identity_with(config), saved),
             "c: the checkpoint was made with train.schedule cosine, this run has train.schedule "
-            "linear; set it back to continue, or remove the folder to train anew");
+            "linear, expected the same; set it back to continue, or train anew with --fresh");
 }
 
 /// As the program before this one wrote it: cosmetic settings with their defaults, too, and
@@ -107,8 +107,8 @@ TEST(RunIdentity, WhatAnEarlierProgramKeptIsTheSameRun) {
             "(no error)");
   saved.push_back("train.magic=3");
   EXPECT_EQ(difference(identity_with({}), saved),
-            "c: the checkpoint was made with train.magic 3, this run has nothing; set it back to "
-            "continue, or remove the folder to train anew");
+            "c: the checkpoint was made with train.magic 3, this run has nothing, expected the "
+            "same; set it back to continue, or train anew with --fresh");
 }
 
 TEST(RunIdentity, ADatasetMoreOrLessIsAnotherRun) {

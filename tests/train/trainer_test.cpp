@@ -171,11 +171,12 @@ TEST(Trainer, ARunOnSeveralDatasetsThatWasKilledEndsWithTheSameHeads) {
   EXPECT_TRUE(
       manifest.mixed_datasets[1].starts_with(dataset.sources()[1].fingerprint + " weight 2.5, "));
   run.more[0].weight = 2;
-  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("whole"); }),
-            "<>/whole/train/checkpoint: the checkpoint was made with dataset 2 " +
-                dataset.sources()[1].fingerprint + " weight 2.5, this run has dataset 2 " +
-                dataset.sources()[1].fingerprint +
-                " weight 2; set it back to continue, or remove the folder to train anew");
+  EXPECT_EQ(
+      fixtures::error_text(run.folder, [&] { run.train("whole"); }),
+      "<>/whole/train/checkpoint: the checkpoint was made with dataset 2 " +
+          dataset.sources()[1].fingerprint + " weight 2.5, this run has dataset 2 " +
+          dataset.sources()[1].fingerprint +
+          " weight 2, expected the same; set it back to continue, or train anew with --fresh");
 }
 
 TEST(Trainer, TheBestValidationsHeadsAreTheResult) {
@@ -285,15 +286,15 @@ TEST(Trainer, RefusesACheckpointOfOtherSettings) {
   EXPECT_EQ(
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "<>/a/train/checkpoint: the checkpoint was made with train.learning_rate 0.005, this run "
-      "has train.learning_rate 0.25; set it back to continue, or remove the folder to train "
-      "anew");
+      "has train.learning_rate 0.25, expected the same; set it back to continue, or train anew "
+      "with --fresh");
   run.config.optimizer.learning_rate = 5e-3;
   run.heads.layers_per_head = 2;
   EXPECT_EQ(
       fixtures::error_text(run.folder, [&] { run.train("a"); }),
       "<>/a/train/checkpoint: the checkpoint was made with train.heads.layers_per_head 1, this "
-      "run has train.heads.layers_per_head 2; set it back to continue, or remove the folder to "
-      "train anew");
+      "run has train.heads.layers_per_head 2, expected the same; set it back to continue, or train "
+      "anew with --fresh");
 }
 
 TEST(Trainer, ALossThatIsNoNumberIsSaidAndKeepsTheCheckpoint) {

@@ -4,8 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "infer/backbone_target.h"
+#include "infer/factory.h"
 #include "infer/infer_config.h"
-#include "infer/make_decoder.h"
 
 namespace medusa {
 

@@ -119,7 +119,7 @@ std::string lengths_figure(const Rows& rows) {
   for (size_t n = 1; n <= longest; ++n) histogram.categories.push_back(std::to_string(n));
   return figure("Tokens emitted by a step", draw_histogram(histogram, kWidePicture, 300),
                 draw_histogram(histogram, kNarrowPicture, 260),
-                "A step always emits one token; the others are guesses that stood.",
+                "A step always emits one token; the others are drafts that stood.",
                 color_legend(legend));
 }
 

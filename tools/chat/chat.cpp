@@ -102,7 +102,12 @@ bool Chat::obey(const GivenSlashCommand& given) {
       print_note("{} messages with their answers\n", dialogue_.turns().size());
       break;
     case SlashCommand::Drafter:
-      set_drafter(text);
+      try {
+        set_drafter(text);
+      } catch (const UserError& error) {  // the drafter stays the one it was
+        if (is_person_) throw;
+        print_note("{}\n", error.what());
+      }
       break;
     case SlashCommand::Temperature:
       set_temperature(text);

@@ -17,7 +17,8 @@ class MessageSource {
   /// @throws Interrupted  SIGINT or SIGTERM came while a pipe was read.
   virtual std::optional<TypedMessage> next() = 0;
 
-  /// A person reads the errors and goes on; a pipe's first error ends the chat.
+  /// A person reads the errors and goes on; a pipe's first error ends the chat, but for one of
+  /// /drafter: who drafts decides how fast answers come.
   virtual bool is_person() const = 0;
 };
 

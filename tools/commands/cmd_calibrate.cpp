@@ -1,4 +1,4 @@
-// medusa calibrate: measures which guesses are right and what a step costs, and writes the choice
+// medusa calibrate: measures which drafts are right and what a step costs, and writes the choice
 // tree.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,8 +67,11 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   print_note(
       "tree of {} nodes, depth {}: expects {:.2f} tokens per step (95 %: {:.2f} to {:.2f})\n",
       tree.num_nodes(), tree.depth(), expected.value, expected.low, expected.high);
-  print_note("a step takes {:.2f} ms, a plain one {:.2f} ms: {:.2f} times as fast is expected\n",
-             chosen.step_ms, plain.step_ms, expected.value * plain.step_ms / chosen.step_ms);
+  const bool raced = !tree.calibration->drafters.empty();  // then speeds were measured
+  print_note("a step takes {:.2f} ms, a plain one {:.2f} ms{}\n", chosen.step_ms, plain.step_ms,
+             raced ? ""
+                   : fmt::format(": {:.2f} times as fast is expected",
+                                 expected.value * plain.step_ms / chosen.step_ms));
   for (const DrafterSpeed& each : tree.calibration->drafters)
     if (each.drafter != enum_name(DrafterKind::None))
       print_note("drafter {}: {:.2f} times as fast as plain decoding (95 %: {:.2f} to {:.2f})\n",

@@ -165,7 +165,7 @@ void print_report(const Report& report, bool works) {
     print_text("measured on {} answers, {} positions:\n", measured->num_answers,
                measured->num_positions);
     for (size_t k = 0; k < measured->top_1.size(); ++k)
-      print_text("  head {}: first guess right {:.3f}, one of five {:.3f}\n", k, measured->top_1[k],
+      print_text("  head {}: first draft right {:.3f}, one of five {:.3f}\n", k, measured->top_1[k],
                  measured->top_5[k]);
     print_text("  as a chain: {:.2f} tokens per step\n", measured->chain_tokens_per_step);
   }

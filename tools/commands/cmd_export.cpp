@@ -17,6 +17,7 @@
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {
@@ -103,10 +104,7 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
     throw UserError(
         "--base-model: is not UTF-8, expected text in it, as config.json must be; set the terminal "
         "to UTF-8, or rename the model");
-  if (std::filesystem::exists(options.output))
-    throw UserError(fmt::format(
-        "{}: exists already, expected a new folder; remove it or name another with --output",
-        options.output));
+  check_new_folder(options.output, "--output");
   const Weights backbone = load_weights_without_layers(
       config.backbone.model, model_dtype(format, config), at::Device(at::kCPU), stderr_progress());
   const LoadedHeads loaded = load_heads(folder, backbone);

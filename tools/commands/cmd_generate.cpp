@@ -57,6 +57,17 @@ std::string read_standard_input() {
   return text;
 }
 
+/// Says that of several turns only the first is answered.
+void note_later_turns(const std::vector<Prompt>& prompts) {
+  const auto several = std::count_if(prompts.begin(), prompts.end(),
+                                     [](const Prompt& each) { return !each.later_turns.empty(); });
+  if (several > 0)
+    print_note(
+        "note: {} of {} prompts have later turns, which are not answered here; medusa bench asks "
+        "them, too\n",
+        several, prompts.size());
+}
+
 /// What is asked, before the model is there.
 std::vector<Prompt> read_prompts_of(const GenerateOptions& options) {
   std::vector<Prompt> out;
@@ -77,16 +88,16 @@ std::vector<Prompt> read_prompts_of(const GenerateOptions& options) {
         "generate: no prompt given, expected one behind the model, --prompt TEXT, --questions "
         "FILE, "
         "or - for standard input; see medusa generate --help");
+  if (options.limit > 0 && out.size() > static_cast<size_t>(options.limit))
+    out.resize(static_cast<size_t>(options.limit));
+  note_later_turns(out);
   return out;
 }
 
-std::vector<Question> encode_questions(const GenerateOptions& options,
-                                       const std::vector<Prompt>& prompts, const Model& model) {
+std::vector<Question> encode_questions(const std::vector<Prompt>& prompts, const Model& model) {
   std::vector<Question> out;
   for (const Prompt& prompt : prompts)
     out.push_back({prompt.id, prompt.messages.back().content, model.encode(prompt.messages)});
-  if (options.limit > 0 && out.size() > static_cast<size_t>(options.limit))
-    out.resize(static_cast<size_t>(options.limit));
   const size_t before = out.size();
   std::erase_if(out, [&](const Question& q) {
     return static_cast<int64_t>(q.tokens.size()) >= model.context;
@@ -158,7 +169,7 @@ GeneratorOptions generator_options(const RunConfig& config, const InferConfig& i
 void generate_answers(const RunConfig& config, const InferConfig& infer,
                       const GenerateOptions& options, const std::vector<Prompt>& prompts,
                       const Model& model, bool as_json) {
-  const std::vector<Question> questions = encode_questions(options, prompts, model);
+  const std::vector<Question> questions = encode_questions(prompts, model);
   Generator generator(model, generator_options(config, infer, options));
   const bool shown = !as_json && options.batch == 1;
   Generator::ShowEach show;
@@ -190,11 +201,11 @@ void generate_answers(const RunConfig& config, const InferConfig& infer,
                               {"backbone", model.llama->weights().fingerprint}});
 }
 
-void compare_methods(const RunConfig& config, const GenerateOptions& options,
-                     const std::vector<Prompt>& asked, const Model& model, bool as_json) {
+void compare_methods(const RunConfig& config, const std::vector<Prompt>& asked, const Model& model,
+                     bool as_json) {
   std::vector<std::vector<TokenId>> prompts;
   std::string first;
-  for (Question& question : encode_questions(options, asked, model)) {
+  for (Question& question : encode_questions(asked, model)) {
     if (prompts.empty()) first = question.text;
     prompts.push_back(std::move(question.tokens));
   }
@@ -239,13 +250,13 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
   CommonOptions common = given;
   place_arguments(options, common);
   RunConfig config = read_run_config(common);
+  const std::vector<Prompt> prompts = read_prompts_of(options);
   take_calibrated_thresholds(config, config.generate.infer);
   InferConfig infer = config.generate.infer;
   infer.drafter = options.compare ? compared_drafter(infer)
                                   : chosen_drafter(config, DrafterKind::Medusa, DrafterKind::None,
                                                    same_run_command(common, "run"));
   infer.validate();
-  const std::vector<Prompt> prompts = read_prompts_of(options);
   check_drafting(config, infer);
   if (options.compare) {
     check_output_file(config.compare_file(), ArtifactKind::Comparison);
@@ -253,7 +264,7 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
   }
   const Model model = open_model(config.backbone);
   if (options.compare)
-    compare_methods(config, options, prompts, model, common.json);
+    compare_methods(config, prompts, model, common.json);
   else
     generate_answers(config, infer, options, prompts, model, common.json);
 }

@@ -45,9 +45,11 @@ std::map<DrafterKind, DrafterFactory> ready_drafters(const InferConfig& infer,
   return out;
 }
 
-/// The settings without what looks into others' answers.
+/// The settings without what looks into others' answers, and with trees that others do not change
+/// unless it is asked for: the drafts may be shown, or change the text.
 InferConfig unshared(InferConfig infer) {
   std::erase(infer.merge.drafters, DrafterKind::Shared);
+  infer.medusa.adaptive = infer.medusa.adaptive.value_or(false);
   return infer;
 }
 

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "tools/commands/command.h"
-#include "tools/commands/version.h"
 #include "tools/front/help.h"
+#include "tools/version.h"
 
 namespace medusa {
 namespace {

@@ -41,12 +41,15 @@ bool asks_for_all(std::span<const std::string> rest) {
                   rest[rest.size() > 1 && rest[0] == "all" ? 1 : 0]));
 }
 
-/// `medusa help`, `medusa help COMMAND`, `medusa help COMMAND all`, `medusa help --json`.
+/// `medusa help`, `medusa help all`, `medusa help COMMAND`, `medusa help COMMAND all`, `medusa help
+/// --json`.
 void answer_help(const std::vector<std::string>& words, const ProgramPages& pages) {
   if (words.empty())
     print_text("{}", program_help(pages.commands));
   else if (words[0] == "--json")
     print_json(pages_json(pages));
+  else if (words[0] == "all" && !asks_for_all(std::span(words).subspan(1)))
+    print_text("{}{}", program_help(pages.commands), settings_help(pages.settings));
   else
     print_text("{}", help_of(command_of(pages.commands, words[0]),
                              asks_for_all(std::span(words).subspan(1)), pages));

@@ -63,7 +63,7 @@ std::string accepted_lengths(const ReportedComparison& comparison) {
   for (size_t n = 1; n <= longest; ++n) histogram.categories.push_back(std::to_string(n));
   return figure("Tokens emitted by a step", draw_histogram(histogram, 490, 300),
                 draw_histogram(histogram, 330, 260),
-                "A step always emits one token; the others are guesses that stood.",
+                "A step always emits one token; the others are drafts that stood.",
                 color_legend(legend));
 }
 

@@ -28,10 +28,10 @@ std::string loss_plot(const TrainingCurve& curve, double width, double height) {
 
 std::string accuracy_plot(const TrainingCurve& curve, double width, double height) {
   Plot plot;
-  plot.description = "Share of positions whose token was a head's first guess, by head";
+  plot.description = "Share of positions whose token was a head's first draft, by head";
   plot.x_label = "optimizer steps";
   plot.x_from_zero = true;
-  plot.y_label = "first guess right (%)";
+  plot.y_label = "first draft right (%)";
   plot.y_is_share = true;
   plot.y_from_zero = true;
   const auto add = [&](const std::vector<CurvePoint>& points, auto PlotSeries::*where) {
@@ -103,7 +103,7 @@ std::string head_figures(const TrainingCurve& curve) {
   const std::string_view caption = "Line: training batches. Circles: validation text.";
   return "<div class=\"pair\">\n" +
          figure("Loss", loss_plot(curve, 490, 300), loss_plot(curve, 330, 250), loss_caption) +
-         figure("Accuracy of the first guess", accuracy_plot(curve, 490, 300),
+         figure("Accuracy of the first draft", accuracy_plot(curve, 490, 300),
                 accuracy_plot(curve, 330, 270), caption) +
          "</div>\n";
 }

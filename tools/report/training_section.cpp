@@ -16,8 +16,8 @@ std::string quality_table(const HeadsManifest& heads) {
     out.rows.push_back({fmt::format("head {}", k), percent(head.top_1), percent(head.top_5),
                         percent(head.top_10), fmt::format("{:.3f} nats", head.loss)});
   }
-  return "<h3>How often the right token is among a head's best guesses</h3>\n" + table(out) +
-         paragraph(fmt::format("{} validation positions. Head k guesses the token k + 1 places "
+  return "<h3>How often the right token is among a head's best drafts</h3>\n" + table(out) +
+         paragraph(fmt::format("{} validation positions. Head k drafts the token k + 1 places "
                                "after the newest one.",
                                grouped(heads.num_validation)),
                    "note");

@@ -17,7 +17,7 @@ std::string tree_figure(const ChoiceTree& tree) {
         "The root alone: here no tree gave more tokens per second than plain decoding.");
   const bool counted = !path_shares(tree).empty();
   std::string caption =
-      "Each node is one guess: the number is its rank in its head's list, 0 being the most "
+      "Each node is one draft: the number is its rank in its head's list, 0 being the most "
       "probable. A path from the root is a continuation that one pass of the model checks.";
   caption += counted ? " Larger and stronger colored nodes were right more often."
                      : " The tree was not calibrated here: how often its paths are right is not "
@@ -32,7 +32,7 @@ std::string frequent_paths(const ChoiceTree& tree) {
   for (size_t i = 0; i < tree.paths.size(); ++i) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return shares[a + 1] > shares[b + 1]; });
-  HtmlTable out{{"path of ranks", "all its guesses right"}, {}};
+  HtmlTable out{{"path of ranks", "all its drafts right"}, {}};
   for (const size_t i : order)
     out.rows.push_back({path_text(tree.paths[i]), percent(shares[i + 1])});
   return details_block("All paths with their frequencies", table(out));

@@ -24,6 +24,9 @@ ModelOptions program_options(const BackboneSection& config) {
 
 Placement place_process(const BackboneSection& config, int64_t local_rank) {
   Placement placement = place(program_options(config), local_rank);
+  // The number is the process's: no op of LibTorch's takes one of its own. The program has one
+  // model that computes at a time, so it sets it; the library leaves it alone
+  // (docs/guide/library.md).
   at::set_num_threads(placement.execution.threads);
   return placement;
 }

@@ -45,6 +45,14 @@ void check_output_file(const fs::path& file, ArtifactKind kind) {
                     [kind](const fs::path& found) { return find_kind(found) == kind; });
 }
 
+void check_new_folder(const fs::path& folder, std::string_view option) {
+  if (fs::exists(folder))
+    throw UserError(
+        fmt::format("{}: exists already, expected a new folder; remove it or name another with {}",
+                    folder.string(), option));
+  check_writable(follow_links(folder));
+}
+
 void check_output_folder(const fs::path& folder, ArtifactKind kind) {
   check_replaceable(folder);
   check_writable(follow_links(folder));

@@ -21,6 +21,11 @@ void check_output_file(const std::filesystem::path& file, ArtifactKind kind);
 void check_output_file(const std::filesystem::path& file, std::string_view what,
                        const std::function<bool(const std::filesystem::path&)>& is_one);
 
+/// Fine is a name that nothing has, in a folder that can be written to.
+/// @param option  that names it, for the message: "--output".
+/// @throws UserError  as above.
+void check_new_folder(const std::filesystem::path& folder, std::string_view option);
+
 /// Fine are a name that nothing has, an empty folder and a finished one of the kind.
 /// @throws UserError  as above.
 void check_output_folder(const std::filesystem::path& folder, ArtifactKind kind);

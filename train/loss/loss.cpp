@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "train/loss/acceptance_loss.h"
-#include "train/loss/cross_entropy.h"
+#include "train/loss/row_loss.h"
 
 namespace medusa {
 namespace {

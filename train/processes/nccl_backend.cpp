@@ -16,8 +16,10 @@ bool has_nccl() { return true; }
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store,
                                                     const ProcessPlace& place, at::Device device,
                                                     double timeout) {
-  // c10d takes these from the environment alone. Its own watchmen end the process, without a word
-  // of what to do, where an operation fails or is late; CollectiveSums says it.
+  // c10d takes these from the environment alone, and the environment is the process's: a process
+  // takes part in one training, so there is no other group that they could disturb, and they are
+  // set before NCCL's threads begin, which read it. Its own watchmen end the process, without a
+  // word of what to do, where an operation fails or is late; CollectiveSums says it.
   for (const char* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_ENABLE_MONITORING",
                            "TORCH_NCCL_DUMP_ON_TIMEOUT", "TORCH_NCCL_PROPAGATE_ERROR"})
     ::setenv(name, "0", /*overwrite=*/1);

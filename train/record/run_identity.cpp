@@ -46,16 +46,16 @@ struct Difference {
     if (found.processes_were + found.processes_are > 2 && found.key == size.key)
       throw UserError(fmt::format(
           "{}: the checkpoint was made with {}, this run has {}, expected the same, as other "
-          "steps are another training; set {} so that it times the processes is {}, or remove "
-          "the folder to train anew",
+          "steps are another training; set {} so that it times the processes is {}, or train "
+          "anew with --fresh",
           folder.string(), size.spoken(found.was, found.processes_were),
           size.spoken(found.is, found.processes_are), size.key, found.was));
   const auto spoken = [&](const std::string& value) {
     return value.empty() ? "nothing" : found.key + " " + value;
   };
   throw UserError(
-      fmt::format("{}: the checkpoint was made with {}, this run has {}; set it back to "
-                  "continue, or remove the folder to train anew",
+      fmt::format("{}: the checkpoint was made with {}, this run has {}, expected the same; set "
+                  "it back to continue, or train anew with --fresh",
                   folder.string(), spoken(found.was), spoken(found.is)));
 }
 

@@ -1,10 +1,12 @@
-// Where the backbone's states come from: recorded in the dataset, or computed again.
+// Where the backbone's states come from: recorded in the dataset, or computed again; and a thread
+// that reads recorded ones before training asks for them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "backbone/llama.h"
 #include "data/dataset/dataset_reader.h"
@@ -26,5 +28,14 @@ HiddenSource online_hidden(const DatasetReader& dataset, Llama& llama);
 /// Recorded states where a sample has some, else those of a pass.
 /// @param llama  must outlive the source; null: all samples have them.
 HiddenSource recorded_hidden(const DatasetReader& dataset, Llama* llama);
+
+/// A source of recorded states that a thread of its own reads in the order in which they will be
+/// asked for. The same values as offline_hidden().
+/// @param dataset    must outlive the source.
+/// @param order      samples that have recorded states; they are asked for in this order.
+/// @param otherwise  gives the states of samples that have none.
+/// @param most_rows  so many at most wait to be asked for, but always one sample.
+HiddenSource read_ahead(const DatasetReader& dataset, std::vector<int64_t> order,
+                        HiddenSource otherwise, int64_t most_rows);
 
 }  // namespace medusa

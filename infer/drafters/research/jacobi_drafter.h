@@ -15,7 +15,7 @@ struct JacobiConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("block", block, "tokens guessed at the same time", between(1, 63));
+    f("block", block, "tokens drafted at the same time", between(1, 63));
   }
   void validate() const {}
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "infer/drafter_spec.h"
 #include "infer/drafters/research/random_token.h"
@@ -21,6 +22,27 @@ void LookaheadConfig::validate() const {
         "lookahead: (level - 1) * (window + guesses) is {} rows per step, expected at most {}; "
         "lower one of the three",
         rows, kMostRows));
+}
+
+void NgramPool::add(std::span<const TokenId> ngram) {
+  MEDUSA_ASSERT(ngram.size() >= 2, ngram.size());
+  const auto tail = ngram.subspan(1);
+  auto& list = tails_[ngram.front()];
+  const auto known = std::find_if(list.begin(), list.end(), [&](const std::vector<TokenId>& each) {
+    return std::equal(each.begin(), each.end(), tail.begin(), tail.end());
+  });
+  if (known != list.end()) {
+    std::rotate(known, known + 1, list.end());  // to the end, the others keep their order
+    return;
+  }
+  if (list.size() == per_token_) list.pop_front();
+  list.emplace_back(tail.begin(), tail.end());
+}
+
+const std::deque<std::vector<TokenId>>& NgramPool::after(TokenId token) const {
+  static const std::deque<std::vector<TokenId>> kNone;
+  const auto found = tails_.find(token);
+  return found == tails_.end() ? kNone : found->second;
 }
 
 LookaheadDrafter::LookaheadDrafter(const LookaheadConfig& config)
@@ -93,7 +115,7 @@ void LookaheadDrafter::observe(const CandidateTree& /*tree*/, const TargetOutput
 
 const DrafterSpec kLookaheadDrafter{
     .kind = DrafterKind::Lookahead,
-    .summary = "n-grams of a pool that a window of guesses fills",
+    .summary = "n-grams of a pool that a window of drafts fills",
     .level = SupportLevel::Research,
     .make = [](const InferConfig& config, const DraftParts&) -> DrafterFactory {
       return [own = config.lookahead] { return std::make_unique<LookaheadDrafter>(own); };

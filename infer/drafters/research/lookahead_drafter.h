@@ -8,11 +8,14 @@
 // accepted whole is followed by the target's own token.
 #pragma once
 
+#include <deque>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "base/fields.h"
+#include "base/token.h"
 #include "infer/drafter.h"
-#include "infer/drafters/research/ngram_pool.h"
 
 namespace medusa {
 
@@ -23,7 +26,7 @@ struct LookaheadConfig {
 
   template <typename Fields>
   void fields(Fields& f) {
-    f("window", window, "W, places ahead of the text that are guessed in parallel", between(1, 60));
+    f("window", window, "W, places ahead of the text that are drafted in parallel", between(1, 60));
     f("level", level, "N, tokens of an n-gram; the window keeps its last N - 1 passes",
       between(2, 32));
     f("guesses", guesses, "G, n-grams tried at the same time and kept per first token",
@@ -31,6 +34,24 @@ struct LookaheadConfig {
   }
   /// @throws UserError  a step would take more than 64 rows.
   void validate() const;
+};
+
+/// N-grams by their first token, the least recently used ones forgotten.
+class NgramPool {
+ public:
+  /// @param per_token  n-grams kept for each first token; at least 1.
+  explicit NgramPool(size_t per_token) : per_token_(per_token) {}
+
+  /// Makes the n-gram the most recent one of its first token.
+  /// @param ngram  at least two tokens.
+  void add(std::span<const TokenId> ngram);
+
+  /// Lists what follows a token: the n-grams that begin with it, without it, the oldest first.
+  const std::deque<std::vector<TokenId>>& after(TokenId token) const;
+
+ private:
+  size_t per_token_;
+  std::unordered_map<TokenId, std::deque<std::vector<TokenId>>> tails_;
 };
 
 /// Row j, column i of the window is pass j's token for the place i + j after the root; row 0,

@@ -207,7 +207,7 @@ TEST_F(ImportHeads, HeadsOfAnotherModelAreRefused) {
   wide.hidden_size = 64;
   backbone_ = tiny_weights(1, wide);
   EXPECT_EQ(error(),
-            "<>: these heads guess among 130 tokens, the backbone has 140, expected the same; use "
+            "<>: these heads draft among 130 tokens, the backbone has 140, expected the same; use "
             "heads that were trained on this model");
 }
 

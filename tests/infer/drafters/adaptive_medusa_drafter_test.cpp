@@ -74,11 +74,11 @@ TEST_F(AdaptiveMedusa, BeginsWithTheNodesThatCalibrationFoundToPay) {
   AdaptiveMedusaDrafter cheap = make({{1, 1.05, 1.1, 1.15}, 0.02});
   EXPECT_EQ(step(cheap), 4);
   AdaptiveMedusaDrafter costlier = make({{1, 1.15, 1.3, 1.45}, 0.02});
-  EXPECT_EQ(step(costlier), 3) << "the second guess of head 0 is right in one of ten places";
+  EXPECT_EQ(step(costlier), 3) << "the second draft of head 0 is right in one of ten places";
   AdaptiveMedusaDrafter costly = make({{1, 1.3, 1.6, 1.9}, 0.02});
   EXPECT_EQ(step(costly), 2);
   AdaptiveMedusaDrafter too_costly = make({{1, 1.3, 1.6, 1.9}, 0.2});
-  EXPECT_EQ(step(too_costly), 1) << "guessing costs, too";
+  EXPECT_EQ(step(too_costly), 1) << "drafting costs, too";
 }
 
 TEST_F(AdaptiveMedusa, ProposesTheWholeTreeWhereTheDecoderChooses) {
@@ -99,7 +99,7 @@ TEST_F(AdaptiveMedusa, LearnsThatADraftIsOftenRightHere) {
   AdaptiveMedusaDrafter drafter = make({{1, 1.3, 1.6, 1.9}, 0.02});
   EXPECT_EQ(step(drafter), 2);
   for (int i = 0; i < 30; ++i) step(drafter);
-  EXPECT_EQ(step(drafter), 3) << "the guess below it is always right, though it was left out";
+  EXPECT_EQ(step(drafter), 3) << "the draft below it is always right, though it was left out";
 }
 
 TEST_F(AdaptiveMedusa, DecodesPlainlyWhereDraftsFailAndTriesNowAndThen) {

@@ -1,6 +1,6 @@
-#include "infer/drafters/research/ngram_pool.h"
-
 #include <gtest/gtest.h>
+
+#include "infer/drafters/research/lookahead_drafter.h"
 
 namespace medusa {
 namespace {

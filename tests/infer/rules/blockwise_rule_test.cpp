@@ -63,7 +63,7 @@ TEST(BlockwiseRule, AStepEmitsAtLeastTheMinimumBlock) {
   EXPECT_EQ(accept({.min_block = 3}, chain_of({1, 1, 1})).path, (Path{1, 2}));
   EXPECT_EQ(accept({.min_block = 3}, chain_of({1, 1, 2, 2, 1})).path, (Path{1, 2, 3, 4}));
   EXPECT_EQ(accept({.min_block = 9}, chain_of({1, 1})).path, (Path{1, 2}))
-      << "no more than guessed";
+      << "no more than drafted";
   EXPECT_FALSE(BlockwiseRule({.min_block = 2}).lossless());
 }
 

@@ -1,5 +1,5 @@
-// Softmax, cross-entropy, rank of the label and gradient of one row of logits, in place, without
-// any other memory of the row's size. No LibTorch.
+// Loss, rank of the label and gradient of one row of logits, in place, without any other memory of
+// the row's size: cross-entropy, or how seldom a draft would be accepted. No LibTorch.
 #pragma once
 
 #include <cstddef>
@@ -29,5 +29,14 @@ RowLoss cross_entropy(std::span<float> logits, const RowTarget& target, float sc
 
 /// The same on bfloat16 bits; computed in float32, the gradient rounded to the nearest.
 RowLoss cross_entropy(std::span<uint16_t> logits, const RowTarget& target, float scale);
+
+/// A loss that asks for acceptance instead of likeness: rejection sampling accepts a draft with
+/// probability alpha = sum of min(p, q) over tokens (Leviathan et al., arXiv:2211.17192 §3), one
+/// minus the total variation between target p and draft q. The loss is -log alpha, as LK losses
+/// have it (arXiv:2602.23881): near the target its gradient is that of the total variation, far
+/// from it, where that one vanishes, cross-entropy's. Arguments and results as cross_entropy();
+/// with one certain token it is the same.
+RowLoss acceptance_loss(std::span<float> logits, const RowTarget& target, float scale);
+RowLoss acceptance_loss(std::span<uint16_t> logits, const RowTarget& target, float scale);
 
 }  // namespace medusa
