@@ -55,12 +55,16 @@ struct ManifestFields {
   void validate() const {}
 };
 
-/// What of a config says what the heads are. A rank that no output has does not, and heads from
-/// before there were ranks keep their fingerprint.
+/// What of a config says what the heads are: neither a rank that no output has nor what the heads
+/// began as. Heads from before these settings keep their fingerprints.
 std::string described(const HeadsConfig& config) {
   std::string text = write_config(config);
-  const size_t rank = text.find("output_rank:");
-  if (!is_low_rank(config.output)) text.erase(rank, text.find('\n', rank) + 1 - rank);
+  const auto leave_out = [&text](const char* key) {
+    const size_t begin = text.find(key);
+    text.erase(begin, text.find('\n', begin) + 1 - begin);
+  };
+  if (!is_low_rank(config.output)) leave_out("output_rank:");
+  leave_out("start:");
   return text;
 }
 

@@ -44,6 +44,18 @@ enum class HeadOutput {
   TruncatedLowRank,  // the same for these rows
 };
 
+/// What a prefix layer is before training.
+enum class HeadStart {
+  Random,     // nothing: heads read the backbone's states as they are
+  LastLayer,  // the backbone's last layer once more (prefix_layer.h)
+};
+
+template <>
+struct EnumNames<HeadStart> {
+  static constexpr std::array<std::pair<const char*, HeadStart>, 2> values{
+      {{"random", HeadStart::Random}, {"last_layer", HeadStart::LastLayer}}};
+};
+
 template <>
 struct EnumNames<HeadInput> {
   static constexpr std::array<std::pair<const char*, HeadInput>, 5> values{
@@ -84,6 +96,7 @@ struct HeadsConfig {
   HeadOutput output = HeadOutput::TruncatedShared;
   int64_t output_size = 8192;  // V_t, tokens a truncated output can draft; ignored by the others
   int64_t output_rank = 64;    // r, inner size of a low-rank output; ignored by the others
+  HeadStart start = HeadStart::Random;  // of the prefix layer; Random where there is none
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -93,6 +106,8 @@ struct HeadsConfig {
     f("input", input,
       "what a head reads: the hidden state, also the root token, or also the tokens drafted "
       "before; prefix: behind one more layer over the answer so far");
+    f("start", start, "what a prefix layer begins as: random, or the backbone's last layer")
+        .decides_if(has_prefix(input));
     f("output", output,
       "what gives the logits: the LM head, a trained copy or two trained factors, whole or "
       "truncated");
@@ -103,7 +118,7 @@ struct HeadsConfig {
       between<int64_t>(32, 1024))
         .decides_if(is_low_rank(output));
   }
-  /// @throws UserError  a rank that is no multiple of 32.
+  /// @throws UserError  a rank that is no multiple of 32; a start for a layer that is not there.
   void validate() const;
 
   friend bool operator==(const HeadsConfig&, const HeadsConfig&) = default;

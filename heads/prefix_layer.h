@@ -9,6 +9,10 @@
 // and y_i stands for h_i in all heads. P and the last matrix of either part begin at zero, so that
 // an untrained layer changes nothing. Prompts have no positions: a dataset holds the states of
 // answers only, and so does the layer's cache when text is decoded.
+//
+// A layer may also begin as the backbone's last layer, which knows already how to make the next
+// token's state out of one. Its inputs and outputs are converted: the backbone's layer reads and
+// adds to a residual stream r, of which the states are h = w * r / RMS(r), with w the final norm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,6 +48,13 @@ PrefixLayer empty_prefix_layer(const ModelConfig& backbone);
 
 /// An untrained layer.
 PrefixLayer make_prefix_layer(const ModelConfig& backbone, const Random& random, at::Device device);
+
+/// Makes an untrained layer begin as the backbone's last one, but for P, which stays zero.
+/// @param last        of the backbone that the layer was made for, any floating dtype.
+/// @param final_norm  [H] w.
+/// @throws UserError  the backbone's layer has parts that a prefix layer has not.
+void begin_as_last_layer(PrefixLayer& prefix, const ModelConfig& backbone, const LayerWeights& last,
+                         const at::Tensor& final_norm);
 
 /// Lists all trained tensors under their names.
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const PrefixLayer& prefix);

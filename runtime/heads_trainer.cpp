@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "backbone/files/load_weights.h"
@@ -67,9 +68,12 @@ auto with_inputs(const DatasetReader& dataset, const HeadsTrainerOptions& option
   ends.layers.clear();
   if (!cached) llama = std::make_unique<Llama>(std::move(weights), execution);
   weights.layers.clear();
+  std::optional<LayerWeights> last_layer;
+  if (options.shape.start == HeadStart::LastLayer)
+    last_layer = load_last_layer(options.model, placement.device);
   return use(TrainInputs{dataset, ends, llama.get(), options.heads, options.work,
                          settings_of(options), options.reported, options.group, execution,
-                         loading.progress});
+                         loading.progress, last_layer ? &*last_layer : nullptr});
 }
 
 }  // namespace

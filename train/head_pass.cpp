@@ -70,6 +70,7 @@ void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
   // The layer's graph is walked once, with the sum of what all heads ask for.
   const at::Tensor read = states_of(batch);
   const at::Tensor hidden = heads_.prefix ? read.detach().set_requires_grad(true) : read;
+  at::Tensor first_gradient;  // what head 0 alone asks of the layer, where that counts for more
   for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
     const double scale = scales[static_cast<size_t>(head)];
     if (scale == 0) continue;
@@ -87,8 +88,16 @@ void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
                                                      scale, config_.chunk_positions, gradient));
     }
     states.backward(gradient);
+    if (head == 0 && heads_.prefix && config_.trunk_gradient < 1)
+      first_gradient = hidden.grad().clone();
   }
-  if (heads_.prefix && hidden.grad().defined()) read.backward(hidden.grad());
+  if (!heads_.prefix || !hidden.grad().defined()) return;
+  at::Tensor asked = hidden.grad();
+  if (first_gradient.defined())
+    asked = first_gradient + config_.trunk_gradient * (asked - first_gradient);
+  else
+    asked = config_.trunk_gradient * asked;
+  read.backward(asked);
 }
 
 void HeadPass::measure(const Batch& batch, const HeadOutputWeight& output,

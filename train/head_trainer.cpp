@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/check.h"
 #include "base/interrupt.h"
 #include "data/dataset/sample_order.h"
 #include "data/dataset/token_counts.h"
@@ -12,7 +13,8 @@
 namespace medusa {
 
 MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
-                            const DatasetReader& dataset, const Weights& backbone) {
+                            const DatasetReader& dataset, const Weights& backbone,
+                            const LayerWeights* last_layer) {
   std::vector<TokenId> kept;
   if (is_truncated(heads.output)) {
     const Random random(config.seed);
@@ -25,7 +27,12 @@ MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
     }
     kept = count_answer_tokens(dataset, visits).most_frequent(heads.output_size);
   }
-  return make_heads(heads, backbone, std::move(kept), config.seed);
+  MedusaHeads made = make_heads(heads, backbone, std::move(kept), config.seed);
+  if (heads.start == HeadStart::LastLayer) {
+    MEDUSA_ASSERT(last_layer != nullptr);
+    begin_as_last_layer(made.prefix.value(), backbone.config, *last_layer, backbone.final_norm);
+  }
+  return made;
 }
 
 HeadTrainer::HeadTrainer(const TrainConfig& config, MedusaHeads& heads, const Weights& backbone,

@@ -21,8 +21,11 @@ namespace medusa {
 /// Heads before training: a truncated output keeps the most frequent tokens of the training
 /// samples, each counted as often as the epochs visit it: validation must not choose what it is
 /// judged by.
+/// @param last_layer  of the backbone, for heads that begin as it; else ignored.
+/// @throws UserError  as begin_as_last_layer().
 MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
-                            const DatasetReader& dataset, const Weights& backbone);
+                            const DatasetReader& dataset, const Weights& backbone,
+                            const LayerWeights* last_layer = nullptr);
 
 /// Thread safety: none.
 class HeadTrainer {

@@ -56,6 +56,7 @@ struct SharedTrainConfig {
   HeadObjective objective = HeadObjective::CrossEntropy;
   int64_t soft_top = 32;          // most probable tokens that make a soft label
   double lambda_decay = 0.8;      // head k's loss weighs lambda_decay^k
+  double trunk_gradient = 1;      // share of the later heads' gradient that a prefix layer gets
   int64_t chunk_positions = 512;  // positions whose logits exist at one time
   double validation_fraction = 0.05;
   int64_t validation_positions = 20000;  // at most, of one validation
@@ -71,6 +72,9 @@ struct SharedTrainConfig {
       "labels only");
     f("soft_top", soft_top, "most probable tokens that make a soft label", between<int64_t>(1, 64));
     f("lambda_decay", lambda_decay, "head k's loss weighs lambda_decay^k", between(0.01, 1.0));
+    f("trunk_gradient", trunk_gradient,
+      "share of the gradient of heads 1, 2, … that reaches a prefix layer; head 0's all does",
+      between(0.0, 1.0));
     f("chunk_positions", chunk_positions, "positions whose logits are in memory at one time",
       at_least<int64_t>(1));
     f("validation_fraction", validation_fraction, "share of samples kept out of training",

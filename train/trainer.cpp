@@ -36,7 +36,7 @@ class HeadsStage : public TrainStage {
         group_(inputs.group),
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
-        heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone)),
+        heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone, inputs.last_layer)),
         label_rows_(rows_of_tokens(heads_)),
         recipe_(batch_recipe(config, heads_, inputs.backbone, label_rows_)),
         trainer_(config, heads_, inputs.backbone, inputs.group) {}

@@ -370,6 +370,11 @@ Weights load_weights_without_layers(const fs::path& model, at::ScalarType dtype,
   return weights;
 }
 
+LayerWeights load_last_layer(const fs::path& model, at::Device device) {
+  const ModelFiles files = open_model_files(model);
+  return Loader(files, at::kFloat, device, QuantKind::None, {}).layer(files.config.num_layers - 1);
+}
+
 ModelConfig read_model_config(const fs::path& model) {
   return fs::is_directory(model) ? read_hf_config(model) : read_gguf_config(GgufFile(model));
 }

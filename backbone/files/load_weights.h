@@ -42,4 +42,8 @@ class WeightsReader {
 Weights load_weights_without_layers(const std::filesystem::path& model, at::ScalarType dtype,
                                     at::Device device, ProgressFunction progress = {});
 
+/// The last layer alone, float32. For heads that begin as it.
+/// @throws UserError  as load_weights(), of this layer's tensors.
+LayerWeights load_last_layer(const std::filesystem::path& model, at::Device device);
+
 }  // namespace medusa

@@ -100,6 +100,17 @@ TEST(HeadsConfig, RefusesARankThatIsNoMultipleOf32) {
             "multiple of 32; write 64");
 }
 
+TEST(HeadsConfig, RefusesAStartForALayerThatIsNotThere) {
+  HeadsConfig config;
+  config.start = HeadStart::LastLayer;
+  EXPECT_EQ(fixtures::error_text([&] { config.validate(); }),
+            "heads: 'start' is last_layer, 'input' is root, expected prefix or prefix_sequential, "
+            "which have a layer that can begin so; set 'input' to one of them, or 'start' to "
+            "random");
+  config.input = HeadInput::PrefixSequential;
+  EXPECT_EQ(fixtures::error_text([&] { config.validate(); }), "");
+}
+
 TEST(MedusaHeads, ResidualLayersAreAsWritten) {
   const Weights backbone = tiny_weights(1);
   const at::Tensor h = random_hidden(4, at::kFloat);

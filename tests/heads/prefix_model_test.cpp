@@ -6,6 +6,7 @@
 
 #include "backbone/cpu/cpu_kernels.h"
 #include "backbone/rope.h"
+#include "tests/base/error_text.h"
 #include "tests/heads/random_heads.h"
 
 namespace medusa {
@@ -17,17 +18,11 @@ at::Tensor rms(const at::Tensor& x, const at::Tensor& weight) {
   return x / at::sqrt(x.square().mean(-1, true) + 1e-5) * weight;
 }
 
-/// The layer as prefix_layer.h writes it, position by position, in float32.
-at::Tensor by_hand(const MedusaHeads& heads, const Weights& backbone, const at::Tensor& hidden,
-                   const std::vector<TokenId>& roots) {
-  const PrefixLayer& prefix = *heads.prefix;
-  const LayerWeights& layer = prefix.layer;
-  const at::Tensor embedded = token_embeddings(backbone, embedding_gain(backbone),
-                                               at::tensor(roots, at::kInt).view({-1, 1}))
-                                  .squeeze(1);
-  const at::Tensor x = hidden + at::matmul(embedded, prefix.token.t());
-  const RopeTable rope = make_rope_table(prefix.config, at::kCPU);
-  const int64_t n = hidden.size(0);
+/// A transformer layer, position by position, in float32.
+at::Tensor layer_by_hand(const LayerWeights& layer, const ModelConfig& config,
+                         const at::Tensor& x) {
+  const RopeTable rope = make_rope_table(config, at::kCPU);
+  const int64_t n = x.size(0);
   const at::Tensor qkv = at::matmul(rms(x, layer.attention_norm), layer.qkv.t());  // [n, 4 + 2 + 2]
   const at::Tensor positions = at::arange(n, at::kLong);
   const at::Tensor q = apply_rope(qkv.slice(1, 0, 128).reshape({n, 4, 32}), positions, rope);
@@ -47,6 +42,17 @@ at::Tensor by_hand(const MedusaHeads& heads, const Weights& backbone, const at::
     rows.push_back(y + at::mv(layer.down, gate * at::sigmoid(gate) * up));
   }
   return at::stack(rows);
+}
+
+/// The layer as prefix_layer.h writes it.
+at::Tensor by_hand(const MedusaHeads& heads, const Weights& backbone, const at::Tensor& hidden,
+                   const std::vector<TokenId>& roots) {
+  const PrefixLayer& prefix = *heads.prefix;
+  const at::Tensor embedded = token_embeddings(backbone, embedding_gain(backbone),
+                                               at::tensor(roots, at::kInt).view({-1, 1}))
+                                  .squeeze(1);
+  const at::Tensor x = hidden + at::matmul(embedded, prefix.token.t());
+  return layer_by_hand(prefix.layer, prefix.config, x);
 }
 
 struct Along {
@@ -89,6 +95,45 @@ TEST(PrefixModel, IsTheLayerAsWritten) {
   const at::Tensor expected = by_hand(along.heads, along.backbone, hidden, roots);
   EXPECT_GT((expected - hidden).abs().max().item<double>(), 0.5);
   EXPECT_TRUE(at::allclose(along.at_once(hidden, roots), expected, 1e-4, 1e-4));
+}
+
+TEST(PrefixModel, BegunAsTheLastLayerItIsThatLayerOverTheStates) {
+  Weights backbone = tiny_weights(1);
+  backbone.final_norm.fill_(1.75);
+  MedusaHeads heads = untrained_heads(kPrefix, backbone);
+  const LayerWeights& last = backbone.layers.back();
+  begin_as_last_layer(*heads.prefix, backbone.config, last, backbone.final_norm);
+  // What the layer adds is known up to one factor; the residual stream of that size gives it.
+  const double factor = (heads.prefix->layer.down[0][0] / (last.down[0][0] * 1.75)).item<double>();
+  ASSERT_GT(factor, 0);
+  const at::Tensor direction = random_hidden(30, at::kFloat);
+  const at::Tensor stream = rms(direction, at::ones({64})) / factor;
+  const at::Tensor expected = layer_by_hand(last, backbone.config, stream) * factor * 1.75;
+  PrefixModel model(*heads.prefix, backbone);
+  const at::Tensor found = PrefixText(model).extend(stream * factor * 1.75, some_text(30));
+  EXPECT_TRUE(at::allclose(found, expected, 1e-3, 1e-3)) << (found - expected).abs().max();
+  const double added = (found - stream * factor * 1.75).square().mean().sqrt().item<double>();
+  EXPECT_GT(added, 0.2) << "about half of 1.75";
+  EXPECT_LT(added, 4);
+}
+
+TEST(PrefixModel, ALastLayerThatItCannotHoldIsRefused) {
+  Weights backbone = tiny_weights(1);
+  PrefixLayer layer = make_prefix_layer(backbone.config, Random(1), at::kCPU);
+  const auto refused = [&](const ModelConfig& config) {
+    return fixtures::error_text(
+        [&] { begin_as_last_layer(layer, config, backbone.layers.back(), backbone.final_norm); });
+  };
+  ModelConfig config = backbone.config;
+  config.qk_norm = true;
+  EXPECT_EQ(refused(config),
+            "train.heads.start is last_layer, and the backbone's last layer has norms of queries "
+            "and keys, expected one without, as a prefix layer has none; set start to random");
+  config = backbone.config;
+  config.no_rope.assign(static_cast<size_t>(config.num_layers), false);
+  EXPECT_EQ(refused(config), "");
+  config.no_rope.back() = true;
+  EXPECT_NE(refused(config).find("no rotary embedding"), std::string::npos);
 }
 
 TEST(PrefixModel, TheFastPathIsTheReferenceWithinRounding) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/yaml_fields.h"
+#include "heads/heads_checkpoint.h"
 #include "tests/base/error_text.h"
 #include "tests/runtime/story_dataset.h"
 #include "tests/runtime/story_model.h"
@@ -106,6 +107,30 @@ TEST_F(TrainedStories, ARunThatAFunctionBrokeEndsAsAnUnbrokenOne) {
   EXPECT_EQ(heads_of("broken"), heads_of("unbroken"));
   HeadsTrainer(options("unbroken")).run(dataset());
   EXPECT_EQ(heads_of("broken"), heads_of("unbroken")) << "a finished run is kept";
+}
+
+TEST_F(TrainedStories, HeadsMayBeginAsTheBackbonesLastLayer) {
+  std::vector<double> first_losses;
+  for (const HeadStart start : {HeadStart::Random, HeadStart::LastLayer}) {
+    HeadsTrainerOptions asked = options(enum_name(start));
+    asked.shape.input = HeadInput::Prefix;
+    asked.shape.start = start;
+    asked.training.optimizer.epochs = 8;
+    asked.training.trunk_gradient = 0.25;
+    const TrainResult result = HeadsTrainer(asked).run(dataset());
+    ASSERT_TRUE(result.complete);
+    first_losses.push_back(result.validation[0].loss);
+  }
+  EXPECT_LT(first_losses[1], first_losses[0]);
+  EXPECT_EQ(read_heads_manifest(*folder_ / "last_layer/heads").config.start, HeadStart::LastLayer);
+
+  HeadsTrainerOptions other = options("last_layer");
+  other.shape.input = HeadInput::Prefix;
+  other.training.optimizer.epochs = 8;
+  other.training.trunk_gradient = 0.25;
+  EXPECT_NE(error_text([&] { HeadsTrainer(other).run(dataset()); }).find("train.heads.start"),
+            std::string::npos)
+      << "another training cannot go on there";
 }
 
 TEST_F(TrainedStories, TheProgramTrainsTheSameHeadsAndContinuesTheLibrarysRun) {

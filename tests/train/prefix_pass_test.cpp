@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "heads/prefix_model.h"
@@ -139,6 +140,38 @@ Batch far_batch(const Weights& backbone, uint64_t seed) {
   batch.hidden = batch.answers.hidden.index_select(0, rows);
   batch.embeddings = embedded.index_select(0, rows);
   return batch;
+}
+
+TEST(PrefixPass, LaterHeadsReachTheLayerWithTheirShareOfTheGradient) {
+  const Weights backbone = tiny_weights(1);
+  const Batch batch = far_batch(backbone, 3);
+  const auto gradients = [&](double share, std::vector<double> scales) {
+    MedusaHeads heads = random_prefix_heads(backbone);
+    TrainConfig config;
+    config.chunk_positions = 64;
+    config.trunk_gradient = share;
+    std::vector<HeadLoss> losses;
+    HeadPass(config, heads).accumulate(batch, {shared_output(heads, backbone), {}}, scales, losses);
+    std::map<std::string, at::Tensor> out;
+    for (const auto& [name, tensor] : named_parameters(heads))
+      if (tensor.grad().defined()) out[name] = tensor.grad();
+    return out;
+  };
+  const std::vector<double> scales{0.01, 0.008};
+  const auto whole = gradients(1, scales), half = gradients(0.5, scales),
+             none = gradients(0, scales), first = gradients(1, {0.01, 0});
+  for (const auto& [name, gradient] : whole) {
+    SCOPED_TRACE(name);
+    const double size = gradient.norm().item<double>();
+    ASSERT_GT(size, 0);
+    if (!name.starts_with("prefix.")) {  // heads have all of their own
+      EXPECT_TRUE(at::allclose(half.at(name), gradient, 1e-4, 1e-6 * size));
+      continue;
+    }
+    EXPECT_GT((gradient - first.at(name)).norm().item<double>(), 0.01 * size);
+    EXPECT_TRUE(at::allclose(none.at(name), first.at(name), 1e-3, 1e-4 * size));
+    EXPECT_TRUE(at::allclose(half.at(name), (gradient + first.at(name)) / 2, 1e-3, 1e-4 * size));
+  }
 }
 
 TEST(PrefixPass, LearnsWhatOnlyEarlierPositionsKnow) {

@@ -355,6 +355,15 @@ TEST(Trainer, RefusesAnOutputLargerThanTheVocabulary) {
             "most that many; lower it, or set 'output' to shared or own");
 }
 
+TEST(Trainer, RefusesAShareOfTheGradientForALayerThatIsNotThere) {
+  TinyRun run;
+  run.config.trunk_gradient = 0.25;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            "train: 'trunk_gradient' is 0.25, and heads of input root have no prefix layer whose "
+            "gradient it shares out, expected 1; leave it out, or set heads.input to prefix or "
+            "prefix_sequential");
+}
+
 TEST(Trainer, RefusesARankAboveTheStatesSize) {
   TinyRun run;
   run.heads.output = HeadOutput::TruncatedLowRank;

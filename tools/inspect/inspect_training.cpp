@@ -114,6 +114,7 @@ Json inspect_heads(const fs::path& folder) {
   out["num_heads"] = config.num_heads;
   out["layers_per_head"] = config.layers_per_head;
   out["input"] = enum_name(config.input);
+  if (has_prefix(config.input)) out["start"] = enum_name(config.start);
   out["output"] = enum_name(config.output);
   if (is_truncated(config.output)) out["output_size"] = config.output_size;
   if (is_low_rank(config.output)) out["output_rank"] = config.output_rank;

@@ -33,6 +33,7 @@ std::string description(const HeadsManifest& heads) {
     text +=
         fmt::format(" ({} of {} tokens)", grouped(config.output_size), grouped(heads.vocab_size));
   if (is_low_rank(config.output)) text += fmt::format(" of rank {}", config.output_rank);
+  if (config.start == HeadStart::LastLayer) text += ", begun as the backbone's last layer";
   return paragraph(text + fmt::format("; {} optimizer steps.", grouped(heads.step)));
 }
 

@@ -45,7 +45,9 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
         load_heads(config.train.joint.heads.value_or(config.heads_folder().string()), weights);
     return {std::move(loaded.heads), loaded.manifest.fingerprint};
   }
-  return {untrained_heads(config.train.config, config.train.heads, dataset, weights), kUntrained};
+  return {untrained_heads(config.train.config, config.train.heads, dataset, weights,
+                          &weights.layers.back()),
+          kUntrained};
 }
 
 /// The first process tells, for all of them.
@@ -106,9 +108,9 @@ void check_joint_outputs(const RunConfig& config) {
 ResourceEstimate estimate_joint_resources(const RunConfig& config, const DatasetReader& dataset) {
   const Weights weights = load_backbone(config, dataset, nullptr);
   const bool there = config.train.joint.heads || folder_is_done(config.heads_folder());
-  const MedusaHeads heads =
-      there ? first_heads(config, dataset, weights).heads
-            : untrained_heads(config.train.config, config.train.heads, dataset, weights);
+  const MedusaHeads heads = there ? first_heads(config, dataset, weights).heads
+                                  : untrained_heads(config.train.config, config.train.heads,
+                                                    dataset, weights, &weights.layers.back());
   return estimate_resources(config.train.config, config.train.joint,
                             {dataset, weights, heads, "", config.joint_folder() / "train"});
 }

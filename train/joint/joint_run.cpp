@@ -163,6 +163,7 @@ class JointStage : public TrainStage {
 JointResult train_joint(const SharedTrainConfig& config, const JointConfig& joint,
                         const JointInputs& inputs) {
   check_backbone(inputs.dataset, inputs.backbone);
+  check_trunk_gradient(config, inputs.heads.config);
   JointConfig whole = joint;  // the step of all processes
   whole.accumulate *= group_size(inputs.group);
   JointStage stage(config, whole, inputs);

@@ -32,8 +32,18 @@ void check_backbone(const DatasetReader& dataset, const Weights& backbone) {
         short_fingerprint(wrote), short_fingerprint(backbone.fingerprint)));
 }
 
+void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& heads) {
+  if (config.trunk_gradient == 1 || has_prefix(heads.input)) return;
+  throw UserError(fmt::format(
+      "train: 'trunk_gradient' is {}, and heads of input {} have no prefix layer whose "
+      "gradient it shares out, expected 1; leave it out, or set heads.input to prefix or "
+      "prefix_sequential",
+      config.trunk_gradient, enum_name(heads.input)));
+}
+
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
   check_backbone(inputs.dataset, inputs.backbone);
+  check_trunk_gradient(config, heads);
   if (config.hidden == HiddenFrom::Offline && !inputs.dataset.has_hidden())
     throw UserError(
         fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "

@@ -27,13 +27,18 @@ struct TrainInputs {
   ProcessGroup* group = nullptr;       // processes that train with this one; null: it is alone
   ExecutionContext execution = {};     // of the heads when they are judged
   ProgressFunction progress = {};      // empty: untold
+  const LayerWeights* last_layer = nullptr;  // of the backbone; needed by heads that begin as it
 };
+
+/// @throws UserError  trunk_gradient is set and the heads have no prefix layer.
+void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& heads);
 
 /// @throws UserError  another backbone than the one given wrote the dataset.
 void check_backbone(const DatasetReader& dataset, const Weights& backbone);
 
 /// @throws UserError  dataset of another backbone; recorded states asked for and not there; an
-///                    output larger than the vocabulary, or of a rank above H.
+///                    output larger than the vocabulary, or of a rank above H; a share of the
+///                    gradient for a layer that is not there.
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs);
 
 /// Recorded states where there are some, unless the settings say otherwise; else the llama's.
