@@ -17,7 +17,7 @@ namespace medusa {
 class PathDrafts;
 
 struct MedusaConfig {
-  std::optional<bool> adaptive;
+  std::optional<bool> adaptive{};
   bool dynamic = false;
   std::optional<int32_t> nodes;
 

@@ -31,8 +31,8 @@ class AnswerWriter {
 };
 
 /// Says how many drafts stood, in the shape of vLLM's metrics.speculative_decoding: entry n of the
-/// histogram counts steps that accepted n candidates, and num_spec_tokens is the depth of the deepest
-/// tree, with which the histogram ends.
+/// histogram counts steps that accepted n candidates, and num_spec_tokens is the depth of the
+/// deepest tree, with which the histogram ends.
 nlohmann::json acceptance_json(const DecodeStats& stats);
 
 /// One event of a stream: "data: …" and an empty line.

@@ -108,7 +108,7 @@ TEST(HeadsConfig, RefusesAStartForALayerThatIsNotThere) {
             "which have a layer that can begin so; set 'input' to one of them, or 'start' to "
             "random");
   config.input = HeadInput::PrefixSequential;
-  EXPECT_EQ(fixtures::error_text([&] { config.validate(); }), "");
+  EXPECT_NO_THROW(config.validate());
 }
 
 TEST(MedusaHeads, ResidualLayersAreAsWritten) {
