@@ -185,7 +185,8 @@ TEST(FieldReader, AnOverrideWinsAndIsNamedInErrors) {
             "--set optimizer.warmup_steps=x: 'warmup_steps' is 'x', must be a whole number; "
             "correct or remove it");
   EXPECT_EQ(error_of(yaml, {"optimizer.warm=2"}),
-            "--set optimizer.warm=2: unknown key 'warm' in 'optimizer'; correct or remove it");
+            "--set optimizer.warm=2: unknown key 'warm' in 'optimizer' (did you mean "
+            "'warmup_steps'?); correct or remove it");
   EXPECT_EQ(error_of(yaml, {"optimizer={warmup_steps: 2, fused: 1}"}),
             "--set optimizer={warmup_steps: 2, fused: 1}: 'fused' is '1', must be true or false; "
             "correct or remove it");
