@@ -25,6 +25,7 @@ constexpr const char* kTensors = "heads.safetensors";
 constexpr const char* kManifest = "manifest.yaml";
 constexpr const char* kSettings = "settings.yaml";
 constexpr const char* kKeptTokens = "kept_tokens";
+constexpr const char* kPrefixScale = "prefix.scale";
 
 /// manifest.yaml, key by key.
 struct ManifestFields {
@@ -132,6 +133,7 @@ void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, const Weig
     heads.prefix = empty_prefix_layer(backbone.config);
     for (const PrefixPart& part : prefix_parts(*heads.prefix))
       *part.tensor = read("prefix." + part.name, part.sizes);
+    if (heads.config.start == HeadStart::LastLayer) heads.prefix->scale = read(kPrefixScale, {h});
   }
 }
 
@@ -151,6 +153,7 @@ void check_nothing_left(const SafetensorsFile& file, const MedusaHeads& heads) {
   std::set<std::string> known;
   for (const auto& [name, tensor] : named_parameters(heads)) known.insert(name);
   if (!heads.kept_tokens.empty()) known.insert(kKeptTokens);
+  if (heads.config.start == HeadStart::LastLayer) known.insert(kPrefixScale);
   for (const SafetensorsEntry& entry : file.entries())
     if (!known.contains(entry.name))
       throw UserError(fmt::format(
@@ -178,6 +181,8 @@ void save_heads(const fs::path& folder, const MedusaHeads& heads, at::ScalarType
   for (const auto& [name, tensor] : named_parameters(heads))
     tensors[name] = tensor.detach().to(at::kCPU, dtype).contiguous();
   if (!heads.kept_tokens.empty()) tensors[kKeptTokens] = at::tensor(heads.kept_tokens, at::kInt);
+  if (heads.prefix && heads.prefix->scale.defined())
+    tensors[kPrefixScale] = heads.prefix->scale.to(at::kCPU, at::kFloat).contiguous();
   manifest.config = heads.config;
   manifest.hidden_size = heads.hidden_size;
   manifest.vocab_size = heads.vocab_size;

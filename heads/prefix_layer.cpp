@@ -108,10 +108,14 @@ void begin_as_last_layer(PrefixLayer& prefix, const ModelConfig& backbone, const
   prefix.layer.mlp_norm = copied(last.mlp_norm) * undone;
   prefix.layer.qkv = copied(last.qkv);
   prefix.layer.gate_up = copied(last.gate_up);
+  prefix.layer.output = copied(last.output);
+  prefix.layer.down = copied(last.down);
   // What is added to r / RMS(r) becomes what is added to h.
-  const at::Tensor scale = (w * (kShareOfState / size_of_mlp(last, backbone))).unsqueeze(1);
-  prefix.layer.output = copied(last.output) * scale;
-  prefix.layer.down = copied(last.down) * scale;
+  prefix.scale = w * (kShareOfState / size_of_mlp(last, backbone));
+}
+
+at::Tensor scaled_matrix(const PrefixLayer& prefix, const at::Tensor& matrix) {
+  return prefix.scale.defined() ? matrix * prefix.scale.unsqueeze(1) : matrix;
 }
 
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const PrefixLayer& prefix) {

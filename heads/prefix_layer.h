@@ -32,6 +32,10 @@ struct PrefixLayer {
   ModelConfig config;  // of a model of this one layer
   at::Tensor token;    // [H, H] P
   LayerWeights layer;
+  /// [H] float32, what the sums of either part are multiplied with before they are added. It is
+  /// not trained: weights that begin as the backbone's keep their size, and so what one optimizer
+  /// step changes of them. Undefined: 1.
+  at::Tensor scale{};
 };
 
 /// A trained tensor of the layer.
@@ -55,6 +59,9 @@ PrefixLayer make_prefix_layer(const ModelConfig& backbone, const Random& random,
 /// @throws UserError  the backbone's layer has parts that a prefix layer has not.
 void begin_as_last_layer(PrefixLayer& prefix, const ModelConfig& backbone, const LayerWeights& last,
                          const at::Tensor& final_norm);
+
+/// Gives a layer's last matrix of either part, `output` or `down`, with the scale multiplied in.
+at::Tensor scaled_matrix(const PrefixLayer& prefix, const at::Tensor& matrix);
 
 /// Lists all trained tensors under their names.
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const PrefixLayer& prefix);

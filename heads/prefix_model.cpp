@@ -19,7 +19,9 @@ constexpr int64_t kPassRows = 128;   // at most, as in the backbone's prefill
 /// The layer as a model. It has no LM head: nobody asks it for logits.
 Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
   const at::ScalarType dtype = backbone.embedding.scalar_type();
-  const LayerWeights& masters = prefix.layer;
+  LayerWeights masters = prefix.layer;
+  masters.output = scaled_matrix(prefix, masters.output);
+  masters.down = scaled_matrix(prefix, masters.down);
   Weights out;
   out.config = prefix.config;
   out.embedding = backbone.embedding;

@@ -139,7 +139,9 @@ at::Tensor prefix_states(const PrefixLayer& prefix, const RopeTable& rope,
       rounded(sides[1].reshape({m, c.num_kv_heads, -1})));
 
   const LayerMatmul by_name = [&](const at::Tensor& each, LayerMatrix matrix) {
-    return matmul(each, matrix_of(layer, matrix));
+    const at::Tensor out = matmul(each, matrix_of(layer, matrix));
+    const bool is_added = matrix == LayerMatrix::Output || matrix == LayerMatrix::Down;
+    return is_added && prefix.scale.defined() ? out * prefix.scale : out;
   };
   return run_layer_tail(c, by_name, layer, attention_out, x.index_select(0, groups.rows)).to(dtype);
 }

@@ -79,6 +79,21 @@ TEST_F(HeadsFolder, APrefixLayerIsReadWholeOrNotAtAll) {
       << error_loading();
 }
 
+TEST_F(HeadsFolder, ALayerThatBeganAsTheLastOneKeepsItsScale) {
+  HeadsConfig config = heads_config(HeadInput::Prefix, HeadOutput::Shared);
+  config.start = HeadStart::LastLayer;
+  saved_ = untrained_heads(config, backbone_);
+  begin_as_last_layer(*saved_.prefix, backbone_.config, backbone_.layers.back(),
+                      backbone_.final_norm);
+  manifest_ = some_manifest(backbone_);
+  save_heads(folder_.path() / "heads", saved_, at::kBFloat16, manifest_);
+  const LoadedHeads loaded = load_heads(folder_.path() / "heads", backbone_);
+  EXPECT_EQ(loaded.heads.config, config);
+  EXPECT_TRUE(at::equal(loaded.heads.prefix->scale, saved_.prefix->scale));
+  EXPECT_TRUE(at::equal(loaded.heads.prefix->layer.down,
+                        saved_.prefix->layer.down.to(at::kBFloat16).to(at::kFloat)));
+}
+
 TEST_F(HeadsFolder, ARankThatNoOutputHasIsNoPartOfTheFingerprint) {
   HeadsConfig config = heads_config(HeadInput::Root, HeadOutput::TruncatedOwn);
   save(config);

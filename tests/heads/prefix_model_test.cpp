@@ -104,8 +104,11 @@ TEST(PrefixModel, BegunAsTheLastLayerItIsThatLayerOverTheStates) {
   const LayerWeights& last = backbone.layers.back();
   begin_as_last_layer(*heads.prefix, backbone.config, last, backbone.final_norm);
   // What the layer adds is known up to one factor; the residual stream of that size gives it.
-  const double factor = (heads.prefix->layer.down[0][0] / (last.down[0][0] * 1.75)).item<double>();
+  const double factor = heads.prefix->scale[0].item<double>() / 1.75;
   ASSERT_GT(factor, 0);
+  for (const auto tensor :
+       {&LayerWeights::qkv, &LayerWeights::output, &LayerWeights::gate_up, &LayerWeights::down})
+    EXPECT_TRUE(at::equal(heads.prefix->layer.*tensor, last.*tensor));
   const at::Tensor direction = random_hidden(30, at::kFloat);
   const at::Tensor stream = rms(direction, at::ones({64})) / factor;
   const at::Tensor expected = layer_by_hand(last, backbone.config, stream) * factor * 1.75;

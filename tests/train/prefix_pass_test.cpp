@@ -49,10 +49,11 @@ struct Answers {
   AnswerRows rows;
 };
 
-TEST(PrefixPass, IsWhatDecodingComputesAtThesePositions) {
+void expect_as_decoding(bool has_scale) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const Weights backbone = tiny_weights(1, tiny_config(), dtype);
-    const MedusaHeads heads = random_prefix_heads(backbone);
+    MedusaHeads heads = random_prefix_heads(backbone);
+    if (has_scale) heads.prefix->scale = random_rows(1, 12).squeeze(0);
     const RopeTable rope = make_rope_table(heads.prefix->config, at::kCPU);
     const Answers answers(backbone);
     PrefixModel model(*heads.prefix, backbone);
@@ -79,6 +80,10 @@ TEST(PrefixPass, IsWhatDecodingComputesAtThesePositions) {
           << rows.size() << " rows";
     }
   }
+}
+
+TEST(PrefixPass, IsWhatDecodingComputesAtThesePositions) {
+  for (const bool has_scale : {false, true}) expect_as_decoding(has_scale);
 }
 
 TEST(PrefixPass, GradientsAreTheNumericOnes) {
