@@ -193,7 +193,7 @@ TEST(Chat, APipesFirstMistakeEndsIt) {
 TEST(Chat, APipeGoesOnWithItsDrafterWhereAnotherOneIsNotToBeHad) {
   const CliFixture place;
   const std::string ask = "Tom said\n";
-  const auto expected = answers(place, ask + ask, {"--drafter", "none"});
+  const std::string expected = chat(place, ask + ask, {"--drafter", "none"}).out;
   for (const auto& [name, error] : std::vector<std::pair<std::string, std::string>>{
            {"medua",
             "/drafter is 'medua' (did you mean 'medusa'?), expected one of none | medusa | "
@@ -205,7 +205,7 @@ TEST(Chat, APipeGoesOnWithItsDrafterWhereAnotherOneIsNotToBeHad) {
     EXPECT_EQ(ran.status, 0) << name;
     EXPECT_EQ(ran.err.find(error), 0U) << ran.err;
     EXPECT_NE(ran.err.find("\ndrafter none: "), std::string::npos) << ran.err;
-    EXPECT_EQ(answers(place, input, {"--drafter", "none"}), expected);
+    EXPECT_EQ(ran.out, expected);
   }
 }
 

@@ -479,7 +479,9 @@ TEST_F(GeneratorOfTinyModel, ATreeAdaptsForSeveralSequencesWhereItWasCalibrated)
     for (size_t i = 0; i < drafted.size(); ++i) {
       EXPECT_EQ(drafted[i].stats.proposed == 0, each.adapts)
           << each.sequences << " " << drafted[i].stats.proposed;
-      if (each.rule == RuleKind::Auto) EXPECT_EQ(drafted[i].text, plain[i].text);
+      if (each.rule == RuleKind::Auto) {
+        EXPECT_EQ(drafted[i].text, plain[i].text);
+      }
     }
   }
 }

@@ -88,8 +88,7 @@ std::string program_help(const std::vector<CommandPage>& commands) {
       "\nExamples\n"
       "  medusa generate model.gguf \"What is gravity?\"\n"
       "  medusa run model.gguf                # makes heads for it, and compares\n"
-      "\nmedusa help COMMAND: its options. medusa help COMMAND all: its settings, too.\n"
-      "medusa help all: every setting.\n"
+      "\nmedusa help COMMAND [all]: its options [and settings]. medusa help all: every setting.\n"
       "medusa --version: which build this is, and what it computes with.\n";
   return text;
 }

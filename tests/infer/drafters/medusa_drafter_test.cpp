@@ -106,10 +106,11 @@ TEST_F(MedusaDrafters, ProposesOnlyTheRootWithoutAState) {
 }
 
 TEST(MedusaConfig, RefusesNodesWithoutADynamicTree) {
-  EXPECT_EQ(fixtures::error_text([] { MedusaConfig{.dynamic = false, .nodes = 8}.validate(); }),
+  EXPECT_EQ(fixtures::error_text(
+                [] { MedusaConfig{.adaptive = {}, .dynamic = false, .nodes = 8}.validate(); }),
             "medusa: nodes is 8 and dynamic is false, expected nodes only for dynamic trees; set "
             "dynamic: true, or calibrate a tree of that size with calibrate.nodes");
-  EXPECT_NO_THROW((MedusaConfig{.dynamic = true, .nodes = 8}.validate()));
+  EXPECT_NO_THROW((MedusaConfig{.adaptive = {}, .dynamic = true, .nodes = 8}.validate()));
 }
 
 }  // namespace
