@@ -133,7 +133,10 @@ void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, const Weig
     heads.prefix = empty_prefix_layer(backbone.config);
     for (const PrefixPart& part : prefix_parts(*heads.prefix))
       *part.tensor = read("prefix." + part.name, part.sizes);
-    if (heads.config.start == HeadStart::LastLayer) heads.prefix->scale = read(kPrefixScale, {h});
+    if (heads.config.start == HeadStart::LastLayer) {
+      heads.prefix->scale = read(kPrefixScale, {h});
+      heads.prefix->final_norm = backbone.final_norm;
+    }
   }
 }
 

@@ -111,7 +111,14 @@ void begin_as_last_layer(PrefixLayer& prefix, const ModelConfig& backbone, const
   prefix.layer.output = copied(last.output);
   prefix.layer.down = copied(last.down);
   // What is added to r / RMS(r) becomes what is added to h.
+  prefix.final_norm = w;
   prefix.scale = w * (kShareOfState / size_of_mlp(last, backbone));
+}
+
+at::Tensor normed_sum(const PrefixLayer& prefix, const at::Tensor& sum) {
+  if (!prefix.scale.defined()) return sum;
+  const at::Tensor stream = sum / prefix.final_norm;
+  return sum / (stream.square().mean(-1, true) + prefix.config.norm_epsilon).sqrt();
 }
 
 at::Tensor scaled_matrix(const PrefixLayer& prefix, const at::Tensor& matrix) {

@@ -10,9 +10,12 @@
 // an untrained layer changes nothing. Prompts have no positions: a dataset holds the states of
 // answers only, and so does the layer's cache when text is decoded.
 //
-// A layer may also begin as the backbone's last layer, which knows already how to make the next
-// token's state out of one. Its inputs and outputs are converted: the backbone's layer reads and
-// adds to a residual stream r, of which the states are h = w * r / RMS(r), with w the final norm.
+// A layer may also begin as the backbone's last layer, which knows already how to make a state out
+// of what came before. The backbone's layer reads and adds to a residual stream r, of which the
+// states are h = w * r / RMS(r), with w the final norm. So the norms are converted, what is added
+// is scaled by s, and heads read the sum as a final norm leaves it:
+//   y_i = x_i + s * attention, then + s * SwiGLU
+//   z_i = y_i / RMS(y_i / w)     stands for h_i
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,6 +39,7 @@ struct PrefixLayer {
   /// not trained: weights that begin as the backbone's keep their size, and so what one optimizer
   /// step changes of them. Undefined: 1.
   at::Tensor scale{};
+  at::Tensor final_norm{};  // [H] float32 w of the backbone; defined where scale is
 };
 
 /// A trained tensor of the layer.
@@ -59,6 +63,11 @@ PrefixLayer make_prefix_layer(const ModelConfig& backbone, const Random& random,
 /// @throws UserError  the backbone's layer has parts that a prefix layer has not.
 void begin_as_last_layer(PrefixLayer& prefix, const ModelConfig& backbone, const LayerWeights& last,
                          const at::Tensor& final_norm);
+
+/// Gives what heads read of a layer's sum: itself, or where the layer has a scale w * r / RMS(r),
+/// the final norm of the residual stream that the sum stands for.
+/// @param sum  [n, H] float32.
+at::Tensor normed_sum(const PrefixLayer& prefix, const at::Tensor& sum);
 
 /// Gives a layer's last matrix of either part, `output` or `down`, with the scale multiplied in.
 at::Tensor scaled_matrix(const PrefixLayer& prefix, const at::Tensor& matrix);

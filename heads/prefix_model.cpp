@@ -48,6 +48,7 @@ Weights model_of(const PrefixLayer& prefix, const Weights& backbone) {
 PrefixModel::PrefixModel(const PrefixLayer& prefix, const Weights& backbone,
                          const ExecutionContext& execution)
     : llama_(model_of(prefix, backbone), execution),
+      ends_{prefix.config, {}, {}, prefix.scale, prefix.final_norm},
       token_(prefix.token.to(backbone.embedding.scalar_type()).contiguous(), execution),
       gain_(embedding_gain(backbone)) {}
 
@@ -76,8 +77,8 @@ at::Tensor PrefixText::extend(const at::Tensor& hidden, std::span<const TokenId>
     const auto part = roots.subspan(static_cast<size_t>(begin), static_cast<size_t>(n));
     const Segment segment{cache_.slot(), part, {}};
     const at::Tensor x = model_.residual(hidden.narrow(0, begin, n), part);
-    parts.push_back(
-        model_.llama_.run_layers({&segment, 1}, x, cache_.cache()).to(model_.llama_.dtype()));
+    const at::Tensor sum = model_.llama_.run_layers({&segment, 1}, x, cache_.cache());
+    parts.push_back(normed_sum(model_.ends_, sum).to(model_.llama_.dtype()));
     cache_.commit(n);
   }
   return parts.size() == 1 ? parts[0] : at::cat(parts);

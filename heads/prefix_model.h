@@ -31,6 +31,7 @@ class PrefixModel {
   at::Tensor residual(const at::Tensor& hidden, std::span<const TokenId> roots) const;
 
   Llama llama_;
+  PrefixLayer ends_;  // what stands around the layer: its scale and norm, no matrices
   Linear token_;
   double gain_;  // embedding_gain() of the backbone
 };

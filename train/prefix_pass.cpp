@@ -143,7 +143,9 @@ at::Tensor prefix_states(const PrefixLayer& prefix, const RopeTable& rope,
     const bool is_added = matrix == LayerMatrix::Output || matrix == LayerMatrix::Down;
     return is_added && prefix.scale.defined() ? out * prefix.scale : out;
   };
-  return run_layer_tail(c, by_name, layer, attention_out, x.index_select(0, groups.rows)).to(dtype);
+  const at::Tensor sum =
+      run_layer_tail(c, by_name, layer, attention_out, x.index_select(0, groups.rows));
+  return normed_sum(prefix, sum).to(dtype);
 }
 
 }  // namespace medusa

@@ -54,6 +54,7 @@ void expect_as_decoding(bool has_scale) {
     const Weights backbone = tiny_weights(1, tiny_config(), dtype);
     MedusaHeads heads = random_prefix_heads(backbone);
     if (has_scale) heads.prefix->scale = random_rows(1, 12).squeeze(0);
+    if (has_scale) heads.prefix->final_norm = random_rows(1, 13).squeeze(0).abs() + 0.5;
     const RopeTable rope = make_rope_table(heads.prefix->config, at::kCPU);
     const Answers answers(backbone);
     PrefixModel model(*heads.prefix, backbone);
