@@ -19,6 +19,18 @@ using fixtures::short_texts;
 
 class MixedTexts : public fixtures::StoryModelTest {};
 
+/// What was timed on a machine: a row beyond the first costs so much of a step, drafting as much.
+TreeCalibration timed(const std::string& machine, double per_row) {
+  TreeCalibration calibration;
+  calibration.machine = machine;
+  for (int n = 0; n < 4; ++n) {
+    calibration.rows_ms.push_back(1 + n * per_row);
+    calibration.drafting_ms.push_back(n == 0 ? 0 : per_row);
+    calibration.sizes.push_back({n + 1, 1 + 0.1 * n, 1 + n * per_row});
+  }
+  return calibration;
+}
+
 /// Writes untrained heads and a tree over them into a folder. @returns  the heads' fingerprint.
 std::string write_heads_and_tree(const Model& model, const fixtures::TempFolder& folder,
                                  std::optional<TreeCalibration> calibration = {}) {
@@ -67,7 +79,7 @@ InferConfig decoding(DrafterKind drafter, RuleKind rule, double temperature, int
 
 TEST_F(MixedTexts, MixedTextsAreThoseOfEachAlone) {
   const fixtures::TempFolder folder;
-  write_heads_and_tree(model_, folder);
+  write_heads_and_tree(model_, folder, timed(machine_text(*model_.llama), 0.02));
   const std::vector<InferConfig> settings = {
       decoding(DrafterKind::None, RuleKind::Auto, 0, 24),
       decoding(DrafterKind::Medusa, RuleKind::Greedy, 0, 17),
@@ -105,7 +117,7 @@ TEST_F(MixedTexts, MixedTextsAreThoseOfEachAlone) {
     const Answer expected = by_itself.generate(kPrompts[i % kPrompts.size()]);
     EXPECT_EQ(found[i].tokens, expected.tokens) << i;
     EXPECT_EQ(found[i].text, expected.text) << i;
-    EXPECT_EQ(found[i].stats.proposed > 0, expected.stats.proposed > 0) << i;
+    EXPECT_EQ(found[i].stats.proposed > 0, settings[i].drafter != DrafterKind::None) << i;
     EXPECT_LE(std::ssize(found[i].tokens), settings[i].max_new_tokens) << i;
     EXPECT_EQ(generator.answer({requests[i]})[0].text, found[i].text) << i;
     texts.insert(found[i].text);
@@ -165,16 +177,6 @@ TEST_F(MixedTexts, RefusesWhatOneTextCannotHave) {
   EXPECT_GT(Generator(model_, own).answer({lookup})[0].stats.proposed, 0) << "the own one drafts";
 }
 
-/// Rows cost so much that no draft pays.
-TreeCalibration costly_rows(const std::string& machine) {
-  TreeCalibration calibration;
-  calibration.machine = machine;
-  calibration.rows_ms = {1, 9, 17, 25};
-  calibration.drafting_ms = {0, 5, 5, 5};
-  calibration.sizes = {{1, 1.0, 1}, {2, 1.1, 14}, {3, 1.1, 22}, {4, 1.1, 30}};
-  return calibration;
-}
-
 TEST_F(MixedTexts, ATreeAdaptsForSeveralSequencesWhereItWasCalibrated) {
   struct Case {
     const char* machine;  // null: this one
@@ -192,7 +194,7 @@ TEST_F(MixedTexts, ATreeAdaptsForSeveralSequencesWhereItWasCalibrated) {
     const fixtures::TempFolder folder;
     write_heads_and_tree(
         model_, folder,
-        costly_rows(each.machine != nullptr ? each.machine : machine_text(*model_.llama)));
+        timed(each.machine != nullptr ? each.machine : machine_text(*model_.llama), 8));
     GeneratorOptions options = short_texts();
     options.infer.drafter = DrafterKind::Medusa;
     options.infer.rule = each.rule;

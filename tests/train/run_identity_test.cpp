@@ -117,10 +117,10 @@ TEST(RunIdentity, ADatasetMoreOrLessIsAnotherRun) {
   EXPECT_EQ(difference(one, one.entries()), "(no error)");
   EXPECT_TRUE(difference(one, two.entries())
                   .starts_with("c: the checkpoint was made with dataset 2 sha256:bb, this run has "
-                               "nothing; "));
+                               "nothing, expected the same; "));
   EXPECT_TRUE(difference(two, one.entries())
                   .starts_with("c: the checkpoint was made with nothing, this run has dataset 2 "
-                               "sha256:bb; "));
+                               "sha256:bb, expected the same; "));
 }
 
 }  // namespace
