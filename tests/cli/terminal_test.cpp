@@ -106,7 +106,8 @@ TEST(Terminal, ErrorsQuoteWithoutHarm) {
            {"train", "--config", "run.yaml", "--set", missing},
            {"train", "--config", "run.yaml", "--set", "run=" + missing},
            {"generate", "--config", "run.yaml", "--prompt", "x", "--drafter", missing},
-           {"generate", "--config", "run.yaml", "--set", "backbone.model=" + missing},
+           {"generate", "--config", "run.yaml", "--prompt", "x", "--set",
+            "backbone.model=" + missing},
            {"inspect", missing},
            {"completion", missing},
            {"doctor", missing, "--backbone", missing}})

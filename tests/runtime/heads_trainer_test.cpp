@@ -110,18 +110,20 @@ TEST_F(TrainedStories, ARunThatAFunctionBrokeEndsAsAnUnbrokenOne) {
 }
 
 TEST_F(TrainedStories, HeadsMayBeginAsTheBackbonesLastLayer) {
-  std::vector<double> first_losses;
+  std::vector<double> losses;  // of head 0 at the end, on what it was trained on
   for (const HeadStart start : {HeadStart::Random, HeadStart::LastLayer}) {
     HeadsTrainerOptions asked = options(enum_name(start));
     asked.shape.input = HeadInput::Prefix;
     asked.shape.start = start;
     asked.training.optimizer.epochs = 8;
     asked.training.trunk_gradient = 0.25;
-    const TrainResult result = HeadsTrainer(asked).run(dataset());
-    ASSERT_TRUE(result.complete);
-    first_losses.push_back(result.validation[0].loss);
+    losses.push_back(0);
+    asked.reported = [&](const Metrics& each) {
+      if (each.kind == "train") losses.back() = each.heads[0].loss;
+    };
+    ASSERT_TRUE(HeadsTrainer(asked).run(dataset()).complete);
   }
-  EXPECT_LT(first_losses[1], first_losses[0]);
+  EXPECT_LT(losses[1], 0.9 * losses[0]);
   EXPECT_EQ(read_heads_manifest(*folder_ / "last_layer/heads").config.start, HeadStart::LastLayer);
 
   HeadsTrainerOptions other = options("last_layer");

@@ -34,19 +34,21 @@ std::string cosmetic_keys(const std::string& section, size_t expected_deciding,
 }
 
 TEST(RunIdentity, EveryFieldOfTheThreeStagesSaysWhetherItDecides) {
-  EXPECT_EQ(cosmetic_keys<TrainConfig>("train", 18),
+  EXPECT_EQ(cosmetic_keys<TrainConfig>("train", 19),
             "train.keep_checkpoints train.peer_timeout_s train.report_every "
             "train.checkpoint_every");
-  EXPECT_EQ(cosmetic_keys<SharedTrainConfig>("train", 7),
+  EXPECT_EQ(cosmetic_keys<SharedTrainConfig>("train", 8),
             "train.keep_checkpoints train.peer_timeout_s");
-  EXPECT_EQ(cosmetic_keys<HeadsConfig>("heads", 5), "heads.output_rank");
+  EXPECT_EQ(cosmetic_keys<HeadsConfig>("heads", 5), "heads.start heads.output_rank");
   EXPECT_EQ(cosmetic_keys<JointConfig>("joint", 24),
             "joint.heads joint.last_layers joint.report_every joint.checkpoint_every");
   EXPECT_EQ(cosmetic_keys<DraftTrainConfig>("draft", 11),
             "draft.validation_samples draft.report_every draft.checkpoint_every");
   // What is of no effect decides nothing.
   EXPECT_EQ(cosmetic_keys("heads", 5, HeadsConfig{.output = HeadOutput::LowRank}),
-            "heads.output_size");
+            "heads.start heads.output_size");
+  EXPECT_EQ(cosmetic_keys("heads", 6, HeadsConfig{.input = HeadInput::Prefix}),
+            "heads.output_rank");
   JointConfig last_layers;
   last_layers.part = TrainedPart::LastLayers;
   EXPECT_EQ(cosmetic_keys("joint", 25, last_layers),

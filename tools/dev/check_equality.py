@@ -2,7 +2,7 @@
 """Asks a server the same questions with every drafter, in every dtype, greedy and sampled, against plain decoding.
 
     tools/dev/check_equality.py --questions bench_public.jsonl --source spec_bench --keep build/equality \\
-        --page docs/benchmarks/equality.md -- --config configs/demo.yaml
+        --page FILE -- --config configs/demo.yaml
 
 The options behind `--` are the server's; --dtype is added to them. A question's plain answers come first, then those of
 each drafter, many at the same time, so that sequences of different drafters share the passes. Token ids must be the same.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tools/wheels-cpu.txt and tools/wheels-cuda.txt: every wheel that tools/setup.sh installs, with its SHA-256; and
 tools/dev/clients/wheels.txt and tools/dev/clients/wheels-web.txt, the same for tools/dev/check_clients.sh and
-tools/dev/check_web.sh.
+tools/dev/web/check_web.sh.
 
     .deps/venv/bin/python tools/dev/pin_wheels.py [setup | clients | web]
 

@@ -3,7 +3,7 @@
 
     apt-get install chromium && pip install playwright==1.56.0
     build/release/medusa serve --config configs/demo.yaml &
-    tools/dev/check_page.py http://127.0.0.1:8080/ --pictures /tmp/page
+    tools/dev/web/check_page.py http://127.0.0.1:8080/ --pictures /tmp/page
 
 Load, send, stream, replay with buttons and keys, stop, race, reload; on a desktop, in the dark and on a phone. Any
 script error, any request to another host and any content wider than the window is a failure. --pictures keeps what

@@ -2,8 +2,8 @@
 """Runs docs/guide/nginx.conf before three `medusa serve`, and checks what docs/guide/scale-out.md says.
 
     apt-get install nginx openssl
-    tools/dev/check_scale_out.py                     # the tiny model of the tests
-    tools/dev/check_scale_out.py --config my.yaml --nginx /usr/sbin/nginx
+    tools/dev/web/check_scale_out.py                     # the tiny model of the tests
+    tools/dev/web/check_scale_out.py --config my.yaml --nginx /usr/sbin/nginx
 """
 import argparse
 import collections
@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[2].parent
 NUM_SERVERS, NUM_CLIENTS = 3, 16
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Uses the page of the built program in headless Chromium, and asks three servers behind nginx: installs what both need.
-# tools/dev/check_web.sh [FOLDER]    FOLDER keeps pictures of the page
+# tools/dev/web/check_web.sh [FOLDER]    FOLDER keeps pictures of the page
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 missing=()
 for package in chromium nginx openssl curl; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
@@ -22,5 +22,5 @@ build/release/medusa serve "$model" --port "$port" >/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true' EXIT
 curl -s --retry 60 --retry-connrefused --retry-delay 1 -o /dev/null "http://127.0.0.1:$port/health"
-"$folder/bin/python" tools/dev/check_page.py "http://127.0.0.1:$port/" ${1:+--pictures "$1"}
-tools/dev/check_scale_out.py
+"$folder/bin/python" tools/dev/web/check_page.py "http://127.0.0.1:$port/" ${1:+--pictures "$1"}
+tools/dev/web/check_scale_out.py
