@@ -59,10 +59,9 @@ TEST_P(KeptArtifacts, EachIsKnownForWhatItIs) {
 TEST_P(KeptArtifacts, HeadsTreeAndStoreDecode) {
   const auto texts = [&](const std::string& drafter) {
     std::vector<std::string> out;
-    for (const json& each : json::parse(succeed("generate --config run.yaml --json --questions "
-                                                "prompts.jsonl --drafter " +
-                                                drafter))["answers"])
-      out.push_back(each["text"]);
+    const json all = json::parse(succeed(
+        "generate --config run.yaml --json --questions prompts.jsonl --drafter " + drafter));
+    for (const json& each : all["answers"]) out.push_back(each["text"]);
     return out;
   };
   const auto plain = texts("none");
