@@ -21,6 +21,10 @@ model=$(tools/get_demo_model.sh | tail -n 1)
 build/release/medusa serve "$model" --port "$port" >/dev/null &
 server=$!
 trap 'kill $server 2>/dev/null || true; wait $server 2>/dev/null || true' EXIT
-curl -s --retry 60 --retry-connrefused --retry-delay 1 -o /dev/null "http://127.0.0.1:$port/health"
+for _ in $(seq 200); do
+  curl -sf --noproxy '*' -o /dev/null "http://127.0.0.1:$port/health" && break
+  kill -0 "$server" || exit 1
+  sleep .3
+done
 "$folder/bin/python" tools/dev/web/check_page.py "http://127.0.0.1:$port/" ${1:+--pictures "$1"}
 tools/dev/web/check_scale_out.py
