@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "data/tokenizer/text_stream.h"
 #include "infer/factory.h"
+#include "infer/grammar/grammar_drafter.h"
 #include "infer/grammar/grammar_processor.h"
 #include "infer/sampling.h"
 #include "server/api/api_error.h"
@@ -170,11 +171,15 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   if (!request.ignore_eos)
     out.limits.eos.insert(out.limits.eos.end(), model_.eos.begin(), model_.eos.end());
   out.processors = make_processors(request.logits, out.limits.eos);
-  if (request.grammar)
-    out.processors.emplace_back(
-        [grammar = request.grammar] { return std::make_unique<GrammarProcessor>(grammar); });
   out.random = Random(request.seed);
   out.make_drafter = drafter->second;
+  if (request.grammar) {
+    out.processors.emplace_back(
+        [grammar = request.grammar] { return std::make_unique<GrammarProcessor>(grammar); });
+    const DrafterKind kind = settings.drafter;
+    if (is_mergeable(kind) || kind == DrafterKind::Merge)
+      out.make_drafter = inside_grammar(out.make_drafter, kind, request.grammar);
+  }
   return out;
 }
 

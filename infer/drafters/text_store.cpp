@@ -66,6 +66,9 @@ const SafetensorsEntry& array_of(const SafetensorsFile& file, const char* name) 
   const SafetensorsEntry* entry = file.find(name);
   if (entry == nullptr || entry->dtype != "I32" || entry->shape.size() != 1)
     fail(file.path(), fmt::format("holds no list '{}' of int32, expected one", name));
+  if (reinterpret_cast<uintptr_t>(entry->bytes.data()) % alignof(int32_t) != 0)
+    fail(file.path(),
+         fmt::format("its list '{}' begins between numbers, expected a multiple of 4 bytes", name));
   return *entry;
 }
 

@@ -61,6 +61,9 @@ class GrammarMatcher {
   /// Which tokens may come next. Not to be asked once the text has ended.
   /// @param mask  [(V + 31) / 32] bit t % 32 of word t / 32 is set where token t may come.
   virtual void fill_mask(std::span<int32_t> mask) = 0;
+  /// Tokens that spell the beginning of the text that must come next, as long ones as there are;
+  /// none where several texts may. The text may come in other tokens.
+  virtual std::vector<TokenId> forced_tokens(int32_t most) const = 0;
 };
 
 /// A grammar, ready for a vocabulary.

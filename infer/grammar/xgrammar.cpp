@@ -5,8 +5,10 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/tvm_ffi.h>
 
+#include <algorithm>
 #include <new>
 #include <string_view>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -56,6 +58,7 @@ struct Library {
   ffi::Function rollback = method("GrammarMatcher", "rollback");
   ffi::Function is_terminated = method("GrammarMatcher", "is_terminated");
   ffi::Function fill_mask = method("GrammarMatcher", "fill_next_token_bitmask");
+  ffi::Function forced_text = method("GrammarMatcher", "find_jump_forward_string");
 };
 
 /// @throws UserError  it cannot be loaded, or is of another version.
@@ -71,9 +74,41 @@ const Library& library() {
   return loaded;
 }
 
+/// Finds the tokens that spell a text.
+class Speller {
+ public:
+  explicit Speller(const std::vector<std::string>& bytes) {
+    for (size_t id = 0; id < bytes.size(); ++id) {
+      if (bytes[id].empty()) continue;
+      ids_.emplace(bytes[id], static_cast<TokenId>(id));
+      longest_ = std::max(longest_, bytes[id].size());
+    }
+  }
+
+  /// The longest token at each place, from the first on; ends early where none fits.
+  std::vector<TokenId> spell(std::string_view text, int32_t most) const {
+    std::vector<TokenId> tokens;
+    while (!text.empty() && std::ssize(tokens) < most) {
+      size_t size = std::min(longest_, text.size());
+      auto found = ids_.find(std::string(text.substr(0, size)));
+      while (found == ids_.end() && --size > 0)
+        found = ids_.find(std::string(text.substr(0, size)));
+      if (found == ids_.end()) break;
+      tokens.push_back(found->second);
+      text.remove_prefix(size);
+    }
+    return tokens;
+  }
+
+ private:
+  std::unordered_map<std::string, TokenId> ids_;  // of several tokens with these bytes, the first
+  size_t longest_ = 0;                            // bytes
+};
+
 class Matcher : public GrammarMatcher {
  public:
-  explicit Matcher(ffi::Any matcher) : matcher_(std::move(matcher)) {}
+  Matcher(ffi::Any matcher, std::shared_ptr<const Speller> speller)
+      : matcher_(std::move(matcher)), speller_(std::move(speller)) {}
 
   bool accept(TokenId token) override {
     if (has_ended()) return false;  // the library would write a warning
@@ -95,26 +130,33 @@ class Matcher : public GrammarMatcher {
     rows.strides = strides;
     library().fill_mask(matcher_, &rows, int64_t{0}, false);
   }
+  std::vector<TokenId> forced_tokens(int32_t most) const override {
+    if (has_ended()) return {};
+    const auto text = library().forced_text(matcher_).cast<ffi::String>();
+    return speller_->spell({text.data(), text.size()}, most);
+  }
 
  private:
   ffi::Any matcher_;
+  std::shared_ptr<const Speller> speller_;
 };
 
 class Grammar : public CompiledGrammar {
  public:
-  Grammar(ffi::Any grammar, int64_t vocab_size)
-      : grammar_(std::move(grammar)), vocab_size_(vocab_size) {}
+  Grammar(ffi::Any grammar, int64_t vocab_size, std::shared_ptr<const Speller> speller)
+      : grammar_(std::move(grammar)), vocab_size_(vocab_size), speller_(std::move(speller)) {}
 
   std::unique_ptr<GrammarMatcher> make_matcher() const override {
     const auto none = nullptr;  // end tokens and temperature are not changed
     return std::make_unique<Matcher>(
-        library().new_matcher(grammar_, none, false, int64_t{-1}, none));
+        library().new_matcher(grammar_, none, false, int64_t{-1}, none), speller_);
   }
   int64_t vocab_size() const override { return vocab_size_; }
 
  private:
   ffi::Any grammar_;
   int64_t vocab_size_;
+  std::shared_ptr<const Speller> speller_;
 };
 
 /// The library's message without the place in its code: "[10:41:16] /x/y.cc:4944: Unsupported
@@ -131,7 +173,8 @@ std::string reason_of(std::string_view message) {
 class Compiler : public GrammarCompiler {
  public:
   explicit Compiler(const GrammarVocabulary& vocabulary)
-      : vocab_size_(std::ssize(vocabulary.bytes)) {
+      : vocab_size_(std::ssize(vocabulary.bytes)),
+        speller_(std::make_shared<const Speller>(vocabulary.bytes)) {
     MEDUSA_ASSERT(!vocabulary.ends.empty());
     ffi::Array<ffi::Any> bytes, ends;
     for (const std::string& each : vocabulary.bytes) bytes.push_back(ffi::Bytes(each));
@@ -144,7 +187,7 @@ class Compiler : public GrammarCompiler {
 
   std::shared_ptr<const CompiledGrammar> compile(const GrammarText& grammar) override {
     try {
-      return std::make_shared<Grammar>(compiled(grammar), vocab_size_);
+      return std::make_shared<Grammar>(compiled(grammar), vocab_size_, speller_);
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {  // tvm-ffi's or the library's own
@@ -172,6 +215,7 @@ class Compiler : public GrammarCompiler {
   }
 
   int64_t vocab_size_;
+  std::shared_ptr<const Speller> speller_;
   ffi::Any compiler_;
 };
 

@@ -2,7 +2,9 @@
 // value of DrafterKind is tested here without a line of its own.
 #include <gtest/gtest.h>
 
+#include "infer/drafter_spec.h"
 #include "infer/factory.h"
+#include "infer/grammar/grammar_drafter.h"
 #include "infer/grammar/grammar_processor.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
@@ -95,30 +97,44 @@ TEST_P(EveryDrafter, GivesThePlainTextUnderChangesOfTheLogits) {
       }
 }
 
-TEST_P(EveryDrafter, GivesThePlainTextOfAGrammar) {
+/// The text of a grammar without any of the decoder's code.
+std::vector<TokenId> grammar_text(const SamplingConfig& sampling, const Random& random) {
+  std::vector<TokenId> context = kRepetitive, plain;
+  while (plain.size() < 60 && (plain.empty() || plain.back() != fixtures::kToyEnd)) {
+    const auto row = fixtures::toy_masked(plain, fixtures::toy_logits(context));
+    plain.push_back(sampling.temperature == 0 ? argmax(row)
+                                              : draw(target_distribution(row, sampling), random,
+                                                     RandomUse::Accept, std::ssize(context) - 1));
+    context.push_back(plain.back());
+  }
+  return plain;
+}
+
+void expect_grammar_text(const DrafterFactory& drafter) {
   for (const SamplingConfig& sampling : {kGreedy, kWarm})
-    for (const uint64_t seed : {1, 2, 3}) {
-      std::vector<TokenId> context = kRepetitive, plain;
-      while (plain.size() < 60 && (plain.empty() || plain.back() != fixtures::kToyEnd)) {
-        const auto row = fixtures::toy_masked(plain, fixtures::toy_logits(context));
-        plain.push_back(sampling.temperature == 0
-                            ? argmax(row)
-                            : draw(target_distribution(row, sampling), Random(seed),
-                                   RandomUse::Accept, std::ssize(context) - 1));
-        context.push_back(plain.back());
+    for (const uint64_t seed : {1, 2, 3})
+      for (const int32_t max_nodes : {1, 2, 16}) {
+        std::shared_ptr<AcceptanceRule> rule = std::make_shared<GreedyRule>();
+        if (sampling.temperature > 0) rule = std::make_shared<MatchRule>(sampling);
+        fixtures::ToyTarget target;
+        std::vector<TokenId> text;
+        DecodeRequest request =
+            fixtures::toy_request(kRepetitive, {60, max_nodes, {fixtures::kToyEnd}}, seed, text);
+        request.processors.emplace_back([] {
+          return std::make_unique<GrammarProcessor>(std::make_shared<fixtures::ToyGrammar>());
+        });
+        decode_one(target, *rule, drafter, std::move(request));
+        EXPECT_EQ(text, grammar_text(sampling, Random(seed)))
+            << "temperature " << sampling.temperature << ", seed " << seed << ", " << max_nodes;
       }
-      std::shared_ptr<AcceptanceRule> rule = std::make_shared<GreedyRule>();
-      if (sampling.temperature > 0) rule = std::make_shared<MatchRule>(sampling);
-      fixtures::ToyTarget target;
-      std::vector<TokenId> text;
-      DecodeRequest request =
-          fixtures::toy_request(kRepetitive, {60, 16, {fixtures::kToyEnd}}, seed, text);
-      request.processors.emplace_back([] {
-        return std::make_unique<GrammarProcessor>(std::make_shared<fixtures::ToyGrammar>());
-      });
-      decode_one(target, *rule, drafter(), std::move(request));
-      EXPECT_EQ(text, plain) << "temperature " << sampling.temperature << ", seed " << seed;
-    }
+}
+
+TEST_P(EveryDrafter, GivesThePlainTextOfAGrammar) { expect_grammar_text(drafter()); }
+
+TEST_P(EveryDrafter, GivesItWhereItsTreesAreKeptInsideTheGrammar) {
+  const DrafterKind kind = GetParam().config.drafter;
+  if (is_mergeable(kind) || kind == DrafterKind::Merge)
+    expect_grammar_text(inside_grammar(drafter(), kind, std::make_shared<fixtures::ToyGrammar>()));
 }
 
 TEST_P(EveryDrafter, EndsTheTextAtAnEndTokenInsideARun) {

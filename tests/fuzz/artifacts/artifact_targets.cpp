@@ -3,9 +3,12 @@
 // check.
 #include <ATen/ATen.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -13,7 +16,6 @@
 #include "backbone/files/safetensors.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
-#include "base/formats/safetensors_file.h"
 #include "base/json_text.h"
 #include "base/yaml_fields.h"
 #include "heads/heads_checkpoint.h"
@@ -85,7 +87,12 @@ void run_layers(const std::string& path) {
 }
 
 std::string samples_seed() {
-  BenchSample sample{.method = "medusa", .rule = "greedy", .same_text = true, .id = "a/1"};
+  BenchSample sample, plain;
+  sample.method = "medusa";
+  sample.rule = "greedy";
+  sample.same_text = true;
+  sample.id = "a/1";
+  plain.method = "none";
   sample.answers.push_back({.text = "a \u00e9",
                             .tokens = {1, 2},
                             .finish = "length",
@@ -95,7 +102,7 @@ std::string samples_seed() {
                             .emitted_per_step = {0, 0, 1},
                             .prefill_s = .1,
                             .parts_s = {.1, .2, .3, .4}});
-  return sample_line(sample) + "\n" + sample_line({.method = "none"}) + "\n";
+  return sample_line(sample) + "\n" + sample_line(plain) + "\n";
 }
 
 std::string sealed_samples(std::string_view lines) {
@@ -123,25 +130,27 @@ void run_samples(const std::string& path) {
 
 // --- TensorBoard's events -----------------------------------------------------------------------
 
-/// What stands between the records' lengths and checksums: pieces of up to 255 bytes, each behind a
-/// byte with its length.
+template <typename T>
+std::string raw(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+/// What stands between the records' lengths and checksums: pieces of up to 239 bytes, each behind a
+/// byte with its length. Behind a larger byte a record says a huge length.
 std::string sealed_events(std::string_view pieces) {
-  const auto framed = [](const std::string& bytes) {
-    const auto raw = [](auto value) {
-      return std::string(reinterpret_cast<const char*>(&value), sizeof value);
-    };
-    const auto masked = [&](const std::string& text) {
-      const uint32_t crc = crc32c(text);
-      return raw(static_cast<uint32_t>((crc >> 15 | crc << 17) + 0xa282ead8U));
-    };
-    const std::string length = raw(static_cast<uint64_t>(bytes.size()));
-    return length + masked(length) + bytes + masked(bytes);
+  constexpr uint8_t kHuge = 240;
+  const auto masked = [](const std::string& text) {
+    const uint32_t crc = crc32c(text);
+    return raw(static_cast<uint32_t>((crc >> 15 | crc << 17) + 0xa282ead8U));
   };
   std::string out;
   while (!pieces.empty()) {
-    const auto length = static_cast<uint8_t>(pieces[0]);
-    out += framed(std::string(pieces.substr(1, length)));
-    pieces.remove_prefix(std::min<size_t>(pieces.size(), 1 + size_t{length}));
+    const auto first = static_cast<uint8_t>(pieces[0]);
+    const std::string bytes(pieces.substr(1, first));
+    const std::string length =
+        raw(first < kHuge ? uint64_t{bytes.size()} : ~uint64_t{0} << (first - kHuge));
+    out += length + masked(length) + bytes + masked(bytes);
+    pieces.remove_prefix(std::min<size_t>(pieces.size(), 1 + size_t{first}));
   }
   return out;
 }
@@ -168,7 +177,8 @@ constexpr const char* kStore =
     "5 7 -1 5 8 -1\n"
     "0 3 1 4\n";
 
-/// A line of metadata, one of tokens, one of the places of suffixes: any numbers.
+/// A line of metadata, one of tokens, one of the places of suffixes: any numbers. Where the
+/// metadata say "unaligned" the arrays begin at an odd byte.
 std::string sealed_store(std::string_view recipe) {
   std::istringstream in{std::string(recipe)};
   std::map<std::string, std::string> metadata;
@@ -191,17 +201,21 @@ std::string sealed_store(std::string_view recipe) {
   for (const auto& [key, value] : metadata)
     if (key != "checksum") sum.add(key).add(0).add(value).add(0);
   metadata["checksum"] = sum.add(bytes(arrays[0])).add(bytes(arrays[1])).digest();
-  const SafetensorsEntry entries[] = {
-      {"tokens", "I32", {std::ssize(arrays[0])}, bytes(arrays[0])},
-      {"suffixes", "I32", {std::ssize(arrays[1])}, bytes(arrays[1])}};
-  static const fs::path file = fs::temp_directory_path() / fmt::format("store-{}", getpid());
-  try {
-    write_safetensors(file, entries, metadata);
-  } catch (const nlohmann::json::exception&) {  // metadata that are no UTF-8
-    return std::string(recipe);
+  nlohmann::json header{{"__metadata__", metadata}};
+  size_t end = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t begin = end;
+    end += arrays[i].size() * sizeof(int32_t);
+    header[i == 0 ? "tokens" : "suffixes"] = {
+        {"dtype", "I32"}, {"shape", {arrays[i].size()}}, {"data_offsets", {begin, end}}};
   }
-  std::string out = read_file(file);
-  fs::remove(file);
+  std::string text = json_text(header);
+  text.resize((text.size() + 7) / 8 * 8 + (metadata.contains("unaligned") ? 1 : 0), ' ');
+  const auto length = static_cast<uint64_t>(text.size());
+  std::string out(reinterpret_cast<const char*>(&length), sizeof length);
+  out += text;
+  for (const auto& array : arrays)
+    out.append(reinterpret_cast<const char*>(array.data()), array.size() * sizeof(int32_t));
   return out;
 }
 
@@ -353,7 +367,8 @@ const std::vector<FuzzTarget>& all_targets() {
        .tokens = {"-1", "2147483647", "-2147483648", "\n", " ",
                   "format=", "version=", "num_texts="},
        .run = run_store,
-       .file_of = sealed_store},
+       .file_of = sealed_store,
+       .past_findings = {"unaligned=1 " + std::string(kStore)}},
       {"manifest",
        "input.yaml",
        {kManifest},

@@ -56,7 +56,7 @@ TEST(GrammarProcessor, AChildGoesOnWhereItsParentStands) {
 
 TEST(GrammarProcessor, BehindAnEndTokenTheRowStays) {
   GrammarProcessor processor(std::make_shared<ToyGrammar>());
-  for (const TokenId token : {2, 4}) processor.take(token);
+  for (const TokenId token : {2, 5}) processor.take(token);
   std::vector<float> row(7, 0.5F);
   processor.process(std::vector<TokenId>{fixtures::kToyEnd}, row);
   EXPECT_EQ(row, std::vector<float>(7, 0.5F));

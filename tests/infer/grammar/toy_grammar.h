@@ -1,5 +1,5 @@
 // A grammar over the toy's seven tokens, without a library: after a token comes one of the next
-// three, in a circle, and the end token 6 ends the text.
+// three, in a circle, but after a 4 a 5 alone, and the end token 6 ends the text.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@ constexpr TokenId kToyEnd = 6;
 /// Whether a token may stand behind a text.
 inline bool toy_allows(std::span<const TokenId> text, TokenId token) {
   if (text.empty()) return token < 3;
+  if (text.back() == 4) return token == 5;
   const auto vocabulary = static_cast<TokenId>(kToyVocab);
   const TokenId ahead = (token - text.back() + vocabulary) % vocabulary;
   return ahead >= 1 && ahead <= 3;
@@ -58,6 +59,10 @@ class ToyGrammar : public CompiledGrammar {
       mask[0] = 0;
       for (TokenId token = 0; token < static_cast<TokenId>(kToyVocab); ++token)
         if (toy_allows(text_, token)) mask[0] |= 1 << token;
+    }
+    std::vector<TokenId> forced_tokens(int32_t most) const override {
+      if (most < 1 || text_.empty() || text_.back() != 4) return {};
+      return {5};
     }
 
    private:

@@ -170,5 +170,18 @@ TEST_F(Xgrammar, SchemasStandBetweenTheMarksOfATag) {
   EXPECT_THROW(matcher(GrammarKind::StructuralTag, "{}"), UserError);
 }
 
+TEST_F(Xgrammar, SpellsWhatMustComeInLongTokens) {
+  const auto one_way = matcher(GrammarKind::Regex, "aab(x|y)");
+  EXPECT_EQ(texts(one_way->forced_tokens(8)), "aab ");
+  EXPECT_TRUE(one_way->forced_tokens(0).empty());
+  ASSERT_TRUE(one_way->accept('a'));
+  EXPECT_EQ(texts(one_way->forced_tokens(8)), "ab ");  // the text behind what has come
+  ASSERT_TRUE(one_way->accept('a'));
+  ASSERT_TRUE(one_way->accept('b'));
+  EXPECT_TRUE(one_way->forced_tokens(8).empty());  // x or y
+  const auto long_way = matcher(GrammarKind::Regex, "truexyztrue");
+  EXPECT_EQ(texts(long_way->forced_tokens(3)), "true x y ");
+}
+
 }  // namespace
 }  // namespace medusa
