@@ -76,7 +76,7 @@ int measure(const std::string& model, int32_t num_nodes) {
 
   std::vector<int32_t> mask((vocabulary.bytes.size() + 31) / 32);
   std::vector<float> row(vocabulary.bytes.size(), 1.0F);
-  std::vector<double> masks, kept;
+  std::vector<double> masks, rows, kept;
   int64_t drawn = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const auto walker = grammar->make_matcher();
@@ -98,13 +98,14 @@ int measure(const std::string& model, int32_t num_nodes) {
       while (tree.size() + 1 < num_nodes && !walker->has_ended()) {
         const TokenId next = draw_allowed(*walker, mask, u()),
                       beside = draw_allowed(*walker, mask, u());
-        for (const TokenId each : {beside, next}) {
-          if (each == beside && beside == next) continue;
-          tree.tokens.push_back(each);
+        const auto add = [&](TokenId token) {
+          tree.tokens.push_back(token);
           tree.parents.push_back(parent);
           paths.push_back(path);
-          paths.back().push_back(each);
-        }
+          paths.back().push_back(token);
+        };
+        if (beside != next) add(beside);
+        add(next);
         parent = tree.size() - 1;
         path.push_back(next);
         walker->accept(next);
@@ -112,9 +113,20 @@ int measure(const std::string& model, int32_t num_nodes) {
       }
       tree.num_verify = tree.size();
       if (steps > 0) walker->rollback(steps);
+      double filling = 0;
+      for (const auto& each : paths) {
+        for (const TokenId token : each) walker->accept(token);
+        if (!walker->has_ended()) {
+          const auto before = Clock::now();
+          walker->fill_mask(mask);
+          filling += us_since(before);
+        }
+        if (!each.empty()) walker->rollback(static_cast<int32_t>(each.size()));
+      }
+      masks.push_back(filling);
       const auto before = Clock::now();
       for (const auto& each : paths) processor.process(each, row);
-      masks.push_back(us_since(before));
+      rows.push_back(us_since(before));
       DraftContext context;
       context.tokens = text;
       context.max_depth = 16;
@@ -131,7 +143,8 @@ int measure(const std::string& model, int32_t num_nodes) {
       if (walker->has_ended()) break;
     }
   }
-  print(fmt::format("masks of {} rows", num_nodes).c_str(), std::move(masks));
+  print(fmt::format("masks of {} nodes", num_nodes).c_str(), std::move(masks));
+  print(fmt::format("{} rows masked", num_nodes).c_str(), std::move(rows));
   print(fmt::format("keeping {} nodes inside", num_nodes).c_str(), std::move(kept));
   return 0;
 }

@@ -70,5 +70,52 @@ TEST(GrammarProcessor, RowsOfTheLmHeadsPaddingCannotCome) {
   for (size_t i = 3; i < row.size(); ++i) EXPECT_LT(row[i], -1e30F) << i;
 }
 
+/// Lets the same tokens come at any place.
+class FixedGrammar : public CompiledGrammar {
+ public:
+  FixedGrammar(int64_t vocab_size, std::vector<int32_t> mask)
+      : vocab_size_(vocab_size), mask_(std::move(mask)) {}
+  std::unique_ptr<GrammarMatcher> make_matcher() const override {
+    return std::make_unique<Matcher>(mask_);
+  }
+  int64_t vocab_size() const override { return vocab_size_; }
+
+ private:
+  struct Matcher : GrammarMatcher {
+    explicit Matcher(const std::vector<int32_t>& mask) : mask(mask) {}
+    bool accept(TokenId) override { return true; }
+    void rollback(int32_t) override {}
+    bool has_ended() const override { return false; }
+    void fill_mask(std::span<int32_t> to) override {
+      std::copy(mask.begin(), mask.end(), to.begin());
+    }
+    std::vector<TokenId> forced_tokens(int32_t) const override { return {}; }
+    const std::vector<int32_t>& mask;
+  };
+  int64_t vocab_size_;
+  std::vector<int32_t> mask_;
+};
+
+TEST(GrammarProcessor, EachBitOfAMaskIsATokens) {
+  for (const int64_t vocab_size : {1, 31, 32, 33, 64, 100, 1000}) {
+    std::vector<int32_t> mask(static_cast<size_t>((vocab_size + 31) / 32));
+    for (size_t word = 0; word < mask.size(); ++word) {
+      const double u = Random(1).uniform(RandomUse::Shuffle, 0, word);
+      const auto some = static_cast<uint32_t>(u * 4294967295.0);
+      mask[word] = static_cast<int32_t>(word % 4 == 1 ? ~0U : word % 4 == 2 ? 0U : some);
+    }
+    std::vector<float> row, expected;
+    for (int64_t i = 0; i < vocab_size + 5; ++i) {
+      row.push_back(static_cast<float>(i));
+      const auto word = static_cast<size_t>(i / 32);
+      const bool may_come =
+          i < vocab_size && (static_cast<uint32_t>(mask[word]) >> (i % 32) & 1U) != 0;
+      expected.push_back(may_come ? row.back() : -std::numeric_limits<float>::infinity());
+    }
+    GrammarProcessor(std::make_shared<FixedGrammar>(vocab_size, mask)).process({}, row);
+    EXPECT_EQ(row, expected) << vocab_size;
+  }
+}
+
 }  // namespace
 }  // namespace medusa
