@@ -82,7 +82,7 @@ class FixedGrammar : public CompiledGrammar {
 
  private:
   struct Matcher : GrammarMatcher {
-    explicit Matcher(const std::vector<int32_t>& mask) : mask(mask) {}
+    explicit Matcher(const std::vector<int32_t>& from) : mask(from) {}
     bool accept(TokenId) override { return true; }
     void rollback(int32_t) override {}
     bool has_ended() const override { return false; }
