@@ -8,8 +8,7 @@
 
 #include "base/check.h"
 #include "base/random.h"
-#include "heads/low_rank_output.h"
-#include "heads/small_random.h"
+#include "heads/head_init.h"
 
 namespace medusa {
 namespace {

@@ -12,7 +12,7 @@
 // head's logits; the paper's own code leaves b random, whence its heads start slightly beside it.
 // Each layer has parameters of its own; the paper's code repeats one block object, so that its
 // layers share them. Low-rank outputs cannot equal the LM head: they begin near it
-// (low_rank_output.h).
+// (head_init.h).
 //
 // Heads of the kinds `prefix` and `prefix_sequential` are those of `root` and `sequential` behind
 // one more layer, which all heads share (prefix_layer.h): what it gives stands for h.

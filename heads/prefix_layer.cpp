@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "heads/small_random.h"
+#include "heads/head_init.h"
 
 namespace medusa {
 namespace {

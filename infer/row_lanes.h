@@ -35,7 +35,7 @@ MEDUSA_INLINE void below_max(float max, float scale, F32x16& x) { x = (x - max) 
 /// weight = e^x for x <= 0, relative error below 3e-7; 0 below kLowestExponent; a NaN stays one.
 /// By 2^n · p(f): n = round(x / ln 2), |f| <= ln 2 / 2, p of degree 6. Each multiplication is fused
 /// with the addition behind it where the processor can, so that all of these (AVX2, AVX-512 and a
-/// GPU, infer/cuda/exp_of_logit.cuh) give the same bits.
+/// GPU, infer/cuda/logit_rows.cuh) give the same bits.
 MEDUSA_INLINE void weigh(const F32x16& exponent, F32x16& weight) {
   F32x16 lowest, p;
   fill(kLowestExponent, lowest);

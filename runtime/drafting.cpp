@@ -16,7 +16,7 @@
 #include "runtime/draft_folder.h"
 #include "runtime/layer_choice.h"
 #include "runtime/measure/row_timer.h"
-#include "runtime/same_tokenizer.h"
+#include "runtime/tuned_model.h"
 
 namespace medusa {
 namespace {

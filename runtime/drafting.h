@@ -12,7 +12,7 @@
 #include "infer/drafters/text_store.h"
 #include "infer/factory.h"
 #include "infer/step_cost.h"
-#include "runtime/draft_files.h"
+#include "runtime/draft_folder.h"
 #include "runtime/model.h"
 
 namespace medusa {

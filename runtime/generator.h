@@ -10,7 +10,7 @@
 
 #include "infer/infer_config.h"
 #include "runtime/answer.h"
-#include "runtime/draft_files.h"
+#include "runtime/draft_folder.h"
 #include "runtime/model.h"
 
 namespace medusa {

@@ -4,12 +4,15 @@
 # --pack makes.
 #
 #   tools/gpu_check.sh                    all of it; what the parts printed is kept in build/cuda/gpu_check/
+#   tools/gpu_check.sh --only tests,speed some parts: tests, speed, profile, memcheck; the build is no part
+#   tools/gpu_check.sh --out DIR          keeps logs, a summary (gpu_check.json) and stripped binaries there instead
+#   tools/gpu_check.sh --no-build         with the binaries that are in DIR, or else in build/cuda
 #   tools/gpu_check.sh --pack             where the packages of tools/setup.sh are installed: collects them in
 #                                         .gpu_carry/
 #   tools/gpu_check.sh --without-gpu      the same where there is no GPU, to try this script: tests of one skip
 #   tools/gpu_check.sh --minutes 30       time for all parts together, for machines with fewer cores
 #
-# Needs python3 with torch 2.11.0, its CUDA wheels, nvcc 13, CMake and ninja. Exit status: 0, all passed; 1, something
+# Needs python3 with torch 2.11.0, its CUDA wheels and, to build, nvcc 13, CMake and ninja. Exit status: 0, all passed; 1, something
 # did not; 2, it could not begin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -62,20 +65,44 @@ pack() {
 }
 
 with_gpu=1
+with_build=1
 minutes=8
+parts=(tests speed profile memcheck)
+only=" ${parts[*]} "
+out=
 while [ $# -gt 0 ]; do
   case $1 in
     --pack) pack; exit 0 ;;
     --without-gpu) with_gpu=0 ;;
+    --no-build) with_build=0 ;;
+    --only)
+      only=" ${2:-} "
+      only=${only//,/ }
+      for each in $only; do
+        [[ " ${parts[*]} " == *" $each "* ]] || refuse "--only '$each', expected some of ${parts[*]} with commas between them; correct it"
+      done
+      [ -n "${only// /}" ] || refuse "--only names no part, expected some of ${parts[*]}; name one"
+      shift
+      ;;
+    --out)
+      out=${2:-}
+      [ -n "$out" ] || refuse "--out names no folder, expected one; give one"
+      shift
+      ;;
     --minutes)
       minutes=${2:-}
       [[ $minutes =~ ^[1-9][0-9]*$ ]] || refuse "--minutes '$minutes', expected a whole number of minutes; give one"
       shift
       ;;
-    *) refuse "'$1' is no option, expected --pack, --without-gpu or --minutes N; leave it out" ;;
+    *) refuse "'$1' is no option, expected --pack, --only, --out, --no-build, --without-gpu or --minutes N; leave it out" ;;
   esac
   shift
 done
+if [ -n "$out" ]; then
+  mkdir -p "$out"
+  logs=$out/logs
+fi
+wanted() { [[ $only == *" $1 "* ]]; }
 started=$SECONDS
 deadline=$((SECONDS + 60 * minutes))
 
@@ -92,9 +119,16 @@ find_python() {
 }
 python=$(find_python)
 [ -n "$python" ] || refuse "found no python3 with torch 2.11.0, expected LibTorch as that wheel; run tools/setup.sh, or install torch==2.11.0"
-for tool in cmake ninja g++; do
-  command -v "$tool" >/dev/null || refuse "found no $tool, expected it to build with; run tools/setup.sh, or install it"
-done
+# Where the binaries are, and the list of those that test a GPU.
+bin=$build
+if [ "$with_build" = 1 ]; then
+  for tool in cmake ninja g++; do
+    command -v "$tool" >/dev/null || refuse "found no $tool, expected it to build with; run tools/setup.sh, or install it"
+  done
+else
+  if [ -n "$out" ] && [ -f "$out/device_tests.txt" ]; then bin=$out; fi
+  [ -f "$bin/device_tests.txt" ] || refuse "--no-build: found no binaries in ${out:+$out or }$build, expected those of an earlier run; leave --no-build out"
+fi
 
 gpu=
 architecture=90
@@ -117,20 +151,25 @@ find_nvcc() {
     fi
   done
 }
-nvcc=$(find_nvcc)
-[ -n "$nvcc" ] || refuse "found no nvcc, expected CUDA's compiler in PATH or /usr/local/cuda/bin; install the CUDA toolkit 13.0"
+if [ "$with_build" = 1 ]; then
+  nvcc=$(find_nvcc)
+  [ -n "$nvcc" ] || refuse "found no nvcc, expected CUDA's compiler in PATH or /usr/local/cuda/bin; install the CUDA toolkit 13.0"
 
-settings=(-DPython3_EXECUTABLE="$(realpath -s "$python")" -DCMAKE_CUDA_COMPILER="$nvcc" -DMEDUSA_CUDA_ARCHITECTURES="$architecture")
-if command -v pkg-config >/dev/null && pkg-config --exists "${modules[@]}"; then
-  where="those installed"
-  settings+=(-DMEDUSA_PACKAGES=)
-elif [ -f "$carry/packages.txt" ]; then
-  where="carried in $carry/"
-  settings+=(-DMEDUSA_PACKAGES="$PWD/$carry")
+  settings=(-DPython3_EXECUTABLE="$(realpath -s "$python")" -DCMAKE_CUDA_COMPILER="$nvcc" -DMEDUSA_CUDA_ARCHITECTURES="$architecture")
+  if command -v pkg-config >/dev/null && pkg-config --exists "${modules[@]}"; then
+    where="those installed"
+    settings+=(-DMEDUSA_PACKAGES=)
+  elif [ -f "$carry/packages.txt" ]; then
+    where="carried in $carry/"
+    settings+=(-DMEDUSA_PACKAGES="$PWD/$carry")
+  else
+    refuse "found neither the packages of tools/setup.sh nor $carry/, expected one of them; run tools/setup.sh, or tools/gpu_check.sh --pack where they are installed and bring $carry/ along"
+  fi
+  built="packages: $where        nvcc: $nvcc"
 else
-  refuse "found neither the packages of tools/setup.sh nor $carry/, expected one of them; run tools/setup.sh, or tools/gpu_check.sh --pack where they are installed and bring $carry/ along"
+  built="binaries: $bin"
 fi
-echo "gpu: ${gpu:-left out}        packages: $where        nvcc: $nvcc        python: $python"
+echo "gpu: ${gpu:-left out}        $built        python: $python"
 
 # --- Parts -----------------------------------------------------------------------------------------------------------
 
@@ -138,6 +177,7 @@ rm -rf "$logs"
 mkdir -p "$logs"
 tests_of_a_gpu='*cuda*:*Cuda*:-*mulat*'  # those on emulated kernels have cuda in their names, too
 export OMP_NUM_THREADS=1 GTEST_COLOR=no  # threads of several binaries beside each other would spin
+unset NVIDIA_TF32_OVERRIDE TORCH_ALLOW_TF32_CUBLAS_OVERRIDE  # they change what LibTorch's GEMMs give
 
 # part NAME SECONDS COMMAND…: runs it so long at most (of 8 minutes for all; more where there are more) and while all
 # parts together have time; its output goes to NAME.log, the exit status and the seconds that it took to NAME.status.
@@ -168,35 +208,41 @@ in_turn() {
 # ended NAME: it ran and its status is 0.
 ended() { [[ -f $logs/$1.status && $(cat "$logs/$1.status") == "0 "* ]]; }
 
-part configure 60 cmake --preset cuda "${settings[@]}"
-if ended configure; then
-  part build 290 cmake --build --preset cuda -- -k 0  # what else can be built is
-  ended build || grep -E '^FAILED|error' "$logs/build.log" | head -n 40 || true
-else
-  leave_out build "not begun"
-  cat "$logs/configure.log"
+shown=()  # the parts of the table
+if [ "$with_build" = 1 ]; then
+  shown+=(configure build)
+  part configure 60 cmake --preset cuda "${settings[@]}"
+  if [ "$with_gpu" = 1 ] && ended configure && ! grep -q 'CUDA: libraries and headers' "$logs/configure.log"; then
+    cat "$logs/configure.log"
+    refuse "CMake found no CUDA libraries with headers (its line 'CUDA:'), expected the CUDA wheels of torch; install them"
+  fi
+  if ended configure; then
+    part build 290 cmake --build --preset cuda -- -k 0  # what else can be built is
+    ended build || grep -E '^FAILED|error' "$logs/build.log" | head -n 40 || true
+  else
+    leave_out build "not begun"
+    cat "$logs/configure.log"
+  fi
 fi
 
 tests=()
-if ended configure; then mapfile -t tests < "$build/device_tests.txt"; fi  # tests/CMakeLists.txt writes it
-for test in "${tests[@]}"; do
-  if [ -x "$build/$test" ]; then
-    in_turn "$test" 90 "$build/$test" --gtest_filter="$tests_of_a_gpu"
-  else
-    leave_out "$test" "not built"
-  fi
-done
-wait
+if [ -f "$bin/device_tests.txt" ]; then mapfile -t tests < "$bin/device_tests.txt"; fi  # tests/CMakeLists.txt writes it
+if [ "$with_build" = 1 ] && [ -n "$out" ] && ended build; then
+  for each in medusa medusa-core gpu_speed "${tests[@]}"; do strip -o "$out/$each" "$build/$each"; done
+  cp "$build/device_tests.txt" "$out/"
+fi
 
-sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
-if [ "$with_gpu" = 0 ]; then
-  leave_out memcheck "no GPU"
-elif [ -z "$sanitizer" ]; then
-  leave_out memcheck "no compute-sanitizer"
-elif [ ! -x $build/cuda_tests ]; then
-  leave_out memcheck "not built"
-else
-  part memcheck 75 "$sanitizer" --tool memcheck --error-exitcode 9 $build/cuda_tests --gtest_filter="$tests_of_a_gpu"
+# What answers most comes first: whether kernels are right, then how fast they are.
+if wanted tests; then
+  for test in "${tests[@]}"; do
+    shown+=("$test")
+    if [ -x "$bin/$test" ]; then
+      in_turn "$test" 90 "$bin/$test" --gtest_filter="$tests_of_a_gpu"
+    else
+      leave_out "$test" "not built"
+    fi
+  done
+  wait
 fi
 
 speed=(--device cuda --only gemms,steps,medusa,work --contexts 512 --samples 3)
@@ -207,25 +253,45 @@ if [ "$with_gpu" = 0 ]; then
   device=cpu
   shapes=(tiny)
 fi
-for shape in "${shapes[@]}"; do
-  if [ -x $build/gpu_speed ]; then
-    part "speed-$shape" 75 env -u OMP_NUM_THREADS $build/gpu_speed "${speed[@]}" --shape "$shape"
-    cat "$logs/speed-$shape.log"
-  else
-    leave_out "speed-$shape" "not built"
-  fi
-done
+if wanted speed; then
+  for shape in "${shapes[@]}"; do
+    shown+=("speed-$shape")
+    if [ -x "$bin/gpu_speed" ]; then
+      part "speed-$shape" 75 env -u OMP_NUM_THREADS "$bin/gpu_speed" "${speed[@]}" --shape "$shape"
+      cat "$logs/speed-$shape.log"
+    else
+      leave_out "speed-$shape" "not built"
+    fi
+  done
+fi
 
 # The demo's model where it is; else the tests' tiny one, whose times say little but whose run says that it works.
 model=.deps/models/SmolLM2-135M-Instruct.Q4_1.gguf
 if [ ! -f "$model" ]; then model=tests/golden/tiny_model.gguf; fi
-if [ ! -x $build/medusa ]; then
-  leave_out profile "not built"
-else
-  printf 'run: %s\nbackbone:\n  model: %s\n  chat_template: plain\n' "$PWD/$logs/run" "$(realpath "$model")" > $logs/run.yaml
-  part profile 40 env -u OMP_NUM_THREADS $build/medusa profile --config $logs/run.yaml --device $device \
-    --dtype bfloat16 --rows 1,16,64 --repeat 8 --contexts 256
-  cat "$logs/profile.log"
+if wanted profile; then
+  shown+=(profile)
+  if [ -x "$bin/medusa" ]; then
+    printf 'run: %s\nbackbone:\n  model: %s\n  chat_template: plain\n' "$(realpath "$logs")/run" "$(realpath "$model")" > "$logs/run.yaml"
+    part profile 40 env -u OMP_NUM_THREADS "$bin/medusa" profile --config "$logs/run.yaml" --device $device \
+      --dtype bfloat16 --rows 1,16,64 --repeat 8 --contexts 256
+    cat "$logs/profile.log"
+  else
+    leave_out profile "not built"
+  fi
+fi
+
+if wanted memcheck; then
+  shown+=(memcheck)
+  sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
+  if [ "$with_gpu" = 0 ]; then
+    leave_out memcheck "no GPU"
+  elif [ -z "$sanitizer" ]; then
+    leave_out memcheck "no compute-sanitizer"
+  elif [ ! -x "$bin/cuda_tests" ]; then
+    leave_out memcheck "not built"
+  else
+    part memcheck 75 "$sanitizer" --tool memcheck --error-exitcode 9 "$bin/cuda_tests" --gtest_filter="$tests_of_a_gpu"
+  fi
 fi
 
 # --- The table -------------------------------------------------------------------------------------------------------
@@ -236,7 +302,8 @@ lines() { grep -c "^\[ *$2 *\] .* ms)\$" "$logs/$1.log" || true; }
 bad=0
 passed_tests=0
 printf '\n%-22s %-12s %8s %8s %8s %8s\n' part result seconds passed failed skipped
-for name in configure build "${tests[@]}" memcheck "${shapes[@]/#/speed-}" profile; do
+summary=()  # of JSON
+for name in "${shown[@]}"; do
   status=- seconds=-
   if [ -f "$logs/$name.left_out" ]; then
     result=$(cat "$logs/$name.left_out")
@@ -255,12 +322,19 @@ for name in configure build "${tests[@]}" memcheck "${shapes[@]/#/speed-}" profi
     passed_tests=$((passed_tests + numbers[0]))
   fi
   printf '%-22s %-12s %8s %8s %8s %8s\n' "$name" "$result" "$seconds" "${numbers[@]}"
+  counts=
+  if [ ${#numbers[@]} = 3 ]; then counts=$(printf ', "passed": %d, "failed": %d, "skipped": %d' "${numbers[@]}"); fi
+  summary+=("$(printf '{"part": "%s", "result": "%s", "seconds": %s%s}' "$name" "$result" "${seconds/-/null}" "$counts")")
 done
 printf '%-22s %-12s %8s\n' all "$([ $bad = 0 ] && echo ok || echo 'not ok')" $((SECONDS - started))
+if [ -n "$out" ]; then
+  (IFS=,; printf '{"gpu": "%s", "date": "%s", "commit": "%s", "parts": [%s]}\n' "$gpu" "$(date -u +%FT%TZ)" \
+    "$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)" "${summary[*]}") > "$out/gpu_check.json"
+fi
 for test in "${tests[@]}"; do
   grep "^\[ *FAILED *\] .* ms)\$" "$logs/$test.log" 2>/dev/null | sed "s/^/$test: /" || true
 done
-if [ "$with_gpu" = 1 ] && [ "$passed_tests" = 0 ]; then
+if wanted tests && [ "$with_gpu" = 1 ] && [ "$passed_tests" = 0 ]; then
   echo "gpu_check: no test ran on the GPU" >&2
   bad=1
 fi

@@ -1,10 +1,9 @@
 // The step's kernels as a table: included by step_kernels.cu and, emulated, by tests.
 #pragma once
 
-#include "infer/cuda/advance.cuh"
-#include "infer/cuda/place_rows.cuh"
 #include "infer/cuda/step_kernels.h"
 #include "infer/cuda/top_k.cuh"
+#include "infer/cuda/tree_rows.cuh"
 #include "infer/cuda/verify_rows.cuh"
 #include "infer/cuda/walk.cuh"
 

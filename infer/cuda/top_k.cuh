@@ -3,7 +3,7 @@
 // owner's next one.
 #pragma once
 
-#include "infer/cuda/best_logit.cuh"
+#include "infer/cuda/logit_rows.cuh"
 #include "infer/cuda/step_kernels.h"
 
 namespace medusa {

@@ -1,9 +1,7 @@
 // What the rules ask of each row of logits (step_kernels.h), a block to a row.
 #pragma once
 
-#include "infer/cuda/best_logit.cuh"
-#include "infer/cuda/exp_of_logit.cuh"
-#include "infer/cuda/gumbel_max.cuh"
+#include "infer/cuda/logit_rows.cuh"
 #include "infer/cuda/step_kernels.h"
 
 namespace medusa {

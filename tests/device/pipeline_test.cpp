@@ -13,9 +13,9 @@
 #include "runtime/measure/step_timer.h"
 #include "tests/device/test_devices.h"
 #include "tests/train/tiny_run.h"
-#include "tools/measure/greedy_answers.h"
+#include "tools/measure/acceptance.h"
 #include "tools/measure/layer_search.h"
-#include "tools/measure/peak_memory.h"
+#include "tools/measure/resources.h"
 #include "tools/profile/profile.h"
 
 namespace medusa {

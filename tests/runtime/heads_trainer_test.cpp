@@ -13,7 +13,7 @@
 #include "tests/base/error_text.h"
 #include "tests/runtime/story_dataset.h"
 #include "tests/runtime/story_model.h"
-#include "tools/training/heads_stage.h"
+#include "tools/training/stages.h"
 
 namespace medusa {
 namespace {

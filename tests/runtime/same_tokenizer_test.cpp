@@ -1,7 +1,6 @@
-#include "runtime/same_tokenizer.h"
-
 #include <gtest/gtest.h>
 
+#include "runtime/tuned_model.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {

@@ -14,7 +14,7 @@
 #include "runtime/drafting.h"
 #include "tests/base/temp_folder.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/method.h"
+#include "tools/bench/rounds.h"
 #include "tools/run/open_model.h"
 
 namespace medusa {

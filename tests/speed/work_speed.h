@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tests/speed/step_speed.h"
-#include "tools/measure/peak_memory.h"
+#include "tools/measure/resources.h"
 
 namespace medusa {
 

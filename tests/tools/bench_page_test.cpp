@@ -8,9 +8,8 @@
 #include "tests/base/temp_folder.h"
 #include "tests/tools/bench_samples.h"
 #include "tests/tools/expect_parts.h"
+#include "tools/bench/result.h"
 #include "tools/bench/result_folder.h"
-#include "tools/bench/result_page.h"
-#include "tools/bench/result_table.h"
 #include "tools/report/interval_chart.h"
 
 namespace medusa {

@@ -11,7 +11,7 @@
 #include "data/prompts.h"
 #include "tests/base/error_text.h"
 #include "tools/commands/command.h"
-#include "tools/compare/sample_questions.h"
+#include "tools/compare/compare.h"
 #include "tools/front/help.h"
 
 namespace medusa {

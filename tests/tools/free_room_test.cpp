@@ -1,8 +1,7 @@
-#include "tools/measure/free_room.h"
-
 #include <gtest/gtest.h>
 
 #include "tests/base/temp_folder.h"
+#include "tools/measure/resources.h"
 
 namespace medusa {
 namespace {

@@ -17,7 +17,6 @@
 #include "tools/bench/result_folder.h"
 #include "tools/bench/summary.h"
 #include "tools/inspect/artifact_kind.h"
-#include "tools/inspect/inspection_text.h"
 #include "tools/report/section_parts.h"
 #include "train/record/checkpoint.h"
 #include "train/record/event_file.h"

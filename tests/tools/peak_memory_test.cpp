@@ -1,8 +1,8 @@
-#include "tools/measure/peak_memory.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "tools/measure/resources.h"
 
 namespace medusa {
 namespace {

@@ -11,8 +11,7 @@
 #include "tests/backbone/tiny_model.h"
 #include "tests/heads/random_heads.h"
 #include "tests/tools/expect_parts.h"
-#include "tools/profile/profile_page.h"
-#include "tools/profile/profile_table.h"
+#include "tools/profile/profile_result.h"
 #include "tools/profile/roofline.h"
 #include "tools/profile/step_work.h"
 

@@ -11,7 +11,7 @@
 #include "tests/tools/example_run.h"
 #include "tools/report/axis.h"
 #include "tools/report/svg_plot.h"
-#include "tools/report/tree_layout.h"
+#include "tools/report/tree_picture.h"
 
 namespace medusa {
 namespace {

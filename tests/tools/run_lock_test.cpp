@@ -1,9 +1,8 @@
-#include "tools/run/run_lock.h"
-
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "tests/base/temp_folder.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

@@ -18,10 +18,8 @@
 #include "base/output.h"
 #include "infer/backbone_target.h"
 #include "runtime/drafting.h"
-#include "tools/bench/conversation.h"
-#include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
-#include "tools/measure/peak_memory.h"
+#include "tools/measure/resources.h"
 #include "tools/run/drafter_choice.h"
 
 namespace medusa {

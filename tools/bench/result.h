@@ -7,6 +7,7 @@
 
 #include "runtime/bench/conditions.h"
 #include "tools/bench/summary.h"
+#include "tools/report/html.h"
 
 namespace medusa {
 
@@ -28,5 +29,33 @@ struct BenchResult {
   std::string machine;   // one line about it
   std::string settings;  // YAML text of the run
 };
+
+// The tables of `medusa bench` as text.
+
+/// "medusa", or "medusa, typical" where the rule is not the baseline's.
+std::string row_name(const BenchRow& row);
+
+/// Per temperature: a table for each category and for all questions, accepted lengths, where a
+/// step's time goes; then what failed, and what is partial.
+std::string bench_table(const BenchResult& result);
+
+// bench.html: the tables and pictures of a bench as one page.
+
+/// Inline SVG and CSS, no scripts, nothing loaded from elsewhere. The same result gives the same
+/// bytes.
+std::string bench_page(const BenchResult& result, const PageFrame& frame = {});
+
+// The tables of `medusa bench` as a page of docs/benchmarks. No LibTorch.
+
+/// Where and when it was measured, and with what.
+struct MeasuredBy {
+  std::string date;     // "2026-11-24"
+  std::string version;  // of the program, with its commit where that is known
+  std::string command;  // as it was typed
+};
+
+/// A heading, the conditions, and a table of all questions for each temperature; of several
+/// categories a table of their speed-ups.
+std::string bench_markdown(const BenchResult& result, const MeasuredBy& by);
 
 }  // namespace medusa

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json_text.h"
-#include "tools/bench/result_page.h"
+#include "tools/bench/result.h"
 #include "tools/run/output_check.h"
 
 namespace medusa {

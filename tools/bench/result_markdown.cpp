@@ -1,11 +1,9 @@
-#include "tools/bench/result_markdown.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "tools/bench/result_table.h"
+#include "tools/bench/result.h"
 
 namespace medusa {
 namespace {

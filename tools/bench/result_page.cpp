@@ -1,11 +1,9 @@
-#include "tools/bench/result_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "tools/bench/result_table.h"
+#include "tools/bench/result.h"
 #include "tools/report/bar_chart.h"
 #include "tools/report/html.h"
 #include "tools/report/interval_chart.h"

@@ -1,9 +1,9 @@
-#include "tools/bench/result_table.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
+
+#include "tools/bench/result.h"
 
 namespace medusa {
 namespace {

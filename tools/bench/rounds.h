@@ -1,15 +1,58 @@
-// Methods take turns, question by question: what happens to the machine happens to all of them.
+// What `medusa bench` times: methods that answer whole conversations, by turns.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "data/prompts.h"
+#include "infer/backbone_target.h"
+#include "infer/factory.h"
+#include "infer/infer_config.h"
 #include "runtime/answer.h"
 
 namespace medusa {
+
+/// A way to decode: drafter, rule and temperature, ready to run.
+struct Method {
+  InferConfig settings;
+  bool lossless = true;  // its rule promises the target's own text, or its distribution
+  std::unique_ptr<Decoder> decoder;
+
+  std::string drafter() const { return enum_name(settings.drafter); }
+  std::string rule_name() const { return enum_name(resolved_rule(settings)); }
+  double temperature() const { return settings.sampling.temperature; }
+
+  /// True: the rule promises the text of plain decoding at this temperature, token for token.
+  bool same_text() const;
+};
+
+/// @param parts   what the drafter needs; must outlive the method.
+/// @param target  that will decode; must outlive the method.
+/// @throws UserError  drafter, rule and temperature do not go together.
+Method make_method(const InferConfig& settings, const DraftParts& parts, BackboneTarget& target);
+
+// Questions with all their turns, answered by one method: the model's own answers go into the next
+// prompts.
+
+struct SeededPrompt {
+  const Prompt* prompt = nullptr;  // not owned
+  uint64_t seed = 1;
+};
+
+/// Answers the first turns of all at the same time, then the second ones, and so on, through the
+/// chat template. A conversation ends early where a prompt no longer fits into the context, and all
+/// when interrupted.
+/// @returns  [conversations][turns], at least one turn each.
+/// @throws UserError  a first prompt does not fit.
+std::vector<std::vector<Answer>> run_conversations(const Model& model, Decoder& decoder,
+                                                   const std::vector<SeededPrompt>& conversations,
+                                                   const AnswerOptions& options);
+
+// Methods take turns, question by question: what happens to the machine happens to all of them.
 
 struct RoundPlan {
   std::string stage;  // as progress names it

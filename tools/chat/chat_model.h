@@ -11,7 +11,7 @@
 #include "infer/decoder.h"
 #include "runtime/drafting.h"
 #include "runtime/model.h"
-#include "tools/bench/method.h"
+#include "tools/bench/rounds.h"
 #include "tools/run/run_config.h"
 
 namespace medusa {

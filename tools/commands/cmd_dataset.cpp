@@ -23,7 +23,6 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/run/output_check.h"
-#include "tools/run/run_lock.h"
 
 namespace medusa {
 namespace {

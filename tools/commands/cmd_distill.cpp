@@ -15,10 +15,9 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/inspect/artifact_kind.h"
-#include "tools/measure/free_room.h"
-#include "tools/measure/peak_memory.h"
+#include "tools/measure/resources.h"
 #include "tools/run/open_model.h"
-#include "tools/run/run_lock.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 namespace {

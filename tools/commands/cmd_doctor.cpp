@@ -16,7 +16,7 @@
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/measure/head_acceptance.h"
+#include "tools/measure/acceptance.h"
 #include "tools/run/open_model.h"
 
 namespace medusa {

@@ -19,7 +19,6 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/compare/compare.h"
-#include "tools/compare/sample_questions.h"
 #include "tools/report/report.h"
 #include "tools/run/drafter_choice.h"
 #include "tools/run/open_model.h"

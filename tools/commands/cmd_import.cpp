@@ -19,7 +19,7 @@
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/run/run_lock.h"
+#include "tools/run/output_check.h"
 
 namespace medusa {
 

@@ -6,7 +6,6 @@
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/inspect/inspect.h"
-#include "tools/inspect/inspection_text.h"
 
 namespace medusa {
 

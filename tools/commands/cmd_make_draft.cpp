@@ -14,7 +14,6 @@
 #include "tools/commands/options.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
-#include "tools/run/run_lock.h"
 #include "train/draft_trainer.h"
 
 namespace medusa {

@@ -11,7 +11,6 @@
 #include "base/yaml_fields.h"
 #include "infer/backbone_target.h"
 #include "runtime/answer.h"
-#include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/version.h"

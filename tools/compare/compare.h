@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/prompts.h"
 #include "infer/infer_config.h"
 #include "runtime/answer.h"
 #include "runtime/drafting.h"
@@ -76,5 +77,10 @@ std::string comparison_table(const Comparison& comparison);
 /// @param question  the first prompt, as people read it.
 nlohmann::json comparison_json(const Comparison& comparison, const std::string& question,
                                const RunConfig& config, const Model& model);
+
+// Twelve questions for whoever brings none.
+
+/// Those of configs/demo_questions.jsonl.
+std::vector<Prompt> sample_questions();
 
 }  // namespace medusa

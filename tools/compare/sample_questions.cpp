@@ -1,4 +1,4 @@
-#include "tools/compare/sample_questions.h"
+#include "tools/compare/compare.h"
 
 namespace medusa {
 namespace {

@@ -18,7 +18,7 @@
 #include "runtime/draft_folder.h"
 #include "runtime/layer_choice.h"
 #include "tools/bench/result_folder.h"
-#include "tools/inspect/folder_parts.h"
+#include "tools/inspect/inspectors.h"
 #include "tools/profile/profile_result.h"
 #include "tools/report/section_parts.h"
 

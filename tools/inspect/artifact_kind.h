@@ -30,7 +30,7 @@ enum class ArtifactKind {
   Prompts,       // or questions, one JSON object per line
   Settings,      // of a run, YAML
   Page,          // of pictures, HTML
-  Part,          // a file that belongs to one of the folders (folder_parts.h)
+  Part,          // a file that belongs to one of the folders (inspectors.h)
 };
 
 /// For people: "dataset folder".

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "tools/inspect/artifact_kind.h"
-#include "tools/inspect/folder_parts.h"
 #include "tools/inspect/inspectors.h"
 
 namespace medusa {

@@ -14,7 +14,6 @@
 #include "heads/eagle3/eagle3_folder.h"
 #include "runtime/tuned_model.h"
 #include "tools/inspect/inspectors.h"
-#include "tools/inspect/tensor_totals.h"
 
 namespace medusa {
 namespace fs = std::filesystem;

@@ -10,7 +10,6 @@
 #include "data/prompts.h"
 #include "heads/heads_checkpoint.h"
 #include "tools/inspect/inspectors.h"
-#include "tools/inspect/tensor_totals.h"
 #include "tools/report/training_curve.h"
 #include "train/record/checkpoint.h"
 #include "train/record/event_file.h"

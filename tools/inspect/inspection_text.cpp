@@ -1,5 +1,3 @@
-#include "tools/inspect/inspection_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "base/json_text.h"
+#include "tools/inspect/inspect.h"
 
 namespace medusa {
 namespace {

@@ -2,8 +2,14 @@
 // All throw the UserErrors of the kind's reader.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "tools/inspect/artifact_kind.h"
 
 namespace medusa {
 
@@ -32,5 +38,32 @@ nlohmann::ordered_json inspect_bench(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_bench_answers(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_profile(const std::filesystem::path& file);
 nlohmann::ordered_json inspect_settings(const std::filesystem::path& file);
+
+// Files that belong to a folder of ours or of a model and say little by themselves.
+
+/// What such a file is for; null: a folder of this kind has none of this name.
+/// @param name  "manifest.yaml".
+const char* purpose_of_part(ArtifactKind folder, const std::string& name);
+
+// How many numbers of which format a set of tensors holds.
+
+class TensorTotals {
+ public:
+  /// @param type  as the file spells it: "Q4_1", "BF16".
+  void add(std::string_view type, int64_t num_elements, int64_t bytes);
+
+  int64_t num_tensors() const;
+  int64_t num_parameters() const;
+
+  /// Adds "num_tensors", "num_parameters", "tensor_data_bytes", "bits_per_parameter" and the table
+  /// "tensors_by_type", largest first.
+  void describe(nlohmann::ordered_json& object) const;
+
+ private:
+  struct Total {
+    int64_t tensors = 0, parameters = 0, bytes = 0;
+  };
+  std::map<std::string, Total> by_type_;
+};
 
 }  // namespace medusa

@@ -15,8 +15,8 @@
 #include "infer/factory.h"
 #include "runtime/measure/quantiles.h"
 #include "tools/bench/bench.h"
+#include "tools/measure/acceptance.h"
 #include "tools/measure/follower.h"
-#include "tools/measure/greedy_answers.h"
 #include "tools/run/open_model.h"
 
 namespace medusa {

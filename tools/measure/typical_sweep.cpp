@@ -14,7 +14,6 @@
 #include "base/stderr_progress.h"
 #include "heads/tree/step_sum.h"
 #include "infer/row_math.h"
-#include "tools/bench/method.h"
 #include "tools/bench/rounds.h"
 #include "tools/bench/statistics.h"
 

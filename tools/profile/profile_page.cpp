@@ -1,11 +1,9 @@
-#include "tools/profile/profile_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "tools/profile/profile_table.h"
+#include "tools/profile/profile_result.h"
 #include "tools/report/bar_chart.h"
 #include "tools/report/html.h"
 #include "tools/report/section_parts.h"

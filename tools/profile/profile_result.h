@@ -1,4 +1,4 @@
-// What medusa profile measured. No LibTorch.
+// What medusa profile measured, as JSON, text and page. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 
 #include "tools/profile/launch_counter.h"
 #include "tools/profile/step_work.h"
+#include "tools/report/html.h"
 
 namespace medusa {
 
@@ -68,5 +69,21 @@ std::vector<std::vector<const ProfiledStep*>> by_context(const Profile& profile)
 
 /// As the file and --json hold it.
 nlohmann::ordered_json profile_json(const Profile& profile);
+
+// A profile as text.
+
+/// The roofline, then for each context the milliseconds of every part by the number of rows, and
+/// how much of the roofline it reaches.
+std::string profile_table(const Profile& profile);
+
+/// "62 % of memory": the nearer of the two roofs; "–" where a part has no counted work.
+std::string roofline_text(const ProfiledPart& part, const Roofline& roofline);
+
+// profile.html: the tables and pictures of a profile as one page.
+
+/// Inline SVG and CSS, no scripts, nothing loaded from elsewhere. The same profile gives the same
+/// bytes.
+/// @param profile  of at least one step.
+std::string profile_page(const Profile& profile, const PageFrame& frame = {});
 
 }  // namespace medusa

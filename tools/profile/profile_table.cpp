@@ -1,8 +1,8 @@
-#include "tools/profile/profile_table.h"
-
 #include <fmt/format.h>
 
 #include <functional>
+
+#include "tools/profile/profile_result.h"
 
 namespace medusa {
 namespace {

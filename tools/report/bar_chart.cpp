@@ -6,7 +6,6 @@
 
 #include "tools/report/axis.h"
 #include "tools/report/html.h"
-#include "tools/report/style.h"
 #include "tools/report/svg.h"
 
 namespace medusa {

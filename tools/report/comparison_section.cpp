@@ -6,8 +6,8 @@
 
 #include "tools/report/bar_chart.h"
 #include "tools/report/html.h"
+#include "tools/report/report.h"
 #include "tools/report/section_parts.h"
-#include "tools/report/sections.h"
 
 namespace medusa {
 namespace {

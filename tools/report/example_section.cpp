@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tools/report/html.h"
-#include "tools/report/sections.h"
+#include "tools/report/report.h"
 
 namespace medusa {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tools/report/sections.h"
+#include "tools/report/report.h"
 
 namespace medusa {
 namespace {

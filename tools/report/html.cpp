@@ -4,8 +4,10 @@
 
 #include "base/shown_text.h"
 #include "base/utf8.h"
+#include "tools/version.h"
 
 namespace medusa {
+
 namespace {
 
 std::string_view escaped_ascii(char c) {
@@ -61,5 +63,18 @@ std::string details_block(std::string_view summary, const std::string& body) {
 }
 
 std::string preformatted(std::string_view text) { return "<pre>" + escape_html(text) + "</pre>\n"; }
+
+PageFrame frame_of(const std::filesystem::path& folder, const std::string& self) {
+  return {.measured = date_text() + "; " + version_text(), .links = pages_beside(folder, self)};
+}
+
+std::vector<PageLink> pages_beside(const std::filesystem::path& folder, const std::string& self) {
+  std::vector<PageLink> links;
+  for (const PageLink& each :
+       {PageLink{"report.html", "The run"}, PageLink{"bench.html", "Decoding methods compared"},
+        PageLink{"profile.html", "Where the time of a step goes"}})
+    if (each.file != self && std::filesystem::exists(folder / each.file)) links.push_back(each);
+  return links;
+}
 
 }  // namespace medusa

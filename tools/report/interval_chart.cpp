@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tools/report/axis.h"
-#include "tools/report/style.h"
+#include "tools/report/html.h"
 #include "tools/report/svg.h"
 
 namespace medusa {

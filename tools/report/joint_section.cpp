@@ -1,9 +1,9 @@
 // How backbone and heads were trained together, and how far that led the backbone.
 #include <fmt/format.h>
 
-#include "tools/report/curve_figures.h"
 #include "tools/report/html.h"
-#include "tools/report/sections.h"
+#include "tools/report/report.h"
+#include "tools/report/training_curve.h"
 
 namespace medusa {
 namespace {

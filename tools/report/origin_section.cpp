@@ -3,7 +3,7 @@
 
 #include "base/fingerprint.h"
 #include "tools/report/html.h"
-#include "tools/report/sections.h"
+#include "tools/report/report.h"
 
 namespace medusa {
 namespace {

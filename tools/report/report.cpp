@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "tools/inspect/artifact_kind.h"
 #include "tools/report/report_inputs.h"
-#include "tools/report/sections.h"
 
 namespace medusa {
 namespace {

@@ -11,7 +11,7 @@
 #include "data/dataset/sample.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
-#include "tools/report/page_links.h"
+#include "tools/report/html.h"
 #include "tools/report/reported_comparison.h"
 #include "tools/report/training_curve.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "tools/report/html.h"
-#include "tools/report/style.h"
 
 namespace medusa {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/report/page_links.h"
+#include "tools/report/html.h"
 
 namespace medusa {
 

@@ -1,4 +1,4 @@
-#include "tools/report/style.h"
+#include "tools/report/html.h"
 
 namespace medusa {
 

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "tools/report/axis.h"
-#include "tools/report/style.h"
+#include "tools/report/html.h"
 #include "tools/report/svg.h"
 
 namespace medusa {

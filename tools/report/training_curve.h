@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace medusa {
@@ -35,5 +36,14 @@ struct TrainingCurve {
 /// A last line without its end, cut off by a kill, is left out.
 /// @throws UserError  not readable; a line is not JSON or lacks a key (file:line).
 TrainingCurve read_training_curve(const std::filesystem::path& file);
+
+// The curves of a training run as pictures.
+
+/// Loss and the accuracy of each head's first draft, side by side.
+std::string head_figures(const TrainingCurve& curve);
+
+/// What moved the backbone: its own loss, KL from what it was, perplexity, greedy answers that are
+/// the same. Empty if nothing of it was reported.
+std::string backbone_figures(const TrainingCurve& curve);
 
 }  // namespace medusa

@@ -1,9 +1,9 @@
 // How the heads were trained and how well they draft.
 #include <fmt/format.h>
 
-#include "tools/report/curve_figures.h"
 #include "tools/report/html.h"
-#include "tools/report/sections.h"
+#include "tools/report/report.h"
+#include "tools/report/training_curve.h"
 
 namespace medusa {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "tools/report/html.h"
-#include "tools/report/sections.h"
+#include "tools/report/report.h"
 #include "tools/report/svg_plot.h"
 #include "tools/report/tree_picture.h"
 

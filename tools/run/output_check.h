@@ -1,14 +1,29 @@
-// Whether a command may write where it is told to: asked before the work, which may take hours. A
-// name that somebody mistyped must not cost them a file.
+// What keeps commands from each other's files and from those that a mistyped name would cost.
+//
+// The lock of the commands that make or continue a folder of a run: two at once would write into
+// each other's. A command that writes one file whole (calibrate, build-store, report, ...) needs
+// none.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
 
+#include "base/folder_lock.h"
 #include "tools/inspect/artifact_kind.h"
+#include "tools/run/run_config.h"
 
 namespace medusa {
+
+/// Holds the run's folder while it lives. Removes the temporary files that commands which were
+/// killed left in it, and ends what they were about to put in place.
+/// @param command  "medusa train".
+/// @throws UserError  another command holds it; the folder cannot be written.
+FolderLock lock_run(const RunConfig& config, const std::string& command);
+
+// Whether a command may write where it is told to: asked before the work, which may take hours. A
+// name that somebody mistyped must not cost them a file.
 
 /// Fine are a name that nothing has, an empty file, an earlier one of the kind, which is replaced,
 /// and what write_file() writes straight into: a FIFO, a device.

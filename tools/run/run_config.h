@@ -12,7 +12,7 @@
 #include "infer/infer_config.h"
 #include "runtime/calibrate_config.h"
 #include "runtime/distill_config.h"
-#include "runtime/draft_files.h"
+#include "runtime/draft_folder.h"
 #include "runtime/model_options.h"
 #include "train/draft_config.h"
 #include "train/joint/joint_config.h"

@@ -9,9 +9,8 @@
 #include "base/stderr_progress.h"
 #include "data/tokenizer/tokenizer.h"
 #include "runtime/check_dataset.h"
-#include "tools/measure/free_room.h"
-#include "tools/training/heads_stage.h"
-#include "tools/training/joint_stage.h"
+#include "tools/measure/resources.h"
+#include "tools/training/stages.h"
 #include "train/resource_estimate.h"
 
 namespace medusa {

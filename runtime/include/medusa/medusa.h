@@ -20,7 +20,7 @@
 #include "runtime/bench/sample.h"         // IWYU pragma: export
 #include "runtime/calibrator.h"           // IWYU pragma: export
 #include "runtime/distiller.h"            // IWYU pragma: export
-#include "runtime/draft_files.h"          // IWYU pragma: export
+#include "runtime/draft_folder.h"         // IWYU pragma: export
 #include "runtime/generator.h"            // IWYU pragma: export
 #include "runtime/heads_trainer.h"        // IWYU pragma: export
 #include "runtime/model.h"                // IWYU pragma: export

@@ -1,13 +1,25 @@
-// The most memory that was held since a moment of one's choice.
+// What memory and disk are free, which a command says before it takes hours, and what it took.
 #pragma once
 
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
 namespace medusa {
+
+/// Bytes that the system would give without swapping; 0: not known.
+int64_t available_memory();
+
+/// Free bytes of the disk that the folder is on or will be; nothing: not known.
+std::optional<int64_t> free_disk(const std::filesystem::path& folder);
+
+/// "640 MB", "1.2 GB", in powers of ten.
+std::string bytes_text(int64_t bytes);
+
+// The most memory that was held since a moment of one's choice.
 
 struct PeakMemory {
   int64_t main = 0;               // bytes, files that are mapped included; 0: not known

@@ -1,9 +1,10 @@
-#include "tools/training/joint_stage.h"
+#include "tools/training/stages.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "backbone/files/hf_export.h"
 #include "backbone/files/model_files.h"
@@ -16,14 +17,44 @@
 #include "data/tokenizer/tokenizer_export.h"
 #include "heads/heads_checkpoint.h"
 #include "runtime/check_dataset.h"
+#include "runtime/heads_trainer.h"
 #include "runtime/tuned_model.h"
-#include "tools/measure/head_quality.h"
+#include "tools/measure/acceptance.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
 
 namespace medusa {
+
+namespace {
+
+HeadsTrainer trainer_of(const RunConfig& config, const Reported& reported, ProcessGroup* group) {
+  HeadsTrainerOptions options;
+  options.model = config.backbone.model;
+  options.loading = placed_options(config.backbone, group == nullptr ? 0 : group->local_rank());
+  if (!is_first(group)) options.loading.progress = {};
+  options.shape = config.train.heads;
+  options.training = config.train.config;
+  options.heads = config.heads_folder();
+  options.work = config.train_folder();
+  options.settings = write_config(config);
+  options.reported = reported;
+  options.group = group;
+  return HeadsTrainer(std::move(options));
+}
+
+}  // namespace
+
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
+                            const Reported& reported, ProcessGroup* group) {
+  return trainer_of(config, reported, group).run(dataset);
+}
+
+ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset) {
+  return trainer_of(config, {}, nullptr).estimate_resources(dataset);
+}
+
 namespace {
 
 namespace fs = std::filesystem;

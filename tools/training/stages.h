@@ -1,15 +1,28 @@
-// The joint stage of medusa train: from the run's settings to a tuned model and its heads on disk.
+// The stages of medusa train: from the run's settings to trained heads, or to a tuned model and its
+// heads.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "data/dataset/dataset_reader.h"
-#include "tools/measure/peak_memory.h"
+#include "tools/measure/resources.h"
 #include "tools/run/run_config.h"
 #include "train/joint/joint_run.h"
 #include "train/resource_estimate.h"
+#include "train/trainer.h"
 
 namespace medusa {
+
+/// @param reported  told after each report.
+/// @param group     processes that train with this one; null: none.
+/// @throws UserError
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
+                            const Reported& reported, ProcessGroup* group);
+
+/// What that would take, without doing it.
+ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset);
+
+// The joint stage of medusa train: from the run's settings to a tuned model and its heads on disk.
 
 /// @throws UserError  what the stage writes would replace something else.
 void check_joint_outputs(const RunConfig& config);
