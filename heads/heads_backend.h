@@ -3,7 +3,9 @@
 // thing (cuda/device_heads.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 
 #include "backbone/execution_context.h"
 #include "heads/head_drafts.h"
@@ -24,6 +26,17 @@ class HeadsBackend {
 
   /// Computes the drafts of a query, as HeadsRunner::draft() describes it.
   virtual void draft(const HeadQuery& query, HeadDrafts& drafts) = 0;
+
+  /// Of corrected heads: computes the logits of the first heads at one position before they are
+  /// corrected, for correct(), and head 0's drafts, which are not.
+  /// @param query  of one position and its root; its first head is 0.
+  virtual void begin(const HeadQuery& query, HeadDrafts& drafts) = 0;
+
+  /// Computes a head's drafts after each of M tokens of the head before: the same bits as draft()
+  /// gives where backbone/linear.h promises so.
+  /// @param head    1 to those that begin() was asked for.
+  /// @param tokens  [M]
+  virtual void correct(int64_t head, std::span<const TokenId> tokens, HeadDrafts& drafts) = 0;
 
   virtual const char* name() const = 0;  // of what multiplies, for people
 };

@@ -66,6 +66,7 @@ std::string described(const HeadsConfig& config) {
   };
   if (!is_low_rank(config.output)) leave_out("output_rank:");
   leave_out("start:");
+  if (config.correction_rank == 0) leave_out("correction_rank:");
   return text;
 }
 
@@ -128,6 +129,13 @@ void read_parameters(const SafetensorsFile& file, MedusaHeads& heads, const Weig
       heads.outputs.push_back(
           read(fmt::format("{}.output", head), {heads.output_rows(), low_rank ? r : h}));
     if (low_rank) heads.downs.push_back(read(fmt::format("{}.output_down", head), {r, h}));
+  }
+  if (const int64_t rank = heads.config.correction_rank; rank > 0) {
+    heads.correction =
+        DraftCorrection{read("correction.table", {heads.output_rows() + 1, rank}), {}};
+    for (int64_t head = 1; head < heads.config.num_heads; ++head)
+      heads.correction->factors.push_back(
+          read(fmt::format("{}.correction", head), {heads.output_rows(), rank}));
   }
   if (has_prefix(heads.config.input)) {
     heads.prefix = empty_prefix_layer(backbone.config);

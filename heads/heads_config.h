@@ -97,6 +97,7 @@ struct HeadsConfig {
   int64_t output_size = 8192;  // V_t, tokens a truncated output can draft; ignored by the others
   int64_t output_rank = 64;    // r, inner size of a low-rank output; ignored by the others
   HeadStart start = HeadStart::Random;  // of the prefix layer; Random where there is none
+  int64_t correction_rank = 0;  // R, inner size of the correction (heads/correction.h); 0: none
 
   template <typename Fields>
   void fields(Fields& f) {
@@ -117,11 +118,28 @@ struct HeadsConfig {
     f("output_rank", output_rank, "inner size of a low-rank output, a multiple of 32",
       between<int64_t>(32, 1024))
         .decides_if(is_low_rank(output));
+    f("correction_rank", correction_rank,
+      "inner size, a multiple of 32, of what corrects heads 1, 2, … by the token drafted just "
+      "before; 0: none",
+      between<int64_t>(0, 1024));
   }
-  /// @throws UserError  a rank that is no multiple of 32; a start for a layer that is not there.
+  /// @throws UserError  a rank that is no multiple of 32; a start for a layer that is not there; a
+  ///                    correction of heads that read the drafts anyway, or of a single head.
   void validate() const;
 
   friend bool operator==(const HeadsConfig&, const HeadsConfig&) = default;
 };
+
+/// Says whether a head's drafts depend on the tokens drafted between the root and its own: it reads
+/// them, or is corrected by the last of them.
+inline bool depends_on_paths(const HeadsConfig& config) {
+  return reads_paths(config.input) || config.correction_rank > 0;
+}
+
+/// Tokens that have to be known for head k's drafts: the root, which is always named, and those
+/// after it that it depends on.
+inline int64_t tokens_before(const HeadsConfig& config, int64_t head) {
+  return depends_on_paths(config) ? head + 1 : 1;
+}
 
 }  // namespace medusa

@@ -13,7 +13,7 @@ namespace medusa {
 
 HeadsRunner::HeadsRunner(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
                          const ExecutionContext& execution)
-    : input_(heads.config.input),
+    : config_(heads.config),
       num_heads_(heads.config.num_heads),
       hidden_size_(heads.hidden_size),
       vocab_size_(heads.vocab_size),
@@ -36,7 +36,7 @@ void HeadsRunner::check(const HeadQuery& query) const {
                 num_positions, num_states);
   MEDUSA_ASSERT(query.first_head >= 0 && query.num_heads >= 1 && query.last_head() < num_heads_,
                 query.first_head, query.num_heads, num_heads_);
-  const int64_t num_read = std::max<int64_t>(1, tokens_read(input_, query.last_head()));
+  const int64_t num_read = tokens_before(config_, query.last_head());
   const auto num_tokens = static_cast<int64_t>(query.tokens.size());
   MEDUSA_ASSERT((num_positions - 1) * query.stride + num_read <= num_tokens, num_positions,
                 query.stride, num_read, num_tokens);
@@ -49,6 +49,26 @@ const HeadDrafts& HeadsRunner::draft(const HeadQuery& query) {
   const c10::InferenceMode no_grad;
   check(query);
   backend_->draft(query, drafts_);
+  return drafts_;
+}
+
+const HeadDrafts& HeadsRunner::begin(const at::Tensor& hidden, TokenId root, int64_t num_heads) {
+  const c10::InferenceMode no_grad;
+  MEDUSA_ASSERT(is_corrected() && num_heads >= 1 && num_heads <= num_heads_, num_heads);
+  MEDUSA_ASSERT(hidden.dim() == 2 && hidden.size(0) == 1 && hidden.size(1) == hidden_size_);
+  MEDUSA_ASSERT(root >= 0 && root < vocab_size_, root);
+  HeadQuery query{.hidden = hidden, .tokens = {&root, 1}};
+  query.num_positions = 1;
+  query.num_heads = num_heads;
+  backend_->begin(query, begun_);
+  return begun_;
+}
+
+const HeadDrafts& HeadsRunner::correct(int64_t head, std::span<const TokenId> tokens) {
+  const c10::InferenceMode no_grad;
+  MEDUSA_ASSERT(is_corrected() && head >= 1 && head < num_heads_ && !tokens.empty(), head);
+  for (const TokenId token : tokens) MEDUSA_ASSERT(token >= 0 && token < vocab_size_, token);
+  backend_->correct(head, tokens, drafts_);
   return drafts_;
 }
 

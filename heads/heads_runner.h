@@ -37,7 +37,9 @@ class HeadsRunner {
   const char* kernels() const { return backend_->name(); }  // which code computes, for people
 
   /// Says whether drafts depend on the tokens between the root and the one drafted.
-  bool reads_paths() const { return medusa::reads_paths(input_); }
+  bool depends_on_paths() const { return medusa::depends_on_paths(config_); }
+  /// Says whether they depend on the last of these alone: begin() and correct() may be called.
+  bool is_corrected() const { return config_.correction_rank > 0; }
 
   /// The layer that stands between the backbone's states and these heads; null: none does. Whoever
   /// asks draft() gives states that it has run over.
@@ -46,10 +48,22 @@ class HeadsRunner {
   /// @returns  valid until the next call.
   const HeadDrafts& draft(const HeadQuery& query);
 
-  /// The first heads at M positions of a text, position m's root being text[m]. Heads that read
-  /// paths read the text's own tokens, as if the heads before them had been right.
+  /// Of corrected heads, computes what the first heads make of one position, whatever is drafted
+  /// there, once for all calls of correct().
+  /// @param hidden  [1, H]
+  /// @returns       head 0's drafts; valid until the next call of any function but correct().
+  const HeadDrafts& begin(const at::Tensor& hidden, TokenId root, int64_t num_heads);
+
+  /// A head's drafts at that position after each of some drafts of the head before.
+  /// @param head    1 to below begin()'s num_heads.
+  /// @param tokens  [M], at least one.
+  /// @returns       valid until the next call.
+  const HeadDrafts& correct(int64_t head, std::span<const TokenId> tokens);
+
+  /// The first heads at M positions of a text, position m's root being text[m]. Heads that depend
+  /// on paths read the text's own tokens, as if the heads before them had been right.
   /// @param hidden     [H] or [M, H] in the backbone's dtype: state at the token before each root.
-  /// @param text       at least the M roots; if reads_paths(), num_heads - 1 tokens more.
+  /// @param text       at least the M roots; if depends_on_paths(), num_heads - 1 tokens more.
   /// @param num_heads  1 to num_heads(): a tree of that depth needs no others.
   const HeadDrafts& draft(const at::Tensor& hidden, std::span<const TokenId> text,
                           int64_t num_heads);
@@ -68,11 +82,11 @@ class HeadsRunner {
  private:
   void check(const HeadQuery& query) const;
 
-  const HeadInput input_;
+  const HeadsConfig config_;
   const int64_t num_heads_, hidden_size_, vocab_size_, top_k_;
   std::unique_ptr<HeadsBackend> backend_;
   std::unique_ptr<PrefixModel> prefix_;
-  HeadDrafts drafts_;
+  HeadDrafts drafts_, begun_;
 };
 
 }  // namespace medusa

@@ -36,12 +36,16 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
                     {},
                     {},
                     {},
+                    {},
                     {}};
   const int64_t num_blocks = config.num_heads * config.layers_per_head;
   for (int64_t block = 0; block < num_blocks; ++block)
     heads.blocks.push_back(make_block(config, heads.hidden_size, block, Random(seed), device));
   if (has_prefix(config.input))
     heads.prefix = make_prefix_layer(backbone.config, Random(seed), device);
+  if (config.correction_rank > 0)
+    heads.correction =
+        make_correction(backbone, heads.kept_tokens, config.num_heads, config.correction_rank);
   if (!is_own(config.output)) return heads;
   const at::Tensor rows = shared_output(heads, backbone);
   OutputFactors factors{{}, rows};
@@ -76,7 +80,10 @@ std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHea
     if (!heads.downs.empty())
       named.emplace_back(fmt::format("{}.output_down", head),
                          heads.downs[static_cast<size_t>(head)]);
+    if (is_corrected(heads, head))
+      named.emplace_back(fmt::format("{}.correction", head), heads.correction->factor_of(head));
   }
+  if (heads.correction) named.emplace_back("correction.table", heads.correction->table);
   if (heads.prefix)
     for (const auto& [name, tensor] : named_parameters(*heads.prefix))
       named.emplace_back("prefix." + name, tensor);

@@ -17,6 +17,9 @@
 // Heads of the kinds `prefix` and `prefix_sequential` are those of `root` and `sequential` behind
 // one more layer, which all heads share (prefix_layer.h): what it gives stands for h.
 //
+// Heads that read no drafts may be corrected by the last one (correction.h): what their outputs
+// give is then not yet the logits.
+//
 // Sequential heads are Hydra's (arXiv:2402.05109). Their first layer adds a learned map of all
 // that it reads and their further layers read the state alone; ours keep the `root` layer's form.
 #pragma once
@@ -31,6 +34,7 @@
 
 #include "backbone/weights.h"
 #include "base/token.h"
+#include "heads/correction.h"
 #include "heads/heads_config.h"
 #include "heads/prefix_layer.h"
 
@@ -53,7 +57,8 @@ struct MedusaHeads {
   std::vector<at::Tensor> outputs;   // own outputs: K of [V_t, H]; of low rank [V_t, r]; empty when
                                      // shared
   std::vector<at::Tensor> downs;  // K of [r, H], what low-rank outputs multiply first; else empty
-  std::optional<PrefixLayer> prefix;  // of inputs that have one
+  std::optional<PrefixLayer> prefix;          // of inputs that have one
+  std::optional<DraftCorrection> correction;  // of config.correction_rank, if that is not 0
 
   int64_t output_rows() const {
     return kept_tokens.empty() ? vocab_size : static_cast<int64_t>(kept_tokens.size());
@@ -73,7 +78,7 @@ MedusaHeads make_heads(const HeadsConfig& config, const Weights& backbone,
 std::vector<int32_t> rows_of_tokens(const MedusaHeads& heads);
 
 /// Lists all trained tensors under their stable names ("0.layers.0.weight", "0.output",
-/// "prefix.qkv"), which files use. The tensors share memory with heads.
+/// "1.correction", "prefix.qkv"), which files use. The tensors share memory with heads.
 std::vector<std::pair<std::string, at::Tensor>> named_parameters(const MedusaHeads& heads);
 int64_t num_parameters(const MedusaHeads& heads);
 
@@ -105,5 +110,10 @@ at::Tensor token_embeddings(const Weights& backbone, double gain, const at::Tens
 ///                    output multiplies.
 at::Tensor head_state(const MedusaHeads& heads, int64_t head, const at::Tensor& hidden,
                       const at::Tensor& embeddings);
+
+/// Says whether a head's logits are corrected by the token before: all but head 0's may be.
+inline bool is_corrected(const MedusaHeads& heads, int64_t head) {
+  return heads.correction.has_value() && head > 0;
+}
 
 }  // namespace medusa

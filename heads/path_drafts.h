@@ -34,7 +34,8 @@ class NextDrafts {
 
 /// Whoever drafts calls it in the same way whatever the heads read: heads that read only state and
 /// root have drafted once and for all paths when this is made; sequential ones draft a depth at a
-/// time, all paths together.
+/// time, all paths together. Corrected ones have computed by then what all paths share, and correct
+/// it a depth at a time.
 class PathDrafts {
  public:
   /// @param runner     kept by reference; not run for anything else while this is used.
@@ -52,8 +53,9 @@ class PathDrafts {
   HeadsRunner& runner_;
   at::Tensor hidden_;  // [1, H]
   TokenId root_;
-  const HeadDrafts* all_ = nullptr;  // of every head; null: heads read the paths
-  std::vector<TokenId> rows_;        // [M, 1 + depth] scratch: the root before each path
+  const HeadDrafts* all_ = nullptr;  // of every head; of head 0 if corrected; null: sequential
+  std::vector<TokenId> rows_;        // scratch: [M, 1 + depth] the root before each path, or the
+                                     // [M] last tokens
 };
 
 }  // namespace medusa

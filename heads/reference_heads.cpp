@@ -2,9 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "backbone/linear.h"
+#include "base/check.h"
 #include "heads/best_on_device.h"
 
 namespace medusa {
@@ -16,6 +19,8 @@ class ReferenceHeads : public HeadsBackend {
                  const ExecutionContext& execution);
 
   void draft(const HeadQuery& query, HeadDrafts& drafts) override;
+  void begin(const HeadQuery& query, HeadDrafts& drafts) override;
+  void correct(int64_t head, std::span<const TokenId> tokens, HeadDrafts& drafts) override;
   const char* name() const override { return outputs_.front().kernels(); }
 
  private:
@@ -28,7 +33,8 @@ class ReferenceHeads : public HeadsBackend {
 
   at::Tensor embeddings(const HeadQuery& query) const;
   at::Tensor state(int64_t head, const at::Tensor& hidden, const at::Tensor& embeddings) const;
-  at::Tensor logits(const std::vector<at::Tensor>& states, int64_t first_head) const;
+  at::Tensor logits(const HeadQuery& query) const;
+  at::Tensor correction(int64_t head, std::span<const TokenId> tokens) const;
   void pick(const at::Tensor& logits, HeadDrafts& drafts);
 
   HeadsConfig config_;
@@ -40,6 +46,10 @@ class ReferenceHeads : public HeadsBackend {
   std::vector<Block> blocks_;          // [K * layers_per_head], head-major
   std::vector<Linear> outputs_;        // one of [V_t, H] if shared, else K; of low rank [V_t, r]
   std::vector<Linear> downs_;          // K of [r, H] of low-rank outputs, else none
+  std::vector<Linear> corrections_;    // [K - 1] of [V_t, R], or none
+  std::optional<DraftCorrection> correction_;
+  std::vector<int32_t> row_of_token_;  // [V] output rows, of corrected heads
+  at::Tensor begun_;                   // [K', V_t] float32 logits, see begin()
   DraftPicker picker_;
 };
 
@@ -67,6 +77,10 @@ ReferenceHeads::ReferenceHeads(const MedusaHeads& heads, const Weights& backbone
   if (heads.outputs.empty()) outputs_.push_back(matmul(shared_output(heads, backbone)));
   for (const at::Tensor& output : heads.outputs) outputs_.push_back(matmul(output));
   for (const at::Tensor& down : heads.downs) downs_.push_back(matmul(down));
+  if (!heads.correction) return;
+  for (const at::Tensor& factor : heads.correction->factors) corrections_.push_back(matmul(factor));
+  correction_ = heads.correction;
+  row_of_token_ = rows_of_tokens(heads);
 }
 
 /// @returns [M, E, H] of what the last head reads, or undefined where heads read none.
@@ -100,14 +114,19 @@ at::Tensor ReferenceHeads::state(int64_t head, const at::Tensor& hidden,
   return y;
 }
 
-/// @param states  [K'] of [M, H], of first_head and those after it.
-/// @returns       [M K', V_t] float32, position-major.
-at::Tensor ReferenceHeads::logits(const std::vector<at::Tensor>& states, int64_t first_head) const {
+/// @returns  [M K', V_t] float32, position-major, not corrected.
+at::Tensor ReferenceHeads::logits(const HeadQuery& query) const {
+  const at::Tensor rows =
+      query.hidden.to(rows_).expand({query.num_positions, hidden_size_}).contiguous();
+  const at::Tensor embedded = embeddings(query);
+  std::vector<at::Tensor> states;  // [K'] of [M, H]
+  for (int64_t head = query.first_head; head <= query.last_head(); ++head)
+    states.push_back(state(head, rows, embedded));
   at::Tensor out;
   if (is_own(config_.output)) {
     std::vector<at::Tensor> parts;
     for (size_t i = 0; i < states.size(); ++i) {
-      const size_t head = static_cast<size_t>(first_head) + i;
+      const size_t head = static_cast<size_t>(query.first_head) + i;
       const at::Tensor read =
           downs_.empty() ? states[i] : downs_[head](states[i]).to(states[i].scalar_type());
       parts.push_back(outputs_[head](read));
@@ -117,6 +136,14 @@ at::Tensor ReferenceHeads::logits(const std::vector<at::Tensor>& states, int64_t
     out = outputs_[0](at::stack(states, 1).flatten(0, 1));
   }
   return out.contiguous();
+}
+
+/// @returns  [M, V_t] float32: what the head's logits gain after each token.
+at::Tensor ReferenceHeads::correction(int64_t head, std::span<const TokenId> tokens) const {
+  std::vector<int32_t> rows;
+  for (const TokenId token : tokens) rows.push_back(row_of_token_[static_cast<size_t>(token)]);
+  return corrections_[static_cast<size_t>(head - 1)](
+      correction_rows(*correction_, rows, rows_.dtype().toScalarType()));
 }
 
 /// @param logits  [M K', V_t] as logits() gives them.
@@ -134,14 +161,28 @@ void ReferenceHeads::pick(const at::Tensor& logits, HeadDrafts& drafts) {
 }
 
 void ReferenceHeads::draft(const HeadQuery& query, HeadDrafts& drafts) {
-  const at::Tensor rows =
-      query.hidden.to(rows_).expand({query.num_positions, hidden_size_}).contiguous();
-  const at::Tensor embedded = embeddings(query);
-  std::vector<at::Tensor> states;
-  for (int64_t head = query.first_head; head <= query.last_head(); ++head)
-    states.push_back(state(head, rows, embedded));
+  const at::Tensor all = logits(query);
+  const at::Tensor by_head = all.view({query.num_positions, query.num_heads, -1});
+  for (int64_t head = std::max<int64_t>(query.first_head, 1);
+       correction_ && head <= query.last_head(); ++head) {
+    std::vector<TokenId> before;
+    for (int64_t m = 0; m < query.num_positions; ++m) before.push_back(query.token(m, head));
+    by_head.select(1, head - query.first_head).add_(correction(head, before));
+  }
   drafts.reshape(query.num_positions, query.num_heads, top_k_);
-  pick(logits(states, query.first_head), drafts);
+  pick(all, drafts);
+}
+
+void ReferenceHeads::begin(const HeadQuery& query, HeadDrafts& drafts) {
+  begun_ = logits(query);
+  drafts.reshape(1, 1, top_k_);
+  pick(begun_.narrow(0, 0, 1), drafts);
+}
+
+void ReferenceHeads::correct(int64_t head, std::span<const TokenId> tokens, HeadDrafts& drafts) {
+  MEDUSA_ASSERT(begun_.defined() && head < begun_.size(0), head);
+  drafts.reshape(std::ssize(tokens), 1, top_k_);
+  pick(begun_[head] + correction(head, tokens), drafts);
 }
 
 }  // namespace

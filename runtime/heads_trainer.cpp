@@ -8,6 +8,7 @@
 #include "backbone/files/load_weights.h"
 #include "base/replace_folder.h"
 #include "base/yaml_fields.h"
+#include "heads/heads_checkpoint.h"
 #include "runtime/check_dataset.h"
 #include "runtime/model.h"
 #include "runtime/placement.h"
@@ -71,9 +72,12 @@ auto with_inputs(const DatasetReader& dataset, const HeadsTrainerOptions& option
   std::optional<LayerWeights> last_layer;
   if (options.shape.start == HeadStart::LastLayer)
     last_layer = load_last_layer(options.model, placement.device);
+  std::optional<LoadedHeads> earlier;
+  if (!options.begin_with.empty()) earlier = load_heads(options.begin_with, ends);
   return use(TrainInputs{dataset, ends, llama.get(), options.heads, options.work,
                          settings_of(options), options.reported, options.group, execution,
-                         loading.progress, last_layer ? &*last_layer : nullptr});
+                         loading.progress, last_layer ? &*last_layer : nullptr,
+                         earlier ? &*earlier : nullptr});
 }
 
 }  // namespace

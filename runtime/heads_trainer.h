@@ -21,6 +21,7 @@ struct HeadsTrainerOptions {
   ModelOptions loading{};         // where and in which dtype it is loaded; progress and notes
   HeadsConfig shape{};            // what the heads look like
   TrainConfig training{};
+  std::filesystem::path begin_with{};  // folder of heads to begin with; empty: untrained ones
   std::filesystem::path heads{};  // folder of the result; heads that are there are replaced then
   std::filesystem::path work{};   // checkpoint and metrics; a run found here is continued
   std::string settings{};         // kept with the heads, for people; empty: these options as YAML
@@ -46,9 +47,9 @@ class HeadsTrainer {
   /// Trains to the end, or until a signal that base/interrupt.h was told to look for. Run again, it
   /// continues from its last checkpoint, also when a function of the options threw.
   /// @param dataset  that the model wrote.
-  /// @throws UserError  another model wrote the dataset; a checkpoint of other settings; what must
-  ///                    not be replaced stands where the heads go (base/replace_folder.h); as
-  ///                    train_heads().
+  /// @throws UserError  another model wrote the dataset; a checkpoint of other settings; heads to
+  ///                    begin with of another model or other settings; what must not be replaced
+  ///                    stands where the heads go (base/replace_folder.h); as train_heads().
   TrainResult run(const DatasetReader& dataset) const;
 
  private:

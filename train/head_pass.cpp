@@ -46,6 +46,7 @@ HeadPass::HeadPass(const SharedTrainConfig& config, MedusaHeads& heads)
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second})
       if (tensor->defined()) tensor->set_requires_grad(true);
   for (at::Tensor& down : heads.downs) down.set_requires_grad(true);
+  if (heads.correction) heads.correction->table.set_requires_grad(true);
   if (!heads.prefix) return;
   for (const PrefixPart& part : prefix_parts(*heads.prefix)) part.tensor->set_requires_grad(true);
   rope_ = make_rope_table(heads.prefix->config, heads.prefix->token.device());
@@ -57,10 +58,34 @@ at::Tensor HeadPass::states_of(const Batch& batch) const {
   return prefix_states(*heads_.prefix, rope_, batch.answers, batch.rows);
 }
 
+/// @returns [n, H or r] what the head's output multiplies, and behind it, [n, R], what corrects it:
+/// the text's token before, which the head before should have drafted.
+at::Tensor HeadPass::head_states(int64_t head, const at::Tensor& hidden, const Batch& batch) const {
+  at::Tensor states = head_state(heads_, head, hidden, batch.embeddings);
+  if (!is_corrected(heads_, head)) return states;
+  return at::cat({states, correction_rows(*heads_.correction, batch.labels_of(head - 1).hard,
+                                          states.scalar_type())},
+                 1);
+}
+
 HeadOutputWeight HeadPass::output_of(int64_t head, const HeadOutputWeight& shared,
                                      at::ScalarType dtype) const {
-  if (heads_.outputs.empty()) return shared;
-  return {heads_.outputs[static_cast<size_t>(head)].to(dtype), {}};
+  HeadOutputWeight output = shared;
+  if (!heads_.outputs.empty()) output = {heads_.outputs[static_cast<size_t>(head)].to(dtype), {}};
+  if (is_corrected(heads_, head)) output.correction = heads_.correction->factor_of(head).to(dtype);
+  return output;
+}
+
+/// Where the gradients of the head's own weights go: those of the masters.
+void HeadPass::open_gradients(int64_t head, HeadOutputWeight& weight) const {
+  const auto gradient_of = [](at::Tensor master) {
+    if (!master.grad().defined()) master.mutable_grad() = at::zeros_like(master);
+    return master.grad();
+  };
+  if (!heads_.outputs.empty())
+    weight.gradient = gradient_of(heads_.outputs[static_cast<size_t>(head)]);
+  if (is_corrected(heads_, head))
+    weight.correction_gradient = gradient_of(heads_.correction->factor_of(head));
 }
 
 void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
@@ -75,12 +100,8 @@ void HeadPass::accumulate(const Batch& batch, const HeadOutputWeight& output,
     const double scale = scales[static_cast<size_t>(head)];
     if (scale == 0) continue;
     HeadOutputWeight weight = output_of(head, output, hidden.scalar_type());
-    if (!heads_.outputs.empty()) {
-      at::Tensor master = heads_.outputs[static_cast<size_t>(head)];
-      if (!master.grad().defined()) master.mutable_grad() = at::zeros_like(master);
-      weight.gradient = master.grad();
-    }
-    const at::Tensor states = head_state(heads_, head, hidden, batch.embeddings);  // [n, H or r]
+    open_gradients(head, weight);
+    const at::Tensor states = head_states(head, hidden, batch);  // [n, H or r, and R]
     const at::Tensor gradient = at::empty_like(states, states.options().requires_grad(false));
     {
       const c10::NoGradGuard no_grad;
@@ -106,7 +127,7 @@ void HeadPass::measure(const Batch& batch, const HeadOutputWeight& output,
   heads.resize(static_cast<size_t>(heads_.config.num_heads));
   const at::Tensor hidden = states_of(batch);
   for (int64_t head = 0; head < heads_.config.num_heads; ++head) {
-    const at::Tensor states = head_state(heads_, head, hidden, batch.embeddings);
+    const at::Tensor states = head_states(head, hidden, batch);
     heads[static_cast<size_t>(head)].add(
         head_loss(states, output_of(head, output, hidden.scalar_type()), batch.labels_of(head),
                   /*scale=*/0, config_.chunk_positions, {}));

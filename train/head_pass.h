@@ -44,8 +44,10 @@ class HeadPass {
 
  private:
   at::Tensor states_of(const Batch& batch) const;
+  at::Tensor head_states(int64_t head, const at::Tensor& hidden, const Batch& batch) const;
   HeadOutputWeight output_of(int64_t head, const HeadOutputWeight& shared,
                              at::ScalarType dtype) const;
+  void open_gradients(int64_t head, HeadOutputWeight& weight) const;
 
   const SharedTrainConfig& config_;
   MedusaHeads& heads_;

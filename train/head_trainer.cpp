@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/check.h"
@@ -31,6 +33,24 @@ MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
   if (heads.start == HeadStart::LastLayer) {
     MEDUSA_ASSERT(last_layer != nullptr);
     begin_as_last_layer(made.prefix.value(), backbone.config, *last_layer, backbone.final_norm);
+  }
+  return made;
+}
+
+MedusaHeads first_heads(const TrainConfig& config, const HeadsConfig& heads,
+                        const TrainInputs& inputs) {
+  if (inputs.earlier == nullptr)
+    return untrained_heads(config, heads, inputs.dataset, inputs.backbone, inputs.last_layer);
+  const MedusaHeads& earlier = inputs.earlier->heads;
+  MedusaHeads made = make_heads(heads, inputs.backbone, earlier.kept_tokens, config.seed);
+  std::map<std::string, at::Tensor> known;
+  for (const auto& [name, tensor] : named_parameters(earlier)) known.emplace(name, tensor);
+  for (const auto& [name, tensor] : named_parameters(made))
+    if (const auto found = known.find(name); found != known.end())
+      at::Tensor(tensor).copy_(found->second);
+  if (earlier.prefix) {  // what of it is not trained
+    made.prefix->scale = earlier.prefix->scale;
+    made.prefix->final_norm = earlier.prefix->final_norm;
   }
   return made;
 }

@@ -13,6 +13,7 @@
 #include "train/loss/loss.h"
 #include "train/processes/process_group.h"
 #include "train/samples/batch.h"
+#include "train/samples/train_inputs.h"
 #include "train/train_config.h"
 #include "train/train_stage.h"
 
@@ -26,6 +27,11 @@ namespace medusa {
 MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
                             const DatasetReader& dataset, const Weights& backbone,
                             const LayerWeights* last_layer = nullptr);
+
+/// Heads that a run begins with: untrained ones, or copies of the earlier ones that it is given. A
+/// correction that these lack is added as it is before training, so that they draft the same.
+MedusaHeads first_heads(const TrainConfig& config, const HeadsConfig& heads,
+                        const TrainInputs& inputs);
 
 /// Thread safety: none.
 class HeadTrainer {

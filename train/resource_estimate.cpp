@@ -166,8 +166,7 @@ ResourceEstimate estimate_resources(const TrainConfig& config, const HeadsConfig
   check_inputs(config, heads, inputs);
   ResourceEstimate out;
   const TrainPlan plan = plan_training(config, inputs.dataset);
-  MedusaHeads trained =
-      untrained_heads(config, heads, inputs.dataset, inputs.backbone, inputs.last_layer);
+  MedusaHeads trained = first_heads(config, heads, inputs);
   const int64_t hidden_size = trained.hidden_size;
   out.num_parameters = num_parameters(trained);
   out.num_steps = plan.num_steps();

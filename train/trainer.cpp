@@ -23,6 +23,8 @@ RunIdentity identity_of_heads(const TrainConfig& config, const HeadsConfig& head
   identity.add_run(config.seed, inputs.dataset, inputs.backbone.fingerprint);
   identity.add_settings("train", config);
   identity.add_settings("train.heads", heads);
+  if (inputs.earlier != nullptr)
+    identity.add("the heads to begin with", inputs.earlier->manifest.fingerprint);
   identity.set_processes(group_size(inputs.group));
   return identity;
 }
@@ -36,7 +38,7 @@ class HeadsStage : public TrainStage {
         group_(inputs.group),
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
-        heads_(untrained_heads(config, heads, inputs.dataset, inputs.backbone, inputs.last_layer)),
+        heads_(first_heads(config, heads, inputs)),
         label_rows_(rows_of_tokens(heads_)),
         recipe_(batch_recipe(config, heads_, inputs.backbone, label_rows_)),
         trainer_(config, heads_, inputs.backbone, inputs.group) {}

@@ -30,6 +30,16 @@ struct Pass {
   int64_t num_tokens = 0;            // E, read by the last head
   int64_t first_row = 0;             // of the drafts that it fills
   HeadDrafts* drafts = nullptr;
+  bool corrects = false;   // heads that are to be corrected are
+  int64_t num_picked = 0;  // rows of logits, from the first, whose drafts are kept
+};
+
+/// The logits of one head after some tokens of the head before.
+struct Correction {
+  int64_t head = 0;
+  std::span<const TokenId> tokens;  // [M]
+  int64_t first_row = 0;            // of the drafts that it fills
+  HeadDrafts* drafts = nullptr;
 };
 
 class CpuHeads : public HeadsBackend {
@@ -38,6 +48,8 @@ class CpuHeads : public HeadsBackend {
            const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
   void draft(const HeadQuery& query, HeadDrafts& drafts) override;
+  void begin(const HeadQuery& query, HeadDrafts& drafts) override;
+  void correct(int64_t head, std::span<const TokenId> tokens, HeadDrafts& drafts) override;
   const char* name() const override { return kernels_.name; }
 
  private:
@@ -49,6 +61,9 @@ class CpuHeads : public HeadsBackend {
   void write_states(const PackedHeadBlock& block, int64_t layer, int64_t head, Range columns);
   void run_downs(int thread);
   void run_outputs(int thread);
+  void add_correction(int64_t head, Range pairs);
+  void run_correction(const Correction& correction, int thread);
+  void read_before(int64_t head, int64_t position, TokenId token);
   void pick(int thread);
 
   template <typename Body>
@@ -81,7 +96,8 @@ class CpuHeads : public HeadsBackend {
   std::shared_ptr<ThreadPool> pool_;
   std::vector<DraftPicker> pickers_;  // one per thread
   HeadBuffers buffers_;
-  Pass pass_;  // the one that runs
+  Pass pass_;              // the one that runs
+  int64_t num_begun_ = 0;  // heads whose logits begin() left
 };
 
 CpuHeads::CpuHeads(const MedusaHeads& heads, const Weights& backbone, int64_t top_k,
@@ -99,6 +115,7 @@ void CpuHeads::draft(const HeadQuery& query, HeadDrafts& drafts) {
   const bool shared = states.size(0) == 1;
   const int64_t num_tokens = tokens_read(weights_.config.input, query.last_head());
   drafts.reshape(query.num_positions, query.num_heads, top_k_);
+  num_begun_ = 0;  // their logits are overwritten
   for (int64_t first = 0; first < query.num_positions; first += kMaxPositions) {
     const int64_t count = std::min(kMaxPositions, query.num_positions - first);
     pass_ = {query,
@@ -106,13 +123,41 @@ void CpuHeads::draft(const HeadQuery& query, HeadDrafts& drafts) {
              shared ? 1 : count,
              num_tokens,
              first * query.num_heads,
-             &drafts};
+             &drafts,
+             weights_.corrected(),
+             count * query.num_heads};
     pass_.query.num_positions = count;
     pass_.query.tokens = query.tokens.subspan(static_cast<size_t>(first * query.stride));
     buffers_.shape(kernels_, weights_, {count, query.num_heads, num_tokens});
     pool_->run([this](int thread) { run_pass(thread); });
   }
   pass_ = {};  // holds nothing of the caller's
+}
+
+void CpuHeads::begin(const HeadQuery& query, HeadDrafts& drafts) {
+  MEDUSA_ASSERT(query.hidden.scalar_type() == at::kBFloat16 && query.hidden.is_cpu());
+  const at::Tensor states = query.hidden.contiguous();
+  const int64_t num_tokens = tokens_read(weights_.config.input, 0);
+  drafts.reshape(1, 1, top_k_);
+  pass_ = {query, bits(states), 1, num_tokens, 0, &drafts, false, 1};
+  buffers_.shape(kernels_, weights_, {1, query.num_heads, num_tokens});
+  pool_->run([this](int thread) { run_pass(thread); });
+  pass_ = {};
+  num_begun_ = query.num_heads;
+}
+
+void CpuHeads::correct(int64_t head, std::span<const TokenId> tokens, HeadDrafts& drafts) {
+  MEDUSA_ASSERT(head > 0 && head < num_begun_, head, num_begun_);
+  const auto num_tokens = std::ssize(tokens);
+  drafts.reshape(num_tokens, 1, top_k_);
+  for (int64_t first = 0; first < num_tokens; first += kMaxPositions) {
+    const int64_t count = std::min(kMaxPositions, num_tokens - first);
+    const Correction correction{
+        head, tokens.subspan(static_cast<size_t>(first), static_cast<size_t>(count)), first,
+        &drafts};
+    buffers_.shape_correction(kernels_, weights_, count);
+    pool_->run([&](int thread) { run_correction(correction, thread); });
+  }
 }
 
 /// GEMMs split their outputs among the threads, and who has computed a column also does the
@@ -144,6 +189,16 @@ void CpuHeads::read_position(int64_t position) {
     scale_row(bits(weights_.embedding) + token * size, weights_.gain, size, scaled);
     buffers_.tokens.write(i, position, 0, scaled, size);
   }
+  for (int64_t head = 0; pass_.corrects && head < num_heads(); ++head)
+    if (const int64_t read = pass_.query.first_head + head; read > 0)
+      read_before(head, position, pass_.query.token(position, read));
+}
+
+/// What a head's correction multiplies after a token.
+void CpuHeads::read_before(int64_t head, int64_t position, TokenId token) {
+  const int64_t row = weights_.row_of_token[static_cast<size_t>(token)];
+  const int64_t rank = weights_.correction_rank();
+  buffers_.before.write(head, position, 0, bits(weights_.correction_table) + row * rank, rank);
 }
 
 /// Calls body(head, pairs of that head's GEMM) for this thread's share of all heads' pairs.
@@ -254,8 +309,10 @@ void CpuHeads::run_outputs(int thread) {
   const int64_t num_pairs = weights_.outputs[0].view().num_pairs();
   float* logits = buffers_.logits.data<float>();  // [M, K', V_t]
   if (weights_.shares_output()) {
+    const Range pairs = share(num_pairs, thread);
     kernels_.gemm(weights_.outputs[0].view(), buffers_.last.matrix(0),
-                  num_positions() * num_heads(), share(num_pairs, thread), logits, output_size());
+                  num_positions() * num_heads(), pairs, logits, output_size());
+    for (int64_t head = 0; head < num_heads(); ++head) add_correction(head, pairs);
     return;
   }
   for_each_part(num_pairs, thread, [&](int64_t head, Range pairs) {
@@ -263,11 +320,50 @@ void CpuHeads::run_outputs(int thread) {
     const GemmRows& rows = weights_.low_rank() ? buffers_.narrow : buffers_.last;
     kernels_.gemm(weights_.outputs[output].view(), rows.matrix(head), num_positions(), pairs,
                   logits + head * output_size(), num_heads() * output_size());
+    add_correction(head, pairs);
   });
 }
 
+/// On the columns that this thread has just computed.
+void CpuHeads::add_correction(int64_t head, Range pairs) {
+  const int64_t corrected = pass_.query.first_head + head;
+  if (!pass_.corrects || corrected == 0) return;
+  kernels_.gemm_add(weights_.corrections[static_cast<size_t>(corrected - 1)].view(),
+                    buffers_.before.matrix(head), num_positions(), pairs,
+                    buffers_.logits.data<float>() + head * output_size(),
+                    num_heads() * output_size());
+}
+
+/// As run_pass() ends, from the logits that begin() left.
+void CpuHeads::run_correction(const Correction& correction, int thread) {
+  const auto num_tokens = std::ssize(correction.tokens);
+  const int64_t size = output_size();
+  float* after = buffers_.after.data<float>();  // [M, V_t]
+  {
+    const KernelRegion region(kernels_);
+    const Range rows = share(num_tokens, thread);
+    for (int64_t m = rows.begin; m < rows.end; ++m)
+      read_before(0, m, correction.tokens[static_cast<size_t>(m)]);
+    const TileWeight& factor = weights_.corrections[static_cast<size_t>(correction.head - 1)];
+    const Range pairs = share(factor.view().num_pairs(), thread);
+    const Range columns{columns_of(pairs).begin, std::min(columns_of(pairs).end, size)};
+    const float* begun = buffers_.logits.data<const float>() + correction.head * size;
+    for (int64_t m = 0; m < num_tokens; ++m)
+      std::copy_n(begun + columns.begin, columns.end - columns.begin,
+                  after + m * size + columns.begin);
+    pool_->barrier();
+    kernels_.gemm_add(factor.view(), buffers_.before.matrix(0), num_tokens, pairs, after, size);
+  }
+  pool_->barrier();
+  const Range rows = share(num_tokens, thread);
+  DraftPicker& picker = pickers_[static_cast<size_t>(thread)];
+  for (int64_t m = rows.begin; m < rows.end; ++m)
+    picker.pick({after + m * size, static_cast<size_t>(size)}, correction.first_row + m,
+                *correction.drafts);
+}
+
 void CpuHeads::pick(int thread) {
-  const Range rows = share(num_positions() * num_heads(), thread);
+  const Range rows = share(pass_.num_picked, thread);
   DraftPicker& picker = pickers_[static_cast<size_t>(thread)];
   for (int64_t row = rows.begin; row < rows.end; ++row)
     picker.pick({buffers_.logits.data<const float>() + row * output_size(),

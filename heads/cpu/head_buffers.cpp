@@ -47,9 +47,18 @@ void HeadBuffers::shape(const CpuKernels& kernels, const PackedHeads& weights,
     last.shape(kernels, num_heads, num_positions, size);
   if (weights.low_rank())
     narrow.shape(kernels, num_heads, num_positions, weights.downs[0].num_outputs());
+  if (weights.corrected())
+    before.shape(kernels, num_heads, num_positions, weights.correction_rank());
   sums.reserve(num_rows * size * float_bytes);
   states.reserve(num_rows * size * bf16_bytes);
   logits.reserve(num_rows * weights.outputs[0].num_outputs() * float_bytes);
+}
+
+void HeadBuffers::shape_correction(const CpuKernels& kernels, const PackedHeads& weights,
+                                   int64_t num_tokens) {
+  before.shape(kernels, 1, num_tokens, weights.correction_rank());
+  after.reserve(num_tokens * weights.outputs[0].num_outputs() *
+                static_cast<int64_t>(sizeof(float)));
 }
 
 }  // namespace medusa

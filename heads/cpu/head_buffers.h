@@ -52,10 +52,15 @@ struct HeadBuffers {
   GrowingBuffer sums;     // [M, K', H] float32: what GEMMs give
   GrowingBuffer rounded;  // [M, K', H] bfloat16: inner, row by row; scaled embeddings; or narrow
   GrowingBuffer states;   // [M, K', H] bfloat16: what layers add to
+  GemmRows before;        // what corrections read: K' matrices [M, R] of the tokens before
   GrowingBuffer logits;   // [M, K', V_t] float32
+  GrowingBuffer after;    // [M, V_t] float32: logits of one head after M tokens
 
   /// What was there is void.
   void shape(const CpuKernels& kernels, const PackedHeads& weights, const PassSize& pass);
+
+  /// Room for one head's corrections after M tokens; logits stay.
+  void shape_correction(const CpuKernels& kernels, const PackedHeads& weights, int64_t num_tokens);
 };
 
 }  // namespace medusa

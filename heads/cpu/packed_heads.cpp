@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace medusa {
 namespace {
 
@@ -28,6 +30,13 @@ PackedHeads::PackedHeads(const MedusaHeads& heads, const Weights& backbone)
   for (const at::Tensor& output : heads.outputs) outputs.push_back(pack(output, backbone.kind));
   for (const at::Tensor& down : heads.downs) downs.push_back(pack(down, backbone.kind));
   if (outputs.empty()) outputs.push_back(pack(shared_output(heads, backbone), backbone.kind));
+  if (heads.correction) {
+    for (const at::Tensor& factor : heads.correction->factors)
+      corrections.push_back(pack(factor, backbone.kind));
+    correction_table = heads.correction->table.to(at::kBFloat16).contiguous();
+    row_of_token = rows_of_tokens(heads);
+    std::replace(row_of_token.begin(), row_of_token.end(), -1, heads.correction->unknown_row());
+  }
   if (reads_tokens()) {
     embedding = backbone.embedding.contiguous();
     gain = static_cast<float>(embedding_gain(backbone));

@@ -28,6 +28,8 @@ struct PackedHeads {
   bool reads_tokens() const { return config.input != HeadInput::Hidden; }
   bool shares_output() const { return !is_own(config.output); }
   bool low_rank() const { return !downs.empty(); }
+  bool corrected() const { return !corrections.empty(); }
+  int64_t correction_rank() const { return config.correction_rank; }  // R
   const PackedHeadBlock& block(int64_t head, int64_t layer) const {
     return blocks[static_cast<size_t>(head * config.layers_per_head + layer)];
   }
@@ -38,6 +40,9 @@ struct PackedHeads {
   std::vector<PackedHeadBlock> blocks;  // [K * layers_per_head], head-major
   std::vector<TileWeight> outputs;      // one of [V_t, H] if shared, else K; of low rank [V_t, r]
   std::vector<TileWeight> downs;        // K of [r, H] of low-rank outputs, else none
+  std::vector<TileWeight> corrections;  // [K - 1] of [V_t, R], U of heads 1, 2, …, or none
+  at::Tensor correction_table;          // [V_t + 1, R] bfloat16
+  std::vector<int32_t> row_of_token;    // [V] of the table; read where heads are corrected
   at::Tensor embedding;                 // [V, H] bfloat16; undefined for HeadInput::Hidden
   float gain = 1;                       // embedding_gain() of the backbone
 };

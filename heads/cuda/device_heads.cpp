@@ -11,7 +11,8 @@
 namespace medusa {
 
 bool DeviceHeads::supports(const HeadsConfig& config, const Weights& backbone) {
-  return !has_prefix(config.input) && backbone.embedding.scalar_type() == at::kBFloat16 &&
+  return !has_prefix(config.input) && config.correction_rank == 0 &&
+         backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % 32 == 0 &&
          (!is_low_rank(config.output) || config.output_rank % 32 == 0);
 }

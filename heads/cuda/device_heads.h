@@ -27,8 +27,8 @@ using PickDrafts =
 /// Thread safety: none (scratch buffers).
 class DeviceHeads {
  public:
-  /// Says whether these are of a kind that it computes: every kind without a prefix layer, beside a
-  /// backbone in bfloat16 or quantized; themselves in bfloat16.
+  /// Says whether these are of a kind that it computes: every kind without a prefix layer and
+  /// without a correction, beside a backbone in bfloat16 or quantized; themselves in bfloat16.
   static bool supports(const HeadsConfig& config, const Weights& backbone);
 
   /// @param shape  its nodes come in order of depth, its depth is at most K.

@@ -69,6 +69,12 @@ void Exporter::check() {
            "train heads with --set train.heads.input=hidden (the same dataset serves) and export "
            "those, or export nothing and let another engine run the model of medusa make-draft, "
            "which is a Hugging Face folder");
+  if (config.correction_rank > 0)
+    refuse(fmt::format("these heads are corrected by the token drafted before (correction_rank: "
+                       "{}), and no other engine runs such heads, expected correction_rank: 0",
+                       config.correction_rank),
+           "train heads with --set train.heads.correction_rank=0 (the same dataset serves) and "
+           "export those");
   if (options_.num_heads.value_or(1) > config.num_heads)
     refuse(fmt::format("there are {} heads, --heads asks for {}, expected at most as many as there "
                        "are",

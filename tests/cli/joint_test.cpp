@@ -120,6 +120,9 @@ TEST_F(Joint, WhatCannotWorkIsTheUsersError) {
             "medusa: train.stages is [joint, heads], found heads behind joint, expected it before: "
             "heads alone learn from the backbone as it was, not from what joint made of it; write "
             "[heads, joint]\n");
+  EXPECT_EQ(error("--set train.stages='[joint]' --set train.begin_with=run/heads"),
+            "medusa: train.begin_with names heads for the stage heads, train.stages is [joint], "
+            "expected heads among the stages; name them in train.joint.heads\n");
   // Heads of another backbone are refused as by every other command.
   ASSERT_EQ(place_.run(kJoint).status, 0);
   const std::string wrong =

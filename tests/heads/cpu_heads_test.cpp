@@ -211,6 +211,46 @@ TEST_F(CpuHeadsTest, APathAskedByItselfIsTheSameBitsAsInAText) {
   });
 }
 
+/// The drafts of correct() after begin() at position m, for a head and the tokens of a text.
+HeadDrafts correct(HeadsBackend& heads, const at::Tensor& state, int64_t head,
+                   std::span<const TokenId> tokens) {
+  const TokenId root = 9;
+  HeadQuery query{.hidden = state.unsqueeze(0), .tokens = {&root, 1}};
+  query.num_positions = 1;
+  query.num_heads = kNumHeads;
+  HeadDrafts first, drafts;
+  heads.begin(query, first);
+  expect_same(first, 0, draft_paths(heads, state, 0, {root}, true), 0);
+  heads.begin(query, first);
+  heads.correct(head, tokens, drafts);
+  return drafts;
+}
+
+TEST_F(CpuHeadsTest, CorrectionsOfOnePositionAreTheSameBitsAsWholeDrafts) {
+  for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
+    if (!heads.correction) return;
+    std::vector<TokenId> tokens;
+    for (TokenId token = 0; token < kVocab; token += 2) tokens.push_back(token);
+    tokens.insert(tokens.end(), {7, 7, 7, 7});  // more than one parallel region
+    for (const int threads : {1, 3}) {
+      const auto fused =
+          make_cpu_heads(heads, backbone, 10, kernels, std::make_shared<ThreadPool>(threads));
+      for (int64_t head = 1; head < kNumHeads; ++head) {
+        std::vector<TokenId> rows;
+        for (const TokenId token : tokens) {
+          rows.insert(rows.end(), static_cast<size_t>(head), 9);
+          rows.push_back(token);
+        }
+        const HeadDrafts whole = draft_paths(*fused, hidden_[4], head, rows, true);
+        const HeadDrafts found = correct(*fused, hidden_[4], head, tokens);
+        ASSERT_EQ(found.size(), std::ssize(tokens));
+        for (int64_t m = 0; m < found.size(); ++m) expect_same(found, m, whole, m);
+        EXPECT_NE(found.log_prob(6, 0, 0), found.log_prob(13, 0, 0)) << "after tokens 12 and 26";
+      }
+    }
+  });
+}
+
 TEST_F(CpuHeadsTest, ThreadsDoNotChangeTheDraftsNorRace) {
   for_each_kind([&](const MedusaHeads& heads, const Weights& backbone, const CpuKernels& kernels) {
     const auto one = make_cpu_heads(heads, backbone, 10, kernels, pool_);

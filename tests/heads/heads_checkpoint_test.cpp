@@ -108,6 +108,32 @@ TEST_F(HeadsFolder, ARankThatNoOutputHasIsNoPartOfTheFingerprint) {
   EXPECT_EQ(load_heads(folder_.path() / "heads", backbone_).manifest.fingerprint, of_rank_64);
 }
 
+TEST_F(HeadsFolder, ACorrectionIsReadWholeAndPartOfTheFingerprint) {
+  HeadsConfig config = heads_config(HeadInput::Root, HeadOutput::TruncatedOwn);
+  save(config);
+  const std::string without = manifest_.fingerprint;
+  config.correction_rank = 32;
+  save(config);
+  EXPECT_NE(manifest_.fingerprint, without);
+  rewrite([](auto& tensors) { tensors.erase("2.correction"); });
+  EXPECT_NE(error_loading().find("'2.correction'"), std::string::npos) << error_loading();
+  save(config);
+  rewrite([](auto& tensors) { tensors["correction.table"] = at::zeros({50, 32}); });
+  EXPECT_NE(error_loading().find("'correction.table'"), std::string::npos) << error_loading();
+}
+
+TEST_F(HeadsFolder, HeadsFromBeforeThereWereCorrectionsKeepTheirFingerprint) {
+  save();
+  const std::filesystem::path file = folder_.path() / "heads/manifest.yaml";
+  std::string text = read_file(file);
+  const size_t begin = text.find("  correction_rank: 0\n");
+  ASSERT_NE(begin, std::string::npos) << text;
+  text.erase(begin, text.find('\n', begin) + 1 - begin);
+  write_file(file, text);
+  EXPECT_EQ(load_heads(folder_.path() / "heads", backbone_).manifest.fingerprint,
+            manifest_.fingerprint);
+}
+
 TEST_F(HeadsFolder, TheManifestKeepsWhatWasMeasured) {
   save();
   const HeadsManifest read = read_heads_manifest(folder_.path() / "heads");

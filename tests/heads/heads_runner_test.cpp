@@ -25,7 +25,15 @@ TEST(HeadsRunner, AgreesWithTheTrainingHeads) {
     for (int64_t k = 0; k < config.num_heads; ++k) {
       const at::Tensor output = heads.outputs.empty() ? shared_output(heads, backbone)
                                                       : heads.outputs[static_cast<size_t>(k)];
-      const at::Tensor logits = at::linear(head_state(heads, k, hidden, embeddings), output);
+      at::Tensor logits = at::linear(head_state(heads, k, hidden, embeddings), output);
+      if (is_corrected(heads, k)) {
+        const auto rows_of = rows_of_tokens(heads);
+        std::vector<int32_t> before;
+        for (int64_t m = 0; m < 6; ++m)
+          before.push_back(rows_of[static_cast<size_t>(text[static_cast<size_t>(m + k)])]);
+        logits += at::linear(correction_rows(*heads.correction, before, at::kFloat),
+                             heads.correction->factor_of(k));
+      }
       const auto [values, rows] = at::topk(at::log_softmax(logits, 1), 7, 1);
       for (int64_t m = 0; m < 6; ++m)
         for (int64_t r = 0; r < 7; ++r) {

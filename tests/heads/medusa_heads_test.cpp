@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "heads/heads_runner.h"
 #include "tests/base/error_text.h"
 #include "tests/heads/random_heads.h"
 
@@ -98,6 +99,64 @@ TEST(HeadsConfig, RefusesARankThatIsNoMultipleOf32) {
   EXPECT_EQ(fixtures::error_text([&] { config.validate(); }),
             "heads: 'output_rank' is 40, which leaves 8 over when divided by 32, expected a "
             "multiple of 32; write 64");
+}
+
+TEST(HeadsConfig, RefusesACorrectionThatCannotBe) {
+  const auto error = [](const HeadsConfig& config) {
+    return fixtures::error_text([&] { config.validate(); });
+  };
+  EXPECT_EQ(error({.correction_rank = 40}),
+            "heads: 'correction_rank' is 40, which leaves 8 over when divided by 32, expected a "
+            "multiple of 32; write 64");
+  EXPECT_EQ(error({.input = HeadInput::PrefixSequential, .correction_rank = 32}),
+            "heads: 'correction_rank' is 32, 'input' is prefix_sequential, whose heads read the "
+            "tokens drafted before anyway, expected 0 there; set it to 0, or 'input' to prefix");
+  EXPECT_EQ(error({.num_heads = 1, .correction_rank = 32}),
+            "heads: 'correction_rank' is 32, 'num_heads' is 1, expected at least 2 heads, as the "
+            "first one has no draft before its own; set 'correction_rank' to 0 or train more "
+            "heads");
+  EXPECT_EQ(error({.input = HeadInput::Prefix, .correction_rank = 96}), "(no error)");
+}
+
+TEST(MedusaHeads, ACorrectionBeginsAsTheEmbeddingsAndCorrectsNothing) {
+  const Weights backbone = tiny_weights(1);
+  HeadsConfig config = heads_config(HeadInput::Root, HeadOutput::TruncatedShared);
+  config.correction_rank = 64;
+  const MedusaHeads heads = untrained_heads(config, backbone);
+  ASSERT_TRUE(heads.correction.has_value());
+  ASSERT_EQ(heads.correction->factors.size(), 2U);
+  for (const at::Tensor& factor : heads.correction->factors) {
+    EXPECT_EQ(factor.sizes(), (at::IntArrayRef{50, 64}));
+    EXPECT_EQ(factor.abs().max().item<float>(), 0);
+  }
+  // Of rank H nothing is lost: tokens are as far apart as their embeddings.
+  const at::Tensor table = heads.correction->table;
+  ASSERT_EQ(table.sizes(), (at::IntArrayRef{51, 64}));
+  const double gain = embedding_gain(backbone);
+  for (const auto& [a, b] : {std::pair(0, 1), std::pair(3, 40)}) {
+    const at::Tensor apart = gain * (backbone.embedding[heads.token_of_row(a)] -
+                                     backbone.embedding[heads.token_of_row(b)]);
+    EXPECT_NEAR((table[a] - table[b]).norm().item<double>(), apart.norm().item<double>(), 1e-4);
+  }
+  EXPECT_EQ(table[50].abs().max().item<float>(), 0) << "tokens that no row drafts";
+  EXPECT_TRUE(
+      at::equal(correction_rows(*heads.correction, std::vector<int32_t>{7, -1, -2}, at::kFloat),
+                at::stack({table[7], table[50], table[50]})));
+  EXPECT_EQ(num_parameters(heads) -
+                num_parameters(untrained_heads(
+                    heads_config(HeadInput::Root, HeadOutput::TruncatedShared), backbone)),
+            (51 + 2 * 50) * 64);
+
+  // What it makes of the drafts: at first nothing.
+  HeadsRunner with(heads, backbone, 10);
+  HeadsRunner without(
+      untrained_heads(heads_config(HeadInput::Root, HeadOutput::TruncatedShared), backbone),
+      backbone, 10);
+  const at::Tensor hidden = random_hidden(6, at::kFloat);
+  const HeadDrafts& found = with.draft(hidden, some_text(8));
+  const HeadDrafts& expected = without.draft(hidden, some_text(8));
+  EXPECT_EQ(found.tokens, expected.tokens);
+  EXPECT_EQ(found.log_probs, expected.log_probs);
 }
 
 TEST(HeadsConfig, RefusesAStartForALayerThatIsNotThere) {

@@ -1,5 +1,6 @@
 #include "heads/path_drafts.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/heads/random_heads.h"
@@ -7,18 +8,33 @@
 namespace medusa {
 namespace {
 
-class PathDraftsTest : public ::testing::TestWithParam<HeadInput> {
+HeadsConfig corrected(HeadInput input, HeadOutput output) {
+  HeadsConfig config = heads_config(input, output, 2);
+  config.correction_rank = 32;
+  return config;
+}
+
+class PathDraftsTest : public ::testing::TestWithParam<HeadsConfig> {
  protected:
   const Weights backbone_ = tiny_weights(1);
-  HeadsRunner runner_{random_heads(heads_config(GetParam(), HeadOutput::Shared, 2), backbone_),
-                      backbone_, 5};
+  HeadsRunner runner_{random_heads(GetParam(), backbone_), backbone_, 5};
   const at::Tensor state_ = random_hidden(1, at::kFloat)[0];
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PathDraftsTest,
-                         testing::Values(HeadInput::Hidden, HeadInput::Root, HeadInput::Sequential,
-                                         HeadInput::PrefixSequential),
-                         [](const auto& each) { return enum_name(each.param); });
+                         testing::Values(heads_config(HeadInput::Hidden, HeadOutput::Shared, 2),
+                                         heads_config(HeadInput::Root, HeadOutput::Shared, 2),
+                                         heads_config(HeadInput::Sequential, HeadOutput::Shared, 2),
+                                         heads_config(HeadInput::PrefixSequential,
+                                                      HeadOutput::Shared, 2),
+                                         corrected(HeadInput::Hidden, HeadOutput::TruncatedOwn),
+                                         corrected(HeadInput::Root, HeadOutput::Shared),
+                                         corrected(HeadInput::Root, HeadOutput::TruncatedShared)),
+                         [](const auto& each) {
+                           return fmt::format("{}_{}_{}", enum_name(each.param.input),
+                                              enum_name(each.param.output),
+                                              each.param.correction_rank);
+                         });
 
 TEST_P(PathDraftsTest, AreThoseOfATextThatGoesDownThePath) {
   const std::vector<std::vector<TokenId>> paths[] = {
@@ -32,8 +48,7 @@ TEST_P(PathDraftsTest, AreThoseOfATextThatGoesDownThePath) {
     for (size_t m = 0; m < paths[depth].size(); ++m) {
       std::vector<TokenId> text{9};
       text.insert(text.end(), paths[depth][m].begin(), paths[depth][m].end());
-      HeadsRunner other(random_heads(heads_config(GetParam(), HeadOutput::Shared, 2), backbone_),
-                        backbone_, 5);
+      HeadsRunner other(random_heads(GetParam(), backbone_), backbone_, 5);
       const HeadDrafts& expected = other.draft(state_, text, depth + 1);
       for (int64_t rank = 0; rank < 5; ++rank) {
         EXPECT_EQ(next.token(static_cast<int64_t>(m), rank), expected.token(0, depth, rank));
@@ -47,7 +62,16 @@ TEST_P(PathDraftsTest, AreThoseOfATextThatGoesDownThePath) {
 TEST_P(PathDraftsTest, DependOnThePathOnlyIfTheHeadsReadIt) {
   PathDrafts drafts(runner_, state_, 9, 2);
   const NextDrafts next = drafts.after(std::vector<TokenId>{5, 90}, 1);
-  EXPECT_EQ(next.log_prob(0, 0) != next.log_prob(1, 0), reads_paths(GetParam()));
+  EXPECT_EQ(next.log_prob(0, 0) != next.log_prob(1, 0), depends_on_paths(GetParam()));
+}
+
+TEST_P(PathDraftsTest, StayWhenTheyAreAskedAgain) {
+  PathDrafts drafts(runner_, state_, 9, 3);
+  const TokenId first = drafts.after({}, 0).token(0, 0);
+  const TokenId second = drafts.after(std::vector<TokenId>{90}, 1).token(0, 0);
+  drafts.after(std::vector<TokenId>{5, 7, 90, 5}, 2);
+  EXPECT_EQ(drafts.after({}, 0).token(0, 0), first);
+  EXPECT_EQ(drafts.after(std::vector<TokenId>{90}, 1).token(0, 0), second);
 }
 
 }  // namespace

@@ -57,6 +57,12 @@ inline std::vector<HeadsConfig> all_configs() {
   for (const auto& [input_name, input] : EnumNames<HeadInput>::values)
     for (const auto& [output_name, output] : EnumNames<HeadOutput>::values)
       for (const int64_t layers : {1, 2}) configs.push_back(heads_config(input, output, layers));
+  for (const HeadInput input : {HeadInput::Hidden, HeadInput::Root, HeadInput::Prefix})
+    for (const HeadOutput output :
+         {HeadOutput::Shared, HeadOutput::TruncatedShared, HeadOutput::TruncatedLowRank}) {
+      configs.push_back(heads_config(input, output));
+      configs.back().correction_rank = 32;
+    }
   return configs;
 }
 

@@ -14,6 +14,7 @@ struct DrafterCase {
   std::string name;
   InferConfig config;
   HeadInput heads = HeadInput::Root;  // what the heads it is given read
+  int64_t correction_rank = 0;        // of these heads
 
   friend void PrintTo(const DrafterCase& drafter, std::ostream* out) { *out << drafter.name; }
 };
@@ -61,6 +62,12 @@ inline std::vector<DrafterCase> drafter_cases() {
                            case_of(DrafterKind::Blockwise), case_of(DrafterKind::Merge)}) {
     each.heads = HeadInput::PrefixSequential;
     each.name += "_prefix";
+    out.push_back(each);
+  }
+  for (DrafterCase each : {case_of(DrafterKind::Medusa), dynamic, adaptive, sequoia, specinfer,
+                           case_of(DrafterKind::Blockwise), case_of(DrafterKind::Merge)}) {
+    each.correction_rank = 32;
+    each.name += "_corrected";
     out.push_back(each);
   }
   return out;

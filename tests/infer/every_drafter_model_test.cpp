@@ -26,7 +26,11 @@ struct Model {
   fixtures::HeadParts sequential{llama.weights(), HeadInput::Sequential};
   fixtures::HeadParts prefix{llama.weights(), HeadInput::PrefixSequential};
 
-  DraftParts parts(HeadInput input) {
+  fixtures::HeadParts corrected{llama.weights(), HeadInput::Root, 32};
+
+  DraftParts parts(const DrafterCase& drafter) {
+    const HeadInput input = drafter.heads;
+    if (drafter.correction_rank > 0) return corrected.parts();
     if (has_prefix(input)) return prefix.parts();
     return input == HeadInput::Sequential ? sequential.parts() : heads.parts();
   }
@@ -60,7 +64,7 @@ ModelText decode_text(const DrafterCase& drafter, const AcceptanceRule& rule,
     return true;
   };
   SkippingModel skipping(target, {1});
-  DraftParts parts = model().parts(drafter.heads);
+  DraftParts parts = model().parts(drafter);
   parts.draft = &model().draft;
   parts.skipping = &skipping;
   parts.eagle3 = &model().eagle3;

@@ -35,7 +35,7 @@ class EveryDrafter : public testing::TestWithParam<fixtures::DrafterCase> {
  protected:
   DrafterFactory drafter() { return make_drafter_factory(GetParam().config, heads_.parts()); }
 
-  fixtures::ToyHeads heads_{GetParam().heads};
+  fixtures::ToyHeads heads_{GetParam().heads, GetParam().correction_rank};
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryDrafter, testing::ValuesIn(fixtures::drafter_cases()),

@@ -20,12 +20,18 @@ namespace medusa::fixtures {
 /// Heads with random residual layers over any backbone: what they draft is arbitrary but fixed, and
 /// sometimes right.
 inline MedusaHeads arbitrary_heads(const Weights& weights, int64_t num_heads = 3,
-                                   HeadInput input = HeadInput::Root) {
+                                   HeadInput input = HeadInput::Root, int64_t correction_rank = 0) {
   HeadsConfig config;
   config.num_heads = num_heads;
   config.input = input;
   config.output = HeadOutput::Shared;
   MedusaHeads heads = make_heads(config, weights, {}, 1);
+  if (correction_rank > 0) {  // may be more than the toy's H, from where none could begin
+    heads.config.correction_rank = correction_rank;
+    heads.correction = DraftCorrection{at::empty({heads.vocab_size + 1, correction_rank}), {}};
+    for (int64_t head = 1; head < num_heads; ++head)
+      heads.correction->factors.push_back(at::empty({heads.vocab_size, correction_rank}));
+  }
   auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
   for (auto& [name, tensor] : named_parameters(heads))
     tensor.copy_(0.3 * at::randn(tensor.sizes(), generator, at::kFloat));
@@ -82,8 +88,9 @@ inline Eagle3Weights arbitrary_eagle3(const Weights& target, std::vector<int32_t
 /// Heads, tree and texts for drafters that need them. The texts are of the toy's vocabulary.
 class HeadParts {
  public:
-  explicit HeadParts(const Weights& weights, HeadInput input = HeadInput::Root)
-      : HeadParts(arbitrary_heads(weights, 3, input), weights) {}
+  explicit HeadParts(const Weights& weights, HeadInput input = HeadInput::Root,
+                     int64_t correction_rank = 0)
+      : HeadParts(arbitrary_heads(weights, 3, input, correction_rank), weights) {}
   /// @param heads  three of them.
   HeadParts(MedusaHeads heads, const Weights& weights) : runner_(std::move(heads), weights, 4) {
     shape_.temperatures = {1.5, 1, 0.75};
@@ -105,7 +112,8 @@ class HeadParts {
 
 class ToyHeads : public HeadParts {
  public:
-  explicit ToyHeads(HeadInput input = HeadInput::Root) : HeadParts(toy_weights(), input) {}
+  explicit ToyHeads(HeadInput input = HeadInput::Root, int64_t correction_rank = 0)
+      : HeadParts(toy_weights(), input, correction_rank) {}
   DraftParts parts() {
     DraftParts out = HeadParts::parts();
     out.draft = out.skipping = &draft_;

@@ -135,6 +135,28 @@ TEST_F(TrainedStories, HeadsMayBeginAsTheBackbonesLastLayer) {
       << "another training cannot go on there";
 }
 
+TEST_F(TrainedStories, HeadsMayBeginWithThoseOfAnotherFolder) {
+  std::vector<double> first;
+  const auto train = [&](HeadsTrainerOptions asked) {
+    first.push_back(0);
+    asked.reported = [&](const Metrics& each) {
+      if (each.kind == "train" && first.back() == 0) first.back() = each.loss;
+    };
+    return HeadsTrainer(asked).run(dataset()).complete;
+  };
+  ASSERT_TRUE(train(options("plain")));
+  HeadsTrainerOptions corrected = options("corrected");
+  corrected.shape.correction_rank = 32;
+  corrected.begin_with = *folder_ / "plain/heads";
+  ASSERT_TRUE(train(corrected));
+  EXPECT_LT(first[1], first[0]);
+  EXPECT_EQ(read_heads_manifest(corrected.heads).config.correction_rank, 32);
+  corrected.work = *folder_ / "other/work";
+  corrected.begin_with = *folder_ / "nowhere";
+  EXPECT_NE(error_text([&] { HeadsTrainer(corrected).run(dataset()); }).find("nowhere"),
+            std::string::npos);
+}
+
 TEST_F(TrainedStories, TheProgramTrainsTheSameHeadsAndContinuesTheLibrarysRun) {
   HeadsTrainerOptions asked = options("shared");
   RunConfig config;

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "heads/medusa_heads.h"
 #include "tests/backbone/tiny_model.h"
 #include "train/samples/batch.h"
@@ -28,11 +30,17 @@ enum class Kind { Hard, Soft, Acceptance };
 constexpr Kind kKinds[] = {Kind::Hard, Kind::Soft, Kind::Acceptance};
 
 struct Setting {
-  explicit Setting(at::ScalarType dtype, Kind kind, int64_t n = 30, int64_t rows = 50)
-      : states(normal({n, 16}, 3).to(dtype)),
+  /// @param rank  of a correction, whose columns follow the states'; 0: none.
+  explicit Setting(at::ScalarType dtype, Kind kind, int64_t n = 30, int64_t rows = 50,
+                   int64_t rank = 0)
+      : states(normal({n, 16 + rank}, 3).to(dtype)),
         output{normal({rows, 16}, 5).to(dtype), at::zeros({rows, 16}, sum_type(dtype))},
         hard(some_labels(n, rows)),
         gradient(at::empty_like(states)) {
+    if (rank > 0) {
+      output.correction = normal({rows, rank}, 9).to(dtype);
+      output.correction_gradient = at::zeros({rows, rank}, sum_type(dtype));
+    }
     if (kind == Kind::Hard) return;
     if (kind == Kind::Acceptance) objective = HeadObjective::Acceptance;
     for (int64_t i = 0; i < n; ++i)
@@ -60,14 +68,15 @@ constexpr double kScale = 0.03;
 
 TEST(HeadLoss, GradientsAreTheNumericOnes) {
   for (const Kind kind : kKinds) {
-    Setting at_point(at::kDouble, kind, 9, 12);
+    Setting at_point(at::kDouble, kind, 9, 12, /*rank=*/4);
     head_loss(at_point.states, at_point.output, at_point.labels(), kScale, 4, at_point.gradient);
     const auto loss = [&] {
       return kScale * head_loss(at_point.states, at_point.output, at_point.labels(), 0, 4, {}).loss;
     };
     for (const auto& [tensor, gradient] :
          {std::pair(at_point.states, at_point.gradient),
-          std::pair(at_point.output.weight, at_point.output.gradient)}) {
+          std::pair(at_point.output.weight, at_point.output.gradient),
+          std::pair(at_point.output.correction, at_point.output.correction_gradient)}) {
       auto* values = tensor.data_ptr<double>();
       for (int64_t i = 0; i < tensor.numel(); ++i) {
         const double here = values[i], step = 1e-5;
@@ -125,9 +134,10 @@ TEST(HeadLoss, GradientsOfTheHeadsAreTheNumericOnes) {
 
 TEST(HeadLoss, TheFusedKernelAgreesWithTheReference) {
   for (const Kind kind : kKinds)
-    for (const auto& [dtype, tolerance] :
-         {std::pair(at::kFloat, 1e-6), std::pair(at::kBFloat16, 2e-3)}) {
-      Setting fused(dtype, kind), plain(dtype, kind);
+    for (const auto& [dtype, tolerance, rank] :
+         {std::tuple(at::kFloat, 1e-6, 0), std::tuple(at::kBFloat16, 2e-3, 0),
+          std::tuple(at::kFloat, 1e-6, 32), std::tuple(at::kBFloat16, 2e-3, 32)}) {
+      Setting fused(dtype, kind, 30, 50, rank), plain(dtype, kind, 30, 50, rank);
       const HeadLoss a =
           head_loss(fused.states, fused.output, fused.labels(), kScale, 7, fused.gradient);
       const HeadLoss b =

@@ -39,15 +39,15 @@ TEST(RunIdentity, EveryFieldOfTheThreeStagesSaysWhetherItDecides) {
             "train.checkpoint_every");
   EXPECT_EQ(cosmetic_keys<SharedTrainConfig>("train", 8),
             "train.keep_checkpoints train.peer_timeout_s");
-  EXPECT_EQ(cosmetic_keys<HeadsConfig>("heads", 5), "heads.start heads.output_rank");
+  EXPECT_EQ(cosmetic_keys<HeadsConfig>("heads", 6), "heads.start heads.output_rank");
   EXPECT_EQ(cosmetic_keys<JointConfig>("joint", 24),
             "joint.heads joint.last_layers joint.report_every joint.checkpoint_every");
   EXPECT_EQ(cosmetic_keys<DraftTrainConfig>("draft", 11),
             "draft.validation_samples draft.report_every draft.checkpoint_every");
   // What is of no effect decides nothing.
-  EXPECT_EQ(cosmetic_keys("heads", 5, HeadsConfig{.output = HeadOutput::LowRank}),
+  EXPECT_EQ(cosmetic_keys("heads", 6, HeadsConfig{.output = HeadOutput::LowRank}),
             "heads.start heads.output_size");
-  EXPECT_EQ(cosmetic_keys("heads", 6, HeadsConfig{.input = HeadInput::Prefix}),
+  EXPECT_EQ(cosmetic_keys("heads", 7, HeadsConfig{.input = HeadInput::Prefix}),
             "heads.output_rank");
   JointConfig last_layers;
   last_layers.part = TrainedPart::LastLayers;

@@ -371,6 +371,10 @@ TEST(Trainer, RefusesARankAboveTheStatesSize) {
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
             "heads: 'output_rank' is 96, the backbone's states have 64 numbers, expected at most "
             "that many; lower it, or set 'output' to truncated_own");
+  run.heads = {.output_size = 100, .correction_rank = 96};
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            "heads: 'correction_rank' is 96, the backbone's embeddings have 64 numbers, expected "
+            "at most that many; lower it");
 }
 
 }  // namespace

@@ -57,6 +57,14 @@ void examine_own(const DoctorOptions& options, const Weights& backbone, Report& 
          fmt::format("{}: these heads read more than the hidden state (input: {}), expected input: "
                      "hidden elsewhere; they run in medusa only",
                      options.heads, enum_name(config.input))});
+  if (config.correction_rank > 0) {
+    report.description += fmt::format(", corrected by factors of rank {}", config.correction_rank);
+    report.findings.push_back(
+        {Severity::Warning, "own_engine_only", "every engine but medusa",
+         fmt::format("{}: these heads are corrected by the token drafted before (correction_rank: "
+                     "{}), expected correction_rank: 0 elsewhere; they run in medusa only",
+                     options.heads, config.correction_rank)});
+  }
   if (manifest.backbone != backbone.fingerprint) {
     add_failure(report, "other_backbone",
                 fmt::format("{}: trained on another backbone than {}, expected the same file; pass "

@@ -117,6 +117,7 @@ Json inspect_heads(const fs::path& folder) {
   out["output"] = enum_name(config.output);
   if (is_truncated(config.output)) out["output_size"] = config.output_size;
   if (is_low_rank(config.output)) out["output_rank"] = config.output_rank;
+  if (config.correction_rank > 0) out["correction_rank"] = config.correction_rank;
   out["hidden_size"] = manifest.hidden_size;
   out["vocab_size"] = manifest.vocab_size;
   out["optimizer_steps"] = manifest.step;

@@ -33,6 +33,8 @@ std::string description(const HeadsManifest& heads) {
     text +=
         fmt::format(" ({} of {} tokens)", grouped(config.output_size), grouped(heads.vocab_size));
   if (is_low_rank(config.output)) text += fmt::format(" of rank {}", config.output_rank);
+  if (config.correction_rank > 0)
+    text += fmt::format(", corrected by factors of rank {}", config.correction_rank);
   if (config.start == HeadStart::LastLayer) text += ", begun as the backbone's last layer";
   return paragraph(text + fmt::format("; {} optimizer steps.", grouped(heads.step)));
 }

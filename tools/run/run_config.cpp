@@ -23,6 +23,10 @@ void TrainSection::validate() const {
         "each; add what is missing, or leave the weights out",
         data_weights.size(), data_weights.size() == 1 ? "" : "s", data.size(),
         data.size() == 1 ? "" : "s"));
+  if (begin_with && std::find(stages.begin(), stages.end(), StageKind::Heads) == stages.end())
+    throw UserError(
+        "train.begin_with names heads for the stage heads, train.stages is [joint], expected heads "
+        "among the stages; name them in train.joint.heads");
   config.validate();
 }
 

@@ -48,6 +48,7 @@ struct TrainSection {
   std::vector<StageKind> stages = {StageKind::Heads};
   std::vector<std::string> data;
   std::vector<double> data_weights;
+  std::optional<std::string> begin_with;
   HeadsConfig heads;
   TrainConfig config;
   JointConfig joint;
@@ -59,11 +60,14 @@ struct TrainSection {
     f("data_weights", data_weights,
       "how often an epoch visits the samples of each of them, 0.5: half of them in turns; []: once",
       between(0.001, 1000.0));
+    f("begin_with", begin_with,
+      "folder of heads to begin with, of the same settings but for a correction; null: untrained");
     f.section("heads", heads, "what the heads look like");
     config.fields(f);
     f.section("joint", joint, "the joint stage: backbone and heads together (Medusa-2)");
   }
-  /// @throws UserError  stages in an order that cannot work; not a weight for each dataset.
+  /// @throws UserError  stages in an order that cannot work; not a weight for each dataset; heads
+  ///                    to begin with for a stage that is not run.
   void validate() const;
 };
 

@@ -36,6 +36,7 @@ HeadsTrainer trainer_of(const RunConfig& config, const Reported& reported, Proce
   if (!is_first(group)) options.loading.progress = {};
   options.shape = config.train.heads;
   options.training = config.train.config;
+  options.begin_with = config.train.begin_with.value_or("");
   options.heads = config.heads_folder();
   options.work = config.train_folder();
   options.settings = write_config(config);

@@ -60,13 +60,24 @@ HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double sca
 
 }  // namespace
 
+at::Tensor output_logits(const at::Tensor& states, const HeadOutputWeight& output) {
+  if (!output.correction.defined()) return at::linear(states, output.weight);
+  const int64_t size = output.weight.size(1), rank = output.correction.size(1);
+  at::Tensor logits = at::linear(states.narrow(1, 0, size), output.weight);
+  return logits.addmm_(states.narrow(1, size, rank), output.correction.t());
+}
+
 void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
                     const HeadOutputWeight& output, at::Tensor gradient) {
-  gradient.copy_(at::mm(logit_gradient, output.weight));
-  if (output.gradient.defined()) {
-    at::Tensor sum = output.gradient;
-    sum.add_(at::mm(logit_gradient.t(), states));
-  }
+  int64_t column = 0;
+  const auto through = [&](const at::Tensor& weight, at::Tensor sum) {
+    const int64_t size = weight.size(1);
+    gradient.narrow(1, column, size).copy_(at::mm(logit_gradient, weight));
+    if (sum.defined()) sum.add_(at::mm(logit_gradient.t(), states.narrow(1, column, size)));
+    column += size;
+  };
+  through(output.weight, output.gradient);
+  if (output.correction.defined()) through(output.correction, output.correction_gradient);
 }
 
 void HeadLoss::add(const HeadLoss& other) {
@@ -119,7 +130,7 @@ HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, con
       sum.add(reference_head_loss(rows, output, row_labels, scale, into));
       continue;
     }
-    const at::Tensor logits = at::linear(rows, output.weight);  // [n, V_t]
+    const at::Tensor logits = output_logits(rows, output);  // [n, V_t]
     sum.add(dtype == at::kFloat ? softmax_rows<float>(logits, row_labels, scale)
                                 : softmax_rows<uint16_t>(logits, row_labels, scale));
     if (scale != 0) through_output(logits, rows, output, into);
@@ -138,7 +149,7 @@ HeadLoss reference_head_loss(const at::Tensor& states, const HeadOutputWeight& o
   const at::Tensor known = label.ge(0);
   const at::Tensor counted = labels.is_soft() ? label.ne(kNoLabel) : known;
   const at::Tensor index = label.clamp_min(0).unsqueeze(1);  // [n, 1]
-  const at::Tensor logits = at::linear(states, output.weight).to(exact);
+  const at::Tensor logits = output_logits(states, output).to(exact);
   const at::Tensor log_probs = at::log_softmax(logits, 1);
   at::Tensor target = at::zeros_like(log_probs);  // [n, V_t]
   if (labels.is_soft())

@@ -32,24 +32,30 @@ struct HeadLoss {
 /// @returns  [K]
 std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads);
 
-/// What a head's output is and where its gradients go.
+/// What a head's output is and where its gradients go. States of a corrected head have R columns
+/// more, which its U multiplies (heads/correction.h).
 struct HeadOutputWeight {
-  at::Tensor weight;    // [V_t, H] compute dtype
-  at::Tensor gradient;  // [V_t, H] float32, added to; undefined: frozen
+  at::Tensor weight;                 // [V_t, H] compute dtype
+  at::Tensor gradient;               // [V_t, H] float32, added to; undefined: frozen
+  at::Tensor correction{};           // [V_t, R] compute dtype; undefined: none
+  at::Tensor correction_gradient{};  // [V_t, R] float32, added to; undefined: frozen
 };
 
-/// @param states    [n, H] of head_state, compute dtype, detached.
+/// @returns  [n, V_t] in the dtype of the states.
+at::Tensor output_logits(const at::Tensor& states, const HeadOutputWeight& output);
+
+/// @param states    [n, H] of head_state, or [n, H + R], compute dtype, detached.
 /// @param labels    of n positions; at most kMaxTargets soft ones for each.
 /// @param scale     what one position's cross-entropy weighs in the loss; 0: measure only.
 /// @param chunk     positions whose logits exist at one time.
-/// @param gradient  [n, H] like states; overwritten with scale * d loss / d states unless scale is
+/// @param gradient  like states; overwritten with scale * d loss / d states unless scale is
 ///                  0, when it may be undefined.
 HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
                    double scale, int64_t chunk, at::Tensor gradient);
 
-/// Backpropagates d loss / d logits through logits = states · weightᵀ.
+/// Backpropagates d loss / d logits through output_logits().
 /// @param logit_gradient  [n, V_t] in the weight's dtype.
-/// @param gradient        [n, H]; overwritten.
+/// @param gradient        like states; overwritten.
 void through_output(const at::Tensor& logit_gradient, const at::Tensor& states,
                     const HeadOutputWeight& output, at::Tensor gradient);
 

@@ -8,6 +8,24 @@
 namespace medusa {
 namespace {
 
+/// A correction may be new; all else that says what heads are must be the same.
+void check_earlier(const HeadsConfig& heads, const HeadsConfig& earlier) {
+  HeadsConfig is = heads, was = earlier;
+  FieldLister now("train.heads"), then("train.heads");
+  is.fields(now);
+  was.fields(then);
+  for (size_t i = 0; i < now.lines().size(); ++i) {
+    const FieldHelp &line = now.lines()[i], &before = then.lines()[i];
+    const bool new_correction =
+        line.key == "train.heads.correction_rank" && earlier.correction_rank == 0;
+    if (!line.decides || new_correction || line.value == before.value) continue;
+    throw UserError(fmt::format(
+        "train: the heads of 'begin_with' have {} {}, these heads have {}, expected the same, but "
+        "for a correction that the earlier ones lack; set it to {}, or leave 'begin_with' out",
+        line.key, before.value, line.value, before.value));
+  }
+}
+
 /// Which of several it is, and what it holds.
 std::string dataset_without_hidden(const DatasetReader& dataset) {
   for (const DatasetSource& source : dataset.sources()) {
@@ -61,6 +79,12 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
         "heads: 'output_rank' is {}, the backbone's states have {} numbers, expected at most that "
         "many; lower it, or set 'output' to {}",
         heads.output_rank, h, is_truncated(heads.output) ? "truncated_own" : "own"));
+  if (heads.correction_rank > h)
+    throw UserError(fmt::format(
+        "heads: 'correction_rank' is {}, the backbone's embeddings have {} numbers, expected at "
+        "most that many; lower it",
+        heads.correction_rank, h));
+  if (inputs.earlier != nullptr) check_earlier(heads, inputs.earlier->manifest.config);
 }
 
 HiddenSource open_hidden(const TrainConfig& config, const TrainInputs& inputs) {

@@ -7,6 +7,7 @@
 #include "backbone/llama.h"
 #include "base/progress.h"
 #include "data/dataset/dataset_reader.h"
+#include "heads/heads_checkpoint.h"
 #include "heads/heads_config.h"
 #include "train/processes/process_group.h"
 #include "train/record/metrics.h"
@@ -28,6 +29,7 @@ struct TrainInputs {
   ExecutionContext execution = {};     // of the heads when they are judged
   ProgressFunction progress = {};      // empty: untold
   const LayerWeights* last_layer = nullptr;  // of the backbone; needed by heads that begin as it
+  const LoadedHeads* earlier = nullptr;      // heads to begin with; null: untrained ones
 };
 
 /// @throws UserError  trunk_gradient is set and the heads have no prefix layer.
@@ -37,8 +39,8 @@ void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& he
 void check_backbone(const DatasetReader& dataset, const Weights& backbone);
 
 /// @throws UserError  dataset of another backbone; recorded states asked for and not there; an
-///                    output larger than the vocabulary, or of a rank above H; a share of the
-///                    gradient for a layer that is not there.
+///                    output larger than the vocabulary; a rank above H; a share of the gradient
+///                    for a layer that is not there; heads to begin with of other settings.
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs);
 
 /// Recorded states where there are some, unless the settings say otherwise; else the llama's.

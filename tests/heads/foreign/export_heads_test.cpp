@@ -171,6 +171,14 @@ TEST_F(ExportHeads, HeadsThatNoOtherEngineRunsAreRefused) {
             "train.heads.input=hidden (the same dataset serves) and export those, or export "
             "nothing and let another engine run the model of medusa make-draft, which is a Hugging "
             "Face folder");
+  HeadsConfig config = heads_config(HeadInput::Hidden, HeadOutput::Shared);
+  config.correction_rank = 32;
+  heads_ = random_heads(config, backbone_);
+  EXPECT_EQ(fixtures::error_text(folder_,
+                                 [&] { export_heads(heads_, backbone_, {}, {}, "runs/a/heads"); }),
+            "runs/a/heads: these heads are corrected by the token drafted before (correction_rank: "
+            "32), and no other engine runs such heads, expected correction_rank: 0; train heads "
+            "with --set train.heads.correction_rank=0 (the same dataset serves) and export those");
 }
 
 TEST_F(ExportHeads, WhatAFormatCannotHoldIsRefused) {

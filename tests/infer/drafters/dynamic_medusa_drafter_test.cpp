@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "heads/draft_temperature.h"
 #include "heads/path_drafts.h"
@@ -16,7 +18,8 @@ namespace {
 constexpr int32_t kTopK = 4;
 constexpr int32_t kHeads = 3;
 
-class DynamicMedusaDrafters : public testing::TestWithParam<HeadInput> {
+/// What the heads read, and the rank of their correction.
+class DynamicMedusaDrafters : public testing::TestWithParam<std::pair<HeadInput, int64_t>> {
  protected:
   struct ScoredPath {
     RankPath ranks;
@@ -64,15 +67,23 @@ class DynamicMedusaDrafters : public testing::TestWithParam<HeadInput> {
   }
 
   Weights weights_ = tiny_weights(1);
-  HeadsRunner runner_{fixtures::arbitrary_heads(weights_, kHeads, GetParam()), weights_, kTopK};
+  HeadsRunner runner_{
+      fixtures::arbitrary_heads(weights_, kHeads, GetParam().first, GetParam().second), weights_,
+      kTopK};
   std::vector<double> temperatures_{1.5, 0.8, 2.5};
   std::vector<TokenId> tokens_{5, 6, 7};
   at::Tensor hidden_ = at::randn({64}, at::make_generator<at::CPUGeneratorImpl>(3), at::kFloat);
 };
 
 INSTANTIATE_TEST_SUITE_P(Heads, DynamicMedusaDrafters,
-                         testing::Values(HeadInput::Hidden, HeadInput::Root, HeadInput::Sequential),
-                         [](const auto& each) { return enum_name(each.param); });
+                         testing::Values(std::pair<HeadInput, int64_t>(HeadInput::Hidden, 0),
+                                         std::pair<HeadInput, int64_t>(HeadInput::Root, 0),
+                                         std::pair<HeadInput, int64_t>(HeadInput::Sequential, 0),
+                                         std::pair<HeadInput, int64_t>(HeadInput::Root, 32)),
+                         [](const auto& each) {
+                           return enum_name(each.param.first) +
+                                  std::string(each.param.second > 0 ? "_corrected" : "");
+                         });
 
 TEST_P(DynamicMedusaDrafters, TheTreeIsTheBestOfAllPathsForEverySize) {
   for (uint64_t seed = 3; seed < 8; ++seed) {

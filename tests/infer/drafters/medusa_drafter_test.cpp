@@ -42,8 +42,14 @@ TEST_F(MedusaDrafters, FillsTheChoiceTreeWithTheHeadsDrafts) {
   EXPECT_FLOAT_EQ(tree.confidences[5], std::exp(drafts.log_prob(0, 1, 2)));
 }
 
-TEST_F(MedusaDrafters, ASequentialHeadDraftsAfterThePathOfEachNode) {
-  HeadsRunner runner(fixtures::arbitrary_heads(weights_, 3, HeadInput::Sequential), weights_, 4);
+/// Sequential heads, then those whose drafts the token before corrects.
+class PathsOfMedusaDrafters : public MedusaDrafters, public testing::WithParamInterface<int> {};
+INSTANTIATE_TEST_SUITE_P(Corrections, PathsOfMedusaDrafters, testing::Values(0, 32),
+                         testing::PrintToStringParamName());
+
+TEST_P(PathsOfMedusaDrafters, AHeadDraftsAfterThePathOfEachNode) {
+  const HeadInput input = GetParam() > 0 ? HeadInput::Root : HeadInput::Sequential;
+  HeadsRunner runner(fixtures::arbitrary_heads(weights_, 3, input, GetParam()), weights_, 4);
   const std::vector<RankPath> paths{{0},    {1},    {3},       {0, 0},   {0, 2},
                                     {1, 0}, {3, 1}, {0, 2, 0}, {3, 1, 1}};
   const TreeShape shape = make_choice_tree(paths, 4, "test").shape();
