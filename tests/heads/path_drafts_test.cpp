@@ -61,7 +61,7 @@ TEST_P(PathDraftsTest, AreThoseOfATextThatGoesDownThePath) {
 
 TEST_P(PathDraftsTest, DependOnThePathOnlyIfTheHeadsReadIt) {
   PathDrafts drafts(runner_, state_, 9, 2);
-  const NextDrafts next = drafts.after(std::vector<TokenId>{5, 90}, 1);
+  const NextDrafts next = drafts.after(std::vector<TokenId>{12, 26}, 1);
   EXPECT_EQ(next.log_prob(0, 0) != next.log_prob(1, 0), depends_on_paths(GetParam()));
 }
 
