@@ -86,6 +86,32 @@ TEST_F(Formats, HeadsThatNoOtherEngineRunsAreRefusedWithWhatCanBeDone) {
   EXPECT_FALSE(std::filesystem::exists(place_ / "out"));
 }
 
+TEST_F(Formats, HeadsWithoutACorrectionAreTrainedFurtherWithOne) {
+  train("hidden");
+  const std::string more =
+      " --config run.yaml --run runs/more --set train.data=[runs/tiny/dataset] --set "
+      "train.heads.input=hidden --set train.heads.correction_rank=32 ";
+  succeed("train --set train.epochs=4 --set train.begin_with=runs/tiny/heads" + more);
+  succeed("calibrate" + more);
+  const json inspected = json::parse(succeed("inspect --json runs/more/heads"));
+  EXPECT_EQ(inspected.at("correction_rank"), 32);
+  EXPECT_FALSE(json::parse(succeed("inspect --json runs/tiny/heads")).contains("correction_rank"));
+  const json examined = doctor("runs/more/heads", 0);
+  EXPECT_EQ(examined.at("findings").at(0).at("code"), "own_engine_only");
+  EXPECT_GT(examined.at("acceptance").at("positions"), 50);
+  EXPECT_NE(file_text(place_ / "runs/more/report.html").find("corrected by factors of rank 32"),
+            std::string::npos);
+  EXPECT_NE(refused("export --format vllm --output out/vllm" + more)
+                .find("these heads are corrected by the token drafted before"),
+            std::string::npos);
+  const std::string ask = "generate --json --prompt 'Once upon a time'" + more;
+  const json plain = json::parse(succeed(ask + "--drafter none"));
+  for (const std::string drafter : {"medusa", "merge", "medusa --set generate.medusa.dynamic=true"})
+    EXPECT_EQ(json::parse(succeed(ask + "--drafter " + drafter)).at("answers").at(0).at("tokens"),
+              plain.at("answers").at(0).at("tokens"))
+        << drafter;
+}
+
 TEST_F(Formats, TheDoctorMeasuresSoundHeadsAndFindsDamage) {
   train("hidden");
   const json own = doctor("runs/tiny/heads", 0);

@@ -19,9 +19,9 @@ namespace {
 /// A model that decodes, and all that a drafter may need of it.
 class Decoding {
  public:
-  explicit Decoding(at::Device device, HeadInput heads)
+  explicit Decoding(at::Device device, HeadInput heads, int64_t correction_rank = 0)
       : llama_(on_device(tiny_weights(1), device), Kernels::Reference),
-        heads_(llama_.weights(), heads),
+        heads_(llama_.weights(), heads, correction_rank),
         draft_llama_(on_device(tiny_weights(2), device), Kernels::Reference),
         draft_(draft_llama_, 2, kRows, llama_.config().vocab_size),
         eagle3_(fixtures::arbitrary_eagle3(llama_.weights(), {0, 1, 2}), llama_.weights()) {}
@@ -79,7 +79,8 @@ TEST_P(DecodingOnDevice, EveryDrafterWritesTheGreedyTextOfTheCpu) {
   EXPECT_EQ(plain[1].size(), 12U);
   for (const fixtures::DrafterCase& drafter : fixtures::drafter_cases()) {
     SCOPED_TRACE(drafter.name);
-    EXPECT_EQ(Decoding(device(), drafter.heads).texts(drafter.config), plain);
+    EXPECT_EQ(Decoding(device(), drafter.heads, drafter.correction_rank).texts(drafter.config),
+              plain);
   }
 }
 

@@ -28,9 +28,12 @@ inline MedusaHeads arbitrary_heads(const Weights& weights, int64_t num_heads = 3
   MedusaHeads heads = make_heads(config, weights, {}, 1);
   if (correction_rank > 0) {  // may be more than the toy's H, from where none could begin
     heads.config.correction_rank = correction_rank;
-    heads.correction = DraftCorrection{at::empty({heads.vocab_size + 1, correction_rank}), {}};
+    const auto empty = [&](int64_t rows) {
+      return at::empty({rows, correction_rank}, weights.lm_head.options().dtype(at::kFloat));
+    };
+    heads.correction = DraftCorrection{empty(heads.vocab_size + 1), {}};
     for (int64_t head = 1; head < num_heads; ++head)
-      heads.correction->factors.push_back(at::empty({heads.vocab_size, correction_rank}));
+      heads.correction->factors.push_back(empty(heads.vocab_size));
   }
   auto generator = at::make_generator<at::CPUGeneratorImpl>(2);
   for (auto& [name, tensor] : named_parameters(heads))

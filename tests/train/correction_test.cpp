@@ -29,11 +29,12 @@ std::string heads_bytes(const TinyRun& run, const std::string& name) {
   return read_file(run.folder.path() / name / "heads/heads.safetensors");
 }
 
-/// Text in which four tokens in five follow from the token before: what head 1 drafts depends on
-/// head 0's draft, which without a correction it does not know.
+/// Text in which four tokens in five follow from the token before: what head 1 should draft depends
+/// on head 0's draft, which it does not know without a correction.
 TEST(Correction, LearnsWhatFollowsTheTokenBefore) {
   TinyRun run;
   run.config.optimizer.epochs = 20;
+  run.heads.input = HeadInput::Hidden;  // knows neither the root nor what follows it
   const std::pair<LabelKind, HeadOutput> kinds[] = {{LabelKind::Hard, HeadOutput::Shared},
                                                     {LabelKind::Hard, HeadOutput::TruncatedOwn},
                                                     {LabelKind::Soft, HeadOutput::TruncatedShared}};
