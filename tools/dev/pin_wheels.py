@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes tools/wheels-cpu.txt and tools/wheels-cuda.txt: every wheel that tools/setup.sh installs, with its SHA-256; and
-tools/dev/clients/wheels.txt and tools/dev/clients/wheels-web.txt, the same for tools/dev/check_clients.sh and
-tools/dev/web/check_web.sh.
+tools/dev/clients/wheels.txt, tools/dev/clients/wheels-web.txt and tools/dev/gpu/wheels.txt, the same for
+tools/dev/check_clients.sh, tools/dev/web/check_web.sh and tools/dev/gpu/compiled.py.
 
-    .deps/venv/bin/python tools/dev/pin_wheels.py [setup | clients | web]
+    .deps/venv/bin/python tools/dev/pin_wheels.py [setup | clients | web | gpu]
 
 Asks pip what `torch` (the clients) needs on this Python, then for the wheels of the same versions on the other Pythons
 below. Run it when one of the versions changes, and read the difference before committing it.
@@ -21,6 +21,7 @@ GRAMMAR = ["xgrammar==0.2.8", "apache-tvm-ffi==0.1.15.post2"]
 CLIENTS = ["openai==3.57.0", "anthropic==2.13.0", "llm==0.36", "langchain-openai==1.7.4", "llama-benchy==0.4.0",
            "prometheus-client==0.26.0", "gguf==0.19.0"]
 WEB = ["playwright==1.56.0"]  # drives a browser
+GPU = ["nvidia-cuda-cuobjdump==13.5.37", "nvidia-cuda-nvdisasm==13.5.37"]  # read machine code
 PYTHONS = ("3.11", "3.12", "3.13")
 # Without a GPU these two small libraries are all that LibTorch's CPU side loads.
 CPU_ONLY = {"torch", "nvidia-cuda-runtime", "nvidia-cuda-cupti", "xgrammar", "apache-tvm-ffi"}
@@ -59,7 +60,7 @@ def write(file, hashes):
 
 def main():
     tools = pathlib.Path(__file__).resolve().parent.parent
-    asked = sys.argv[1:] or ["setup", "clients", "web"]
+    asked = sys.argv[1:] or ["setup", "clients", "web", "gpu"]
     if "setup" in asked:
         hashes = with_all_pythons(resolve([TORCH]) + resolve(["--no-deps", *GRAMMAR]))
         write(tools / "wheels-cuda.txt", hashes)
@@ -68,6 +69,8 @@ def main():
         write(tools / "dev/clients/wheels.txt", with_all_pythons(resolve(CLIENTS)))
     if "web" in asked:
         write(tools / "dev/clients/wheels-web.txt", with_all_pythons(resolve(WEB)))
+    if "gpu" in asked:
+        write(tools / "dev/gpu/wheels.txt", with_all_pythons(resolve(["--no-deps", *GPU])))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,171 @@
+// What a step asks of a GPU at the sizes of real models: kernels, blocks, shared memory. Nothing is
+// computed. The lists are recorded for tools/dev/gpu/compiled.py, which joins them with what the
+// compiler made of each kernel.
+#include <c10/core/InferenceMode.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "infer/cuda/device_step.h"
+#include "tests/cuda/emulated_cuda.h"
+#include "tests/cuda/every_device.h"
+#include "tools/profile/profile.h"
+
+extern "C" const char __executable_start;  // the linker's: what symbols' addresses count from
+
+namespace medusa {
+namespace {
+
+constexpr int64_t kContext = 2048;
+constexpr int32_t kHeads = 4, kTopK = 10;
+
+struct Shape {
+  const char* name;
+  int64_t hidden, heads, kv_heads, mlp, vocab;
+};
+constexpr Shape kShapes[] = {{"SmolLM2-135M", 576, 9, 3, 1536, 49152},
+                             {"Llama-2-7B", 4096, 32, 32, 11008, 32000},
+                             {"Llama-3-8B", 4096, 32, 8, 14336, 128256}};
+
+ModelConfig config_of(const Shape& shape, int64_t layers) {
+  ModelConfig config;
+  config.architecture = "llama";
+  config.num_layers = layers;
+  config.hidden_size = shape.hidden;
+  config.num_heads = shape.heads;
+  config.num_kv_heads = shape.kv_heads;
+  config.head_size = shape.hidden / shape.heads;
+  config.mlp_size = shape.mlp;
+  config.vocab_size = shape.vocab;
+  config.context = 4096;
+  config.norm_epsilon = 1e-5;
+  config.rope_base = 10000;
+  config.eos = {0};
+  return config;
+}
+
+/// Memory that nobody writes costs nothing.
+Weights unwritten_weights(const ModelConfig& config) {
+  const auto matrix = [](int64_t rows, int64_t columns) {
+    return at::empty({rows, columns}, at::kBFloat16);
+  };
+  const auto norm = [&] { return at::empty({config.hidden_size}, at::kFloat); };
+  const int64_t query = config.num_heads * config.head_size;
+  Weights weights;
+  weights.config = config;
+  weights.embedding = weights.lm_head = matrix(config.vocab_size, config.hidden_size);
+  weights.final_norm = norm();
+  for (int64_t i = 0; i < config.num_layers; ++i) {
+    LayerWeights layer;
+    layer.attention_norm = norm();
+    layer.qkv = matrix(query + 2 * config.num_kv_heads * config.head_size, config.hidden_size);
+    layer.output = matrix(config.hidden_size, query);
+    layer.mlp_norm = norm();
+    layer.gate_up = matrix(2 * config.mlp_size, config.hidden_size);
+    layer.down = matrix(config.hidden_size, config.mlp_size);
+    weights.layers.push_back(std::move(layer));
+  }
+  return weights;
+}
+
+MedusaHeads unwritten_heads(const Weights& weights) {
+  HeadsConfig config;
+  config.num_heads = kHeads;
+  config.input = HeadInput::Root;
+  std::vector<TokenId> kept(static_cast<size_t>(config.output_size));
+  std::iota(kept.begin(), kept.end(), 0);
+  return make_heads(config, weights, kept, 1);
+}
+
+/// Launches of the second step, whose buffers are there.
+/// @param heads  null: a plain step.
+std::vector<NotedLaunch> launches_of_step(const Weights& weights, const MedusaHeads* heads,
+                                          int32_t num_nodes, DeviceRule rule) {
+  const c10::InferenceMode no_grad;
+  std::vector<NotedLaunch> notes;
+  note_launches(&notes);
+  const DeviceKernels kernels{emulated_layer_kernels(), emulated_gemm_kernels()};
+  Llama llama(weights, std::make_unique<CudaLlama>(weights, kernels));
+  const KvCache cache = llama.make_cache(1, kContext + CudaLlama::kRowsBehind);
+  TreeShape shape;
+  std::unique_ptr<DeviceHeads> drafting;
+  if (heads != nullptr) {
+    shape = make_choice_tree(low_rank_paths(kHeads, kTopK, static_cast<size_t>(num_nodes) - 1),
+                             kTopK, "test")
+                .shape();
+    drafting = std::make_unique<DeviceHeads>(*heads, weights, shape, kTopK,
+                                             *emulated_head_kernels(), *emulated_gemm_kernels(),
+                                             pick_with(*emulated_step_kernels()));
+  }
+  DeviceStep step(*as_cuda(llama.backend()), drafting.get(), shape, {rule, 0.7, 0.3, 0.09},
+                  *emulated_step_kernels(), cache, 1);
+  step.run(1, kContext, nullptr);
+  notes.clear();
+  step.run(1, kContext, nullptr);
+  note_launches(nullptr);
+  return notes;
+}
+
+nlohmann::json json_of(const NotedLaunch& launch) {
+  return {{"kernel", launch.kernel - reinterpret_cast<uintptr_t>(&__executable_start)},
+          {"blocks", {launch.blocks.x, launch.blocks.y, launch.blocks.z}},
+          {"cluster", launch.cluster},
+          {"threads", launch.threads},
+          {"shared_bytes", launch.shared_bytes}};
+}
+
+TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
+  nlohmann::json recorded = nlohmann::json::array();
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(shape.name);
+    const Weights one = unwritten_weights(config_of(shape, 1)),
+                  two = unwritten_weights(config_of(shape, 2));
+    const MedusaHeads heads = unwritten_heads(one);
+    std::set<size_t> layer_kernels;
+    for (const int32_t nodes : {1, 8, 16, 32, 64}) {
+      SCOPED_TRACE(nodes);
+      const MedusaHeads* drafting = nodes > 1 ? &heads : nullptr;
+      const DeviceRule rule = nodes > 1 ? DeviceRule::Typical : DeviceRule::Greedy;
+      const auto step = launches_of_step(one, drafting, nodes, rule),
+                 longer = launches_of_step(two, drafting, nodes, rule);
+      layer_kernels.insert(longer.size() - step.size());
+      nlohmann::json list = nlohmann::json::array();
+      for (const NotedLaunch& launch : step) {
+        EXPECT_LE(launch.threads, 1024);
+        EXPECT_LE(launch.cluster, 8);
+        EXPECT_EQ(launch.blocks.x % static_cast<unsigned>(launch.cluster), 0U);
+        EXPECT_LE(launch.shared_bytes, 227U * 1024) << "of compute capability 9.0";
+        EXPECT_LE(launch.blocks.y, 65535U);
+        list.push_back(json_of(launch));
+      }
+      recorded.push_back({{"shape", shape.name},
+                          {"hidden", shape.hidden},
+                          {"nodes", nodes},
+                          {"kernels_of_a_layer", longer.size() - step.size()},
+                          {"launches", list}});
+    }
+    EXPECT_EQ(layer_kernels, std::set<size_t>{9});
+  }
+  RecordProperty("steps", recorded.dump());
+}
+
+TEST(NotedLaunches, AStepRunsAgainOnceNobodyNotes) {
+  std::vector<NotedLaunch> notes;
+  note_launches(&notes);
+  const at::Tensor x = at::ones({4}, at::kFloat), y = at::zeros({4}, at::kBFloat16);
+  const auto round = [&] {
+    emulated_head_kernels()->round_rows(
+        {x.const_data_ptr<float>(), nullptr, 1, 4, static_cast<Bf16*>(y.data_ptr())}, nullptr);
+  };
+  round();
+  EXPECT_EQ(notes.size(), 1U);
+  EXPECT_EQ(y.sum().item<float>(), 0);
+  note_launches(nullptr);
+  round();
+  EXPECT_EQ(notes.size(), 1U);
+  EXPECT_EQ(y.sum().item<float>(), 4);
+}
+
+}  // namespace
+}  // namespace medusa
