@@ -176,9 +176,7 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   if (request.grammar) {
     out.processors.emplace_back(
         [grammar = request.grammar] { return std::make_unique<GrammarProcessor>(grammar); });
-    const DrafterKind kind = settings.drafter;
-    if (is_mergeable(kind) || kind == DrafterKind::Merge)
-      out.make_drafter = inside_grammar(out.make_drafter, kind, request.grammar);
+    out.make_drafter = inside_grammar(out.make_drafter, settings.drafter, request.grammar);
   }
   return out;
 }

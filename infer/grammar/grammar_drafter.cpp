@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "infer/drafter_spec.h"
 #include "infer/tree_builder.h"
 
 namespace medusa {
@@ -22,7 +23,7 @@ bool may_be_changed(const CandidateTree& tree) {
 
 GrammarDrafter::GrammarDrafter(std::unique_ptr<Drafter> drafter, DrafterKind kind,
                                const CompiledGrammar& grammar)
-    : drafter_(std::move(drafter)), kind_(kind), matcher_(grammar.make_matcher()) {}
+    : drafter_(std::move(drafter)), kind_(kind), path_(grammar.make_matcher()) {}
 
 void GrammarDrafter::begin(std::span<const TokenId> prompt) {
   drafter_->begin(prompt);
@@ -31,38 +32,25 @@ void GrammarDrafter::begin(std::span<const TokenId> prompt) {
 
 /// Takes what the text has gained. @returns  whether it goes on inside the grammar.
 bool GrammarDrafter::follow(std::span<const TokenId> tokens) {
-  for (; num_followed_ < tokens.size() && !matcher_->has_ended(); ++num_followed_)
-    if (!matcher_->accept(tokens[num_followed_])) break;
-  return num_followed_ == tokens.size() && !matcher_->has_ended();
+  for (; num_followed_ < tokens.size(); ++num_followed_)
+    if (!path_.take(tokens[num_followed_])) return false;
+  return !path_.matcher().has_ended();
 }
 
 /// The nodes that may stand, ascending. The matcher is back at the root afterwards.
 std::vector<size_t> GrammarDrafter::allowed_nodes(const CandidateTree& tree) {
   std::vector<size_t> allowed{0};
-  std::vector<bool> stands(tree.tokens.size(), false);
-  stands[0] = true;
-  std::vector<size_t> path;  // below the root, that the matcher has taken
+  std::vector<std::vector<TokenId>> paths(tree.tokens.size());  // below the root, to each of these
   for (size_t node = 1; node < tree.tokens.size(); ++node) {
-    if (!stands[static_cast<size_t>(tree.parents[node])]) continue;
-    std::vector<size_t> wanted;
-    for (auto each = static_cast<size_t>(tree.parents[node]); each != 0;
-         each = static_cast<size_t>(tree.parents[each]))
-      wanted.push_back(each);
-    std::reverse(wanted.begin(), wanted.end());
-    const auto part = std::mismatch(path.begin(), path.end(), wanted.begin(), wanted.end());
-    if (const auto back = path.end() - part.first; back > 0)
-      matcher_->rollback(static_cast<int32_t>(back));
-    path.erase(part.first, path.end());
-    for (size_t i = path.size(); i < wanted.size(); ++i) {
-      MEDUSA_ASSERT(matcher_->accept(tree.tokens[wanted[i]]), wanted[i]);
-      path.push_back(wanted[i]);
-    }
-    if (!matcher_->accept(tree.tokens[node])) continue;
-    path.push_back(node);
-    stands[node] = true;
+    const auto parent = static_cast<size_t>(tree.parents[node]);
+    if (!std::binary_search(allowed.begin(), allowed.end(), parent)) continue;
+    path_.go_to(paths[parent]);
+    if (!path_.go_on(tree.tokens[node])) continue;
+    paths[node] = paths[parent];
+    paths[node].push_back(tree.tokens[node]);
     allowed.push_back(node);
   }
-  if (!path.empty()) matcher_->rollback(static_cast<int32_t>(path.size()));
+  path_.go_to({});
   return allowed;
 }
 
@@ -71,7 +59,7 @@ CandidateTree GrammarDrafter::propose(const DraftContext& context, const Random&
   if (!follow(context.tokens) || !may_be_changed(drafted)) return drafted;
   std::vector<size_t> nodes = allowed_nodes(drafted);
   const std::vector<TokenId> forced =
-      matcher_->forced_tokens(std::min(context.max_depth, context.max_nodes - 1));
+      path_.matcher().forced_tokens(std::min(context.max_depth, context.max_nodes - 1));
   // The forced path has room first: a node's parent comes before it, so the last ones may go.
   nodes.resize(std::min(nodes.size(), static_cast<size_t>(context.max_nodes) - forced.size()));
   CandidateTree kept = part_of(drafted, nodes);
@@ -103,6 +91,7 @@ CandidateTree GrammarDrafter::propose(const DraftContext& context, const Random&
 
 DrafterFactory inside_grammar(DrafterFactory made, DrafterKind kind,
                               std::shared_ptr<const CompiledGrammar> grammar) {
+  if (!is_mergeable(kind) && kind != DrafterKind::Merge) return made;
   return [made = std::move(made), kind, grammar = std::move(grammar)] {
     return std::make_unique<GrammarDrafter>(made(), kind, *grammar);
   };

@@ -7,7 +7,7 @@
 
 #include "infer/decode_request.h"
 #include "infer/drafter.h"
-#include "infer/grammar/grammar.h"
+#include "infer/grammar/grammar_path.h"
 
 namespace medusa {
 
@@ -16,8 +16,6 @@ namespace medusa {
 /// rest of a word. That path needs no draft and may hold more tokens than the drafter's longest
 /// (Zheng et al., "SGLang" arXiv:2312.07104 §4, jump-forward decoding). It is proposed like any
 /// other path, so that the rule decides and the text is that of plain decoding.
-///
-/// It goes round drafters whose trees may be pruned (DrafterSpec::is_mergeable, and merge).
 class GrammarDrafter : public Drafter {
  public:
   /// @param kind  of the drafter: who proposes the forced tokens, where a tree says so.
@@ -39,11 +37,12 @@ class GrammarDrafter : public Drafter {
 
   std::unique_ptr<Drafter> drafter_;
   DrafterKind kind_;
-  std::unique_ptr<GrammarMatcher> matcher_;  // behind the text, but within propose()
-  size_t num_followed_ = 0;                  // tokens of prompt and text that it knows
+  GrammarPath path_;
+  size_t num_followed_ = 0;  // tokens of prompt and text that it knows
 };
 
-/// A factory of drafters inside a grammar, which lives as long as it does.
+/// A factory of drafters inside a grammar, which lives as long as it does. Drafters whose trees
+/// must not be pruned are made as they are (those of no DrafterSpec::is_mergeable, but for merge).
 DrafterFactory inside_grammar(DrafterFactory made, DrafterKind kind,
                               std::shared_ptr<const CompiledGrammar> grammar);
 

@@ -43,33 +43,18 @@ void apply_mask(std::span<const int32_t> mask, std::span<float> row) {
 
 GrammarProcessor::GrammarProcessor(std::shared_ptr<const CompiledGrammar> grammar)
     : grammar_(std::move(grammar)),
-      matcher_(grammar_->make_matcher()),
+      path_(grammar_->make_matcher()),
       mask_((static_cast<size_t>(grammar_->vocab_size()) + kWordBits - 1) / kWordBits) {}
 
-/// Moves the matcher from the path that it is on, back to where both part and on to the new one.
-void GrammarProcessor::go_to(std::span<const TokenId> path) {
-  const auto part = std::mismatch(path_.begin(), path_.end(), path.begin(), path.end());
-  const auto back = static_cast<int32_t>(path_.end() - part.first);
-  if (back > 0) matcher_->rollback(back);
-  path_.erase(part.first, path_.end());
-  for (const TokenId token : path.subspan(path_.size())) {
-    if (matcher_->has_ended()) return;  // a rule may read on behind an end; the text does not
-    MEDUSA_ASSERT(matcher_->accept(token), token);  // its parent's row let it come
-    path_.push_back(token);
-  }
-}
-
-void GrammarProcessor::take(TokenId token) {
-  go_to({});
-  MEDUSA_ASSERT(matcher_->accept(token), token);
-}
+void GrammarProcessor::take(TokenId token) { MEDUSA_ASSERT(path_.take(token), token); }
 
 void GrammarProcessor::process(std::span<const TokenId> path, std::span<float> row) {
-  go_to(path);
-  if (matcher_->has_ended()) return;
+  path_.go_to(path);
+  GrammarMatcher& matcher = path_.matcher();
+  if (matcher.has_ended()) return;  // a rule may read on behind an end; the text does not
   const size_t vocab_size = static_cast<size_t>(grammar_->vocab_size());
   MEDUSA_ASSERT(vocab_size <= row.size(), vocab_size, row.size());
-  matcher_->fill_mask(mask_);
+  matcher.fill_mask(mask_);
   apply_mask(mask_, row.first(vocab_size));
   std::fill(row.begin() + static_cast<std::ptrdiff_t>(vocab_size), row.end(),
             kNever);  // padding of the LM head

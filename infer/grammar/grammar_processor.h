@@ -1,7 +1,7 @@
 // Keeps a sequence inside its grammar, along every path of its trees.
 #pragma once
 
-#include "infer/grammar/grammar.h"
+#include "infer/grammar/grammar_path.h"
 #include "infer/logits/logits_processor.h"
 
 namespace medusa {
@@ -16,11 +16,8 @@ class GrammarProcessor : public LogitsProcessor {
   void process(std::span<const TokenId> path, std::span<float> row) override;
 
  private:
-  void go_to(std::span<const TokenId> path);
-
   std::shared_ptr<const CompiledGrammar> grammar_;
-  std::unique_ptr<GrammarMatcher> matcher_;
-  std::vector<TokenId> path_;  // that the matcher has taken behind the text
+  GrammarPath path_;
   std::vector<int32_t> mask_;
 };
 

@@ -2,7 +2,6 @@
 // value of DrafterKind is tested here without a line of its own.
 #include <gtest/gtest.h>
 
-#include "infer/drafter_spec.h"
 #include "infer/factory.h"
 #include "infer/grammar/grammar_drafter.h"
 #include "infer/grammar/grammar_processor.h"
@@ -132,9 +131,8 @@ void expect_grammar_text(const DrafterFactory& drafter) {
 TEST_P(EveryDrafter, GivesThePlainTextOfAGrammar) { expect_grammar_text(drafter()); }
 
 TEST_P(EveryDrafter, GivesItWhereItsTreesAreKeptInsideTheGrammar) {
-  const DrafterKind kind = GetParam().config.drafter;
-  if (is_mergeable(kind) || kind == DrafterKind::Merge)
-    expect_grammar_text(inside_grammar(drafter(), kind, std::make_shared<fixtures::ToyGrammar>()));
+  expect_grammar_text(inside_grammar(drafter(), GetParam().config.drafter,
+                                     std::make_shared<fixtures::ToyGrammar>()));
 }
 
 TEST_P(EveryDrafter, EndsTheTextAtAnEndTokenInsideARun) {
