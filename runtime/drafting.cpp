@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -11,15 +12,27 @@
 #include "backbone/files/load_weights.h"
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "base/json_text.h"
 #include "heads/eagle3/eagle3_folder.h"
 #include "heads/heads_checkpoint.h"
 #include "runtime/draft_folder.h"
 #include "runtime/layer_choice.h"
 #include "runtime/measure/row_timer.h"
-#include "runtime/tuned_model.h"
 
 namespace medusa {
 namespace {
+
+/// A token's bytes on one line: "\n", and what is not UTF-8 replaced.
+std::string shown(const Tokenizer& tokenizer, TokenId id) {
+  if (id >= tokenizer.vocab_size()) return "not there";
+  const std::string text = json_text(nlohmann::json(tokenizer.bytes(id)));
+  return text + (tokenizer.is_special(id) ? " (special)" : "");
+}
+
+bool same(const Tokenizer& a, const Tokenizer& b, TokenId id) {
+  return id < a.vocab_size() && id < b.vocab_size() && a.bytes(id) == b.bytes(id) &&
+         a.is_special(id) == b.is_special(id);
+}
 
 namespace fs = std::filesystem;
 
@@ -130,6 +143,17 @@ void add_draft(std::unique_ptr<Llama> llama, const Model& model, int32_t num_slo
 }
 
 }  // namespace
+
+void check_same_tokenizer(const Tokenizer& target, const std::string& target_name,
+                          const Tokenizer& draft, const std::string& draft_name) {
+  const auto all = static_cast<TokenId>(std::max(target.vocab_size(), draft.vocab_size()));
+  for (TokenId id = 0; id < all; ++id)
+    if (!same(target, draft, id))
+      throw UserError(
+          fmt::format("{}: its token {} is {}, in {} it is {}, expected the same tokenizer; use a "
+                      "draft model of the same family, or make one with medusa make-draft",
+                      draft_name, id, shown(draft, id), target_name, shown(target, id)));
+}
 
 LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, const Model& model,
                              BackboneTarget& target, std::shared_ptr<const StepCost> cost) {

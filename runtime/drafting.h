@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "data/tokenizer/tokenizer.h"
 #include "heads/eagle3/eagle3_model.h"
 #include "heads/heads_runner.h"
 #include "heads/tree/choice_tree.h"
@@ -55,5 +56,13 @@ struct LoadedDrafting {
 LoadedDrafting load_drafting(const DraftFiles& files, const InferConfig& infer, const Model& model,
                              BackboneTarget& target,
                              std::shared_ptr<const StepCost> cost = nullptr);
+
+/// Says whether a draft model speaks of the same tokens: compares every token's bytes and whether
+/// it is special.
+/// @param target, draft        the tokenizers
+/// @param target_name, draft_name  what messages call their models
+/// @throws UserError  names the first token that differs.
+void check_same_tokenizer(const Tokenizer& target, const std::string& target_name,
+                          const Tokenizer& draft, const std::string& draft_name);
 
 }  // namespace medusa

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "data/tokenizer/tokenizer.h"
-
 namespace medusa {
 
 inline constexpr const char* kTunedManifest = "tuned.json";
@@ -36,14 +34,5 @@ void write_tuned_manifest(const std::filesystem::path& folder, const TunedManife
 /// @param model  a model folder or file.
 /// @throws UserError  it cannot be read as one.
 std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& model);
-
-// Whether two models speak of the same tokens, as a draft model must.
-
-/// Compares every token's bytes and whether it is special.
-/// @param target, draft        the tokenizers
-/// @param target_name, draft_name  what messages call their models
-/// @throws UserError  names the first token that differs.
-void check_same_tokenizer(const Tokenizer& target, const std::string& target_name,
-                          const Tokenizer& draft, const std::string& draft_name);
 
 }  // namespace medusa

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "runtime/tuned_model.h"
+#include "runtime/drafting.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {
