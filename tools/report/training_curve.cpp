@@ -51,12 +51,20 @@ TrainingCurve read_training_curve(const std::filesystem::path& file) {
 
 namespace {
 
-std::string loss_plot(const TrainingCurve& curve, double width, double height) {
+/// An empty plot of shares, or of other values, against optimizer steps.
+Plot plot_of_steps(const std::string& description, const std::string& y_label, bool y_is_share) {
   Plot plot;
-  plot.description = "Loss against optimizer steps";
+  plot.description = description;
   plot.x_label = "optimizer steps";
   plot.x_from_zero = true;
-  plot.y_label = "loss (nats)";
+  plot.y_label = y_label;
+  plot.y_is_share = y_is_share;
+  plot.y_from_zero = y_is_share;
+  return plot;
+}
+
+std::string loss_plot(const TrainingCurve& curve, double width, double height) {
+  Plot plot = plot_of_steps("Loss against optimizer steps", "loss (nats)", false);
   PlotSeries series{.name = {}, .color = 0, .line = {}, .dots = {}};
   for (const CurvePoint& point : curve.train)
     series.line.push_back({static_cast<double>(point.step), point.loss});
@@ -67,13 +75,8 @@ std::string loss_plot(const TrainingCurve& curve, double width, double height) {
 }
 
 std::string accuracy_plot(const TrainingCurve& curve, double width, double height) {
-  Plot plot;
-  plot.description = "Share of positions whose token was a head's first draft, by head";
-  plot.x_label = "optimizer steps";
-  plot.x_from_zero = true;
-  plot.y_label = "first draft right (%)";
-  plot.y_is_share = true;
-  plot.y_from_zero = true;
+  Plot plot = plot_of_steps("Share of positions whose token was a head's first draft, by head",
+                            "first draft right (%)", true);
   const auto add = [&](const std::vector<CurvePoint>& points, auto PlotSeries::*where) {
     for (const CurvePoint& point : points)
       for (size_t k = 0; k < point.head_top_1.size(); ++k) {
@@ -101,13 +104,7 @@ PlotPoint at_step(const GuardPoint& point, double value) {
 }
 
 std::string guard_figure(const GuardFigure& text, std::vector<PlotSeries> series) {
-  Plot plot;
-  plot.description = text.description;
-  plot.x_label = "optimizer steps";
-  plot.x_from_zero = true;
-  plot.y_label = text.y_label;
-  plot.y_is_share = text.y_is_share;
-  plot.y_from_zero = text.y_is_share;
+  Plot plot = plot_of_steps(text.description, text.y_label, text.y_is_share);
   plot.series = std::move(series);
   return figure(text.title, draw_plot(plot, 490, 260), draw_plot(plot, 330, 230), text.caption);
 }
