@@ -38,7 +38,7 @@ struct Fiber {
 
 /// The cluster that runs, and what it keeps from cluster to cluster.
 struct Scheduler {
-  std::vector<NotedLaunch>* notes = nullptr;  // not owned
+  LaunchNotes* notes = nullptr;  // not owned
   EmulatedOrder order = EmulatedOrder::Ascending;
   bool has_clusters = true;
   std::vector<Fiber> fibers;  // the threads of one block, then those of the next
@@ -156,7 +156,12 @@ bool run_warp(int warp, int begin, int end) {
 
 }  // namespace
 
-void note_launches(std::vector<NotedLaunch>* notes) { scheduler().notes = notes; }
+LaunchNotes::LaunchNotes() {
+  MEDUSA_ASSERT(scheduler().notes == nullptr);
+  scheduler().notes = this;
+}
+LaunchNotes::~LaunchNotes() { scheduler().notes = nullptr; }
+
 void set_emulated_order(EmulatedOrder order) { scheduler().order = order; }
 void set_emulated_clusters(bool has) { scheduler().has_clusters = has; }
 bool emulated_clusters() { return scheduler().has_clusters; }
@@ -165,7 +170,7 @@ namespace emulated {
 
 bool note(const NotedLaunch& launch) {
   if (scheduler().notes == nullptr) return false;
-  scheduler().notes->push_back(launch);
+  scheduler().notes->list.push_back(launch);
   return true;
 }
 

@@ -74,9 +74,17 @@ struct NotedLaunch {
   dim3 blocks;
   size_t shared_bytes = 0;  // dynamic
 };
-/// From now on launches are noted there and do not run, so that a step of any size costs nothing;
-/// null: they run.
-void note_launches(std::vector<NotedLaunch>* notes);
+/// While one lives, launches are noted in its list and do not run, so that a step of any size costs
+/// nothing. One at a time.
+class LaunchNotes {
+ public:
+  LaunchNotes();
+  ~LaunchNotes();
+  LaunchNotes(const LaunchNotes&) = delete;
+  LaunchNotes& operator=(const LaunchNotes&) = delete;
+
+  std::vector<NotedLaunch> list;
+};
 
 /// In which order the threads of a block get their turns.
 enum class EmulatedOrder { Ascending, Descending };

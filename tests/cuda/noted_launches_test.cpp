@@ -10,6 +10,7 @@
 #include "infer/cuda/device_step.h"
 #include "tests/cuda/emulated_cuda.h"
 #include "tests/cuda/every_device.h"
+#include "tests/speed/step_speed.h"
 #include "tools/profile/profile.h"
 
 extern "C" const char __executable_start;  // the linker's: what symbols' addresses count from
@@ -20,33 +21,9 @@ namespace {
 constexpr int64_t kContext = 2048;
 constexpr int32_t kHeads = 4, kTopK = 10;
 
-struct Shape {
-  const char* name;
-  int64_t hidden, heads, kv_heads, mlp, vocab;
-};
-constexpr Shape kShapes[] = {{"SmolLM2-135M", 576, 9, 3, 1536, 49152},
-                             {"Llama-2-7B", 4096, 32, 32, 11008, 32000},
-                             {"Llama-3-8B", 4096, 32, 8, 14336, 128256}};
-
-ModelConfig config_of(const Shape& shape, int64_t layers) {
-  ModelConfig config;
-  config.architecture = "llama";
-  config.num_layers = layers;
-  config.hidden_size = shape.hidden;
-  config.num_heads = shape.heads;
-  config.num_kv_heads = shape.kv_heads;
-  config.head_size = shape.hidden / shape.heads;
-  config.mlp_size = shape.mlp;
-  config.vocab_size = shape.vocab;
-  config.context = 4096;
-  config.norm_epsilon = 1e-5;
-  config.rope_base = 10000;
-  config.eos = {0};
-  return config;
-}
-
 /// Memory that nobody writes costs nothing.
-Weights unwritten_weights(const ModelConfig& config) {
+Weights unwritten_weights(ModelConfig config, int64_t num_layers) {
+  config.num_layers = num_layers;
   const auto matrix = [](int64_t rows, int64_t columns) {
     return at::empty({rows, columns}, at::kBFloat16);
   };
@@ -83,8 +60,7 @@ MedusaHeads unwritten_heads(const Weights& weights) {
 std::vector<NotedLaunch> launches_of_step(const Weights& weights, const MedusaHeads* heads,
                                           int32_t num_nodes, DeviceRule rule) {
   const c10::InferenceMode no_grad;
-  std::vector<NotedLaunch> notes;
-  note_launches(&notes);
+  LaunchNotes notes;
   const DeviceKernels kernels{emulated_layer_kernels(), emulated_gemm_kernels()};
   Llama llama(weights, std::make_unique<CudaLlama>(weights, kernels));
   const KvCache cache = llama.make_cache(1, kContext + CudaLlama::kRowsBehind);
@@ -101,10 +77,9 @@ std::vector<NotedLaunch> launches_of_step(const Weights& weights, const MedusaHe
   DeviceStep step(*as_cuda(llama.backend()), drafting.get(), shape, {rule, 0.7, 0.3, 0.09},
                   *emulated_step_kernels(), cache, 1);
   step.run(1, kContext, nullptr);
-  notes.clear();
+  notes.list.clear();
   step.run(1, kContext, nullptr);
-  note_launches(nullptr);
-  return notes;
+  return std::move(notes.list);
 }
 
 nlohmann::json json_of(const NotedLaunch& launch) {
@@ -117,10 +92,10 @@ nlohmann::json json_of(const NotedLaunch& launch) {
 
 TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
   nlohmann::json recorded = nlohmann::json::array();
-  for (const Shape& shape : kShapes) {
-    SCOPED_TRACE(shape.name);
-    const Weights one = unwritten_weights(config_of(shape, 1)),
-                  two = unwritten_weights(config_of(shape, 2));
+  for (const char* name : {"smollm2-135m", "llama-2-7b", "llama-3-8b"}) {
+    SCOPED_TRACE(name);
+    const ModelConfig config = speed_shape(name).config;
+    const Weights one = unwritten_weights(config, 1), two = unwritten_weights(config, 2);
     const MedusaHeads heads = unwritten_heads(one);
     std::set<size_t> layer_kernels;
     for (const int32_t nodes : {1, 8, 16, 32, 64}) {
@@ -139,8 +114,7 @@ TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
         EXPECT_LE(launch.blocks.y, 65535U);
         list.push_back(json_of(launch));
       }
-      recorded.push_back({{"shape", shape.name},
-                          {"hidden", shape.hidden},
+      recorded.push_back({{"shape", name},
                           {"nodes", nodes},
                           {"kernels_of_a_layer", longer.size() - step.size()},
                           {"launches", list}});
@@ -151,19 +125,18 @@ TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
 }
 
 TEST(NotedLaunches, AStepRunsAgainOnceNobodyNotes) {
-  std::vector<NotedLaunch> notes;
-  note_launches(&notes);
   const at::Tensor x = at::ones({4}, at::kFloat), y = at::zeros({4}, at::kBFloat16);
   const auto round = [&] {
     emulated_head_kernels()->round_rows(
         {x.const_data_ptr<float>(), nullptr, 1, 4, static_cast<Bf16*>(y.data_ptr())}, nullptr);
   };
-  round();
-  EXPECT_EQ(notes.size(), 1U);
+  {
+    const LaunchNotes notes;
+    round();
+    EXPECT_EQ(notes.list.size(), 1U);
+  }
   EXPECT_EQ(y.sum().item<float>(), 0);
-  note_launches(nullptr);
   round();
-  EXPECT_EQ(notes.size(), 1U);
   EXPECT_EQ(y.sum().item<float>(), 4);
 }
 

@@ -10,9 +10,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "base/elapsed.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "data/tokenizer/tokenizer.h"
@@ -29,9 +31,7 @@ constexpr const char* kSchema = R"({"type": "object", "properties": {
 
 using Clock = std::chrono::steady_clock;
 
-double us_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
+double us_since(Clock::time_point start) { return 1e6 * seconds_since(start); }
 
 void print(const char* what, std::vector<double> us) {
   std::sort(us.begin(), us.end());
@@ -39,8 +39,8 @@ void print(const char* what, std::vector<double> us) {
              us[us.size() * 95 / 100], us.size());
 }
 
-/// One of the tokens that a matcher allows, drawn evenly from the first hundred after a place drawn
-/// evenly.
+/// The first token that a matcher allows from a place on.
+/// @param u  the place, from 0 to 1 along the vocabulary.
 TokenId draw_allowed(GrammarMatcher& matcher, std::vector<int32_t>& mask, double u) {
   matcher.fill_mask(mask);
   const auto size = static_cast<int64_t>(mask.size()) * 32,
@@ -153,12 +153,13 @@ int measure(const std::string& model, int32_t num_nodes) {
 }  // namespace medusa
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
+  const int num_nodes = argc > 2 ? std::atoi(argv[2]) : 16;
+  if (argc < 2 || num_nodes < 2) {
     fmt::print(stderr, "usage: grammar_speed MODEL [NODES]\n");
     return 2;
   }
   try {
-    return medusa::measure(argv[1], argc > 2 ? std::stoi(argv[2]) : 16);
+    return medusa::measure(argv[1], num_nodes);
   } catch (const medusa::UserError& error) {
     fmt::print(stderr, "grammar_speed: {}\n", error.what());
     return 2;

@@ -7,13 +7,15 @@
 Reads the machine code of compute capability 9.0 out of the objects of build/kernels with cuobjdump and nvdisasm, and which blocks of what size a
 step starts from the test NotedLaunches of cuda_tests. --check fails if a kernel keeps more in local memory than the page says (registers that
 were spilled), if it needs a tenth more registers or instructions, if fewer of its blocks fit on a processor, if a step starts more kernels, or
-if a kernel is not on the page. tools/dev/gpu/wheels.txt has the two programs.
+if a kernel is not on the page, or is there no more. Another nvcc than the page's makes other code: then nothing is compared, and that is said.
+tools/dev/gpu/wheels.txt has the two programs. Exit status: 0, as on the page or better; 1, something is worse; 2, it could not begin.
 """
 
 import argparse
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +32,11 @@ def name_of(symbol):
     """tiled_gemm_block<TiledGemm<4, 1, 4, 3>>."""
     name = HIDDEN.sub("", symbol.strip())
     return re.sub(r"\(DeviceRule\)", "rule ", HIDDEN.sub("", name)).replace("> >", ">>").strip()
+
+
+def refuse(text):
+    print(f"compiled.py: {text}", file=sys.stderr)
+    sys.exit(2)
 
 
 def run(*command):
@@ -182,6 +189,7 @@ def number(cell):
 
 def worse(kept, now):
     """What is worse than on the page, a line each."""
+    yield from (f"{name}: on the page, and no kernel" for name in kept if name not in now)
     for name, row in now.items():
         if name in ("---", "kernel", "model"):
             continue
@@ -211,19 +219,31 @@ def main():
     options = parser.parse_args()
     objects = sorted(options.build.rglob("*_kernels.cu.o"))
     if not objects:
-        sys.exit(f"compiled.py: found no *_kernels.cu.o in {options.build}, expected compiled kernels; run .ci/run kernels")
+        refuse(f"{options.build}: found no *_kernels.cu.o, expected compiled kernels; run .ci/run kernels")
+    if not options.tests.is_file():
+        refuse(f"{options.tests}: not found, expected the tests of the kernels; run ninja -C build/release cuda_tests")
+    for program in ("cuobjdump", "nvdisasm", "c++filt", "nm", "nvcc"):
+        if shutil.which(program) is None:
+            refuse(f"found no {program} in PATH, expected it; .ci/run kernels installs tools/dev/gpu/wheels.txt, the CUDA toolkit has the others")
+    if options.check and not options.check.is_file():
+        refuse(f"--check {options.check}: not found, expected a page; make one with --page")
+    nvcc = "nvcc " + re.search(r"release ([0-9.]+)", run("nvcc", "--version"))[1]
     kernels, steps = kernels_of(objects), noted_steps(options.tests)
     launches = {each["kernel"]: each for step in steps for each in step["launches"]}
     for kernel in kernels:
         if launch := launches.pop(kernel.name, None):
             kernel.threads, kernel.dynamic = launch["threads"], launch["shared_bytes"]
     if launches:
-        sys.exit(f"compiled.py: found no machine code of {', '.join(launches)}, which steps start; build kernels and tests of one source")
-    text = page(kernels, steps, re.search(r"release (\S+),", run("nvcc", "--version"))[0].rstrip(",").replace("release", "nvcc"))
+        refuse(f"{options.build}: found no machine code of {', '.join(launches)}, expected all that steps start; build kernels and tests of one source")
+    text = page(kernels, steps, nvcc)
     if options.page:
         options.page.write_text(text, encoding="utf-8")
     if options.check:
-        lines = list(worse(cells(options.check.read_text(encoding="utf-8")), cells(text)))
+        kept = options.check.read_text(encoding="utf-8")
+        if f", {nvcc}," not in kept:
+            print(f"not compared: {options.check.name} was made with another compiler than {nvcc}")
+            return
+        lines = list(worse(cells(kept), cells(text)))
         print("\n".join(lines) if lines else f"{len(kernels)} kernels are as on {options.check.name} or better")
         sys.exit(bool(lines))
 
