@@ -99,7 +99,12 @@ while [ $# -gt 0 ]; do
   shift
 done
 if [ -n "$out" ]; then
-  mkdir -p "$out"
+  # What lies in the folder is replaced, so nobody else's files may.
+  if [ -n "$(ls -A "$out" 2>/dev/null)" ] && [ ! -e "$out/gpu_check.json" ] && [ ! -e "$out/device_tests.txt" ]; then
+    refuse "--out $out: found files of something else, expected a new or empty folder, or one of an earlier run; name another one"
+  fi
+  mkdir -p "$out" 2>/dev/null || refuse "--out $out: cannot be made, expected a name for a folder; name another one"
+  [ -e "$out/gpu_check.json" ] || echo '{}' > "$out/gpu_check.json"
   logs=$out/logs
 fi
 wanted() { [[ $only == *" $1 "* ]]; }
