@@ -60,8 +60,9 @@ void compare(const fs::path& file, const std::vector<SafetensorsEntry>& entries,
 }  // namespace
 
 void write_export(const fs::path& folder, const ExportedHeads& exported, const fs::path& model,
-                  ProgressFunction progress) {
+                  ProgressFunction progress, const std::function<void(const fs::path&)>& add) {
   replace_folder(folder, [&](const fs::path& fresh) {
+    if (add) add(fresh);
     if (!exported.tree_file.empty()) write_file(fresh / exported.tree_file, exported.tree);
     if (exported.format == ExportFormat::Medusa2)
       return write_model_with_heads(fresh, model, exported.tensors, exported.config,

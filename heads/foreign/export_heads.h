@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -68,9 +69,12 @@ ExportedHeads export_heads(const MedusaHeads& heads, const Weights& backbone,
 /// Writes the folder; it is there whole or as it was before.
 /// @param model  the backbone; the tokenizer files of a Hugging Face folder are copied, for Medusa2
 ///               all its files (export_model.h).
+/// @param add    writes further files into the folder that it is given, before that takes its
+/// place.
 /// @throws UserError  the place cannot be written or the disk is full.
 void write_export(const std::filesystem::path& folder, const ExportedHeads& exported,
-                  const std::filesystem::path& model, ProgressFunction progress = {});
+                  const std::filesystem::path& model, ProgressFunction progress = {},
+                  const std::function<void(const std::filesystem::path&)>& add = {});
 
 /// Opens the folder again as a stranger would: every file's names, shapes, types and bits against
 /// what was meant, config.json against the tensors, and the keys that some engine trips over.

@@ -122,8 +122,10 @@ void run_export(const CommonOptions& common, const ExportCommandOptions& options
         fmt::format("config.json names {} as the model, which other engines do not open; name the "
                     "Hugging Face model with --base-model",
                     base));
-  write_export(options.output, exported, config.backbone.model, stderr_progress());
-  if (converts_model(format, config)) export_tokenizer(config.backbone.model, options.output);
+  write_export(options.output, exported, config.backbone.model, stderr_progress(),
+               [&](const std::filesystem::path& fresh) {
+                 if (converts_model(format, config)) export_tokenizer(config.backbone.model, fresh);
+               });
   if (options.check) check_export(options.output, exported, backbone);
   report(exported, options, common.json);
 }

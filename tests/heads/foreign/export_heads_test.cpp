@@ -113,6 +113,16 @@ TEST_F(ExportHeads, AMedusa2FolderIsTheModelWithHeadsInAShardOfTheirOwn) {
       "this one was made of");
 }
 
+TEST_F(ExportHeads, WhatIsAddedBelongsToTheFolderOrNothingIsThere) {
+  const ExportedHeads exported = plan(ExportFormat::Vllm, HeadOutput::Shared);
+  write_export(place_, exported, model(), {},
+               [](const std::filesystem::path& fresh) { write_file(fresh / "more.txt", "more"); });
+  EXPECT_EQ(read_file(place_ / "more.txt"), "more");
+  const auto fail = [](const std::filesystem::path&) { throw UserError("x: y, expected z; do w"); };
+  EXPECT_THROW(write_export(folder_ / "failed", exported, model(), {}, fail), UserError);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "failed"));
+}
+
 TEST_F(ExportHeads, VllmKeepsTruncatedOutputsAndSeveralLayers) {
   layers_ = 2;
   for (const HeadOutput output : {HeadOutput::TruncatedOwn, HeadOutput::TruncatedShared}) {
