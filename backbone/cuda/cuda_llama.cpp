@@ -108,11 +108,8 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
   const Layer& layer = layers_[static_cast<size_t>(index)];
   const int64_t n = pass.rows.count;
 
-  layer.qkv(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_), stream);
-  record(ForwardStage::Qkv);
   RopeAndCacheArgs heads;
   heads.rows = pass.rows;
-  heads.qkv = elements<float>(wide_);
   heads.bias = elements<float>(layer.qkv_bias);
   heads.query_norm = elements<float>(layer.query_norm);
   heads.key_norm = elements<float>(layer.key_norm);
@@ -125,7 +122,15 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
   heads.cache = cache;
   heads.layer = index;
   heads.query = elements<Bf16>(query_);
-  kernels_.layers->rope_and_cache(heads, stream);
+  if (layer.qkv.has_rope_and_cache(heads)) {
+    layer.qkv.rope_and_cache(elements<Bf16>(normed_), n, elements<float>(sums_), heads, stream);
+    record(ForwardStage::Qkv);
+  } else {
+    layer.qkv(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_), stream);
+    record(ForwardStage::Qkv);
+    heads.qkv = elements<float>(wide_);
+    kernels_.layers->rope_and_cache(heads, stream);
+  }
   record(ForwardStage::Rope);
 
   TreeAttentionArgs attention;

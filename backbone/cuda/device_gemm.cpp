@@ -7,6 +7,21 @@
 #include "base/check.h"
 
 namespace medusa {
+namespace {
+
+/// The same for the rows behind the first n.
+RopeAndCacheArgs behind_rows(RopeAndCacheArgs place, int64_t n) {
+  DeviceRows& rows = place.rows;
+  for (const int32_t** each :
+       {&rows.tokens, &rows.slots, &rows.starts, &rows.positions, &rows.cache_rows})
+    *each += n;
+  rows.paths += n;
+  rows.count -= static_cast<int32_t>(n);
+  place.query += n * place.num_heads * place.cache.head_size;
+  return place;
+}
+
+}  // namespace
 
 DeviceGemm::DeviceGemm(const GemmKernels& kernels, StoredDeviceWeight weight)
     : kernels_(&kernels), weight_(std::move(weight)) {}
@@ -48,8 +63,31 @@ void DeviceGemm::add(const Bf16* x, int64_t num_rows, float* scratch, float* y,
   run(args, num_rows, scratch, stream);
 }
 
+bool DeviceGemm::has_rope_and_cache(const RopeAndCacheArgs& place) const {
+  SkinnyGemmArgs args;
+  args.weight = weight_.view();
+  args.end = GemmEnd::RopeAndCache;
+  args.place = place;
+  return kernels_->can_end(args);
+}
+
+void DeviceGemm::rope_and_cache(const Bf16* x, int64_t num_rows, float* scratch,
+                                const RopeAndCacheArgs& place, DeviceStream stream) const {
+  MEDUSA_ASSERT(has_rope_and_cache(place) && place.rows.count == num_rows);
+  MEDUSA_ASSERT((place.num_heads + 2 * place.cache.num_kv_heads) * place.cache.head_size ==
+                num_outputs());
+  SkinnyGemmArgs args;
+  args.end = GemmEnd::RopeAndCache;
+  args.x = x;
+  args.place = place;
+  run(args, num_rows, scratch, stream);
+}
+
 bool DeviceGemm::has_silu_mul() const {
-  return kernels_->can_end(weight_.view(), GemmEnd::SiluMul);
+  SkinnyGemmArgs args;
+  args.weight = weight_.view();
+  args.end = GemmEnd::SiluMul;
+  return kernels_->can_end(args);
 }
 
 void DeviceGemm::silu_mul(const Bf16* x, int64_t num_rows, float* scratch, Bf16* out,
@@ -76,6 +114,7 @@ void DeviceGemm::run(SkinnyGemmArgs args, int64_t num_rows, float* scratch,
     args.x += kMostGemmRows * num_inputs();
     if (args.y != nullptr) args.y += kMostGemmRows * num_outputs();
     if (args.out != nullptr) args.out += kMostGemmRows * (num_outputs() / 2);
+    if (args.end == GemmEnd::RopeAndCache) args.place = behind_rows(args.place, kMostGemmRows);
   }
 }
 

@@ -38,6 +38,14 @@ class DeviceGemm {
   /// y += x wᵀ.
   void add(const Bf16* x, int64_t num_rows, float* scratch, float* y, DeviceStream stream) const;
 
+  /// Whether rope_and_cache() works for this weight and such heads.
+  bool has_rope_and_cache(const RopeAndCacheArgs& place) const;
+  /// The sums are queries, keys and values: what LayerKernels::rope_and_cache() does to them, with
+  /// the same bits.
+  /// @param place  of as many rows as x; reads no sums of memory.
+  void rope_and_cache(const Bf16* x, int64_t num_rows, float* scratch,
+                      const RopeAndCacheArgs& place, DeviceStream stream) const;
+
   /// Whether silu_mul() works for this weight.
   bool has_silu_mul() const;
   /// out = silu(x gᵀ) * (x uᵀ), rounded; g and u are the halves of the weight's outputs.

@@ -48,6 +48,23 @@ struct DeviceCache {
   int64_t head_size = 0;     // D
 };
 
+/// Bias, head norm and rotary embedding; queries to `query`, keys and values to the cache.
+struct RopeAndCacheArgs {
+  DeviceRows rows;
+  const float* qkv = nullptr;         // [R, (A + 2G) D] queries, keys, values; null where a GEMM
+                                      // ends so (GemmEnd::RopeAndCache)
+  const float* bias = nullptr;        // [(A + 2G) D]; null: none
+  const float* query_norm = nullptr;  // [D] RMSNorm over each head before RoPE; null: none
+  const float* key_norm = nullptr;    // [D]; null: none
+  float epsilon = 0;
+  const float* cos = nullptr;  // [positions, D / 2]; null: this layer has no RoPE
+  const float* sin = nullptr;  // dimension i is rotated with i + D / 2 (backbone/rope.h)
+  int64_t num_heads = 0;       // A
+  DeviceCache cache;
+  int64_t layer = 0;
+  Bf16* query = nullptr;  // [R, A, D] written
+};
+
 /// How many kernels of ours this process has started. Recorded ones count when they are recorded,
 /// not when their graph is replayed. Any thread.
 inline std::atomic<int64_t> num_started_kernels{0};

@@ -26,9 +26,10 @@ struct DeviceWeight {
 
 /// What is done with a GEMM's sums.
 enum class GemmEnd {
-  Store,    // y = x wᵀ
-  Add,      // y += x wᵀ
-  SiluMul,  // out = silu(x gᵀ) * (x uᵀ), rounded; g and u are the halves of w's outputs
+  Store,         // y = x wᵀ
+  Add,           // y += x wᵀ
+  SiluMul,       // out = silu(x gᵀ) * (x uᵀ), rounded; g and u are the halves of w's outputs
+  RopeAndCache,  // the sums are queries, keys and values, which go to their places
 };
 
 struct SkinnyGemmArgs {
@@ -38,8 +39,9 @@ struct SkinnyGemmArgs {
   float* scratch = nullptr;  // floats as GemmKernels::scratch() said, shared by all GEMMs of
                              // one stream
   GemmEnd end = GemmEnd::Store;
-  float* y = nullptr;   // [R, n] written; not for SiluMul
-  Bf16* out = nullptr;  // [R, n / 2] written for SiluMul
+  float* y = nullptr;        // [R, n] written by Store and Add
+  Bf16* out = nullptr;       // [R, n / 2] written by SiluMul
+  RopeAndCacheArgs place{};  // of RopeAndCache: its rows are those of x
 };
 
 inline constexpr int64_t kMostGemmRows = 64;
@@ -49,8 +51,8 @@ struct GemmKernels {
   /// Floats that a GEMM of this weight needs; 0: none.
   int64_t (*scratch)(const DeviceWeight& weight);
   void (*skinny)(const SkinnyGemmArgs& args, DeviceStream stream);
-  /// Whether skinny() can end so; it can always store and add.
-  bool (*can_end)(const DeviceWeight& weight, GemmEnd end);
+  /// Whether skinny() can end so; it can always store and add. Reads weight, end and place.
+  bool (*can_end)(const SkinnyGemmArgs& args);
 };
 
 /// Those of this build; null where it was made without a CUDA compiler.

@@ -6,6 +6,7 @@
 #include "tests/backbone/normal_tensor.h"
 #include "tests/backbone/quantized_weights.h"
 #include "tests/cuda/emulated_kernels.h"
+#include "tests/cuda/layer_kernel_choices.h"
 #include "tests/cuda/table_test.h"
 
 namespace medusa {
@@ -167,7 +168,110 @@ TEST_P(DeviceGemmTest, MultipliesTheRightGateAndUp) {
   EXPECT_FALSE(DeviceGemm(kernels(), weight_in(1, 8, 96, device()).stored).has_silu_mul());
 }
 
+/// Queries, keys and values behind their GEMM.
+struct Placed {
+  at::Tensor query, keys, values;  // [R, A, D]; [L, S, G, capacity, D], on the CPU
+
+  bool operator==(const Placed& other) const {
+    return same_bits(query, other.query) && same_bits(keys, other.keys) &&
+           same_bits(values, other.values);
+  }
+};
+
+struct QkvCase {
+  int64_t heads, groups, size, rows;
+  bool bias = true, uses_rope = true;
+};
+
+constexpr int64_t kQkvInputs = 96, kQkvCapacity = 80;
+
+/// @param layers  the kernel that places what the GEMM leaves; null: the GEMM does so itself.
+Placed place(const DeviceGemm& gemm, const QkvCase& c, const at::Tensor& x, at::Device device,
+             const LayerKernels* layers) {
+  std::vector<RowSpec> specs;
+  for (int32_t i = 0; i < c.rows; ++i)
+    specs.push_back({.slot = i % 2, .position = (i * 5) % 30, .cache_row = i});
+  const DeviceRowsOf row_table(specs, device);
+  const auto known = [&](std::vector<int64_t> sizes, uint64_t seed) {
+    return normal(sizes, seed).to(device);
+  };
+  const auto filled = [&](std::vector<int64_t> sizes) {
+    return at::full(sizes, 7.0F, at::kBFloat16).to(device);
+  };
+  const at::Tensor bias = known({gemm.num_outputs()}, 12), cos = known({30, c.size / 2}, 15),
+                   sin = known({30, c.size / 2}, 16);
+  const Placed out{filled({c.rows, c.heads, c.size}),
+                   filled({2, 2, c.groups, kQkvCapacity, c.size}),
+                   filled({2, 2, c.groups, kQkvCapacity, c.size})};
+  RopeAndCacheArgs args{.rows = row_table.view(),
+                        .bias = c.bias ? elements<float>(bias) : nullptr,
+                        .cos = c.uses_rope ? elements<float>(cos) : nullptr,
+                        .sin = c.uses_rope ? elements<float>(sin) : nullptr,
+                        .num_heads = c.heads,
+                        .cache = cache_view(out.keys, out.values),
+                        .layer = 1,
+                        .query = elements<Bf16>(out.query)};
+  if (layers == nullptr) {
+    EXPECT_TRUE(gemm.has_rope_and_cache(args));
+    gemm.rope_and_cache(elements<Bf16>(x), c.rows, nullptr, args, nullptr);
+  } else {
+    const at::Tensor sums = multiply(gemm, x).to(device);
+    args.qkv = elements<float>(sums);
+    layers->rope_and_cache(args, nullptr);
+  }
+  return {out.query.cpu(), out.keys.cpu(), out.values.cpu()};
+}
+
+/// Heads end in the middle of a block, fill it, and are two to a block.
+const std::vector<QkvCase>& qkv_cases() {
+  static const std::vector<QkvCase> kCases{{9, 3, 64, 1},
+                                           {9, 3, 64, 13},
+                                           {1, 1, 64, 70},
+                                           {2, 1, 128, 12},
+                                           {3, 2, 64, 20, false},
+                                           {3, 2, 128, 64, false},
+                                           {3, 2, 32, 9, true, false}};
+  return kCases;
+}
+
+TEST_P(DeviceGemmTest, PlacesHeadsAsTheKernelBehindItDoes) {
+  const LayerKernels& layers =
+      device().is_cuda() ? *cuda_layer_kernels() : *emulated_layer_kernels();
+  for (const QkvCase& c : qkv_cases()) {
+    const int64_t n = (c.heads + 2 * c.groups) * c.size;
+    const DeviceGemm gemm(kernels(), weight_in(0, n, kQkvInputs, device()).stored);
+    const at::Tensor x = rows(c.rows, kQkvInputs, device());
+    EXPECT_TRUE(place(gemm, c, x, device(), nullptr) == place(gemm, c, x, device(), &layers))
+        << c.heads << ' ' << c.size << ' ' << c.rows;
+  }
+}
+
+TEST_P(DeviceGemmTest, SaysWhichHeadsItPlaces) {
+  const DeviceGemm gemm(kernels(), weight_in(0, 384, kQkvInputs, device()).stored),
+      blocks(kernels(), weight_in(1, 384, kQkvInputs, device()).stored);
+  RopeAndCacheArgs args;
+  args.cache.head_size = 64;
+  EXPECT_TRUE(gemm.has_rope_and_cache(args));
+  EXPECT_FALSE(blocks.has_rope_and_cache(args));
+  args.cache.head_size = 96;  // the second one would lie in two blocks
+  EXPECT_FALSE(gemm.has_rope_and_cache(args));
+  args.cache.head_size = 64;
+  const float norm = 1;
+  args.key_norm = &norm;  // needs the whole head
+  EXPECT_FALSE(gemm.has_rope_and_cache(args));
+}
+
 TEST(DeviceGemm, WithoutClustersTheBitsAreTheSame) {
+  for (const QkvCase& c : qkv_cases()) {
+    const DeviceGemm gemm(
+        *emulated_gemm_kernels(),
+        weight_in(0, (c.heads + 2 * c.groups) * c.size, kQkvInputs, at::kCPU).stored);
+    const at::Tensor x = rows(c.rows, kQkvInputs, at::kCPU);
+    const Placed placed = place(gemm, c, x, at::kCPU, nullptr);
+    set_emulated_clusters(false);
+    EXPECT_TRUE(place(gemm, c, x, at::kCPU, nullptr) == placed) << c.heads << ' ' << c.size;
+    set_emulated_clusters(true);
+  }
   for (const auto& [n, k] : {std::pair{140, 32}, {140, 160}, {140, 1056}, {5300, 288}}) {
     const DeviceGemm gemm(*emulated_gemm_kernels(), weight_in(0, n, k, at::kCPU).stored);
     for (const int64_t m : {1, 13, 30, 64}) {

@@ -119,7 +119,7 @@ TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
                           {"kernels_of_a_layer", longer.size() - step.size()},
                           {"launches", list}});
     }
-    EXPECT_EQ(layer_kernels, std::set<size_t>{9});
+    EXPECT_EQ(layer_kernels, std::set<size_t>{8});
   }
   RecordProperty("steps", recorded.dump());
 }

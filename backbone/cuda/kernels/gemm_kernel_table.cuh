@@ -44,10 +44,19 @@ void launch_skinny(const SkinnyGemmArgs& args, DeviceStream stream) {
 
 int64_t no_scratch(const DeviceWeight&) { return 0; }
 
-/// Gates and ups meet where a block has outputs of both.
-bool can_end(const DeviceWeight& weight, GemmEnd end) {
-  return end != GemmEnd::SiluMul ||
-         (weight.format == DeviceFormat::Bf16 && weight.num_outputs % 2 == 0);
+/// What belongs together meets where a block has both: gates and ups, the halves of a head.
+bool can_end(const SkinnyGemmArgs& args) {
+  const bool is_tiled = args.weight.format == DeviceFormat::Bf16;
+  switch (args.end) {
+    case GemmEnd::Store:
+    case GemmEnd::Add:
+      return true;
+    case GemmEnd::SiluMul:
+      return is_tiled && args.weight.num_outputs % 2 == 0;
+    case GemmEnd::RopeAndCache:
+      return is_tiled && can_place_heads(args.place);
+  }
+  return false;
 }
 
 constexpr GemmKernels gemm_kernel_table(const char* name) {

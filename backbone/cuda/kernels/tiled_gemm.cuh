@@ -12,7 +12,7 @@
 #pragma once
 
 #include "backbone/cuda/gemm_kernels.h"
-#include "backbone/cuda/kernels/device_math.cuh"
+#include "backbone/cuda/kernels/placed_head.cuh"
 
 namespace medusa {
 namespace {
@@ -48,6 +48,20 @@ struct BlockOutputs {
     return (place < num_left ? place : num_left - 1) + (is_up ? to_ups : 0);
   }
 };
+
+/// Whether a block's outputs are whole heads, and a head's elements need nothing but each other in
+/// pairs.
+inline bool can_place_heads(const RopeAndCacheArgs& place) {
+  const int64_t size = place.cache.head_size;
+  return size % 8 == 0 && kBlockOutputs % size == 0 && place.query_norm == nullptr &&
+         place.key_norm == nullptr;
+}
+
+/// Lines between two sums that are written together; 0: each is written by itself.
+__device__ inline int pair_distance(const SkinnyGemmArgs& args) {
+  if (args.end == GemmEnd::SiluMul) return kBlockOutputs / 2;
+  return args.end == GemmEnd::RopeAndCache ? static_cast<int>(args.place.cache.head_size / 2) : 0;
+}
 
 /// The chunks of kStageInputs inputs that belong to a part.
 struct PartRange {
@@ -243,24 +257,31 @@ struct TiledGemm {
   /// @param num_parts  that stand in memories of their own.
   __device__ static void end(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
                              int num_parts) {
-    const bool pairs = args.end == GemmEnd::SiluMul;
-    const int all = (pairs ? kBlockOutputs / 2 : kBlockOutputs) / num_parts;  // of this block
+    const int apart = pair_distance(args);
+    const int all = (apart != 0 ? kBlockOutputs / 2 : kBlockOutputs) / num_parts;  // of this block
     const int begin = cluster_rank() * all, quads = all / 4;
     for (int i = static_cast<int>(threadIdx.x); i < kRows * quads; i += kTiledThreads) {
-      const int row = i / quads, line = begin + i % quads * 4;
+      const int row = i / quads;
+      int line = begin + i % quads * 4;
+      if (apart != 0) line += line / apart * apart;  // over the second halves before
       const float* mine = shared_memory<float>() + row * kStride + line;
       const float4 sum = add_parts(mine, num_parts);
-      if (pairs)
-        write_pairs(args, outputs, row, line, sum, add_parts(mine + kBlockOutputs / 2, num_parts));
-      else
+      if (row >= args.num_rows) continue;
+      if (apart == 0) {
         write(args, outputs, row, line, sum);
+        continue;
+      }
+      const float4 other = add_parts(mine + apart, num_parts);
+      if (args.end == GemmEnd::SiluMul)
+        write_gated(args, outputs, row, line, sum, other);
+      else if (line < outputs.num_left)
+        write_head(args.place, row, outputs.first + line, sum, other);
     }
   }
 
  private:
   __device__ static void write(const SkinnyGemmArgs& args, const BlockOutputs& outputs, int row,
                                int line, const float4& sum) {
-    if (row >= args.num_rows) return;
     float* y = args.y + row * args.weight.num_outputs + outputs.first + line;
     if (args.weight.num_outputs % 4 == 0) {  // then all four exist or none
       if (line >= outputs.num_left) return;
@@ -278,13 +299,25 @@ struct TiledGemm {
       if (line + e < outputs.num_left) y[e] = args.end == GemmEnd::Add ? y[e] + each[e] : each[e];
   }
 
-  __device__ static void write_pairs(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
+  __device__ static void write_gated(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
                                      int row, int line, const float4& gate, const float4& up) {
-    if (row >= args.num_rows) return;
     Bf16* out = args.out + row * (args.weight.num_outputs / 2) + outputs.first + line;
     const float gates[4] = {gate.x, gate.y, gate.z, gate.w}, ups[4] = {up.x, up.y, up.z, up.w};
     for (int e = 0; e < 4; ++e)
       if (line + e < outputs.num_left) out[e] = to_bf16(silu(gates[e]) * ups[e]);
+  }
+
+  /// @param a  of four outputs of a head's first half, from this one on.
+  /// @param b  of those half a head behind.
+  __device__ static void write_head(const RopeAndCacheArgs& place, int row, int64_t output,
+                                    const float4& a, const float4& b) {
+    const int64_t size = place.cache.head_size, half = size / 2, i = output % size;
+    const PlacedHead head = placed_head(place, row, output / size);
+    const auto put = [&](int64_t at, float2 x, float2 y) {
+      place_pairs(head, at, half, with_bias(head, at, x), with_bias(head, at + half, y));
+    };
+    put(i, make_float2(a.x, a.y), make_float2(b.x, b.y));
+    put(i + 2, make_float2(a.z, a.w), make_float2(b.z, b.w));
   }
 };
 
