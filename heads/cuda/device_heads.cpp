@@ -37,27 +37,40 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
     if (made.scratch() > sums_.numel()) sums_ = at::empty({made.scratch()}, sums_.options());
     return made;
   };
-  const auto on_device = [&](const std::vector<int32_t>& values) {
-    return at::tensor(values, at::kInt).to(device);
-  };
   if (config_.input != HeadInput::Hidden) {
     embedding_ = backbone.embedding;
     gain_ = embedding_gain(backbone);
   }
-  const int64_t depth = shape.depths.back();
-  MEDUSA_ASSERT(depth <= config_.num_heads, depth, config_.num_heads);
-  for (int64_t i = 0; i < depth * config_.layers_per_head; ++i) {
+  depth_ = shape.depths.back();
+  MEDUSA_ASSERT(depth_ <= config_.num_heads, depth_, config_.num_heads);
+  at_once_ = depth_ > 0 && !reads_paths(config_.input) && config_.layers_per_head == 1 &&
+             (!is_own(config_.output) || row_size_ % 4 == 0);  // logits of each head begin aligned
+  std::vector<at::Tensor> firsts, biases;
+  for (int64_t i = 0; i < depth_ * config_.layers_per_head; ++i) {
     const HeadBlock& block = heads.blocks[static_cast<size_t>(i)];
-    blocks_.push_back({gemm(block.weight),
+    firsts.push_back(block.weight);
+    biases.push_back(block.bias.to(device, at::kFloat));
+    blocks_.push_back({at_once_ ? DeviceGemm() : gemm(block.weight),
                        block.second.defined() ? gemm(block.second) : DeviceGemm(),
-                       block.bias.to(device, at::kFloat)});
+                       at_once_ ? at::Tensor() : biases.back()});
+  }
+  if (at_once_) {
+    all_first_ = gemm(at::cat(firsts));
+    all_bias_ = at::stack(biases);
   }
   if (heads.outputs.empty()) outputs_.push_back(gemm(shared_output(heads, backbone)));
   for (const at::Tensor& output : heads.outputs) outputs_.push_back(gemm(output));
   for (const at::Tensor& down : heads.downs) downs_.push_back(gemm(down));
-  if (!heads.kept_tokens.empty()) token_of_row_ = on_device(heads.kept_tokens);
+  if (!heads.kept_tokens.empty())
+    token_of_row_ = at::tensor(heads.kept_tokens, at::kInt).to(device);
+  plan_depths(shape);
+}
 
-  std::vector<int32_t> path_of_node(shape.depths.size(), 0), ranks(shape.ranks);
+void DeviceHeads::plan_depths(const TreeShape& shape) {
+  const auto on_device = [&](const std::vector<int32_t>& values) {
+    return at::tensor(values, at::kInt).to(sums_.device());
+  };
+  std::vector<int32_t> place_of_node(shape.depths.size(), 0), ranks(shape.ranks);
   ranks[0] = 0;
   for (int32_t begin = 1, end = 1; begin < num_nodes_; begin = end) {
     const int32_t level = shape.depths[static_cast<size_t>(begin)];
@@ -75,7 +88,7 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
         ++question.num_paths;
       }
       last_parent = parent;
-      path_of_node[i] = question.num_paths - 1;
+      place_of_node[i] = at_once_ ? level - 1 : question.num_paths - 1;
     }
     question.end = end;
     question.paths = on_device(paths).view({question.num_paths, num_read});
@@ -83,16 +96,16 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
     most_read_ = std::max(most_read_, num_read);
     questions_.push_back(std::move(question));
   }
-  path_of_node_ = on_device(path_of_node);
+  place_of_node_ = on_device(place_of_node);
   ranks_ = on_device(ranks);
 }
 
 void DeviceHeads::reserve(int64_t num_sequences) {
-  const int64_t rows = num_sequences * most_paths_;
+  const int64_t rows = num_sequences * (at_once_ ? depth_ : most_paths_);
   if (rows <= rows_) return;
   rows_ = rows;
   const auto buffer = [&](int64_t size, at::ScalarType dtype) {
-    return at::empty({rows, size}, path_of_node_.options().dtype(dtype));
+    return at::empty({rows, size}, ranks_.options().dtype(dtype));
   };
   const int64_t rank = downs_.empty() ? 0 : downs_.front().num_outputs();
   read_ = buffer((1 + most_read_) * hidden_size_, at::kBFloat16);
@@ -128,12 +141,16 @@ const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, cons
     AddStateArgs add;
     add.y = read.states;
     add.rows_per_y = read.per_path ? 1 : question.num_paths;
+    add.num_y = rows / add.rows_per_y;
     add.inner = elements<float>(inner_);
     add.num_rows = rows;
     add.hidden_size = hidden_size_;
     if (num_read > 0) {
-      kernels_.round_rows({elements<float>(inner_), elements<float>(block.bias), rows, hidden_size_,
-                           elements<Bf16>(rounded_)},
+      kernels_.round_rows({.x = elements<float>(inner_),
+                           .bias = elements<float>(block.bias),
+                           .num_rows = rows,
+                           .size = hidden_size_,
+                           .out = elements<Bf16>(rounded_)},
                           stream);
       block.second(elements<Bf16>(rounded_), rows, elements<float>(sums_), elements<float>(inner_),
                    stream);
@@ -150,11 +167,12 @@ const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, cons
 
 void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_sequences,
                        int32_t* tokens, DeviceStream stream) {
-  MEDUSA_ASSERT(num_sequences * most_paths_ <= rows_, num_sequences, most_paths_, rows_);
+  MEDUSA_ASSERT(num_sequences * (at_once_ ? depth_ : most_paths_) <= rows_, num_sequences, depth_,
+                most_paths_, rows_);
   FillNodesArgs fill;
   fill.roots = roots;
   fill.drafts = elements<int32_t>(drafts_);
-  fill.path_of_node = elements<int32_t>(path_of_node_);
+  fill.place_of_node = elements<int32_t>(place_of_node_);
   fill.ranks = elements<int32_t>(ranks_);
   fill.end = 1;
   fill.num_nodes = static_cast<int32_t>(num_nodes_);
@@ -162,15 +180,113 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
   fill.num_sequences = static_cast<int32_t>(num_sequences);
   fill.tokens = tokens;
   kernels_.fill_nodes(fill, stream);
+  if (depth_ == 0) return;
+  if (at_once_)
+    fill_at_once(states, num_sequences, fill, stream);
+  else
+    fill_depths(states, num_sequences, fill, stream);
+}
+
+/// @returns  [D, B, H] what the heads' outputs multiply.
+const Bf16* DeviceHeads::run_layers_at_once(const Bf16* states, int64_t num_sequences,
+                                            const int32_t* tokens, DeviceStream stream) {
+  const bool reads_root = tokens_read(config_.input, 0) > 0;
+  const Bf16* read = states;
+  if (reads_root) {
+    ReadPathsArgs args;
+    args.states = states;
+    args.embedding = elements<Bf16>(embedding_);
+    args.gain = static_cast<float>(gain_);
+    args.tokens = tokens;
+    args.paths = elements<int32_t>(questions_.front().paths);
+    args.num_nodes = static_cast<int32_t>(num_nodes_);
+    args.num_paths = args.num_read = 1;
+    args.num_sequences = static_cast<int32_t>(num_sequences);
+    args.hidden_size = hidden_size_;
+    args.out = elements<Bf16>(read_);
+    kernels_.read_paths(args, stream);
+    read = args.out;
+  }
+  auto* inner = elements<float>(inner_);
+  all_first_(read, num_sequences, elements<float>(sums_), inner, stream);  // [B, D, H]
+  AddStateArgs add;
+  add.y = states;
+  add.num_y = num_sequences;
+  add.inner = inner;
+  add.hidden_size = hidden_size_;
+  add.out = elements<Bf16>(states_[0]);
+  if (reads_root) {
+    auto* rounded = elements<Bf16>(rounded_);
+    kernels_.round_rows({.x = inner,
+                         .bias = elements<float>(all_bias_),
+                         .num_rows = num_sequences,
+                         .num_heads = depth_,
+                         .size = hidden_size_,
+                         .out = rounded},
+                        stream);
+    for (int64_t head = 0; head < depth_; ++head) {
+      const int64_t first = head * num_sequences * hidden_size_;
+      blocks_[static_cast<size_t>(head)].second(rounded + first, num_sequences,
+                                                elements<float>(sums_), inner + first, stream);
+    }
+    add.num_rows = depth_ * num_sequences;
+  } else {
+    add.bias = elements<float>(all_bias_);
+    add.num_rows = num_sequences;
+    add.num_heads = depth_;
+  }
+  kernels_.add_state(add, stream);
+  return add.out;
+}
+
+void DeviceHeads::fill_at_once(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
+                               DeviceStream stream) {
+  const Bf16* read = run_layers_at_once(states, num_sequences, fill.tokens, stream);
+  const int64_t rows = depth_ * num_sequences;
+  auto *sums = elements<float>(sums_), *logits = elements<float>(logits_);
+  const auto each_head = [&](const std::vector<DeviceGemm>& gemms, const Bf16* x, float* y) {
+    for (int64_t head = 0; head < depth_; ++head) {
+      const DeviceGemm& gemm = gemms[static_cast<size_t>(head)];
+      gemm(x + head * num_sequences * gemm.num_inputs(), num_sequences, sums,
+           y + head * num_sequences * gemm.num_outputs(), stream);
+    }
+  };
+  if (!downs_.empty()) {
+    auto* inner = elements<float>(inner_);
+    each_head(downs_, read, inner);
+    kernels_.round_rows({.x = inner,
+                         .num_rows = rows,
+                         .size = downs_.front().num_outputs(),
+                         .out = elements<Bf16>(rounded_)},
+                        stream);
+    read = elements<Bf16>(rounded_);
+  }
+  if (is_own(config_.output))
+    each_head(outputs_, read, logits);
+  else
+    outputs_.front()(read, rows, sums, logits, stream);
+  pick_(logits, rows, row_size_, static_cast<int32_t>(top_k_), elements<int32_t>(token_of_row_),
+        elements<int32_t>(drafts_), stream);
+  fill.begin = 1;
+  fill.end = fill.num_nodes;
+  fill.sequence_stride = 1;
+  fill.place_stride = static_cast<int32_t>(num_sequences);
+  kernels_.fill_nodes(fill, stream);
+}
+
+void DeviceHeads::fill_depths(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
+                              DeviceStream stream) {
   for (size_t head = 0; head < questions_.size(); ++head) {
     const Question& question = questions_[head];
     const int64_t rows = num_sequences * question.num_paths;
-    const Bf16* read =
-        run_layers(static_cast<int64_t>(head), question, states, num_sequences, tokens, stream);
+    const Bf16* read = run_layers(static_cast<int64_t>(head), question, states, num_sequences,
+                                  fill.tokens, stream);
     if (!downs_.empty()) {
       downs_[head](read, rows, elements<float>(sums_), elements<float>(inner_), stream);
-      kernels_.round_rows({elements<float>(inner_), nullptr, rows, downs_[head].num_outputs(),
-                           elements<Bf16>(rounded_)},
+      kernels_.round_rows({.x = elements<float>(inner_),
+                           .num_rows = rows,
+                           .size = downs_[head].num_outputs(),
+                           .out = elements<Bf16>(rounded_)},
                           stream);
       read = elements<Bf16>(rounded_);
     }
@@ -180,15 +296,17 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
           elements<int32_t>(token_of_row_), elements<int32_t>(drafts_), stream);
     fill.begin = question.begin;
     fill.end = question.end;
-    fill.num_paths = question.num_paths;
+    fill.sequence_stride = question.num_paths;
+    fill.place_stride = 1;
     kernels_.fill_nodes(fill, stream);
   }
 }
 
 int64_t DeviceHeads::bytes() const {
-  int64_t sum = 0;
+  int64_t sum = all_first_.defined() ? all_first_.bytes() : 0;
   for (const Block& block : blocks_)
-    sum += block.first.bytes() + (block.second.defined() ? block.second.bytes() : 0);
+    for (const DeviceGemm* gemm : {&block.first, &block.second})
+      if (gemm->defined()) sum += gemm->bytes();
   for (const auto* gemms : {&outputs_, &downs_})
     for (const DeviceGemm& gemm : *gemms) sum += gemm.bytes();
   return sum;

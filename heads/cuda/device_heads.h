@@ -20,9 +20,9 @@ using PickDrafts =
     std::function<void(const float* logits, int64_t num_rows, int64_t row_size, int32_t top_k,
                        const int32_t* token_of_row, int32_t* tokens, DeviceStream stream)>;
 
-/// The device's MedusaDrafter over a fixed tree. Rounds as ReferenceHeads does. Depth by
-/// depth: the drafts after all paths that have children are computed together, so that sequential
-/// heads read the tokens that were just drafted.
+/// The device's MedusaDrafter over a fixed tree. Rounds as ReferenceHeads does. Heads of one layer
+/// that read no drafts are computed together. Others depth by depth: the drafts after all paths
+/// that have children together, so that sequential heads read the tokens that were just drafted.
 ///
 /// Thread safety: none (scratch buffers).
 class DeviceHeads {
@@ -49,8 +49,9 @@ class DeviceHeads {
  private:
   /// One residual layer of one head.
   struct Block {
-    DeviceGemm first, second;  // second: unused where no tokens are read
-    at::Tensor bias;           // [H] float32
+    DeviceGemm first;   // at once: unused
+    DeviceGemm second;  // unused where no tokens are read
+    at::Tensor bias;    // [H] float32; at once: undefined
   };
   /// What head d computes: the drafts after nodes of depth d that have children.
   struct Question {
@@ -59,6 +60,13 @@ class DeviceHeads {
     at::Tensor paths;            // [P, E] int32
   };
 
+  void plan_depths(const TreeShape& shape);
+  void fill_depths(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
+                   DeviceStream stream);
+  void fill_at_once(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
+                    DeviceStream stream);
+  const Bf16* run_layers_at_once(const Bf16* states, int64_t num_sequences, const int32_t* tokens,
+                                 DeviceStream stream);
   const Bf16* run_layers(int64_t head, const Question& question, const Bf16* states,
                          int64_t num_sequences, const int32_t* tokens, DeviceStream stream);
 
@@ -69,10 +77,14 @@ class DeviceHeads {
   at::Tensor embedding_;  // [V, H]; undefined where heads read no tokens
   double gain_ = 1;
   at::Tensor token_of_row_;  // [V_t] int32; undefined: a row is its token
+  int64_t depth_ = 0;        // D of the tree: heads that it needs
+  bool at_once_ = false;
   std::vector<Block> blocks_;
+  DeviceGemm all_first_;  // at once: the first matrices of D heads, one below the other
+  at::Tensor all_bias_;   // [D, H] float32
   std::vector<DeviceGemm> outputs_, downs_;
-  std::vector<Question> questions_;  // [depth of the tree]
-  at::Tensor path_of_node_, ranks_;  // [N] int32
+  std::vector<Question> questions_;   // [D]
+  at::Tensor place_of_node_, ranks_;  // [N] int32
   int64_t most_paths_ = 1, most_read_ = 0;
 
   int64_t rows_ = 0;

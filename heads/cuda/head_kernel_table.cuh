@@ -33,20 +33,36 @@ __global__ void read_paths_kernel(ReadPathsArgs args) {
   args.out[i] = to_bf16(args.gain * to_float(args.embedding[token * h + at % h]));
 }
 
+/// Element i of [M, G, n], and where it stands in [G, M, n].
+struct HeadElement {
+  int64_t row, head, column;
+
+  __device__ HeadElement(int64_t i, int64_t num_heads, int64_t size)
+      : row(i / (num_heads * size)), head(i / size % num_heads), column(i % size) {}
+  __device__ int64_t place(int64_t num_rows, int64_t size) const {
+    return (head * num_rows + row) * size + column;
+  }
+};
+
 __global__ void round_rows_kernel(RoundRowsArgs args) {
   begin_kernel();
   const int64_t i = grid_thread();
-  if (i >= args.num_rows * args.size) return;
+  if (i >= args.num_rows * args.num_heads * args.size) return;
+  const HeadElement e(i, args.num_heads, args.size);
   const float x = args.x[i];
-  args.out[i] = to_bf16(args.bias == nullptr ? x : silu(x + args.bias[i % args.size]));
+  args.out[e.place(args.num_rows, args.size)] =
+      to_bf16(args.bias == nullptr ? x : silu(x + args.bias[e.head * args.size + e.column]));
 }
 
 __global__ void add_state_kernel(AddStateArgs args) {
   begin_kernel();
   const int64_t h = args.hidden_size, i = grid_thread();
-  if (i >= args.num_rows * h) return;
-  const float y = to_float(args.y[i / h / args.rows_per_y * h + i % h]), inner = args.inner[i];
-  args.out[i] = to_bf16(y + (args.bias == nullptr ? inner : silu(inner + args.bias[i % h])));
+  if (i >= args.num_rows * args.num_heads * h) return;
+  const HeadElement e(i, args.num_heads, h);
+  const float y = to_float(args.y[e.row / args.rows_per_y % args.num_y * h + e.column]),
+              inner = args.inner[i];
+  args.out[e.place(args.num_rows, h)] =
+      to_bf16(y + (args.bias == nullptr ? inner : silu(inner + args.bias[e.head * h + e.column])));
 }
 
 __global__ void fill_nodes_kernel(FillNodesArgs args) {
@@ -55,11 +71,13 @@ __global__ void fill_nodes_kernel(FillNodesArgs args) {
   const int64_t b = i / count, node = args.begin + i % count;
   if (b >= args.num_sequences) return;
   int32_t* token = args.tokens + b * args.num_nodes + node;
-  if (node == 0)
+  if (node == 0) {
     *token = args.roots[b];
-  else
-    *token =
-        args.drafts[(b * args.num_paths + args.path_of_node[node]) * args.top_k + args.ranks[node]];
+    return;
+  }
+  const int64_t row =
+      b * args.sequence_stride + int64_t{args.place_of_node[node]} * args.place_stride;
+  *token = args.drafts[row * args.top_k + args.ranks[node]];
 }
 
 void read_paths(const ReadPathsArgs& args, DeviceStream stream) {
@@ -68,11 +86,12 @@ void read_paths(const ReadPathsArgs& args, DeviceStream stream) {
          0, stream, args);
 }
 void round_rows(const RoundRowsArgs& args, DeviceStream stream) {
-  launch(round_rows_kernel, blocks_for(args.num_rows * args.size), kHeadThreads, 0, stream, args);
+  launch(round_rows_kernel, blocks_for(args.num_rows * args.num_heads * args.size), kHeadThreads, 0,
+         stream, args);
 }
 void add_state(const AddStateArgs& args, DeviceStream stream) {
-  launch(add_state_kernel, blocks_for(args.num_rows * args.hidden_size), kHeadThreads, 0, stream,
-         args);
+  launch(add_state_kernel, blocks_for(args.num_rows * args.num_heads * args.hidden_size),
+         kHeadThreads, 0, stream, args);
 }
 void fill_nodes(const FillNodesArgs& args, DeviceStream stream) {
   const int64_t nodes = int64_t{args.num_sequences} * (args.end - args.begin);

@@ -23,36 +23,40 @@ struct ReadPathsArgs {
   Bf16* out = nullptr;              // [B P, (1 + E) H]
 };
 
-/// out = silu(x + bias), or x itself, rounded.
+/// out = silu(x + bias), or x itself, rounded. What G heads have beside each other in a row stands
+/// head by head afterwards.
 struct RoundRowsArgs {
-  const float* x = nullptr;     // [M, n]
-  const float* bias = nullptr;  // [n]; null: x is only rounded
+  const float* x = nullptr;     // [M, G, n]
+  const float* bias = nullptr;  // [G, n]; null: x is only rounded
   int64_t num_rows = 0;         // M
+  int64_t num_heads = 1;        // G
   int64_t size = 0;             // n
-  Bf16* out = nullptr;          // [M, n]
+  Bf16* out = nullptr;          // [G, M, n]
 };
 
-/// out = y + inner, or y + silu(inner + bias), summed in float32 and rounded once.
+/// out = y + inner, or y + silu(inner + bias), summed in float32 and rounded once; heads as in
+/// RoundRowsArgs.
 struct AddStateArgs {
-  const Bf16* y = nullptr;       // [M / rows_per_y, H]
-  int64_t rows_per_y = 1;        // rows that read the same y
-  const float* inner = nullptr;  // [M, H]
-  const float* bias = nullptr;   // [H]; null: inner is added as it is
+  const Bf16* y = nullptr;       // [Y, H]
+  int64_t num_y = 0;             // Y, a divisor of M / rows_per_y
+  int64_t rows_per_y = 1;        // row m reads y[m / rows_per_y % Y]
+  const float* inner = nullptr;  // [M, G, H]
+  const float* bias = nullptr;   // [G, H]; null: inner is added as it is
   int64_t num_rows = 0;          // M
+  int64_t num_heads = 1;         // G
   int64_t hidden_size = 0;       // H
-  Bf16* out = nullptr;           // [M, H]
+  Bf16* out = nullptr;           // [G, M, H]
 };
 
-/// Tokens of nodes [begin, end), all children of the paths that a head was run after, or of the
-/// root.
+/// Tokens of nodes [begin, end): the root, or drafts of a head after some paths, or of all heads.
 struct FillNodesArgs {
-  const int32_t* roots = nullptr;         // [B] the root's tokens; read where begin is 0
-  const int32_t* drafts = nullptr;        // [B, P, k] of a head
-  const int32_t* path_of_node = nullptr;  // [N] which of the P paths a node continues
-  const int32_t* ranks = nullptr;         // [N] which of the drafts it is
+  const int32_t* roots = nullptr;          // [B] the root's tokens; read where begin is 0
+  const int32_t* drafts = nullptr;         // [rows, k]
+  const int32_t* place_of_node = nullptr;  // [N] of the path that a node continues, or of its head
+  const int32_t* ranks = nullptr;          // [N] which of the drafts it is
+  int32_t sequence_stride = 0, place_stride = 0;  // rows of drafts from one to the next
   int32_t begin = 0, end = 0;
   int32_t num_nodes = 0;      // N
-  int32_t num_paths = 0;      // P
   int32_t top_k = 0;          // k
   int32_t num_sequences = 0;  // B
   int32_t* tokens = nullptr;  // [B, N] of which these are written

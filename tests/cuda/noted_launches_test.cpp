@@ -127,8 +127,11 @@ TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
 TEST(NotedLaunches, AStepRunsAgainOnceNobodyNotes) {
   const at::Tensor x = at::ones({4}, at::kFloat), y = at::zeros({4}, at::kBFloat16);
   const auto round = [&] {
-    emulated_head_kernels()->round_rows(
-        {x.const_data_ptr<float>(), nullptr, 1, 4, static_cast<Bf16*>(y.data_ptr())}, nullptr);
+    emulated_head_kernels()->round_rows({.x = x.const_data_ptr<float>(),
+                                         .num_rows = 1,
+                                         .size = 4,
+                                         .out = static_cast<Bf16*>(y.data_ptr())},
+                                        nullptr);
   };
   {
     const LaunchNotes notes;
