@@ -55,10 +55,15 @@ MedusaHeads unwritten_heads(const Weights& weights) {
   return make_heads(config, weights, kept, 1);
 }
 
-/// Launches of the second step, whose buffers are there.
+struct NotedStep {
+  std::vector<NotedLaunch> launches;
+  int64_t weight_bytes = 0;  // that it reads
+};
+
+/// The second step, whose buffers are there.
 /// @param heads  null: a plain step.
-std::vector<NotedLaunch> launches_of_step(const Weights& weights, const MedusaHeads* heads,
-                                          int32_t num_nodes, DeviceRule rule) {
+NotedStep noted_step(const Weights& weights, const MedusaHeads* heads, int32_t num_nodes,
+                     DeviceRule rule) {
   const c10::InferenceMode no_grad;
   LaunchNotes notes;
   const DeviceKernels kernels{emulated_layer_kernels(), emulated_gemm_kernels()};
@@ -79,7 +84,9 @@ std::vector<NotedLaunch> launches_of_step(const Weights& weights, const MedusaHe
   step.run(1, kContext, nullptr);
   notes.list.clear();
   step.run(1, kContext, nullptr);
-  return std::move(notes.list);
+  const auto bytes = llama.backend().weight_bytes();
+  return {std::move(notes.list), std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) +
+                                     (drafting ? drafting->bytes() : 0)};
 }
 
 nlohmann::json json_of(const NotedLaunch& launch) {
@@ -102,11 +109,12 @@ TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
       SCOPED_TRACE(nodes);
       const MedusaHeads* drafting = nodes > 1 ? &heads : nullptr;
       const DeviceRule rule = nodes > 1 ? DeviceRule::Typical : DeviceRule::Greedy;
-      const auto step = launches_of_step(one, drafting, nodes, rule),
-                 longer = launches_of_step(two, drafting, nodes, rule);
-      layer_kernels.insert(longer.size() - step.size());
+      const NotedStep step = noted_step(one, drafting, nodes, rule),
+                      longer = noted_step(two, drafting, nodes, rule);
+      const size_t of_a_layer = longer.launches.size() - step.launches.size();
+      layer_kernels.insert(of_a_layer);
       nlohmann::json list = nlohmann::json::array();
-      for (const NotedLaunch& launch : step) {
+      for (const NotedLaunch& launch : step.launches) {
         EXPECT_LE(launch.threads, 1024);
         EXPECT_LE(launch.cluster, 8);
         EXPECT_EQ(launch.blocks.x % static_cast<unsigned>(launch.cluster), 0U);
@@ -116,7 +124,10 @@ TEST(NotedLaunches, OfStepsFitTheDeviceAndDoNotGrowWithTheTree) {
       }
       recorded.push_back({{"shape", name},
                           {"nodes", nodes},
-                          {"kernels_of_a_layer", longer.size() - step.size()},
+                          {"layers", config.num_layers},
+                          {"kernels_of_a_layer", of_a_layer},
+                          {"bytes_of_a_layer", longer.weight_bytes - step.weight_bytes},
+                          {"bytes", step.weight_bytes},
                           {"launches", list}});
     }
     EXPECT_EQ(layer_kernels, std::set<size_t>{8});
