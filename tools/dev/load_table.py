@@ -7,8 +7,8 @@
 What follows -- goes to `medusa serve`. All servers run at the same time and one of them is asked at a time: for each round and each number
 of clients everyone in turn, in an order that turns too. A client asks the next question as soon as it has an answer (a closed loop), greedily,
 in a stream. Medusa is asked with its own drafter and plainly; finished answers are not shared, as the questions come again. Then it is seen
-how short requests fare while a long prompt enters, and what `medusa generate` does alone with the same settings. Prints Markdown: medians of
-rounds, with the smallest and the largest.
+how short requests fare while a long prompt enters. With one client each round also has `medusa generate` with the same settings. Prints Markdown:
+medians of rounds, with the smallest and the largest.
 """
 import argparse
 import http.client
@@ -201,13 +201,16 @@ def main():
         contenders.append((f"llama-server, {kind}", LlamaServer([*flags, "--spec-type", kind], 18200 + i), {}))
     rates = {(name, clients): [] for name, _, _ in contenders for clients in numbers}
     firsts = {key: [] for key in rates}
-    texts = {}
+    texts, alone = {}, []
     try:
         for _, server, more in contenders:
             wait_until_well(server)
             closed_loop(server, more, questions[:4], 4, 16)  # everything is loaded now
         for round_ in range(options.rounds):
             for clients in numbers:
+                if clients == 1:
+                    alone.append(generate_rate(options.medusa, served, questions, options.tokens))
+                    print(f"round {round_ + 1}, medusa generate: {alone[-1]:.1f} tokens/s", file=sys.stderr)
                 for turn in range(len(contenders)):
                     name, server, more = contenders[(turn + round_) % len(contenders)]
                     rate, answers = closed_loop(server, more, questions, clients, options.tokens)
@@ -231,6 +234,9 @@ def main():
                 best = max((statistics.median(rates[name, clients]), name) for name, _, _ in contenders if name.startswith("llama"))[1]
                 pairs = [a / b for a, b in zip(rates["medusa serve", clients], rates[best, clients])]
                 print(f"\n{clients} clients: medusa serve ÷ the best llama-server ({best}): {spread(pairs, 2)}")
+        if alone:
+            pairs = [a / b for a, b in zip(rates["medusa serve", 1], alone)]
+            print(f"\n1 client: medusa serve ÷ `medusa generate`, prompts included: {spread(pairs, 2)}; generate has {spread(alone)} tokens/s")
         long_prompt_check(ours, {}, questions, 3)
         print("\nCommands:\n\n```")
         for command in {tuple(server.command) for _, server, _ in contenders}:
@@ -239,9 +245,6 @@ def main():
     finally:
         for server in {id(server): server for _, server, _ in contenders}.values():
             server.end()
-    alone = generate_rate(options.medusa, served, questions, options.tokens)
-    print(f"\n`medusa generate` does {alone:.1f} tokens/s, prompts included: one client of the server has "
-          f"{statistics.median(rates['medusa serve', numbers[0]]) / alone:.2f} times that")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({f"{name}, {clients} clients": rate for (name, clients), rate in rates.items()}, indent=1))
 
