@@ -27,7 +27,8 @@ MOST_GROWTH = 16 << 20  # bytes, between two rounds of the same clients
 
 class Server(MedusaServer):
     def __init__(self, medusa, model, more):
-        super().__init__([model, "--set", "generate.shared.megabytes=4", *more], medusa)
+        # Only completions are asked for, so a model without a chat template will do.
+        super().__init__([model, "--set", "generate.shared.megabytes=4", "--set", "backbone.chat_template=plain", *more], medusa)
         self.drafters = self.ask("/v1/models")["data"][0]["medusa"]["drafters"]
 
     def memory(self):

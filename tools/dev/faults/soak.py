@@ -141,7 +141,8 @@ def main():
         began = time.monotonic()
         end = began + 60 * options.minutes
         sizes, known, lock = [], {}, threading.Lock()
-        with MedusaServer([folder / "model.gguf", "--set", "generate.shared.megabytes=4", "--threads", "1"], medusa) as server:
+        with MedusaServer([folder / "model.gguf", "--set", "generate.shared.megabytes=4", "--set", "backbone.chat_template=plain",
+                           "--threads", "1"], medusa) as server:
             askers = [Asking(server, options.seed + i, end, known, lock) for i in range(options.clients)]
             for asker in askers:
                 asker.start()
