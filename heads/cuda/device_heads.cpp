@@ -11,7 +11,8 @@
 namespace medusa {
 
 bool DeviceHeads::supports(const HeadsConfig& config, const Weights& backbone) {
-  return !has_prefix(config.input) && config.correction_rank == 0 &&
+  const bool can_correct = config.layers_per_head == 1 && !is_own(config.output);
+  return !has_prefix(config.input) && (config.correction_rank == 0 || can_correct) &&
          backbone.embedding.scalar_type() == at::kBFloat16 &&
          backbone.config.hidden_size % 32 == 0 &&
          (!is_low_rank(config.output) || config.output_rank % 32 == 0);
@@ -63,6 +64,16 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
   for (const at::Tensor& down : heads.downs) downs_.push_back(gemm(down));
   if (!heads.kept_tokens.empty())
     token_of_row_ = at::tensor(heads.kept_tokens, at::kInt).to(device);
+  if (heads.correction && depth_ > 1) {
+    const DraftCorrection& correction = *heads.correction;
+    for (int64_t head = 1; head < depth_; ++head)
+      corrections_.push_back(gemm(correction.factor_of(head)));
+    before_table_ = correction.table.to(device, at::kBFloat16).contiguous();
+    std::vector<int32_t> row_of_token = rows_of_tokens(heads);
+    for (int32_t& row : row_of_token)
+      if (row < 0) row = correction.unknown_row();
+    row_of_token_ = at::tensor(row_of_token, at::kInt).to(device);
+  }
   plan_depths(shape);
 }
 
@@ -75,23 +86,25 @@ void DeviceHeads::plan_depths(const TreeShape& shape) {
   for (int32_t begin = 1, end = 1; begin < num_nodes_; begin = end) {
     const int32_t level = shape.depths[static_cast<size_t>(begin)];
     const int64_t num_read = tokens_read(config_.input, level - 1);
-    Question question{0, begin, begin, {}};
-    std::vector<int32_t> paths;
+    Question question{0, begin, begin, {}, {}};
+    std::vector<int32_t> paths, parents;
     int32_t last_parent = -1;
     for (; end < num_nodes_ && shape.depths[static_cast<size_t>(end)] == level; ++end) {
       const auto i = static_cast<size_t>(end);
-      // Heads that read no paths draft the same after every one of them.
-      const int32_t parent = reads_paths(config_.input) ? shape.parents[i] : 0;
+      // Others draft the same after every path.
+      const int32_t parent = depends_on_paths(config_) ? shape.parents[i] : 0;
       if (parent != last_parent) {
         const auto& path = shape.ancestors[static_cast<size_t>(parent)];
         paths.insert(paths.end(), path.begin(), path.begin() + num_read);
+        parents.push_back(parent);
         ++question.num_paths;
       }
       last_parent = parent;
-      place_of_node[i] = at_once_ ? level - 1 : question.num_paths - 1;
+      place_of_node[i] = corrections_.empty() && at_once_ ? level - 1 : question.num_paths - 1;
     }
     question.end = end;
     question.paths = on_device(paths).view({question.num_paths, num_read});
+    if (!corrections_.empty()) question.parents = on_device(parents);
     most_paths_ = std::max<int64_t>(most_paths_, question.num_paths);
     most_read_ = std::max(most_read_, num_read);
     questions_.push_back(std::move(question));
@@ -101,7 +114,7 @@ void DeviceHeads::plan_depths(const TreeShape& shape) {
 }
 
 void DeviceHeads::reserve(int64_t num_sequences) {
-  const int64_t rows = num_sequences * (at_once_ ? depth_ : most_paths_);
+  const int64_t rows = num_sequences * std::max(at_once_ ? depth_ : 0, most_paths_);
   if (rows <= rows_) return;
   rows_ = rows;
   const auto buffer = [&](int64_t size, at::ScalarType dtype) {
@@ -114,6 +127,9 @@ void DeviceHeads::reserve(int64_t num_sequences) {
   inner_ = buffer(std::max(hidden_size_, rank), at::kFloat);
   logits_ = buffer(row_size_, at::kFloat);
   drafts_ = buffer(top_k_, at::kInt);
+  if (corrections_.empty()) return;
+  before_ = buffer(before_table_.size(1), at::kBFloat16);
+  corrected_ = buffer(row_size_, at::kFloat);
 }
 
 /// @returns  [B P, H] what the head's output multiplies.
@@ -167,8 +183,8 @@ const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, cons
 
 void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_sequences,
                        int32_t* tokens, DeviceStream stream) {
-  MEDUSA_ASSERT(num_sequences * (at_once_ ? depth_ : most_paths_) <= rows_, num_sequences, depth_,
-                most_paths_, rows_);
+  MEDUSA_ASSERT(num_sequences * std::max(at_once_ ? depth_ : 0, most_paths_) <= rows_,
+                num_sequences, depth_, most_paths_, rows_);
   FillNodesArgs fill;
   fill.roots = roots;
   fill.drafts = elements<int32_t>(drafts_);
@@ -265,13 +281,53 @@ void DeviceHeads::fill_at_once(const Bf16* states, int64_t num_sequences, FillNo
     each_head(outputs_, read, logits);
   else
     outputs_.front()(read, rows, sums, logits, stream);
-  pick_(logits, rows, row_size_, static_cast<int32_t>(top_k_), elements<int32_t>(token_of_row_),
-        elements<int32_t>(drafts_), stream);
+  if (!corrections_.empty()) return fill_corrected(num_sequences, fill, stream);
+  pick(logits, rows, stream);
   fill.begin = 1;
   fill.end = fill.num_nodes;
   fill.sequence_stride = 1;
   fill.place_stride = static_cast<int32_t>(num_sequences);
   kernels_.fill_nodes(fill, stream);
+}
+
+void DeviceHeads::pick(const float* logits, int64_t num_rows, DeviceStream stream) {
+  pick_(logits, num_rows, row_size_, static_cast<int32_t>(top_k_), elements<int32_t>(token_of_row_),
+        elements<int32_t>(drafts_), stream);
+}
+
+/// Depth by depth from the logits that all heads have without their corrections: [D, B, V_t].
+void DeviceHeads::fill_corrected(int64_t num_sequences, FillNodesArgs fill, DeviceStream stream) {
+  const auto* logits = elements<float>(logits_);
+  for (size_t head = 0; head < questions_.size(); ++head) {
+    const Question& question = questions_[head];
+    const int64_t rows = num_sequences * question.num_paths;
+    const float* own = logits + static_cast<int64_t>(head) * num_sequences * row_size_;
+    if (head > 0) {
+      BeginCorrectionArgs begin;
+      begin.tokens = fill.tokens;
+      begin.parents = elements<int32_t>(question.parents);
+      begin.row_of_token = elements<int32_t>(row_of_token_);
+      begin.table = elements<Bf16>(before_table_);
+      begin.logits = own;
+      begin.num_nodes = static_cast<int32_t>(num_nodes_);
+      begin.num_paths = question.num_paths;
+      begin.num_sequences = static_cast<int32_t>(num_sequences);
+      begin.rank = before_table_.size(1);
+      begin.row_size = row_size_;
+      begin.before = elements<Bf16>(before_);
+      begin.corrected = elements<float>(corrected_);
+      kernels_.begin_correction(begin, stream);
+      corrections_[head - 1].add(begin.before, rows, elements<float>(sums_), begin.corrected,
+                                 stream);
+      own = begin.corrected;
+    }
+    pick(own, rows, stream);
+    fill.begin = question.begin;
+    fill.end = question.end;
+    fill.sequence_stride = question.num_paths;
+    fill.place_stride = 1;
+    kernels_.fill_nodes(fill, stream);
+  }
 }
 
 void DeviceHeads::fill_depths(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
@@ -292,8 +348,7 @@ void DeviceHeads::fill_depths(const Bf16* states, int64_t num_sequences, FillNod
     }
     outputs_[is_own(config_.output) ? head : 0](read, rows, elements<float>(sums_),
                                                 elements<float>(logits_), stream);
-    pick_(elements<float>(logits_), rows, row_size_, static_cast<int32_t>(top_k_),
-          elements<int32_t>(token_of_row_), elements<int32_t>(drafts_), stream);
+    pick(elements<float>(logits_), rows, stream);
     fill.begin = question.begin;
     fill.end = question.end;
     fill.sequence_stride = question.num_paths;
@@ -307,7 +362,7 @@ int64_t DeviceHeads::bytes() const {
   for (const Block& block : blocks_)
     for (const DeviceGemm* gemm : {&block.first, &block.second})
       if (gemm->defined()) sum += gemm->bytes();
-  for (const auto* gemms : {&outputs_, &downs_})
+  for (const auto* gemms : {&outputs_, &downs_, &corrections_})
     for (const DeviceGemm& gemm : *gemms) sum += gemm.bytes();
   return sum;
 }

@@ -21,14 +21,16 @@ using PickDrafts =
                        const int32_t* token_of_row, int32_t* tokens, DeviceStream stream)>;
 
 /// The device's MedusaDrafter over a fixed tree. Rounds as ReferenceHeads does. Heads of one layer
-/// that read no drafts are computed together. Others depth by depth: the drafts after all paths
-/// that have children together, so that sequential heads read the tokens that were just drafted.
+/// that read no drafts are computed together, but for their correction. Others depth by depth: the
+/// drafts after all paths that have children together, so that sequential heads read the tokens
+/// that were just drafted.
 ///
 /// Thread safety: none (scratch buffers).
 class DeviceHeads {
  public:
-  /// Says whether these are of a kind that it computes: every kind without a prefix layer and
-  /// without a correction, beside a backbone in bfloat16 or quantized; themselves in bfloat16.
+  /// Says whether these are of a kind that it computes: every kind without a prefix layer,
+  /// corrected ones with one layer and a shared output, beside a backbone in bfloat16 or quantized;
+  /// themselves in bfloat16.
   static bool supports(const HeadsConfig& config, const Weights& backbone);
 
   /// @param shape  its nodes come in order of depth, its depth is at most K.
@@ -58,6 +60,7 @@ class DeviceHeads {
     int32_t num_paths = 0;       // P
     int32_t begin = 0, end = 0;  // nodes of depth d + 1
     at::Tensor paths;            // [P, E] int32
+    at::Tensor parents;          // [P] int32 nodes; of corrected heads alone
   };
 
   void plan_depths(const TreeShape& shape);
@@ -65,6 +68,8 @@ class DeviceHeads {
                    DeviceStream stream);
   void fill_at_once(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
                     DeviceStream stream);
+  void fill_corrected(int64_t num_sequences, FillNodesArgs fill, DeviceStream stream);
+  void pick(const float* logits, int64_t num_rows, DeviceStream stream);
   const Bf16* run_layers_at_once(const Bf16* states, int64_t num_sequences, const int32_t* tokens,
                                  DeviceStream stream);
   const Bf16* run_layers(int64_t head, const Question& question, const Bf16* states,
@@ -83,13 +88,16 @@ class DeviceHeads {
   DeviceGemm all_first_;  // at once: the first matrices of D heads, one below the other
   at::Tensor all_bias_;   // [D, H] float32
   std::vector<DeviceGemm> outputs_, downs_;
-  std::vector<Question> questions_;   // [D]
-  at::Tensor place_of_node_, ranks_;  // [N] int32
+  std::vector<DeviceGemm> corrections_;     // [D - 1] U of heads 1, 2, …, or none
+  at::Tensor before_table_, row_of_token_;  // [V_t + 1, R] bfloat16; [V] int32
+  std::vector<Question> questions_;         // [D]
+  at::Tensor place_of_node_, ranks_;        // [N] int32
   int64_t most_paths_ = 1, most_read_ = 0;
 
   int64_t rows_ = 0;
   at::Tensor read_, rounded_, states_[2];  // bfloat16
   at::Tensor inner_, logits_;              // float32
+  at::Tensor before_, corrected_;          // [B P, R] bfloat16, [B P, V_t] float32
   at::Tensor sums_;                        // float32, scratch of the GEMMs
   at::Tensor drafts_;                      // int32
 };

@@ -65,6 +65,20 @@ __global__ void add_state_kernel(AddStateArgs args) {
       to_bf16(y + (args.bias == nullptr ? inner : silu(inner + args.bias[e.head * h + e.column])));
 }
 
+__global__ void begin_correction_kernel(BeginCorrectionArgs args) {
+  begin_kernel();
+  const int64_t width = args.rank + args.row_size, i = grid_thread();
+  const int64_t row = i / width, at = i % width, b = row / args.num_paths;
+  if (b >= args.num_sequences) return;
+  if (at >= args.rank) {
+    const int64_t output = at - args.rank;
+    args.corrected[row * args.row_size + output] = args.logits[b * args.row_size + output];
+    return;
+  }
+  const int32_t token = args.tokens[b * args.num_nodes + args.parents[row % args.num_paths]];
+  args.before[row * args.rank + at] = args.table[args.row_of_token[token] * args.rank + at];
+}
+
 __global__ void fill_nodes_kernel(FillNodesArgs args) {
   begin_kernel();
   const int64_t i = grid_thread(), count = args.end - args.begin;
@@ -93,13 +107,18 @@ void add_state(const AddStateArgs& args, DeviceStream stream) {
   launch(add_state_kernel, blocks_for(args.num_rows * args.num_heads * args.hidden_size),
          kHeadThreads, 0, stream, args);
 }
+void begin_correction(const BeginCorrectionArgs& args, DeviceStream stream) {
+  const int64_t rows = int64_t{args.num_sequences} * args.num_paths;
+  launch(begin_correction_kernel, blocks_for(rows * (args.rank + args.row_size)), kHeadThreads, 0,
+         stream, args);
+}
 void fill_nodes(const FillNodesArgs& args, DeviceStream stream) {
   const int64_t nodes = int64_t{args.num_sequences} * (args.end - args.begin);
   launch(fill_nodes_kernel, blocks_for(nodes), kHeadThreads, 0, stream, args);
 }
 
 HeadKernels head_kernel_table(const char* name) {
-  return {name, read_paths, round_rows, add_state, fill_nodes};
+  return {name, read_paths, round_rows, add_state, begin_correction, fill_nodes};
 }
 
 }  // namespace

@@ -48,6 +48,23 @@ struct AddStateArgs {
   Bf16* out = nullptr;           // [G, M, H]
 };
 
+/// Before a GEMM adds a head's correction (heads/correction.h) to its logits: rows b * P + p of
+/// what the factor multiplies, and of the logits without it.
+struct BeginCorrectionArgs {
+  const int32_t* tokens = nullptr;        // [B, N] of the trees
+  const int32_t* parents = nullptr;       // [P] nodes that the head drafts after
+  const int32_t* row_of_token = nullptr;  // [V] of the table
+  const Bf16* table = nullptr;            // [V_t + 1, R]
+  const float* logits = nullptr;          // [B, V_t] of the head
+  int32_t num_nodes = 0;                  // N
+  int32_t num_paths = 0;                  // P
+  int32_t num_sequences = 0;              // B
+  int64_t rank = 0;                       // R
+  int64_t row_size = 0;                   // V_t
+  Bf16* before = nullptr;                 // [B P, R] written
+  float* corrected = nullptr;             // [B P, V_t] written
+};
+
 /// Tokens of nodes [begin, end): the root, or drafts of a head after some paths, or of all heads.
 struct FillNodesArgs {
   const int32_t* roots = nullptr;          // [B] the root's tokens; read where begin is 0
@@ -67,6 +84,7 @@ struct HeadKernels {
   void (*read_paths)(const ReadPathsArgs& args, DeviceStream stream);
   void (*round_rows)(const RoundRowsArgs& args, DeviceStream stream);
   void (*add_state)(const AddStateArgs& args, DeviceStream stream);
+  void (*begin_correction)(const BeginCorrectionArgs& args, DeviceStream stream);
   void (*fill_nodes)(const FillNodesArgs& args, DeviceStream stream);
 };
 

@@ -18,6 +18,21 @@ class DeviceHeadsTest : public OnEveryDevice {
                    {{0}, {1}, {3}, {0, 0}, {0, 2}, {1, 0}, {3, 1}, {0, 2, 0}, {3, 1, 1}}, 4, "test")
                    .shape()) {}
 
+  /// [B, N] as the host's drafter fills them.
+  std::vector<TokenId> expected(const MedusaHeads& heads, const Weights& backbone,
+                                const at::Tensor& states, const std::vector<TokenId>& roots) const {
+    HeadsRunner runner(heads, backbone, kTopK);
+    MedusaDrafter drafter(runner, shape_);
+    std::vector<TokenId> tokens;
+    for (size_t b = 0; b < roots.size(); ++b) {
+      const std::vector<TokenId> text{5, roots[b]};
+      const CandidateTree tree =
+          drafter.propose({text, states[static_cast<int64_t>(b)], 10, 64}, Random(1));
+      tokens.insert(tokens.end(), tree.tokens.begin(), tree.tokens.end());
+    }
+    return tokens;
+  }
+
   /// [B, N] of the device.
   std::vector<TokenId> fill(const MedusaHeads& heads, const Weights& backbone,
                             const at::Tensor& states, const std::vector<TokenId>& roots) const {
@@ -55,26 +70,37 @@ TEST_P(DeviceHeadsTest, FillsTheTreesThatTheDrafterFills) {
   int different = 0, nodes = 0;
   for (const HeadsConfig& config : all_configs()) {
     if (!DeviceHeads::supports(config, weights)) {
-      EXPECT_TRUE(has_prefix(config.input) || config.correction_rank > 0);
+      EXPECT_TRUE(
+          has_prefix(config.input) ||
+          (config.correction_rank > 0 && (config.layers_per_head > 1 || is_own(config.output))))
+          << describe(config);
       continue;
     }
     const MedusaHeads heads = random_heads(config, weights);
     const std::vector<TokenId> filled = fill(heads, weights, states, roots);
-    HeadsRunner runner(heads, weights, kTopK);
-    MedusaDrafter drafter(runner, shape_);
-    std::vector<TokenId> expected;
-    for (size_t b = 0; b < roots.size(); ++b) {
-      const std::vector<TokenId> text{5, roots[b]};
-      const CandidateTree tree =
-          drafter.propose({text, states[static_cast<int64_t>(b)], 10, 64}, Random(1));
-      expected.insert(expected.end(), tree.tokens.begin(), tree.tokens.end());
-    }
-    ASSERT_EQ(filled.size(), expected.size());
-    EXPECT_LE(count_different(filled, expected), emulated() ? 8 : 12) << describe(config);
-    different += count_different(filled, expected);
+    const std::vector<TokenId> meant = expected(heads, weights, states, roots);
+    ASSERT_EQ(filled.size(), meant.size());
+    EXPECT_LE(count_different(filled, meant), emulated() ? 8 : 12) << describe(config);
+    different += count_different(filled, meant);
     nodes += static_cast<int>(filled.size());
   }
   EXPECT_LT(different * (emulated() ? 100 : 20), nodes) << "of " << nodes;
+}
+
+TEST_P(DeviceHeadsTest, CorrectsByTheTokenOfEachPath) {
+  const Weights weights = device_weights(1, device_config(), device());
+  const at::Tensor states = random_hidden(3, at::kBFloat16).to(device());
+  const std::vector<TokenId> roots{7, 100, 31};
+  for (const HeadInput input : {HeadInput::Hidden, HeadInput::Root}) {
+    HeadsConfig config = heads_config(input, HeadOutput::TruncatedShared);
+    config.correction_rank = 32;
+    MedusaHeads heads = random_heads(config, weights);
+    for (at::Tensor& factor : heads.correction->factors) factor.mul_(30);  // it decides
+    const std::vector<TokenId> filled = fill(heads, weights, states, roots);
+    EXPECT_LE(count_different(filled, expected(heads, weights, states, roots)), 2);
+    for (at::Tensor& factor : heads.correction->factors) factor.zero_();
+    EXPECT_GE(count_different(filled, expected(heads, weights, states, roots)), 12) << "of 18";
+  }
 }
 
 TEST_P(DeviceHeadsTest, ASequencesTreeDoesNotDependOnItsNeighbors) {
