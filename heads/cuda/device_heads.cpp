@@ -91,7 +91,7 @@ void DeviceHeads::plan_depths(const TreeShape& shape) {
     int32_t last_parent = -1;
     for (; end < num_nodes_ && shape.depths[static_cast<size_t>(end)] == level; ++end) {
       const auto i = static_cast<size_t>(end);
-      // Others draft the same after every path.
+      // Heads that depend on no path draft the same after each.
       const int32_t parent = depends_on_paths(config_) ? shape.parents[i] : 0;
       if (parent != last_parent) {
         const auto& path = shape.ancestors[static_cast<size_t>(parent)];

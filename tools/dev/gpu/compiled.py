@@ -26,7 +26,8 @@ HIDDEN = re.compile(r"\(anonymous namespace\)::|_GLOBAL__N__\w+?::|medusa::|^voi
 REGISTERS, WARPS, BLOCKS, SHARED, SHARED_OF_BLOCK = 65536, 64, 32, 228 * 1024, 1024
 # An H200: bytes a second and processors as its data sheet says; four instructions a clock.
 BYTES_PER_CLOCK = 4.8e12 / (132 * 1.98e9)
-# The same GPU as measured: bytes a second of a copy, and about what each kernel of a captured step costs besides.
+H200_PAGE = pathlib.Path("docs/benchmarks/2026-11-26-h200.md")
+# The same GPU as measured there: bytes a second of a copy, and about what each kernel of a captured step costs besides.
 COPY_BYTES_S, SECONDS_OF_KERNEL = 4.18e12, 3e-6
 GOALS_MS = {"smollm2-135m": ".35", "llama-2-7b": "3.59", "llama-3-8b": "4.08"}  # of the large ones: 88 % of the copy
 
@@ -180,7 +181,7 @@ are started by each layer, the others once a step; those that heads start grow w
 
 ## What that comes to
 
-Weights at the {COPY_BYTES_S / 1e12:.2f} TB/s at which [an H200](2026-11-26-h200.md) copies, and {SECONDS_OF_KERNEL * 1e6:.0f} µs for each kernel. What rows and context cost is
+Weights at the {COPY_BYTES_S / 1e12:.2f} TB/s at which [an H200]({H200_PAGE.name}) copies, and {SECONDS_OF_KERNEL * 1e6:.0f} µs for each kernel. What rows and context cost is
 left out. For the kernels that were measured there the same sum gives 4.05 ms for a plain step of the 7B model, where 4.20
 were measured, and .90 for SmolLM2, where .81 were.
 
