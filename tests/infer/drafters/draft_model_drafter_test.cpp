@@ -108,7 +108,7 @@ TEST_P(DrawnDrafts, TextHasTheTargetsDistributionUnderRejection) {
     drafting.config.specinfer.expansion = {2, 3};
     const fixtures::PairTest result =
         fixtures::test_pairs(RejectionRule(sampling), drafting.factory(), kTwice, sampling, 6000);
-    EXPECT_GT(result.p, 0.01);
+    EXPECT_GT(result.p, fixtures::least_p());
     EXPECT_GT(result.accepted, 1000);
   }
 }

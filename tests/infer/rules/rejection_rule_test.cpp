@@ -104,7 +104,7 @@ TEST(RejectionRule, TextHasTheTargetsDistribution) {
     for (const Siblings& each : cases()) {
       const auto test =
           test_pairs(RejectionRule(sampling), each.drafter, kPrompt, sampling, kSeeds);
-      EXPECT_GT(test.p, 0.01) << each.name << ", top_p " << sampling.top_p;
+      EXPECT_GT(test.p, fixtures::least_p()) << each.name << ", top_p " << sampling.top_p;
       EXPECT_GT(test.accepted, static_cast<int64_t>(kSeeds / 5)) << each.name;
     }
 }
@@ -138,7 +138,8 @@ TEST(RejectionRule, TextHasTheTargetsDistributionWhateverTheDrafter) {
   for (const auto& [name, kind] : EnumNames<DrafterKind>::values) {
     config.drafter = kind;
     const auto drafter = make_drafter_factory(config, heads.parts());
-    EXPECT_GT(test_pairs(RejectionRule(kWarm), drafter, prompt, kWarm, 2500).p, 0.01) << name;
+    EXPECT_GT(test_pairs(RejectionRule(kWarm), drafter, prompt, kWarm, 2500).p, fixtures::least_p())
+        << name;
   }
 }
 
