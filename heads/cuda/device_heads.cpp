@@ -42,20 +42,21 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
     embedding_ = backbone.embedding;
     gain_ = embedding_gain(backbone);
   }
-  depth_ = shape.depths.back();
-  MEDUSA_ASSERT(depth_ <= config_.num_heads, depth_, config_.num_heads);
-  at_once_ = depth_ > 0 && !reads_paths(config_.input) && config_.layers_per_head == 1 &&
-             (!is_own(config_.output) || row_size_ % 4 == 0);  // logits of each head begin aligned
+  const int64_t depth = shape.depths.back();
+  MEDUSA_ASSERT(depth <= config_.num_heads, depth, config_.num_heads);
+  const bool together =
+      depth > 0 && !reads_paths(config_.input) && config_.layers_per_head == 1 &&
+      (!is_own(config_.output) || row_size_ % 4 == 0);  // logits of each head begin aligned
   std::vector<at::Tensor> firsts, biases;
-  for (int64_t i = 0; i < depth_ * config_.layers_per_head; ++i) {
+  for (int64_t i = 0; i < depth * config_.layers_per_head; ++i) {
     const HeadBlock& block = heads.blocks[static_cast<size_t>(i)];
     firsts.push_back(block.weight);
     biases.push_back(block.bias.to(device, at::kFloat));
-    blocks_.push_back({at_once_ ? DeviceGemm() : gemm(block.weight),
+    blocks_.push_back({together ? DeviceGemm() : gemm(block.weight),
                        block.second.defined() ? gemm(block.second) : DeviceGemm(),
-                       at_once_ ? at::Tensor() : biases.back()});
+                       together ? at::Tensor() : biases.back()});
   }
-  if (at_once_) {
+  if (together) {
     all_first_ = gemm(at::cat(firsts));
     all_bias_ = at::stack(biases);
   }
@@ -64,9 +65,9 @@ DeviceHeads::DeviceHeads(const MedusaHeads& heads, const Weights& backbone, cons
   for (const at::Tensor& down : heads.downs) downs_.push_back(gemm(down));
   if (!heads.kept_tokens.empty())
     token_of_row_ = at::tensor(heads.kept_tokens, at::kInt).to(device);
-  if (heads.correction && depth_ > 1) {
+  if (heads.correction && depth > 1) {
     const DraftCorrection& correction = *heads.correction;
-    for (int64_t head = 1; head < depth_; ++head)
+    for (int64_t head = 1; head < depth; ++head)
       corrections_.push_back(gemm(correction.factor_of(head)));
     before_table_ = correction.table.to(device, at::kBFloat16).contiguous();
     std::vector<int32_t> row_of_token = rows_of_tokens(heads);
@@ -100,21 +101,22 @@ void DeviceHeads::plan_depths(const TreeShape& shape) {
         ++question.num_paths;
       }
       last_parent = parent;
-      place_of_node[i] = corrections_.empty() && at_once_ ? level - 1 : question.num_paths - 1;
+      place_of_node[i] = corrections_.empty() && at_once() ? level - 1 : question.num_paths - 1;
     }
     question.end = end;
     question.paths = on_device(paths).view({question.num_paths, num_read});
     if (!corrections_.empty()) question.parents = on_device(parents);
-    most_paths_ = std::max<int64_t>(most_paths_, question.num_paths);
+    rows_per_sequence_ = std::max<int64_t>(rows_per_sequence_, question.num_paths);
     most_read_ = std::max(most_read_, num_read);
     questions_.push_back(std::move(question));
   }
+  if (at_once()) rows_per_sequence_ = std::max(rows_per_sequence_, depth());
   place_of_node_ = on_device(place_of_node);
   ranks_ = on_device(ranks);
 }
 
 void DeviceHeads::reserve(int64_t num_sequences) {
-  const int64_t rows = num_sequences * std::max(at_once_ ? depth_ : 0, most_paths_);
+  const int64_t rows = num_sequences * rows_per_sequence_;
   if (rows <= rows_) return;
   rows_ = rows;
   const auto buffer = [&](int64_t size, at::ScalarType dtype) {
@@ -183,8 +185,8 @@ const Bf16* DeviceHeads::run_layers(int64_t head, const Question& question, cons
 
 void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_sequences,
                        int32_t* tokens, DeviceStream stream) {
-  MEDUSA_ASSERT(num_sequences * std::max(at_once_ ? depth_ : 0, most_paths_) <= rows_,
-                num_sequences, depth_, most_paths_, rows_);
+  MEDUSA_ASSERT(num_sequences * rows_per_sequence_ <= rows_, num_sequences, rows_per_sequence_,
+                rows_);
   FillNodesArgs fill;
   fill.roots = roots;
   fill.drafts = elements<int32_t>(drafts_);
@@ -196,8 +198,7 @@ void DeviceHeads::fill(const Bf16* states, const int32_t* roots, int64_t num_seq
   fill.num_sequences = static_cast<int32_t>(num_sequences);
   fill.tokens = tokens;
   kernels_.fill_nodes(fill, stream);
-  if (depth_ == 0) return;
-  if (at_once_)
+  if (at_once())
     fill_at_once(states, num_sequences, fill, stream);
   else
     fill_depths(states, num_sequences, fill, stream);
@@ -236,20 +237,20 @@ const Bf16* DeviceHeads::run_layers_at_once(const Bf16* states, int64_t num_sequ
     kernels_.round_rows({.x = inner,
                          .bias = elements<float>(all_bias_),
                          .num_rows = num_sequences,
-                         .num_heads = depth_,
+                         .num_heads = depth(),
                          .size = hidden_size_,
                          .out = rounded},
                         stream);
-    for (int64_t head = 0; head < depth_; ++head) {
+    for (int64_t head = 0; head < depth(); ++head) {
       const int64_t first = head * num_sequences * hidden_size_;
       blocks_[static_cast<size_t>(head)].second(rounded + first, num_sequences,
                                                 elements<float>(sums_), inner + first, stream);
     }
-    add.num_rows = depth_ * num_sequences;
+    add.num_rows = depth() * num_sequences;
   } else {
     add.bias = elements<float>(all_bias_);
     add.num_rows = num_sequences;
-    add.num_heads = depth_;
+    add.num_heads = depth();
   }
   kernels_.add_state(add, stream);
   return add.out;
@@ -258,10 +259,10 @@ const Bf16* DeviceHeads::run_layers_at_once(const Bf16* states, int64_t num_sequ
 void DeviceHeads::fill_at_once(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
                                DeviceStream stream) {
   const Bf16* read = run_layers_at_once(states, num_sequences, fill.tokens, stream);
-  const int64_t rows = depth_ * num_sequences;
+  const int64_t rows = depth() * num_sequences;
   auto *sums = elements<float>(sums_), *logits = elements<float>(logits_);
   const auto each_head = [&](const std::vector<DeviceGemm>& gemms, const Bf16* x, float* y) {
-    for (int64_t head = 0; head < depth_; ++head) {
+    for (int64_t head = 0; head < depth(); ++head) {
       const DeviceGemm& gemm = gemms[static_cast<size_t>(head)];
       gemm(x + head * num_sequences * gemm.num_inputs(), num_sequences, sums,
            y + head * num_sequences * gemm.num_outputs(), stream);
@@ -295,6 +296,17 @@ void DeviceHeads::pick(const float* logits, int64_t num_rows, DeviceStream strea
         elements<int32_t>(drafts_), stream);
 }
 
+/// @param logits  [B P, V_t] of the head that the question is for.
+void DeviceHeads::pick_and_fill(const Question& question, const float* logits, FillNodesArgs fill,
+                                DeviceStream stream) {
+  pick(logits, int64_t{fill.num_sequences} * question.num_paths, stream);
+  fill.begin = question.begin;
+  fill.end = question.end;
+  fill.sequence_stride = question.num_paths;
+  fill.place_stride = 1;
+  kernels_.fill_nodes(fill, stream);
+}
+
 /// Depth by depth from the logits that all heads have without their corrections: [D, B, V_t].
 void DeviceHeads::fill_corrected(int64_t num_sequences, FillNodesArgs fill, DeviceStream stream) {
   const auto* logits = elements<float>(logits_);
@@ -321,12 +333,7 @@ void DeviceHeads::fill_corrected(int64_t num_sequences, FillNodesArgs fill, Devi
                                  stream);
       own = begin.corrected;
     }
-    pick(own, rows, stream);
-    fill.begin = question.begin;
-    fill.end = question.end;
-    fill.sequence_stride = question.num_paths;
-    fill.place_stride = 1;
-    kernels_.fill_nodes(fill, stream);
+    pick_and_fill(question, own, fill, stream);
   }
 }
 
@@ -348,12 +355,7 @@ void DeviceHeads::fill_depths(const Bf16* states, int64_t num_sequences, FillNod
     }
     outputs_[is_own(config_.output) ? head : 0](read, rows, elements<float>(sums_),
                                                 elements<float>(logits_), stream);
-    pick(elements<float>(logits_), rows, stream);
-    fill.begin = question.begin;
-    fill.end = question.end;
-    fill.sequence_stride = question.num_paths;
-    fill.place_stride = 1;
-    kernels_.fill_nodes(fill, stream);
+    pick_and_fill(question, elements<float>(logits_), fill, stream);
   }
 }
 

@@ -51,9 +51,9 @@ class DeviceHeads {
  private:
   /// One residual layer of one head.
   struct Block {
-    DeviceGemm first;   // at once: unused
+    DeviceGemm first;   // unused where all_first_ is used
     DeviceGemm second;  // unused where no tokens are read
-    at::Tensor bias;    // [H] float32; at once: undefined
+    at::Tensor bias;    // [H] float32; undefined where first is unused
   };
   /// What head d computes: the drafts after nodes of depth d that have children.
   struct Question {
@@ -63,6 +63,10 @@ class DeviceHeads {
     at::Tensor parents;          // [P] int32 nodes; of corrected heads alone
   };
 
+  /// Whether heads are computed together.
+  bool at_once() const { return all_first_.defined(); }
+  int64_t depth() const { return std::ssize(questions_); }  // D of the tree: heads that it needs
+
   void plan_depths(const TreeShape& shape);
   void fill_depths(const Bf16* states, int64_t num_sequences, FillNodesArgs fill,
                    DeviceStream stream);
@@ -70,6 +74,8 @@ class DeviceHeads {
                     DeviceStream stream);
   void fill_corrected(int64_t num_sequences, FillNodesArgs fill, DeviceStream stream);
   void pick(const float* logits, int64_t num_rows, DeviceStream stream);
+  void pick_and_fill(const Question& question, const float* logits, FillNodesArgs fill,
+                     DeviceStream stream);
   const Bf16* run_layers_at_once(const Bf16* states, int64_t num_sequences, const int32_t* tokens,
                                  DeviceStream stream);
   const Bf16* run_layers(int64_t head, const Question& question, const Bf16* states,
@@ -82,17 +88,15 @@ class DeviceHeads {
   at::Tensor embedding_;  // [V, H]; undefined where heads read no tokens
   double gain_ = 1;
   at::Tensor token_of_row_;  // [V_t] int32; undefined: a row is its token
-  int64_t depth_ = 0;        // D of the tree: heads that it needs
-  bool at_once_ = false;
   std::vector<Block> blocks_;
-  DeviceGemm all_first_;  // at once: the first matrices of D heads, one below the other
+  DeviceGemm all_first_;  // the first matrices of D heads, one below the other; or unused
   at::Tensor all_bias_;   // [D, H] float32
   std::vector<DeviceGemm> outputs_, downs_;
   std::vector<DeviceGemm> corrections_;     // [D - 1] U of heads 1, 2, …, or none
   at::Tensor before_table_, row_of_token_;  // [V_t + 1, R] bfloat16; [V] int32
   std::vector<Question> questions_;         // [D]
   at::Tensor place_of_node_, ranks_;        // [N] int32
-  int64_t most_paths_ = 1, most_read_ = 0;
+  int64_t rows_per_sequence_ = 1, most_read_ = 0;
 
   int64_t rows_ = 0;
   at::Tensor read_, rounded_, states_[2];  // bfloat16

@@ -59,6 +59,10 @@ TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {
   succeed("inspect back/vllm");
   const std::string whole = " --config run.yaml --set backbone.model=out/medusa-2 ";
   succeed("export --config run.yaml --check --format medusa-2 --output out/medusa-2");
+  const auto written = [&](const char* name) {
+    return std::filesystem::last_write_time(place_ / "out/medusa-2" / name);
+  };
+  EXPECT_LE(written("tokenizer.gguf"), written("DONE")) << "else a power cut may leave it out";
   succeed("import out/medusa-2 --set generate.heads=back/medusa-2" + whole);
   EXPECT_EQ(file_text(place_ / "back/medusa-2/heads.safetensors"), original);
   succeed("import out/fasterdecoding/medusa_lm_head.pt --config run.yaml --set generate.heads=pt");

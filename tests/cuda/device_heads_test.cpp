@@ -97,7 +97,7 @@ TEST_P(DeviceHeadsTest, CorrectsByTheTokenOfEachPath) {
     MedusaHeads heads = random_heads(config, weights);
     for (at::Tensor& factor : heads.correction->factors) factor.mul_(30);  // it decides
     const std::vector<TokenId> filled = fill(heads, weights, states, roots);
-    EXPECT_LE(count_different(filled, expected(heads, weights, states, roots)), 2);
+    EXPECT_LE(count_different(filled, expected(heads, weights, states, roots)), emulated() ? 2 : 6);
     for (at::Tensor& factor : heads.correction->factors) factor.zero_();
     EXPECT_GE(count_different(filled, expected(heads, weights, states, roots)), 12) << "of 18";
   }
