@@ -69,8 +69,7 @@ ExportedHeads export_heads(const MedusaHeads& heads, const Weights& backbone,
 /// Writes the folder; it is there whole or as it was before.
 /// @param model  the backbone; the tokenizer files of a Hugging Face folder are copied, for Medusa2
 ///               all its files (export_model.h).
-/// @param add    writes further files into the folder that it is given, before that takes its
-/// place.
+/// @param add    writes more files into the folder that it is given, before that takes its place.
 /// @throws UserError  the place cannot be written or the disk is full.
 void write_export(const std::filesystem::path& folder, const ExportedHeads& exported,
                   const std::filesystem::path& model, ProgressFunction progress = {},
