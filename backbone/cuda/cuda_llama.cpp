@@ -56,6 +56,11 @@ void CudaLlama::add_layer(const LayerWeights& layer) {
                      gemm(layer.output, blocks.output), gemm(layer.gate_up, blocks.gate_up),
                      gemm(layer.down, blocks.down)});
   all_layers_.push_back(static_cast<int32_t>(all_layers_.size()));
+  bool folds = true;
+  for (const Layer& each : layers_)
+    for (const DeviceGemm* gemm : {&each.qkv, &each.output, &each.gate_up, &each.down})
+      folds = folds && gemm->folds_norm();
+  num_squares_ = folds ? (config_.hidden_size + 511) / 512 * 4 : 0;  // one for 128 elements
 }
 
 int32_t CudaLlama::tile_rows() const {
@@ -75,12 +80,14 @@ void CudaLlama::reserve(int64_t num_rows, int64_t max_context) {
   x_ = buffer(c.hidden_size, at::kFloat);
   wide_ = buffer(std::max(heads + 2 * c.num_kv_heads * c.head_size, 2 * c.mlp_size), at::kFloat);
   normed_ = buffer(c.hidden_size, at::kBFloat16);
+  squares_ = at::zeros({rows_, num_squares_}, x_.options());
   query_ = buffer(heads, at::kBFloat16);
   attention_out_ = buffer(heads, at::kBFloat16);
   activated_ = buffer(c.mlp_size, at::kBFloat16);
   const int64_t scratch =
       kernels_.layers->attention_scratch(rows_, c.num_heads, c.head_size, context_);
   scratch_ = at::empty({std::max<int64_t>(scratch, 1)}, embedding_.options().dtype(at::kFloat));
+  arrived_ = at::zeros({rows_, c.num_kv_heads}, embedding_.options().dtype(at::kInt));
 }
 
 void CudaLlama::reserve_logits(int64_t num_rows) {
@@ -89,8 +96,7 @@ void CudaLlama::reserve_logits(int64_t num_rows) {
   logits_ = at::empty({num_rows, config_.vocab_size}, embedding_.options().dtype(at::kFloat));
 }
 
-/// normed = RMSNorm(x).
-void CudaLlama::norm(const at::Tensor& weight, int64_t num_rows, DeviceStream stream) {
+void CudaLlama::norm(const at::Tensor& weight, bool folded, int64_t num_rows, DeviceStream stream) {
   NormArgs args;
   args.x = elements<float>(x_);
   args.weight = elements<float>(weight);
@@ -98,12 +104,30 @@ void CudaLlama::norm(const at::Tensor& weight, int64_t num_rows, DeviceStream st
   args.num_rows = num_rows;
   args.hidden_size = config_.hidden_size;
   args.out = elements<Bf16>(normed_);
+  if (folded) {
+    args.squares = elements<float>(squares_);
+    args.num_squares = num_squares_;
+  }
   kernels_.layers->norm(args, stream);
 }
 
-/// From normed rows to the residual stream with what the layer adds.
+NormedRows CudaLlama::normed_rows() const {
+  NormedRows rows(elements<Bf16>(normed_));
+  if (num_squares_ == 0) return rows;
+  rows.squares = elements<float>(squares_);
+  rows.num_squares = num_squares_;
+  rows.epsilon = static_cast<float>(config_.norm_epsilon);
+  return rows;
+}
+
+NormBehind CudaLlama::norm_behind(const at::Tensor& weight) {
+  if (num_squares_ == 0) return {};
+  return {elements<float>(weight), elements<Bf16>(normed_), elements<float>(squares_),
+          num_squares_};
+}
+
 void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
-                          DeviceStream stream) {
+                          const at::Tensor* norm_weight, DeviceStream stream) {
   const ModelConfig& c = config_;
   const Layer& layer = layers_[static_cast<size_t>(index)];
   const int64_t n = pass.rows.count;
@@ -123,10 +147,10 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
   heads.layer = index;
   heads.query = elements<Bf16>(query_);
   if (layer.qkv.has_rope_and_cache(heads)) {
-    layer.qkv.rope_and_cache(elements<Bf16>(normed_), n, elements<float>(sums_), heads, stream);
+    layer.qkv.rope_and_cache(normed_rows(), n, elements<float>(sums_), heads, stream);
     record(ForwardStage::Qkv);
   } else {
-    layer.qkv(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_), stream);
+    layer.qkv(normed_rows(), n, elements<float>(sums_), elements<float>(wide_), stream);
     record(ForwardStage::Qkv);
     heads.qkv = elements<float>(wide_);
     kernels_.layers->rope_and_cache(heads, stream);
@@ -145,29 +169,29 @@ void CudaLlama::run_layer(int64_t index, const DevicePass& pass, const DeviceCac
   attention.window = c.window(index);
   attention.max_context = pass.max_context;
   attention.scratch = elements<float>(scratch_);
+  attention.arrived = elements<int32_t>(arrived_);
   attention.out = elements<Bf16>(attention_out_);
   kernels_.layers->attend(attention, stream);
   record(ForwardStage::Attention);
   layer.output.add(elements<Bf16>(attention_out_), n, elements<float>(sums_), elements<float>(x_),
-                   stream);
+                   stream, norm_behind(layer.mlp_norm));
   record(ForwardStage::Output);
 
-  norm(layer.mlp_norm, n, stream);
+  if (num_squares_ == 0) norm(layer.mlp_norm, false, n, stream);
   record(ForwardStage::MlpNorm);
   if (layer.gate_up.has_silu_mul()) {
-    layer.gate_up.silu_mul(elements<Bf16>(normed_), n, elements<float>(sums_),
-                           elements<Bf16>(activated_), stream);
+    layer.gate_up.silu_mul(normed_rows(), n, elements<float>(sums_), elements<Bf16>(activated_),
+                           stream);
     record(ForwardStage::GateUp);
   } else {
-    layer.gate_up(elements<Bf16>(normed_), n, elements<float>(sums_), elements<float>(wide_),
-                  stream);
+    layer.gate_up(normed_rows(), n, elements<float>(sums_), elements<float>(wide_), stream);
     record(ForwardStage::GateUp);
     kernels_.layers->silu_mul({elements<float>(wide_), n, c.mlp_size, elements<Bf16>(activated_)},
                               stream);
   }
   record(ForwardStage::Activation);
-  layer.down.add(elements<Bf16>(activated_), n, elements<float>(sums_), elements<float>(x_),
-                 stream);
+  layer.down.add(elements<Bf16>(activated_), n, elements<float>(sums_), elements<float>(x_), stream,
+                 norm_weight != nullptr ? norm_behind(*norm_weight) : NormBehind{});
   record(ForwardStage::Down);
 }
 
@@ -179,7 +203,7 @@ void CudaLlama::run_pass(const DevicePass& pass, const DeviceCache& cache,
       {pass.rows, elements<Bf16>(embedding_), config_.hidden_size, elements<float>(x_)}, stream);
   record(ForwardStage::Embedding);
   run_layers(pass, cache, layers, features, stream);
-  norm(final_norm_, n, stream);
+  norm(final_norm_, false, n, stream);
   if (features != nullptr) features->take(config_.num_layers, x_);
   record(ForwardStage::FinalNorm);
 }
@@ -188,11 +212,16 @@ void CudaLlama::run_layers(const DevicePass& pass, const DeviceCache& cache,
                            std::span<const int32_t> layers, Features* features,
                            DeviceStream stream) {
   MEDUSA_ASSERT(!layers.empty());
-  for (const int32_t l : layers) {
+  const bool folds = num_squares_ != 0;
+  const auto norm_of = [&](int32_t l) -> const at::Tensor& {
+    return layers_[static_cast<size_t>(l)].attention_norm;
+  };
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const int32_t l = layers[i];
     if (features != nullptr) features->take(l, x_);
-    norm(layers_[static_cast<size_t>(l)].attention_norm, pass.rows.count, stream);
+    if (i == 0 || !folds) norm(norm_of(l), folds, pass.rows.count, stream);
     record(ForwardStage::AttentionNorm);
-    run_layer(l, pass, cache, stream);
+    run_layer(l, pass, cache, i + 1 < layers.size() ? &norm_of(layers[i + 1]) : nullptr, stream);
   }
 }
 
@@ -223,7 +252,7 @@ at::Tensor CudaLlama::run_layers(const ForwardPlan& plan, const at::Tensor& x, K
 
 const float* CudaLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceStream stream) {
   reserve_logits(num_rows);
-  lm_head_(hidden, num_rows, elements<float>(sums_), elements<float>(logits_), stream);
+  lm_head_(NormedRows(hidden), num_rows, elements<float>(sums_), elements<float>(logits_), stream);
   return elements<float>(logits_);
 }
 

@@ -88,10 +88,17 @@ class CudaLlama : public LlamaBackend {
                 Features* features, DeviceStream stream);
   void run_layers(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
                   Features* features, DeviceStream stream);
+  /// From normed rows to the residual stream with what the layer adds.
+  /// @param norm_weight  of the norm that is begun behind it; null: none.
   void run_layer(int64_t index, const DevicePass& pass, const DeviceCache& cache,
-                 DeviceStream stream);
+                 const at::Tensor* norm_weight, DeviceStream stream);
   DeviceGemm gemm(const at::Tensor& weight, const QuantizedMatrix& blocks);
-  void norm(const at::Tensor& weight, int64_t num_rows, DeviceStream stream);
+  /// normed = RMSNorm(x). @param folded  but for the division, which the GEMM behind does.
+  void norm(const at::Tensor& weight, bool folded, int64_t num_rows, DeviceStream stream);
+  /// The normed rows as a GEMM reads them.
+  NormedRows normed_rows() const;
+  /// What a GEMM leaves for the norm behind it; nothing where norms have kernels of their own.
+  NormBehind norm_behind(const at::Tensor& weight);
   void record(ForwardStage stage) {
     if (timer_ != nullptr) timer_->record(stage);
   }
@@ -107,13 +114,16 @@ class CudaLlama : public LlamaBackend {
 
   // Of the largest pass so far, R rows.
   int64_t rows_ = 0, context_ = 0, generation_ = 0;
+  int64_t num_squares_ = 0;   // of a row; 0: norms are kernels of their own
   at::Tensor x_;              // [R, H] float32, the residual stream
   at::Tensor wide_;           // [R, max((A + 2G) D, 2I)] float32
   at::Tensor normed_;         // [R, H] bfloat16
+  at::Tensor squares_;        // [R, num_squares] float32
   at::Tensor query_;          // [R, A D] bfloat16
   at::Tensor attention_out_;  // [R, A D] bfloat16
   at::Tensor activated_;      // [R, I] bfloat16
   at::Tensor scratch_;        // float32, attention's
+  at::Tensor arrived_;        // [R, G] int32, attention's
   at::Tensor sums_;           // float32, scratch of the GEMMs
   at::Tensor logits_;         // [R', V] float32
 };

@@ -1,28 +1,11 @@
 #include "backbone/cuda/device_gemm.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "backbone/files/tensor_check.h"
 #include "base/check.h"
 
 namespace medusa {
-namespace {
-
-/// The same for the rows behind the first n.
-RopeAndCacheArgs behind_rows(RopeAndCacheArgs place, int64_t n) {
-  DeviceRows& rows = place.rows;
-  for (const int32_t** each :
-       {&rows.tokens, &rows.slots, &rows.starts, &rows.positions, &rows.cache_rows})
-    *each += n;
-  rows.paths += n;
-  rows.count -= static_cast<int32_t>(n);
-  place.query += n * place.num_heads * place.cache.head_size;
-  return place;
-}
-
-}  // namespace
-
 DeviceGemm::DeviceGemm(const GemmKernels& kernels, StoredDeviceWeight weight)
     : kernels_(&kernels), weight_(std::move(weight)) {}
 
@@ -46,7 +29,7 @@ void DeviceGemm::operator()(const at::Tensor& x, float* scratch, const at::Tenso
           stream);
 }
 
-void DeviceGemm::operator()(const Bf16* x, int64_t num_rows, float* scratch, float* y,
+void DeviceGemm::operator()(const NormedRows& x, int64_t num_rows, float* scratch, float* y,
                             DeviceStream stream) const {
   SkinnyGemmArgs args;
   args.x = x;
@@ -54,10 +37,11 @@ void DeviceGemm::operator()(const Bf16* x, int64_t num_rows, float* scratch, flo
   run(args, num_rows, scratch, stream);
 }
 
-void DeviceGemm::add(const Bf16* x, int64_t num_rows, float* scratch, float* y,
-                     DeviceStream stream) const {
+void DeviceGemm::add(const NormedRows& x, int64_t num_rows, float* scratch, float* y,
+                     DeviceStream stream, const NormBehind& behind) const {
   SkinnyGemmArgs args;
   args.end = GemmEnd::Add;
+  args.behind = behind;
   args.x = x;
   args.y = y;
   run(args, num_rows, scratch, stream);
@@ -71,7 +55,7 @@ bool DeviceGemm::has_rope_and_cache(const RopeAndCacheArgs& place) const {
   return kernels_->can_end(args);
 }
 
-void DeviceGemm::rope_and_cache(const Bf16* x, int64_t num_rows, float* scratch,
+void DeviceGemm::rope_and_cache(const NormedRows& x, int64_t num_rows, float* scratch,
                                 const RopeAndCacheArgs& place, DeviceStream stream) const {
   MEDUSA_ASSERT(has_rope_and_cache(place) && place.rows.count == num_rows);
   MEDUSA_ASSERT((place.num_heads + 2 * place.cache.num_kv_heads) * place.cache.head_size ==
@@ -90,7 +74,7 @@ bool DeviceGemm::has_silu_mul() const {
   return kernels_->can_end(args);
 }
 
-void DeviceGemm::silu_mul(const Bf16* x, int64_t num_rows, float* scratch, Bf16* out,
+void DeviceGemm::silu_mul(const NormedRows& x, int64_t num_rows, float* scratch, Bf16* out,
                           DeviceStream stream) const {
   MEDUSA_ASSERT(has_silu_mul());
   SkinnyGemmArgs args;
@@ -100,22 +84,18 @@ void DeviceGemm::silu_mul(const Bf16* x, int64_t num_rows, float* scratch, Bf16*
   run(args, num_rows, scratch, stream);
 }
 
-/// In pieces. @param args  of the first row.
+/// @param args  without what is the same for all ends.
 void DeviceGemm::run(SkinnyGemmArgs args, int64_t num_rows, float* scratch,
                      DeviceStream stream) const {
   args.weight = weight_.view();
+  args.num_rows = num_rows;
   args.scratch = scratch;
   const auto is_aligned = [](const void* at) { return reinterpret_cast<uintptr_t>(at) % 16 == 0; };
-  MEDUSA_ASSERT(is_aligned(args.weight.elements) && is_aligned(args.x) && is_aligned(args.y) &&
+  MEDUSA_ASSERT(is_aligned(args.weight.elements) && is_aligned(args.x.x) && is_aligned(args.y) &&
                 is_aligned(args.out));
-  for (int64_t first = 0; first < num_rows; first += kMostGemmRows) {
-    args.num_rows = std::min(kMostGemmRows, num_rows - first);
-    kernels_->skinny(args, stream);
-    args.x += kMostGemmRows * num_inputs();
-    if (args.y != nullptr) args.y += kMostGemmRows * num_outputs();
-    if (args.out != nullptr) args.out += kMostGemmRows * (num_outputs() / 2);
-    if (args.end == GemmEnd::RopeAndCache) args.place = behind_rows(args.place, kMostGemmRows);
-  }
+  const bool has_norms = args.x.squares != nullptr || args.behind.weight != nullptr;
+  MEDUSA_ASSERT(!has_norms || folds_norm());
+  kernels_->skinny(args, stream);
 }
 
 }  // namespace medusa

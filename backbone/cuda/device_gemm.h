@@ -10,7 +10,7 @@
 
 namespace medusa {
 
-/// Rows keep their bits beside any others: more than kMostGemmRows run in pieces.
+/// Rows keep their bits beside any others.
 ///
 /// Thread safety: none where GEMMs share scratch.
 class DeviceGemm {
@@ -33,23 +33,26 @@ class DeviceGemm {
   void operator()(const at::Tensor& x, float* scratch, const at::Tensor& y,
                   DeviceStream stream) const;
   /// The same with plain pointers, for buffers that are parts of others: multiples of 16 bytes.
-  void operator()(const Bf16* x, int64_t num_rows, float* scratch, float* y,
+  void operator()(const NormedRows& x, int64_t num_rows, float* scratch, float* y,
                   DeviceStream stream) const;
-  /// y += x wᵀ.
-  void add(const Bf16* x, int64_t num_rows, float* scratch, float* y, DeviceStream stream) const;
+  /// y += x wᵀ. @param behind  of the norm behind it, where folds_norm().
+  void add(const NormedRows& x, int64_t num_rows, float* scratch, float* y, DeviceStream stream,
+           const NormBehind& behind = {}) const;
+  /// Whether this GEMM does its part of the norms before and behind it: x may have squares.
+  bool folds_norm() const { return kernels_->folds_norm(weight_.view()); }
 
   /// Whether rope_and_cache() works for this weight and such heads.
   bool has_rope_and_cache(const RopeAndCacheArgs& place) const;
   /// The sums are queries, keys and values: what LayerKernels::rope_and_cache() does to them, with
   /// the same bits.
   /// @param place  of as many rows as x; reads no sums of memory.
-  void rope_and_cache(const Bf16* x, int64_t num_rows, float* scratch,
+  void rope_and_cache(const NormedRows& x, int64_t num_rows, float* scratch,
                       const RopeAndCacheArgs& place, DeviceStream stream) const;
 
   /// Whether silu_mul() works for this weight.
   bool has_silu_mul() const;
   /// out = silu(x gᵀ) * (x uᵀ), rounded; g and u are the halves of the weight's outputs.
-  void silu_mul(const Bf16* x, int64_t num_rows, float* scratch, Bf16* out,
+  void silu_mul(const NormedRows& x, int64_t num_rows, float* scratch, Bf16* out,
                 DeviceStream stream) const;
 
  private:

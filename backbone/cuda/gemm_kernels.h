@@ -1,6 +1,5 @@
-// Skinny GEMMs: few rows with a fixed weight on a GPU. Each row's sums have the same terms in the
-// same order for any number of rows from 1 to 64, so a tree's row has the bits that plain decoding
-// gives it.
+// GEMMs of a fixed weight on a GPU, made for few rows. Each row's sums have the same terms in the
+// same order for any number of rows, so a tree's row has the bits that plain decoding gives it.
 #pragma once
 
 #include "backbone/cuda/device_types.h"
@@ -32,19 +31,38 @@ enum class GemmEnd {
   RopeAndCache,  // the sums are queries, keys and values, which go to their places
 };
 
+/// The rows that a GEMM reads. With squares they are what an RMSNorm makes of a row but for the
+/// division by its size, which the GEMM does to its sums.
+struct NormedRows {
+  const Bf16* x = nullptr;         // [R, k]
+  const float* squares = nullptr;  // [R, num_squares] whose sums are the rows' sums of squares
+  int64_t num_squares = 0;         // a multiple of 4
+  float epsilon = 0;
+
+  NormedRows() = default;
+  NormedRows(const Bf16* rows) : x(rows) {}  // NOLINT(google-explicit-constructor): as they are
+};
+
+/// The norm of what Add leaves in y, but for the division: NormedRows of the GEMM behind.
+struct NormBehind {
+  const float* weight = nullptr;  // [n]; null: there is none
+  Bf16* scaled = nullptr;         // [R, n] written: y * weight, rounded
+  float* squares = nullptr;       // [R, num_squares] written: one of each of the first n / 128
+  int64_t num_squares = 0;
+};
+
 struct SkinnyGemmArgs {
   DeviceWeight weight;
-  const Bf16* x = nullptr;   // [R, k]
-  int64_t num_rows = 0;      // R, 1 to kMostGemmRows
+  NormedRows x;              // squares: only where GemmKernels::folds_norm() says so
+  int64_t num_rows = 0;      // R, any
   float* scratch = nullptr;  // floats as GemmKernels::scratch() said, shared by all GEMMs of
                              // one stream
   GemmEnd end = GemmEnd::Store;
   float* y = nullptr;        // [R, n] written by Store and Add
   Bf16* out = nullptr;       // [R, n / 2] written by SiluMul
   RopeAndCacheArgs place{};  // of RopeAndCache: its rows are those of x
+  NormBehind behind{};       // of Add, where folds_norm()
 };
-
-inline constexpr int64_t kMostGemmRows = 64;
 
 struct GemmKernels {
   const char* name;
@@ -53,6 +71,8 @@ struct GemmKernels {
   void (*skinny)(const SkinnyGemmArgs& args, DeviceStream stream);
   /// Whether skinny() can end so; it can always store and add. Reads weight, end and place.
   bool (*can_end)(const SkinnyGemmArgs& args);
+  /// Whether a GEMM of this weight does its part of the norms before and behind it.
+  bool (*folds_norm)(const DeviceWeight& weight);
 };
 
 /// Those of this build; null where it was made without a CUDA compiler.

@@ -114,10 +114,10 @@ __device__ const T* shared_of_rank(const T* mine, int rank) {
   return theirs;
 }
 
-/// The block's dynamic shared memory, aligned to 16 bytes.
+/// The block's dynamic shared memory, aligned to 1024 bytes.
 template <typename T>
 __device__ T* shared_memory() {
-  extern __shared__ __align__(16) unsigned char medusa_shared_bytes[];
+  extern __shared__ __align__(1024) unsigned char medusa_shared_bytes[];
   return reinterpret_cast<T*>(medusa_shared_bytes);
 }
 
@@ -133,6 +133,18 @@ __device__ T shuffle_xor(T value, int mask) {
 __device__ inline unsigned ballot(bool predicate) { return __ballot_sync(kAllLanes, predicate); }
 __device__ inline void sync_warp() { __syncwarp(); }
 __device__ inline void sync_block() { __syncthreads(); }
+
+/// What this block has written before, and what it has seen others write, comes before what it
+/// writes and reads behind: with a barrier on either side, for all threads.
+__device__ inline void memory_fence() { __threadfence(); }
+/// Of memory that another block of the same kernel has written; at a multiple of 16 bytes.
+__device__ inline float4 load_fresh(const float* from) {
+  return __ldcg(reinterpret_cast<const float4*>(from));
+}
+/// The number of the lowest set bit; some are set.
+__device__ inline int lowest_bit(uint64_t bits) {
+  return __ffsll(static_cast<long long>(bits)) - 1;
+}
 
 /// d += a · b on the tensor cores: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 of a whole
 /// warp. With g = lane / 4 and t = lane % 4, two bfloat16 numbers to a word, the lower k in the low
@@ -156,6 +168,100 @@ __device__ inline void load_matrices(uint32_t (&out)[4], const void* shared) {
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"(from)
                : "memory");
+}
+
+/// Whether the four warps of a warpgroup multiply together what lies in shared memory (wgmma): in
+/// machine code for 9.0a alone.
+__device__ constexpr bool multiplies_in_warpgroups() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  return true;
+#else
+  return false;
+#endif
+}
+
+/// Begins d += a · b of a warpgroup: wgmma.m64nNk16 with N = 8 kColumns, whose operands are lines
+/// of 128 bytes in shared memory from a multiple of 1024 on, unit u (of 16 bytes) of line i at
+/// place u ^ i % 8: 64 lines of a, N of b. Of each the units `unit` and `unit` + 1 are multiplied.
+/// A lane of warp w has of d what mma_16x8x16() leaves it: rows 16 w + g and 16 w + g + 8.
+///
+/// d may be used after warpgroup_wait().
+template <int kColumns>
+__device__ void warpgroup_multiply(float (&d)[kColumns][4], const void* a, const void* b,
+                                   int unit) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  // Swizzled by 128 bytes; eight lines to the next eight: 1024 bytes.
+  constexpr uint64_t kLayout = uint64_t{1} << 62 | uint64_t{64} << 32 | uint64_t{1} << 16;
+  const auto describe = [&](const void* lines) {
+    const auto at = static_cast<unsigned>(__cvta_generic_to_shared(lines));
+    return kLayout | ((at & 0x3FFFFU) >> 4) + static_cast<unsigned>(unit);
+  };
+  const uint64_t from_a = describe(a), from_b = describe(b);
+#define MEDUSA_TEN(tens)                                                                           \
+  "%" tens "0,%" tens "1,%" tens "2,%" tens "3,%" tens "4,%" tens "5,%" tens "6,%" tens "7,%" tens \
+  "8,%" tens "9,"
+#define MEDUSA_FOUR(column) \
+  "+f"(d[column][0]), "+f"(d[column][1]), "+f"(d[column][2]), "+f"(d[column][3])
+#define MEDUSA_EIGHT_COLUMNS(column)                                                              \
+  MEDUSA_FOUR(column), MEDUSA_FOUR(column + 1), MEDUSA_FOUR(column + 2), MEDUSA_FOUR(column + 3), \
+      MEDUSA_FOUR(column + 4), MEDUSA_FOUR(column + 5), MEDUSA_FOUR(column + 6),                  \
+      MEDUSA_FOUR(column + 7)
+#define MEDUSA_WGMMA(n, registers, operand_a, operand_b, ...)                              \
+  asm volatile("{.reg .pred p;\nsetp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" n \
+               "k16.f32.bf16.bf16 {" registers "}, " operand_a ", " operand_b              \
+               ", p, 1, 1, 0, 0;\n}\n"                                                     \
+               : __VA_ARGS__                                                               \
+               : "l"(from_a), "l"(from_b))
+  static_assert(kColumns == 1 || kColumns == 2 || kColumns == 4 || kColumns == 8 || kColumns == 16);
+  if constexpr (kColumns == 1)
+    MEDUSA_WGMMA("8", "%0,%1,%2,%3", "%4", "%5", MEDUSA_FOUR(0));
+  else if constexpr (kColumns == 2)
+    MEDUSA_WGMMA("16", "%0,%1,%2,%3,%4,%5,%6,%7", "%8", "%9", MEDUSA_FOUR(0), MEDUSA_FOUR(1));
+  else if constexpr (kColumns == 4)
+    MEDUSA_WGMMA("32", MEDUSA_TEN("") "%10,%11,%12,%13,%14,%15", "%16", "%17", MEDUSA_FOUR(0),
+                 MEDUSA_FOUR(1), MEDUSA_FOUR(2), MEDUSA_FOUR(3));
+  else if constexpr (kColumns == 8)
+    MEDUSA_WGMMA("64", MEDUSA_TEN("") MEDUSA_TEN("1") MEDUSA_TEN("2") "%30,%31", "%32", "%33",
+                 MEDUSA_EIGHT_COLUMNS(0));
+  else
+    MEDUSA_WGMMA("128",
+                 MEDUSA_TEN("") MEDUSA_TEN("1") MEDUSA_TEN("2") MEDUSA_TEN("3") MEDUSA_TEN("4")
+                     MEDUSA_TEN("5") "%60,%61,%62,%63",
+                 "%64", "%65", MEDUSA_EIGHT_COLUMNS(0), MEDUSA_EIGHT_COLUMNS(8));
+#undef MEDUSA_WGMMA
+#undef MEDUSA_EIGHT_COLUMNS
+#undef MEDUSA_FOUR
+#undef MEDUSA_TEN
+#endif
+}
+/// Between this thread's stores and arrived copies to shared memory and the barrier behind which
+/// warpgroups multiply them.
+__device__ inline void warpgroup_publish() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
+#endif
+}
+/// Before the first product of a group.
+__device__ inline void warpgroup_begin() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
+#endif
+}
+/// Ends the products' group.
+__device__ inline void warpgroup_commit() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
+#endif
+}
+/// Waits for all products of this warpgroup.
+template <int kTiles, int kColumns>
+__device__ void warpgroup_wait(float (&d)[kTiles][kColumns][4]) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
+  for (int tile = 0; tile < kTiles; ++tile)  // what follows reads d
+    for (int column = 0; column < kColumns; ++column)
+      for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[tile][column][i])::"memory");
+#endif
 }
 
 /// 16 bytes from global to shared memory without waiting; both addresses are multiples of 16.

@@ -18,14 +18,17 @@ struct EmbedArgs {
   float* x = nullptr;               // [R, H] the residual stream, written
 };
 
-/// out = RMSNorm(x) * weight, rounded.
+/// out = RMSNorm(x) * weight, rounded. With squares the division is left to the GEMM behind, which
+/// finds them as NormedRows says (backbone/cuda/gemm_kernels.h).
 struct NormArgs {
   const float* x = nullptr;       // [R, H]
   const float* weight = nullptr;  // [H]
   float epsilon = 0;
-  int64_t num_rows = 0;     // R
-  int64_t hidden_size = 0;  // H, a multiple of 8
-  Bf16* out = nullptr;      // [R, H]
+  int64_t num_rows = 0;      // R
+  int64_t hidden_size = 0;   // H, a multiple of 8
+  Bf16* out = nullptr;       // [R, H]
+  float* squares = nullptr;  // [R, num_squares]
+  int64_t num_squares = 0;   // at most 512
 };
 
 /// Rows of one slot that share their reads of the cache: rows [first, first + count) of the pass.
@@ -44,10 +47,11 @@ struct TreeAttentionArgs {
   int64_t num_heads = 0;        // A
   DeviceCache cache;
   int64_t layer = 0;
-  int64_t window = 0;        // a row sees the last `window` positions; 0: all
-  int64_t max_context = 0;   // no row's position is larger: the grid's size. Rows keep their bits
-  float* scratch = nullptr;  // as many floats as LayerKernels::attention_scratch() said
-  Bf16* out = nullptr;       // [R, A D]
+  int64_t window = 0;          // a row sees the last `window` positions; 0: all
+  int64_t max_context = 0;     // no row's position is larger: the grid's size. Rows keep their bits
+  float* scratch = nullptr;    // as many floats as LayerKernels::attention_scratch() said
+  int32_t* arrived = nullptr;  // [num_tiles, G] zeros, and zeros again behind the pass
+  Bf16* out = nullptr;         // [R, A D]
 };
 
 /// out = silu(gate) * up.

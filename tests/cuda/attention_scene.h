@@ -170,6 +170,7 @@ class AttentionScene {
     constexpr int64_t kGuard = 64;
     const at::Tensor scratch =
         on_device(at::full({floats + kGuard}, std::numeric_limits<float>::quiet_NaN()));
+    const at::Tensor arrived = on_device(at::zeros({std::ssize(tiles), shape_.groups}, at::kInt));
     const at::Tensor q = on_device(query), k = on_device(keys), v = on_device(values);
     const at::Tensor out =
         on_device(at::full({n, shape_.heads * shape_.size}, 1e9F, at::kBFloat16));
@@ -185,10 +186,12 @@ class AttentionScene {
                     .window = how.window,
                     .max_context = max_context,
                     .scratch = elements<float>(scratch),
+                    .arrived = elements<int32_t>(arrived),
                     .out = elements<Bf16>(out)},
                    nullptr);
     EXPECT_TRUE(scratch.narrow(0, floats, kGuard).isnan().all().item<bool>())
         << "written behind the scratch";
+    EXPECT_FALSE(arrived.any().item<bool>()) << "not ready for the next pass";
     return out.cpu();
   }
 

@@ -119,12 +119,14 @@ TEST_P(DeviceGemmTest, ARowHasTheSameBitsBesideAnyOthersAndInAnyPlace) {
 }
 
 TEST_P(DeviceGemmTest, ManyOutputsAreCutIntoFewerParts) {
-  const KnownWeight weight = weight_in(0, 5300, 288, device());
-  const DeviceGemm gemm(kernels(), weight.stored);
-  const at::Tensor x = rows(20, 288, device()), all = multiply(gemm, x);
-  EXPECT_LT(worst_error(all, x, weight.elements), 1e-6);
-  for (const int64_t i : {0, 19})
-    EXPECT_TRUE(multiply(gemm, x.narrow(0, i, 1)).equal(all.narrow(0, i, 1))) << i;
+  for (const int64_t n : {5300, 6300, 12200, 24400}) {  // eight parts to one
+    const KnownWeight weight = weight_in(0, n, 160, device());
+    const DeviceGemm gemm(kernels(), weight.stored);
+    const at::Tensor x = rows(9, 160, device()), all = multiply(gemm, x);
+    EXPECT_LT(worst_error(all, x, weight.elements), 1e-6) << n;
+    for (const int64_t i : {0, 8})
+      EXPECT_TRUE(multiply(gemm, x.narrow(0, i, 1)).equal(all.narrow(0, i, 1))) << n << ' ' << i;
+  }
 }
 
 TEST_P(DeviceGemmTest, AddsToWhatIsThere) {
@@ -285,14 +287,76 @@ TEST(DeviceGemm, WithoutClustersTheBitsAreTheSame) {
   }
 }
 
-TEST_P(DeviceGemmTest, RunsMoreThanSixtyFourRowsInPieces) {
-  const KnownWeight weight = weight_in(0, 20, 96, device());
-  const DeviceGemm gemm(kernels(), weight.stored);
-  const at::Tensor x = rows(130, 96, device());
-  const at::Tensor y = multiply(gemm, x);
-  EXPECT_LT(worst_error(y, x, weight.elements), 1e-6);
-  EXPECT_TRUE(multiply(gemm, x.narrow(0, 64, 64)).equal(y.narrow(0, 64, 64)));
-  EXPECT_EQ(multiply(gemm, x.narrow(0, 0, 0)).size(0), 0);
+TEST_P(DeviceGemmTest, ManyRowsHaveTheBitsOfFew) {
+  for (int format = 0; format < kNumFormats; ++format) {
+    const KnownWeight weight = weight_in(format, 140, 576, device());
+    const DeviceGemm gemm(kernels(), weight.stored);
+    const at::Tensor x = rows(270, 576, device());
+    const at::Tensor y = multiply(gemm, x);
+    EXPECT_LT(worst_error(y, x, weight.elements), 1e-6);
+    for (const int64_t first : {0, 64, 128, 206})
+      EXPECT_TRUE(multiply(gemm, x.narrow(0, first, 64)).equal(y.narrow(0, first, 64))) << first;
+    EXPECT_EQ(multiply(gemm, x.narrow(0, 0, 0)).size(0), 0);
+  }
+}
+
+/// [M, 4] whose sums are the rows' sums of squares, of any size.
+at::Tensor on_cpu_squares(const at::Tensor& x) {
+  return x.cpu().to(at::kFloat).square().sum(1, true) * at::tensor({0.5F, 0.25F, 0.25F, 3.0F});
+}
+
+/// What Add leaves of a norm behind it.
+struct BegunNorm {
+  at::Tensor y, scaled, squares;  // [M, n], the same, [M, 4], on the CPU
+};
+
+BegunNorm add_and_begin_norm(const DeviceGemm& gemm, const at::Tensor& x, const at::Tensor& before,
+                             const at::Tensor& norm) {
+  const at::Device device = x.device();
+  const auto on_device = [&](const at::Tensor& t) { return t.to(device, false, /*copy=*/true); };
+  const at::Tensor y = on_device(before), weight = on_device(norm),
+                   scaled = on_device(before.to(at::kBFloat16)),
+                   squares = on_device(at::zeros({x.size(0), 4}));
+  gemm.add(elements<Bf16>(x), x.size(0), nullptr, elements<float>(y), nullptr,
+           {elements<float>(weight), elements<Bf16>(scaled), elements<float>(squares), 4});
+  return {y.cpu(), scaled.cpu(), squares.cpu()};
+}
+
+TEST_P(DeviceGemmTest, ANormBetweenTwoGemmsIsDoneByBoth) {
+  constexpr double kEpsilon = 1e-5;
+  for (const int64_t n : {36, 128, 420}) {
+    const DeviceGemm first(kernels(), weight_in(0, n, 96, device()).stored),
+        plain(kernels(), weight_in(0, 140, 32 * ((n + 31) / 32), device()).stored);
+    ASSERT_TRUE(first.folds_norm());
+    for (const int64_t m : {1, 9, 64, 140}) {
+      const at::Tensor x = rows(m, 96, device()), before = normal({m, n}, 5), norm = normal({n}, 6);
+      const BegunNorm begun = add_and_begin_norm(first, x, before, norm);
+      EXPECT_TRUE(begun.y.equal(before + multiply(first, x)));
+      EXPECT_TRUE(begun.scaled.equal((begun.y * norm).to(at::kBFloat16)));
+      EXPECT_TRUE(at::allclose(begun.squares.sum(1), begun.y.square().sum(1), 1e-5));
+      const BegunNorm last =
+          add_and_begin_norm(first, x.narrow(0, m - 1, 1), before.narrow(0, m - 1, 1), norm);
+      EXPECT_TRUE(last.squares.equal(begun.squares.narrow(0, m - 1, 1)));
+
+      // The GEMM behind: of rows that are not divided, beside what it makes of them.
+      const int64_t k = plain.num_inputs();
+      const at::Tensor rows_behind = rows(m, k, device()),
+                       squares = on_cpu_squares(rows_behind).to(device());
+      NormedRows normed(elements<Bf16>(rows_behind));
+      normed.squares = elements<float>(squares);
+      normed.num_squares = 4;
+      normed.epsilon = static_cast<float>(kEpsilon);
+      const at::Tensor y = at::empty({m, 140}, squares.options());
+      plain(normed, m, nullptr, elements<float>(y), nullptr);
+      const at::Tensor scale =
+          (squares.cpu().to(at::kDouble).sum(1, true) / static_cast<double>(k) + kEpsilon).rsqrt();
+      EXPECT_TRUE(at::allclose(y.cpu().to(at::kDouble),
+                               multiply(plain, rows_behind).to(at::kDouble) * scale, 1e-5, 1e-6))
+          << n << ' ' << m;
+    }
+  }
+  EXPECT_FALSE(DeviceGemm(kernels(), weight_in(0, 7, 96, device()).stored).folds_norm());
+  EXPECT_FALSE(DeviceGemm(kernels(), weight_in(1, 8, 96, device()).stored).folds_norm());
 }
 
 TEST_P(DeviceGemmTest, EveryQuantAndScaleIsReadExactly) {

@@ -12,6 +12,7 @@
 #define MEDUSA_EMULATED_CUDA 1
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -184,6 +185,10 @@ inline unsigned ballot(bool predicate) {
 inline void sync_warp() { static_cast<void>(ballot(false)); }
 inline void sync_block() { emulated::wait_for_block(); }
 
+inline void memory_fence() {}
+inline float4 load_fresh(const float* from) { return *reinterpret_cast<const float4*>(from); }
+inline int lowest_bit(uint64_t bits) { return std::countr_zero(bits); }
+
 /// Each term is exact and the sum rounded once; tensor cores round in an order of their own.
 void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
@@ -196,6 +201,41 @@ inline void load_matrices(uint32_t (&out)[4], const void* shared) {
     std::memcpy(&out[i], row + lane % 4 * 4, sizeof out[i]);
   }
 }
+
+inline bool multiplies_in_warpgroups() { return emulated_clusters(); }
+/// @param line  of a, or of b: 128 bytes each.
+inline float warpgroup_operand(const void* lines, int line, int unit, int k) {
+  const int place = line * 8 + ((unit + k / 8) ^ (line % 8));
+  uint16_t bits;
+  std::memcpy(&bits, static_cast<const unsigned char*>(lines) + place * 16 + k % 8 * 2,
+              sizeof bits);
+  const uint32_t wide = uint32_t{bits} << 16;
+  float x;
+  std::memcpy(&x, &wide, sizeof x);
+  return x;
+}
+/// Rounds as mma_16x8x16() does, and is over at once.
+template <int kColumns>
+void warpgroup_multiply(float (&d)[kColumns][4], const void* a, const void* b, int unit) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp), g = lane / 4, t = lane % 4;
+  const int first = static_cast<int>(threadIdx.x) / kWarp % 4 * 16 + g;
+  for (int i = 0; i < 4; ++i) {
+    float row[16];
+    for (int k = 0; k < 16; ++k) row[k] = warpgroup_operand(a, first + i / 2 * 8, unit, k);
+    for (int column = 0; column < kColumns; ++column) {
+      double sum = static_cast<double>(d[column][i]);
+      for (int k = 0; k < 16; ++k)
+        sum += static_cast<double>(row[k]) *
+               static_cast<double>(warpgroup_operand(b, column * 8 + 2 * t + i % 2, unit, k));
+      d[column][i] = static_cast<float>(sum);
+    }
+  }
+}
+inline void warpgroup_publish() {}
+inline void warpgroup_begin() {}
+inline void warpgroup_commit() {}
+template <typename Sums>
+void warpgroup_wait(Sums& /*d*/) {}
 
 /// The 16 bytes are NaNs until the copy is waited for.
 inline void copy_async16(void* shared, const void* global) { emulated::begin_copy(shared, global); }

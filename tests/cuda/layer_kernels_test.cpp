@@ -69,6 +69,23 @@ TEST_P(LayerKernelsTest, ANormsRowHasItsBitsBesideAnyOthers) {
         << i;
 }
 
+TEST_P(LayerKernelsTest, ANormMayLeaveTheDivisionToOthers) {
+  const at::Tensor x = 3 * normal({3, 1032}, 2), weight = normal({1032}, 4);
+  const at::Tensor in = to_device(x), w = to_device(weight),
+                   out = to_device(at::full({3, 1032}, 1e9F, at::kBFloat16)),
+                   squares = to_device(at::full({3, 12}, 1e9F));
+  kernels().norm({.x = elements<float>(in),
+                  .weight = elements<float>(w),
+                  .num_rows = 3,
+                  .hidden_size = 1032,
+                  .out = elements<Bf16>(out),
+                  .squares = elements<float>(squares),
+                  .num_squares = 12},
+                 nullptr);
+  EXPECT_TRUE(out.cpu().equal((x * weight).to(at::kBFloat16)));
+  EXPECT_TRUE(at::allclose(squares.cpu().sum(1), x.square().sum(1), 1e-5));
+}
+
 TEST_P(LayerKernelsTest, SiluMulMultipliesTheRightGateAndUp) {
   for (const int64_t size : {8, 96, 1032}) {
     const at::Tensor gate_up = 4 * normal({3, 2 * size}, 8);

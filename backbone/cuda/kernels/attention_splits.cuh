@@ -1,8 +1,8 @@
-// Which positions a row of attention sees, how they are cut, and what the blocks of a long text
-// leave for the kernel that joins them.
+// Which positions a row of attention sees, how they are cut, and what the blocks of one tile leave
+// for the last of them, which joins it.
 //
-// The last 64 to 127 positions of a row are its tail; what is before them is whole chunks of 64.
-// A path has at most 64 nodes, so all that may be scattered over the cache is in the tail, and the
+// The last 64 to 79 positions of a row are its tail; what is before them lies in chunks of 64. A
+// path has at most 64 nodes, so all that may be scattered over the cache is in the tail, and the
 // position of a chunk's row is its cache row: in a tree as in plain decoding, which therefore read
 // the same numbers in the same order.
 #pragma once
@@ -12,17 +12,20 @@
 namespace medusa {
 namespace {
 
-constexpr int32_t kChunk = 64;
+constexpr int32_t kUnit = 16;  // positions that a warp takes in at once
+constexpr int32_t kQuarters = 4;
+constexpr int32_t kChunk = kQuarters * kUnit;
 constexpr int32_t kSplitChunks = 2;  // that one block goes through
 constexpr int32_t kSplit = kChunk * kSplitChunks;
 
 /// Positions [first, end) are seen: [first, tail) in chunks where first < tail, the rest by itself.
+/// A tail begins at a multiple of kUnit.
 struct Reach {
   int32_t first = 0, tail = 0, end = 0;
 };
 
 constexpr int32_t tail_begin(int64_t position) {
-  return position < kChunk ? 0 : static_cast<int32_t>((position + 1 - kChunk) / kChunk * kChunk);
+  return position < kChunk ? 0 : static_cast<int32_t>((position + 1 - kChunk) / kUnit * kUnit);
 }
 
 /// @param window  0: all positions are seen.
@@ -32,7 +35,8 @@ __device__ inline Reach reach_of(int32_t position, int64_t window) {
           position + 1};
 }
 
-/// Splits that a row may need: a number of the grid's size alone.
+/// Splits of chunks that a row may need: a number of the grid's size alone. The tail's partial sums
+/// stand behind theirs.
 constexpr int64_t num_splits(int64_t max_context) {
   return (tail_begin(max_context) + kSplit - 1) / kSplit;
 }
@@ -41,7 +45,7 @@ constexpr int64_t num_splits(int64_t max_context) {
 /// ones, so that all begin at 16 bytes. Scores are in base 2.
 constexpr int64_t partial_size(int64_t head_size) { return head_size + 4; }
 
-/// [splits, R, A, D + 4]
+/// [splits + 1, R, A, D + 4]
 __device__ inline float* partial_of(const TreeAttentionArgs& args, int64_t split, int64_t row,
                                     int64_t head) {
   const int64_t before = (split * args.rows.count + row) * args.num_heads + head;

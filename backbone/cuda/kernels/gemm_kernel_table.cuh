@@ -1,10 +1,11 @@
 // The GEMM kernels as a table: included by gemm_kernels.cu and, emulated, by tests.
 #pragma once
 
+#include "backbone/cuda/kernels/gemm_rows.cuh"
 #include "backbone/cuda/kernels/int8_reader.cuh"
 #include "backbone/cuda/kernels/nibbles4_reader.cuh"
 #include "backbone/cuda/kernels/skinny_gemm.cuh"
-#include "backbone/cuda/kernels/tiled_gemm.cuh"
+#include "backbone/cuda/kernels/tiled_gemm_launch.cuh"
 
 namespace medusa {
 namespace {
@@ -16,11 +17,20 @@ void launch_gemm(const SkinnyGemmArgs& args, DeviceStream stream) {
          stream, args);
 }
 
+constexpr int64_t kMostSkinnyRows = 64;
+
 /// Few rows: as many blocks as there are, and most of the registers for what is on its way from
-/// memory. Many: more outputs to a block, so that x is read less often.
+/// memory. Many: more outputs to a block, so that x is read less often. More than
+/// kMostSkinnyRows run in pieces.
 template <typename Reader>
 void launch_for_rows(const SkinnyGemmArgs& args, DeviceStream stream) {
-  if (args.num_rows <= 8)
+  if (args.num_rows > kMostSkinnyRows) {
+    SkinnyGemmArgs first = args, others = args;
+    first.num_rows = kMostSkinnyRows;
+    launch_for_rows<Reader>(first, stream);
+    skip_rows(others, kMostSkinnyRows);
+    launch_for_rows<Reader>(others, stream);
+  } else if (args.num_rows <= 8)
     launch_gemm<SkinnyGemm<Reader, 1, 1, 5, 3>>(args, stream);
   else if (args.num_rows <= 16)
     launch_gemm<SkinnyGemm<Reader, 2, 1, 5, 2>>(args, stream);
@@ -31,6 +41,7 @@ void launch_for_rows(const SkinnyGemmArgs& args, DeviceStream stream) {
 }
 
 void launch_skinny(const SkinnyGemmArgs& args, DeviceStream stream) {
+  if (args.num_rows == 0) return;
   switch (args.weight.format) {
     case DeviceFormat::Bf16:
       return launch_tiled(args, stream);
@@ -59,8 +70,12 @@ bool can_end(const SkinnyGemmArgs& args) {
   return false;
 }
 
+bool folds_norm(const DeviceWeight& weight) {
+  return weight.format == DeviceFormat::Bf16 && weight.num_outputs % 4 == 0;
+}
+
 constexpr GemmKernels gemm_kernel_table(const char* name) {
-  return {name, no_scratch, launch_skinny, can_end};
+  return {name, no_scratch, launch_skinny, can_end, folds_norm};
 }
 
 }  // namespace

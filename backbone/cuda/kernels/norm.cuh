@@ -36,8 +36,12 @@ __global__ void __launch_bounds__(kNormThreads) norm_rows(NormArgs args) {
     const Eight each = i == first ? kept : load_eight(x + i);
     for (int e = 0; e < 8; ++e) squares = fmaf(each.x[e], each.x[e], squares);
   }
-  const float mean = norm_block_sum(squares) / static_cast<float>(args.hidden_size);
-  const float inverse = 1.0F / sqrtf(mean + args.epsilon);
+  const float sum = norm_block_sum(squares);
+  float inverse = 1;
+  if (args.squares == nullptr)
+    inverse = 1.0F / sqrtf(sum / static_cast<float>(args.hidden_size) + args.epsilon);
+  else if (static_cast<int64_t>(threadIdx.x) < args.num_squares)
+    args.squares[blockIdx.x * args.num_squares + threadIdx.x] = threadIdx.x == 0 ? sum : 0;
   for (int64_t i = first; i < args.hidden_size; i += step) {
     Eight each = i == first ? kept : load_eight(x + i);
     if (i != first) weight = load_eight(args.weight + i);

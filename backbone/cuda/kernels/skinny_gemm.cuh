@@ -30,7 +30,7 @@ struct RowReader {
     const int g = static_cast<int>(threadIdx.x) % kWarp / 4;
     num_inputs = static_cast<int>(args.weight.num_inputs);
     num_rows_after = static_cast<int>(args.num_rows) - g;
-    x = args.x + g * num_inputs + row_offset;
+    x = args.x.x + g * num_inputs + row_offset;
   }
 
   __device__ uint4 load(int input, int column) const {

@@ -1,4 +1,4 @@
-// y = x wᵀ for 1 to 64 rows and a bfloat16 weight. Blocks share what they read: 128 outputs and all
+// y = x wᵀ for a bfloat16 weight. Blocks share what they read: 128 outputs and all
 // rows meet in shared memory, 64 inputs at a time, so that x is read once for 128 outputs.
 //
 // k is cut into parts by the weight's size alone. A part's terms are summed along k, and the parts
@@ -12,16 +12,16 @@
 #pragma once
 
 #include "backbone/cuda/gemm_kernels.h"
+#include "backbone/cuda/kernels/gemm_rows.cuh"
 #include "backbone/cuda/kernels/placed_head.cuh"
 
 namespace medusa {
 namespace {
 
-constexpr int kTiledWarps = 4;  // of a block
-constexpr int kTiledThreads = kTiledWarps * kWarp;
-constexpr int kMmaOutputs = 16;  // outputs of a tensor core product
-constexpr int kWarpTiles = 2;    // of them to a warp
-constexpr int kBlockOutputs = kTiledWarps * kWarpTiles * kMmaOutputs;
+constexpr int kMmaOutputs = 16;  // outputs of a warp in a tensor core product
+constexpr int kGroupWarps = 4;
+constexpr int kGroupOutputs = kGroupWarps * kMmaOutputs;  // that a warpgroup multiplies at once
+constexpr int kBlockOutputs = 2 * kGroupOutputs;
 constexpr int kStageInputs = 64;
 constexpr int kUnits = kStageInputs / 8;  // of 16 bytes, in a line
 constexpr int kTileRows = 8;              // rows of x in one product
@@ -79,12 +79,11 @@ __device__ int next_stage(int stage) {
   return stage == (kStages - 1) * kStageUnits ? 0 : stage + kStageUnits;
 }
 
-constexpr int kLinesApart = kTiledThreads / kUnits;  // of a thread's copies
-
 /// Copies a thread's units of some lines, one chunk after the other.
-/// @tparam kCopies  of each chunk.
-/// @tparam kStages  that chunks go to in turn.
-template <int kCopies, int kStages, int kStageUnits>
+/// @tparam kCopies      of each chunk.
+/// @tparam kLinesApart  they are.
+/// @tparam kStages      that chunks go to in turn.
+template <int kCopies, int kLinesApart, int kStages, int kStageUnits>
 struct Copier {
   const Bf16* from;         // this thread's unit of the next chunk, of line 0
   unsigned lines[kCopies];  // elements from there to the thread's lines
@@ -139,21 +138,32 @@ struct Copier {
 /// @tparam kColumns  tiles of eight rows: at least R / 8.
 /// @tparam kStages   in shared memory: one is read while the others arrive.
 /// @tparam kBlocks   that a processor is to hold at once: bounds the registers.
-template <int kParts, int kColumns, int kStages, int kBlocks>
+/// @tparam kGroups   warpgroups of a block.
+template <int kParts, int kColumns, int kStages, int kBlocks, int kGroups = 1>
 struct TiledGemm {
+  static constexpr int kWarpTiles = kBlockOutputs / kGroupOutputs / kGroups;
   using Sums = float[kWarpTiles][kColumns][4];
 
   static constexpr int kNumParts = kParts, kNumColumns = kColumns, kBlocksPerProcessor = kBlocks;
+  static constexpr int kThreads = kGroups * kGroupWarps * kWarp;
   static constexpr int kRows = kColumns * kTileRows;
   static constexpr int kLines = kBlockOutputs + kRows;
   static constexpr int kStageUnits = kLines * kUnits;
   static constexpr int kStride = kBlockOutputs + 4;  // a warp's lanes write to 32 banks
   static constexpr size_t kStageBytes = sizeof(uint4) * kStages * kStageUnits;
   static constexpr size_t kSumBytes = sizeof(float) * kRows * kStride;
-  static constexpr size_t kSharedBytes = kStageBytes > kSumBytes ? kStageBytes : kSumBytes;
+  static constexpr size_t kScalesAt = kStageBytes > kSumBytes ? kStageBytes : kSumBytes;
+  static constexpr size_t kSharedBytes = kScalesAt + sizeof(float) * kRows;
 
+  static constexpr int kLinesApart = kThreads / kUnits;  // of a thread's copies
   static constexpr int kWeightCopies = kBlockOutputs / kLinesApart;
   static constexpr int kRowCopies = (kRows + kLinesApart - 1) / kLinesApart;
+
+  /// A warp's first output. The tiles behind it are those of the warps beside it.
+  __device__ static int warp_line() {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    return warp / kGroupWarps * kWarpTiles * kGroupOutputs + warp % kGroupWarps * kMmaOutputs;
+  }
 
   /// Reads what a warp multiplies. A lane gives the place of one line of each matrix.
   struct Reader {
@@ -162,10 +172,10 @@ struct TiledGemm {
     int row_units[2];     // the same for x, of each 32
 
     __device__ Reader() {
-      const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+      const int lane = static_cast<int>(threadIdx.x) % kWarp;
       const int line = lane % 8, matrix = lane / 8;
       lines = shared_memory<uint4>();
-      const int first = thread / kWarp * kWarpTiles * kMmaOutputs + matrix % 2 * 8 + line;
+      const int first = warp_line() + matrix % 2 * 8 + line;
       for (int i = 0; i < 4; ++i) output_units[i] = first * kUnits + ((2 * i + matrix / 2) ^ line);
       for (int i = 0; i < 2; ++i)
         row_units[i] = (kBlockOutputs + line) * kUnits + ((4 * i + matrix) ^ line);
@@ -179,7 +189,7 @@ struct TiledGemm {
         for (int step = 0; step < 2; ++step)
           for (int tile = 0; tile < kWarpTiles; ++tile)
             load_matrices(a[step][tile],
-                          from + output_units[2 * half + step] + tile * kMmaOutputs * kUnits);
+                          from + output_units[2 * half + step] + tile * kGroupOutputs * kUnits);
         for (int column = 0; column < kColumns; ++column) {
           uint32_t b[4];
           load_matrices(b, from + row_units[half] + column * kTileRows * kUnits);
@@ -191,17 +201,49 @@ struct TiledGemm {
     }
   };
 
+  /// The same where warpgroups multiply.
+  __device__ static void multiply_in_group(Sums& sums, int stage) {
+    const uint4* lines = shared_memory<uint4>() + stage;
+    const int group = static_cast<int>(threadIdx.x) / (kGroupWarps * kWarp);
+    warpgroup_begin();
+    for (int unit = 0; unit < kUnits; unit += 2)
+      for (int tile = 0; tile < kWarpTiles; ++tile)
+        warpgroup_multiply(sums[tile], lines + (group * kWarpTiles + tile) * kGroupOutputs * kUnits,
+                           lines + kBlockOutputs * kUnits, unit);
+    warpgroup_commit();
+    warpgroup_wait(sums);
+  }
+
+  /// What each row's sums are multiplied by, in shared memory.
+  __device__ static float* scales() { return shared_memory<float>() + kScalesAt / sizeof(float); }
+  __device__ static void find_scales(const SkinnyGemmArgs& args) {
+    const NormedRows& x = args.x;
+    const int row = static_cast<int>(threadIdx.x);
+    if (row >= kRows) return;
+    float scale = 1;
+    if (x.squares != nullptr && row < args.num_rows) {
+      const float* squares = x.squares + row * x.num_squares;
+      float sum = 0;
+      for (int64_t i = 0; i < x.num_squares; i += 4) {
+        const float4 four = *reinterpret_cast<const float4*>(squares + i);
+        sum += (four.x + four.y) + (four.z + four.w);
+      }
+      scale = 1.0F / sqrtf(sum / static_cast<float>(args.weight.num_inputs) + x.epsilon);
+    }
+    scales()[row] = scale;
+  }
+
   /// sums += a part's products. @param first  whether the kernel before may still write x.
   __device__ static void sum_part(Sums& sums, const SkinnyGemmArgs& args,
                                   const BlockOutputs& outputs, int part, bool first) {
     const int64_t k = args.weight.num_inputs, last_row = args.num_rows - 1;
     const PartRange range = part_range(k, part, kParts);
-    Copier<kWeightCopies, kStages, kStageUnits> weights(
+    Copier<kWeightCopies, kLinesApart, kStages, kStageUnits> weights(
         static_cast<const Bf16*>(args.weight.elements) + outputs.first * k, k, range, 0,
         [&](int line) { return outputs.of_line(line); });
     // Behind the last row stand copies of it, whose sums nobody keeps.
-    Copier<kRowCopies, kStages, kStageUnits> rows(
-        args.x, k, range, kBlockOutputs,
+    Copier<kRowCopies, kLinesApart, kStages, kStageUnits> rows(
+        args.x.x, k, range, kBlockOutputs,
         [&](int64_t line) { return line < last_row ? line : last_row; });
     if (static_cast<int>(threadIdx.x) / kUnits >= kRows) rows.chunks_left = 0;  // there is no line
     for (int i = 0; i < kStages - 1; ++i) {
@@ -210,15 +252,20 @@ struct TiledGemm {
     }
     if (first) wait_for_previous_kernel();
     for (int i = 0; i < kStages - 1; ++i) rows.store();
+    if (first) find_scales(args);
     const Reader reader;
     int stage = 0;
     for (int chunk = range.begin; chunk < range.end; ++chunk) {
       copy_async_wait<kStages - 2>();
+      if (multiplies_in_warpgroups()) warpgroup_publish();
       sync_block();  // the stage has arrived, and the one before it has been read
       weights.start();
       rows.start();
       copy_async_commit();
-      reader.multiply(sums, stage);
+      if (multiplies_in_warpgroups())
+        multiply_in_group(sums, stage);
+      else
+        reader.multiply(sums, stage);
       stage = next_stage<kStages, kStageUnits>(stage);
     }
     copy_async_wait<0>();
@@ -228,19 +275,18 @@ struct TiledGemm {
   /// Puts this lane's sums where others see them: [row, line].
   __device__ static void share(const Sums& sums) {
     const int thread = static_cast<int>(threadIdx.x);
-    const int g = thread % kWarp / 4, t = thread % 4, warp = thread / kWarp;
-    float* mine = shared_memory<float>();
+    const int g = thread % kWarp / 4, t = thread % 4;
+    float* mine = shared_memory<float>() + warp_line() + g;
     for (int tile = 0; tile < kWarpTiles; ++tile)
       for (int column = 0; column < kColumns; ++column)
         for (int i = 0; i < 4; ++i) {
           const int row = column * kTileRows + 2 * t + i % 2;
-          mine[row * kStride + (warp * kWarpTiles + tile) * kMmaOutputs + g + i / 2 * 8] =
-              sums[tile][column][i];
+          mine[row * kStride + tile * kGroupOutputs + i / 2 * 8] = sums[tile][column][i];
         }
   }
 
-  /// Four neighboring lines of a row, of all parts.
-  __device__ static float4 add_parts(const float* mine, int num_parts) {
+  /// Four neighboring lines of a row, of all parts, times its scale.
+  __device__ static float4 add_parts(const float* mine, int num_parts, float scale) {
     float4 sum = make_float4(0, 0, 0, 0);
     for (int part = 0; part < kParts; ++part) {
       if (part >= num_parts) break;
@@ -250,28 +296,33 @@ struct TiledGemm {
       sum.z += each.z;
       sum.w += each.w;
     }
-    return sum;
+    return make_float4(sum.x * scale, sum.y * scale, sum.z * scale, sum.w * scale);
   }
 
-  /// Adds up what the blocks of the cluster have shared; each writes a share of the outputs.
+  /// Adds up what the blocks of the cluster have shared. Blocks and their warps take the rows in
+  /// turn.
   /// @param num_parts  that stand in memories of their own.
   __device__ static void end(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
                              int num_parts) {
     const int apart = pair_distance(args);
-    const int all = (apart != 0 ? kBlockOutputs / 2 : kBlockOutputs) / num_parts;  // of this block
-    const int begin = cluster_rank() * all, quads = all / 4;
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * quads; i += kTiledThreads) {
-      const int row = i / quads;
-      int line = begin + i % quads * 4;
-      if (apart != 0) line += line / apart * apart;  // over the second halves before
-      const float* mine = shared_memory<float>() + row * kStride + line;
-      const float4 sum = add_parts(mine, num_parts);
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int row_lanes = apart != 0 ? kWarp / 2 : kWarp;  // four lines each, or pairs of lines
+    const int warp_rows = kWarp / row_lanes, turn = kThreads / kWarp * num_parts;
+    int line = lane % row_lanes * 4;
+    if (apart != 0) line += line / apart * apart;  // over the second halves before
+    for (int i = cluster_rank() + warp * num_parts;; i += turn) {
+      const int row = i * warp_rows + lane / row_lanes;
+      if (i * warp_rows >= kRows) return;
       if (row >= args.num_rows) continue;
+      const float* mine = shared_memory<float>() + row * kStride + line;
+      const float scale = scales()[row];
+      const float4 sum = add_parts(mine, num_parts, scale);
       if (apart == 0) {
         write(args, outputs, row, line, sum);
         continue;
       }
-      const float4 other = add_parts(mine + apart, num_parts);
+      const float4 other = add_parts(mine + apart, num_parts, scale);
       if (args.end == GemmEnd::SiluMul)
         write_gated(args, outputs, row, line, sum, other);
       else if (line < outputs.num_left)
@@ -283,20 +334,39 @@ struct TiledGemm {
   __device__ static void write(const SkinnyGemmArgs& args, const BlockOutputs& outputs, int row,
                                int line, const float4& sum) {
     float* y = args.y + row * args.weight.num_outputs + outputs.first + line;
+    const bool there = line < outputs.num_left;
     if (args.weight.num_outputs % 4 == 0) {  // then all four exist or none
-      if (line >= outputs.num_left) return;
-      auto* to = reinterpret_cast<float4*>(y);
       float4 out = sum;
-      if (args.end == GemmEnd::Add) {
-        const float4 before = *to;
-        out = make_float4(before.x + sum.x, before.y + sum.y, before.z + sum.z, before.w + sum.w);
+      if (there) {
+        auto* to = reinterpret_cast<float4*>(y);
+        if (args.end == GemmEnd::Add) {
+          const float4 before = *to;
+          out = make_float4(before.x + sum.x, before.y + sum.y, before.z + sum.z, before.w + sum.w);
+        }
+        *to = out;
       }
-      *to = out;
+      if (args.behind.weight != nullptr) begin_norm(args, outputs, row, line, there, out);
       return;
     }
     const float each[4] = {sum.x, sum.y, sum.z, sum.w};
     for (int e = 0; e < 4; ++e)
       if (line + e < outputs.num_left) y[e] = args.end == GemmEnd::Add ? y[e] + each[e] : each[e];
+  }
+
+  /// What the norm behind needs of a row's outputs in this block. All lanes of a warp call it.
+  __device__ static void begin_norm(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
+                                    int row, int line, bool there, const float4& y) {
+    const NormBehind& norm = args.behind;
+    float squares = 0;
+    if (there) {
+      const float4 w = *reinterpret_cast<const float4*>(norm.weight + outputs.first + line);
+      Bf16* to = norm.scaled + row * args.weight.num_outputs + outputs.first + line;
+      *reinterpret_cast<uint2*>(to) =
+          make_uint2(pack_bf16(y.x * w.x, y.y * w.y), pack_bf16(y.z * w.z, y.w * w.w));
+      squares = fmaf(y.x, y.x, fmaf(y.y, y.y, fmaf(y.z, y.z, y.w * y.w)));
+    }
+    squares = warp_sum(squares);
+    if (line == 0) norm.squares[row * norm.num_squares + outputs.first / kBlockOutputs] = squares;
   }
 
   __device__ static void write_gated(const SkinnyGemmArgs& args, const BlockOutputs& outputs,
@@ -323,7 +393,7 @@ struct TiledGemm {
 
 /// A block for a part (neighbors form a cluster) of a tile of outputs.
 template <typename Gemm>
-__global__ void __launch_bounds__(kTiledThreads, Gemm::kBlocksPerProcessor)
+__global__ void __launch_bounds__(Gemm::kThreads, Gemm::kBlocksPerProcessor)
     tiled_gemm_cluster(const SkinnyGemmArgs args) {
   let_next_kernel_begin();
   const BlockOutputs outputs(args, blockIdx.x / Gemm::kNumParts);
@@ -335,57 +405,24 @@ __global__ void __launch_bounds__(kTiledThreads, Gemm::kBlocksPerProcessor)
   sync_cluster();  // nobody reads this block's memory any more
 }
 
-/// A block for a tile of outputs: one part after the other.
+/// A block for a tile of outputs and one of rows: one part after the other.
 template <typename Gemm>
-__global__ void __launch_bounds__(kTiledThreads) tiled_gemm_block(const SkinnyGemmArgs args) {
+__global__ void __launch_bounds__(Gemm::kThreads) tiled_gemm_block(SkinnyGemmArgs args) {
   let_next_kernel_begin();
-  const BlockOutputs outputs(args, blockIdx.x);
+  const auto row_tiles = static_cast<unsigned>((args.num_rows + Gemm::kRows - 1) / Gemm::kRows);
+  const BlockOutputs outputs(args, blockIdx.x / row_tiles);
+  skip_rows(args, int64_t{blockIdx.x % row_tiles} * Gemm::kRows);
   typename Gemm::Sums all = {};
   for (int part = 0; part < Gemm::kNumParts; ++part) {
     typename Gemm::Sums sums = {};
     Gemm::sum_part(sums, args, outputs, part, part == 0);
-    for (int tile = 0; tile < kWarpTiles; ++tile)
+    for (int tile = 0; tile < Gemm::kWarpTiles; ++tile)
       for (int column = 0; column < Gemm::kNumColumns; ++column)
         for (int i = 0; i < 4; ++i) all[tile][column][i] += sums[tile][column][i];
   }
   Gemm::share(all);
   sync_block();
   Gemm::end(args, outputs, 1);
-}
-
-template <int kParts, int kColumns, int kStages, int kBlocks>
-void launch_tiled_columns(const SkinnyGemmArgs& args, unsigned tiles, DeviceStream stream) {
-  using Gemm = TiledGemm<kParts, kColumns, kStages, kBlocks>;
-  if (has_clusters())
-    launch_clusters(tiled_gemm_cluster<Gemm>, kParts, dim3(tiles * kParts), kTiledThreads,
-                    Gemm::kSharedBytes, stream, args);
-  else
-    launch(tiled_gemm_block<Gemm>, dim3(tiles), kTiledThreads, Gemm::kSharedBytes, stream, args);
-}
-
-/// Three blocks on a processor of 228 KB do best: their stages arrive while others end.
-template <int kParts>
-void launch_tiled_parts(const SkinnyGemmArgs& args, unsigned tiles, DeviceStream stream) {
-  if (args.num_rows <= 8)
-    launch_tiled_columns<kParts, 1, 4, 3>(args, tiles, stream);
-  else if (args.num_rows <= 16)
-    launch_tiled_columns<kParts, 2, 4, 3>(args, tiles, stream);
-  else if (args.num_rows <= 32)
-    launch_tiled_columns<kParts, 4, 3, 3>(args, tiles, stream);
-  else
-    launch_tiled_columns<kParts, 8, 3, 3>(args, tiles, stream);
-}
-
-/// Few outputs are cut into more parts, so that a large GPU's processors have two blocks each. With
-/// SiluMul a block has gates and as many ups.
-void launch_tiled(const SkinnyGemmArgs& args, DeviceStream stream) {
-  constexpr unsigned kFewTiles = 40;
-  const auto tiles =
-      static_cast<unsigned>((args.weight.num_outputs + kBlockOutputs - 1) / kBlockOutputs);
-  if (tiles <= kFewTiles)
-    launch_tiled_parts<8>(args, tiles, stream);
-  else
-    launch_tiled_parts<4>(args, tiles, stream);
 }
 
 }  // namespace

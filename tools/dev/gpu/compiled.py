@@ -65,7 +65,8 @@ class Kernel:
                 self.code.append(code[1])
         self.local = sum(bool(re.search(r"\b(STL|LDL)\b", each)) for each in self.code)
         self.loop = self._main_loop(places)
-        self.products = sum("HMMA" in each for each in self.loop)
+        self.products = sum("HMMA" in each for each in self.loop)  # of a warp
+        self.group_products = sum("HGMMA" in each for each in self.loop)  # of a warpgroup, for all rows
         self.threads = self.dynamic = None
 
     def _main_loop(self, places):
@@ -74,14 +75,15 @@ class Kernel:
         for end, code in enumerate(self.code):
             if (target := re.search(r"\bBRA\b.*\(?(\.L_x_\d+)", code)) and places.get(target[1], end + 1) <= end:
                 loops.append([each for each in self.code[places[target[1]] : end + 1] if not each.startswith("NOP")])
-        return max(loops, key=lambda loop: (sum("HMMA" in each for each in loop), -len(loop)), default=[])
+        return max(loops, key=lambda loop: (sum("HMMA" in each or "HGMMA" in each for each in loop), -len(loop)), default=[])
 
     def kilobytes(self):
         """Of weights that a warp multiplies in a turn of the main loop; None: no GEMM."""
         bits = 4 if "Nibbles4" in self.name else 8 if "Int8" in self.name else 16
         if not (found := re.search(r"(TiledGemm<\d+, |SkinnyGemm<[^,]+, )(\d+)", self.name)):
             return None
-        return self.products / int(found[2]) * 256 * bits / 8 / 1024  # 16 x 16 elements for each tile of 8 rows
+        tiles = self.products / int(found[2]) + self.group_products  # of 16 x 16 elements
+        return tiles * 256 * bits / 8 / 1024
 
     def blocks_of_processor(self):
         if self.threads is None:
@@ -92,7 +94,7 @@ class Kernel:
 
     def in_flight(self):
         """KB that the blocks of a processor have under way while they multiply."""
-        found = re.search(r"TiledGemm<\d+, (\d+), (\d+), \d+>", self.name)
+        found = re.search(r"TiledGemm<\d+, (\d+), (\d+), \d+, \d+>", self.name)
         if not found or self.threads is None:
             return None
         return (int(found[2]) - 1) * (128 + 8 * int(found[1])) * 128 // 1024 * self.blocks_of_processor()
@@ -113,7 +115,7 @@ def kernels_of(objects):
     found = []
     for each in objects:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run(["cuobjdump", "-xelf", "sm_90", str(each)], cwd=folder, check=True, capture_output=True)
+            subprocess.run(["cuobjdump", "-xelf", "sm_90a", str(each)], cwd=folder, check=True, capture_output=True)
             for cubin in sorted(pathlib.Path(folder).glob("*.cubin")):
                 usage = re.findall(r"Function (\S+):\s+REG:(\d+) STACK:\d+ SHARED:(\d+)", run("cuobjdump", "-res-usage", str(cubin)))
                 names = demangled([symbol for symbol, _, _ in usage])
