@@ -1,10 +1,12 @@
 #include "backbone/llama.h"
 
+#include <ATen/ops/cat.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "backbone/files/load_weights.h"
 #include "base/check.h"
@@ -124,20 +126,33 @@ void Llama::set_timer(StageTimer* timer) {
   backend_->set_timer(timer);
 }
 
-at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {
+/// @param take  is given the states of each chunk, [n, H].
+void Llama::run_prompt(int32_t slot, std::span<const TokenId> tokens, KvCache& cache,
+                       const std::function<void(const at::Tensor& hidden)>& take) {
   MEDUSA_ASSERT(!tokens.empty());
-  at::Tensor last;
   while (!tokens.empty()) {
     const size_t n = std::min(tokens.size(), static_cast<size_t>(kPrefillRows));
     const Segment chunk{slot, tokens.first(n), {}};
-    const at::Tensor hidden = forward({&chunk, 1}, cache);
+    take(forward({&chunk, 1}, cache));
     std::vector<int32_t> rows(n);
-    for (size_t i = 0; i < n; ++i) rows[i] = static_cast<int32_t>(i);
+    std::iota(rows.begin(), rows.end(), 0);
     cache.commit(slot, rows);
     tokens = tokens.subspan(n);
-    if (tokens.empty()) last = hidden[static_cast<int64_t>(n) - 1].clone();
   }
+}
+
+at::Tensor Llama::prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {
+  at::Tensor last;
+  run_prompt(slot, tokens, cache, [&](const at::Tensor& hidden) { last = hidden[-1].clone(); });
   return last;
+}
+
+at::Tensor Llama::states(int32_t slot, std::span<const TokenId> tokens, KvCache& cache) {
+  std::vector<at::Tensor> parts;
+  run_prompt(slot, tokens, cache, [&](const at::Tensor& hidden) {
+    parts.push_back(hidden.to(at::kCPU, at::kBFloat16, /*non_blocking=*/false, /*copy=*/true));
+  });
+  return at::cat(parts);
 }
 
 }  // namespace medusa

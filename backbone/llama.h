@@ -84,6 +84,10 @@ class Llama {
   /// @returns  [H] state of the last token, a copy.
   at::Tensor prefill(int32_t slot, std::span<const TokenId> tokens, KvCache& cache);
 
+  /// The same. @returns [n, H] bfloat16 on the CPU: the states of all tokens, as a dataset holds
+  /// them.
+  at::Tensor states(int32_t slot, std::span<const TokenId> tokens, KvCache& cache);
+
   /// "float32", "bfloat16", or how the weights of GEMMs are kept: "int8", "stored".
   const char* dtype_name() const;
 
@@ -100,6 +104,8 @@ class Llama {
  private:
   void take_layers(const std::function<LayerWeights()>& next);
   void take_layers(std::vector<LayerWeights> layers);
+  void run_prompt(int32_t slot, std::span<const TokenId> tokens, KvCache& cache,
+                  const std::function<void(const at::Tensor& hidden)>& take);
   ForwardPlan checked_plan(std::span<const Segment> segments, KvCache& cache) const;
 
   Weights weights_;

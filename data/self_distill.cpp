@@ -34,16 +34,11 @@ int64_t room_for_answer(const DistillPrompt& prompt, const DistillLimits& limits
   return std::min<int64_t>(limits.max_new_tokens, limits.max_sequence - length);
 }
 
-/// What is still to be generated: requests[r] is for prompt prompt_of[r].
-struct Work {
-  std::vector<GenerateRequest> requests;
-  std::vector<int64_t> prompt_of;
-};
-
 /// Requests for the prompts whose shards are missing; those that do not fit are added as skipped.
-Work plan(std::span<const DistillPrompt> prompts, const DistillLimits& limits, const Random& random,
-          DatasetWriter& writer) {
-  Work work;
+std::vector<GenerateRequest> plan(std::span<const DistillPrompt> prompts,
+                                  const DistillLimits& limits, const Random& random,
+                                  DatasetWriter& writer) {
+  std::vector<GenerateRequest> requests;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto index = static_cast<int64_t>(i);
     if (writer.has(index)) continue;
@@ -52,11 +47,10 @@ Work plan(std::span<const DistillPrompt> prompts, const DistillLimits& limits, c
       writer.add(index, {});
       continue;
     }
-    work.requests.push_back({prompts[i].tokens, random.child(hash_tokens(prompts[i].tokens)),
-                             static_cast<int32_t>(room)});
-    work.prompt_of.push_back(index);
+    requests.push_back({i, prompts[i].tokens, random.child(hash_tokens(prompts[i].tokens)),
+                        static_cast<int32_t>(room)});
   }
-  return work;
+  return requests;
 }
 
 Sample make_sample(const DistillPrompt& prompt, GeneratedText text) {
@@ -124,22 +118,22 @@ DistillReport self_distill(std::span<const DistillPrompt> prompts, const Generat
         "prompts or allow longer sequences",
         prompts.size(), limits.max_sequence));
 
-  const Work work = plan(prompts, limits, random, writer);
-  DistillProgress progress(writer, static_cast<int64_t>(work.requests.size()), std::move(tell));
+  const std::vector<GenerateRequest> requests = plan(prompts, limits, random, writer);
+  DistillProgress progress(writer, std::ssize(requests), std::move(tell));
   int64_t answers = 0;
   bool stopped = writer.complete();
   const auto finished = [&](size_t request, GeneratedText text) {
     if (stopped) return false;
     ++answers;
     report.generated += static_cast<int64_t>(text.tokens.size());
-    const int64_t i = work.prompt_of[request];
-    writer.add(i, make_sample(prompts[static_cast<size_t>(i)], std::move(text)));
+    const size_t i = requests[request].index;
+    writer.add(static_cast<int64_t>(i), make_sample(prompts[i], std::move(text)));
     progress.update(answers, report.generated);
     stopped = writer.complete() || interrupted();
     return !stopped;
   };
-  if (!stopped) generate(work.requests, finished);
-  MEDUSA_ASSERT(stopped || interrupted(), answers, work.requests.size());  // all were answered
+  if (!stopped) generate(requests, finished);
+  MEDUSA_ASSERT(stopped || interrupted(), answers, requests.size());  // all were answered
 
   report.answered = writer.num_stored();
   report.answer_tokens = writer.num_answer_tokens();

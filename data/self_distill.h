@@ -16,6 +16,7 @@ namespace medusa {
 /// One text to continue. The numbers it is sampled with depend on `random` alone, so an answer does
 /// not depend on its neighbors in the batch.
 struct GenerateRequest {
+  size_t index = 0;             // of its prompt in the dataset
   std::vector<TokenId> prompt;  // at least one token
   Random random{0};
   int32_t max_new_tokens = 0;

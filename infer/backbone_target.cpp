@@ -28,6 +28,13 @@ ThreadPool* BackboneTarget::idle_threads() const {
 
 void BackboneTarget::close(int32_t slot) { cache_.close(slot); }
 
+at::Tensor BackboneTarget::states(std::span<const TokenId> tokens) {
+  const int32_t slot = open(std::ssize(tokens));
+  at::Tensor states = llama_.states(slot, tokens, cache_);
+  close(slot);
+  return states;
+}
+
 void BackboneTarget::rewind(int32_t slot, int64_t length) { cache_.rewind(slot, length); }
 
 int64_t BackboneTarget::reuse_prefix(int32_t slot, std::span<const TokenId> tokens) {

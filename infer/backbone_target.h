@@ -41,6 +41,10 @@ class BackboneTarget : public TargetModel {
   /// @returns       [n - segment.first, V] float32 on the CPU; valid until the next pass.
   at::Tensor draft(const Segment& segment, std::span<const int32_t> layers);
 
+  /// Runs a text alone, in a slot that it gives back.
+  /// @returns  [n, H] bfloat16 on the CPU: the states of all its tokens.
+  at::Tensor states(std::span<const TokenId> tokens);
+
   /// Forgets the rows of ended sequences: for whoever times the same prompt again.
   void forget_ended() { cache_.forget_ended(); }
 

@@ -17,6 +17,7 @@ struct DistillConfig {
   SamplingConfig sampling{.temperature = 0.7, .top_k = 0, .top_p = 0.95};
   int32_t max_new_tokens = 256;
   int64_t max_answer_tokens = 0;
+  int64_t text_tokens = 512;
   int64_t batch = 32;
   int64_t shard_samples = 256;
   bool record_hidden = true;
@@ -34,6 +35,8 @@ struct DistillConfig {
     f("max_answer_tokens", max_answer_tokens,
       "about how many answer tokens the dataset should hold; 0: answer all prompts",
       at_least<int64_t>(0));
+    f("text_tokens", text_tokens, "most tokens of a piece of a text that distill --prefill reads",
+      at_least<int64_t>(2));
     f("batch", batch, "sequences generated at the same time", between<int64_t>(1, 1024));
     f("shard_samples", shard_samples, "samples of one HDF5 shard", at_least<int64_t>(1));
     f("record_hidden", record_hidden,

@@ -40,7 +40,9 @@ std::string sampling_text(DistillConfig config) {
   std::istringstream all(write_config(config));
   std::string text = "prompts: []\n";
   for (std::string line; std::getline(all, line);)
-    if (!line.starts_with("states_") && !line.ends_with("min_p: 0")) text += line + "\n";
+    if (!line.starts_with("states_") && !line.starts_with("text_tokens") &&
+        !line.ends_with("min_p: 0"))
+      text += line + "\n";
   return text;
 }
 
@@ -66,6 +68,30 @@ void save(const std::filesystem::path& file, const std::vector<std::string>& que
   }
   if (file.has_parent_path()) make_folder(file.parent_path());
   write_file(file, lines);
+}
+
+struct MostTokens {
+  int64_t document, conversation;  // of a sample
+};
+
+/// @param refused  grows by the answers that cannot be learnt from.
+std::vector<Sample> all_samples(const Model& model, std::span<const WrittenText> texts,
+                                const MostTokens& most, int64_t& refused) {
+  AnswerRefusals no;
+  std::vector<Sample> samples;
+  for (const WrittenText& text : texts)
+    for (Sample& sample :
+         samples_of_text(*model.tokenizer, model.chat, text,
+                         text.document.empty() ? most.conversation : most.document, no))
+      samples.push_back(std::move(sample));
+  if (samples.empty())
+    throw UserError(fmt::format(
+        "distill --prefill: none of {} texts can be learnt from ({} answers empty, {} not as the "
+        "chat template writes them, {} too long), expected some; choose the template of the model "
+        "that answered with backbone.chat_template, or raise backbone.context",
+        texts.size(), no.empty, no.altered, no.too_long));
+  refused += no.total();
+  return samples;
 }
 
 }  // namespace
@@ -115,14 +141,17 @@ PromptSet Distiller::self_prompts() {
   return read_prompts(file);
 }
 
-DatasetWriter Distiller::open_writer(std::span<const DistillPrompt> prompts) const {
+/// @param prompts  fingerprint of what the samples come from;  @param sampling  the settings that
+///                 decide what they hold.
+DatasetWriter Distiller::open_writer(const std::string& prompts, const std::string& sampling,
+                                     int64_t count) const {
   const DistillConfig& config = options_.config;
   const ModelConfig& shape = model_.llama->config();
   DatasetInfo info;
   info.backbone = model_.llama->weights().fingerprint;
   info.tokenizer = model_.tokenizer->fingerprint();
-  info.prompts = fingerprint_prompts(prompts);
-  info.sampling = sampling_text(config);
+  info.prompts = prompts;
+  info.sampling = sampling;
   info.seed = options_.seed;
   info.vocab_size = shape.vocab_size;
   if (config.record_hidden) {
@@ -131,7 +160,6 @@ DatasetWriter Distiller::open_writer(std::span<const DistillPrompt> prompts) con
     info.states_budget =
         static_cast<int64_t>(std::ceil(kBytesOfMegabyte * config.states_budget_mb.value_or(0)));
   }
-  const int64_t count = std::ssize(prompts);
   return options_.part
              ? DatasetWriter(options_.dataset, info, count, config.shard_samples, *options_.part)
              : DatasetWriter(options_.dataset, info, count, config.shard_samples,
@@ -148,13 +176,44 @@ DistillReport Distiller::run(std::span<const Prompt> prompts) {
   for (const Prompt& prompt : prompts)
     encoded.push_back({prompt.id, model_.encode(prompt.messages)});
   const DistillConfig& config = options_.config;
-  DatasetWriter writer = open_writer(encoded);
+  DatasetWriter writer =
+      open_writer(fingerprint_prompts(encoded), sampling_text(config), std::ssize(encoded));
   const GenerateFunction generate =
       make_generate_function(target_, config.sampling, model_.eos,
                              config.record_hidden ? model_.llama->config().hidden_size : 0);
   return self_distill(encoded, generate,
                       {.max_new_tokens = config.max_new_tokens, .max_sequence = rows_},
                       Random(options_.seed), writer, model_.progress);
+}
+
+DistillReport Distiller::read(std::span<const WrittenText> texts) {
+  const auto turn = model_.turns->take("Distiller");
+  if (options_.part)
+    throw UserError(fmt::format(
+        "distill --prefill: found --shard {}/{}, expected the whole; give each process texts and a "
+        "run of its own, and name all their datasets in train.data",
+        options_.part->index, options_.part->count));
+  const DistillConfig& config = options_.config;
+  int64_t refused = 0;
+  const std::vector<Sample> samples = all_samples(
+      model_, texts, {.document = std::min(config.text_tokens, rows_), .conversation = rows_},
+      refused);
+  // self_distill() lets prompts be continued: here by what stands behind them.
+  std::vector<DistillPrompt> prompts, whole;
+  for (const Sample& sample : samples) {
+    const auto end = sample.tokens.begin() + sample.answer_start;
+    prompts.push_back({sample.prompt_id, {sample.tokens.begin(), end}});
+    whole.push_back({sample.prompt_id, sample.tokens});
+  }
+  DatasetWriter writer =
+      open_writer(fingerprint_prompts(whole), fmt::format("read: {}\n", config.text_tokens),
+                  std::ssize(samples));
+  DistillReport report =
+      self_distill(prompts, make_reading_function(target_, samples, config.record_hidden),
+                   {.max_new_tokens = static_cast<int32_t>(rows_), .max_sequence = rows_},
+                   Random(options_.seed), writer, model_.progress);
+  report.too_long += refused;
+  return report;
 }
 
 }  // namespace medusa

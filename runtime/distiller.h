@@ -1,5 +1,6 @@
-// Self-distillation: the model answers prompts, and what it says becomes a dataset.
-// Paper: Medusa (arXiv:2401.10774) §2.3.2.
+// Self-distillation: the model answers prompts, and what it says becomes a dataset. So do texts
+// that are there already, with the states that the model has at their tokens. Paper: Medusa
+// (arXiv:2401.10774) §2.3.2.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "data/dataset/dataset_writer.h"
 #include "data/prompts.h"
 #include "data/self_distill.h"
+#include "data/written_texts.h"
 #include "runtime/distill_config.h"
 #include "runtime/model.h"
 
@@ -54,8 +56,17 @@ class Distiller {
   ///                    that the chat template refuses; a folder that holds another dataset.
   DistillReport run(std::span<const Prompt> prompts);
 
+  /// Reads texts instead of writing some: documents in pieces of config.text_tokens, of
+  /// conversations the answers. Nothing is generated; the rest is as in run().
+  /// @returns  too_long: answers that do not fit, are empty or not as the chat template writes
+  /// them.
+  /// @throws UserError  no text, or none that can be learnt from; a folder that holds another
+  ///                    dataset; a part (--shard).
+  DistillReport read(std::span<const WrittenText> texts);
+
  private:
-  DatasetWriter open_writer(std::span<const DistillPrompt> prompts) const;
+  DatasetWriter open_writer(const std::string& prompts, const std::string& sampling,
+                            int64_t count) const;
 
   Model model_;
   DistillerOptions options_;

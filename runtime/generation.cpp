@@ -20,6 +20,12 @@ void append_state(const at::Tensor& hidden, int32_t row, std::vector<uint16_t>& 
   bits.insert(bits.end(), data, data + state.numel());
 }
 
+/// [n, H] bfloat16 on the CPU, as bits.
+std::vector<uint16_t> bits_of(const at::Tensor& states) {
+  const auto* data = static_cast<const uint16_t*>(states.const_data_ptr());
+  return {data, data + states.numel()};
+}
+
 }  // namespace
 
 GenerateFunction make_generate_function(TargetModel& target, const SamplingConfig& sampling,
@@ -53,6 +59,23 @@ GenerateFunction make_generate_function(TargetModel& target, const SamplingConfi
       return !interrupted() && finished(i, std::exchange(texts[i], {}));
     });
   };
+}
+
+GenerateFunction make_reading_function(BackboneTarget& target, std::span<const Sample> samples,
+                                       bool with_states) {
+  return
+      [&target, samples, with_states](std::span<const GenerateRequest> requests,
+                                      const std::function<bool(size_t, GeneratedText)>& finished) {
+        for (size_t i = 0; i < requests.size() && !interrupted(); ++i) {
+          const Sample& sample = samples[requests[i].index];
+          const std::span<const TokenId> tokens = sample.tokens;
+          GeneratedText text{{tokens.begin() + sample.answer_start, tokens.end()}, {}};
+          if (with_states)  // nothing is drafted from the last token
+            text.hidden = bits_of(
+                target.states(tokens.first(tokens.size() - 1)).slice(0, sample.answer_start - 1));
+          if (!finished(i, std::move(text))) return;
+        }
+      };
 }
 
 }  // namespace medusa

@@ -35,8 +35,10 @@ bool read_messages(const Json& list, const char* who, const char* what, const st
   return answered;
 }
 
-void read_entry(const Json& entry, const std::string& place, const std::string& fallback,
-                ConversationSet& set) {
+}  // namespace
+
+void add_conversation(const Json& entry, const std::string& place, const std::string& fallback,
+                      ConversationSet& set) {
   Conversation out{fallback, {}};
   bool usable = false;
   if (entry.is_array()) {
@@ -59,19 +61,17 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
     ++set.skipped;
 }
 
-}  // namespace
-
 ConversationSet read_conversations(const fs::path& file) {
   ConversationSet set;
   if (file.extension() == ".json") {
     const Json root = read_json_file(file);
-    if (root.is_object()) read_entry(root, file.string(), file.stem().string(), set);
+    if (root.is_object()) add_conversation(root, file.string(), file.stem().string(), set);
     for (size_t i = 0; i < root.size() && root.is_array(); ++i)
-      read_entry(root[i], fmt::format("{}: element {}", file.string(), i),
-                 fmt::format("{}:{}", file.stem().string(), i), set);
+      add_conversation(root[i], fmt::format("{}: element {}", file.string(), i),
+                       fmt::format("{}:{}", file.stem().string(), i), set);
   } else {
     read_json_lines(file, [&](const Json& entry, const JsonLine& line) {
-      read_entry(entry, line.place, line.id, set);
+      add_conversation(entry, line.place, line.id, set);
     });
   }
   if (set.conversations.empty())

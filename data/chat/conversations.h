@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -41,5 +42,11 @@ struct ConversationSet {
 /// @throws UserError  with file:line or element: not JSON, neither of the two, or mistyped; and if
 ///                    the file holds no conversation with an answer.
 ConversationSet read_conversations(const std::filesystem::path& file);
+
+/// Adds one such entry, or counts it as skipped.
+/// @param place  for messages;  @param fallback  the id, if the entry has none.
+/// @throws UserError  as above.
+void add_conversation(const nlohmann::json& entry, const std::string& place,
+                      const std::string& fallback, ConversationSet& set);
 
 }  // namespace medusa

@@ -60,6 +60,34 @@ TEST(ForeignDataset, IsRefusedAtOnceByEveryCommandThatReadsIt) {
   EXPECT_FALSE(std::filesystem::exists(place / "runs/other/dataset"));
 }
 
+// Heads learn from what the model wrote and from texts that were there, in one run.
+TEST(ForeignDataset, TextsAreReadAndMixed) {
+  const CliFixture place;
+  write_text(place / "tale.txt", "Once upon a time there was a little bird. It saw a big dog.");
+  write_text(place / "more.jsonl", "{\"text\": \"Lily and Tom play in the park.\"}\n");
+  const std::string read =
+      "distill --prefill tale.txt --prefill more.jsonl --config run.yaml --set "
+      "distill.text_tokens=8";
+  ProcessResult ran = place.run(read);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.err.find("runs/tiny/dataset-text"), std::string::npos) << ran.err;
+  EXPECT_NE(place.run(read).err.find("; 0 read now"), std::string::npos);
+  ASSERT_EQ(place.run("distill --config run.yaml").status, 0);
+  ran = place.run("inspect runs/tiny/dataset-text");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("complete                   yes"), std::string::npos) << ran.out;
+  ran = place.run(
+      "train --fresh --config run.yaml --set train.epochs=1 --set "
+      "train.data=[runs/tiny/dataset,runs/tiny/dataset-text] --set "
+      "train.data_weights=[1,0.5]");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  ran = place.run(read + " --questions prompts.jsonl");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("distill --prefill: found --questions"), std::string::npos) << ran.err;
+  ran = place.run("distill --prefill missing.txt --config run.yaml");
+  EXPECT_EQ(ran.status, 2);
+}
+
 TEST(ForeignDataset, WhatIsWholeIsRead) {
   const CliFixture place;
   write_text(place / "d/shard-00000.h5", odd_shard({}, OddBase::Int8));

@@ -55,7 +55,8 @@ std::string as_run(const std::string& line) {
     command += kSmall;
   if (serves) command += " --port 0";
   if (has(line, "--shard") || has(line, "dataset merge")) command += " --run runs/parts";
-  if (has(line, "train.data=")) command += " --run runs/mixed";
+  if (has(line, "train.data="))
+    command += has(line, "dataset-text") ? " --run runs/texts" : " --run runs/mixed";
   if (has(line, "dataset import")) command += " --run runs/imported";
   return command;
 }
@@ -83,6 +84,8 @@ TEST_P(PageCommands, Run) {
                R"({"messages": [{"role": "user", "content": "Once upon a time"}, )"
                R"({"role": "assistant", "content": "there was a dog."}]})"
                "\n");
+    write_text(place / "chats.jsonl", file_text(place / "answers.jsonl"));
+    write_text(place / "book.txt", "Once upon a time there was a little bird. It saw a big dog.");
   }
   int count = 0;
   for (const std::string& line : command_lines(fs::path(MEDUSA_SOURCE_DIR) / page)) {

@@ -11,6 +11,7 @@
 #include "runtime/generator.h"
 #include "tests/base/error_text.h"
 #include "tests/runtime/story_model.h"
+#include "train/samples/hidden_source.h"
 
 namespace medusa {
 namespace {
@@ -97,6 +98,88 @@ TEST_F(DistilledStories, PartsAreTheWhole) {
     ++shards;
   }
   EXPECT_EQ(shards, 4);
+}
+
+TEST_F(DistilledStories, TextsThatAreReadKeepTheStatesOfAPass) {
+  const std::vector<WrittenText> texts{
+      {"tale", "Once upon a time there was a little bird. It saw a big dog and a small cat.", {}},
+      {"two", "Lily and Tom play.", {}}};
+  DistillerOptions asked = options("read");
+  asked.config.text_tokens = 9;
+  asked.config.shard_samples = 2;
+  const DistillReport report = Distiller(model, asked).read(texts);
+  EXPECT_TRUE(report.complete);
+  const DatasetReader dataset(folder / "read");
+  EXPECT_TRUE(dataset.has_hidden());
+  EXPECT_EQ(report.answered, dataset.size());
+  ASSERT_GE(dataset.size(), 3);
+  EXPECT_EQ(dataset.prompt_id(0), "tale#0");
+  EXPECT_EQ(dataset.prompt_id(dataset.size() - 1), "two#0");
+  EXPECT_EQ(model.tokenizer->decode(dataset.answer(dataset.size() - 1)), " Lily and Tom play.");
+  const HiddenSource recorded = offline_hidden(dataset),
+                     live = online_hidden(dataset, *model.llama);
+  for (int64_t i = 0; i < dataset.size(); ++i)
+    EXPECT_TRUE(recorded(i).equal(live(i))) << dataset.prompt_id(i);
+  EXPECT_EQ(Distiller(model, asked).read(texts).generated, 0) << "a finished one is kept";
+  EXPECT_NE(error_text([&] {
+              Distiller(model, asked).read({texts.data(), 1});
+            }).find("made with"),
+            std::string::npos);
+}
+
+TEST_F(DistilledStories, WhatTheModelWroteHasTheSameStatesWhenItIsRead) {
+  Distiller(model, options()).run(prompts);
+  const DatasetReader dataset(folder / "dataset");
+  const HiddenSource decoded = offline_hidden(dataset);
+  BackboneTarget target = model.open_target(1, 128);
+  for (int64_t i = 0; i < dataset.size(); ++i) {
+    const auto tokens = dataset.tokens(i);
+    const at::Tensor states = target.states(tokens.first(tokens.size() - 1));
+    EXPECT_TRUE(states.slice(0, dataset.answer_start(i) - 1).equal(decoded(i)));
+  }
+}
+
+TEST_F(DistilledStories, AReadingThatAFunctionBrokeEndsAsAnUnbrokenOne) {
+  const std::vector<WrittenText> texts{
+      {"tale", "Once upon a time there was a little bird. It saw a big dog and a small cat.", {}}};
+  const auto asked = [this](const std::string& name) {
+    DistillerOptions out = options(name);
+    out.config.text_tokens = 6;
+    out.config.states_budget_mb = .002;
+    return out;
+  };
+  Distiller(model, asked("unbroken")).read(texts);
+  Distiller distiller(model, asked("broken"));
+  progress = [](const StageProgress& now) {
+    if (now.stage == "distill") throw std::out_of_range("own");
+  };
+  EXPECT_THROW(distiller.read(texts), std::out_of_range);
+  progress = {};
+  const DistillReport report = distiller.read(texts);
+  EXPECT_LT(report.generated, report.answer_tokens) << "sealed shards were kept";
+  int64_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "unbroken")) {
+    EXPECT_EQ(read_file(entry.path()), read_file(folder / "broken" / entry.path().filename()));
+    ++files;
+  }
+  EXPECT_GE(files, 3);
+}
+
+TEST_F(DistilledStories, TextsThatTeachNothingAreRefused) {
+  const auto refusal = [this](const WrittenText& text) {
+    return error_text([&] { Distiller(model, options("read")).read({&text, 1}); });
+  };
+  EXPECT_EQ(
+      refusal({"chat", {}, {{"user", "Lily"}, {"assistant", " "}}})
+          .find("distill --prefill: none of 1 texts can be learnt from (1 answers empty, 0 not"),
+      0U);
+  DistillerOptions part = options("read");
+  part.part = {0, 2};
+  EXPECT_EQ(error_text([&] {
+              Distiller(model, part).read({});
+            }).find("distill --prefill: found --shard 0/2"),
+            0U);
+  EXPECT_FALSE(std::filesystem::exists(folder / "read"));
 }
 
 TEST_F(DistilledStories, SelfWrittenQuestionsAreThoseOfTheFile) {

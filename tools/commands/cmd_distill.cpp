@@ -11,6 +11,7 @@
 #include "base/interrupt.h"
 #include "base/output.h"
 #include "data/prompts.h"
+#include "data/written_texts.h"
 #include "runtime/distiller.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
@@ -31,8 +32,9 @@ PromptSet read_given(const std::string& file) {
 
 constexpr double kBytesOfMegabyte = 1e6;
 
+/// @param was_read  of texts that were there, not of the model's own.
 void report(const DistillReport& result, const PeakMemory& peak,
-            const std::filesystem::path& folder, bool as_json) {
+            const std::filesystem::path& folder, bool was_read, bool as_json) {
   if (as_json) {
     nlohmann::json out{{"dataset", folder.string()},
                        {"samples", result.answered},
@@ -46,9 +48,12 @@ void report(const DistillReport& result, const PeakMemory& peak,
     return;
   }
   if (result.too_long > 0)
-    print_note("{} prompts do not fit into the context and are skipped\n", result.too_long);
-  print_note("{} answers, {} tokens; {} generated now, {:.0f} tokens/s{}\n", result.answered,
-             result.answer_tokens, result.generated,
+    print_note("{} {} and are skipped\n", result.too_long,
+               was_read ? "answers are empty, too long or not as the chat template writes them"
+                        : "prompts do not fit into the context");
+  print_note("{} {}, {} tokens; {} {} now, {:.0f} tokens/s{}\n", result.answered,
+             was_read ? "pieces" : "answers", result.answer_tokens, result.generated,
+             was_read ? "read" : "generated",
              result.seconds > 0 ? static_cast<double>(result.generated) / result.seconds : 0.0,
              memory_text(peak));
   if (result.complete)
@@ -80,6 +85,7 @@ DatasetPart parse_part(const std::string& text) {
 
 struct DistillOptions {
   std::vector<std::string> questions;  // files; empty: as the settings say
+  std::vector<std::string> texts;      // files to read; empty: the model writes
   std::optional<DatasetPart> part;
   bool fresh = false;
 };
@@ -139,7 +145,45 @@ std::vector<Prompt> all_prompts(const std::vector<PromptSet>& given, Distiller& 
   return out;
 }
 
+std::vector<WrittenText> all_texts(const std::vector<std::string>& files) {
+  std::vector<WrittenText> texts;
+  int64_t skipped = 0;
+  for (const std::string& file : files) {
+    WrittenTextSet set = read_written_texts(file);
+    std::move(set.texts.begin(), set.texts.end(), std::back_inserter(texts));
+    skipped += set.skipped;
+  }
+  if (skipped > 0)
+    print_note("{} conversations without a known speaker or an answer are skipped\n", skipped);
+  return texts;
+}
+
+/// distill --prefill: the texts become a dataset beside the one that the model writes.
+void read_texts(const CommonOptions& options, const DistillOptions& own) {
+  if (!own.questions.empty())
+    throw UserError(
+        "distill --prefill: found --questions, expected texts alone; run medusa distill once for "
+        "each");
+  const RunConfig config = read_run_config(options);
+  DistillerOptions asked = distiller_options(config, own.part);
+  asked.dataset = config.text_dataset_folder();
+  asked.config.batch = 1;  // texts are read one after the other
+  asked.validate();
+  const std::vector<WrittenText> texts = all_texts(own.texts);  // before the model is loaded
+  const Model model = open_model(config.backbone);
+  const FolderLock lock = lock_run(config, "medusa distill");
+  if (own.fresh) remove_dataset(asked.dataset);
+  const at::Device device = model.llama->device();
+  reset_peak_memory(device);
+  const DistillReport result = Distiller(model, asked).read(texts);
+  report(result, peak_memory(device), asked.dataset, /*was_read=*/true, options.json);
+  if (result.complete && !options.json)
+    print_note("to learn from both: --set 'train.data=[{}, {}]'\n",
+               config.dataset_folder().string(), asked.dataset.string());
+}
+
 void run_distill(const CommonOptions& options, const DistillOptions& own) {
+  if (!own.texts.empty()) return read_texts(options, own);
   RunConfig config = read_run_config(options);
   const std::optional<DatasetPart>& part = own.part;
   if (!own.questions.empty()) config.distill.prompts = own.questions;
@@ -164,7 +208,7 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   const std::vector<Prompt> prompts = all_prompts(given, distiller);
   if (interrupted()) return;
   const DistillReport result = distiller.run(prompts);
-  report(result, peak_memory(device), asked.dataset, options.json);
+  report(result, peak_memory(device), asked.dataset, /*was_read=*/false, options.json);
   if (!result.complete) return;
   if (part)
     print_next(options, "dataset merge");
@@ -185,7 +229,8 @@ Command distill_command() {
                        "--device", "--dtype", "--threads", "--context", "--cache-mb"},
           .text_section = "distill",
           .examples = {"distill model.gguf", "distill model.gguf --questions my_prompts.jsonl",
-                       "cat prompts.txt | medusa distill model.gguf --questions -"},
+                       "cat prompts.txt | medusa distill model.gguf --questions -",
+                       "distill model.gguf --prefill book.txt --prefill chats.jsonl"},
           .attach = [](Options& added, const CommonOptions& options) -> std::function<void()> {
             const auto own = std::make_shared<DistillOptions>();
             added.group("Prompts");
@@ -193,6 +238,11 @@ Command distill_command() {
                 "--questions", "FILE",
                 "prompts to answer instead of its own questions; -: standard input (repeatable)",
                 [own](const std::string& file) { own->questions.push_back(file); });
+            added.repeatable(
+                "--prefill", "FILE",
+                "texts to read instead: documents, or .jsonl with text, messages or conversations; "
+                "nothing is generated, <run>/dataset-text keeps the states (repeatable)",
+                [own](const std::string& file) { own->texts.push_back(file); });
             added.text(
                 "--shard", "I/N",
                 "only the i-th of n parts, from 0, into <run>/dataset-i-of-n; medusa dataset "

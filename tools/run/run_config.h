@@ -133,6 +133,10 @@ struct RunConfig {
     return std::filesystem::path(run) / "questions.jsonl";
   }
   std::filesystem::path dataset_folder() const { return std::filesystem::path(run) / "dataset"; }
+  /// Of texts that were read, not written.
+  std::filesystem::path text_dataset_folder() const {
+    return std::filesystem::path(run) / "dataset-text";
+  }
   /// Of one of several processes that distil together.
   std::filesystem::path dataset_part_folder(int64_t index, int64_t count) const;
   std::filesystem::path train_folder() const { return std::filesystem::path(run) / "train"; }
