@@ -97,8 +97,9 @@ auto reader(Read read) {
 /// Fields of the answers are read by everybody who writes one.
 void check(const CompletionRequest& request) {
   if (request.choices.empty()) throw std::logic_error("a request for no answer");
+  const int32_t fewest = request.echoes.empty() ? 1 : 0;  // an echo is an answer by itself
   for (const GenerationRequest& each : request.choices)
-    if (each.prompt.empty() || each.max_tokens < 1) throw std::logic_error("an empty answer");
+    if (each.prompt.empty() || each.max_tokens < fewest) throw std::logic_error("an empty answer");
 }
 
 const std::vector<std::string>& words() {
