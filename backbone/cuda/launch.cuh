@@ -253,14 +253,16 @@ __device__ inline void warpgroup_commit() {
   asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 #endif
 }
-/// Waits for all products of this warpgroup.
-template <int kTiles, int kColumns>
+/// Waits until at most kPending groups of this warpgroup's products are under way. What they read
+/// may be written then, and d be used if none is.
+template <int kPending, int kTiles, int kColumns>
 __device__ void warpgroup_wait(float (&d)[kTiles][kColumns][4]) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  asm volatile("wgmma.wait_group.sync.aligned 0;\n" ::: "memory");
-  for (int tile = 0; tile < kTiles; ++tile)  // what follows reads d
-    for (int column = 0; column < kColumns; ++column)
-      for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[tile][column][i])::"memory");
+  asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(kPending) : "memory");
+  if constexpr (kPending == 0)
+    for (int tile = 0; tile < kTiles; ++tile)  // what follows reads d
+      for (int column = 0; column < kColumns; ++column)
+        for (int i = 0; i < 4; ++i) asm volatile("" : "+f"(d[tile][column][i])::"memory");
 #endif
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -23,9 +24,16 @@ struct Copy {
   int group;
 };
 
+struct Product {
+  std::function<void()> run;
+  int group;
+};
+
 struct Fiber {
   std::vector<Copy> copies;  // that have begun and not ended
   int group = 0;             // that is being filled
+  std::vector<Product> products;
+  int product_group = 0;
   Waits waits = Waits::Nothing;
   bool waited_for_previous = false;  // kernel
   // A fiber that has been started lives on, and calls the body of block after block: contexts ask
@@ -99,6 +107,8 @@ void run_bodies() {
 void prepare(Fiber& fiber) {
   fiber.copies.clear();
   fiber.group = 0;
+  fiber.products.clear();
+  fiber.product_group = 0;
   fiber.waits = Waits::Nothing;
   fiber.waited_for_previous = false;
   if (fiber.started) return;
@@ -208,6 +218,21 @@ void wait_for_copies(int pending) {
       std::memset(copy.to, 0, 16);
   }
   std::erase_if(fiber.copies, is_over);
+}
+
+void begin_product(std::function<void()> product) {
+  Fiber& fiber = current_fiber();
+  fiber.products.push_back({std::move(product), fiber.product_group});
+}
+void end_product_group() { ++current_fiber().product_group; }
+void wait_for_products(int pending) {
+  Fiber& fiber = current_fiber();
+  const auto is_over = [&](const Product& each) {
+    return each.group < fiber.product_group - pending;
+  };
+  for (const Product& each : fiber.products)
+    if (is_over(each)) each.run();
+  std::erase_if(fiber.products, is_over);
 }
 
 const Deposits& tell_warp(const void* mine, size_t size) {

@@ -120,6 +120,10 @@ const Deposits& tell_warp(const void* mine, size_t size);
 void begin_copy(void* shared, const void* global);
 void end_copy_group();
 void wait_for_copies(int pending);  // until so many groups are under way
+/// Runs at the latest moment that the device may: while it is waited for.
+void begin_product(std::function<void()> product);
+void end_product_group();
+void wait_for_products(int pending);  // until so many groups are under way
 
 }  // namespace emulated
 
@@ -214,9 +218,8 @@ inline float warpgroup_operand(const void* lines, int line, int unit, int k) {
   std::memcpy(&x, &wide, sizeof x);
   return x;
 }
-/// Rounds as mma_16x8x16() does, and is over at once.
 template <int kColumns>
-void warpgroup_multiply(float (&d)[kColumns][4], const void* a, const void* b, int unit) {
+void multiply_lines(float (&d)[kColumns][4], const void* a, const void* b, int unit) {
   const int lane = static_cast<int>(threadIdx.x % kWarp), g = lane / 4, t = lane % 4;
   const int first = static_cast<int>(threadIdx.x) / kWarp % 4 * 16 + g;
   for (int i = 0; i < 4; ++i) {
@@ -231,11 +234,18 @@ void warpgroup_multiply(float (&d)[kColumns][4], const void* a, const void* b, i
     }
   }
 }
+/// Rounds as mma_16x8x16() does.
+template <int kColumns>
+void warpgroup_multiply(float (&d)[kColumns][4], const void* a, const void* b, int unit) {
+  emulated::begin_product([&d, a, b, unit] { multiply_lines(d, a, b, unit); });
+}
 inline void warpgroup_publish() {}
 inline void warpgroup_begin() {}
-inline void warpgroup_commit() {}
-template <typename Sums>
-void warpgroup_wait(Sums& /*d*/) {}
+inline void warpgroup_commit() { emulated::end_product_group(); }
+template <int kPending, typename Sums>
+void warpgroup_wait(Sums& /*d*/) {
+  emulated::wait_for_products(kPending);
+}
 
 /// The 16 bytes are NaNs until the copy is waited for.
 inline void copy_async16(void* shared, const void* global) { emulated::begin_copy(shared, global); }

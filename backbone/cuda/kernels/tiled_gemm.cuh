@@ -201,7 +201,11 @@ struct TiledGemm {
     }
   };
 
-  /// The same where warpgroups multiply.
+  // With two warpgroups a processor has one block: its products go on while copies are started.
+  static constexpr bool kOverlaps = kGroups > 1;
+  static constexpr int kAhead = kStages - (kOverlaps ? 2 : 1);  // chunks that have been started
+
+  /// The same where warpgroups multiply. Of kOverlaps the last products may be under way behind it.
   __device__ static void multiply_in_group(Sums& sums, int stage) {
     const uint4* lines = shared_memory<uint4>() + stage;
     const int group = static_cast<int>(threadIdx.x) / (kGroupWarps * kWarp);
@@ -211,7 +215,7 @@ struct TiledGemm {
         warpgroup_multiply(sums[tile], lines + (group * kWarpTiles + tile) * kGroupOutputs * kUnits,
                            lines + kBlockOutputs * kUnits, unit);
     warpgroup_commit();
-    warpgroup_wait(sums);
+    warpgroup_wait<kOverlaps ? 1 : 0>(sums);
   }
 
   /// What each row's sums are multiplied by, in shared memory.
@@ -246,19 +250,20 @@ struct TiledGemm {
         args.x.x, k, range, kBlockOutputs,
         [&](int64_t line) { return line < last_row ? line : last_row; });
     if (static_cast<int>(threadIdx.x) / kUnits >= kRows) rows.chunks_left = 0;  // there is no line
-    for (int i = 0; i < kStages - 1; ++i) {
+    for (int i = 0; i < kAhead; ++i) {
       weights.start();
       copy_async_commit();
     }
     if (first) wait_for_previous_kernel();
-    for (int i = 0; i < kStages - 1; ++i) rows.store();
+    for (int i = 0; i < kAhead; ++i) rows.store();
     if (first) find_scales(args);
     const Reader reader;
     int stage = 0;
+    if (multiplies_in_warpgroups()) warpgroup_wait<0>(sums);  // what they were before is there
     for (int chunk = range.begin; chunk < range.end; ++chunk) {
-      copy_async_wait<kStages - 2>();
+      copy_async_wait<kAhead - 1>();
       if (multiplies_in_warpgroups()) warpgroup_publish();
-      sync_block();  // the stage has arrived, and the one before it has been read
+      sync_block();  // the stage has arrived, and the one that is filled next has been read
       weights.start();
       rows.start();
       copy_async_commit();
@@ -269,6 +274,7 @@ struct TiledGemm {
       stage = next_stage<kStages, kStageUnits>(stage);
     }
     copy_async_wait<0>();
+    if (multiplies_in_warpgroups()) warpgroup_wait<0>(sums);
     sync_block();  // shared memory is free again
   }
 
@@ -413,9 +419,10 @@ __global__ void __launch_bounds__(Gemm::kThreads) tiled_gemm_block(SkinnyGemmArg
   const BlockOutputs outputs(args, blockIdx.x / row_tiles);
   skip_rows(args, int64_t{blockIdx.x % row_tiles} * Gemm::kRows);
   typename Gemm::Sums all = {};
-  for (int part = 0; part < Gemm::kNumParts; ++part) {
+  Gemm::sum_part(all, args, outputs, 0, true);
+  for (int part = 1; part < Gemm::kNumParts; ++part) {
     typename Gemm::Sums sums = {};
-    Gemm::sum_part(sums, args, outputs, part, part == 0);
+    Gemm::sum_part(sums, args, outputs, part, false);
     for (int tile = 0; tile < Gemm::kWarpTiles; ++tile)
       for (int column = 0; column < Gemm::kNumColumns; ++column)
         for (int i = 0; i < 4; ++i) all[tile][column][i] += sums[tile][column][i];
