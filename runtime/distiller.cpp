@@ -13,6 +13,7 @@
 #include "base/interrupt.h"
 #include "base/json_text.h"
 #include "base/yaml_fields.h"
+#include "data/dataset/shard_file.h"
 #include "data/question_filter.h"
 #include "runtime/generation.h"
 #include "runtime/self_prompt.h"
@@ -160,6 +161,7 @@ DatasetWriter Distiller::open_writer(const std::string& prompts, const std::stri
     info.states_budget =
         static_cast<int64_t>(std::ceil(kBytesOfMegabyte * config.states_budget_mb.value_or(0)));
   }
+  if (options_.fresh) remove_shards(options_.dataset);
   return options_.part
              ? DatasetWriter(options_.dataset, info, count, config.shard_samples, *options_.part)
              : DatasetWriter(options_.dataset, info, count, config.shard_samples,
@@ -175,6 +177,13 @@ DistillReport Distiller::run(std::span<const Prompt> prompts) {
   std::vector<DistillPrompt> encoded;
   for (const Prompt& prompt : prompts)
     encoded.push_back({prompt.id, model_.encode(prompt.messages)});
+  if (options_.fresh && std::ranges::none_of(encoded, [&](const DistillPrompt& prompt) {
+        return std::ssize(prompt.tokens) < rows_;
+      }))
+    throw UserError(fmt::format(
+        "distill --fresh: none of {} prompts fits into a context of {} tokens, expected some; give "
+        "shorter ones or raise backbone.context",
+        encoded.size(), rows_));
   const DistillConfig& config = options_.config;
   DatasetWriter writer =
       open_writer(fingerprint_prompts(encoded), sampling_text(config), std::ssize(encoded));

@@ -22,7 +22,8 @@ namespace medusa {
 /// Messages call these by the names of the settings: distill.batch is `config.batch`.
 struct DistillerOptions {
   DistillConfig config{};
-  std::filesystem::path dataset{};    // folder of the result; a dataset found here is continued
+  std::filesystem::path dataset{};  // folder of the result; a dataset found here is continued
+  bool fresh = false;  // its shards are removed instead, once it is certain that others come
   std::filesystem::path questions{};  // file of those that self_prompts() writes; else not read
   std::optional<DatasetPart> part{};  // of several processes (--shard); none: the whole dataset
   uint64_t seed = 1;                  // of sampling

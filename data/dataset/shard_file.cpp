@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -300,6 +302,18 @@ void ShardFile::read_hidden(int64_t first, std::span<uint16_t> out) const {
   const auto at =
       static_cast<size_t>(hidden_offset_) + static_cast<size_t>(first * width) * sizeof(uint16_t);
   std::memcpy(out.data(), file_.bytes().subspan(at, out.size_bytes()).data(), out.size_bytes());
+}
+
+void remove_shards(const std::filesystem::path& folder) {
+  std::error_code none;
+  std::vector<std::filesystem::path> shards;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename();
+    const bool is_shard = name.starts_with("shard-") &&
+                          (name.ends_with(".h5") || name.find(".h5.part-") != std::string::npos);
+    if (is_shard && !entry.is_directory()) shards.push_back(entry.path());
+  }
+  for (const std::filesystem::path& shard : shards) std::filesystem::remove(shard);
 }
 
 std::string shard_name(int64_t shard) { return fmt::format("shard-{:05}.h5", shard); }

@@ -94,6 +94,9 @@ class ShardFile {
 
 /// "shard-00007.h5".
 std::string shard_name(int64_t shard);
+/// Removes the files of a folder that are shards by their names, sealed or not; nothing else, and
+/// nothing where there is no folder.
+void remove_shards(const std::filesystem::path& folder);
 
 /// The shards of a folder by number; other files are left out.
 std::map<int64_t, std::filesystem::path> find_shards(const std::filesystem::path& folder);

@@ -86,6 +86,12 @@ TEST(ForeignDataset, TextsAreReadAndMixed) {
   EXPECT_NE(ran.err.find("distill --prefill: found --questions"), std::string::npos) << ran.err;
   ran = place.run("distill --prefill missing.txt --config run.yaml");
   EXPECT_EQ(ran.status, 2);
+  // A refusal takes nothing away, nor does --fresh take what is no shard.
+  write_text(place / "runs/tiny/dataset-text/notes.txt", "mine");
+  EXPECT_EQ(place.run(read + " --fresh --shard 0/2").status, 2);
+  EXPECT_NE(place.run(read).err.find("; 0 read now"), std::string::npos);
+  EXPECT_EQ(place.run(read + " --fresh --seed 4").status, 0);
+  EXPECT_TRUE(std::filesystem::exists(place / "runs/tiny/dataset-text/notes.txt"));
 }
 
 TEST(ForeignDataset, WhatIsWholeIsRead) {

@@ -15,7 +15,6 @@
 #include "runtime/distiller.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
-#include "tools/inspect/artifact_kind.h"
 #include "tools/measure/resources.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
@@ -90,13 +89,6 @@ struct DistillOptions {
   bool fresh = false;
 };
 
-/// All but the lock that a part's folder has.
-void remove_dataset(const std::filesystem::path& folder) {
-  if (find_kind(folder) != ArtifactKind::Dataset) return;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().filename() != FolderLock::kName) std::filesystem::remove_all(entry.path());
-}
-
 /// How much text and how many bytes of states will come at most, before hours are spent on it.
 void say_room(const DistillSection& settings, int64_t num_prompts,
               const std::filesystem::path& folder, int64_t hidden_size) {
@@ -167,12 +159,12 @@ void read_texts(const CommonOptions& options, const DistillOptions& own) {
   const RunConfig config = read_run_config(options);
   DistillerOptions asked = distiller_options(config, own.part);
   asked.dataset = config.text_dataset_folder();
+  asked.fresh = own.fresh;
   asked.config.batch = 1;  // texts are read one after the other
   asked.validate();
   const std::vector<WrittenText> texts = all_texts(own.texts);  // before the model is loaded
   const Model model = open_model(config.backbone);
   const FolderLock lock = lock_run(config, "medusa distill");
-  if (own.fresh) remove_dataset(asked.dataset);
   const at::Device device = model.llama->device();
   reset_peak_memory(device);
   const DistillReport result = Distiller(model, asked).read(texts);
@@ -187,7 +179,8 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   RunConfig config = read_run_config(options);
   const std::optional<DatasetPart>& part = own.part;
   if (!own.questions.empty()) config.distill.prompts = own.questions;
-  const DistillerOptions asked = distiller_options(config, part);
+  DistillerOptions asked = distiller_options(config, part);
+  asked.fresh = own.fresh;
   asked.validate();
   std::vector<PromptSet> given;  // before the model is loaded
   for (const std::string& file : config.distill.prompts) given.push_back(read_given(file));
@@ -196,7 +189,6 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
       own.fresh || !std::filesystem::exists(asked.dataset);  // a part's lock makes it
   const FolderLock lock =
       part ? FolderLock(asked.dataset, "medusa distill") : lock_run(config, "medusa distill");
-  if (own.fresh) remove_dataset(asked.dataset);
   const at::Device device = model.llama->device();
   reset_peak_memory(device);
   Distiller distiller(model, asked);
