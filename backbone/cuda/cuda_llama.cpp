@@ -23,7 +23,8 @@ CudaLlama::CudaLlama(const Weights& weights, const DeviceKernels& kernels)
     : config_(weights.config),
       kernels_(kernels),
       embedding_(weights.embedding.contiguous()),
-      final_norm_(weights.final_norm.contiguous()) {
+      final_norm_(weights.final_norm.contiguous()),
+      num_squares_((config_.hidden_size + 511) / 512 * 4) {  // one for 128 elements, and zeros
   MEDUSA_ASSERT(supports(weights, kernels));
   ModelConfig longer = config_;
   longer.context += kRowsBehind;
@@ -56,11 +57,9 @@ void CudaLlama::add_layer(const LayerWeights& layer) {
                      gemm(layer.output, blocks.output), gemm(layer.gate_up, blocks.gate_up),
                      gemm(layer.down, blocks.down)});
   all_layers_.push_back(static_cast<int32_t>(all_layers_.size()));
-  bool folds = true;
-  for (const Layer& each : layers_)
-    for (const DeviceGemm* gemm : {&each.qkv, &each.output, &each.gate_up, &each.down})
-      folds = folds && gemm->folds_norm();
-  num_squares_ = folds ? (config_.hidden_size + 511) / 512 * 4 : 0;  // one for 128 elements
+  const Layer& added = layers_.back();
+  for (const DeviceGemm* each : {&added.qkv, &added.output, &added.gate_up, &added.down})
+    if (!each->folds_norm()) num_squares_ = 0;
 }
 
 int32_t CudaLlama::tile_rows() const {

@@ -111,10 +111,10 @@ class CudaLlama : public LlamaBackend {
   std::vector<int32_t> all_layers_;
   DeviceGemm lm_head_;
   RopeTable rope_;
+  int64_t num_squares_;  // of a row; 0: norms are kernels of their own
 
   // Of the largest pass so far, R rows.
   int64_t rows_ = 0, context_ = 0, generation_ = 0;
-  int64_t num_squares_ = 0;   // of a row; 0: norms are kernels of their own
   at::Tensor x_;              // [R, H] float32, the residual stream
   at::Tensor wide_;           // [R, max((A + 2G) D, 2I)] float32
   at::Tensor normed_;         // [R, H] bfloat16
