@@ -82,6 +82,21 @@ TEST_F(DistilledStories, ARunThatAFunctionBrokeEndsAsAnUnbrokenOne) {
     EXPECT_EQ(read_file(entry.path()), read_file(folder / "broken" / entry.path().filename()));
 }
 
+TEST_F(DistilledStories, ANewRunThatIsRefusedLeavesTheOldOne) {
+  Distiller(model, options()).run(prompts);
+  DistillerOptions asked = options();
+  asked.fresh = true;
+  std::string long_words;
+  for (int i = 0; i < 2000; ++i) long_words += "once ";
+  const std::vector<Prompt> long_prompts{{"long", "", {{"user", long_words}}, {}}};
+  EXPECT_NE(
+      error_text([&] { Distiller(model, asked).run(long_prompts); }).find("none of 1 prompts"),
+      std::string::npos);
+  EXPECT_EQ(DatasetReader(folder / "dataset").size(), 4);
+  EXPECT_GT(Distiller(model, asked).run({prompts.data(), 2}).generated, 0);
+  EXPECT_EQ(DatasetReader(folder / "dataset").size(), 2);
+}
+
 TEST_F(DistilledStories, PartsAreTheWhole) {
   Distiller(model, options("whole")).run(prompts);
   for (const int64_t index : {0, 1}) {
