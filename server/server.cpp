@@ -90,10 +90,15 @@ struct Server::Parts {
     });
   }
 
+  // The first signal lets answers finish, the second leaves them. A grammar that is compiled just
+  // then is still waited for: its library cannot be interrupted.
   void await_signal(bool is_first) {
     signals.async_wait([this, is_first](error_code error, int) {
       if (error) return;
-      if (!is_first) return io.stop();
+      if (!is_first) {
+        signals.clear();  // a third one ends the program, whatever it waits for
+        return io.stop();
+      }
       drain();
       await_signal(false);
     });

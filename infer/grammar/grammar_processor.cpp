@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "base/simd.h"
 
 namespace medusa {
@@ -55,6 +56,10 @@ void GrammarProcessor::process(std::span<const TokenId> path, std::span<float> r
   const size_t vocab_size = static_cast<size_t>(grammar_->vocab_size());
   MEDUSA_ASSERT(vocab_size <= row.size(), vocab_size, row.size());
   matcher.fill_mask(mask_);
+  if (std::all_of(mask_.begin(), mask_.end(), [](int32_t word) { return word == 0; }))
+    throw UserError(
+        "the grammar has no token that could follow the answer so far, expected one, or an end; "
+        "look for a rule that leads nowhere");
   apply_mask(mask_, row.first(vocab_size));
   std::fill(row.begin() + static_cast<std::ptrdiff_t>(vocab_size), row.end(),
             kNever);  // padding of the LM head

@@ -12,7 +12,11 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/json_text.h"
+#include "infer/grammar/call_budget.h"
 #include "infer/grammar/grammar.h"
+#include "infer/grammar/json_schema.h"
+#include "infer/grammar/regex_syntax.h"
 
 namespace medusa {
 namespace {
@@ -77,12 +81,21 @@ const Library& library() {
 /// Finds the tokens that spell a text.
 class Speller {
  public:
-  explicit Speller(const std::vector<std::string>& bytes) {
+  explicit Speller(const GrammarVocabulary& vocabulary) : may_come_(vocabulary.bytes.size()) {
+    const std::vector<std::string>& bytes = vocabulary.bytes;
+    for (const TokenId end : vocabulary.ends) may_come_[static_cast<size_t>(end)] = true;
     for (size_t id = 0; id < bytes.size(); ++id) {
       if (bytes[id].empty()) continue;
+      may_come_[id] = true;
       ids_.emplace(bytes[id], static_cast<TokenId>(id));
       longest_ = std::max(longest_, bytes[id].size());
     }
+  }
+
+  /// Whether a token stands for a text, or ends one.
+  bool may_come(TokenId token) const {
+    return token >= 0 && static_cast<size_t>(token) < may_come_.size() &&
+           may_come_[static_cast<size_t>(token)];
   }
 
   /// The longest token at each place, from the first on; ends early where none fits.
@@ -103,6 +116,7 @@ class Speller {
  private:
   std::unordered_map<std::string, TokenId> ids_;  // of several tokens with these bytes, the first
   size_t longest_ = 0;                            // bytes
+  std::vector<bool> may_come_;
 };
 
 class Matcher : public GrammarMatcher {
@@ -111,11 +125,17 @@ class Matcher : public GrammarMatcher {
       : matcher_(std::move(matcher)), speller_(std::move(speller)) {}
 
   bool accept(TokenId token) override {
-    if (has_ended()) return false;  // the library would write a warning
-    return library().accept(matcher_, static_cast<int64_t>(token), false).cast<bool>();
+    // Of others the library would write a warning.
+    if (has_ended() || !speller_->may_come(token)) return false;
+    const bool accepted = budget_.timed([&] {
+      return library().accept(matcher_, static_cast<int64_t>(token), false).cast<bool>();
+    });
+    if (accepted) budget_.reach(++num_tokens_);
+    return accepted;
   }
   void rollback(int32_t num_tokens) override {
     library().rollback(matcher_, static_cast<int64_t>(num_tokens));
+    num_tokens_ -= num_tokens;
   }
   bool has_ended() const override { return library().is_terminated(matcher_).cast<bool>(); }
 
@@ -128,7 +148,7 @@ class Matcher : public GrammarMatcher {
     rows.dtype = {kDLInt, 32, 1};
     rows.shape = shape;
     rows.strides = strides;
-    library().fill_mask(matcher_, &rows, int64_t{0}, false);
+    budget_.timed([&] { return library().fill_mask(matcher_, &rows, int64_t{0}, false); });
   }
   std::vector<TokenId> forced_tokens(int32_t most) const override {
     if (has_ended()) return {};
@@ -139,6 +159,8 @@ class Matcher : public GrammarMatcher {
  private:
   ffi::Any matcher_;
   std::shared_ptr<const Speller> speller_;
+  CallBudget budget_;
+  int64_t num_tokens_ = 0;
 };
 
 class Grammar : public CompiledGrammar {
@@ -160,8 +182,11 @@ class Grammar : public CompiledGrammar {
 };
 
 /// The library's message without the place in its code: "[10:41:16] /x/y.cc:4944: Unsupported
-/// type".
+/// type". Those of its assertions name its variables, and would tell nobody anything.
 std::string reason_of(std::string_view message) {
+  for (const char* assertion : {"Check failed", "type mismatch"})
+    if (message.find(assertion) != std::string_view::npos)
+      return "the grammar library has no place for a part of it, or for a number in it";
   constexpr std::string_view kFileEnd = ".cc:";
   if (const size_t file = message.find(kFileEnd); file != std::string_view::npos)
     if (const size_t colon = message.find(": ", file + kFileEnd.size());
@@ -174,7 +199,7 @@ class Compiler : public GrammarCompiler {
  public:
   explicit Compiler(const GrammarVocabulary& vocabulary)
       : vocab_size_(std::ssize(vocabulary.bytes)),
-        speller_(std::make_shared<const Speller>(vocabulary.bytes)) {
+        speller_(std::make_shared<const Speller>(vocabulary)) {
     MEDUSA_ASSERT(!vocabulary.ends.empty());
     ffi::Array<ffi::Any> bytes, ends;
     for (const std::string& each : vocabulary.bytes) bytes.push_back(ffi::Bytes(each));
@@ -186,9 +211,14 @@ class Compiler : public GrammarCompiler {
   }
 
   std::shared_ptr<const CompiledGrammar> compile(const GrammarText& grammar) override {
+    const std::string text = supported(grammar);
     try {
-      return std::make_shared<Grammar>(compiled(grammar), vocab_size_, speller_);
+      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text), vocab_size_, speller_);
+      expect_a_text(*out);
+      return out;
     } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const UserError&) {
       throw;
     } catch (const std::exception& error) {  // tvm-ffi's or the library's own
       throw UserError(fmt::format("the {} cannot be compiled: {}; correct it",
@@ -197,11 +227,31 @@ class Compiler : public GrammarCompiler {
   }
 
  private:
-  ffi::Any compiled(const GrammarText& grammar) const {
+  /// The grammar as the library reads it to the letter; tags are made of such parts.
+  static std::string supported(const GrammarText& grammar) {
+    if (grammar.kind == GrammarKind::Regex)
+      expect_supported_regex(grammar.text, RegexPlace::WholeText);
+    if (grammar.kind != GrammarKind::JsonSchema) return grammar.text;
+    const auto schema = nlohmann::ordered_json::parse(grammar.text, nullptr, false);
+    if (schema.is_discarded())
+      throw UserError("the json_schema cannot be compiled: it is not JSON; correct it");
+    return json_text(supported_schema(schema));
+  }
+
+  void expect_a_text(const Grammar& grammar) const {
+    std::vector<int32_t> mask(static_cast<size_t>((vocab_size_ + 31) / 32));
+    grammar.make_matcher()->fill_mask(mask);
+    if (std::all_of(mask.begin(), mask.end(), [](int32_t word) { return word == 0; }))
+      throw UserError(
+          "the grammar holds no text at all, expected at least one; look for rules or references "
+          "that lead back to themselves");
+  }
+
+  ffi::Any compiled(GrammarKind kind, const std::string& grammar) const {
     const Library& from = library();
-    const ffi::String text(grammar.text);
+    const ffi::String text(grammar);
     const auto none = nullptr;
-    switch (grammar.kind) {
+    switch (kind) {
       case GrammarKind::JsonSchema:  // any white space, but no end of it; strict; keys in order
         return from.compile_schema(compiler_, text, true, none, none, true, kMostSpaces, false);
       case GrammarKind::Regex:

@@ -142,7 +142,7 @@ void RequestReader::set_max_tokens(int64_t tokens) {
 void RequestReader::set_grammar(std::optional<WantedGrammar> format, const ToolSet& tools) {
   if (own_) format = read_own_grammar(*own_, std::move(format));
   out_.may_call = tools.may_call();
-  out_.grammar = grammar_with_tools(tools, std::move(format));
+  out_.grammar = grammar_with_tools(tools, std::move(format), out_.warnings);
   if (out_.grammar && each_.ignore_eos)
     fields_.refuse("ignore_eos",
                    fmt::format("false beside {}, which ends the text", out_.grammar->field));

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/error.h"
 #include "base/json_text.h"
+#include "infer/grammar/json_schema.h"
 #include "server/api/api_error.h"
 
 namespace medusa {
@@ -31,15 +33,41 @@ ordered_json json_format(const ordered_json& schema, int most_spaces) {
   return {{"type", "json_schema"}, {"json_schema", schema}, {"max_whitespace_cnt", most_spaces}};
 }
 
+[[noreturn]] void refuse_schema(const ToolFunction& function, std::string_view why) {
+  throw ApiError(400, fmt::format("tools: arguments of {}: {}", function.name, why), "tools");
+}
+
+ordered_json arguments_schema(const ToolFunction& function, bool with_schema,
+                              std::vector<std::string>& warnings) {
+  ordered_json any{{"type", "object"}};
+  if (!with_schema || function.parameters.is_null()) return any;
+  try {
+    return supported_schema(function.parameters);
+  } catch (const UnsupportedSchema& error) {
+    if (function.strict) refuse_schema(function, error.what());
+    warnings.push_back(fmt::format("tools: arguments of {} may be any object, since {}",
+                                   function.name, error.what()));
+  } catch (const UserError& error) {
+    refuse_schema(function, error.what());
+  }
+  return any;
+}
+
 /// A call, from its first mark to its last.
-ordered_json call_format(const ToolFunction& function, bool with_schema) {
-  const bool has_schema = with_schema && !function.parameters.is_null();
-  return {
-      {"type", "tag"},
-      {"begin", "<tool_call>\n{\"name\": \"" + function.name + "\", \"arguments\": "},
-      {"content", json_format(has_schema ? function.parameters : ordered_json{{"type", "object"}},
-                              kMostSpacesOfCalls)},
-      {"end", "}\n</tool_call>"}};
+ordered_json call_format(const ToolFunction& function, ordered_json arguments) {
+  return {{"type", "tag"},
+          {"begin", "<tool_call>\n{\"name\": \"" + function.name + "\", \"arguments\": "},
+          {"content", json_format(std::move(arguments), kMostSpacesOfCalls)},
+          {"end", "}\n</tool_call>"}};
+}
+
+/// The schema of a text that makes no calls.
+ordered_json text_schema(const WantedGrammar& format) {
+  try {
+    return supported_schema(ordered_json::parse(format.grammar.text));
+  } catch (const UserError& error) {
+    throw ApiError(400, error.what(), format.field);
+  }
 }
 
 /// Calls and nothing else.
@@ -70,7 +98,8 @@ void add_tool(ToolSet& tools, ToolFunction function, const RequestFields& fields
 }
 
 std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
-                                                std::optional<WantedGrammar> format) {
+                                                std::optional<WantedGrammar> format,
+                                                std::vector<std::string>& warnings) {
   if (!tools.may_call()) return format;
   const bool required = tools.use == ToolUse::Required;
   if (format && (required || format->grammar.kind != GrammarKind::JsonSchema))
@@ -85,7 +114,7 @@ std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
   ordered_json tags = ordered_json::array();
   for (const ToolFunction& each : tools.functions)
     if (tools.only.empty() || tools.only == each.name)
-      tags.push_back(call_format(each, required || each.strict));
+      tags.push_back(call_format(each, arguments_schema(each, required || each.strict, warnings)));
   const bool stop_after_first = !tools.parallel || !tools.only.empty();
   ordered_json out;
   if (required)
@@ -94,7 +123,7 @@ std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
     out = {{"type", "or"},
            {"elements",
             {only_calls(std::move(tags), stop_after_first),
-             json_format(ordered_json::parse(format->grammar.text), kMostSpacesOfText)}}};
+             json_format(text_schema(*format), kMostSpacesOfText)}}};
   else
     out = {{"type", "triggered_tags"},
            {"triggers", {"<tool_call>"}},

@@ -45,9 +45,12 @@ void add_tool(ToolSet& tools, ToolFunction function, const RequestFields& fields
 /// Gives the grammar that keeps an answer with calls in its form: required calls, strict functions,
 /// one call at most, and a text of another format where the model does not call. Nothing: any text
 /// will do.
-/// @param format  that the answer has where it makes no calls.
-/// @throws ApiError  400: both do not go together.
+/// @param format    that the answer has where it makes no calls.
+/// @param warnings  names the functions whose schema a grammar cannot hold: unless such a function
+///                  is strict, its arguments may be any object.
+/// @throws ApiError  400: both do not go together, or a strict function has such a schema.
 std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
-                                                std::optional<WantedGrammar> format);
+                                                std::optional<WantedGrammar> format,
+                                                std::vector<std::string>& warnings);
 
 }  // namespace medusa

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "infer/grammar/grammar.h"
+#include "server/api/api_error.h"
 #include "server/tool_calls/tool_set.h"
 
 namespace medusa {
@@ -60,7 +61,9 @@ class ToolGrammar : public testing::Test {
  protected:
   /// Whether an answer may be this text: "yes", "begins" where more must follow, or "no".
   static std::string allows(const ToolSet& tools, const std::string& text) {
-    const auto wanted = grammar_with_tools(tools, std::nullopt);
+    std::vector<std::string> warnings;
+    const auto wanted = grammar_with_tools(tools, std::nullopt, warnings);
+    EXPECT_TRUE(warnings.empty());
     if (!wanted) return "yes";
     const auto matcher = byte_compiler().compile(wanted->grammar)->make_matcher();
     for (const char byte : text)
@@ -85,6 +88,28 @@ TEST_F(ToolGrammar, AStrictFunctionsArgumentsFollowItsSchemaAmongFreeText) {
   EXPECT_EQ(allows(tools, call("walk", "{}")), "no");
   EXPECT_EQ(allows(tools, kEatMore), "yes") << "eat is not strict";
   EXPECT_EQ(allows(tools, call("eat", "5")), "no") << "arguments are an object";
+}
+
+TEST_F(ToolGrammar, ASchemaThatNoGrammarHoldsIsRefusedIfStrictAndLeftOutWithAWarningIfNot) {
+  for (const bool strict : {true, false}) {
+    ToolSet tools = two_tools(strict, ToolUse::Required, true);
+    tools.functions[0].parameters["not"] = ordered_json{{"required", {"from"}}};
+    std::vector<std::string> warnings;
+    if (strict) {
+      EXPECT_THROW(grammar_with_tools(tools, std::nullopt, warnings), ApiError);
+      continue;
+    }
+    const auto wanted = grammar_with_tools(tools, std::nullopt, warnings);
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_TRUE(warnings[0].starts_with(
+        "tools: arguments of go may be any object, since the JSON schema has not at its root, "))
+        << warnings[0];
+    ASSERT_TRUE(wanted);
+    if (!has_grammar_library()) continue;
+    const auto matcher = byte_compiler().compile(wanted->grammar)->make_matcher();
+    for (const char byte : kGoParis)
+      ASSERT_TRUE(matcher->accept(static_cast<unsigned char>(byte))) << byte;
+  }
 }
 
 TEST_F(ToolGrammar, WithoutParallelCallsOneIsTheLast) {

@@ -22,7 +22,8 @@ TEMPLATE = (
     "{% if m.tool_calls %}{% for c in m.tool_calls %}<tool_call>{\"name\": \"{{ c.function.name }}\", "
     "\"arguments\": {{ c.function.arguments|tojson }}}</tool_call>{% endfor %}{% endif %}{% endfor %}")
 SERVE = ["--threads", "1", "--context", "512", "--batch", "1", "--max-waiting", "16"]
-CHECKS = ["check_openai_client.py", "check_anthropic_client.py", "check_wrapping_clients.py", "check_metrics.py"]
+CHECKS = ["check_openai_client.py", "check_anthropic_client.py", "check_wrapping_clients.py", "check_metrics.py",
+          "check_schemas.py"]
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ TORCH = "torch==2.11.0"
 GRAMMAR = ["xgrammar==0.2.8", "apache-tvm-ffi==0.1.15.post2"]
 # Clients of servers, and what makes a model for them.
 CLIENTS = ["openai==3.57.0", "anthropic==2.13.0", "llm==0.36", "langchain-openai==1.7.4", "llama-benchy==0.4.0",
-           "prometheus-client==0.26.0", "gguf==0.19.0"]
+           "prometheus-client==0.26.0", "gguf==0.19.0", "jsonschema==4.26.0"]
 WEB = ["playwright==1.56.0"]  # drives a browser
 GPU = ["nvidia-cuda-cuobjdump==13.5.37", "nvidia-cuda-nvdisasm==13.5.37"]  # read machine code
 PYTHONS = ("3.11", "3.12", "3.13")

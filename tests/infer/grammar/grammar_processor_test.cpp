@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "tests/base/error_text.h"
 #include "tests/infer/grammar/toy_grammar.h"
 
 namespace medusa {
@@ -95,6 +96,14 @@ class FixedGrammar : public CompiledGrammar {
   int64_t vocab_size_;
   std::vector<int32_t> mask_;
 };
+
+TEST(GrammarProcessor, WhereNoTokenMayComeTheGrammarIsNamed) {
+  GrammarProcessor processor(std::make_shared<FixedGrammar>(40, std::vector<int32_t>{0, 0}));
+  std::vector<float> row(40, 0);
+  EXPECT_TRUE(fixtures::error_text([&] {
+                processor.process({}, row);
+              }).starts_with("the grammar has no token that could follow the answer so far, "));
+}
 
 TEST(GrammarProcessor, EachBitOfAMaskIsATokens) {
   for (const int64_t vocab_size : {1, 31, 32, 33, 64, 100, 1000}) {

@@ -128,6 +128,54 @@ TEST_F(Xgrammar, RulesAreFollowed) {
   EXPECT_EQ(texts(allowed(*at)), "b t <end> true bc ");
 }
 
+TEST_F(Xgrammar, PropertiesWithTheNamesOfAnnotationsAreToldApart) {
+  if (!has_grammar_library()) return;
+  const std::string schema =
+      R"({"type": "object", "properties": {
+          "a": {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]},
+          "b": {"type": "object", "properties": {"title": {"type": "null"}}, "required": ["title"]}},
+          "required": ["a", "b"]})";
+  const auto accepts = [&](const std::string& text) {
+    const auto at = matcher(GrammarKind::JsonSchema, schema);
+    return std::all_of(text.begin(), text.end(),
+                       [&](char c) { return at->accept(static_cast<unsigned char>(c)); });
+  };
+  EXPECT_TRUE(accepts(R"({"a": {"title": "x"}, "b": {"title": null}})"));
+  EXPECT_FALSE(accepts(R"({"a": {"title": "x"}, "b": {"title": "y"}})"));
+}
+
+TEST_F(Xgrammar, AGrammarWithoutAnyTextIsRefused) {
+  if (!has_grammar_library()) return;
+  for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
+           {GrammarKind::JsonSchema, R"({"$ref": "#"})"},
+           {GrammarKind::JsonSchema, R"({"anyOf": [{"$ref": "#"}]})"},
+           {GrammarKind::Ebnf, "root ::= root \"a\""}}) {
+    const std::string error =
+        fixtures::error_text([&, kind = kind, text = text] { matcher(kind, text); });
+    EXPECT_TRUE(error.starts_with("the grammar holds no text at all, ")) << text << ": " << error;
+  }
+}
+
+TEST_F(Xgrammar, AGrammarThatReadsATextInEverMoreWaysIsEnded) {
+  if (!has_grammar_library()) return;
+  const auto at = matcher(GrammarKind::Ebnf, "root ::= s\ns ::= s s | s s s | s s s s | [a-z]\n");
+  const std::string error = fixtures::error_text([&] {
+    for (int i = 0; i < 100000; ++i) {
+      ASSERT_TRUE(at->accept('a'));
+      allowed(*at);
+    }
+  });
+  EXPECT_TRUE(error.starts_with("the grammar takes longer and longer for each token ")) << error;
+}
+
+TEST_F(Xgrammar, TheLibrarysAssertionsAreNotShown) {
+  if (!has_grammar_library()) return;
+  const std::string error =
+      fixtures::error_text([&] { matcher(GrammarKind::Ebnf, "root ::= \"a\"{2147483648}"); });
+  EXPECT_EQ(error.find("Check failed"), std::string::npos) << error;
+  EXPECT_NE(error, "");
+}
+
 TEST_F(Xgrammar, WhatIsNoGrammarIsRefused) {
   if (!has_grammar_library()) return;
   for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
@@ -140,7 +188,7 @@ TEST_F(Xgrammar, WhatIsNoGrammarIsRefused) {
            {GrammarKind::Ebnf, ""}}) {
     const std::string error =
         fixtures::error_text([&, kind = kind, text = text] { matcher(kind, text); });
-    EXPECT_TRUE(error.find(" cannot be compiled: ") != std::string::npos) << text << ": " << error;
+    EXPECT_NE(error, "") << text;
     EXPECT_EQ(error.find(".cc:"), std::string::npos) << error;
   }
 }

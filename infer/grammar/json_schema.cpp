@@ -1,0 +1,433 @@
+#include "infer/grammar/json_schema.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "infer/grammar/regex_syntax.h"
+#include "infer/grammar/schema_branches.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::ordered_json;
+using Words = std::set<std::string_view>;
+
+constexpr int64_t kLargestCount = std::numeric_limits<int32_t>::max();
+constexpr double kLargestInteger = 9e18;  // below 2^63, which the library counts with
+// The library's own limits; past them it leaves multipleOf out.
+constexpr int64_t kLargestMultipleOf = 1024;
+constexpr double kWidestMultiples = 5000;  // integers between the bounds beside multipleOf
+// Where properties are counted, the time to compile grows with the fourth power of their number.
+constexpr size_t kMostCounted = 32;
+
+// What restricts values, by the type that it restricts.
+const Words kOfNumbers{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
+const Words kOfStrings{"minLength", "maxLength", "pattern", "format"};
+const Words kOfArrays{"items",       "prefixItems", "unevaluatedItems", "additionalItems",
+                      "minItems",    "maxItems",    "uniqueItems",      "contains",
+                      "minContains", "maxContains"};
+const Words kOfObjects{"properties",
+                       "required",
+                       "minProperties",
+                       "maxProperties",
+                       "propertyNames",
+                       "patternProperties",
+                       "dependencies",
+                       "additionalProperties",
+                       "unevaluatedProperties",
+                       "dependentRequired",
+                       "dependentSchemas"};
+const Words kOfAll{"$ref", "const", "enum", "anyOf", "oneOf", "allOf", "type"};
+const Words kFormats{"email",         "date",
+                     "time",          "date-time",
+                     "duration",      "ipv4",
+                     "ipv6",          "hostname",
+                     "uuid",          "uri",
+                     "uri-reference", "uri-template",
+                     "json-pointer",  "relative-json-pointer"};
+const Words kUnheldFormats{"regex", "iri", "iri-reference", "idn-email", "idn-hostname"};
+// The library forgets these where it looks up what it made of an equal schema, even where they are
+// names of properties or parts of a constant.
+const Words kForgotten{"title",    "default",   "description", "examples", "deprecated",
+                       "readOnly", "writeOnly", "$comment",    "$schema"};
+
+bool is_forgotten(const std::string& key) {
+  return kForgotten.contains(key) || key.find('"') != std::string::npos;
+}
+
+bool has_forgotten_keys(const ordered_json& value) {
+  if (!value.is_structured()) return false;
+  for (const auto& [key, each] : value.items())
+    if ((value.is_object() && is_forgotten(key)) || has_forgotten_keys(each)) return true;
+  return false;
+}
+
+class SchemaReader {
+ public:
+  explicit SchemaReader(const ordered_json& root) : root_(root) {}
+
+  ordered_json read() {
+    ordered_json out = read_schema(root_, "");
+    for (const auto& [place, target] : references_)
+      if (!schemas_.contains(target))
+        refuse_wrong(place, "no schema there",
+                     "a schema in $defs or under another keyword of schemas");
+    return out;
+  }
+
+ private:
+  static std::string shown(const std::string& place) {
+    return place.empty() ? "its root" : fmt::format("{:?}", place);
+  }
+
+  /// For what is no JSON schema.
+  [[noreturn]] static void refuse_wrong(const std::string& place, std::string_view found,
+                                        std::string_view expected) {
+    throw UserError(fmt::format("the JSON schema has {} at {}, expected {}; correct it", found,
+                                shown(place), expected));
+  }
+
+  [[noreturn]] static void refuse(const std::string& place, std::string_view found,
+                                  std::string_view expected) {
+    throw UnsupportedSchema(fmt::format("the JSON schema has {} at {}, expected {}; correct it",
+                                        found, shown(place), expected));
+  }
+
+  [[noreturn]] static void refuse_keyword(const std::string& place, std::string_view keyword) {
+    throw UnsupportedSchema(
+        fmt::format("the JSON schema has {} at {}, expected keywords that a grammar can hold "
+                    "there; leave it out, or say it in another way",
+                    keyword, shown(place)));
+  }
+
+  static void refuse_all_of(const ordered_json& schema, const std::string& place,
+                            const Words& words) {
+    for (const std::string_view word : words)
+      if (schema.contains(word)) refuse_keyword(place, word);
+  }
+
+  ordered_json read_schema(const ordered_json& schema, const std::string& place,
+                           std::string_view implied_type = "") {
+    schemas_.insert(place);
+    if (schema.is_boolean()) {
+      if (!schema.get<bool>()) refuse(place, "false", "a schema that a value can have");
+      return schema;
+    }
+    if (!schema.is_object()) refuse_wrong(place, "no schema", "an object, or true");
+    ordered_json out = schema;
+    read_definitions(out, place);
+    refuse_all_of(schema, place, {"not", "if", "then", "else", "$dynamicRef", "$recursiveRef"});
+    const std::array deciding{"$ref", "const", "enum", "anyOf", "oneOf", "allOf"};
+    const auto decides = std::find_if(deciding.begin(), deciding.end(),
+                                      [&](const char* word) { return schema.contains(word); });
+    if (decides != deciding.end())
+      read_deciding(out, *decides, place);
+    else
+      read_types(out, place, implied_type);
+    if (confusable_.contains(place)) out["x-place"] = place;  // unlike each other schema
+    return out;
+  }
+
+  void read_definitions(ordered_json& schema, const std::string& place) {
+    for (const char* word : {"$defs", "definitions"}) {
+      if (!schema.contains(word)) continue;
+      read_named(schema[word], place + "/" + word);
+      for (const auto& [name, each] : schema[word].items())
+        if (is_forgotten(name)) confusable_.insert(place);
+    }
+  }
+
+  /// An object whose values are schemas.
+  void read_named(ordered_json& schemas, const std::string& place) {
+    if (!schemas.is_object()) refuse_wrong(place, "no object", "an object of schemas");
+    for (const auto& [name, each] : schemas.items()) each = read_schema(each, place + "/" + name);
+  }
+
+  void read_list(ordered_json& schemas, const std::string& place) {
+    if (!schemas.is_array() || schemas.empty())
+      refuse_wrong(place, "no list of schemas", "at least one schema in a list");
+    for (size_t i = 0; i < schemas.size(); ++i) {
+      schemas[i] = read_schema(schemas[i], fmt::format("{}/{}", place, i));
+      if (schemas[i].is_boolean()) schemas[i] = ordered_json::object();  // not known in each list
+    }
+  }
+
+  /// A schema with a keyword beside which the library reads no other one.
+  void read_deciding(ordered_json& schema, const std::string& decides, const std::string& place) {
+    const bool has_values = decides == "const" || decides == "enum";
+    for (const Words* words : {&kOfAll, &kOfNumbers, &kOfStrings, &kOfArrays, &kOfObjects})
+      for (const std::string_view word : *words)
+        if (word != decides && schema.contains(word) && !(has_values && word == "type"))
+          refuse_keyword(place, fmt::format("{} beside {}", word, decides));
+    const std::string below = place + "/" + decides;
+    if (has_values) {
+      read_values(schema, decides, place);
+    } else if (decides == "$ref") {
+      references_.emplace_back(below, target_of(schema[decides], below));
+    } else {
+      read_list(schema[decides], below);
+      if (decides == "allOf" && schema[decides].size() > 1)
+        refuse(below, "several schemas", "one, with all of the others' keywords");
+      if (decides == "oneOf") {
+        expect_one_of_them(root_, schema[decides], below);
+        ordered_json branches = std::move(schema[decides]);
+        schema.erase(decides);
+        schema["anyOf"] = std::move(branches);  // the same, as no two of them hold at once
+      }
+    }
+  }
+
+  void read_values(ordered_json& schema, const std::string& decides, const std::string& place) {
+    const ordered_json& value = schema[decides];
+    if (decides == "enum" && (!value.is_array() || value.empty()))
+      refuse_wrong(place + "/enum", "no list of values", "at least one value in a list");
+    if (has_forgotten_keys(value)) confusable_.insert(place);
+    if (!schema.contains("type")) return;
+    const JsonTypes types = types_named(schema["type"], place);
+    const ordered_json values = decides == "enum" ? value : ordered_json::array({value});
+    for (const ordered_json& each : values)
+      if ((types_of_value(each) & types) == 0)
+        refuse(place + "/" + decides, "a value of another type than the schema's",
+               "values of its type");
+  }
+
+  static JsonTypes types_named(const ordered_json& type, const std::string& place) {
+    const auto names = type.is_array() ? type : ordered_json::array({type});
+    JsonTypes out = 0;
+    for (const ordered_json& each : names) {
+      const JsonTypes one = each.is_string() ? type_named(each.get<std::string>()) : 0;
+      if (one == 0)
+        refuse_wrong(place + "/type", "no type",
+                     "string, number, integer, boolean, null, array, object or a list of these");
+      out |= one;
+    }
+    if (out == 0) refuse_wrong(place + "/type", "an empty list", "at least one type");
+    return out;
+  }
+
+  /// A place in the schema that a reference names.
+  std::string target_of(const ordered_json& reference, const std::string& place) const {
+    const std::string text = reference.is_string() ? reference.get<std::string>() : "";
+    if (text == "#") return "";
+    // The library looks the parts up as they stand, and leaves empty ones out.
+    const bool is_plain = text.size() > 2 && text.starts_with("#/") && !text.ends_with('/') &&
+                          text.find("//") == std::string::npos &&
+                          text.find_first_of("~%") == std::string::npos;
+    if (!is_plain)
+      refuse(place, "a reference that is not looked up",
+             "one of this schema, as in \"#/$defs/name\", without ~ and %");
+    return text.substr(1);
+  }
+
+  void read_types(ordered_json& schema, const std::string& place, std::string_view implied_type) {
+    JsonTypes types = 0;
+    if (schema.contains("type"))
+      types = types_named(schema["type"], place);
+    else if (!implied_type.empty())
+      types = type_named(implied_type);
+    else if (schema.contains("properties") || schema.contains("additionalProperties") ||
+             schema.contains("unevaluatedProperties"))
+      types = kObjectType;  // as the library takes them
+    else if (schema.contains("items") || schema.contains("prefixItems") ||
+             schema.contains("unevaluatedItems"))
+      types = kArrayType;
+    else
+      for (const Words* words : {&kOfNumbers, &kOfStrings, &kOfArrays, &kOfObjects})
+        for (const std::string_view word : *words)
+          if (schema.contains(word)) refuse_keyword(place, fmt::format("{} without type", word));
+    if ((types & (kIntegerType | kFractionType)) != 0)
+      read_number(schema, place, (types & kFractionType) == 0);
+    if ((types & kStringType) != 0) read_string(schema, place);
+    if ((types & kArrayType) != 0) read_array(schema, place);
+    if ((types & kObjectType) != 0) read_object(schema, place);
+  }
+
+  static void read_number(const ordered_json& schema, const std::string& place, bool is_integer) {
+    double least = -std::numeric_limits<double>::infinity(), most = -least;
+    for (const std::string_view word : kOfNumbers) {
+      if (!schema.contains(word)) continue;
+      const ordered_json& value = schema.at(word);
+      const std::string below = fmt::format("{}/{}", place, word);
+      if (!value.is_number()) refuse_wrong(below, "no number", "a number");
+      const auto number = value.get<double>();
+      if (is_integer && (std::floor(number) != number || std::abs(number) > kLargestInteger))
+        refuse(below, value.dump(), "an integer between -9e18 and 9e18");
+      if (word.ends_with("inimum")) least = std::max(least, number);
+      if (word.ends_with("aximum")) most = std::min(most, number);
+    }
+    if (!schema.contains("multipleOf")) return;
+    if (!is_integer) refuse_keyword(place, "multipleOf of numbers that are no integers");
+    const auto multiple = schema["multipleOf"].get<double>();
+    if (multiple < 1 || multiple > static_cast<double>(kLargestMultipleOf))
+      refuse(place + "/multipleOf", schema["multipleOf"].dump(),
+             fmt::format("1 to {}", kLargestMultipleOf));
+    const bool is_open = std::isinf(least) && std::isinf(most);
+    if (!is_open && !(most - least <= kWidestMultiples))
+      refuse_keyword(place, fmt::format("multipleOf beside bounds that are not both there or more "
+                                        "than {} apart",
+                                        kWidestMultiples));
+  }
+
+  static void expect_count(const ordered_json& schema, const std::string& place,
+                           std::string_view word) {
+    if (!schema.contains(word)) return;
+    const ordered_json& value = schema.at(word);
+    const bool is_count = value.is_number_integer() && value.get<double>() >= 0 &&
+                          value.get<double>() <= static_cast<double>(kLargestCount);
+    if (!is_count)
+      refuse_wrong(fmt::format("{}/{}", place, word), value.dump(),
+                   fmt::format("an integer from 0 to {}", kLargestCount));
+  }
+
+  static void read_string(const ordered_json& schema, const std::string& place) {
+    expect_count(schema, place, "minLength");
+    expect_count(schema, place, "maxLength");
+    for (const char* word : {"pattern", "format"})
+      if (schema.contains(word) && !schema[word].is_string())
+        refuse_wrong(place + "/" + word, "no text", "a text");
+    bool has_format = false;
+    if (schema.contains("format")) {
+      const auto& format = schema["format"].get_ref<const std::string&>();
+      if (kUnheldFormats.contains(format))
+        refuse(place + "/format", fmt::format("{:?}", format),
+               fmt::format("one of {}", fmt::join(kFormats, ", ")));
+      has_format =
+          kFormats.contains(format);  // others say what a text is for, and restrict nothing
+    }
+    const bool has_pattern = schema.contains("pattern");
+    if (has_format && has_pattern) refuse_keyword(place, "pattern beside format");
+    for (const char* word : {"minLength", "maxLength"})
+      if (schema.contains(word) && (has_format || has_pattern))
+        refuse_keyword(place,
+                       fmt::format("{} beside {}", word, has_pattern ? "pattern" : "format"));
+    if (has_pattern) expect_supported_pattern(schema["pattern"].get<std::string>(), place);
+  }
+
+  static void expect_supported_pattern(const std::string& pattern, const std::string& place) {
+    try {
+      expect_supported_regex(pattern, RegexPlace::JsonString);
+    } catch (const UserError& error) {
+      throw UnsupportedSchema(fmt::format("the JSON schema at {}: {}", shown(place), error.what()));
+    }
+  }
+
+  void read_array(ordered_json& schema, const std::string& place) {
+    refuse_all_of(schema, place, {"contains", "minContains", "maxContains", "additionalItems"});
+    if (schema.contains("uniqueItems") && schema["uniqueItems"] != false)
+      refuse_keyword(place, "uniqueItems");
+    if (schema.contains("unevaluatedItems")) refuse_keyword(place, "unevaluatedItems");
+    expect_count(schema, place, "minItems");
+    expect_count(schema, place, "maxItems");
+    if (schema.contains("prefixItems")) read_list(schema["prefixItems"], place + "/prefixItems");
+    if (schema.contains("items") && schema["items"] != false)
+      schema["items"] = read_schema(schema["items"], place + "/items");
+  }
+
+  void read_object(ordered_json& schema, const std::string& place) {
+    refuse_all_of(schema, place, {"dependencies", "dependentRequired", "dependentSchemas"});
+    ordered_json none = ordered_json::object();
+    ordered_json& properties = schema.contains("properties") ? schema["properties"] : none;
+    read_named(properties, place + "/properties");
+    for (const auto& [name, each] : properties.items())
+      if (is_forgotten(name)) confusable_.insert(place);
+    read_required(schema, properties, place);
+    for (const char* word : {"additionalProperties", "unevaluatedProperties"})
+      if (schema.contains(word) && schema[word] != false)
+        schema[word] = read_schema(schema[word], place + "/" + word);
+    read_names(schema, place);
+    read_property_counts(schema, properties, place);
+  }
+
+  static void read_required(const ordered_json& schema, const ordered_json& properties,
+                            const std::string& place) {
+    if (!schema.contains("required")) return;
+    const std::string below = place + "/required";
+    if (!schema["required"].is_array()) refuse_wrong(below, "no list", "a list of names");
+    for (const ordered_json& each : schema["required"]) {
+      if (!each.is_string()) refuse_wrong(below, each.dump(), "a list of names");
+      if (!properties.contains(each.get<std::string>()))
+        refuse(below, each.dump(), "names that properties describes");
+    }
+  }
+
+  /// Whether keys may come that properties does not name.
+  static bool is_open(const ordered_json& schema) {
+    for (const char* word : {"additionalProperties", "unevaluatedProperties"})
+      if (schema.contains(word)) return schema[word] != false;
+    return false;
+  }
+
+  /// Beside keys by pattern or by a schema the library leaves other keywords out.
+  static void expect_alone(const ordered_json& schema, const std::string& place,
+                           std::string_view keyword, bool harmless) {
+    if (schema.contains("properties") && !schema["properties"].empty())
+      refuse_keyword(place, fmt::format("{} beside properties", keyword));
+    for (const char* other : {"additionalProperties", "unevaluatedProperties"})
+      if (schema.contains(other) && schema[other] != harmless)
+        refuse_keyword(place, fmt::format("{} beside {}", keyword, other));
+  }
+
+  void read_names(ordered_json& schema, const std::string& place) {
+    const bool has_patterns = schema.contains("patternProperties");
+    if (has_patterns) {
+      expect_alone(schema, place, "patternProperties", false);
+      const std::string below = place + "/patternProperties";
+      ordered_json& patterns = schema["patternProperties"];
+      read_named(patterns, below);
+      if (patterns.size() > 1) refuse(below, "several patterns", "one, as a key may match several");
+      for (const auto& [pattern, each] : patterns.items()) {
+        expect_supported_pattern(pattern, below);
+        if (is_forgotten(pattern)) confusable_.insert(place);
+      }
+    }
+    if (!schema.contains("propertyNames")) return;
+    if (has_patterns) refuse_keyword(place, "propertyNames beside patternProperties");
+    expect_alone(schema, place, "propertyNames", true);
+    const std::string below = place + "/propertyNames";
+    const ordered_json& names = schema["propertyNames"];
+    if (!names.is_object()) refuse_wrong(below, "no object", "a schema of texts");
+    refuse_all_of(names, below, {"$ref", "anyOf", "oneOf", "allOf"});
+    schema["propertyNames"] = read_schema(names, below, "string");
+    if ((types_of(root_, names) & ~kStringType) != 0 &&
+        (names.contains("type") || names.contains("enum") || names.contains("const")))
+      refuse(below, "values that are no texts", "a schema of texts");
+  }
+
+  static void read_property_counts(const ordered_json& schema, const ordered_json& properties,
+                                   const std::string& place) {
+    for (const char* word : {"minProperties", "maxProperties"}) {
+      expect_count(schema, place, word);
+      if (schema.contains(word) && properties.size() > kMostCounted)
+        refuse_keyword(place, fmt::format("{} beside more than {} properties", word, kMostCounted));
+    }
+    const bool repeats = is_open(schema) || schema.contains("patternProperties") ||
+                         schema.contains("propertyNames") || !schema.contains("properties");
+    if (schema.contains("minProperties") && schema["minProperties"] > 1 && repeats)
+      refuse_keyword(place,
+                     "minProperties above 1 where the schema does not name each key, so "
+                     "that one may come twice");
+  }
+
+  const ordered_json& root_;
+  std::set<std::string> confusable_;  // places, too: the library would take them for others
+  std::set<std::string> schemas_;     // places, as JSON pointers
+  std::vector<std::pair<std::string, std::string>> references_;  // place and target
+};
+
+}  // namespace
+
+nlohmann::ordered_json supported_schema(const nlohmann::ordered_json& schema) {
+  return SchemaReader(schema).read();
+}
+
+}  // namespace medusa

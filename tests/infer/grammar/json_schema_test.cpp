@@ -1,0 +1,177 @@
+// Schemas that a grammar follows to the letter, and those that are refused by name.
+#include "infer/grammar/json_schema.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/error_text.h"
+
+namespace medusa {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string schema_refusal(const std::string& schema) {
+  return fixtures::error_text([&] { supported_schema(ordered_json::parse(schema)); });
+}
+
+TEST(JsonSchema, WhatClientsWritePasses) {
+  for (const char* each :
+       {"true",
+        "{}",
+        R"({"title": "x", "description": "y", "x-mine": [1]})",
+        R"({"type": "object", "properties": {"a": {"type": "string", "title": "A"}},
+            "required": ["a"], "additionalProperties": false, "title": "Model"})",
+        R"({"enum": ["a", "b"], "type": "string"})",
+        R"({"const": 1, "type": "integer"})",
+        R"({"const": 1.0, "type": "integer"})",
+        R"({"type": ["string", "null"], "maxLength": 3})",
+        R"({"anyOf": [{"type": "integer"}, {"type": "null"}], "default": null})",
+        R"({"allOf": [{"$ref": "#/$defs/a"}], "description": "d", "$defs": {"a": {}}})",
+        R"({"type": "integer", "minimum": 0, "maximum": 10, "multipleOf": 2})",
+        R"({"type": "integer", "multipleOf": 7})",
+        R"({"type": "number", "exclusiveMinimum": 0})",
+        R"({"type": "string", "minLength": 1, "maxLength": 5})",
+        R"({"type": "string", "pattern": "^[a-z]+$"})",
+        R"({"type": "string", "format": "uuid"})",
+        R"({"type": "string", "format": "password", "minLength": 2})",
+        R"({"type": "array", "items": {"type": "integer"}, "uniqueItems": false})",
+        R"({"type": "array", "prefixItems": [{}, true], "items": false})",
+        R"({"type": "boolean", "minLength": 3})",
+        R"({"type": "object", "minProperties": 1})",
+        R"({"type": "object", "patternProperties": {"^a$": {}}, "additionalProperties": false})",
+        R"({"type": "object", "propertyNames": {"pattern": "^a+$"}})",
+        R"({"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#"}}})"})
+    EXPECT_EQ(schema_refusal(each), "(no error)") << each;
+}
+
+TEST(JsonSchema, KeywordsThatTheLibraryWouldLeaveOutAreRefused) {
+  for (const char* each :
+       {"5",
+        "false",
+        "[]",
+        R"({"allOf": [{"type": "string"}, {"maxLength": 3}]})",
+        R"({"allOf": []})",
+        R"({"anyOf": []})",
+        R"({"enum": []})",
+        R"({"enum": 5})",
+        R"({"type": "array", "contains": {"const": 1}})",
+        R"({"type": "array", "minContains": 1})",
+        R"({"type": "array", "uniqueItems": true})",
+        R"({"type": "array", "items": {}, "additionalItems": false})",
+        R"({"type": "array", "items": [{}]})",
+        R"({"not": {"type": "string"}})",
+        R"({"type": "object", "not": {}})",
+        R"({"if": {}, "then": {"type": "string"}})",
+        R"({"type": "object", "const": {"a": 1}, "required": ["b"]})",
+        R"({"enum": [1, "a"], "type": "string"})",
+        R"({"enum": ["abc"], "maxLength": 2})",
+        R"({"const": 1.5, "type": "integer"})",
+        R"({"$ref": "#/$defs/a", "maxLength": 2, "$defs": {"a": {"type": "string"}}})",
+        R"({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]})",
+        R"({"$ref": "https://example.com/schema.json"})",
+        R"({"$ref": "#anchor"})",
+        R"({"$ref": "#/$defs/none"})",
+        R"({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {}}})",
+        R"({"$ref": "#/x/y", "x": {"y": {"not": {}}}})",
+        R"({"$ref": "#/$defs//a"})",
+        R"({"$ref": "#/"})",
+        R"({"$dynamicRef": "#a"})",
+        R"({"minLength": 2})",
+        R"({"required": ["a"]})",
+        R"({"type": "object", "required": ["a"]})",
+        R"({"type": "object", "properties": {"a": {}}, "required": [5]})",
+        R"({"type": "object", "properties": {"a": {}}, "required": "a"})",
+        R"({"type": "object", "properties": {"a": 5}})",
+        R"({"type": "object", "properties": []})",
+        R"({"type": "object", "dependentRequired": {"a": ["b"]}})",
+        R"({"type": "object", "minProperties": 2})",
+        R"({"type": "object", "properties": {"a": {}}, "patternProperties": {"^a": {}}})",
+        R"({"type": "object", "patternProperties": {"^a": {}, "^b": {}}})",
+        R"({"type": "object", "patternProperties": {"^a": {}}, "additionalProperties": true})",
+        R"j({"type": "object", "patternProperties": {"(?=a)": {}}})j",
+        R"({"type": "object", "propertyNames": {"enum": [1]}})",
+        R"({"type": "object", "propertyNames": {"anyOf": [{"type": "integer"}]}})",
+        R"({"type": "object", "propertyNames": {"minLength": 1}, "additionalProperties": {}})",
+        R"({"type": "string", "minLength": -1})",
+        R"({"type": "string", "maxLength": 4294967297})",
+        R"({"type": "string", "minLength": 1.5})",
+        R"({"type": "string", "pattern": 5})",
+        R"({"type": "string", "pattern": "^a$", "maxLength": 3})",
+        R"({"type": "string", "pattern": "(?!a)b"})",
+        R"({"type": "string", "pattern": "\"+"})",
+        R"({"type": "string", "format": "date", "pattern": "^1"})",
+        R"({"type": "string", "format": "date", "minLength": 3})",
+        R"({"type": "string", "format": "iri"})",
+        R"({"type": "integer", "minimum": 1e300})",
+        R"({"type": "integer", "minimum": 0.5})",
+        R"({"type": "integer", "minimum": "0"})",
+        R"({"type": "integer", "exclusiveMinimum": true})",
+        R"({"type": "integer", "multipleOf": 1.5})",
+        R"({"type": "integer", "multipleOf": 0})",
+        R"({"type": "integer", "multipleOf": 5000})",
+        R"({"type": "integer", "multipleOf": 3, "minimum": 0})",
+        R"({"type": "number", "multipleOf": 0.5})",
+        R"({"type": "nothing"})",
+        R"({"type": []})",
+        R"({"type": 5})",
+        R"({"type": ["string", 5]})",
+        R"({"$defs": {"a": 5}})",
+        R"({"type": "object", "properties": {"a": {"type": "array", "items": {"not": {}}}}})"})
+    EXPECT_NE(schema_refusal(each), "(no error)") << each;
+}
+
+TEST(JsonSchema, TheRefusalNamesKeywordAndPlace) {
+  EXPECT_EQ(schema_refusal(R"({"type": "object", "properties": {"a": {"not": {}}}})"),
+            "the JSON schema has not at \"/properties/a\", expected keywords that a grammar can "
+            "hold there; leave it out, or say it in another way");
+  EXPECT_EQ(schema_refusal(R"({"type": "string", "minLength": -1})"),
+            "the JSON schema has -1 at \"/minLength\", expected an integer from 0 to 2147483647; "
+            "correct it");
+}
+
+TEST(JsonSchema, ManyCountedPropertiesAreRefused) {
+  ordered_json schema{{"type", "object"}, {"minProperties", 3}};
+  for (int i = 0; i < 40; ++i) schema["properties"]["k" + std::to_string(i)] = true;
+  EXPECT_NE(schema_refusal(schema.dump()).find("minProperties beside more than 32"),
+            std::string::npos);
+}
+
+TEST(JsonSchema, OneOfPassesWhereNoValueIsOfTwoBranches) {
+  for (const char* each :
+       {R"({"oneOf": [{"type": "string"}, {"type": "integer"}]})",
+        R"({"oneOf": [{"const": 1}, {"enum": [2, "a"]}]})",
+        R"({"oneOf": [{"$ref": "#/$defs/cat"}, {"$ref": "#/$defs/dog"}],
+            "discriminator": {"propertyName": "kind"}, "$defs": {
+            "cat": {"type": "object", "properties": {"kind": {"const": "cat"}}, "required": ["kind"]},
+            "dog": {"type": "object", "properties": {"kind": {"enum": ["dog"]}}, "required": ["kind"]}}})",
+        R"({"oneOf": [{"type": "object", "properties": {"a": {}}, "required": ["a"]},
+                      {"type": "object", "properties": {"b": {}}, "additionalProperties": false}]})"}) {
+    EXPECT_EQ(schema_refusal(each), "(no error)") << each;
+    const ordered_json out = supported_schema(ordered_json::parse(each));
+    EXPECT_TRUE(out.contains("anyOf") && !out.contains("oneOf")) << out;
+  }
+  for (const char* each :
+       {R"({"oneOf": [{"type": "number"}, {"type": "integer"}]})", R"({"oneOf": [{}, {}]})",
+        R"({"oneOf": [{"const": 1}, {"enum": [1.0, 2]}]})", R"({"oneOf": [{"const": 1}, {}]})",
+        R"({"oneOf": [{"const": {"a": 1, "b": 2}}, {"const": {"b": 2, "a": 1}}]})",
+        R"({"oneOf": [{"type": "object", "properties": {"kind": {"const": "a"}}},
+                      {"type": "object", "properties": {"kind": {"const": "b"}}}]})",
+        R"({"oneOf": [{"type": "object", "properties": {"a": {}}, "required": ["a"]},
+                      {"type": "object", "properties": {"b": {}}}]})",
+        R"({"oneOf": [{"$ref": "#"}, {"type": "string"}]})"})
+    EXPECT_NE(schema_refusal(each).find("of which one value may be"), std::string::npos)
+        << schema_refusal(each);
+}
+
+TEST(JsonSchema, WhatTheLibraryWouldConfuseIsMarked) {
+  const ordered_json out = supported_schema(ordered_json::parse(
+      R"({"type": "object", "properties": {
+          "a": {"type": "object", "properties": {"title": {"type": "string"}}},
+          "b": {"const": {"description": 1}}, "c": {"type": "string", "title": "C"}}})"));
+  EXPECT_EQ(out["properties"]["a"]["x-place"], "/properties/a");
+  EXPECT_EQ(out["properties"]["b"]["x-place"], "/properties/b");
+  EXPECT_FALSE(out["properties"]["c"].contains("x-place"));
+}
+
+}  // namespace
+}  // namespace medusa
