@@ -1,7 +1,6 @@
 #include "infer/grammar/json_schema.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "infer/grammar/regex_syntax.h"
 #include "infer/grammar/schema_branches.h"
+#include "infer/grammar/string_formats.h"
 
 namespace medusa {
 namespace {
@@ -48,14 +48,9 @@ const Words kOfObjects{"properties",
                        "dependentRequired",
                        "dependentSchemas"};
 const Words kOfAll{"$ref", "const", "enum", "anyOf", "oneOf", "allOf", "type"};
-const Words kFormats{"email",         "date",
-                     "time",          "date-time",
-                     "duration",      "ipv4",
-                     "ipv6",          "hostname",
-                     "uuid",          "uri",
-                     "uri-reference", "uri-template",
-                     "json-pointer",  "relative-json-pointer"};
-const Words kUnheldFormats{"regex", "iri", "iri-reference", "idn-email", "idn-hostname"};
+// JSON Schema's own formats of which there is no expression. Others say what a text is for.
+const Words kUnheldFormats{"regex",        "iri",          "iri-reference",        "idn-email",
+                           "idn-hostname", "uri-template", "relative-json-pointer"};
 // The library forgets these where it looks up what it made of an equal schema, even where they are
 // names of properties or parts of a constant.
 const Words kForgotten{"title",    "default",   "description", "examples", "deprecated",
@@ -289,34 +284,37 @@ class SchemaReader {
                    fmt::format("an integer from 0 to {}", kLargestCount));
   }
 
-  static void read_string(const ordered_json& schema, const std::string& place) {
+  static void read_string(ordered_json& schema, const std::string& place) {
     expect_count(schema, place, "minLength");
     expect_count(schema, place, "maxLength");
     for (const char* word : {"pattern", "format"})
       if (schema.contains(word) && !schema[word].is_string())
         refuse_wrong(place + "/" + word, "no text", "a text");
-    bool has_format = false;
+    std::string pattern;  // of the format
     if (schema.contains("format")) {
-      const auto& format = schema["format"].get_ref<const std::string&>();
+      const std::string format = schema["format"].get<std::string>();
       if (kUnheldFormats.contains(format))
         refuse(place + "/format", fmt::format("{:?}", format),
-               fmt::format("one of {}", fmt::join(kFormats, ", ")));
-      has_format =
-          kFormats.contains(format);  // others say what a text is for, and restrict nothing
+               fmt::format("one of {}", formats_with_patterns()));
+      pattern = pattern_of_format(format);
     }
+    const bool has_format = !pattern.empty();
     const bool has_pattern = schema.contains("pattern");
     if (has_format && has_pattern) refuse_keyword(place, "pattern beside format");
     for (const char* word : {"minLength", "maxLength"})
       if (schema.contains(word) && (has_format || has_pattern))
         refuse_keyword(place,
                        fmt::format("{} beside {}", word, has_pattern ? "pattern" : "format"));
-    if (has_pattern) expect_supported_pattern(schema["pattern"].get<std::string>(), place);
+    // The library's own expressions of formats have texts that are not of the format.
+    if (has_format) schema.erase("format");
+    if (has_pattern) pattern = schema["pattern"].get<std::string>();
+    if (!pattern.empty()) schema["pattern"] = supported_pattern(pattern, place);
   }
 
-  static void expect_supported_pattern(const std::string& pattern, const std::string& place) {
+  static std::string supported_pattern(const std::string& pattern, const std::string& place) {
     try {
-      expect_supported_regex(pattern, RegexPlace::JsonString);
-    } catch (const UserError& error) {
+      return regex_of_json_string(pattern);
+    } catch (const UnsupportedRegex& error) {
       throw UnsupportedSchema(fmt::format("the JSON schema at {}: {}", shown(place), error.what()));
     }
   }
@@ -385,10 +383,12 @@ class SchemaReader {
       ordered_json& patterns = schema["patternProperties"];
       read_named(patterns, below);
       if (patterns.size() > 1) refuse(below, "several patterns", "one, as a key may match several");
+      ordered_json supported = ordered_json::object();
       for (const auto& [pattern, each] : patterns.items()) {
-        expect_supported_pattern(pattern, below);
+        supported[supported_pattern(pattern, below)] = each;
         if (is_forgotten(pattern)) confusable_.insert(place);
       }
+      patterns = std::move(supported);
     }
     if (!schema.contains("propertyNames")) return;
     if (has_patterns) refuse_keyword(place, "propertyNames beside patternProperties");

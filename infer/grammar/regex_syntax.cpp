@@ -7,7 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/error.h"
+#include "base/utf8.h"
+#include "infer/grammar/code_points.h"
 
 namespace medusa {
 namespace {
@@ -15,50 +16,16 @@ namespace {
 constexpr int64_t kMostRepeats = 1'000'000;
 
 bool is_ascii_alnum(char c) { return static_cast<unsigned char>(c) < 0x80 && std::isalnum(c) != 0; }
-bool is_control(uint32_t code) { return code < 0x20; }
 
+/// Reads an expression, and writes the same one for strings of JSON.
 class RegexReader {
  public:
-  RegexReader(std::string_view text, RegexPlace place) : text_(text), place_(place) {}
+  RegexReader(std::string_view text, bool in_json) : text_(text), in_json_(in_json) {}
 
-  void read() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      switch (c) {
-        case '(':
-          open();
-          break;
-        case ')':
-          close();
-          break;
-        case '|':
-          begin_alternative();
-          break;
-        case '^':
-          read_begin();
-          break;
-        case '$':
-          read_end();
-          break;
-        case '*':
-        case '+':
-        case '?':
-          read_quantifier(1);
-          break;
-        case '{':
-          read_quantifier(read_count());
-          break;
-        case '[':
-          read_class();
-          break;
-        case '\\':
-          read_escape(false);
-          break;
-        default:
-          read_literal();
-          break;
-      }
-    }
+  std::string read() {
+    while (at_ < text_.size()) read_next();
+    if (!groups_.empty()) refuse(text_.size() - 1, "'(' without ')'", "close the group");
+    return out_;
   }
 
  private:
@@ -67,9 +34,17 @@ class RegexReader {
     bool ends = false;  // one of its alternatives ends with $
   };
 
-  [[noreturn]] void refuse(size_t place, std::string_view found,
-                           std::string_view what_to_do) const {
-    throw UserError(fmt::format(
+  /// What a character or an escape stands for.
+  struct Item {
+    CodePoints codes;
+    std::optional<uint32_t> code;  // of the only one
+
+    static Item one(uint32_t code) { return {CodePoints{{code, code}}, code}; }
+  };
+
+  [[noreturn]] static void refuse(size_t place, std::string_view found,
+                                  std::string_view what_to_do) {
+    throw UnsupportedRegex(fmt::format(
         "the regular expression has {} at character {}, expected what a grammar can hold; {}",
         found, place + 1, what_to_do));
   }
@@ -78,55 +53,91 @@ class RegexReader {
     return fmt::format("{:?}", text_.substr(from, size));
   }
 
+  void read_next() {
+    switch (text_[at_]) {
+      case '(':
+        return open();
+      case ')':
+        return close();
+      case '|':
+        return begin_alternative();
+      case '^':
+        return read_begin();
+      case '$':
+        return read_end();
+      case '*':
+      case '+':
+      case '?':
+        return read_quantifier(1);
+      case '{':
+        return read_quantifier(read_count());
+      case '[':
+        return read_class();
+      case '.':
+        return read_any();
+      default:
+        return read_character();
+    }
+  }
+
   /// Something that takes up text has come.
-  void atom() {
+  void atom(const std::string& written) {
     if (ends_) refuse(at_, "text behind $", "write $ at the end alone");
     at_start_ = false;
     may_repeat_ = true;
+    out_ += written;
+  }
+
+  void atom(const CodePoints& codes, size_t place) {
+    if (!in_json_) return atom("");
+    const CodePoints written = codes.without(escaped_in_json());
+    if (written.empty())
+      refuse(place,
+             "nothing but characters that JSON escapes (quote, backslash, control characters)",
+             "use a class that holds others, too");
+    atom(written.to_class());
   }
 
   void open() {
-    if (text_.substr(at_, 2) == "(?" && text_.substr(at_, 3) != "(?:") {
-      const size_t size = text_.substr(at_, 3) == "(?<" ? 4 : 3;
-      const bool is_name = size == 4 && at_ + 3 < text_.size() && is_ascii_alnum(text_[at_ + 3]);
-      if (!is_name) refuse(at_, shown(at_, size), "leave lookahead, lookbehind and flags out");
-      const size_t name_end = text_.find('>', at_);
-      if (name_end == std::string_view::npos)
-        refuse(at_, "a name without an end", "close it with >");
-      if (ends_) atom();
-      groups_.push_back({at_start_});
+    if (ends_) refuse(at_, "text behind $", "write $ at the end alone");
+    const size_t begin = at_;
+    ++at_;
+    if (text_.substr(begin, 3) == "(?:") {
+      at_ = begin + 3;
+    } else if (text_.substr(begin, 3) == "(?<" && begin + 3 < text_.size() &&
+               is_ascii_alnum(text_[begin + 3])) {
+      const size_t name_end = text_.find('>', begin);
+      if (name_end == std::string_view::npos) refuse(begin, "a name without an end", "add >");
       at_ = name_end + 1;
-    } else {
-      if (ends_) atom();
-      groups_.push_back({at_start_});
-      at_ += text_.substr(at_, 3) == "(?:" ? 3 : 1;
+    } else if (text_.substr(begin, 2) == "(?") {
+      refuse(begin, shown(begin, text_.substr(begin, 3) == "(?<" ? 4 : 3),
+             "leave lookahead, lookbehind and flags out");
     }
+    groups_.push_back({at_start_});
     may_repeat_ = false;
+    out_ += '(';
   }
 
   void close() {
     if (groups_.empty()) refuse(at_, "')' without '('", "open the group, or write \\)");
-    const Group group = groups_.back();
+    const bool ends = ends_ || groups_.back().ends;
     groups_.pop_back();
-    const bool ends = ends_ || group.ends;
     ends_ = false;
-    atom();
+    atom(")");
     ends_ = ends;
     ++at_;
   }
 
   void begin_alternative() {
-    if (groups_.empty()) {
-      at_start_ = true;
-    } else {
-      at_start_ = groups_.back().was_at_start;
-      groups_.back().ends |= ends_;
-    }
+    at_start_ = groups_.empty() || groups_.back().was_at_start;
+    if (!groups_.empty()) groups_.back().ends |= ends_;
     ends_ = false;
     may_repeat_ = false;
+    out_ += '|';
     ++at_;
   }
 
+  // Texts are matched as a whole: the anchors say nothing more, and are not written.
   void read_begin() {
     if (!at_start_) refuse(at_, "^ behind text", "write ^ at the beginning alone");
     may_repeat_ = false;
@@ -143,6 +154,7 @@ class RegexReader {
     if (!may_repeat_)
       refuse(at_, fmt::format("{} behind nothing that could be repeated", shown(at_, size)),
              "put a group or a character before it");
+    out_ += text_.substr(at_, size);
     at_ += size;
     if (text_.substr(at_, 1) == "?") ++at_;  // lazy: the same texts
     may_repeat_ = false;
@@ -155,9 +167,9 @@ class RegexReader {
     const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
     const size_t comma = inside.find(',');
     const auto least = number(inside.substr(0, comma));
-    const auto most = comma == std::string_view::npos ? least
-                      : comma + 1 == inside.size()    ? std::optional(kMostRepeats)
-                                                      : number(inside.substr(comma + 1));
+    auto most = least;
+    if (comma != std::string_view::npos)
+      most = comma + 1 == inside.size() ? kMostRepeats : number(inside.substr(comma + 1));
     if (!least || !most || *least > *most)
       refuse(at_, shown(at_, end + 1 - at_),
              fmt::format("write counts from 0 to {}, the smaller one first", kMostRepeats));
@@ -177,113 +189,125 @@ class RegexReader {
     const size_t begin = at_++;
     const bool negated = text_.substr(at_, 1) == "^";
     if (negated) ++at_;
+    CodePoints codes;
     if (text_.substr(at_, 1) == "]") refuse(begin, "an empty class", "name a character in it");
-    while (at_ < text_.size() && text_[at_] != ']') {
-      if (text_[at_] == '\\')
-        read_escape(true, negated);
-      else
-        read_class_character(negated);
-    }
+    while (at_ < text_.size() && text_[at_] != ']') add_item(codes);
     if (at_ == text_.size()) refuse(begin, "[ without ]", "write \\[ for the character");
     ++at_;
-    atom();
+    atom(negated ? codes.complement() : codes, begin);
   }
 
-  void read_class_character(bool negated) {
-    if (!negated) expect_writable(static_cast<unsigned char>(text_[at_]), at_);
+  /// A character, an escape, or a range.
+  void add_item(CodePoints& codes) {
+    const size_t begin = at_;
+    const Item first = next_item();
+    const bool is_range = at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']';
+    if (!first.code || !is_range) return codes.add(first.codes);
     ++at_;
+    const Item last = next_item();
+    if (!last.code || *last.code < *first.code)
+      refuse(begin, shown(begin, at_ - begin),
+             "write a range from a smaller to a larger character");
+    codes.add(*first.code, *last.code);
   }
 
-  void read_literal() {
-    expect_writable(static_cast<unsigned char>(text_[at_]), at_);
-    atom();
+  Item next_item() {
+    if (text_[at_] == '\\') return next_escape();
+    const Utf8Step step = read_utf8(text_.substr(at_));
+    at_ += step.size;
+    return Item::one(step.codepoint);
+  }
+
+  void read_any() {
     ++at_;
+    atom(CodePoints{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}.complement(), at_ - 1);
   }
 
-  void read_escape(bool in_class, bool negated = false) {
+  void read_character() {
+    const size_t begin = at_;
+    const Item item = next_item();
+    if (in_json_ && item.code && *item.code < 0x80 && is_ascii_alnum(static_cast<char>(*item.code)))
+      atom(std::string(1, static_cast<char>(*item.code)));
+    else
+      atom(item.codes, begin);
+  }
+
+  Item next_escape() {
     const size_t begin = at_;
     if (at_ + 1 == text_.size())
       refuse(begin, "an escape without an end", "write \\\\ for the character");
     const char c = text_[at_ + 1];
     at_ += 2;
-    std::optional<uint32_t> code;  // of the character that it stands for
     switch (c) {
       case 'd':
+        return {digits(), {}};
       case 'D':
+        return {digits().complement(), {}};
       case 'w':
+        return {word_characters(), {}};
       case 'W':
+        return {word_characters().complement(), {}};
       case 's':
+        return {white_space(), {}};
       case 'S':
-        break;
+        return {white_space().complement(), {}};
       case 'n':
-        code = '\n';
-        break;
+        return Item::one('\n');
       case 'r':
-        code = '\r';
-        break;
+        return Item::one('\r');
       case 't':
-        code = '\t';
-        break;
+        return Item::one('\t');
       case 'v':
-        code = '\v';
-        break;
+        return Item::one('\v');
       case 'f':
-        code = '\f';
-        break;
+        return Item::one('\f');
       case 'x':
-        code = hex(2, begin);
-        break;
+        return Item::one(hex(2, begin));
       case 'u':
-        code = hex(4, begin);
-        break;
+        return Item::one(hex(4, begin));
       default:
-        if (is_ascii_alnum(c))
-          refuse(begin, shown(begin, 2), "leave back references, boundaries and other escapes out");
-        code = static_cast<unsigned char>(c);
+        break;
     }
-    if (code && !negated) expect_writable(*code, begin);
-    if (!in_class) {
-      const size_t end = at_;
-      at_ = begin;
-      atom();
-      at_ = end;
-    }
+    if (is_ascii_alnum(c))
+      refuse(begin, shown(begin, 2), "leave back references, boundaries and other escapes out");
+    --at_;  // the character itself, which may have several bytes
+    const Utf8Step step = read_utf8(text_.substr(at_));
+    at_ += step.size;
+    return Item::one(step.codepoint);
   }
 
   /// The code of so many hexadecimal digits at the current place.
-  uint32_t hex(size_t digits, size_t begin) {
+  uint32_t hex(size_t num_digits, size_t begin) {
     uint32_t code = 0;
-    const std::string_view text = text_.substr(at_, digits);
+    const std::string_view text = text_.substr(at_, num_digits);
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code, 16);
     const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-    if (text.size() != digits || error != std::errc() || end != text.data() + digits ||
+    if (text.size() != num_digits || error != std::errc() || end != text.data() + num_digits ||
         is_surrogate)
       refuse(begin, shown(begin, 2 + text.size()),
              "write \\xHH or \\uHHHH, or the character itself");
-    at_ += digits;
+    at_ += num_digits;
     return code;
   }
 
-  /// The library writes a pattern's characters as they are, and JSON would have them escaped.
-  void expect_writable(uint32_t code, size_t place) const {
-    if (place_ == RegexPlace::JsonString && (code == '"' || code == '\\' || is_control(code)))
-      refuse(place, "a character that JSON escapes (a quote, backslash or control character)",
-             "use a class that leaves characters out, such as [^a-z]");
-  }
-
   std::string_view text_;
-  RegexPlace place_;
+  bool in_json_;
   size_t at_ = 0;
   bool at_start_ = true;     // nothing before takes up text
   bool ends_ = false;        // $ has come in this alternative
   bool may_repeat_ = false;  // what came last
   std::vector<Group> groups_;
+  std::string out_;
 };
 
 }  // namespace
 
-void expect_supported_regex(std::string_view expression, RegexPlace place) {
-  RegexReader(expression, place).read();
+void expect_supported_regex(std::string_view expression) { RegexReader(expression, false).read(); }
+
+std::string regex_of_json_string(std::string_view expression) {
+  // The library leaves expressions with other characters than ASCII's to its rules.
+  constexpr std::string_view kNoAutomaton = "é{0}";
+  return fmt::format("{}({})", kNoAutomaton, RegexReader(expression, true).read());
 }
 
 }  // namespace medusa

@@ -8,8 +8,12 @@
 namespace medusa {
 namespace {
 
-std::string regex_refusal(const std::string& expression, RegexPlace place = RegexPlace::WholeText) {
-  return fixtures::error_text([&] { expect_supported_regex(expression, place); });
+std::string regex_refusal(const std::string& expression) {
+  return fixtures::error_text([&] { expect_supported_regex(expression); });
+}
+
+std::string json_refusal(const std::string& expression) {
+  return fixtures::error_text([&] { regex_of_json_string(expression); });
 }
 
 TEST(RegexSyntax, WhatAGrammarFollowsPasses) {
@@ -101,11 +105,26 @@ TEST(RegexSyntax, TheRefusalHasFourParts) {
 TEST(RegexSyntax, InAStringOfJsonWhatJsonEscapesIsRefused) {
   for (const char* each :
        {"\"", "\\\"", "\\\\", "\n", "\\n", "\\x0a", "\\u0022", "[\"]", "[\\n]"}) {
-    EXPECT_NE(regex_refusal(each, RegexPlace::JsonString), "(no error)") << each;
+    EXPECT_NE(json_refusal(each), "(no error)") << each;
     EXPECT_EQ(regex_refusal(each), "(no error)") << each;
   }
-  for (const char* each : {"[^\"]*", "[^\\\\]", "\\s", ".", "\\D"})
-    EXPECT_EQ(regex_refusal(each, RegexPlace::JsonString), "(no error)") << each;
+  for (const char* each : {"[^\"]*", "[^\\\\]", "\\s", ".", "\\D", "[\"a]"})
+    EXPECT_EQ(json_refusal(each), "(no error)") << each;
+}
+
+TEST(RegexSyntax, InAStringOfJsonClassesLeaveOutWhatJsonEscapes) {
+  EXPECT_EQ(regex_of_json_string("^(?:ab|\\.)+?$"), "é{0}((ab|[\\u{2e}])+)");
+  EXPECT_EQ(regex_of_json_string("[ -~]{2}"),
+            "é{0}([\\u{20}-\\u{21}\\u{23}-\\u{5b}\\u{5d}-\\u{7e}]{2})");
+  EXPECT_EQ(regex_of_json_string("[^!-~]"),
+            "é{0}([\\u{20}\\u{7f}-\\u{d7ff}\\u{e000}-\\u{10ffff}])");
+  EXPECT_EQ(regex_of_json_string("[^-a]"),
+            "é{0}([\\u{20}-\\u{21}\\u{23}-\\u{2c}\\u{2e}-\\u{5b}"
+            "\\u{5d}-\\u{60}\\u{62}-\\u{d7ff}\\u{e000}-"
+            "\\u{10ffff}])");
+  EXPECT_EQ(regex_of_json_string("\\^"), "é{0}(\\^)");
+  EXPECT_EQ(regex_of_json_string("[\\^-a]"), "é{0}([\\u{5f}-\\u{61}\\u{5e}])");
+  EXPECT_EQ(regex_of_json_string("ä"), "é{0}([\\u{e4}])");
 }
 
 }  // namespace

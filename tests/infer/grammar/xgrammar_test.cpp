@@ -1,7 +1,9 @@
 // The grammar library as we call it: each kind of grammar, each function.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/random.h"
 #include "infer/grammar/grammar.h"
@@ -142,6 +144,35 @@ TEST_F(Xgrammar, PropertiesWithTheNamesOfAnnotationsAreToldApart) {
   };
   EXPECT_TRUE(accepts(R"({"a": {"title": "x"}, "b": {"title": null}})"));
   EXPECT_FALSE(accepts(R"({"a": {"title": "x"}, "b": {"title": "y"}})"));
+}
+
+/// Goes through the texts of at most so many letters, and compares with the standard library.
+TEST_F(Xgrammar, PatternsHoldTheTextsThatMatchAndNoOthers) {
+  if (!has_grammar_library()) return;
+  for (const std::string pattern : {"(ab+)?", "(ab{1,2})?", "a{1,2}|a", "(a|(b{1,2}|(b|b)))",
+                                    "b{0,2}a{2}|(a{1,3}|a)", "(b*bb)?", "[^a]b?", "(a|ab)(c|bcd)?",
+                                    "\\w[^\\w]", "(?:a|b)*?c", "[b-d]{2,3}", "a|", "\\.?a"}) {
+    const auto at = matcher(GrammarKind::JsonSchema,
+                            json{{"type", "string"}, {"pattern", "^(" + pattern + ")$"}}.dump());
+    ASSERT_TRUE(at->accept('"'));
+    const std::regex expected(pattern);
+    const std::function<void(const std::string&)> go_on = [&](const std::string& text) {
+      const bool ends = at->accept('"');
+      if (ends) at->rollback(1);
+      EXPECT_EQ(ends, std::regex_match(text, expected)) << pattern << " " << text;
+      if (text.size() == 4) return;
+      for (const char c : {'a', 'b', 'c', '.'})
+        if (at->accept(static_cast<unsigned char>(c))) {
+          go_on(text + c);
+          at->rollback(1);
+        } else {
+          EXPECT_FALSE(std::regex_match(text + c, expected)) << pattern << " " << text + c;
+        }
+    };
+    go_on("");
+    for (const char c : {'\n', '\\'})
+      EXPECT_FALSE(at->accept(static_cast<unsigned char>(c))) << pattern;
+  }
 }
 
 TEST_F(Xgrammar, AGrammarWithoutAnyTextIsRefused) {

@@ -1,0 +1,86 @@
+#include "infer/grammar/code_points.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace medusa {
+
+CodePoints::CodePoints(std::initializer_list<std::pair<uint32_t, uint32_t>> ranges) {
+  for (const auto& [first, last] : ranges) add(first, last);
+}
+
+void CodePoints::add(uint32_t first, uint32_t last) {
+  ranges_.emplace_back(first, last);
+  std::sort(ranges_.begin(), ranges_.end());
+  std::vector<std::pair<uint32_t, uint32_t>> merged;
+  for (const auto& range : ranges_) {
+    if (!merged.empty() && range.first <= merged.back().second + 1)
+      merged.back().second = std::max(merged.back().second, range.second);
+    else
+      merged.push_back(range);
+  }
+  ranges_ = std::move(merged);
+}
+
+void CodePoints::add(const CodePoints& others) {
+  for (const auto& [first, last] : others.ranges_) add(first, last);
+}
+
+CodePoints CodePoints::complement() const {
+  CodePoints out;
+  uint32_t next = 0;
+  for (const auto& [first, last] : ranges_) {
+    if (next < first) out.ranges_.emplace_back(next, first - 1);
+    next = last + 1;
+  }
+  if (next <= kLast) out.ranges_.emplace_back(next, kLast);
+  return out;
+}
+
+CodePoints CodePoints::without(const CodePoints& others) const {
+  CodePoints left = complement();
+  left.add(others);
+  return left.complement();
+}
+
+bool CodePoints::contains(uint32_t code) const {
+  return std::any_of(ranges_.begin(), ranges_.end(), [code](const auto& range) {
+    return range.first <= code && code <= range.second;
+  });
+}
+
+std::string CodePoints::to_class() const {
+  MEDUSA_ASSERT(!empty());
+  constexpr uint32_t kCaret = '^';  // the library reads it as a negation in whatever form it comes
+  std::string out;
+  const auto put = [&out](uint32_t first, uint32_t last) {
+    out += first == last ? fmt::format("\\u{{{:x}}}", first)
+                         : fmt::format("\\u{{{:x}}}-\\u{{{:x}}}", first, last);
+  };
+  for (const auto& [first, last] : ranges_)
+    if (first != kCaret)
+      put(first, last);
+    else if (last > kCaret)
+      put(kCaret + 1, last);
+  const bool begins_with_caret = std::any_of(
+      ranges_.begin(), ranges_.end(), [](const auto& range) { return range.first == kCaret; });
+  if (begins_with_caret && out.empty()) return "\\^";
+  if (begins_with_caret) put(kCaret, kCaret);
+  return "[" + out + "]";
+}
+
+CodePoints digits() { return {{'0', '9'}}; }
+
+CodePoints word_characters() { return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}}; }
+
+CodePoints white_space() {
+  return {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+          {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
+}
+
+CodePoints escaped_in_json() { return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0xD800, 0xDFFF}}; }
+
+}  // namespace medusa
