@@ -100,7 +100,8 @@ namespace {
 
 std::optional<VerifyParameters> verify_parameters(const InferConfig& settings) {
   const SamplingConfig& sampling = settings.sampling;
-  const double temperature = sampling.temperature;
+  const double temperature =
+      sampling.temperature > 0 ? bounded_temperature(sampling.temperature) : 0.0;
   switch (resolved_rule(settings)) {
     case RuleKind::Greedy:
       return VerifyParameters{};

@@ -80,6 +80,16 @@ std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double t
 
 }  // namespace
 
+double bounded_temperature(double temperature) {
+  MEDUSA_ASSERT(temperature > 0, temperature);
+  constexpr double kLowest = 0x1p-126, kHighest = 0x1p126;  // both are floats, inverted or not
+  return std::clamp(temperature, kLowest, kHighest);
+}
+
+float inverse_temperature(double temperature) {
+  return static_cast<float>(1 / bounded_temperature(temperature));
+}
+
 TokenId argmax(std::span<const float> logits) {
   const RowPeak peak = row_peak(logits);
   if (!std::isfinite(peak.value)) refuse_logits();
@@ -118,9 +128,8 @@ std::vector<TokenId> largest_tokens(std::span<const float> logits, int64_t count
 
 std::vector<WeightedToken> target_distribution(std::span<const float> logits,
                                                const SamplingConfig& config, ThreadPool* threads) {
-  MEDUSA_ASSERT(config.temperature > 0, config.temperature);
   thread_local RowWeights row;
-  row.set(logits, static_cast<float>(1 / config.temperature), threads);
+  row.set(logits, inverse_temperature(config.temperature), threads);
   if (!std::isfinite(row.max()) || !std::isfinite(row.sum())) refuse_logits();
 
   std::vector<Weighted> kept;
@@ -159,11 +168,10 @@ TokenId draw(std::span<const WeightedToken> tokens, const Random& random, Random
 
 TokenId sample(std::span<const float> logits, const SamplingConfig& config, const Random& random,
                RandomUse use, int64_t position, ThreadPool* threads) {
-  MEDUSA_ASSERT(config.temperature > 0, config.temperature);
   if (config.filters())
     return draw(target_distribution(logits, config, threads), random, use, position);
-  const RowDraw drawn = draw_from_row(logits, static_cast<float>(1 / config.temperature), random,
-                                      use, position, threads);
+  const RowDraw drawn = draw_from_row(logits, inverse_temperature(config.temperature), random, use,
+                                      position, threads);
   if (!std::isfinite(drawn.max) || !std::isfinite(drawn.sum)) refuse_logits();
   return drawn.token;
 }

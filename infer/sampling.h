@@ -42,6 +42,16 @@ struct WeightedToken {
   double probability = 0;  // under the temperature, normalized over what the filters kept
 };
 
+/// The temperature, moved to where its inverse is a finite float above 0. Nearer to 0 the inverse
+/// would be infinite, and the most probable token, 0 below the largest logit, would weigh 0 · ∞.
+/// At both bounds logits as models give them have the distribution of the limit: the most probable
+/// token alone, or all alike.
+/// @param temperature  > 0.
+double bounded_temperature(double temperature);
+
+/// 1 / temperature, by which logits are multiplied; always finite and above 0.
+float inverse_temperature(double temperature);
+
 /// Index of the largest value; the first of equals.
 TokenId argmax(std::span<const float> logits);
 

@@ -25,8 +25,7 @@ NodeView view(const SoftmaxSums& sums, const TypicalConfig& config) {
 
 Acceptance TypicalRule::accept(const CandidateTree& tree, const TargetLogits& logits,
                                int64_t root_position, const Random& random) const {
-  const auto inverse_temperature =
-      static_cast<float>(sampling_.temperature > 0 ? 1 / sampling_.temperature : 1.0);
+  const float scale = sampling_.temperature > 0 ? inverse_temperature(sampling_.temperature) : 1.0F;
   struct Reached {
     int32_t depth = 0;
     double log_probability = 0;  // of the path
@@ -40,11 +39,10 @@ Acceptance TypicalRule::accept(const CandidateTree& tree, const TargetLogits& lo
     const auto parent = static_cast<size_t>(tree.parents[static_cast<size_t>(i)]);
     if (!reached[parent]) continue;
     const auto row = logits.row(static_cast<int32_t>(parent));
-    if (!views[parent])
-      views[parent] = view(softmax_sums(row, inverse_temperature, logits.threads()), config_);
+    if (!views[parent]) views[parent] = view(softmax_sums(row, scale, logits.threads()), config_);
     const float logit = row[static_cast<size_t>(tree.tokens[static_cast<size_t>(i)])];
-    const double log_p = static_cast<double>((logit - views[parent]->max) * inverse_temperature) -
-                         views[parent]->log_sum;
+    const double log_p =
+        static_cast<double>((logit - views[parent]->max) * scale) - views[parent]->log_sum;
     if (std::exp(log_p) <= views[parent]->threshold) continue;
     const Reached here{reached[parent]->depth + 1, reached[parent]->log_probability + log_p};
     reached[static_cast<size_t>(i)] = here;

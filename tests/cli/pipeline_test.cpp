@@ -84,6 +84,22 @@ TEST(Pipeline, SampledTextIsTheSameWithAndWithoutHeads) {
             json::parse(other.out)["answers"][0]["tokens"]);
 }
 
+TEST(Pipeline, ATemperatureTooSmallToDivideByGivesTheMostProbableText) {
+  const CliFixture place;
+  const std::string ask = "generate --config run.yaml --prompt 'The dog' --drafter ";
+  const ProcessResult greedy = place.run(ask + "none");
+  expect_success(greedy);
+  for (const char* sampled :
+       {"none --rule match --temperature 1e-300", "prompt_lookup --rule match --temperature 1e-45",
+        "prompt_lookup --rule rejection --temperature 1e-300",
+        "prompt_lookup --rule typical --temperature 1e-300",
+        "none --rule match --temperature 1e-300 --top-k 5"}) {
+    const ProcessResult ran = place.run(ask + sampled);
+    expect_success(ran);
+    EXPECT_EQ(ran.out, greedy.out) << sampled;
+  }
+}
+
 TEST(Pipeline, StagesThatAreDoneAreNotRepeated) {
   const CliFixture place;
   expect_success(place.run("distill --config run.yaml"));

@@ -119,6 +119,32 @@ TEST(Sampling, DistributionAgreesWithSortingInDouble) {
   EXPECT_GT(compared, 1620);  // of 1800
 }
 
+// 1 / temperature is no finite float here, or is 0. The model is not at fault.
+TEST(Sampling, TemperaturesTooSmallToDivideByGiveTheMostProbableToken) {
+  const std::vector<float> logits = random_logits(3000, 9);
+  for (const double temperature : {1e-30, 1e-39, 1e-45, 1e-300, 5e-324})
+    for (const SamplingConfig& config :
+         {SamplingConfig{temperature}, SamplingConfig{temperature, 3},
+          SamplingConfig{temperature, 0, 0.5}, SamplingConfig{temperature, 0, 1, 0.1}}) {
+      const auto distribution = target_distribution(logits, config);
+      ASSERT_EQ(distribution.size(), 1) << temperature;
+      EXPECT_EQ(distribution[0].id, argmax(logits)) << temperature;
+      EXPECT_EQ(sample(logits, config, Random(1), RandomUse::Accept, 7), argmax(logits))
+          << temperature;
+    }
+}
+
+TEST(Sampling, TemperaturesWithoutAnInverseKeepMaskedTokensOut) {
+  std::vector<float> logits(40, -std::numeric_limits<float>::infinity());
+  logits[3] = 1;
+  logits[5] = 2;
+  for (const double temperature : {1e39, 1e300}) {
+    const auto distribution = target_distribution(logits, {temperature});
+    ASSERT_EQ(distribution.size(), 2) << temperature;
+    for (const WeightedToken& token : distribution) EXPECT_NEAR(token.probability, 0.5, 1e-6);
+  }
+}
+
 TEST(Sampling, DistributionIsOrderedAsDocumented) {
   const std::vector<float> logits = tied_logits(50, 5);
   const auto by_id = [](const WeightedToken& a, const WeightedToken& b) { return a.id < b.id; };

@@ -14,6 +14,7 @@
 #include "base/stderr_progress.h"
 #include "heads/tree/step_sum.h"
 #include "infer/row_math.h"
+#include "infer/sampling.h"
 #include "tools/bench/rounds.h"
 #include "tools/bench/statistics.h"
 
@@ -117,7 +118,7 @@ TypicalPoint point_of(const TypicalConfig& typical, const Contestant& it, const 
 TextScore score_text(BackboneTarget& target, const SampledText& text,
                      const SamplingConfig& sampling) {
   MEDUSA_ASSERT(sampling.temperature > 0 && text.drafted.size() == text.tokens.size());
-  const auto inverse_temperature = static_cast<float>(1 / sampling.temperature);
+  const float scale = inverse_temperature(sampling.temperature);
   const Random random(text.seed);
   TextScore score;
   Follower follower(target, text.prompt);
@@ -128,10 +129,10 @@ TextScore score_text(BackboneTarget& target, const SampledText& text,
     const at::Tensor logits = follower.predict(tokens);
     for (size_t i = 0; i < tokens.size(); ++i) {
       const auto row = logits_row(logits, static_cast<int64_t>(i));
-      const SoftmaxSums sums = softmax_sums(row, inverse_temperature, target.idle_threads());
+      const SoftmaxSums sums = softmax_sums(row, scale, target.idle_threads());
       const double surprisal =
-          sums.log_sum() - static_cast<double>((row[static_cast<size_t>(tokens[i])] - sums.max) *
-                                               inverse_temperature);
+          sums.log_sum() -
+          static_cast<double>((row[static_cast<size_t>(tokens[i])] - sums.max) * scale);
       const auto position = static_cast<int64_t>(text.prompt.size() - 1 + begin + i);
       score.tokens += 1;
       score.surprisal += surprisal;

@@ -62,6 +62,17 @@ TEST(TypicalRule, ACandidateStandsWhenItsProbabilityExceedsTheThreshold) {
   }
 }
 
+TEST(TypicalRule, ATemperatureTooSmallToDivideByAcceptsTheMostProbableToken) {
+  const Row row{0.2, 0.5, 0.3};
+  const CandidateTree tree{{0, 0, 1, 2}, {-1, 0, 0, 0}, 4, {}};
+  for (const double temperature : {1e-30, 1e-45, 1e-300}) {
+    const Acceptance out = TypicalRule(kPaper, {.temperature = temperature})
+                               .accept(tree, logits_of(std::vector<Row>(4, row)), 10, Random(1));
+    EXPECT_EQ(out.path, (std::vector<int32_t>{2})) << temperature;
+    EXPECT_EQ(out.next, 1) << temperature;
+  }
+}
+
 TEST(TypicalRule, TheLongestStandingPathWins) {
   const Row row{0.5, 0.3, 0.15, 0.05};
   //  root ── 1: 0 (0.5)
