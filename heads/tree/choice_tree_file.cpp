@@ -3,9 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/json_text.h"
 #include "base/yaml_fields.h"
 #include "heads/tree/choice_tree.h"
 
@@ -14,6 +17,8 @@ namespace {
 
 constexpr const char* kTreeFormat = "medusa-choice-tree";
 constexpr int64_t kTreeVersion = 1;
+constexpr double kLeastTemperature = 0.01;  // fitted ones are far above; exp(x / T) is not 0 yet
+constexpr int64_t kMostRank = std::numeric_limits<int32_t>::max() - 1;  // top_k is one more
 
 /// The calibration section as the file has it: lists side by side.
 struct CalibrationFields {
@@ -174,10 +179,12 @@ TreeFields read_fields(const YamlFile& yaml, const std::filesystem::path& file) 
         yaml.place("expected_tokens_per_step_95", root["expected_tokens_per_step_95"]),
         fields.interval.size()));
   for (const double temperature : fields.temperatures)
-    if (!(temperature > 0))
-      throw UserError(fmt::format(
-          "{}: a temperature is {}, expected numbers above 0; calibrate again or remove the line",
-          yaml.place("temperatures", root["temperatures"]), number_text(temperature)));
+    if (temperature < kLeastTemperature)
+      throw UserError(
+          fmt::format("{}: a temperature is {}, expected numbers from {} on; calibrate again or "
+                      "remove the line",
+                      yaml.place("temperatures", root["temperatures"]), number_text(temperature),
+                      number_text(kLeastTemperature)));
   return fields;
 }
 
@@ -271,6 +278,27 @@ std::string typical_text(const TypicalSweep& sweep) {
       file.string(), found));
 }
 
+/// @param found  what the file holds in place of a list of paths.
+std::vector<RankPath> read_paths(const nlohmann::json& list, const std::filesystem::path& file,
+                                 const std::string& found) {
+  if (!list.is_array()) fail_import(file, found);
+  std::vector<RankPath> paths;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!list[i].is_array()) fail_import(file, found);
+    RankPath& path = paths.emplace_back();
+    for (const nlohmann::json& rank : list[i]) {
+      // The library would convert 1.99, true and 2^32 + 1 to 1.
+      if (!rank.is_number_unsigned() || rank.get<uint64_t>() > uint64_t{kMostRank})
+        throw UserError(
+            fmt::format("{}: path {} of the list has the rank {}, expected whole numbers from 0 to "
+                        "{}; mend the path",
+                        file.string(), i, json_text(rank), kMostRank));
+      path.push_back(rank.get<int32_t>());
+    }
+  }
+  return paths;
+}
+
 /// Python's tuples as JSON: (0, 1) -> [0, 1] and (0,) -> [0].
 std::string tuples_as_json(const std::string& text) {
   std::string json;
@@ -352,14 +380,10 @@ ChoiceTree import_choice_tree(const std::filesystem::path& file, const std::stri
       json = nlohmann::json(json.value("paths", nlohmann::json()));
     }
   }
-  std::vector<RankPath> paths;
-  try {
-    paths = json.get<std::vector<RankPath>>();
-  } catch (const nlohmann::json::exception&) {
-    fail_import(file,
-                name.empty() ? "it holds something else" : "'" + name + "' is something else");
-  }
-  ChoiceTree tree = make_choice_tree(std::move(paths), 0, file.string());
+  ChoiceTree tree = make_choice_tree(
+      read_paths(json, file,
+                 name.empty() ? "it holds something else" : "'" + name + "' is something else"),
+      0, file.string());
   tree.source = source;
   return tree;
 }

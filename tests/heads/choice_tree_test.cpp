@@ -1,10 +1,12 @@
 #include "heads/tree/choice_tree.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -246,8 +248,11 @@ TEST_F(ChoiceTreeFile, AFileWithoutTemperaturesHasNone) {
 
 TEST_F(ChoiceTreeFile, RefusesATemperatureOfZero) {
   EXPECT_EQ(error_reading(kHead + "  - [0]\ntemperatures: [1.5, 0]\n"),
-            "a.yaml:6: a temperature is 0, expected numbers above 0; calibrate again or remove the "
-            "line");
+            "a.yaml:6: a temperature is 0, expected numbers from 0.01 on; calibrate again or "
+            "remove the line");
+  EXPECT_EQ(error_reading(kHead + "  - [0]\ntemperatures: [1e-300]\n"),
+            "a.yaml:6: a temperature is 1e-300, expected numbers from 0.01 on; calibrate again or "
+            "remove the line");
 }
 
 TEST_F(ChoiceTreeFile, RefusesCountsThatDoNotBelongToPaths) {
@@ -315,6 +320,20 @@ TEST_F(ChoiceTreeFile, ImportNamesWhatIsWrong) {
   std::ofstream(file_) << "nodes";
   EXPECT_EQ(error_of([&] { import_choice_tree(file_, ""); }),
             file_.string() + ": it is neither JSON nor a list of tuples" + advice);
+}
+
+TEST_F(ChoiceTreeFile, ImportConvertsNoRank) {
+  for (const char* rank :
+       {"1.99", "true", "4294967297", "1e300", "-1", "18446744073709551615", "\"0\"", "null"}) {
+    std::ofstream(file_) << fmt::format("[[0], [0, {}]]", rank);
+    const std::string error = error_of([&] { import_choice_tree(file_, ""); });
+    EXPECT_EQ(error.find(file_.string() + ": path 1 of the list has the rank "), 0) << error;
+    EXPECT_NE(error.find("expected whole numbers from 0 to 2147483646; mend the path"),
+              std::string::npos)
+        << error;
+  }
+  std::ofstream(file_) << "[[2147483646]]";
+  EXPECT_EQ(import_choice_tree(file_, "").top_k, std::numeric_limits<int32_t>::max());
 }
 
 TEST(ChoiceTree, ItsShapeSaysHowOftenCalibrationFoundEachPathRight) {
