@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,6 +12,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -42,37 +45,50 @@ inline Json read_json_file(const std::filesystem::path& path) {
   }
 }
 
-/// The value of a key as T: std::string, bool, int64_t, or Json itself for anything; nullopt if the
-/// key is missing or null.
+/// Whether it is a whole number that T holds. get<T>() would convert 1.9, true and 2^64 - 1.
+template <typename T, typename Value>
+bool is_integer(const Value& value) {
+  if (value.is_number_unsigned()) return std::in_range<T>(value.template get<uint64_t>());
+  return value.is_number_integer() && std::in_range<T>(value.template get<int64_t>());
+}
+
+/// The value of a key as T: std::string, bool, an integer or a list of int64_t, or Json itself for
+/// anything; nullopt if the key is missing or null.
 /// @param source  file, and path of the object inside it: "tokenizer.json: model".
-/// @throws UserError  it has another type.
-template <typename T>
-std::optional<T> find_json(const Json& object, const char* key, const std::string& source) {
+/// @throws UserError  it has another type, or is a number beyond T.
+template <typename T, typename Object>
+std::optional<T> find_json(const Object& object, const char* key, const std::string& source) {
   if (!object.is_object()) return std::nullopt;
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return std::nullopt;
   bool matches = true;
   const char* expected = "a value";
+  bool is_number = false;  // or several: then the value says more than its type
   if constexpr (std::is_same_v<T, std::string>) {
     matches = found->is_string();
     expected = "a string";
   } else if constexpr (std::is_same_v<T, bool>) {
     matches = found->is_boolean();
     expected = "true or false";
-  } else if constexpr (std::is_same_v<T, int64_t>) {
-    matches = found->is_number_integer();
-    expected = "an integer";
+  } else if constexpr (std::is_integral_v<T>) {
+    matches = is_integer<T>(*found);
+    is_number = found->is_number();
+    expected = sizeof(T) == 8 ? "an integer" : "an integer of 32 bits";
+  } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+    matches = found->is_array() && std::ranges::all_of(*found, is_integer<int64_t, Object>);
+    is_number = found->is_array();
+    expected = "a list of integers";
   }
   if (!matches)
     throw UserError(
         fmt::format("{}: '{}' is {}, expected {}; correct it or download the file again", source,
-                    key, found->type_name(), expected));
-  return found->get<T>();
+                    key, is_number ? json_text(*found) : found->type_name(), expected));
+  return found->template get<T>();
 }
 
 /// The same for a key that must be there.
-template <typename T>
-T need_json(const Json& object, const char* key, const std::string& source) {
+template <typename T, typename Object>
+T need_json(const Object& object, const char* key, const std::string& source) {
   if (auto value = find_json<T>(object, key, source)) return *std::move(value);
   throw UserError(fmt::format(
       "{}: has no '{}', which is needed; correct it or download the file again", source, key));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "data/json.h"
 
 namespace medusa {
 namespace {
@@ -50,12 +51,12 @@ std::optional<DraftManifest> read_draft_manifest(const std::filesystem::path& fo
     in.at("backbone").get_to(out.backbone);
     in.at("tokenizer").get_to(out.tokenizer);
     in.at("dataset").get_to(out.dataset);
-    in.at("layers").get_to(out.layers);
-    in.at("steps").get_to(out.steps);
+    out.layers = need_json<std::vector<int64_t>>(in, "layers", file.string());
+    out.steps = need_json<int64_t>(in, "steps", file.string());
     in.at("complete").get_to(out.complete);
     in.at("validation_loss_nats").get_to(out.loss);
     in.at("validation_agreement").get_to(out.agreement);
-    in.at("validation_positions").get_to(out.num_validation);
+    out.num_validation = need_json<int64_t>(in, "validation_positions", file.string());
     return out;
   } catch (const nlohmann::json::exception& error) {
     throw UserError(

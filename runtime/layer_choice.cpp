@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/json_text.h"
+#include "data/json.h"
 
 namespace medusa {
 namespace {
@@ -43,10 +44,10 @@ LayerChoice read_layer_choice(const std::filesystem::path& file) {
           file.string(), json_text(in.at("format")), json_text(in.at("version")), kLayersFormat,
           kLayersVersion));
     in.at("backbone").get_to(choice.backbone);
-    in.at("skip").get_to(choice.skip);
+    choice.skip = need_json<std::vector<int64_t>>(in, "skip", file.string());
     in.at("agreement").get_to(choice.agreement);
     in.at("cost_of_a_drafted_token").get_to(choice.cost);
-    in.at("num_draft").get_to(choice.num_draft);
+    choice.num_draft = need_json<int32_t>(in, "num_draft", file.string());
     in.at("expected_speedup").get_to(choice.speedup);
   } catch (const nlohmann::json::exception& error) {
     throw UserError(fmt::format(

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "data/json.h"
 
 namespace medusa {
 namespace {
@@ -51,7 +52,7 @@ std::optional<TunedManifest> read_tuned_manifest(const std::filesystem::path& mo
     in.at("dataset").get_to(out.dataset);
     if (in.contains("mixed_datasets")) in.at("mixed_datasets").get_to(out.mixed_datasets);
     in.at("heads").get_to(out.heads);
-    in.at("steps").get_to(out.steps);
+    out.steps = need_json<int64_t>(in, "steps", file.string());
     in.at("stopped").get_to(out.stopped);
     in.at("settings").get_to(out.settings);
     for (const auto& [name, value] : in.at("drift").items())
