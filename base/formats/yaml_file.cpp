@@ -12,7 +12,14 @@ constexpr size_t kMostBytes = size_t{16} << 20;  // more than a thousand times w
 
 YAML::Node parse(const std::string& text, const std::string& name) {
   try {
-    return YAML::Load(text);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    for (size_t i = 1; i < documents.size(); ++i)
+      if (!documents[i].IsNull())
+        throw UserError(fmt::format(
+            "{}:{}: a second document begins behind '---' or '...', expected one; remove it or "
+            "give it a file of its own",
+            name, documents[i].Mark().line + 1));
+    return documents.empty() ? YAML::Node() : documents[0];
   } catch (const YAML::Exception& error) {
     throw UserError(fmt::format("{}:{}: not valid YAML ({}); mend the line", name,
                                 error.mark.line + 1, error.msg));

@@ -33,6 +33,18 @@ TEST(YamlFile, TextThatIsNotYamlIsAnErrorWithItsLine) {
             "run.yaml:3: not valid YAML (end of sequence flow not found); mend the line");
 }
 
+TEST(YamlFile, ASecondDocumentIsAnErrorWithItsLine) {
+  const std::string advice =
+      ": a second document begins behind '---' or '...', expected one; remove it or give it a file "
+      "of its own";
+  EXPECT_EQ(load_error("---\na: 1\n---\nb: 2\n"), "run.yaml:4" + advice);
+  EXPECT_EQ(load_error("a: 1\n...\nb: 2\n"), "run.yaml:3" + advice);
+  EXPECT_EQ(load_error("---\n---\na: 1\n"), "run.yaml:3" + advice);
+  EXPECT_EQ(load_error("", {"a=1\n---\n2"}), "--set a=1\n---\n2:3" + advice);
+  EXPECT_EQ(load_error("# one\n---\na: 1\n...\n"), "(no error)");
+  EXPECT_EQ(load_error("a: 1\n---\n"), "(no error)");
+}
+
 TEST(YamlFile, OverridesMakeTheSectionsTheyNeed) {
   const YamlFile file = YamlFile::from_text("a: 1\n", "run.yaml", {"b.c.d=[1, 2]", "a=x=y"});
   EXPECT_EQ(file.root()["b"]["c"]["d"].size(), 2u);
