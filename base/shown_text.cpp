@@ -48,6 +48,18 @@ std::string shown_text(std::string_view text) {
   });
 }
 
+std::string shown_in_line(std::string_view text) {
+  std::string out;
+  for (const char c : shown_text(text))
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else
+      out += c;
+  return out;
+}
+
 std::string shown_json(std::string_view text) {
   return replace_controls(text, [](std::string& out, uint32_t c, std::string_view) {
     fmt::format_to(std::back_inserter(out), "\\u{:04x}", c == kNotUtf8 ? 0xFFFDU : c);

@@ -15,8 +15,11 @@ bool is_control(uint32_t codepoint);
 /// A text that it has made stays as it is.
 std::string shown_text(std::string_view text);
 
-/// The same for JSON, in whose strings U+007F and above may stand as they are: \u009b. The object
-/// it says is the same.
+/// The same, with newlines and tabs as \n and \t, too: for what stands inside a sentence.
+std::string shown_in_line(std::string_view text);
+
+/// The same as shown_text() for JSON, in whose strings U+007F and above may stand as they are:
+/// \u009b. The object it says is the same.
 /// @param text  JSON as nlohmann's dump() gives it, so that C0 is escaped and all of it UTF-8.
 std::string shown_json(std::string_view text);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/shown_text.h"
+
 namespace medusa {
 
 FieldReader::FieldReader(const YamlFile& file, const YAML::Node& node, std::string path)
@@ -30,8 +32,8 @@ void FieldReader::reject_unknown() const {
 
 void FieldReader::fail(const std::string& key, const YAML::Node& at,
                        const std::string& message) const {
-  throw UserError(file_.place(key.empty() ? path_ : place(key), at) + ": " + message +
-                  "; correct or remove it");
+  throw UserError(file_.place(key.empty() ? path_ : place(key), at) + ": " +
+                  shown_in_line(message) + "; correct or remove it");
 }
 
 }  // namespace medusa

@@ -102,6 +102,9 @@ TEST(FieldReader, RejectsUnknownKeyAndSuggests) {
             "'learning_rate'?); correct or remove it");
   EXPECT_EQ(error_of("colour: red\n"), "run.yaml:1: unknown key 'colour'; correct or remove it");
   EXPECT_EQ(error_of("a; b: red\n"), "run.yaml:1: unknown key 'a; b'; correct or remove it");
+  EXPECT_EQ(error_of("\"a\\nb\\tc\": red\n"),
+            "run.yaml:1: unknown key 'a\\nb\\tc'; correct or remove it")
+      << "a message is a line";
 }
 
 TEST(FieldReader, RejectsARepeatedKey) {

@@ -24,6 +24,10 @@ TEST(ShownText, ShowsWhatATerminalWouldObey) {
       << "turned text";
 }
 
+TEST(ShownText, InALineThereAreNoOthers) {
+  EXPECT_EQ(shown_in_line("a\nb\tc\x1b[2J"), R"(a\nb\tc\x1b[2J)");
+}
+
 TEST(ShownText, LeavesLinesTabsAndOtherScripts) {
   for (const char* text : {"", "expected one of\n\tStraße, 東京 😀", "\u00A0\u2029\uFEFF", "\\x1b",
                            "שלום\u200F", "e\u0301"})
