@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "data/text_file.h"
+
 namespace medusa {
 
 void read_json_lines(const std::filesystem::path& file,
                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read) {
-  parse_json_lines(read_file_or_stream(file), file, read);
+  parse_json_lines(read_text(file), file, read);
 }
 
 void parse_json_lines(const std::string& text, const std::filesystem::path& file,

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/file.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "data/json.h"
+#include "data/text_file.h"
 #include "data/tokenizer/white_space.h"
 
 namespace medusa {
@@ -51,8 +51,9 @@ void read_messages(const Json& messages, Prompt& prompt, const std::string& plac
     if (!known)
       refuse_prompt(source, fmt::format("the role is '{}'", role),
                     "user, assistant, or system as the first");
-    prompt.messages.push_back(
-        {role, need_text(need_json<Json>(messages[i], "content", source), "the content", source)});
+    auto content = need_json<Json>(messages[i], "content", source);
+    if (content.is_array()) content = text_of_parts(content, source);
+    prompt.messages.push_back({role, need_text(content, "the content", source)});
   }
   while (!prompt.messages.empty() && prompt.messages.back().role == "assistant")
     prompt.messages.pop_back();
@@ -182,11 +183,12 @@ void read_plain_lines(const std::string& text, const fs::path& file, PromptSet& 
 
 PromptSet read_prompts(const fs::path& file) {
   PromptSet set;
-  if (file.extension() == ".json") {
+  const std::string extension = lower_extension(file);
+  if (extension == ".json") {
     read_list(file, set);
   } else {
-    const std::string text = read_file_or_stream(file);
-    if (file.extension() == ".txt" || (file == "-" && !begins_as_json(text)))
+    const std::string text = read_text(file);
+    if (extension == ".txt" || (file == "-" && !begins_as_json(text)))
       read_plain_lines(text, file, set);
     else
       parse_json_lines(text, file, [&](const Json& entry, const JsonLine& line) {

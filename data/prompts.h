@@ -27,7 +27,8 @@ struct PromptSet {
 
 /// Each line of a .jsonl file, or each element of a .json list, has one of
 ///   turns          ["first message", "second", …] of the user (the answers are left to the model)
-///   messages       [{"role", "content"}, …]; answers in between are kept, those at the end dropped
+///   messages       [{"role", "content"}, …]; answers in between are kept, those at the end
+///                  dropped; a content may be a list of parts of type text
 ///   text           the user's message
 ///   prompt         the same, or a list as messages
 ///   instruction    the same, with "input", if there is one, below it

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "data/json.h"
+#include "data/text_file.h"
 #include "data/tokenizer/white_space.h"
 
 namespace medusa {
@@ -19,47 +20,92 @@ bool begins_with_object(const std::string& text) {
   return first != std::string::npos && text[first] == '{';
 }
 
-void read_line(const Json& entry, const JsonLine& line, WrittenTextSet& set) {
-  const auto document = find_json<std::string>(entry, "text", line.place);
-  if (!document) {
-    if (!entry.is_array() && !entry.contains("messages") && !entry.contains("conversations"))
+/// The key that says what the entry is.
+std::string key_of_text(const Json& entry, const std::string& place) {
+  std::string found;
+  for (const char* key : {"text", "messages", "conversations"}) {
+    if (!find_json<Json>(entry, key, place)) continue;
+    if (!found.empty())  // which of the two is to be learnt cannot be told
       throw UserError(
-          fmt::format("{}: has no text, expected one of 'text', 'messages', 'conversations'; "
-                      "correct or remove it",
-                      line.place));
-    ConversationSet found;
-    add_conversation(entry, line.place, line.id, found);
-    for (Conversation& each : found.conversations)
-      set.texts.push_back({each.id, {}, std::move(each.messages)});
-    set.skipped += found.skipped;
-    return;
+          fmt::format("{}: has '{}' and '{}', expected one of them; remove the other from each "
+                      "entry",
+                      place, found, key));
+    found = key;
   }
-  if (is_blank(*document))
+  if (found.empty())
+    throw UserError(
+        fmt::format("{}: has no text, expected one of 'text', 'messages', 'conversations'; "
+                    "correct or remove it",
+                    place));
+  return found;
+}
+
+void add_conversation_text(const Json& entry, const JsonLine& line, WrittenTextSet& set) {
+  ConversationSet found;
+  add_conversation(entry, line.place, line.id, found);
+  for (Conversation& each : found.conversations)
+    set.texts.push_back({each.id, {}, std::move(each.messages)});
+  set.skipped += found.skipped;
+}
+
+void read_text_entry(const Json& entry, const JsonLine& line, WrittenTextSet& set) {
+  if (entry.is_array() || key_of_text(entry, line.place) != "text")
+    return add_conversation_text(entry, line, set);
+  auto document = need_json<std::string>(entry, "text", line.place);
+  if (is_blank(document))
     throw UserError(
         fmt::format("{}: 'text' is empty, expected a document; correct or remove it", line.place));
   const auto id = find_json<Json>(entry, "id", line.place);
   set.texts.push_back({!id               ? line.id
                        : id->is_string() ? id->get<std::string>()
                                          : json_text(*id),
-                       *document,
+                       std::move(document),
                        {}});
+}
+
+/// One entry, or a list of them.
+void read_json_texts(const fs::path& file, WrittenTextSet& set) {
+  const Json root = read_json_file(file);
+  const std::string name = file.stem().string();
+  const bool is_one = root.is_object() || (root.is_array() && !root.empty() &&
+                                           root[0].is_object() && root[0].contains("role"));
+  if (is_one) return read_text_entry(root, {file.string(), name}, set);
+  if (!root.is_array())
+    throw UserError(
+        fmt::format("{}: holds {}, expected an object with 'text', 'messages' or 'conversations', "
+                    "or a list of such; name a text that is no JSON .txt",
+                    file.string(), root.type_name()));
+  for (size_t i = 0; i < root.size(); ++i)
+    read_text_entry(
+        root[i], {fmt::format("{}: element {}", file.string(), i), fmt::format("{}:{}", name, i)},
+        set);
+}
+
+/// Everything that is no JSON.
+void read_document(std::string text, const fs::path& file, WrittenTextSet& set) {
+  if (!is_valid_utf8(text))
+    throw UserError(
+        fmt::format("{}: is not UTF-8, expected a text, or .jsonl with 'text' in each line; give "
+                    "another file",
+                    file.string()));
+  if (!is_blank(text)) set.texts.push_back({file.stem().string(), std::move(text), {}});
 }
 
 }  // namespace
 
 WrittenTextSet read_written_texts(const fs::path& file) {
   WrittenTextSet set;
-  std::string text = read_file_or_stream(file);
-  if (file.extension() == ".jsonl" || (file == "-" && begins_with_object(text))) {
-    parse_json_lines(text, file,
-                     [&](const Json& entry, const JsonLine& line) { read_line(entry, line, set); });
-  } else if (!is_valid_utf8(text)) {
-    throw UserError(
-        fmt::format("{}: is not UTF-8, expected a text, or .jsonl with 'text' in each line; give "
-                    "another file",
-                    file.string()));
-  } else if (!is_blank(text)) {
-    set.texts.push_back({file.stem().string(), std::move(text), {}});
+  const std::string extension = lower_extension(file);
+  if (extension == ".json") {
+    read_json_texts(file, set);
+  } else {
+    std::string text = read_text(file);
+    if (extension == ".jsonl" || (file == "-" && begins_with_object(text)))
+      parse_json_lines(text, file, [&](const Json& entry, const JsonLine& line) {
+        read_text_entry(entry, line, set);
+      });
+    else
+      read_document(std::move(text), file, set);
   }
   if (set.texts.empty())
     throw UserError(fmt::format(
@@ -72,7 +118,7 @@ std::vector<Sample> samples_of_text(const Tokenizer& tokenizer, const ChatTempla
                                     const WrittenText& text, int64_t max_tokens,
                                     AnswerRefusals& refusals) {
   MEDUSA_ASSERT(max_tokens >= 2, max_tokens);
-  if (text.document.empty())
+  if (text.is_conversation())
     return samples_of_conversation(tokenizer, chat, text.id, text.conversation, max_tokens,
                                    refusals);
   const std::vector<TokenId> tokens = tokenizer.encode(text.document, /*parse_special=*/false);

@@ -18,6 +18,8 @@ struct WrittenText {
   std::string id;          // the file's own, else its name and line: "book:12"
   std::string document{};  // empty: it is a conversation
   std::vector<ChatMessage> conversation{};
+
+  bool is_conversation() const { return document.empty(); }
 };
 
 struct WrittenTextSet {
@@ -28,9 +30,11 @@ struct WrittenTextSet {
 /// Reads a file by its name:
 ///   .jsonl         each line has "text", a document, or "messages" or "conversations", as
 ///                  read_conversations() takes them
+///   .json          a list of such entries, or one
 ///   anything else  is one document; so is a standard input ("-") that does not begin as JSON
-/// @throws UserError  with file:line: not JSON, none of these keys, an empty or mistyped one; not
-///                    UTF-8; and if the file holds no text at all.
+/// Names may be in capitals. A byte order mark before the text is left out.
+/// @throws UserError  with file:line or element: not JSON, none or several of these keys, an empty
+///                    or mistyped one; not UTF-8; and if the file holds no text at all.
 WrittenTextSet read_written_texts(const std::filesystem::path& file);
 
 /// A document becomes pieces of at most max_tokens, each a sample of its own whose first token (the

@@ -2,6 +2,7 @@
 
 #include "base/json_text.h"
 #include "data/json.h"
+#include "data/text_file.h"
 
 namespace medusa {
 namespace fs = std::filesystem;
@@ -12,6 +13,16 @@ std::string role_of(const std::string& speaker) {
   if (speaker == "human" || speaker == "user") return "user";
   if (speaker == "gpt" || speaker == "assistant" || speaker == "chatgpt") return "assistant";
   return speaker == "system" ? speaker : "";
+}
+
+/// @param key  of the value in its message.
+std::string text_of_value(const Json& value, const char* key, const std::string& place) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_array()) return text_of_parts(value, place);
+  throw UserError(
+      fmt::format("{}: '{}' is {}, expected a text or a list of parts of type text; correct or "
+                  "remove it",
+                  place, key, value.type_name()));
 }
 
 /// @param who, what  the keys of one message.
@@ -27,7 +38,7 @@ bool read_messages(const Json& list, const char* who, const char* what, const st
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string source = fmt::format("{}: message {}", place, i);
     const std::string role = role_of(need_json<std::string>(list[i], who, source));
-    auto text = need_json<std::string>(list[i], what, source);
+    std::string text = text_of_value(need_json<Json>(list[i], what, source), what, source);
     if (role.empty() || (role == "system" && i > 0)) return false;
     answered = answered || role == "assistant";
     out.push_back({role, std::move(text)});
@@ -37,16 +48,36 @@ bool read_messages(const Json& list, const char* who, const char* what, const st
 
 }  // namespace
 
+std::string text_of_parts(const Json& parts, const std::string& place) {
+  std::string text;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto source = fmt::format("{}: content[{}]", place, i);
+    const auto type = need_json<std::string>(parts[i], "type", source);
+    if (type != "text")
+      throw UserError(
+          fmt::format("{}: is of type '{}', expected 'text'; remove the part", source, type));
+    text += need_json<std::string>(parts[i], "text", source);
+  }
+  return text;
+}
+
 void add_conversation(const Json& entry, const std::string& place, const std::string& fallback,
                       ConversationSet& set) {
   Conversation out{fallback, {}};
   bool usable = false;
+  const auto conversations = find_json<Json>(entry, "conversations", place);
+  const auto messages = find_json<Json>(entry, "messages", place);
+  if (conversations && messages)
+    throw UserError(
+        fmt::format("{}: has 'conversations' and 'messages', expected one of them; remove the "
+                    "other",
+                    place));
   if (entry.is_array()) {
     usable = read_messages(entry, "role", "content", place, out.messages);
-  } else if (entry.is_object() && entry.contains("conversations")) {
-    usable = read_messages(entry["conversations"], "from", "value", place, out.messages);
-  } else if (entry.is_object() && entry.contains("messages")) {
-    usable = read_messages(entry["messages"], "role", "content", place, out.messages);
+  } else if (conversations) {
+    usable = read_messages(*conversations, "from", "value", place, out.messages);
+  } else if (messages) {
+    usable = read_messages(*messages, "role", "content", place, out.messages);
   } else {
     throw UserError(
         fmt::format("{}: has no conversation, expected 'conversations' or 'messages'; correct or "
@@ -63,7 +94,7 @@ void add_conversation(const Json& entry, const std::string& place, const std::st
 
 ConversationSet read_conversations(const fs::path& file) {
   ConversationSet set;
-  if (file.extension() == ".json") {
+  if (lower_extension(file) == ".json") {
     const Json root = read_json_file(file);
     if (root.is_object()) add_conversation(root, file.string(), file.stem().string(), set);
     for (size_t i = 0; i < root.size() && root.is_array(); ++i)

@@ -38,10 +38,16 @@ struct ConversationSet {
 
 /// A .jsonl file, or a .json list, whose entries have "conversations" ([{"from", "value"}, …]) or
 /// "messages" ([{"role", "content"}, …]), or are such a list of messages themselves. A .json file
-/// may also be one such object.
-/// @throws UserError  with file:line or element: not JSON, neither of the two, or mistyped; and if
-///                    the file holds no conversation with an answer.
+/// may also be one such object. A content may be a list of parts of type text.
+/// @throws UserError  with file:line or element: not JSON, neither or both of the two, or mistyped;
+///                    and if the file holds no conversation with an answer.
 ConversationSet read_conversations(const std::filesystem::path& file);
+
+/// Joins a message's content that is a list of parts, [{"type": "text", "text": …}, …], as chats of
+/// OpenAI's API have it.
+/// @param place  of the message, for errors.
+/// @throws UserError  a part is no text.
+std::string text_of_parts(const nlohmann::json& parts, const std::string& place);
 
 /// Adds one such entry, or counts it as skipped.
 /// @param place  for messages;  @param fallback  the id, if the entry has none.

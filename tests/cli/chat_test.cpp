@@ -141,6 +141,11 @@ TEST(Chat, ASavedConversationGoesOn) {
   EXPECT_EQ(text_of(rest.at(0)), text_of(whole.at(1)));
 }
 
+TEST(Chat, AByteOrderMarkIsNoPartOfAMessage) {
+  const CliFixture place;
+  EXPECT_EQ(chat(place, "\xEF\xBB\xBFOnce upon a time").out, chat(place, "Once upon a time").out);
+}
+
 TEST(Chat, SeveralLinesAreOneMessage) {
   const CliFixture place;
   const auto all = answers(place, "\"\"\"\nTom said\n/help\n\"\"\"\n", {"--drafter", "none"});

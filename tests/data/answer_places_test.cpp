@@ -119,6 +119,15 @@ TEST(Conversations, BothKindsAreReadWithTheirAnswers) {
   EXPECT_EQ(read_conversations(folder / "c.json").conversations[0].id, "c");
 }
 
+TEST(Conversations, ContentsMayBeListsOfTexts) {
+  const fixtures::TempFolder folder;
+  write_file(folder / "A.JSON",
+             R"({"conversations": null, "messages": [{"role": "user", "content": "c"},
+                {"role": "assistant", "content": [{"type": "text", "text": "d"},
+                                                  {"type": "text", "text": "e"}]}]})");
+  EXPECT_EQ(read_conversations(folder / "A.JSON").conversations[0].messages[1].content, "de");
+}
+
 TEST(Conversations, OtherFilesAreRefusedWithThePlace) {
   const fixtures::TempFolder folder;
   const auto error = [&](const std::string& text) {
@@ -135,6 +144,13 @@ TEST(Conversations, OtherFilesAreRefusedWithThePlace) {
   EXPECT_EQ(error("{\"text\": \"a\"}\n"),
             "<>:1: has no conversation, expected 'conversations' or 'messages'; correct or remove "
             "the entry");
+  EXPECT_EQ(error(R"({"messages": [], "conversations": []})"),
+            "<>:1: has 'conversations' and 'messages', expected one of them; remove the other");
+  EXPECT_EQ(error(R"({"messages": [{"role": "user", "content": [{"type": "audio"}]}]})"),
+            "<>:1: message 0: content[0]: is of type 'audio', expected 'text'; remove the part");
+  EXPECT_EQ(error(R"({"messages": [{"role": "user", "content": 3}]})"),
+            "<>:1: message 0: 'content' is number, expected a text or a list of parts of type "
+            "text; correct or remove it");
   EXPECT_EQ(error("{\"messages\": 3}\n"),
             "<>:1: the messages are number, expected a list of role and content; correct or remove "
             "the entry");

@@ -74,6 +74,28 @@ TEST(Prompts, LinesOfATextFileAreMessages) {
             "p.txt:2: is not UTF-8, expected text in it; correct or remove it");
 }
 
+TEST(Prompts, NamesInCapitalsSayTheSameAndAByteOrderMarkIsNoText) {
+  EXPECT_EQ(flat(read("P.TXT", "\xEF\xBB\xBFWhy?\n").prompts.at(0)), "P:1||user:Why?");
+  EXPECT_EQ(flat(read("P.JSON", R"([{"text": "Why?"}])").prompts.at(0)), "P:0||user:Why?");
+  EXPECT_EQ(flat(read("p.jsonl", "\xEF\xBB\xBF{\"text\": \"Why?\"}").prompts.at(0)),
+            "p:1||user:Why?");
+}
+
+TEST(Prompts, AContentMayBeAListOfTexts) {
+  const auto line = [](const std::string& parts) {
+    return R"({"messages": [{"role": "user", "content": )" + parts + "}]}";
+  };
+  const std::string two = R"([{"type": "text", "text": "Wh"}, {"type": "text", "text": "y?"}])";
+  EXPECT_EQ(flat(read("p.jsonl", line(two)).prompts.at(0)), "p:1||user:Why?");
+  const std::string place = "p.jsonl:1: messages[0]: content[0]: ";
+  EXPECT_EQ(error_of("p.jsonl", line(R"([{"type": "image_url", "image_url": {"url": "x"}}])")),
+            place + "is of type 'image_url', expected 'text'; remove the part");
+  EXPECT_EQ(error_of("p.jsonl", line(R"(["Why?"])")),
+            place + "has no 'type', which is needed; correct it or download the file again");
+  EXPECT_EQ(error_of("p.jsonl", line("[]")),
+            "p.jsonl:1: messages[0]: the content is empty, expected a text; correct or remove it");
+}
+
 TEST(Prompts, ReadsShareGptAndCountsWhatItSkips) {
   const auto set = read("s.json", R"([
     {"id": "x", "conversations": [{"from": "gpt", "value": "Hi"}, {"from": "human", "value": "Q"},

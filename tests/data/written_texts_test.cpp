@@ -37,7 +37,7 @@ TEST(WrittenTexts, AFileIsADocumentAndALineOfJsonAnything) {
   EXPECT_EQ(book.texts[0].document, "One line.\n\nAnother.\n");
   const auto set =
       read("t.jsonl",
-           "{\"id\": 7, \"text\": \"A tale\"}\n\n{\"text\": \"Another\", \"messages\": 3}\n"
+           "{\"id\": 7, \"text\": \"A tale\"}\n\n{\"text\": \"Another\", \"messages\": null}\n"
            "{\"id\": \"chat\", \"messages\": [{\"role\": \"user\", \"content\": \"Q\"}, {\"role\": "
            "\"assistant\", \"content\": \"A\"}]}\n"
            "{\"conversations\": [{\"from\": \"human\", \"value\": \"alone\"}]}\n");
@@ -49,6 +49,50 @@ TEST(WrittenTexts, AFileIsADocumentAndALineOfJsonAnything) {
   EXPECT_TRUE(set.texts[2].document.empty());
   EXPECT_EQ(set.texts[2].conversation.at(1).content, "A");
   EXPECT_EQ(set.skipped, 1) << "nobody answers";
+}
+
+TEST(WrittenTexts, NamesInCapitalsSayTheSame) {
+  EXPECT_EQ(read("T.JSONL", "{\"text\": \"A tale\"}\n").texts.at(0).document, "A tale");
+  EXPECT_EQ(read("T.Json", "[{\"text\": \"A tale\"}]").texts.at(0).document, "A tale");
+}
+
+TEST(WrittenTexts, AJsonFileHoldsAnEntryOrAListOfThem) {
+  EXPECT_EQ(read("t.json", "{\"text\":\n\"A tale\"}").texts.at(0).document, "A tale");
+  const std::string chat =
+      R"([{"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}])";
+  const auto one = read("t.json", chat);
+  ASSERT_EQ(one.texts.size(), 1U);
+  EXPECT_EQ(one.texts[0].conversation.at(1).content, "A");
+  const auto set = read("t.json", R"([{"text": "A tale"}, {"messages": )" + chat + "}, " + chat +
+                                      R"(, {"id": "b", "text": "B"}])");
+  ASSERT_EQ(set.texts.size(), 4U);
+  EXPECT_EQ(set.texts[0].id, "t:0");
+  EXPECT_EQ(set.texts[0].document, "A tale");
+  EXPECT_EQ(set.texts[1].conversation.size(), 2U);
+  EXPECT_EQ(set.texts[2].id, "t:2");
+  EXPECT_EQ(set.texts[3].id, "b");
+  EXPECT_EQ(error_of("t.json", "\"A tale\""),
+            "t.json: holds string, expected an object with 'text', 'messages' or "
+            "'conversations', or a list of such; name a text that is no JSON .txt");
+  EXPECT_EQ(error_of("t.json", "[{\"text\": \"a\"}, \"b\"]"),
+            "t.json: element 1: has no text, expected one of 'text', 'messages', "
+            "'conversations'; correct or remove it");
+}
+
+TEST(WrittenTexts, AByteOrderMarkIsNoText) {
+  EXPECT_EQ(read("t.txt", "\xEF\xBB\xBFOne.").texts.at(0).document, "One.");
+  EXPECT_EQ(read("t.jsonl", "\xEF\xBB\xBF{\"text\": \"One.\"}").texts.at(0).document, "One.");
+  EXPECT_EQ(error_of("t.txt", "\xEF\xBB\xBF"),
+            "t.txt: holds no text, expected at least one; give another file");
+}
+
+TEST(WrittenTexts, OfSeveralTextsInAnEntryNoneIsChosen) {
+  EXPECT_EQ(error_of("t.jsonl", R"({"text": "a", "messages": []})"),
+            "t.jsonl:1: has 'text' and 'messages', expected one of them; remove the other from "
+            "each entry");
+  EXPECT_EQ(error_of("t.jsonl", R"({"messages": [], "conversations": []})"),
+            "t.jsonl:1: has 'messages' and 'conversations', expected one of them; remove the other "
+            "from each entry");
 }
 
 TEST(WrittenTexts, WhatIsNoTextIsRefused) {

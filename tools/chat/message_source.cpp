@@ -4,10 +4,12 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "data/text_file.h"
 #include "tools/chat/line_editor.h"
 
 namespace medusa {
@@ -59,6 +61,8 @@ class PipedMessages : public MessageSource {
     }
     if (end == std::string::npos && read_.empty()) return std::nullopt;
     std::string line = read_.substr(0, end);
+    if (std::exchange(is_first_, false) && line.starts_with(kByteOrderMark))
+      line.erase(0, kByteOrderMark.size());
     read_.erase(0, end == std::string::npos ? end : end + 1);
     return line;
   }
@@ -86,6 +90,7 @@ class PipedMessages : public MessageSource {
   MessageLines lines_;
   std::string read_;  // and not yet given out
   bool at_end_ = false;
+  bool is_first_ = true;  // the next line
 };
 
 }  // namespace
