@@ -63,24 +63,26 @@ Sample make_sample(const DistillPrompt& prompt, GeneratedText text) {
 /// Counts toward the limit of answer tokens if there is one, else in prompts.
 class DistillProgress {
  public:
-  DistillProgress(const DatasetWriter& writer, int64_t num_requests, ProgressFunction tell)
-      : by_tokens_(writer.max_answer_tokens() > 0),
+  DistillProgress(const DatasetWriter& writer, const DistillLimits& names, int64_t num_requests,
+                  ProgressFunction tell)
+      : answers_(names.answers),
+        by_tokens_(writer.max_answer_tokens() > 0),
         limit_(by_tokens_ ? writer.max_answer_tokens() : writer.num_own_samples()),
         start_(by_tokens_ ? writer.num_answer_tokens() : writer.num_own_samples() - num_requests),
-        line_(std::move(tell), "distill", by_tokens_ ? "tokens" : "prompts", limit_) {
+        line_(std::move(tell), "distill", by_tokens_ ? "tokens" : names.prompts, limit_) {
     line_.start_from(start_);
   }
 
   void update(int64_t answers, int64_t tokens) {
     if (by_tokens_)
-      line_.update(std::min(start_ + tokens, limit_), fmt::format("{} answers", answers));
+      line_.update(std::min(start_ + tokens, limit_), fmt::format("{} {}", answers, answers_));
     else
       line_.update(start_ + answers, rate(tokens));
   }
 
   void finish(int64_t answers, int64_t tokens, bool complete) {
     if (answers == 0) return;  // all was there already, and no line was shown
-    line_.finish(fmt::format("{} answers, {}{}", answers, rate(tokens),
+    line_.finish(fmt::format("{} {}, {}{}", answers, answers_, rate(tokens),
                              complete ? "" : ", interrupted: run again to continue"));
   }
 
@@ -93,6 +95,7 @@ class DistillProgress {
     return fmt::format("{:.0f} tokens/s", static_cast<double>(tokens) / std::max(seconds(), 1e-9));
   }
 
+  const char* answers_;
   bool by_tokens_;
   int64_t limit_;
   int64_t start_;
@@ -119,7 +122,7 @@ DistillReport self_distill(std::span<const DistillPrompt> prompts, const Generat
         prompts.size(), limits.max_sequence));
 
   const std::vector<GenerateRequest> requests = plan(prompts, limits, random, writer);
-  DistillProgress progress(writer, std::ssize(requests), std::move(tell));
+  DistillProgress progress(writer, limits, std::ssize(requests), std::move(tell));
   int64_t answers = 0;
   bool stopped = writer.complete();
   const auto finished = [&](size_t request, GeneratedText text) {

@@ -39,9 +39,12 @@ struct DistillPrompt {
   std::vector<TokenId> tokens;  // the chat template around the question, ready to continue
 };
 
+/// Limits of the answers, and the names of what is counted.
 struct DistillLimits {
   int32_t max_new_tokens = 256;  // of one answer
   int64_t max_sequence = 0;  // prompt and answer together; a prompt that leaves no room is skipped
+  const char* prompts = "prompts";  // what progress calls them
+  const char* answers = "answers";
 };
 
 struct DistillReport {

@@ -80,10 +80,12 @@ std::vector<Sample> all_samples(const Model& model, std::span<const WrittenText>
                                 const MostTokens& most, int64_t& refused) {
   AnswerRefusals no;
   std::vector<Sample> samples;
+  if (std::ranges::any_of(texts, &WrittenText::is_conversation))
+    expect_chat_template(model, "Distiller");
   for (const WrittenText& text : texts)
     for (Sample& sample :
          samples_of_text(*model.tokenizer, model.chat, text,
-                         text.document.empty() ? most.conversation : most.document, no))
+                         text.is_conversation() ? most.conversation : most.document, no))
       samples.push_back(std::move(sample));
   if (samples.empty())
     throw UserError(fmt::format(
@@ -127,6 +129,7 @@ PromptSet Distiller::self_prompts() {
   const std::filesystem::path& file = options_.questions;
   expect_named(file, "DistillerOptions::questions");
   if (!std::filesystem::exists(file)) {
+    expect_chat_template(model_, "Distiller");
     const auto turn = model_.turns->take("Distiller");
     const std::vector<std::string> kept =
         keep_good(write_questions(options_.config, options_.seed, model_, target_), options_.note);
@@ -219,7 +222,10 @@ DistillReport Distiller::read(std::span<const WrittenText> texts) {
                   std::ssize(samples));
   DistillReport report =
       self_distill(prompts, make_reading_function(target_, samples, config.record_hidden),
-                   {.max_new_tokens = static_cast<int32_t>(rows_), .max_sequence = rows_},
+                   {.max_new_tokens = static_cast<int32_t>(rows_),
+                    .max_sequence = rows_,
+                    .prompts = "pieces",
+                    .answers = "pieces"},
                    Random(options_.seed), writer, model_.progress);
   report.too_long += refused;
   return report;

@@ -80,7 +80,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   model.cache_mb = options.cache_mb;
   model.progress = options.progress;
   model.tokenizer = load_tokenizer(path);
-  model.chat = open_chat_template(options, *model.tokenizer);
+  if (options.needs_chat_template) model.chat = open_chat_template(options, *model.tokenizer);
   if (placement.blocks == QuantKind::Stored && options.note && !stores_quantized(path))
     options.note(fmt::format(
         "note: not all matrices of {} are stored in blocks; of the others blocks of 8 bits "
@@ -99,7 +99,16 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   return model;
 }
 
+void expect_chat_template(const Model& model, const char* who) {
+  if (!model.chat.name().empty()) return;
+  throw UserError(fmt::format(
+      "{}: found a conversation and a model loaded without a chat template, expected one; load it "
+      "with ModelOptions::needs_chat_template",
+      who));
+}
+
 std::vector<TokenId> Model::encode(const std::vector<ChatMessage>& messages) const {
+  expect_chat_template(*this, "Model::encode");
   for (const ChatMessage& message : messages)
     if (!is_valid_utf8(message.content))
       throw UserError(

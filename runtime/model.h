@@ -29,7 +29,7 @@ struct Model {
 
   std::filesystem::path path{};
   std::shared_ptr<const Tokenizer> tokenizer{};
-  ChatTemplate chat{};
+  ChatTemplate chat{};  // without a name where the options need none
   std::shared_ptr<Llama> llama{};
   std::vector<TokenId> eos{};        // whatever ends an answer
   int64_t context = 0;               // most tokens of a sequence
@@ -38,7 +38,8 @@ struct Model {
   std::shared_ptr<TurnsOfCallers> turns = std::make_shared<TurnsOfCallers>();
 
   /// The chat template around one conversation, ready for the answer.
-  /// @throws UserError  a message is not UTF-8; the model's template refuses the conversation.
+  /// @throws UserError  a message is not UTF-8; the model's template refuses the conversation; the
+  ///                    model was loaded without a template.
   std::vector<TokenId> encode(const std::vector<ChatMessage>& messages) const;
 
   /// A target for so many sequences at the same time, within cache_mb.
@@ -53,6 +54,10 @@ void expect_model(const std::filesystem::path& path);
 /// @param who  wants it, for the message: "Generator".
 /// @throws UserError  no model was loaded into it.
 void expect_loaded(const Model& model, const char* who);
+
+/// @param who  wants to write a conversation, for the message: "Distiller".
+/// @throws UserError  the model was loaded without a chat template.
+void expect_chat_template(const Model& model, const char* who);
 
 /// @param option  that names the file or folder, for the message: "CalibratorOptions::heads".
 /// @throws UserError  it is empty.

@@ -58,6 +58,8 @@ struct ModelOptions {
   std::optional<int64_t> context{};
   std::optional<double> cache_mb{};
   std::optional<std::string> chat_template{};
+  bool needs_chat_template =
+      true;  // false: the model may have none, as it is given no conversation
   std::optional<ExecutionContext> execution{};  // in place of threads and cpu: models that are
                                                 // given copies of one share its threads
   /// Says what is wrong with a GPU that `auto` may take; an empty text: nothing. Without it

@@ -197,6 +197,20 @@ TEST_F(DistilledStories, TextsThatTeachNothingAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(folder / "read"));
 }
 
+TEST_F(DistilledStories, OnlyConversationsNeedAChatTemplate) {
+  Model bare = model;
+  bare.chat = {};
+  const auto refusal = [&](const WrittenText& text) {
+    return error_text([&] { Distiller(bare, options("bare")).read({&text, 1}); });
+  };
+  EXPECT_EQ(refusal({"tale", "Once upon a time there was a little bird.", {}}), "(no error)");
+  const std::string advice =
+      ": found a conversation and a model loaded without a chat template, expected one; load it "
+      "with ModelOptions::needs_chat_template";
+  EXPECT_EQ(refusal({"chat", {}, {{"user", "Lily"}, {"assistant", "Tom"}}}), "Distiller" + advice);
+  EXPECT_EQ(error_text([&] { bare.encode({{"user", "Lily"}}); }), "Model::encode" + advice);
+}
+
 TEST_F(DistilledStories, SelfWrittenQuestionsAreThoseOfTheFile) {
   write_file(folder / "questions.jsonl", "{\"id\": \"self/0\", \"text\": \"Who are you?\"}\n");
   const PromptSet set = Distiller(model, options()).self_prompts();

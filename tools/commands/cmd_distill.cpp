@@ -150,12 +150,31 @@ std::vector<WrittenText> all_texts(const std::vector<std::string>& files) {
   return texts;
 }
 
+/// What says how answers are written does nothing where none are.
+void refuse_writing_options(const CommonOptions& options) {
+  for (const GivenSetting& given : options.settings)
+    if (given.key.starts_with("distill."))
+      throw UserError(
+          fmt::format("distill --prefill: found {} {}, expected no option of answers, as none are "
+                      "written; leave it out",
+                      given.option, given.texts[0]));
+}
+
+/// The datasets that training reads next: the texts, and what the model wrote where it is there.
+std::string datasets_to_train_on(const RunConfig& config, const std::filesystem::path& texts) {
+  const std::filesystem::path written = config.dataset_folder();
+  std::string list = yaml_text(texts.string());
+  if (std::filesystem::exists(written)) list = yaml_text(written.string()) + ", " + list;
+  return "train.data=[" + list + "]";
+}
+
 /// distill --prefill: the texts become a dataset beside the one that the model writes.
 void read_texts(const CommonOptions& options, const DistillOptions& own) {
   if (!own.questions.empty())
     throw UserError(
         "distill --prefill: found --questions, expected texts alone; run medusa distill once for "
         "each");
+  refuse_writing_options(options);
   const RunConfig config = read_run_config(options);
   DistillerOptions asked = distiller_options(config, own.part);
   asked.dataset = config.text_dataset_folder();
@@ -163,15 +182,15 @@ void read_texts(const CommonOptions& options, const DistillOptions& own) {
   asked.config.batch = 1;  // texts are read one after the other
   asked.validate();
   const std::vector<WrittenText> texts = all_texts(own.texts);  // before the model is loaded
-  const Model model = open_model(config.backbone);
+  const Model model = open_model(config.backbone, /*needs_chat_template=*/std::ranges::any_of(
+                                     texts, &WrittenText::is_conversation));
   const FolderLock lock = lock_run(config, "medusa distill");
   const at::Device device = model.llama->device();
   reset_peak_memory(device);
   const DistillReport result = Distiller(model, asked).read(texts);
   report(result, peak_memory(device), asked.dataset, /*was_read=*/true, options.json);
-  if (result.complete && !options.json)
-    print_note("to learn from both: --set 'train.data=[{}, {}]'\n",
-               config.dataset_folder().string(), asked.dataset.string());
+  if (result.complete)
+    print_next(options, "train", {"--set", datasets_to_train_on(config, asked.dataset)});
 }
 
 void run_distill(const CommonOptions& options, const DistillOptions& own) {
@@ -232,8 +251,9 @@ Command distill_command() {
                 [own](const std::string& file) { own->questions.push_back(file); });
             added.repeatable(
                 "--prefill", "FILE",
-                "texts to read instead: documents, or .jsonl with text, messages or conversations; "
-                "nothing is generated, <run>/dataset-text keeps the states (repeatable)",
+                "texts to read instead: documents, or .jsonl or .json with text, messages or "
+                "conversations; nothing is generated, <run>/dataset-text keeps the states "
+                "(repeatable)",
                 [own](const std::string& file) { own->texts.push_back(file); });
             added.text(
                 "--shard", "I/N",

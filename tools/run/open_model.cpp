@@ -38,8 +38,10 @@ ModelOptions placed_options(const BackboneSection& config, int64_t local_rank) {
   return options;
 }
 
-Model open_model(const BackboneSection& config) {
-  Model model = Model::load(config.model, placed_options(config));
+Model open_model(const BackboneSection& config, bool needs_chat_template) {
+  ModelOptions options = placed_options(config);
+  options.needs_chat_template = needs_chat_template;
+  Model model = Model::load(config.model, options);
   // Our kernels have threads of their own. LibTorch's would go on spinning for a while after each
   // parallel op and take the cores away from them; between passes there is no work for LibTorch's.
   if (model.llama->uses_pool()) at::set_num_threads(1);

@@ -21,8 +21,9 @@ Placement place_process(const BackboneSection& config, int64_t local_rank = 0);
 ModelOptions placed_options(const BackboneSection& config, int64_t local_rank = 0);
 
 /// As Model::load().
+/// @param needs_chat_template  false: conversations are neither asked nor learnt from.
 /// @throws UserError
-Model open_model(const BackboneSection& config);
+Model open_model(const BackboneSection& config, bool needs_chat_template = true);
 
 /// The datasets of train.data with their weights, else the run's own.
 /// @throws UserError  as DatasetReader does.
