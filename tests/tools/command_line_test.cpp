@@ -101,6 +101,37 @@ TEST(CommandLine, EveryExampleOfHelpParses) {
     }
 }
 
+TEST(CommandLine, ExamplesInHelpCanBePasted) {
+  for (const Command& command : commands()) {
+    const std::string help = command_help(CommandOptions(command, "medusa").options.page());
+    std::istringstream lines(help.substr(help.find("\nExamples\n") + 10));
+    for (std::string line; std::getline(lines, line) && line.starts_with("  ");) {
+      const size_t call = line.find("medusa " + command.name);
+      ASSERT_NE(call, std::string::npos) << line;
+      EXPECT_EQ(line.substr(0, call).find("medusa"), std::string::npos) << line;
+      EXPECT_EQ(parse_error(shell_words(line.substr(call + 7))), kFine) << line;
+    }
+  }
+}
+
+TEST(CommandLine, AnOptionThatIsGivenTwiceIsRefusedInOurWords) {
+  const auto error = [](const std::string& option) {
+    return "generate: " + option +
+           " is given twice, expected once; remove one, see medusa "
+           "generate --help";
+  };
+  EXPECT_EQ(parse_error({"generate", "m.gguf", "hi", "--limit", "1", "--limit=2"}),
+            error("--limit"));
+  EXPECT_EQ(parse_error({"generate", "m.gguf", "hi", "--temperature", "1", "--temperature", "1"}),
+            error("--temperature"));
+  EXPECT_EQ(parse_error({"generate", "m.gguf", "hi", "--json", "--json", "--set", "seed=1", "--set",
+                         "seed=2"}),
+            kFine);
+  EXPECT_TRUE(parse_error({"bench", "m.gguf", "--batch", "2", "--slots", "3"})
+                  .starts_with("bench: --slots is given twice"))
+      << "an older name of the same";
+}
+
 TEST(CommandLine, ASlipGetsTheNearestWord) {
   EXPECT_EQ(parse_error({"generate", "m.gguf", "--promt", "hi"}),
             "generate: unknown option '--promt' (did you mean '--prompt'?), expected an option "
@@ -137,6 +168,12 @@ TEST(CommandLine, WrongNumbersAreToldWithoutLimitsOfTheirTypes) {
     EXPECT_TRUE(message.starts_with(wrong[1] + " is '")) << message;
     EXPECT_LT(message.size(), 140U) << message;
   }
+}
+
+TEST(CommandLine, APortBeyondAllPortsIsToldTheRange) {
+  EXPECT_EQ(parse_error({"serve", "m.gguf", "--port", "99999"}),
+            "--port is '99999', expected a whole number from 0 to 65535; correct it, see medusa "
+            "serve --help");
 }
 
 TEST(CommandLine, AModelAloneIsEnoughAndNamesTheRun) {

@@ -119,6 +119,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
     shared.emplace(int64_t{1'000'000} * config.generate.infer.shared.megabytes);
   const InferConfig infer =
       conversation_decoding(config, same_run_command(common, "run"), shared.has_value());
+  if (config.generate.names_drafter) check_parts_are_read(common, {infer.drafter}, infer);
   if (options.server.log_prompts && options.server.log.empty())
     throw UserError(
         "--log-prompts: no log is written, expected one that takes the prompts; give --log FILE, "
@@ -151,7 +152,8 @@ Command serve_command() {
             added.group("Server");
             added.value("--host", options->server.host, "ADDRESS",
                         "to listen on; 127.0.0.1 is this machine alone");
-            added.value("--port", options->server.port, "N", "0: any free one (8080)");
+            added.value("--port", options->server.port, "N", "0: any free one (8080)",
+                        between<uint16_t>(0, 65535));
             added.value("--batch,--sequences", options->sequences, "N",
                         "texts that are decoded at the same time (4)", between(1, 256));
             added.value("--max-waiting", options->server.max_waiting, "N",

@@ -20,7 +20,7 @@ struct Command {
   std::string text_section = "generate";   // whose sampling these set
   bool takes_model = true;                 // as its first argument
   bool says_run = true;                    // a run folder that nobody named is said
-  std::vector<std::string> examples = {};  // without "medusa "
+  std::vector<std::string> examples = {};  // without "medusa ", or whole lines for the shell
   std::string group = {};                  // under which medusa --help lists it
 
   /// Adds the command's own options and returns what to run once they are parsed.

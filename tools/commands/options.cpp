@@ -69,7 +69,8 @@ void Options::repeatable(const std::string& name, const std::string& argument,
                         .argument = argument,
                         .help = help,
                         .group = group_,
-                        .choices = std::move(choices)});
+                        .choices = std::move(choices),
+                        .is_repeatable = true});
 }
 
 void Options::positional(const std::string& name, std::string& value, const std::string& help,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -56,7 +57,7 @@ void check_value(const CommandPage& command, const OptionRow& row, const std::st
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FieldHelp, key, value, allowed, help)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(OptionRow, name, argument, help, group, choices, is_positional,
-                                   is_list)
+                                   is_list, is_repeatable)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandPage, name, summary, details, group, examples, sections,
                                    rows, names)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProgramPages, commands, settings)
@@ -116,6 +117,7 @@ void check_words(const CommandPage& command, const std::vector<FieldHelp>& setti
   std::vector<const OptionRow*> positionals;
   for (const OptionRow& row : command.rows)
     if (row.is_positional) positionals.push_back(&row);
+  std::set<std::string> given;
   size_t place = 0;
   bool options_end = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -130,7 +132,11 @@ void check_words(const CommandPage& command, const std::vector<FieldHelp>& setti
     } else {
       const std::string name = argument.substr(0, argument.find('='));
       const OptionRow& row = row_of(command, name, settings);
-      if (row.argument.empty()) continue;
+      if (row.argument.empty()) continue;  // a flag, which may well be repeated
+      if (!given.insert(row.name).second && !row.is_repeatable)
+        throw UserError(
+            fmt::format("{}: {} is given twice, expected once; remove one, see medusa {} --help",
+                        command.name, name, command.name));
       const bool is_one_word = name.size() < argument.size();
       if (!is_one_word && ++i == arguments.size())
         throw UserError(

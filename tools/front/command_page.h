@@ -19,14 +19,15 @@ struct OptionRow {
   std::string group;                 // title of the part of --help
   std::vector<std::string> choices;  // what it may be; empty: anything
   bool is_positional = false;
-  bool is_list = false;  // several values with commas between them
+  bool is_list = false;        // several values with commas between them
+  bool is_repeatable = false;  // may be given several times
 };
 
 struct CommandPage {
   std::string name, summary;
   std::string details;                       // a paragraph below it
   std::string group;                         // under which medusa --help lists it
-  std::vector<std::string> examples;         // without "medusa "
+  std::vector<std::string> examples;         // without "medusa ", or whole lines for the shell
   std::vector<std::string> sections;         // of the settings it reads
   std::vector<OptionRow> rows;               // in the order of --help
   std::map<std::string, std::string> names;  // of options, older ones too -> that of the row

@@ -108,7 +108,8 @@ std::string command_help(const CommandPage& command) {
             entry(row.name + (row.argument.empty() ? "" : " " + row.argument), row.help, kNames);
   }
   if (!command.examples.empty()) text += "Examples\n";
-  for (const std::string& example : command.examples) text += "  medusa " + example + "\n";
+  for (const std::string& example : command.examples)
+    text += (example.starts_with(command.name + " ") ? "  medusa " : "  ") + example + "\n";
   if (!command.sections.empty())
     text += fmt::format("medusa help {} all: every setting with default and range\n", command.name);
   return text;
