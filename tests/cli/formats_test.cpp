@@ -302,6 +302,9 @@ TEST_F(Formats, APublishedEagle3DraftIsImportedAndDrafts) {
       json::parse(succeed("import published --config run.yaml --format eagle3 --json"));
   EXPECT_EQ(imported.at("draft"), "runs/tiny/eagle3");
   EXPECT_EQ(imported.at("draft_vocab"), 50);
+  EXPECT_EQ(refused("import published --config run.yaml --heads other"),
+            "medusa: --heads other: found an EAGLE-3 draft in published, expected heads; leave it "
+            "out, or name the draft's place with --set generate.eagle3.draft=FOLDER\n");
   const json kept = json::parse(succeed("inspect runs/tiny/eagle3 --json"));
   EXPECT_EQ(kept.at("fingerprint"), imported.at("fingerprint"));
   EXPECT_EQ(kept.at("source"), "published (eagle3)");

@@ -108,6 +108,11 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
                            same_run_command(common, "run"))
           : DrafterKind::None;
   const BenchPlan plan = make_plan(options, temperatures, chosen);
+  if (!options.methods.empty()) {
+    InferConfig infer = config.generate.infer;
+    infer.rule = options.rule;
+    check_parts_are_read(common, plan.methods, infer);
+  }
   check_methods(config, plan);
   const std::vector<Prompt> asked =
       options.questions.empty() ? sample_questions() : read_prompts(options.questions).prompts;

@@ -18,6 +18,7 @@
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/dataset_writer.h"
 #include "data/self_distill.h"
+#include "data/text_file.h"
 #include "runtime/check_dataset.h"
 #include "runtime/model.h"
 #include "tools/commands/command.h"
@@ -50,7 +51,7 @@ constexpr std::string_view kExportStarts[] = {R"({"answer":")",
 
 /// A .json file holds a list, as ShareGPT is published, any other an entry on each line.
 std::string file_text(const std::filesystem::path& file, const std::vector<std::string>& entries) {
-  return file.extension() == ".json"
+  return lower_extension(file) == ".json"
              ? fmt::format("{}{}\n]\n", kListStart, fmt::join(entries, ",\n"))
              : fmt::format("{}\n", fmt::join(entries, "\n"));
 }
@@ -67,7 +68,13 @@ bool is_export(const std::filesystem::path& file) {
 }
 
 void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
-  check_output_file(options.files[0], "an earlier export", is_export);
+  const bool to_stdout = options.files[0] == "-";
+  if (to_stdout && as_json)
+    throw UserError(
+        "dataset export -: found --json, which prints on standard output, too, expected one of "
+        "them; leave it out or name a file");
+  const std::string file = to_stdout ? "/dev/stdout" : options.files[0];
+  check_output_file(file, "an earlier export", is_export);
   const DatasetReader dataset(config.dataset_folder());
   check_dataset_tokenizer(dataset, config.backbone.model);
   const auto tokenizer = load_tokenizer(config.backbone.model);
@@ -96,11 +103,11 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
                                            {"tokens", std::vector<TokenId>(all.begin(), all.end())},
                                            {"answer_start", dataset.answer_start(i)}}));
   }
-  write_file(options.files[0], file_text(options.files[0], entries));
+  write_file(file, file_text(file, entries));
   if (as_json)
-    print_json(json{{"file", options.files[0]}, {"answers", entries.size()}, {"refused", refused}});
+    print_json(json{{"file", file}, {"answers", entries.size()}, {"refused", refused}});
   else
-    print_note("{} answers: {}\n{}", entries.size(), options.files[0],
+    print_note("{} answers: {}\n{}", entries.size(), file,
                refused > 0
                    ? fmt::format("{} left out: their prompt is more than one question\n", refused)
                    : "");
@@ -257,8 +264,9 @@ Command dataset_command() {
             added.positional("ACTION", options->action, "export, import or merge", true,
                              {"export", "import", "merge"});
             added.positionals("FILE", options->files,
-                              "to write, or to read: ShareGPT or messages (.jsonl, .json); merge: "
-                              "the parts' folders, without any those in the run's");
+                              "to write (-: standard output), or to read: ShareGPT or messages "
+                              "(.jsonl, .json); merge: the parts' folders, without any those in "
+                              "the run's");
             added.group("Format");
             added.text("--to", "NAME", "export: jsonl or sharegpt (jsonl)",
                        [options](const std::string& text) { options->format = text; },

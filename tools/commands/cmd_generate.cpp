@@ -13,6 +13,7 @@
 #include "base/output.h"
 #include "base/utf8.h"
 #include "data/prompts.h"
+#include "data/text_file.h"
 #include "infer/backbone_target.h"
 #include "runtime/drafting.h"
 #include "runtime/generator.h"
@@ -46,7 +47,7 @@ struct Question {
 
 /// All of standard input as one message.
 std::string read_standard_input() {
-  std::string text = read_file_or_stream("-");
+  std::string text = read_text("-");
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)
     text.pop_back();
   if (text.empty())
@@ -245,9 +246,31 @@ void place_arguments(GenerateOptions& options, CommonOptions& common) {
   if (!options.second.empty()) options.prompt = options.second;
 }
 
+/// What was typed and would change nothing.
+void refuse_idle_options(const CommonOptions& common, const GenerateOptions& options) {
+  if (options.logprobs > 0 && !options.compare && !common.json)
+    throw UserError(
+        fmt::format("--logprobs {}: found no --json, expected it, as the text alone shows no "
+                    "numbers; add --json",
+                    options.logprobs));
+  if (!options.compare) return;
+  std::string idle;
+  if (options.logprobs > 0) idle = fmt::format("--logprobs {}", options.logprobs);
+  if (options.batch > 1) idle = fmt::format("--batch {}", options.batch);
+  for (const GivenSetting& each : common.settings)
+    if (each.option == "--drafter" || each.option == "--rule")
+      idle = each.option + " " + each.texts[0];
+  if (!idle.empty())
+    throw UserError(
+        fmt::format("generate --compare: found {}, expected none, as it decodes one prompt at a "
+                    "time by methods of its own; leave it out, or choose methods with medusa bench",
+                    idle));
+}
+
 void run_generate(const CommonOptions& given, GenerateOptions options) {
   CommonOptions common = given;
   place_arguments(options, common);
+  refuse_idle_options(common, options);
   RunConfig config = read_run_config(common);
   const std::vector<Prompt> prompts = read_prompts_of(options);
   take_calibrated_thresholds(config, config.generate.infer);
@@ -256,6 +279,8 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
                                   : chosen_drafter(config, DrafterKind::Medusa, DrafterKind::None,
                                                    same_run_command(common, "run"));
   infer.validate();
+  if (config.generate.names_drafter && !options.compare)
+    check_parts_are_read(common, {infer.drafter}, infer);
   check_drafting(config, infer);
   if (options.compare) {
     check_output_file(config.compare_file(), ArtifactKind::Comparison);

@@ -83,6 +83,12 @@ void import_eagle3(const CommonOptions& common, const ImportOptions& options,
   if (options.num_heads)
     throw UserError(
         "--num-heads is given and the folder holds an EAGLE-3 draft, expected heads; leave it out");
+  for (const GivenSetting& given : common.settings)
+    if (given.option == "--heads")
+      throw UserError(
+          fmt::format("--heads {}: found an EAGLE-3 draft in {}, expected heads; leave it out, or "
+                      "name the draft's place with --set generate.eagle3.draft=FOLDER",
+                      given.texts[0], options.path));
   const std::filesystem::path folder = config.eagle3_folder();
   check_no_draft(folder);
   const Eagle3Files files = read_eagle3_files(options.path);

@@ -87,6 +87,10 @@ void run_init(const CommonOptions& common, const InitOptions& options) {
   if (std::filesystem::exists(std::filesystem::symlink_status(file)))
     throw UserError(fmt::format(
         "{}: exists already, expected a new file; remove it, or name another with --output", file));
+  if (file == "-")
+    throw UserError(
+        "--output -: found no name of a file, expected one, as commands read settings by name; "
+        "name another");
   write_file(file,
              settings_file(named ? options.model : "models/my-model.gguf", "runs/" + name, !named));
   if (common.json)

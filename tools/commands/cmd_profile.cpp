@@ -18,6 +18,7 @@
 #include "tools/profile/profile_result.h"
 #include "tools/profile/roofline.h"
 #include "tools/report/report.h"
+#include "tools/run/drafter_choice.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
 
@@ -57,7 +58,10 @@ ProfilePlan make_plan(const ProfileOptions& options, const Model& model) {
 /// The run's heads, if they are trained.
 std::unique_ptr<HeadsRunner> run_heads(const RunConfig& config, const Llama& llama,
                                        int32_t most_rows) {
-  if (!folder_is_done(config.heads_folder())) return nullptr;
+  if (!folder_is_done(config.heads_folder())) {
+    if (config.generate.heads) check_heads(config);  // somebody named them
+    return nullptr;
+  }
   const LoadedHeads loaded = load_heads(config.heads_folder(), llama.weights());
   // One head alone gives as many paths as it has drafts.
   const int64_t top_k = loaded.heads.config.num_heads > 1 ? kTopK : most_rows;

@@ -9,7 +9,9 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/shown_text.h"
 #include "base/yaml_fields.h"
+#include "infer/factory.h"
 #include "runtime/model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
@@ -137,7 +139,7 @@ void check_keys(const YamlFile& file, const YAML::Node& node, const std::string&
     if (elsewhere.empty() || !nearest_word(name, siblings).empty()) continue;
     const std::string section = path.substr(0, path.size() - (path.empty() ? 0 : 1));
     throw UserError(fmt::format("{}: unknown key '{}'{} (did you mean '{}'?); correct or remove it",
-                                file.place(key, entry.first), name,
+                                file.place(key, entry.first), shown_in_line(name),
                                 path.empty() ? "" : " in '" + section + "'", elsewhere));
   }
 }
@@ -219,6 +221,27 @@ RunConfig read_run_config(const CommonOptions& options) {
     if (options.says_run) print_note("run folder: {} (--run names another)\n", config.run);
   }
   return config;
+}
+
+void check_parts_are_read(const CommonOptions& options, const std::vector<DrafterKind>& drafters,
+                          const InferConfig& settings) {
+  DraftNeeds needs;
+  std::string names;
+  for (const DrafterKind drafter : drafters) {
+    InferConfig each = settings;
+    each.drafter = drafter;
+    needs |= needs_of(each);
+    // Typical acceptance takes its thresholds from the tree, whoever drafts.
+    needs.tree = needs.tree || (drafter != DrafterKind::None && settings.rule == RuleKind::Typical);
+    names += (names.empty() ? "" : ", ") + enum_name(drafter);
+  }
+  for (const GivenSetting& given : options.settings)
+    if ((given.key == "generate.heads" && !needs.heads) ||
+        (given.key == "generate.tree" && !needs.tree))
+      throw UserError(
+          fmt::format("{}: found drafter {}, which does not read it, expected one that does, like "
+                      "medusa; leave the option out or choose another drafter",
+                      as_typed(given), names));
 }
 
 std::string model_name(const std::string& model) {

@@ -48,6 +48,12 @@ const std::vector<FieldHelp>& all_settings();
 ///                    names is not there.
 RunConfig read_run_config(const CommonOptions& options);
 
+/// Refuses --heads and --tree that were typed where no drafter that was named reads them.
+/// @param drafters  those that decode, with these settings.
+/// @throws UserError  names the option.
+void check_parts_are_read(const CommonOptions& options, const std::vector<DrafterKind>& drafters,
+                          const InferConfig& settings);
+
 /// "SmolLM2-135M.Q4_1" of models/SmolLM2-135M.Q4_1.gguf, the last folder's name of a folder.
 std::string model_name(const std::string& model);
 
