@@ -145,6 +145,7 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
     throw boost::system::system_error(asio::error::connection_aborted);
   note_refusal(*wrong, exchange.log);
   if (wrong->status() == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (wrong->status() == 415) headers.emplace_back("Accept-Encoding", "identity");
   if (wrong->status() == 429 || wrong->status() == 503) headers.emplace_back("Retry-After", "1");
   const bool is_anthropics = request.path.starts_with("/v1/messages");
   std::string body = json_text(is_anthropics ? messages_error(*wrong) : wrong->json());

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "server/http/request_head.h"
 
 namespace medusa {
 namespace {
@@ -149,8 +150,8 @@ class ReadDeadline {
   std::shared_ptr<Watched> watched_;
 };
 
-/// The path in a first line whose header did not come to its end.
-std::string path_in(const beast::flat_buffer& buffer) {
+/// The request target in a first line whose header did not come to its end.
+std::string target_in(const beast::flat_buffer& buffer) {
   std::string_view line(static_cast<const char*>(buffer.data().data()), buffer.size());
   line = line.substr(0, line.find('\r'));
   const size_t method = line.find(' ');
@@ -159,11 +160,11 @@ std::string path_in(const beast::flat_buffer& buffer) {
   return std::string(line.substr(0, line.find(' ')));
 }
 
-HttpRequest request_of(http::request<http::string_body> message) {
-  HttpRequest out{std::string(message.method_string()),
-                  std::string(message.target()),
-                  std::move(message.body()),
-                  {}};
+/// The request without its body.
+/// @param target  where the message has none, since its header did not come to its end.
+HttpRequest request_of(const http::request<http::string_body>& message, std::string target) {
+  if (!message.target().empty()) target = message.target();
+  HttpRequest out{std::string(message.method_string()), path_of(target), {}, {}};
   for (const auto& field : message) {
     std::string name(field.name_string());
     for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
@@ -187,6 +188,15 @@ std::optional<ApiError> refusal(const error_code& error) {
     return ApiError(400,
                     fmt::format("the request is not HTTP/1.1 ({}); correct it", error.message()));
   return std::nullopt;
+}
+
+/// The same for a request whose header was read.
+std::optional<ApiError> body_refusal(const error_code& error) {
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return ApiError(431,
+                    "the request's chunk extensions and trailers are too long, expected at most 16 "
+                    "kB of them; leave them out");
+  return refusal(error);
 }
 
 }  // namespace
@@ -235,7 +245,8 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
         Answer answer(stream, limits, 11, false, false);
         co_await handler(unread, answer);
       } else {
-        beast::flat_buffer buffer;
+        // It holds what is not understood yet: a header, a line before a chunk, or trailers.
+        beast::flat_buffer buffer(limits.header_bytes);
         while (!stopping && co_await serve_one(stream, buffer)) {
         }
       }
@@ -259,6 +270,25 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     idle.erase(&stream);
   }
 
+  /// Reads the body that a header has announced. What frames its chunks, extensions and trailers
+  /// included, is no part of the body, so that it is bounded here: as a header is, and by what
+  /// small chunks need.
+  asio::awaitable<error_code> read_body(beast::tcp_stream& stream, beast::flat_buffer& buffer,
+                                        http::request_parser<http::string_body>& parser) {
+    constexpr uint64_t kFrame = 16;  // bytes around a chunk: its size and two ends of lines
+    uint64_t framing = limits.header_bytes, taken = 0;  // bytes that framing may have; of all
+    auto count_chunk = [&framing](uint64_t, beast::string_view, error_code&) { framing += kFrame; };
+    parser.on_chunk_header(count_chunk);
+    parser.eager(true);
+    error_code error;
+    while (!error && !parser.is_done()) {
+      taken += co_await http::async_read_some(stream, buffer, parser,
+                                              asio::redirect_error(use_awaitable, error));
+      if (!error && taken > parser.get().body().size() + framing) error = http::error::header_limit;
+    }
+    co_return error;
+  }
+
   /// @returns  whether the connection goes on.
   asio::awaitable<bool> serve_one(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
     http::request_parser<http::string_body> parser;
@@ -277,24 +307,26 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     std::optional<ReadDeadline> deadline(std::in_place, stream, limits.request);
     co_await http::async_read_header(stream, buffer, parser,
                                      asio::redirect_error(use_awaitable, error));
-    if (!error && beast::iequals(parser.get()[http::field::expect], "100-continue")) {
-      http::response<http::empty_body> go_on{http::status::continue_, 11};
-      co_await http::async_write(stream, go_on, use_awaitable);
-    }
-    if (!error)
-      co_await http::async_read(stream, buffer, parser, asio::redirect_error(use_awaitable, error));
-    std::optional<ApiError> wrong;
-    if (error) {
-      wrong = deadline->has_passed() ? late() : refusal(error);
-      if (!wrong) co_return false;
-    }
-    deadline.reset();
     const unsigned version = error ? 11 : parser.get().version();
-    const bool keep_alive = !error && parser.keep_alive() && !stopping;
-    HttpRequest request = request_of(parser.release());
-    request.refusal = std::move(wrong);
-    if (request.path.empty()) request.path = path_in(buffer);
-    request.path.resize(std::min(request.path.find('?'), request.path.size()));
+    // Taken before the trailers come, which are no headers (RFC 9110, section 6.5.1).
+    HttpRequest request = request_of(parser.get(), target_in(buffer));
+    if (error)
+      request.refusal = refusal(error);
+    else
+      request.refusal = encoding_refusal(parser.get(), version, !parser.is_done());
+    if (!error && !request.refusal) {
+      if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+        http::response<http::empty_body> go_on{http::status::continue_, 11};
+        co_await http::async_write(stream, go_on, use_awaitable);
+      }
+      error = co_await read_body(stream, buffer, parser);
+      if (error) request.refusal = body_refusal(error);
+    }
+    if (error && deadline->has_passed()) request.refusal = late();
+    if (error && !request.refusal) co_return false;
+    deadline.reset();
+    const bool keep_alive = !request.refusal && parser.keep_alive() && !stopping;
+    request.body = std::move(parser.get().body());
     Answer answer(stream, limits, version, keep_alive, request.method == "HEAD");
     co_await handler(request, answer);
     co_return answer.keeps_alive();

@@ -1,4 +1,5 @@
 // Paths, methods, connections and the page, as clients of HTTP see them.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -37,6 +38,39 @@ TEST_F(HttpTest, PathsAndMethodsThatAreNotThere) {
   const auto head = ask(port(), "HEAD", "/v1/models");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.body, "");
+}
+
+TEST_F(HttpTest, ATargetMayNameTheHostToo) {
+  for (const char* target :
+       {"http://test/health", "HTTP://test:80/health?x", "https://[::1]:8080/health?a=/b"})
+    EXPECT_EQ(ask(port(), "GET", target).status, 200) << target;
+  for (const char* target : {"http://test", "http://test?x", "http://test/"})
+    EXPECT_NE(ask(port(), "GET", target).header.find("text/html"), std::string::npos) << target;
+  EXPECT_EQ(ask(port(), "GET", "http://test/nothing").status, 404);
+  EXPECT_EQ(ask(port(), "GET", "ftp://test/health").status, 404);
+}
+
+TEST_F(HttpTest, ABodyInAnEncodingThatIsNotUndoneIsRefused) {
+  const std::string chunks = "f\r\n{\"prompt\": \"a\"}\r\n0\r\n\r\n";
+  const auto status = [&](const std::string& headers, const char* version = "HTTP/1.1") {
+    Client client(port());
+    client.send(fmt::format("POST /tokenize {}\r\nConnection: close\r\n{}\r\n{}", version, headers,
+                            chunks));
+    return parse_reply(client.read_to_end()).status;
+  };
+  EXPECT_EQ(status("Transfer-Encoding: Chunked\r\n"), 200);
+  EXPECT_EQ(status("Transfer-Encoding: chunked\r\nContent-Encoding: identity\r\n"), 200);
+  for (const char* value : {"chunked, chunked", "xchunked", "chunked, gzip", "gzip", ""})
+    EXPECT_EQ(status(fmt::format("Transfer-Encoding: {}\r\n", value)), 400) << value;
+  EXPECT_EQ(status("Transfer-Encoding: chunked\r\n", "HTTP/1.0"), 400);
+  EXPECT_EQ(status("Transfer-Encoding: gzip, chunked\r\n"), 501);
+  EXPECT_EQ(status("Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n"), 501);
+  EXPECT_EQ(status("Transfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n"), 415);
+  const auto reply =
+      ask(port(), "POST", "/tokenize", R"({"prompt": "a"})", "Content-Encoding: br\r\n");
+  EXPECT_EQ(reply.status, 415);
+  EXPECT_NE(reply.header.find("Accept-Encoding: identity"), std::string::npos) << reply.header;
+  EXPECT_EQ(reply.json()["error"]["type"], "invalid_request_error");
 }
 
 TEST_F(HttpTest, AConnectionServesOneRequestAfterTheOther) {
@@ -88,6 +122,42 @@ TEST_F(HttpTest, WhatCannotBeReadIsRefusedInTheFormOfItsPath) {
   EXPECT_FALSE(error.contains("type")) << error;
   EXPECT_EQ(error["error"]["type"], "invalid_request_error");
   EXPECT_TRUE(reaches("medusa:http_requests_total{status=\"431\"}", 3));
+}
+
+TEST_F(HttpTest, WhatFramesChunksIsBoundedAsTheHeaderIs) {
+  const std::string head = "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string body = R"({"prompt": "a"})", long_text(20000, 'x');
+  const auto reply_to = [&](const std::string& chunks) {
+    Client client(port());
+    client.send(head + chunks);
+    client.finish_sending();
+    return parse_reply(client.read_to_end());
+  };
+  const auto chunk = [](const std::string& text, const std::string& extension) {
+    return fmt::format("{:x}{}\r\n{}\r\n", text.size(), extension, text);
+  };
+  std::string bytewise, extended;
+  for (const char each : body) bytewise += chunk({each}, "");
+  for (const char each : body) extended += chunk({each}, ";a=" + std::string(2000, 'x'));
+  const std::string end = "0\r\n\r\n";
+  EXPECT_EQ(reply_to(bytewise + end).status, 200);
+  EXPECT_EQ(reply_to(chunk(body, ";a=b") + "0\r\nTrailer: t\r\n\r\n").status, 200);
+  for (const std::string& chunks :
+       {chunk(body, ";a=" + long_text) + end, chunk(body, "") + "0;a=" + long_text + "\r\n\r\n",
+        chunk(body, "") + "0\r\nX: " + long_text + "\r\n\r\n", extended + end,
+        std::string(20000, '0') + chunk(body, "") + end}) {
+    const auto reply = reply_to(chunks);
+    EXPECT_EQ(reply.status, 431) << chunks.substr(0, 30);
+    EXPECT_NE(reply.header.find("Connection: close"), std::string::npos);
+    EXPECT_NE(reply.body.find("trailers"), std::string::npos) << reply.body;
+  }
+}
+
+TEST_F(HttpTest, AnExtensionWithoutAnEndIsNotKept) {
+  Client client(port());
+  client.send("POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;a=");
+  client.send(std::string(64 << 10, 'x'));
+  EXPECT_EQ(parse_reply(client.read_some(100)).status, 431) << "before its end has come";
 }
 
 /// Requests of which a part is missing.
