@@ -44,9 +44,14 @@ void EventQueue::client_gone() {
   wake_.cancel();
 }
 
+void EventQueue::client_ended() {
+  ended_ = true;
+  wake_.cancel();
+}
+
 boost::asio::awaitable<GenerationEvent> EventQueue::next(
     std::chrono::steady_clock::duration patience) {
-  if (events_.empty() && !gone_) {
+  if (events_.empty() && !gone_ && !ended_) {
     boost::system::error_code woken;
     wake_.expires_after(patience);
     co_await wake_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, woken));

@@ -17,6 +17,7 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr const char* kSignOfLife = ": still working\n\n";  // a comment of event streams
 constexpr size_t kUnwritten = 1 << 20;  // bytes of text that may wait for a slow reader
 
 /// The generations of one request, which end with it.
@@ -112,7 +113,8 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
       if (event.end) --open;
       text = event.piece ? writer.events(event.choice, *event.piece)
              : event.end ? writer.events(event.choice, *event.end)
-                         : std::string(": still working\n\n");
+                         : std::string(kSignOfLife);
+      if (queue.take_client_end() && text.empty()) text = kSignOfLife;
       if (!text.empty()) co_await answer.write(std::move(text));
     }
   } catch (const ApiError& error) {  // too late for a status
@@ -144,7 +146,7 @@ asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
   metrics.count_prompt(request.prompt_tokens);
   log.generated.emplace().prompt_tokens = request.prompt_tokens;
   const std::shared_ptr<EventQueue> queue = generations.queue();
-  answer.on_gone([queue] { queue->client_gone(); });
+  answer.on_leaving([queue] { queue->client_ended(); }, [queue] { queue->client_gone(); });
   size_t open = request.choices.size();
   if (request.stream) {
     co_await stream(*queue, open, writer, times, answer, log);
@@ -155,6 +157,7 @@ asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
     if (event.end) --open;
     if (event.piece) writer.add(event.choice, *event.piece);
     if (event.end) writer.add(event.choice, *event.end);
+    if (queue->take_client_end()) co_await answer.write_sign_of_life();
   }
   co_await answer.reply(200, "application/json", writer.whole());
 }

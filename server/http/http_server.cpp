@@ -93,24 +93,40 @@ class Answer : public HttpAnswer {
     if (version_ >= 11) co_await asio::async_write(stream_, http::make_chunk_last(), use_awaitable);
   }
 
-  void on_gone(std::function<void()> f) override {
-    stream_.socket().async_wait(
-        tcp::socket::wait_read,
-        asio::bind_cancellation_slot(
-            watch_.slot(), [this, is_open = is_open_, f = std::move(f)](error_code error) {
-              if (!*is_open || error == asio::error::operation_aborted) return;
-              char byte = 0;
-              const auto got =
-                  ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-              // A byte is the next request, sent early: from then on only writing tells.
-              if (error || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) f();
-            }));
+  asio::awaitable<void> write_sign_of_life() override {
+    http::response<http::empty_body> sign{http::status::processing, version_};
+    stream_.expires_after(limits_.write);
+    co_await http::async_write(stream_, sign, use_awaitable);
+  }
+
+  void on_leaving(std::function<void()> ended, std::function<void()> gone) override {
+    wait(tcp::socket::wait_read, [this, ended = std::move(ended),
+                                  gone = std::move(gone)](error_code error) mutable {
+      char byte = 0;
+      const auto got = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+      const bool is_broken = error || (got < 0 && errno != EAGAIN && errno != EINTR);
+      const bool takes_signs = version_ >= 11 || status_ != 0;
+      if (is_broken || (got == 0 && !takes_signs)) return gone();
+      if (got != 0) return;  // the next request, sent early: from then on only writing tells
+      wait(tcp::socket::wait_error, [gone = std::move(gone)](error_code) { gone(); });
+      ended();
+    });
   }
 
   int status() const override { return status_; }
   bool keeps_alive() const { return keep_alive_; }
 
  private:
+  /// Calls f when the socket is in this state, unless the answer has ended before.
+  template <typename F>
+  void wait(tcp::socket::wait_type state, F f) {
+    stream_.socket().async_wait(
+        state, asio::bind_cancellation_slot(
+                   watch_.slot(), [is_open = is_open_, f = std::move(f)](error_code error) mutable {
+                     if (*is_open && error != asio::error::operation_aborted) f(error);
+                   }));
+  }
+
   beast::tcp_stream& stream_;
   const HttpLimits& limits_;
   unsigned version_;

@@ -63,9 +63,22 @@ class HttpAnswer {
   virtual boost::asio::awaitable<void> write(std::string text) = 0;
   virtual boost::asio::awaitable<void> end_stream() = 0;
 
-  /// Calls f on the io thread, at most once, if the client closes the connection before the answer
-  /// has ended.
-  virtual void on_gone(std::function<void()> f) = 0;
+  /// Tells on the io thread, each at most once and until the answer has ended, what becomes of the
+  /// client.
+  ///
+  /// A client that sends its end (TCP's FIN) may have closed the connection, or only its own half
+  /// of it, as shutdown(SHUT_WR) does, and still want the answer. Both look the same until
+  /// something is written to it: the system of a client that has closed the connection says so
+  /// then.
+  ///
+  /// @param ended  the client sends nothing more; whoever answers writes something soon, a part of
+  ///               the answer or write_sign_of_life().
+  /// @param gone   the client has closed the connection, or it is broken. HTTP/1.0 knows no sign of
+  ///               life: there an end before the answer's beginning counts as this.
+  virtual void on_leaving(std::function<void()> ended, std::function<void()> gone) = 0;
+  /// Writes "102 Processing", which changes nothing in the answer. Before reply() only, and only
+  /// where `ended` was called.
+  virtual boost::asio::awaitable<void> write_sign_of_life() = 0;
   /// Gives the status that has been sent; 0: nothing yet.
   virtual int status() const = 0;
 };

@@ -196,6 +196,22 @@ TEST_F(HttpTest, ARefusalArrivesThoughTheClientStillSends) {
   EXPECT_EQ(parse_reply(client.read_to_end()).status, 413);
 }
 
+TEST_F(HttpTest, AClientThatClosesItsOwnHalfGetsItsAnswer) {
+  const std::string text = tiny_->alone("Once upon a time", 60, 0, 1);
+  for (const bool streams : {false, true}) {
+    const json body{{"prompt", "Once upon a time"}, {"max_tokens", 60}, {"stream", streams}};
+    Client client(port());
+    client.send(http_request("POST", "/v1/completions", body.dump()));
+    client.finish_sending();
+    const auto reply = parse_reply(client.read_to_end());
+    ASSERT_EQ(reply.status, 200);
+    std::string got;
+    for (const json& each : streams ? events_of(reply.body) : std::vector{reply.json()})
+      got += each["choices"][0]["text"].get<std::string>();
+    EXPECT_EQ(got, text) << streams;
+  }
+}
+
 TEST_F(HttpTest, AnOldClientGetsItsStreamWithoutChunks) {
   Client client(port());
   const std::string body = R"({"prompt": "Lily and Tom", "max_tokens": 8, "stream": true})";

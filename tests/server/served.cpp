@@ -151,6 +151,8 @@ std::string http_request(const std::string& method, const std::string& path,
 HttpReply parse_reply(const std::string& bytes) {
   HttpReply out;
   const size_t end = bytes.find("\r\n\r\n");
+  if (end != std::string::npos && bytes.starts_with("HTTP/1.1 1"))  // an interim answer
+    return parse_reply(bytes.substr(end + 4));
   if (end == std::string::npos) return out;
   out.header = bytes.substr(0, end);
   out.status = std::stoi(out.header.substr(out.header.find(' ') + 1, 3));

@@ -93,6 +93,7 @@ std::string http_request(const std::string& method, const std::string& path,
 /// Sends one request on a connection of its own.
 HttpReply ask(uint16_t port, const std::string& method, const std::string& path,
               const std::string& body = "", const std::string& headers = "");
+/// The final answer; interim ones (1xx) before it are left out.
 HttpReply parse_reply(const std::string& bytes);
 
 /// The JSON objects of a stream of events, [DONE] and comments left out.
