@@ -209,14 +209,15 @@ Scheduler::Ticket Scheduler::submit(GenerationRequest request,
       };
   {
     const std::lock_guard lock(mutex_);
-    if (num_waiting_ >= max_waiting_)
+    if (num_open_ >= most_open())
       throw ApiError(429,
-                     fmt::format("{} requests wait already, expected fewer; try again later, or "
-                                 "start the server with a larger --max-waiting",
-                                 num_waiting_),
+                     fmt::format("{} requests run or wait already, expected fewer; try again "
+                                 "later, or start the server with a larger --max-waiting",
+                                 num_open_),
                      "", "queue_full");
     generation->ticket = next_ticket_++;
     if (num_running_ + num_waiting_ == 0) last_step_ = Clock::now();
+    ++num_open_;
     ++num_waiting_;
     submitted_.push_back(generation);
   }
@@ -367,6 +368,10 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
   if (g->max_tokens == 0) stats.emitted = 0;
   metrics_.count_end(stats, g->prompt_size, g->max_tokens, seconds_between(g->submitted, now),
                      g->has_begun ? seconds_between(g->first_piece, now) : -1);
+  {
+    const std::lock_guard lock(mutex_);
+    --num_open_;
+  }
   g->listener->on_end({std::move(stats), g->text.stop(), std::move(error)});
 }
 

@@ -41,11 +41,14 @@ class Scheduler {
  public:
   using Ticket = uint64_t;
 
-  /// @param max_waiting  requests that may wait for a free sequence; more are refused.
+  /// @param max_waiting  requests that may wait while all sequences are taken; more are refused.
   Scheduler(ServedModel model, int64_t max_waiting, ServerMetrics& metrics);
   ~Scheduler() { stop(); }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
+
+  /// How many requests may run and wait together: as many at once are more than it ever takes.
+  int64_t most_open() const { return model_.num_sequences + max_waiting_; }
 
   /// Queues a request.
   /// @throws ApiError  429: too many wait. 400: the request can never fit into the context or the
@@ -88,6 +91,8 @@ class Scheduler {
   Ticket next_ticket_ = 1;
   bool stopping_ = false;
   int64_t num_running_ = 0, num_waiting_ = 0;  // num_waiting_ counts submitted_, too
+  int64_t num_open_ = 0;  // from submit() to just before the end is heard, so that whoever has
+                          // heard it finds the place free
   std::vector<SlotState> slots_;
   KvUse cache_use_;
   SharedUse shared_use_;

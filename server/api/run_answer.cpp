@@ -43,6 +43,22 @@ class OpenGenerations {
   std::vector<Scheduler::Ticket> tickets_;
 };
 
+/// @throws ApiError  400: the answers are more than ever run and wait together, so that asking
+///                   again would not help.
+void expect_they_can_wait(const CompletionRequest& request, int64_t most) {
+  const auto wanted = std::ssize(request.choices);
+  if (wanted <= most) return;
+  const int64_t each = request.choices_per_prompt, prompts = wanted / each;
+  throw ApiError(
+      400,
+      fmt::format("{} with n = {} asks for {} answers, expected at most {}, as many as run and "
+                  "wait here together; ask for fewer at once, or start the server with a larger "
+                  "--max-waiting",
+                  prompts == 1 ? "a prompt" : fmt::format("a list of {} prompts", prompts), each,
+                  wanted, most),
+      prompts == 1 ? "n" : "prompt", "too_many_answers");
+}
+
 [[noreturn]] void throw_failure(const GenerationEnd& end) {
   std::string why = "the server is stopping";
   if (end.error) try {
@@ -142,6 +158,7 @@ asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
                                  const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
   OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
   expect_in_time(times);  // a grammar may have taken long
+  expect_they_can_wait(request, scheduler.most_open());
   generations.submit(request.choices);
   metrics.count_prompt(request.prompt_tokens);
   log.generated.emplace().prompt_tokens = request.prompt_tokens;

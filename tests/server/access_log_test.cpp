@@ -99,12 +99,12 @@ TEST_F(AccessLogTest, PromptsStandInItWhereTheyAreAskedFor) {
 TEST_F(AccessLogTest, ATextThatWasRefusedHasNoTokens) {
   {
     const RunningServer server(tiny_->model(), {.max_waiting = 0, .log = file()});
-    const auto reply =
-        ask(server.port(), "POST", "/v1/completions", R"({"prompt": "a", "max_tokens": 2})");
-    EXPECT_EQ(reply.status, 429);
+    const auto reply = ask(server.port(), "POST", "/v1/completions",
+                           R"({"prompt": "a", "max_tokens": 2, "n": 9})");
+    EXPECT_EQ(reply.status, 400);
   }
   ASSERT_EQ(lines().size(), 1U);
-  EXPECT_EQ(lines()[0]["status"], 429);
+  EXPECT_EQ(lines()[0]["status"], 400);
   EXPECT_FALSE(lines()[0].contains("finish_reasons"));
 }
 

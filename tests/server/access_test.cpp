@@ -145,10 +145,29 @@ TEST_F(AccessTest, AStreamThatWaitsSaysThatItIsAlive) {
 
 TEST_F(AccessTest, AFullQueueSaysWhenToComeAgain) {
   const RunningServer server(tiny_->model(), {.max_waiting = 0});
-  const auto reply = ask(server.port(), "POST", "/v1/completions", R"({"prompt": "Once"})");
+  const std::string body = R"({"prompt": "Once", "max_tokens": 3})";
+  EXPECT_EQ(ask(server.port(), "POST", "/v1/completions", body).status, 200) << "nobody waits";
+  Client first(server.port());
+  first.send(http_request("POST", "/v1/completions", long_text(true).dump()));
+  first.read_some(300);  // it has the only sequence
+  const auto reply = ask(server.port(), "POST", "/v1/completions", body);
   EXPECT_EQ(reply.status, 429);
   EXPECT_NE(reply.header.find("Retry-After: 1"), std::string::npos);
   EXPECT_EQ(reply.json()["error"]["code"], "queue_full");
+}
+
+TEST_F(AccessTest, MoreAnswersThanEverWaitAreTheClientsError) {
+  const RunningServer server(tiny_->model(), {.max_waiting = 3});
+  const auto error = [&](const json& prompt, int n) {
+    const json body{{"prompt", prompt}, {"n", n}, {"max_tokens", 2}};
+    const auto reply = ask(server.port(), "POST", "/v1/completions", body.dump());
+    return reply.status == 200 ? json() : json{reply.status, reply.json()["error"]["param"]};
+  };
+  const json two{"Once", "Lily"};
+  EXPECT_EQ(error("Once", 4), json()) << "one runs, three wait";
+  EXPECT_EQ(error(two, 2), json());
+  EXPECT_EQ(error("Once", 5), json({400, "n"}));
+  EXPECT_EQ(error(two, 3), json({400, "prompt"}));
 }
 
 TEST_F(AccessTest, AServerThatOthersReachSaysSo) {

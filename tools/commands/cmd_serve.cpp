@@ -157,7 +157,7 @@ Command serve_command() {
             added.value("--batch,--sequences", options->sequences, "N",
                         "texts that are decoded at the same time (4)", between(1, 256));
             added.value("--max-waiting", options->server.max_waiting, "N",
-                        "requests that may wait for one of these (256)",
+                        "requests that may wait for one of these; 0: none (256)",
                         between<int64_t>(0, 100000));
             added.value("--deadline", options->server.deadline, "SECONDS",
                         "for an answer, its wait included; then 504 (0: none)", between(0.0, 1e6));
