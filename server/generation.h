@@ -34,6 +34,8 @@ struct GenerationRequest {
   std::optional<int64_t> logprobs{};  // how many of the most probable tokens; 0: the chosen alone
   bool prompt_logprobs = false;       // those of the prompt's tokens, too
   bool steps = false;                 // each piece carries the tree of its step
+  // The fields that the client gave prompt and max_tokens in, for errors.
+  std::string prompt_field = "prompt", length_field = "max_tokens";
 };
 
 struct GeneratedToken {

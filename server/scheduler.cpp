@@ -158,14 +158,14 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
                    fmt::format("the prompt has {} tokens, expected fewer than the context of {}; "
                                "shorten it, or start the server with a larger --context",
                                tokens, model_.context),
-                   "messages", "context_length_exceeded");
+                   request.prompt_field, "context_length_exceeded");
   out.prompt = request.prompt;
   out.limits.max_new_tokens = std::max(request.max_tokens, 1);
   if (request.tree_size) out.limits.max_nodes = *request.tree_size;
   try {
     check_room(tokens, out.limits, model_.context, model_.cache_tokens);
   } catch (const UserError& error) {
-    throw ApiError(400, error.what(), "max_tokens", "cache_too_small");
+    throw ApiError(400, error.what(), request.length_field, "cache_too_small");
   }
   out.limits.eos = request.stop_tokens;
   if (!request.ignore_eos)

@@ -15,9 +15,9 @@ constexpr int64_t kMostChoices = 16;  // answers of one request
 constexpr int64_t kMostLogprobs = 20;
 
 /// How many answers each prompt gets, and what a stream tells besides.
-int64_t read_openai_fields(RequestReader& reader) {
-  reader.expect_served_model();
+int64_t read_openai_fields(RequestReader& reader, const ServedModel& model) {
   RequestFields& fields = reader.fields();
+  expect_served_model(fields, model);
   CompletionRequest& out = reader.out();
   if (auto options = fields.object("stream_options")) {
     out.include_usage = options->boolean("include_usage").value_or(false);
@@ -75,10 +75,11 @@ CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view
   RequestReader reader(body, model);
   RequestFields& fields = reader.fields();
   reader.out().is_chat = true;
-  const int64_t count = read_openai_fields(reader);
-  const auto most = fields.integer("max_tokens", 1, INT32_MAX);
-  reader.set_max_tokens(
-      fields.integer("max_completion_tokens", 1, INT32_MAX).value_or(most.value_or(INT32_MAX)));
+  const int64_t count = read_openai_fields(reader, model);
+  const auto older = fields.integer("max_tokens", 1, INT32_MAX);
+  const auto most = fields.integer("max_completion_tokens", 1, INT32_MAX);
+  reader.set_max_tokens(most.value_or(older.value_or(INT32_MAX)),
+                        most ? "max_completion_tokens" : "max_tokens");
   const bool wants = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
@@ -95,7 +96,7 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
                                           const ServedModel& model) {
   RequestReader reader(body, model);
   RequestFields& fields = reader.fields();
-  const int64_t count = read_openai_fields(reader);
+  const int64_t count = read_openai_fields(reader, model);
   fields.expect_unused("tools", nlohmann::json::array());
   fields.expect_unused("tool_choice", "none");
   fields.ignore({"parallel_tool_calls"});

@@ -159,11 +159,12 @@ class InputReader {
 CompletionRequest read_responses_request(const nlohmann::json& body, std::string_view text,
                                          const ServedModel& model) {
   RequestReader reader(body, model);
-  reader.expect_served_model();
   RequestFields& fields = reader.fields();
+  expect_served_model(fields, model);
   refuse_what_needs_a_memory(fields);
   reader.out().is_chat = true;
-  reader.set_max_tokens(fields.integer("max_output_tokens", 1, INT32_MAX).value_or(INT32_MAX));
+  const char* length = "max_output_tokens";
+  reader.set_max_tokens(fields.integer(length, 1, INT32_MAX).value_or(INT32_MAX), length);
   OrderedBody ordered(text);
   const ToolSet tools = read_responses_tools(fields, ordered);
   reader.set_grammar(read_text_format(fields, ordered), tools);

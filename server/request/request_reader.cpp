@@ -128,15 +128,11 @@ RequestReader::RequestReader(const nlohmann::json& body, const ServedModel& mode
   out_.steps = each_.steps;
 }
 
-void RequestReader::expect_served_model() {
-  const auto asked = fields_.text("model");
-  if (asked && *asked != model_.name) throw unknown_model(*asked, model_.name);
-}
-
-void RequestReader::set_max_tokens(int64_t tokens) {
+void RequestReader::set_max_tokens(int64_t tokens, const char* field) {
+  each_.length_field = field;
   each_.max_tokens = static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX));
   if (each_.logits.min_tokens > each_.max_tokens)
-    fields_.refuse("min_tokens", fmt::format("at most max_tokens, {}", each_.max_tokens));
+    fields_.refuse("min_tokens", fmt::format("at most {}, {}", field, each_.max_tokens));
 }
 
 void RequestReader::set_grammar(std::optional<WantedGrammar> format, const ToolSet& tools) {
@@ -164,6 +160,7 @@ void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t coun
 
 void RequestReader::add_chat(const std::vector<ChatMessage>& messages, const ToolSet& tools,
                              int64_t count, const char* field) {
+  each_.prompt_field = field;
   add_choices(encode_chat(model_, messages, tools, field), count, "");
 }
 
@@ -175,6 +172,11 @@ CompletionRequest RequestReader::finish() {
   take(fields_.unknown());
   if (own_) take(own_->unknown());
   return std::move(out_);
+}
+
+void expect_served_model(RequestFields& fields, const ServedModel& model) {
+  const auto asked = fields.text("model");
+  if (asked && *asked != model.name) throw unknown_model(*asked, model.name);
 }
 
 std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,

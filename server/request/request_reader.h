@@ -31,13 +31,9 @@ class RequestReader {
   GenerationRequest& each() { return each_; }  // what all answers have
   CompletionRequest& out() { return out_; }
 
-  /// Refuses another model than the one that is served. Anthropic's clients name theirs whatever
-  /// the server has, so /v1/messages does not ask.
-  /// @throws ApiError  404, "model_not_found".
-  void expect_served_model();
-
   /// Sets how long an answer may be. At least min_tokens.
-  void set_max_tokens(int64_t tokens);
+  /// @param field  that says so, for errors.
+  void set_max_tokens(int64_t tokens, const char* field = "max_tokens");
 
   /// The grammar of the answers: one of the object medusa, or the format of the API; with the calls
   /// of tools.
@@ -60,6 +56,11 @@ class RequestReader {
   GenerationRequest each_;
   CompletionRequest out_;
 };
+
+/// Refuses another model than the one that is served. Anthropic's clients name theirs whatever the
+/// server has, so /v1/messages does not ask.
+/// @throws ApiError  404, "model_not_found".
+void expect_served_model(RequestFields& fields, const ServedModel& model);
 
 /// The prompt of a conversation.
 /// @throws ApiError  400: the model's template refuses it, or has no place for the tools.

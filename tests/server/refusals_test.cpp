@@ -113,6 +113,19 @@ TEST_F(RefusalsTest, APromptLongerThanTheContextIsRefusedWithTheNumbers) {
   EXPECT_NE(reply.body.find("256"), std::string::npos);
 }
 
+TEST_F(RefusalsTest, ALimitIsNamedByTheFieldOfItsApi) {
+  const std::string text(2000, 'x');
+  const auto field = [&](const std::string& path, const json& body) {
+    const auto reply = ask(port(), "POST", path, body.dump());
+    EXPECT_EQ(reply.json()["error"]["code"], "context_length_exceeded") << reply.body;
+    return reply.json()["error"]["param"];
+  };
+  EXPECT_EQ(field("/v1/completions", {{"prompt", text}}), "prompt");
+  EXPECT_EQ(field("/v1/responses", {{"input", text}}), "input");
+  EXPECT_EQ(field("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", text}}}}}),
+            "messages");
+}
+
 TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
   const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
   EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
