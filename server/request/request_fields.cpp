@@ -22,6 +22,79 @@ std::string quoted(const nlohmann::json& value) {
   return out;
 }
 
+/// Finds the place of a number that no double holds. It stands in JSON's grammar, but the parser
+/// ends there as at what is no JSON.
+class FindsLargeNumber : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return pass(); }
+  bool boolean(bool) override { return pass(); }
+  bool number_integer(number_integer_t) override { return pass(); }
+  bool number_unsigned(number_unsigned_t) override { return pass(); }
+  bool number_float(number_float_t, const string_t&) override { return pass(); }
+  bool string(string_t&) override { return pass(); }
+  bool binary(binary_t&) override { return pass(); }
+  bool start_object(size_t) override { return enter({.key = "", .index = -1}); }
+  bool end_object() override { return leave(); }
+  bool start_array(size_t) override { return enter({.key = "", .index = 0}); }
+  bool end_array() override { return leave(); }
+  bool key(string_t& name) override {
+    places_.back().key = name;
+    return true;
+  }
+  bool parse_error(size_t, const std::string& token,
+                   const nlohmann::detail::exception& error) override {
+    constexpr int kOverflow = 406;  // the library's number of this error
+    if (error.id == kOverflow) number_ = token;
+    return false;
+  }
+
+  /// Its text; empty: there is none.
+  const std::string& number() const { return number_; }
+  /// Where it stands: "medusa.epsilon".
+  std::string place() const {
+    std::string out;
+    for (const Place& each : places_)
+      out += each.index >= 0 ? fmt::format("[{}]", each.index)
+                             : fmt::format("{}{}", out.empty() ? "" : ".", each.key);
+    return out;
+  }
+
+ private:
+  struct Place {
+    std::string key;  // of an object: the last one
+    int64_t index;    // of a list: of the value that comes; -1: an object
+  };
+  bool enter(Place place) {
+    places_.push_back(std::move(place));
+    return true;
+  }
+  bool leave() {
+    places_.pop_back();
+    return pass();
+  }
+  bool pass() {
+    if (!places_.empty() && places_.back().index >= 0) ++places_.back().index;
+    return true;
+  }
+
+  std::vector<Place> places_;
+  std::string number_;
+};
+
+/// Its place is not the error's field, which the log of requests keeps: a client's own keys may
+/// stand in it.
+void refuse_large_number(std::string_view body) {
+  FindsLargeNumber found;
+  nlohmann::json::sax_parse(body, &found);
+  if (found.number().empty()) return;
+  const std::string place = found.place();
+  throw ApiError(400,
+                 fmt::format("{} is {}, expected a number that a double holds, of at most 1.8e308; "
+                             "correct it",
+                             place.empty() ? "the body" : place.substr(0, kLongestQuote),
+                             found.number().substr(0, kLongestQuote)));
+}
+
 }  // namespace
 
 RequestFields::RequestFields(const nlohmann::json& json, std::string place)
@@ -133,7 +206,10 @@ nlohmann::json parse_body(std::string_view body) {
   };
   if (nests_too_deeply(body)) return refuse("nested too deeply");
   nlohmann::json out = nlohmann::json::parse(body, nullptr, false);
-  if (out.is_discarded()) return refuse("not JSON");
+  if (out.is_discarded()) {
+    refuse_large_number(body);
+    return refuse("not JSON");
+  }
   if (!out.is_object()) return refuse("no object");
   return out;
 }

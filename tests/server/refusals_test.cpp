@@ -20,7 +20,7 @@ TEST_F(RefusalsTest, AWrongFieldIsNamed) {
   for (const Case& each : std::initializer_list<Case>{
            {R"({"prompt": "a", "temperature": "x"})", "temperature"},
            {R"({"prompt": "a", "temperature": -1})", "temperature"},
-           {R"({"prompt": "a", "temperature": 1e999})", nullptr},  // no JSON number
+           {R"({"prompt": "a", "temperature": 1e999})", nullptr},
            {R"({"prompt": "a", "top_p": 0})", "top_p"},
            {R"({"prompt": "a", "max_tokens": 0})", "max_tokens"},
            {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
@@ -86,6 +86,27 @@ TEST_F(RefusalsTest, AWrongFieldIsNamed) {
             .status,
         400)
         << messages;
+}
+
+TEST_F(RefusalsTest, ANumberThatNoDoubleHoldsIsNamed) {
+  struct Case {
+    const char* body;
+    const char* begin;
+  };
+  for (const Case& each : std::initializer_list<Case>{
+           {R"({"prompt": "a", "temperature": 1e999})", "temperature is 1e999, expected"},
+           {R"({"prompt": [1, -1e400]})", "prompt[1] is -1e400, expected"},
+           {R"({"medusa": {"steps": [{}, []], "epsilon": 1e309}})", "medusa.epsilon is 1e309,"},
+           {R"({"prompt": "a", "logit_bias": {"5": 1, "6": 1e999}})", "logit_bias.6 is 1e999,"},
+           {R"({"stop": [[1, 2], {"a": 1}, 1e999]})", "stop[2] is 1e999,"},
+           {"1e999", "the body is 1e999, expected"},
+           {R"({"prompt": "1e999")", "the body is not JSON,"},
+       }) {
+    const auto reply = ask(port(), "POST", "/v1/completions", each.body);
+    EXPECT_EQ(reply.status, 400);
+    const std::string message = reply.json()["error"]["message"];
+    EXPECT_TRUE(message.starts_with(each.begin)) << message;
+  }
 }
 
 TEST_F(RefusalsTest, AtMostThreeHundredTokensAreBiased) {
