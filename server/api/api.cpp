@@ -21,6 +21,7 @@
 #include "server/api/run_answer.h"
 #include "server/page/page.h"
 #include "server/request/request_fields.h"
+#include "server/request/request_reader.h"
 
 namespace medusa {
 namespace {
@@ -43,6 +44,12 @@ nlohmann::json model_json(const ServedModel& model) {
             {"drafters", std::move(drafters)},
             {"sequences", model.num_sequences},
             {"cache_tokens", model.cache_tokens}}}};
+}
+
+/// An answer's text, with what was ignored of its request.
+std::string with_warnings(nlohmann::json answer, const std::vector<std::string>& warnings) {
+  if (!warnings.empty()) answer["medusa"] = {{"warnings", warnings}};
+  return json_text(answer);
 }
 
 }  // namespace
@@ -227,6 +234,7 @@ asio::awaitable<void> Api::metrics_text(Exchange& exchange) {
 asio::awaitable<void> Api::tokenize(Exchange& exchange) {
   const nlohmann::json body = parse_body(exchange.request.body);
   RequestFields fields(body);
+  expect_served_model(fields, scheduler().model());
   const auto prompt = fields.text("prompt");
   if (!prompt) fields.refuse("prompt", "a text");
   const Tokenizer& tokenizer = scheduler().model().tokenizer;
@@ -236,21 +244,24 @@ asio::awaitable<void> Api::tokenize(Exchange& exchange) {
     tokens.insert(tokens.begin(), *tokenizer.bos());
   const auto count = tokens.size();
   // g++ 12 cannot keep lists of lists alive across a co_await.
-  std::string out = json_text(nlohmann::json{{"tokens", std::move(tokens)},
-                                             {"count", count},
-                                             {"max_model_len", scheduler().model().context}});
-  co_await json(exchange, 200, std::move(out));
+  nlohmann::json out{{"tokens", std::move(tokens)},
+                     {"count", count},
+                     {"max_model_len", scheduler().model().context}};
+  fields.warn_of_unknown();
+  co_await json(exchange, 200, with_warnings(std::move(out), fields.warnings()));
 }
 
 asio::awaitable<void> Api::detokenize(Exchange& exchange) {
   const nlohmann::json body = parse_body(exchange.request.body);
   RequestFields fields(body);
+  expect_served_model(fields, scheduler().model());
   const Tokenizer& tokenizer = scheduler().model().tokenizer;
   const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
   if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
   const std::string text = tokenizer.decode(tokens);
-  std::string out = json_text(nlohmann::json{{"prompt", text}});
-  co_await json(exchange, 200, std::move(out));
+  fields.warn_of_unknown();
+  nlohmann::json out{{"prompt", text}};
+  co_await json(exchange, 200, with_warnings(std::move(out), fields.warnings()));
 }
 
 /// The requests for a text, of every API.
@@ -287,9 +298,10 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
 
 asio::awaitable<void> Api::count_tokens(Exchange& exchange) {
   const nlohmann::json body = parse_body(exchange.request.body);
-  const int64_t count = count_messages_tokens(body, exchange.request.body, scheduler().model());
-  std::string out = json_text(nlohmann::json{{"input_tokens", count}});
-  co_await json(exchange, 200, std::move(out));
+  const CompletionRequest asked =
+      read_count_tokens_request(body, exchange.request.body, scheduler().model());
+  nlohmann::json out{{"input_tokens", asked.prompt_tokens}};
+  co_await json(exchange, 200, with_warnings(std::move(out), asked.warnings));
 }
 
 }  // namespace medusa

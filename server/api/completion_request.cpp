@@ -22,8 +22,7 @@ int64_t read_openai_fields(RequestReader& reader, const ServedModel& model) {
   if (auto options = fields.object("stream_options")) {
     out.include_usage = options->boolean("include_usage").value_or(false);
     out.continuous_usage = options->boolean("continuous_usage_stats").value_or(false);
-    for (const std::string& name : options->unknown())
-      out.warnings.push_back(name + ": unknown field, ignored");
+    options->warn_of_unknown();
   }
   out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   const int64_t count = fields.integer("n", 1, kMostChoices).value_or(1);

@@ -19,15 +19,17 @@ ToolSet read_messages_tools(RequestFields& fields, OrderedBody& body) {
     if (!list.is_array()) fields.refuse("tools", "a list of tools");
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields.refuse("tools", "a list of objects");
-      RequestFields tool(list[i], fmt::format("tools[{}].", i));
+      RequestFields tool = fields.within(list[i], fmt::format("tools[{}].", i));
       if (tool.text("type").value_or("custom") != "custom") tool.refuse("type", "custom");
-      if (!tool.object("input_schema")) tool.refuse("input_schema", "a JSON schema");
+      if (!tool.has_object("input_schema")) tool.refuse("input_schema", "a JSON schema");
       add_tool(out,
                {.name = tool.text("name").value_or(""),
                 .description = tool.text("description").value_or(""),
                 .parameters = body.json()["tools"][i]["input_schema"],
                 .strict = tool.boolean("strict").value_or(false)},
                tool);
+      tool.ignore({"cache_control"});
+      tool.warn_of_unknown();
     }
   }
   auto choice = fields.object("tool_choice");
@@ -43,6 +45,7 @@ ToolSet read_messages_tools(RequestFields& fields, OrderedBody& body) {
   } else if (type != "auto") {
     choice->refuse("type", "auto, any, tool or none");
   }
+  choice->warn_of_unknown();
   return out;
 }
 
@@ -71,7 +74,9 @@ class MessagesReader {
       if (!list[i].is_object()) fields.refuse("messages", "a list of objects");
       index_ = i;
       place_ = fmt::format("messages[{}]", i);
-      read_message(list[i]);
+      RequestFields message = fields.within(list[i], place_ + ".");
+      read_message(message);
+      message.warn_of_unknown();
     }
     if (messages_.back().role == "assistant")
       RequestFields(list.back(), place_ + ".")
@@ -80,8 +85,7 @@ class MessagesReader {
   }
 
  private:
-  void read_message(const nlohmann::json& one) {
-    RequestFields message(one, place_ + ".");
+  void read_message(RequestFields& message) {
     const std::string role = message.text("role").value_or("");
     if (role != "user" && role != "assistant") message.refuse("role", "user or assistant");
     const std::string expected = "a text or a list of blocks";
@@ -96,7 +100,7 @@ class MessagesReader {
     const size_t before = messages_.size();
     for (size_t i = 0; i < content.size(); ++i) {
       if (!content[i].is_object()) message.refuse("content", expected);
-      RequestFields block(content[i], fmt::format("{}.content[{}].", place_, i));
+      RequestFields block = message.within(content[i], fmt::format("{}.content[{}].", place_, i));
       read_block(block, i, out);
     }
     // Results stand for themselves; a message of empty parts stays an empty message.
@@ -113,6 +117,7 @@ class MessagesReader {
   void read_block(RequestFields& block, size_t index, ChatMessage& out) {
     const std::string type = block.text("type").value_or("");
     const bool of_user = out.role == "user";
+    block.ignore({"cache_control"});
     if (type == "text") {
       const auto text = block.text("text");
       if (!text) block.refuse("text", "a text");
@@ -122,7 +127,7 @@ class MessagesReader {
       ToolCall call{block.text("id").value_or(""), block.text("name").value_or(""), "{}"};
       if (call.id.empty()) block.refuse("id", "a text that is not empty");
       if (call.name.empty()) block.refuse("name", "the tool's name");
-      if (!block.object("input")) block.refuse("input", "an object");
+      if (!block.has_object("input")) block.refuse("input", "an object");
       call.arguments = json_text(ordered_.json()["messages"][index_]["content"][index]["input"]);
       out.tool_calls.push_back(std::move(call));
     } else if (type == "tool_result" && of_user) {
@@ -132,10 +137,14 @@ class MessagesReader {
       result.name = function_of_call(messages_, result.tool_call_id);
       if (result.name.empty())
         block.refuse("tool_use_id", "the id of a tool_use in a message before");
+      block.ignore_where("is_error", {false});
       messages_.push_back(std::move(result));
-    } else if (of_user || (type != "thinking" && type != "redacted_thinking")) {
+    } else if (!of_user && (type == "thinking" || type == "redacted_thinking")) {
+      return;  // the model's template leaves it out
+    } else {
       block.refuse("type", of_user ? "text or tool_result" : "text, tool_use or thinking");
     }
+    block.warn_of_unknown();
   }
 
   const nlohmann::json& body_;
@@ -148,15 +157,16 @@ class MessagesReader {
 
 /// The output format; thinking and what the server would have to run by itself are refused.
 std::optional<WantedGrammar> read_other_fields(RequestFields& fields, OrderedBody& body) {
-  fields.ignore({"cache_control", "inference_geo", "speed", "diagnostics"});
+  fields.ignore({"cache_control"});
+  fields.ignore_where("speed", {"standard"});
   fields.expect_unused("n", 1);
   for (const char* name : {"container", "mcp_servers"})
     fields.expect_unused(name, nlohmann::json::array());
   if (auto thinking = fields.object("thinking"))
     if (thinking->text("type").value_or("") != "disabled") thinking->refuse("type", "disabled");
   auto output = fields.object("output_config");
-  if (output) output->ignore({"effort"});
   auto format = output ? output->object("format") : std::nullopt;
+  if (output) output->warn_of_unknown();
   if (!format) return std::nullopt;
   if (format->text("type").value_or("") != "json_schema") format->refuse("type", "json_schema");
   return read_schema(*format, body, "/output_config/format");
@@ -187,9 +197,9 @@ CompletionRequest read_messages_request(const nlohmann::json& body, std::string_
   return read_with(body, text, model, true);
 }
 
-int64_t count_messages_tokens(const nlohmann::json& body, std::string_view text,
-                              const ServedModel& model) {
-  return read_with(body, text, model, false).prompt_tokens;
+CompletionRequest read_count_tokens_request(const nlohmann::json& body, std::string_view text,
+                                            const ServedModel& model) {
+  return read_with(body, text, model, false);
 }
 
 }  // namespace medusa

@@ -13,8 +13,8 @@ namespace medusa {
 CompletionRequest read_messages_request(const nlohmann::json& body, std::string_view text,
                                         const ServedModel& model);
 
-/// Counts the tokens of a request to /v1/messages/count_tokens, which has no length.
-int64_t count_messages_tokens(const nlohmann::json& body, std::string_view text,
-                              const ServedModel& model);
+/// The same for /v1/messages/count_tokens, which asks for no text and has no length.
+CompletionRequest read_count_tokens_request(const nlohmann::json& body, std::string_view text,
+                                            const ServedModel& model);
 
 }  // namespace medusa

@@ -21,8 +21,8 @@ void refuse_what_needs_a_memory(RequestFields& fields) {
   fields.expect_unused("top_logprobs", 0);
   fields.expect_unused("truncation", "disabled");
   fields.expect_unused("n", 1);
-  fields.ignore({"include", "reasoning", "max_tool_calls", "stream_options",
-                 "prompt_cache_retention", "prompt_cache_options"});
+  fields.ignore_where("reasoning", {nlohmann::json{{"effort", "none"}}});
+  fields.ignore_where("stream_options", {nlohmann::json{{"include_obfuscation", false}}});
 }
 
 ToolSet read_responses_tools(RequestFields& fields, OrderedBody& body) {
@@ -32,13 +32,15 @@ ToolSet read_responses_tools(RequestFields& fields, OrderedBody& body) {
     if (!list.is_array()) fields.refuse("tools", "a list of functions");
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields.refuse("tools", "a list of objects");
-      RequestFields tool(list[i], fmt::format("tools[{}].", i));
+      RequestFields tool = fields.within(list[i], fmt::format("tools[{}].", i));
       if (tool.text("type").value_or("") != "function") tool.refuse("type", "function");
       ToolFunction function{.name = tool.text("name").value_or(""),
                             .description = tool.text("description").value_or(""),
                             .parameters = nullptr,
                             .strict = tool.boolean("strict").value_or(false)};
-      if (tool.object("parameters")) function.parameters = body.json()["tools"][i]["parameters"];
+      if (tool.has_object("parameters"))
+        function.parameters = body.json()["tools"][i]["parameters"];
+      tool.warn_of_unknown();
       add_tool(out, std::move(function), tool);
     }
   }
@@ -51,9 +53,11 @@ ToolSet read_responses_tools(RequestFields& fields, OrderedBody& body) {
 std::optional<WantedGrammar> read_text_format(RequestFields& fields, OrderedBody& body) {
   auto holder = fields.object("text");
   auto format = holder ? holder->object("format") : std::nullopt;
+  if (holder) holder->warn_of_unknown();
   if (!format) return std::nullopt;
   const std::string type = format->text("type").value_or("");
   if (type == "text") return std::nullopt;
+  format->ignore({"name", "description", "strict"});  // an answer always follows its schema
   if (type == "json_object") return any_json_object("text.format");
   if (type != "json_schema") format->refuse("type", "text, json_object or json_schema");
   return read_schema(*format, body, "/text/format");
@@ -83,7 +87,7 @@ class InputReader {
     if (!input.is_array() || input.empty()) fields_.refuse("input", expected);
     for (size_t i = 0; i < input.size(); ++i) {
       if (!input[i].is_object()) fields_.refuse("input", "a list of objects");
-      RequestFields item(input[i], fmt::format("input[{}].", i));
+      RequestFields item = fields_.within(input[i], fmt::format("input[{}].", i));
       read_item(item);
     }
     if (messages_.empty()) fields_.refuse("input", expected);
@@ -93,14 +97,17 @@ class InputReader {
  private:
   void read_item(RequestFields& item) {
     const std::string type = item.text("type").value_or("message");
+    if (type == "reasoning") return;  // the model's template leaves it out
+    item.ignore({"id", "status"});    // of an item of an answer before
     if (type == "message")
       read_message(item);
     else if (type == "function_call")
       read_call(item);
     else if (type == "function_call_output")
       read_result(item);
-    else if (type != "reasoning")  // which the model's template leaves out
+    else
       item.refuse("type", "message, function_call, function_call_output or reasoning");
+    item.warn_of_unknown();
   }
 
   static std::string text_of(RequestFields& item, const std::string& name) {

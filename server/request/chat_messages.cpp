@@ -13,13 +13,19 @@ namespace {
 /// Reads one message, whose place is in errors.
 class MessageReader {
  public:
-  MessageReader(const nlohmann::json& json, const std::string& place, bool takes_tools)
-      : json_(json), fields_(json, place + "."), place_(place), takes_tools_(takes_tools) {}
+  /// @param request  that the message is in.
+  MessageReader(const RequestFields& request, const nlohmann::json& json, const std::string& place,
+                bool takes_tools)
+      : json_(json),
+        fields_(request.within(json, place + ".")),
+        place_(place),
+        takes_tools_(takes_tools) {}
 
   ChatMessage read(const std::vector<ChatMessage>& before) {
     const std::string role = fields_.text("role").value_or("");
     ChatMessage out{role == "developer" ? "system" : role, ""};
     if (role == "assistant") {
+      fields_.expect_unused("function_call", nullptr);  // what came before tool_calls
       out.tool_calls = calls();
       out.content = content(!out.tool_calls.empty());
     } else if (role == "tool") {
@@ -27,12 +33,14 @@ class MessageReader {
       out.content = content(false);
       out.tool_call_id = fields_.text("tool_call_id").value_or("");
       out.name = function_of_call(before, out.tool_call_id);
+      fields_.ignore({"name"});  // the call says it
       if (out.name.empty()) fields_.refuse("tool_call_id", "the id of a call in a message before");
     } else if (role == "system" || role == "developer" || role == "user") {
       out.content = content(false);
     } else {
       fields_.refuse("role", "system, developer, user, assistant or tool");
     }
+    fields_.warn_of_unknown();
     return out;
   }
 
@@ -65,7 +73,7 @@ class MessageReader {
     if (!list.is_array()) fields_.refuse("tool_calls", "a list of calls");
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields_.refuse("tool_calls", "a list of objects");
-      RequestFields call(list[i], fmt::format("{}.tool_calls[{}].", place_, i));
+      RequestFields call = fields_.within(list[i], fmt::format("{}.tool_calls[{}].", place_, i));
       auto function = call.object("function");
       if (!function) call.refuse("function", "an object with name and arguments");
       ToolCall each{call.text("id").value_or(""), function->text("name").value_or(""),
@@ -74,6 +82,9 @@ class MessageReader {
       if (each.name.empty()) function->refuse("name", "the function's name");
       if (!is_json_object(each.arguments))
         function->refuse("arguments", "a text that is a JSON object");
+      call.ignore({"type", "index"});
+      call.warn_of_unknown();
+      function->warn_of_unknown();
       out.push_back(std::move(each));
     }
     return out;
@@ -128,7 +139,7 @@ std::vector<ChatMessage> read_chat_messages(RequestFields& fields, const std::st
       throw ApiError(400,
                      fmt::format("{}: expected an object with role and content; correct it", place),
                      place);
-    out.push_back(MessageReader(list[i], place, takes_tools).read(out));
+    out.push_back(MessageReader(fields, list[i], place, takes_tools).read(out));
   }
   return out;
 }

@@ -12,6 +12,7 @@ namespace medusa {
 namespace {
 
 constexpr size_t kLongestQuote = 60;  // bytes of a wrong value in a message
+constexpr size_t kMostWarnings = 32;  // of a request: each of its objects may give some
 
 /// A value as a message quotes it, cut where it is long.
 std::string quoted(const nlohmann::json& value) {
@@ -176,7 +177,19 @@ std::vector<TokenId> RequestFields::token_ids(const std::string& name, int64_t v
 std::optional<RequestFields> RequestFields::object(const std::string& name) {
   if (!has(name)) return std::nullopt;
   if (!json_[name].is_object()) refuse(name, "an object");
-  return RequestFields(json_[name], place_ + name + ".");
+  return within(json_[name], place_ + name + ".");
+}
+
+bool RequestFields::has_object(const std::string& name) {
+  if (!has(name)) return false;
+  if (!json_[name].is_object()) refuse(name, "an object");
+  return true;
+}
+
+RequestFields RequestFields::within(const nlohmann::json& object, std::string place) const {
+  RequestFields out(object, std::move(place));
+  out.warnings_ = warnings_;
+  return out;
 }
 
 void RequestFields::expect_unused(const std::string& name, const nlohmann::json& harmless) {
@@ -192,11 +205,23 @@ void RequestFields::ignore(std::initializer_list<const char*> names) {
   for (const char* name : names) known_.insert(name);
 }
 
-std::vector<std::string> RequestFields::unknown() const {
-  std::vector<std::string> out;
+void RequestFields::ignore_where(const std::string& name,
+                                 std::initializer_list<nlohmann::json> values) {
+  for (const nlohmann::json& value : values)
+    if (has(name) && json_[name] == value) return;
+  known_.erase(name);
+}
+
+void RequestFields::warn_of_unknown() {
   for (const auto& [name, value] : json_.items())
-    if (!known_.contains(name)) out.push_back(place_ + name);
-  return out;
+    if (!value.empty() && !known_.contains(name)) warn(name, "unknown field, ignored");
+}
+
+void RequestFields::warn(const std::string& name, std::string_view why) {
+  if (warnings_->size() < kMostWarnings)
+    warnings_->push_back(fmt::format("{}{}: {}", place_, name, why));
+  else if (warnings_->size() == kMostWarnings)
+    warnings_->emplace_back("more fields are ignored");
 }
 
 nlohmann::json parse_body(std::string_view body) {

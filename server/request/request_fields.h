@@ -1,7 +1,8 @@
-// Reads a request's JSON field by field, and knows afterwards which fields nobody asked for.
+// Reads a request's JSON field by field, and says afterwards which fields nobody asked for.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -38,13 +39,24 @@ class RequestFields {
   /// A list of ids below vocab_size; may be empty.
   std::vector<TokenId> token_ids(const std::string& name, int64_t vocab_size);
   std::optional<RequestFields> object(const std::string& name);
+  /// Says whether an object is there that is for others to read: a schema, for example.
+  bool has_object(const std::string& name);
+  /// An object further inside of the request. Its warnings are those of this one.
+  /// @param object  kept by reference.
+  RequestFields within(const nlohmann::json& object, std::string place) const;
   /// A field that this server cannot follow may be there with the value that asks for nothing.
   void expect_unused(const std::string& name, const nlohmann::json& harmless);
   /// A field that changes nothing in the answer, e.g. "user".
   void ignore(std::initializer_list<const char*> names);
+  /// A field that asks for nothing with one of these values. With any other it is unknown.
+  void ignore_where(const std::string& name, std::initializer_list<nlohmann::json> values);
 
-  /// Fields that nobody has asked for, with their place.
-  std::vector<std::string> unknown() const;
+  /// Warns of all fields of this object, empty ones aside, that nobody has asked for.
+  void warn_of_unknown();
+  /// @param why  what it is, and that it is ignored.
+  void warn(const std::string& name, std::string_view why);
+  /// The warnings of the whole request so far, for the answer.
+  const std::vector<std::string>& warnings() const { return *warnings_; }
 
   [[noreturn]] void refuse(const std::string& name, std::string_view expected) const;
 
@@ -52,6 +64,8 @@ class RequestFields {
   const nlohmann::json& json_;
   std::string place_;
   std::set<std::string> known_;
+  std::shared_ptr<std::vector<std::string>> warnings_ =
+      std::make_shared<std::vector<std::string>>();  // of all objects of the request
 };
 
 /// Parses a request's body.

@@ -80,11 +80,13 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
   fields.expect_unused("suffix", "");
   fields.expect_unused("functions", nlohmann::json::array());
   fields.expect_unused("function_call", "none");
-  for (const char* name :
-       {"model", "user", "service_tier", "prompt_cache_key", "safety_identifier"})
+  for (const char* name : {"model", "user", "prompt_cache_key", "safety_identifier"})
     fields.text(name);
-  fields.object("metadata");
-  for (const char* name : {"store", "cache_prompt"}) fields.boolean(name);
+  fields.has_object("metadata");
+  // What asks for another service, though not for another answer, is ignored with a warning.
+  fields.ignore_where("service_tier", {"auto", "default", "standard_only"});
+  fields.ignore_where("store", {false});
+  fields.ignore_where("cache_prompt", {true});
 }
 
 /// @param own  the object medusa.
@@ -96,6 +98,9 @@ void read_own_fields(RequestFields& own, GenerationRequest& out) {
   if (const auto rule = own.text("rule")) out.rule = named<RuleKind>(own, "rule", *rule);
   const auto epsilon = own.number("epsilon", 0, 1), delta = own.number("delta", 0, 1);
   if (epsilon || delta) {
+    for (const char* name : {"epsilon", "delta"})
+      if (out.rule != RuleKind::Typical && own.has(name))
+        own.warn(name, "only the rule typical reads it, ignored");
     out.typical.emplace();
     if (epsilon) out.typical->epsilon = *epsilon;
     if (delta) out.typical->delta = *delta;
@@ -165,12 +170,9 @@ void RequestReader::add_chat(const std::vector<ChatMessage>& messages, const Too
 }
 
 CompletionRequest RequestReader::finish() {
-  const auto take = [this](const std::vector<std::string>& names) {
-    for (const std::string& name : names)
-      out_.warnings.push_back(name + ": unknown field, ignored");
-  };
-  take(fields_.unknown());
-  if (own_) take(own_->unknown());
+  fields_.warn_of_unknown();
+  if (own_) own_->warn_of_unknown();
+  out_.warnings = fields_.warnings();
   return std::move(out_);
 }
 

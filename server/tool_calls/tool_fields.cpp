@@ -13,7 +13,7 @@ void read_chat_tools(RequestFields& fields, OrderedBody& body, ToolSet& out) {
   if (!list.is_array()) fields.refuse("tools", "a list of functions");
   for (size_t i = 0; i < list.size(); ++i) {
     if (!list[i].is_object()) fields.refuse("tools", "a list of objects with type and function");
-    RequestFields tool(list[i], fmt::format("tools[{}].", i));
+    RequestFields tool = fields.within(list[i], fmt::format("tools[{}].", i));
     if (tool.text("type").value_or("") != "function") tool.refuse("type", "function");
     auto described = tool.object("function");
     if (!described) tool.refuse("function", "an object with a name");
@@ -21,8 +21,10 @@ void read_chat_tools(RequestFields& fields, OrderedBody& body, ToolSet& out) {
                           .description = described->text("description").value_or(""),
                           .parameters = nullptr,
                           .strict = described->boolean("strict").value_or(false)};
-    if (described->object("parameters"))
+    if (described->has_object("parameters"))
       function.parameters = body.json()["tools"][i]["function"]["parameters"];
+    tool.warn_of_unknown();
+    described->warn_of_unknown();
     add_tool(out, std::move(function), *described);
   }
 }

@@ -167,6 +167,26 @@ TEST_F(MessagesTest, ToolsAndResultsStandInThePromptAndAreCounted) {
   EXPECT_EQ(message(asked)["usage"]["input_tokens"], counted.json()["input_tokens"]);
 }
 
+TEST_F(MessagesTest, WhatIsNotFollowedIsIgnoredWithAWarning) {
+  const json messages = json::parse(R"([
+      {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"a": 1}}]},
+      {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "go", "input": {}}]},
+      {"role": "user", "name": "x", "content": [{"type": "tool_result", "tool_use_id": "t",
+       "content": "Done.", "is_error": true}]}])");
+  const json body{{"messages", messages},  {"max_tokens", 1},
+                  {"inference_geo", "eu"}, {"output_config", {{"effort", "high"}}},
+                  {"speed", "standard"},   {"model", "any"}};
+  const json expected{"output_config.effort: unknown field, ignored",
+                      "messages[2].content[0].is_error: unknown field, ignored",
+                      "messages[2].name: unknown field, ignored",
+                      "inference_geo: unknown field, ignored"};
+  for (const char* path : {"/v1/messages", "/v1/messages/count_tokens"}) {
+    const auto reply = post(body, path);
+    ASSERT_EQ(reply.status, 200) << reply.body;
+    EXPECT_EQ(reply.json()["medusa"]["warnings"], expected) << path;
+  }
+}
+
 TEST_F(MessagesTest, AnErrorHasAnthropicsForm) {
   struct Case {
     const char* field;

@@ -159,6 +159,46 @@ TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
       << streamed;
 }
 
+TEST_F(RefusalsTest, WhatAMessageOrAToolSaysBesidesIsIgnoredWithAWarning) {
+  const json body = json::parse(R"({"max_tokens": 2, "store": true, "tool_choice": "none",
+      "tools": [{"type": "function", "function": {"name": "go", "returns": "a"}}],
+      "medusa": {"epsilon": 0.1, "colour": 1},
+      "messages": [{"role": "user", "content": "a", "name": "Tom", "refusal": null}]})");
+  const auto reply = ask(port(), "POST", "/v1/chat/completions", body.dump());
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.json()["medusa"]["warnings"],
+            json({"medusa.epsilon: only the rule typical reads it, ignored",
+                  "tools[0].function.returns: unknown field, ignored",
+                  "messages[0].name: unknown field, ignored", "store: unknown field, ignored",
+                  "medusa.colour: unknown field, ignored"}));
+  const json older = json::parse(R"({"messages": [{"role": "assistant", "content": "a",
+      "function_call": {"name": "go"}}, {"role": "user", "content": "a"}]})");
+  EXPECT_EQ(ask(port(), "POST", "/v1/chat/completions", older.dump()).json()["error"]["param"],
+            "messages[0].function_call");
+}
+
+TEST_F(RefusalsTest, WarningsAreNotMoreThanSomebodyReads) {
+  json body{{"prompt", "a"}, {"max_tokens", 2}};
+  for (int i = 0; i < 1000; ++i) body[fmt::format("field{}", i)] = i;
+  const json warnings = complete(body)["medusa"]["warnings"];
+  ASSERT_EQ(warnings.size(), 33U);
+  EXPECT_EQ(warnings.back(), "more fields are ignored");
+}
+
+TEST_F(RefusalsTest, TokensAreCountedAsTextsAreAskedFor) {
+  for (const auto& [path, body] : std::initializer_list<std::pair<const char*, json>>{
+           {"/tokenize", {{"prompt", "a"}}}, {"/detokenize", {{"tokens", {5}}}}}) {
+    json asked = body;
+    EXPECT_FALSE(ask(port(), "POST", path, asked.dump()).json().contains("medusa"));
+    asked["colour"] = "red";
+    asked["model"] = "tiny";
+    EXPECT_EQ(ask(port(), "POST", path, asked.dump()).json()["medusa"]["warnings"],
+              json({"colour: unknown field, ignored"}));
+    asked["model"] = "gpt-9";
+    EXPECT_EQ(ask(port(), "POST", path, asked.dump()).status, 404) << path;
+  }
+}
+
 TEST_F(RefusalsTest, AnotherModelIsNotThere) {
   const json body{{"prompt", "a"}, {"max_tokens", 2}, {"model", "gpt-9"}};
   for (const auto& reply : {ask(port(), "POST", "/v1/completions", body.dump()),

@@ -200,6 +200,45 @@ TEST_F(ResponsesTest, AWrongFieldIsNamedAsItIsCalledHere) {
   }
 }
 
+TEST_F(ResponsesTest, WhatIsNotFollowedIsIgnoredWithAWarning) {
+  const auto warnings = [&](json body) {
+    body["max_output_tokens"] = 2;
+    if (!body.contains("input")) body["input"] = "a";
+    const json answer = respond(body);
+    std::string out;
+    for (const json& each : answer.value("/medusa/warnings"_json_pointer, json::array())) {
+      const std::string text = each;
+      EXPECT_TRUE(text.ends_with(": unknown field, ignored")) << text;
+      out += text.substr(0, text.find(':')) + " ";
+    }
+    return out;
+  };
+  EXPECT_EQ(warnings({{"include", {"reasoning.encrypted_content"}},
+                      {"max_tool_calls", 1},
+                      {"reasoning", {{"effort", "high"}}},
+                      {"service_tier", "priority"},
+                      {"store", true},
+                      {"stream_options", {{"include_obfuscation", true}}},
+                      {"text", {{"verbosity", "low"}}}}),
+            "text.verbosity include max_tool_calls reasoning service_tier store stream_options ");
+  EXPECT_EQ(warnings({{"include", json::array()},
+                      {"max_tool_calls", nullptr},
+                      {"reasoning", {{"effort", "none"}}},
+                      {"service_tier", "auto"},
+                      {"store", false},
+                      {"stream_options", {{"include_obfuscation", false}}},
+                      {"user", "u"},
+                      {"metadata", {{"a", "b"}}}}),
+            "");
+  json tool = kGoInResponses;
+  tool["defer_loading"] = true;
+  tool.erase("strict");
+  EXPECT_EQ(warnings({{"tools", {tool}},
+                      {"tool_choice", "none"},
+                      {"input", {{{"role", "user"}, {"content", "a"}, {"name", "x"}}}}}),
+            "tools[0].defer_loading input[0].name ");
+}
+
 TEST_F(ResponsesTest, AnUnknownFieldIsIgnoredWithAWarning) {
   const json answer = respond({{"input", "a"}, {"max_output_tokens", 2}, {"colour", "red"}});
   EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));

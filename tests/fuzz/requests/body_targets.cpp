@@ -238,7 +238,7 @@ std::vector<FuzzTarget> body_targets() {
   };
   const auto messages = [](const nlohmann::json& body, const std::string& text) {
     check(read_messages_request(body, text, served()));
-    (void)count_messages_tokens(body, text, served());
+    (void)read_count_tokens_request(body, text, served());
   };
   const auto responses = [](const nlohmann::json& body, const std::string& text) {
     check(read_responses_request(body, text, served()));
