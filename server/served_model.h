@@ -30,6 +30,7 @@ struct ServedModel {
   /// sees rejected drafts, or whose rule lets drafts change the text.
   std::map<DrafterKind, DrafterFactory> unshared_drafters;
   SharedTexts* shared = nullptr;  // gets answers when they end; null: they are not kept
+  bool has_chat = true;  // false: the model brings no chat template, and conversations are refused
 };
 
 }  // namespace medusa

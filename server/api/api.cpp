@@ -43,6 +43,7 @@ nlohmann::json model_json(const ServedModel& model) {
            {{"drafter", enum_name(model.settings.drafter)},
             {"drafters", std::move(drafters)},
             {"sequences", model.num_sequences},
+            {"chat", model.has_chat},
             {"cache_tokens", model.cache_tokens}}}};
 }
 

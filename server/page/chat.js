@@ -149,6 +149,11 @@ async function loadModel() {
     byId("model").textContent = `${model.id}, context ${model.max_model_len}, ${model.medusa.sequences} at the same time`;
     document.title = `${model.id} – medusa`;
     byId("max_tokens").max = model.max_model_len;
+    if (!model.medusa.chat) {
+      addMessage("error", "This model has no chat template, so it cannot chat here. /v1/completions continues texts; " +
+        "serve … --set backbone.chat_template=NAME chooses a template.");
+      for (const id of ["prompt", "send", "race"]) byId(id).disabled = true;
+    }
     byId("drafter").replaceChildren(...model.medusa.drafters.map((name) => {
       const option = new Option(name, name, name === model.medusa.drafter, name === model.medusa.drafter);
       return option;

@@ -183,6 +183,13 @@ void expect_served_model(RequestFields& fields, const ServedModel& model) {
 
 std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
                                  const ToolSet& tools, const char* field) {
+  if (!model.has_chat)
+    throw ApiError(400,
+                   fmt::format("{}: the model has no chat template, expected one that makes a "
+                               "prompt of messages; ask /v1/completions, or start the server with "
+                               "--set backbone.chat_template=NAME",
+                               field),
+                   field, "no_chat_template");
   expect_tools_can_be_written(tools, model.chat.takes_tools());
   const auto encode = [&](const std::string& declaration) {
     return model.chat.encode(model.tokenizer, messages, declaration);

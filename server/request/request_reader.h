@@ -63,7 +63,8 @@ class RequestReader {
 void expect_served_model(RequestFields& fields, const ServedModel& model);
 
 /// The prompt of a conversation.
-/// @throws ApiError  400: the model's template refuses it, or has no place for the tools.
+/// @throws ApiError  400: the model has no template, or its template refuses it or has no place for
+///                   the tools.
 std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
                                  const ToolSet& tools, const char* field);
 

@@ -59,6 +59,19 @@ TEST(Serve, ASignalEndsItsLoading) {
   EXPECT_EQ(file_text(place / "served.txt"), "");
 }
 
+TEST(Serve, AModelWithoutAChatTemplateIsServedForTexts) {
+  const CliFixture place;
+  const std::string serve =
+      "serve '" + CliFixture::model() + "' --port 0 --threads 1 --context 256";
+  const ProcessResult texts = place.run_until("INT", 4, serve);
+  EXPECT_NE(texts.out.find("/v1/completions -d '{\"prompt\""), std::string::npos) << texts.out;
+  EXPECT_NE(texts.err.find("note: the model has no chat template"), std::string::npos) << texts.err;
+  const ProcessResult chats =
+      place.run_until("INT", 4, serve + " --set backbone.chat_template=plain");
+  EXPECT_NE(chats.out.find("/v1/chat/completions -d"), std::string::npos) << chats.out << chats.err;
+  EXPECT_EQ(chats.err.find("template"), std::string::npos) << chats.err;
+}
+
 TEST(Serve, SharesAnswersUnlessItIsTold) {
   const CliFixture place;
   const auto has = [](const std::string& text, const char* part) {

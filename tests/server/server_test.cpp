@@ -171,6 +171,30 @@ TEST_F(ServerTest, AStopStringEndsTheTextBeforeIt) {
   EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
 }
 
+TEST_F(ServerTest, AModelWithoutAChatTemplateContinuesTexts) {
+  ServedModel model = tiny_->model();
+  model.has_chat = false;
+  const fixtures::RunningServer server(model);
+  const auto post = [&](const char* path, json body) {
+    body["max_tokens"] = 10;
+    return ask(server.port(), "POST", path, body.dump());
+  };
+  const json text = post("/v1/completions", {{"prompt", "Lily and Tom"}}).json();
+  EXPECT_EQ(text["choices"][0]["text"], tiny_->alone("Lily and Tom", 10, 0, 1));
+  EXPECT_EQ(post("/tokenize", {{"prompt", "Lily"}}).status, 200);
+  const json messages{{"messages", {{{"role", "user"}, {"content", "a"}}}}};
+  for (const auto& [path, body] :
+       std::initializer_list<std::pair<const char*, json>>{{"/v1/chat/completions", messages},
+                                                           {"/v1/messages", messages},
+                                                           {"/v1/messages/count_tokens", messages},
+                                                           {"/v1/responses", {{"input", "a"}}}}) {
+    const auto reply = post(path, body);
+    EXPECT_EQ(reply.status, 400) << path;
+    EXPECT_NE(reply.body.find("no chat template, expected one"), std::string::npos) << reply.body;
+  }
+  EXPECT_EQ(ask(server.port(), "GET", "/v1/models").json()["data"][0]["medusa"]["chat"], false);
+}
+
 TEST_F(ServerTest, EchoAndTokenIds) {
   const json ids =
       ask(port(), "POST", "/tokenize", R"({"prompt": "Lily and Tom"})").json()["tokens"];

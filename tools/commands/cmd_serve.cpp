@@ -57,17 +57,38 @@ std::string counted(int64_t count, const std::string& what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+/// Whether the settings or the model say how messages become a prompt.
+bool has_chat_template(const BackboneSection& backbone) {
+  expect_model(backbone.model);
+  return backbone.chat_template || !load_tokenizer(backbone.model)->chat_template().empty();
+}
+
+/// The same model with a template that is there but stands for none: texts are served without one.
+BackboneSection with_any_template(BackboneSection backbone, bool has_chat) {
+  if (!has_chat) backbone.chat_template = "plain";
+  return backbone;
+}
+
+/// A request to try, as a command line.
+std::string example(const Server& server, const ServedModel& served, bool wants_key) {
+  return fmt::format("curl {}{} {}-d '{}'", server.url(),
+                     served.has_chat ? "/v1/chat/completions" : "/v1/completions",
+                     wants_key ? "-H 'Authorization: Bearer KEY' " : "",
+                     served.has_chat
+                         ? R"({"messages": [{"role": "user", "content": "What is gravity?"}]})"
+                         : R"({"prompt": "Gravity is"})");
+}
+
 void print_start(const Server& server, const ServedModel& served, bool wants_key) {
   std::vector<std::string> drafters;
   for (const auto& [kind, factory] : served.drafters) drafters.emplace_back(enum_name(kind));
   print_text(
       "{} at {}, drafter {} (of {}), {} at the same time; the KV cache holds {} tokens, {} of {}"
-      "\n\ncurl {}/v1/chat/completions {}-d '{{\"messages\": [{{\"role\": \"user\", \"content\": "
-      "\"What is gravity?\"}}]}}'\n",
+      "\n\n{}\n",
       served.name, server.url(), enum_name(served.settings.drafter), fmt::join(drafters, ", "),
       counted(served.num_sequences, "sequence"), served.cache_tokens,
-      counted(served.cache_tokens / served.context, "whole context"), served.context, server.url(),
-      wants_key ? "-H 'Authorization: Bearer KEY' " : "");
+      counted(served.cache_tokens / served.context, "whole context"), served.context,
+      example(server, served, wants_key));
 }
 
 /// By how much prompts may lengthen a pass: beside what else varies, a text then comes at most 1.3
@@ -79,7 +100,8 @@ struct LoadedRun {
   /// @param shared  gets answers; null: they are not kept.
   LoadedRun(const std::string& name, int32_t sequences, const RunConfig& config,
             const InferConfig& infer, SharedTexts* shared)
-      : model(open_model(config.backbone)),
+      : has_chat(has_chat_template(config.backbone)),
+        model(open_model(with_any_template(config.backbone, has_chat))),
         target(model.open_target(sequences, model.context)),
         drafting(load_drafting(config.draft_files(), infer, model, target)),
         decoder(target, make_rule(infer), make_drafter_factory(infer, with(shared)),
@@ -97,7 +119,8 @@ struct LoadedRun {
                .settings = infer,
                .drafters = ready_drafters(infer, with(shared)),
                .unshared_drafters = ready_drafters(unshared(infer), drafting.parts()),
-               .shared = shared} {}
+               .shared = shared,
+               .has_chat = has_chat} {}
 
   DraftParts with(SharedTexts* shared) const {
     DraftParts parts = drafting.parts();
@@ -105,6 +128,7 @@ struct LoadedRun {
     return parts;
   }
 
+  bool has_chat;
   Model model;
   BackboneTarget target;
   LoadedDrafting drafting;
@@ -130,6 +154,10 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
   loaded.emplace(name, options.sequences, config, infer, shared ? &*shared : nullptr);
   server.serve(loaded->served);
   note_shown(server.reach_note());
+  if (!loaded->has_chat)
+    note_shown(
+        "note: the model has no chat template, so that requests with messages get 400; "
+        "/v1/completions works, and --set backbone.chat_template=NAME chooses a template\n");
   if (common.json)
     print_json(nlohmann::json{{"url", server.url()}, {"model", name}});
   else
