@@ -41,6 +41,18 @@ class AccessTest : public testing::Test {
 
 fixtures::TinyServed* AccessTest::tiny_ = nullptr;
 
+TEST_F(AccessTest, ATrailerBringsNoKey) {
+  const RunningServer server(tiny_->model(), {.api_keys = key_file("right-key\n")});
+  const auto status = [&](const std::string& header, const std::string& trailer) {
+    Client client(server.port());
+    client.send("POST /tokenize HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" +
+                header + "\r\nf\r\n{\"prompt\": \"a\"}\r\n0\r\n" + trailer + "\r\n");
+    return parse_reply(client.read_to_end()).status;
+  };
+  EXPECT_EQ(status("X-Api-Key: right-key\r\n", "X: y\r\n"), 200);
+  EXPECT_EQ(status("", "X-Api-Key: right-key\r\n"), 401) << "it came too late";
+}
+
 TEST_F(AccessTest, KeysAreTheLinesOfAFile) {
   const ApiKeys keys = ApiKeys::read(key_file("# of ours\nfirst-key\r\n\nsecond_key\n"));
   EXPECT_TRUE(keys.contains("first-key"));
