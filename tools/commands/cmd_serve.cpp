@@ -63,12 +63,6 @@ bool has_chat_template(const BackboneSection& backbone) {
   return backbone.chat_template || !load_tokenizer(backbone.model)->chat_template().empty();
 }
 
-/// The same model with a template that is there but stands for none: texts are served without one.
-BackboneSection with_any_template(BackboneSection backbone, bool has_chat) {
-  if (!has_chat) backbone.chat_template = "plain";
-  return backbone;
-}
-
 /// A request to try, as a command line.
 std::string example(const Server& server, const ServedModel& served, bool wants_key) {
   return fmt::format("curl {}{} {}-d '{}'", server.url(),
@@ -101,7 +95,7 @@ struct LoadedRun {
   LoadedRun(const std::string& name, int32_t sequences, const RunConfig& config,
             const InferConfig& infer, SharedTexts* shared)
       : has_chat(has_chat_template(config.backbone)),
-        model(open_model(with_any_template(config.backbone, has_chat))),
+        model(open_model(config.backbone, has_chat)),
         target(model.open_target(sequences, model.context)),
         drafting(load_drafting(config.draft_files(), infer, model, target)),
         decoder(target, make_rule(infer), make_drafter_factory(infer, with(shared)),
