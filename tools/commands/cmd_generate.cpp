@@ -231,7 +231,7 @@ void compare_methods(const RunConfig& config, const std::vector<Prompt>& asked, 
 /// MODEL PROMPT, MODEL alone, or PROMPT alone where an option names the model.
 void place_arguments(GenerateOptions& options, CommonOptions& common) {
   const bool model_named = !common.model.empty() || !common.config.empty();
-  const bool asked = !options.prompt.empty() || !options.questions.empty() || options.compare;
+  const bool asked = !options.prompt.empty() || !options.questions.empty();
   if (options.first.empty()) return;
   if (options.second.empty() && model_named && !asked) {
     options.prompt = options.first;
