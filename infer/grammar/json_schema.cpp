@@ -14,6 +14,8 @@
 #include "base/error.h"
 #include "infer/grammar/regex_syntax.h"
 #include "infer/grammar/schema_branches.h"
+#include "infer/grammar/schema_numbers.h"
+#include "infer/grammar/schema_refusals.h"
 #include "infer/grammar/string_formats.h"
 
 namespace medusa {
@@ -23,10 +25,6 @@ using nlohmann::ordered_json;
 using Words = std::set<std::string_view>;
 
 constexpr int64_t kLargestCount = std::numeric_limits<int32_t>::max();
-constexpr double kLargestInteger = 9e18;  // below 2^63, which the library counts with
-// The library's own limits; past them it leaves multipleOf out.
-constexpr int64_t kLargestMultipleOf = 1024;
-constexpr double kWidestMultiples = 5000;  // integers between the bounds beside multipleOf
 // Where properties are counted, the time to compile grows with the fourth power of their number.
 constexpr size_t kMostCounted = 32;
 
@@ -75,36 +73,12 @@ class SchemaReader {
     ordered_json out = read_schema(root_, "");
     for (const auto& [place, target] : references_)
       if (!schemas_.contains(target))
-        refuse_wrong(place, "no schema there",
-                     "a schema in $defs or under another keyword of schemas");
+        refuse_no_schema(place, "no schema there",
+                         "a schema in $defs or under another keyword of schemas");
     return out;
   }
 
  private:
-  static std::string shown(const std::string& place) {
-    return place.empty() ? "its root" : fmt::format("{:?}", place);
-  }
-
-  /// For what is no JSON schema.
-  [[noreturn]] static void refuse_wrong(const std::string& place, std::string_view found,
-                                        std::string_view expected) {
-    throw UserError(fmt::format("the JSON schema has {} at {}, expected {}; correct it", found,
-                                shown(place), expected));
-  }
-
-  [[noreturn]] static void refuse(const std::string& place, std::string_view found,
-                                  std::string_view expected) {
-    throw UnsupportedSchema(fmt::format("the JSON schema has {} at {}, expected {}; correct it",
-                                        found, shown(place), expected));
-  }
-
-  [[noreturn]] static void refuse_keyword(const std::string& place, std::string_view keyword) {
-    throw UnsupportedSchema(
-        fmt::format("the JSON schema has {} at {}, expected keywords that a grammar can hold "
-                    "there; leave it out, or say it in another way",
-                    keyword, shown(place)));
-  }
-
   static void refuse_all_of(const ordered_json& schema, const std::string& place,
                             const Words& words) {
     for (const std::string_view word : words)
@@ -115,13 +89,14 @@ class SchemaReader {
                            std::string_view implied_type = "") {
     schemas_.insert(place);
     if (schema.is_boolean()) {
-      if (!schema.get<bool>()) refuse(place, "false", "a schema that a value can have");
+      if (!schema.get<bool>()) refuse_schema(place, "false", "a schema that a value can have");
       return schema;
     }
-    if (!schema.is_object()) refuse_wrong(place, "no schema", "an object, or true");
+    if (!schema.is_object()) refuse_no_schema(place, "no schema", "an object, or true");
     ordered_json out = schema;
     read_definitions(out, place);
     refuse_all_of(schema, place, {"not", "if", "then", "else", "$dynamicRef", "$recursiveRef"});
+    if (!place.empty() && schema.contains("$id")) refuse_keyword(place, "$id below the root");
     const std::array deciding{"$ref", "const", "enum", "anyOf", "oneOf", "allOf"};
     const auto decides = std::find_if(deciding.begin(), deciding.end(),
                                       [&](const char* word) { return schema.contains(word); });
@@ -144,13 +119,13 @@ class SchemaReader {
 
   /// An object whose values are schemas.
   void read_named(ordered_json& schemas, const std::string& place) {
-    if (!schemas.is_object()) refuse_wrong(place, "no object", "an object of schemas");
+    if (!schemas.is_object()) refuse_no_schema(place, "no object", "an object of schemas");
     for (const auto& [name, each] : schemas.items()) each = read_schema(each, place + "/" + name);
   }
 
   void read_list(ordered_json& schemas, const std::string& place) {
     if (!schemas.is_array() || schemas.empty())
-      refuse_wrong(place, "no list of schemas", "at least one schema in a list");
+      refuse_no_schema(place, "no list of schemas", "at least one schema in a list");
     for (size_t i = 0; i < schemas.size(); ++i) {
       schemas[i] = read_schema(schemas[i], fmt::format("{}/{}", place, i));
       if (schemas[i].is_boolean()) schemas[i] = ordered_json::object();  // not known in each list
@@ -172,7 +147,7 @@ class SchemaReader {
     } else {
       read_list(schema[decides], below);
       if (decides == "allOf" && schema[decides].size() > 1)
-        refuse(below, "several schemas", "one, with all of the others' keywords");
+        refuse_schema(below, "several schemas", "one, with all of the others' keywords");
       if (decides == "oneOf") {
         expect_one_of_them(root_, schema[decides], below);
         ordered_json branches = std::move(schema[decides]);
@@ -185,15 +160,18 @@ class SchemaReader {
   void read_values(ordered_json& schema, const std::string& decides, const std::string& place) {
     const ordered_json& value = schema[decides];
     if (decides == "enum" && (!value.is_array() || value.empty()))
-      refuse_wrong(place + "/enum", "no list of values", "at least one value in a list");
+      refuse_no_schema(place + "/enum", "no list of values", "at least one value in a list");
     if (has_forgotten_keys(value)) confusable_.insert(place);
+    if (has_long_numbers(value))
+      refuse_schema(place + "/" + decides, "a number of more digits than the library keeps",
+                    "numbers between -9e15 and 9e15");
     if (!schema.contains("type")) return;
     const JsonTypes types = types_named(schema["type"], place);
     const ordered_json values = decides == "enum" ? value : ordered_json::array({value});
     for (const ordered_json& each : values)
       if ((types_of_value(each) & types) == 0)
-        refuse(place + "/" + decides, "a value of another type than the schema's",
-               "values of its type");
+        refuse_schema(place + "/" + decides, "a value of another type than the schema's",
+                      "values of its type");
   }
 
   static JsonTypes types_named(const ordered_json& type, const std::string& place) {
@@ -202,11 +180,12 @@ class SchemaReader {
     for (const ordered_json& each : names) {
       const JsonTypes one = each.is_string() ? type_named(each.get<std::string>()) : 0;
       if (one == 0)
-        refuse_wrong(place + "/type", "no type",
-                     "string, number, integer, boolean, null, array, object or a list of these");
+        refuse_no_schema(
+            place + "/type", "no type",
+            "string, number, integer, boolean, null, array, object or a list of these");
       out |= one;
     }
-    if (out == 0) refuse_wrong(place + "/type", "an empty list", "at least one type");
+    if (out == 0) refuse_no_schema(place + "/type", "an empty list", "at least one type");
     return out;
   }
 
@@ -219,8 +198,20 @@ class SchemaReader {
                           text.find("//") == std::string::npos &&
                           text.find_first_of("~%") == std::string::npos;
     if (!is_plain)
-      refuse(place, "a reference that is not looked up",
-             "one of this schema, as in \"#/$defs/name\", without ~ and %");
+      refuse_schema(place, "a reference that is not looked up",
+                    "one of this schema, as in \"#/$defs/name\", without ~ and %");
+    const ordered_json* at = &root_;
+    for (size_t begin = 2; begin <= text.size();) {
+      const size_t end = std::min(text.find('/', begin), text.size());
+      const std::string part = text.substr(begin, end - begin);
+      if (at->is_array())
+        refuse_schema(place, "a reference through a list", "one to a schema in $defs, for example");
+      if (!at->is_object() || !at->contains(part))
+        refuse_no_schema(place, fmt::format("{:?}, which is not there", text),
+                         "a place of the schema");
+      at = &(*at)[part];
+      begin = end + 1;
+    }
     return text.substr(1);
   }
 
@@ -240,37 +231,24 @@ class SchemaReader {
       for (const Words* words : {&kOfNumbers, &kOfStrings, &kOfArrays, &kOfObjects})
         for (const std::string_view word : *words)
           if (schema.contains(word)) refuse_keyword(place, fmt::format("{} without type", word));
-    if ((types & (kIntegerType | kFractionType)) != 0)
-      read_number(schema, place, (types & kFractionType) == 0);
+    if ((types & kFractionType) != 0) {
+      expect_supported_number(schema, place);
+      leave_out_integer(schema);
+    } else if ((types & kIntegerType) != 0) {
+      expect_supported_integer(schema, place);
+    }
     if ((types & kStringType) != 0) read_string(schema, place);
     if ((types & kArrayType) != 0) read_array(schema, place);
     if ((types & kObjectType) != 0) read_object(schema, place);
   }
 
-  static void read_number(const ordered_json& schema, const std::string& place, bool is_integer) {
-    double least = -std::numeric_limits<double>::infinity(), most = -least;
-    for (const std::string_view word : kOfNumbers) {
-      if (!schema.contains(word)) continue;
-      const ordered_json& value = schema.at(word);
-      const std::string below = fmt::format("{}/{}", place, word);
-      if (!value.is_number()) refuse_wrong(below, "no number", "a number");
-      const auto number = value.get<double>();
-      if (is_integer && (std::floor(number) != number || std::abs(number) > kLargestInteger))
-        refuse(below, value.dump(), "an integer between -9e18 and 9e18");
-      if (word.ends_with("inimum")) least = std::max(least, number);
-      if (word.ends_with("aximum")) most = std::min(most, number);
-    }
-    if (!schema.contains("multipleOf")) return;
-    if (!is_integer) refuse_keyword(place, "multipleOf of numbers that are no integers");
-    const auto multiple = schema["multipleOf"].get<double>();
-    if (multiple < 1 || multiple > static_cast<double>(kLargestMultipleOf))
-      refuse(place + "/multipleOf", schema["multipleOf"].dump(),
-             fmt::format("1 to {}", kLargestMultipleOf));
-    const bool is_open = std::isinf(least) && std::isinf(most);
-    if (!is_open && !(most - least <= kWidestMultiples))
-      refuse_keyword(place, fmt::format("multipleOf beside bounds that are not both there or more "
-                                        "than {} apart",
-                                        kWidestMultiples));
+  /// Where numbers may come, integers are among them.
+  static void leave_out_integer(ordered_json& schema) {
+    if (!schema.contains("type") || !schema["type"].is_array()) return;
+    ordered_json types = ordered_json::array();
+    for (const ordered_json& each : schema["type"])
+      if (each != "integer") types.push_back(each);
+    schema["type"] = std::move(types);
   }
 
   static void expect_count(const ordered_json& schema, const std::string& place,
@@ -280,22 +258,34 @@ class SchemaReader {
     const bool is_count = value.is_number_integer() && value.get<double>() >= 0 &&
                           value.get<double>() <= static_cast<double>(kLargestCount);
     if (!is_count)
-      refuse_wrong(fmt::format("{}/{}", place, word), value.dump(),
-                   fmt::format("an integer from 0 to {}", kLargestCount));
+      refuse_no_schema(fmt::format("{}/{}", place, word), value.dump(),
+                       fmt::format("an integer from 0 to {}", kLargestCount));
+  }
+
+  /// @param least  that there are in any case, of what `most` counts.
+  static void expect_room(const ordered_json& schema, const std::string& place, const char* least,
+                          const char* most, size_t known_least = 0) {
+    expect_count(schema, place, least);
+    expect_count(schema, place, most);
+    if (!schema.contains(most)) return;
+    const auto wanted = std::max(static_cast<int64_t>(known_least),
+                                 schema.contains(least) ? schema[least].get<int64_t>() : 0);
+    if (wanted > schema[most].get<int64_t>())
+      refuse_schema(fmt::format("{}/{}", place, most), schema[most].dump(),
+                    fmt::format("at least {}, as many as there must be", wanted));
   }
 
   static void read_string(ordered_json& schema, const std::string& place) {
-    expect_count(schema, place, "minLength");
-    expect_count(schema, place, "maxLength");
+    expect_room(schema, place, "minLength", "maxLength");
     for (const char* word : {"pattern", "format"})
       if (schema.contains(word) && !schema[word].is_string())
-        refuse_wrong(place + "/" + word, "no text", "a text");
+        refuse_no_schema(place + "/" + word, "no text", "a text");
     std::string pattern;  // of the format
     if (schema.contains("format")) {
       const std::string format = schema["format"].get<std::string>();
       if (kUnheldFormats.contains(format))
-        refuse(place + "/format", fmt::format("{:?}", format),
-               fmt::format("one of {}", formats_with_patterns()));
+        refuse_schema(place + "/format", fmt::format("{:?}", format),
+                      fmt::format("one of {}", formats_with_patterns()));
       pattern = pattern_of_format(format);
     }
     const bool has_format = !pattern.empty();
@@ -315,7 +305,8 @@ class SchemaReader {
     try {
       return regex_of_json_string(pattern);
     } catch (const UnsupportedRegex& error) {
-      throw UnsupportedSchema(fmt::format("the JSON schema at {}: {}", shown(place), error.what()));
+      throw UnsupportedSchema(
+          fmt::format("the JSON schema at {}: {}", shown_place(place), error.what()));
     }
   }
 
@@ -324,8 +315,9 @@ class SchemaReader {
     if (schema.contains("uniqueItems") && schema["uniqueItems"] != false)
       refuse_keyword(place, "uniqueItems");
     if (schema.contains("unevaluatedItems")) refuse_keyword(place, "unevaluatedItems");
-    expect_count(schema, place, "minItems");
-    expect_count(schema, place, "maxItems");
+    const bool has_first = schema.contains("prefixItems") && schema["prefixItems"].is_array();
+    expect_room(schema, place, "minItems", "maxItems",
+                has_first ? schema["prefixItems"].size() : 0);
     if (schema.contains("prefixItems")) read_list(schema["prefixItems"], place + "/prefixItems");
     if (schema.contains("items") && schema["items"] != false)
       schema["items"] = read_schema(schema["items"], place + "/items");
@@ -350,11 +342,11 @@ class SchemaReader {
                             const std::string& place) {
     if (!schema.contains("required")) return;
     const std::string below = place + "/required";
-    if (!schema["required"].is_array()) refuse_wrong(below, "no list", "a list of names");
+    if (!schema["required"].is_array()) refuse_no_schema(below, "no list", "a list of names");
     for (const ordered_json& each : schema["required"]) {
-      if (!each.is_string()) refuse_wrong(below, each.dump(), "a list of names");
+      if (!each.is_string()) refuse_no_schema(below, each.dump(), "a list of names");
       if (!properties.contains(each.get<std::string>()))
-        refuse(below, each.dump(), "names that properties describes");
+        refuse_schema(below, each.dump(), "names that properties describes");
     }
   }
 
@@ -382,7 +374,8 @@ class SchemaReader {
       const std::string below = place + "/patternProperties";
       ordered_json& patterns = schema["patternProperties"];
       read_named(patterns, below);
-      if (patterns.size() > 1) refuse(below, "several patterns", "one, as a key may match several");
+      if (patterns.size() > 1)
+        refuse_schema(below, "several patterns", "one, as a key may match several");
       ordered_json supported = ordered_json::object();
       for (const auto& [pattern, each] : patterns.items()) {
         supported[supported_pattern(pattern, below)] = each;
@@ -395,24 +388,29 @@ class SchemaReader {
     expect_alone(schema, place, "propertyNames", true);
     const std::string below = place + "/propertyNames";
     const ordered_json& names = schema["propertyNames"];
-    if (!names.is_object()) refuse_wrong(below, "no object", "a schema of texts");
+    if (!names.is_object()) refuse_no_schema(below, "no object", "a schema of texts");
     refuse_all_of(names, below, {"$ref", "anyOf", "oneOf", "allOf"});
     schema["propertyNames"] = read_schema(names, below, "string");
     if ((types_of(root_, names) & ~kStringType) != 0 &&
         (names.contains("type") || names.contains("enum") || names.contains("const")))
-      refuse(below, "values that are no texts", "a schema of texts");
+      refuse_schema(below, "values that are no texts", "a schema of texts");
   }
 
   static void read_property_counts(const ordered_json& schema, const ordered_json& properties,
                                    const std::string& place) {
-    for (const char* word : {"minProperties", "maxProperties"}) {
-      expect_count(schema, place, word);
+    expect_room(schema, place, "minProperties", "maxProperties",
+                schema.contains("required") ? schema["required"].size() : 0);
+    for (const char* word : {"minProperties", "maxProperties"})
       if (schema.contains(word) && properties.size() > kMostCounted)
         refuse_keyword(place, fmt::format("{} beside more than {} properties", word, kMostCounted));
-    }
-    const bool repeats = is_open(schema) || schema.contains("patternProperties") ||
-                         schema.contains("propertyNames") || !schema.contains("properties");
-    if (schema.contains("minProperties") && schema["minProperties"] > 1 && repeats)
+    const bool may_have_others =
+        is_open(schema) || schema.contains("patternProperties") || schema.contains("propertyNames");
+    if (schema.contains("minProperties") && !may_have_others &&
+        schema["minProperties"] > properties.size())
+      refuse_keyword(place,
+                     "minProperties above the number of its properties, without "
+                     "additionalProperties");
+    if (schema.contains("minProperties") && schema["minProperties"] > 1 && may_have_others)
       refuse_keyword(place,
                      "minProperties above 1 where the schema does not name each key, so "
                      "that one may come twice");

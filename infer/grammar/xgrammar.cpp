@@ -17,6 +17,7 @@
 #include "infer/grammar/grammar.h"
 #include "infer/grammar/json_schema.h"
 #include "infer/grammar/regex_syntax.h"
+#include "infer/grammar/rule_counts.h"
 
 namespace medusa {
 namespace {
@@ -230,6 +231,7 @@ class Compiler : public GrammarCompiler {
   /// The grammar as the library reads it to the letter; tags are made of such parts.
   static std::string supported(const GrammarText& grammar) {
     if (grammar.kind == GrammarKind::Regex) expect_supported_regex(grammar.text);
+    if (grammar.kind == GrammarKind::Ebnf) expect_short_counts(grammar.text);
     if (grammar.kind != GrammarKind::JsonSchema) return grammar.text;
     const auto schema = nlohmann::ordered_json::parse(grammar.text, nullptr, false);
     if (schema.is_discarded())

@@ -37,7 +37,12 @@ TEST(JsonSchema, WhatClientsWritePasses) {
         R"({"type": "array", "items": {"type": "integer"}, "uniqueItems": false})",
         R"({"type": "array", "prefixItems": [{}, true], "items": false})",
         R"({"type": "boolean", "minLength": 3})",
-        R"({"type": "object", "minProperties": 1})",
+        R"({"type": "object", "minProperties": 1, "additionalProperties": true})",
+        R"({"type": ["integer", "number"], "minimum": 2.5})",
+        R"({"type": "number", "maximum": 0.1})",
+        R"({"type": "number", "exclusiveMinimum": 0.1, "exclusiveMaximum": 0.100002})",
+        R"({"$id": "http://a.b/c", "type": "null"})",
+        R"({"const": 9000000000000000})",
         R"({"type": "object", "patternProperties": {"^a$": {}}, "additionalProperties": false})",
         R"({"type": "object", "propertyNames": {"pattern": "^a+$"}})",
         R"({"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#"}}})"})
@@ -118,6 +123,32 @@ TEST(JsonSchema, KeywordsThatTheLibraryWouldLeaveOutAreRefused) {
         R"({"$defs": {"a": 5}})",
         R"({"type": "object", "properties": {"a": {"type": "array", "items": {"not": {}}}}})"})
     EXPECT_NE(schema_refusal(each), "(no error)") << each;
+}
+
+TEST(JsonSchema, NumbersThatTheLibraryWouldRoundAreRefused) {
+  for (const char* each :
+       {R"({"type": "number", "minimum": 1e-7, "maximum": 2e-7})",
+        R"({"type": "number", "exclusiveMinimum": 0.1, "exclusiveMaximum": 0.100001})",
+        R"({"type": "number", "minimum": 3.1415926535})",
+        R"({"type": "number", "minimum": 9007199254740993})",
+        R"({"type": "number", "minimum": 2, "maximum": 1})",
+        R"({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2})",
+        R"({"type": "integer", "multipleOf": 7, "minimum": 1, "maximum": 6})",
+        R"({"const": 12345678901234567890})", R"({"enum": [1, {"a": [18446744073709551615]}]})",
+        R"({"const": 123456789012345678901234567890})"})
+    EXPECT_NE(schema_refusal(each), "(no error)") << each;
+}
+
+TEST(JsonSchema, WhatContradictsItselfIsRefusedWithItsPlace) {
+  for (const char* each :
+       {R"({"type": "string", "minLength": 3, "maxLength": 2})",
+        R"({"type": "array", "items": {}, "minItems": 3, "maxItems": 2})",
+        R"({"type": "array", "prefixItems": [{}, {}], "maxItems": 1})",
+        R"({"type": "object", "properties": {"a": {}}, "required": ["a"], "maxProperties": 0})",
+        R"({"type": "object", "minProperties": 1})",
+        R"({"anyOf": [{"type": "null"}, {"$ref": "#/anyOf/0"}]})",
+        R"({"type": "array", "items": {"$id": "http://y/", "type": "null"}})"})
+    EXPECT_NE(schema_refusal(each).find(" at "), std::string::npos) << schema_refusal(each);
 }
 
 TEST(JsonSchema, TheRefusalNamesKeywordAndPlace) {
