@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "infer/grammar/regex_syntax.h"
 #include "infer/grammar/schema_branches.h"
 #include "infer/grammar/schema_numbers.h"
@@ -258,7 +258,7 @@ class SchemaReader {
     const bool is_count = value.is_number_integer() && value.get<double>() >= 0 &&
                           value.get<double>() <= static_cast<double>(kLargestCount);
     if (!is_count)
-      refuse_no_schema(fmt::format("{}/{}", place, word), value.dump(),
+      refuse_no_schema(fmt::format("{}/{}", place, word), json_text(value),
                        fmt::format("an integer from 0 to {}", kLargestCount));
   }
 
@@ -271,7 +271,7 @@ class SchemaReader {
     const auto wanted = std::max(static_cast<int64_t>(known_least),
                                  schema.contains(least) ? schema[least].get<int64_t>() : 0);
     if (wanted > schema[most].get<int64_t>())
-      refuse_schema(fmt::format("{}/{}", place, most), schema[most].dump(),
+      refuse_schema(fmt::format("{}/{}", place, most), json_text(schema[most]),
                     fmt::format("at least {}, as many as there must be", wanted));
   }
 
@@ -344,9 +344,9 @@ class SchemaReader {
     const std::string below = place + "/required";
     if (!schema["required"].is_array()) refuse_no_schema(below, "no list", "a list of names");
     for (const ordered_json& each : schema["required"]) {
-      if (!each.is_string()) refuse_no_schema(below, each.dump(), "a list of names");
+      if (!each.is_string()) refuse_no_schema(below, json_text(each), "a list of names");
       if (!properties.contains(each.get<std::string>()))
-        refuse_schema(below, each.dump(), "names that properties describes");
+        refuse_schema(below, json_text(each), "names that properties describes");
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/json_text.h"
 #include "infer/grammar/schema_refusals.h"
 
 namespace medusa {
@@ -38,7 +39,7 @@ Bounds read_bounds(const ordered_json& schema, const std::string& place, double 
     const auto number = value.get<double>();
     const double scaled = number * units, whole = std::round(scaled);
     if (std::abs(number) > largest || std::abs(scaled - whole) > 1e-3)
-      refuse_schema(below, value.dump(), expected);
+      refuse_schema(below, json_text(value), expected);
     const double away = word.starts_with("exclusive") ? 1 : 0;
     if (word.ends_with("inimum")) {
       out.least = std::max(out.least, number);
@@ -70,7 +71,7 @@ void expect_supported_integer(const ordered_json& schema, const std::string& pla
   if (!schema["multipleOf"].is_number()) refuse_no_schema(below, "no number", "a number");
   const auto multiple = schema["multipleOf"].get<double>();
   if (std::floor(multiple) < multiple || multiple < 1 || multiple > kLargestMultipleOf)
-    refuse_schema(below, schema["multipleOf"].dump(),
+    refuse_schema(below, json_text(schema["multipleOf"]),
                   fmt::format("an integer from 1 to {}", kLargestMultipleOf));
   const bool is_open = std::isinf(bounds.least) && std::isinf(bounds.most);
   if (is_open) return;
