@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
 #include "base/error.h"
 #include "base/file.h"
 
@@ -10,16 +14,40 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{16} << 20;  // more than a thousand times what we write
 
+/// Whether a line begins or ends a document. No scalar has such a line (YAML 1.2.2, §9.1.2).
+bool is_marker(std::string_view line) {
+  return (line.starts_with("---") || line.starts_with("...")) &&
+         (line.size() == 3 || std::string_view(" \t\r").find(line[3]) != std::string_view::npos);
+}
+
+/// The library reads the first document and leaves others out.
+std::optional<size_t> line_of_second_document(std::string_view text) {
+  bool has_begun = false, is_behind = false;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (is_marker(line)) {
+      is_behind |= has_begun;
+      has_begun |= line.starts_with("---");
+      line.remove_prefix(3);
+    }
+    line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+    if (line.empty() || line[0] == '#' || (line[0] == '%' && (is_behind || !has_begun))) continue;
+    if (is_behind) return number;
+    has_begun = true;
+  }
+  return std::nullopt;
+}
+
 YAML::Node parse(const std::string& text, const std::string& name) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    for (size_t i = 1; i < documents.size(); ++i)
-      if (!documents[i].IsNull())
-        throw UserError(fmt::format(
-            "{}:{}: a second document begins behind '---' or '...', expected one; remove it or "
-            "give it a file of its own",
-            name, documents[i].Mark().line + 1));
-    return documents.empty() ? YAML::Node() : documents[0];
+    if (const auto line = line_of_second_document(text))
+      throw UserError(fmt::format(
+          "{}:{}: a second document begins behind '---' or '...', expected one; remove it or "
+          "give it a file of its own",
+          name, *line));
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw UserError(fmt::format("{}:{}: not valid YAML ({}); mend the line", name,
                                 error.mark.line + 1, error.msg));
