@@ -47,8 +47,7 @@ void expect_short_counts(std::string_view rules) {
     } else if (c == '{') {
       const size_t end = std::min(rules.find('}', at), rules.size());
       const uint64_t count = largest_number(rules.substr(at, end - at));
-      const uint64_t most =
-          text_bytes > 0 ? kMostWrittenOut / std::max<size_t>(text_bytes, 1) : kLargestRuleCount;
+      const uint64_t most = text_bytes > 0 ? kMostWrittenOut / text_bytes : kLargestRuleCount;
       if (count > most)
         throw UserError(fmt::format(
             "the grammar has the count {} at character {}, expected at most {} there; write * or "
