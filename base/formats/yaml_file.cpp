@@ -1,13 +1,17 @@
 #include "base/formats/yaml_file.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shown_text.h"
+#include "base/utf8.h"
 
 namespace medusa {
 namespace {
@@ -40,13 +44,61 @@ std::optional<size_t> line_of_second_document(std::string_view text) {
   return std::nullopt;
 }
 
+/// Refuses what the library takes, and nobody who writes settings means: a tag (it leaves the value
+/// out where it does not know the tag), and an alias inside the value that its anchor names.
+class MeaningfulOnly : public YAML::EventHandler {
+ public:
+  explicit MeaningfulOnly(const std::string& name) : name_(name) {}
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (std::ranges::find(open_, anchor) != open_.end())
+      fail(mark, "an alias inside the value that it stands for, expected a value that ends");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                const std::string&) override {
+    check_tag(mark, tag);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    check_tag(mark, tag);
+    open_.push_back(anchor);
+  }
+  void OnSequenceEnd() override { open_.pop_back(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    OnSequenceStart(mark, tag, anchor, style);
+  }
+  void OnMapEnd() override { open_.pop_back(); }
+
+ private:
+  /// @param tag  "?" of a plain value, "!" of one in quotes.
+  void check_tag(const YAML::Mark& mark, const std::string& tag) const {
+    if (tag.size() > 1) fail(mark, "a value with the tag '" + tag + "', expected none");
+  }
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& what) const {
+    throw UserError(fmt::format("{}:{}: {}; remove it", name_, mark.line + 1, shown_in_line(what)));
+  }
+
+  const std::string& name_;
+  std::vector<YAML::anchor_t> open_;  // of the values around; 0: has none
+};
+
 YAML::Node parse(const std::string& text, const std::string& name) {
+  if (!is_valid_utf8(text))
+    throw UserError(fmt::format(
+        "{}: not text in UTF-8, expected YAML in it; save the file in this encoding", name));
   try {
     if (const auto line = line_of_second_document(text))
       throw UserError(fmt::format(
           "{}:{}: a second document begins behind '---' or '...', expected one; remove it or "
           "give it a file of its own",
           name, *line));
+    std::istringstream stream(text);
+    MeaningfulOnly checked(name);
+    YAML::Parser(stream).HandleNextDocument(checked);
     return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw UserError(fmt::format("{}:{}: not valid YAML ({}); mend the line", name,

@@ -147,7 +147,7 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
   } catch (const boost::system::system_error&) {  // of the connection: nobody to answer
     throw;
   } catch (const std::exception& error) {
-    wrong.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+    wrong = server_fault(error);
   }
   if (answer.status() != 0)  // too late for another one: the connection ends
     throw boost::system::system_error(asio::error::connection_aborted);

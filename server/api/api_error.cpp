@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -40,6 +41,15 @@ nlohmann::json ApiError::json() const {
             {"type", type_of(status_)},
             {"param", or_null(field_)},
             {"code", or_null(code_)}}}};
+}
+
+ApiError server_fault(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+    return {503,
+            "the server has no memory left for this answer, expected some; ask again later, or for "
+            "less at once",
+            "", "out_of_memory"};
+  return {500, fmt::format("{}: this is a bug, please report it", error.what())};
 }
 
 ApiError unknown_model(const std::string& asked, const std::string& served) {

@@ -28,6 +28,9 @@ class ApiError : public std::runtime_error {
   std::string field_, code_;
 };
 
+/// For what nobody expected to be thrown: 503 where memory has run out, else 500.
+ApiError server_fault(const std::exception& error);
+
 /// For a model that is not the one served: 404, "model_not_found".
 ApiError unknown_model(const std::string& asked, const std::string& served);
 

@@ -60,7 +60,6 @@ void expect_they_can_wait(const CompletionRequest& request, int64_t most) {
 }
 
 [[noreturn]] void throw_failure(const GenerationEnd& end) {
-  std::string why = "the server is stopping";
   if (end.error) try {
       std::rethrow_exception(end.error);
     } catch (const ApiError&) {
@@ -68,9 +67,9 @@ void expect_they_can_wait(const CompletionRequest& request, int64_t most) {
     } catch (const UserError& error) {  // what it asks for leads nowhere
       throw ApiError(400, error.what());
     } catch (const std::exception& error) {
-      why = error.what();
+      throw server_fault(error);
     }
-  throw ApiError(end.error ? 500 : 503, fmt::format("the answer could not be completed: {}", why));
+  throw ApiError(503, "the answer could not be completed: the server is stopping");
 }
 
 bool has_failed(const GenerationEnd& end) {
@@ -138,7 +137,7 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
   } catch (const boost::system::system_error&) {  // of the connection: nobody to tell
     throw;
   } catch (const std::exception& error) {
-    failure.emplace(500, fmt::format("{}: this is a bug, please report it", error.what()));
+    failure = server_fault(error);
   }
   // No ?: inside of co_await, of which g++ 12 evaluates both sides.
   if (failure) {

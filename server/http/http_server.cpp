@@ -328,6 +328,8 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     HttpRequest request = request_of(parser.get(), target_in(buffer));
     if (error)
       request.refusal = refusal(error);
+    else if (auto wrong = host_refusal(parser.get(), version))
+      request.refusal = std::move(wrong);
     else
       request.refusal = encoding_refusal(parser.get(), version, !parser.is_done());
     if (!error && !request.refusal) {

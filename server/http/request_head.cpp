@@ -71,6 +71,14 @@ std::string path_of(std::string_view target) {
   return std::string(target.substr(0, target.find('?')));
 }
 
+std::optional<ApiError> host_refusal(const http::fields& header, unsigned version) {
+  const size_t hosts = header.count(http::field::host);
+  if (hosts == 1 || (hosts == 0 && version < 11)) return std::nullopt;
+  return ApiError(400, fmt::format("the request has {} Host headers, expected one; correct the "
+                                   "client",
+                                   hosts));
+}
+
 std::optional<ApiError> encoding_refusal(const http::fields& header, unsigned version,
                                          bool has_body) {
   if (header.count(http::field::transfer_encoding) > 0)

@@ -15,6 +15,11 @@ namespace medusa {
 /// "http://host/v1/models?x" is "/v1/models".
 std::string path_of(std::string_view target);
 
+/// Refuses a header with no Host of its own, or several (RFC 9112, section 3.2): two readers of the
+/// request may take it to be for different ones.
+/// @param version  10 or 11; HTTP/1.0 knows no Host.
+std::optional<ApiError> host_refusal(const boost::beast::http::fields& header, unsigned version);
+
 /// Refuses a body in an encoding that is not undone here, so that no byte of it is taken for JSON,
 /// and one whose end two readers of the request may find in different places.
 /// @param version   10 or 11, of HTTP/1.0 and HTTP/1.1.

@@ -28,12 +28,19 @@ std::optional<WantedGrammar> read_response_format(RequestFields& fields, Ordered
   auto format = fields.object("response_format");
   if (!format) return std::nullopt;
   const std::string type = format->text("type").value_or("");
-  if (type == "text") return std::nullopt;
-  if (type == "json_object") return any_json_object("response_format");
-  if (type != "json_schema") format->refuse("type", "text, json_object or json_schema");
-  auto schema = format->object("json_schema");
-  if (!schema) format->refuse("json_schema", "an object with a schema");
-  return read_schema(*schema, body, "/response_format/json_schema");
+  if (type != "text" && type != "json_object" && type != "json_schema")
+    format->refuse("type", "text, json_object or json_schema");
+  std::optional<WantedGrammar> out;
+  if (type == "json_object") out = any_json_object("response_format");
+  if (type == "json_schema") {
+    auto schema = format->object("json_schema");
+    if (!schema) format->refuse("json_schema", "an object with a schema");
+    schema->ignore({"name", "description", "strict"});  // an answer always follows its schema
+    out = read_schema(*schema, body, "/response_format/json_schema");
+    schema->warn_of_unknown();
+  }
+  format->warn_of_unknown();
+  return out;
 }
 
 WantedGrammar any_json_object(const std::string& field) {

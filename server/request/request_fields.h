@@ -69,7 +69,8 @@ class RequestFields {
 };
 
 /// Parses a request's body.
-/// @throws ApiError  400: it is not JSON, not UTF-8, nested too deeply, or no object.
+/// @throws ApiError  400: it is not JSON, not UTF-8, nested too deeply, no object, or has a key
+/// twice.
 nlohmann::json parse_body(std::string_view body);
 
 /// A request's body with the keys of its objects in the client's order, which schemas and the

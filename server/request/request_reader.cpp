@@ -20,11 +20,12 @@ constexpr size_t kMostBiased = 300;  // as OpenAI's
 constexpr double kMostBias = 100;
 constexpr double kMostPenalty = 2;
 
-/// The id that a key like "50256" names; -1: none.
+/// The id that a key like "50256" names; -1: none. "050256" is none: it would be the same token's
+/// second key.
 int64_t id_of(const std::string& key) {
   int64_t id = -1;
   const auto read = std::from_chars(key.data(), key.data() + key.size(), id);
-  return read.ec == std::errc() && read.ptr == key.data() + key.size() ? id : -1;
+  return read.ec == std::errc() && std::to_string(id) == key ? id : -1;
 }
 
 std::vector<LogitBias::Entry> read_bias(RequestFields& fields, int64_t vocab_size) {

@@ -33,6 +33,7 @@ void read_chat_tools(RequestFields& fields, OrderedBody& body, ToolSet& out) {
 RequestFields function_object(RequestFields& named) {
   auto function = named.object("function");
   if (!function) named.refuse("function", "an object with a name");
+  named.warn_of_unknown();
   return *function;
 }
 
@@ -66,6 +67,7 @@ void read_tool_choice(RequestFields& fields,
   if (named.text("type").value_or("") != "function") named.refuse("type", "function");
   RequestFields function = function_of(named);
   require_function(function, "name", tools);
+  function.warn_of_unknown();
 }
 
 void require_function(RequestFields& fields, const std::string& name, ToolSet& tools) {

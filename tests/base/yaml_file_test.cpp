@@ -48,6 +48,37 @@ TEST(YamlFile, ASecondDocumentIsAnErrorWithItsLine) {
   EXPECT_EQ(load_error(empty_documents), "(no error)");
 }
 
+TEST(YamlFile, ATagIsAnErrorWithItsLine) {
+  const auto refusal = [](const std::string& tag) {
+    return ": a value with the tag '" + tag + "', expected none; remove it";
+  };
+  EXPECT_EQ(load_error("a: 1\nb: !!foo {c: 2}\n"), "run.yaml:2" + refusal("tag:yaml.org,2002:foo"));
+  EXPECT_EQ(load_error("a:\n- !x [1]\n"), "run.yaml:2" + refusal("!x"));
+  EXPECT_EQ(load_error("", {"a=!!int 5"}), "--set a=!!int 5:1" + refusal("tag:yaml.org,2002:int"));
+  EXPECT_EQ(load_error("a: '!x'\nb: \"1\"\nc: ! d\n"), "(no error)");
+}
+
+TEST(YamlFile, AnAliasInsideItsOwnValueIsAnErrorWithItsLine) {
+  EXPECT_EQ(load_error("a: &x\n  b: *x\n"),
+            "run.yaml:2: an alias inside the value that it stands for, expected a value that ends; "
+            "remove it");
+  EXPECT_EQ(load_error("a: &x {b: &y [1]}\nc: [*x, *y]\n"), "(no error)");
+}
+
+TEST(YamlFile, TextThatIsNotUtf8IsAnError) {
+  const std::string refusal =
+      "run.yaml: not text in UTF-8, expected YAML in it; save the file in this encoding";
+  EXPECT_EQ(load_error("\xff\xfe"), refusal);
+  EXPECT_EQ(load_error(std::string("\xff\xfe"
+                                   "a\0:\0 \0"
+                                   "1\0",
+                                   10)),
+            refusal);
+  EXPECT_EQ(load_error("\xEF\xBB\xBF"
+                       "a: 1\n"),
+            "(no error)");
+}
+
 TEST(YamlFile, OverridesMakeTheSectionsTheyNeed) {
   const YamlFile file = YamlFile::from_text("a: 1\n", "run.yaml", {"b.c.d=[1, 2]", "a=x=y"});
   EXPECT_EQ(file.root()["b"]["c"]["d"].size(), 2u);

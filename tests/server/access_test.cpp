@@ -45,8 +45,10 @@ TEST_F(AccessTest, ATrailerBringsNoKey) {
   const RunningServer server(tiny_->model(), {.api_keys = key_file("right-key\n")});
   const auto status = [&](const std::string& header, const std::string& trailer) {
     Client client(server.port());
-    client.send("POST /tokenize HTTP/1.1\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n" +
-                header + "\r\nf\r\n{\"prompt\": \"a\"}\r\n0\r\n" + trailer + "\r\n");
+    client.send(
+        "POST /tokenize HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: "
+        "chunked\r\n" +
+        header + "\r\nf\r\n{\"prompt\": \"a\"}\r\n0\r\n" + trailer + "\r\n");
     return parse_reply(client.read_to_end()).status;
   };
   EXPECT_EQ(status("X-Api-Key: right-key\r\n", "X: y\r\n"), 200);
@@ -111,7 +113,8 @@ TEST_F(AccessTest, PagesOfOneOriginMayAskWhereItIsNamed) {
     EXPECT_NE(reply.header.find(allow + "https://chat.example\r\n"), std::string::npos);
     EXPECT_EQ(reply.header.find("evil"), std::string::npos);
     Client too_long(open.port());
-    too_long.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
+    too_long.send(
+        "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n");
     const auto refusal = parse_reply(too_long.read_to_end());
     EXPECT_EQ(refusal.status, 413);
     EXPECT_NE(refusal.header.find(allow + "https://chat.example\r\n"), std::string::npos);

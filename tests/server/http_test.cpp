@@ -50,12 +50,27 @@ TEST_F(HttpTest, ATargetMayNameTheHostToo) {
   EXPECT_EQ(ask(port(), "GET", "ftp://test/health").status, 404);
 }
 
+TEST_F(HttpTest, ARequestNamesOneHost) {
+  const auto reply_to = [&](const std::string& version, const std::string& hosts) {
+    Client client(port());
+    client.send(fmt::format("GET /health HTTP/{}\r\nConnection: close\r\n{}\r\n", version, hosts));
+    return parse_reply(client.read_to_end());
+  };
+  EXPECT_EQ(reply_to("1.1", "Host: a\r\n").status, 200);
+  EXPECT_EQ(reply_to("1.1", "Host:\r\n").status, 200);
+  EXPECT_EQ(reply_to("1.0", "").status, 200);
+  EXPECT_EQ(reply_to("1.1", "").json()["error"]["message"],
+            "the request has 0 Host headers, expected one; correct the client");
+  for (const char* version : {"1.0", "1.1"})
+    EXPECT_EQ(reply_to(version, "Host: a\r\nHost: b\r\n").status, 400) << version;
+}
+
 TEST_F(HttpTest, ABodyInAnEncodingThatIsNotUndoneIsRefused) {
   const std::string chunks = "f\r\n{\"prompt\": \"a\"}\r\n0\r\n\r\n";
   const auto status = [&](const std::string& headers, const char* version = "HTTP/1.1") {
     Client client(port());
-    client.send(fmt::format("POST /tokenize {}\r\nConnection: close\r\n{}\r\n{}", version, headers,
-                            chunks));
+    client.send(fmt::format("POST /tokenize {}\r\nHost: a\r\nConnection: close\r\n{}\r\n{}",
+                            version, headers, chunks));
     return parse_reply(client.read_to_end()).status;
   };
   EXPECT_EQ(status("Transfer-Encoding: Chunked\r\n"), 200);
@@ -89,14 +104,18 @@ TEST_F(HttpTest, WhatIsNoRequestIsRefusedAndTheConnectionCloses) {
     return parse_reply(client.read_to_end()).status;
   };
   EXPECT_EQ(reply_to("hello\r\n\r\n"), 400);
-  EXPECT_EQ(reply_to("GET /health HTTP/1.1\r\nX: " + std::string(20000, 'a') + "\r\n\r\n"), 431);
-  EXPECT_EQ(reply_to("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), 413);
-  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: -5\r\n\r\n"), 400);
   EXPECT_EQ(
-      reply_to(
-          "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"),
-      400);
-  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nContent-Length: 50\r\n\r\nhalf"), 0) << "cut off";
+      reply_to("GET /health HTTP/1.1\r\nHost: a\r\nX: " + std::string(20000, 'a') + "\r\n\r\n"),
+      431);
+  EXPECT_EQ(
+      reply_to("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n"),
+      413);
+  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n"), 400);
+  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: "
+                     "chunked\r\n\r\nffffffffffffffffff\r\n"),
+            400);
+  EXPECT_EQ(reply_to("POST /tokenize HTTP/1.1\r\nHost: a\r\nContent-Length: 50\r\n\r\nhalf"), 0)
+      << "cut off";
   EXPECT_EQ(ask(port(), "GET", "/health").status, 200);
 }
 
@@ -107,7 +126,8 @@ TEST_F(HttpTest, WhatCannotBeReadIsRefusedInTheFormOfItsPath) {
     client.finish_sending();
     return parse_reply(client.read_to_end()).json();
   };
-  const std::string version = " HTTP/1.1\r\n", long_header = "X: " + std::string(20000, 'a');
+  const std::string version = " HTTP/1.1\r\nHost: a\r\n",
+                    long_header = "X: " + std::string(20000, 'a');
   for (const std::string path : {"/v1/messages?beta=true", "/v1/messages/count_tokens"}) {
     json error = reply_to("POST " + path + version + "Content-Length: 99999999999\r\n\r\n");
     EXPECT_EQ(error["type"], "error") << error;
@@ -125,7 +145,8 @@ TEST_F(HttpTest, WhatCannotBeReadIsRefusedInTheFormOfItsPath) {
 }
 
 TEST_F(HttpTest, WhatFramesChunksIsBoundedAsTheHeaderIs) {
-  const std::string head = "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string head =
+      "POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   const std::string body = R"({"prompt": "a"})", long_text(20000, 'x');
   const auto reply_to = [&](const std::string& chunks) {
     Client client(port());
@@ -155,7 +176,7 @@ TEST_F(HttpTest, WhatFramesChunksIsBoundedAsTheHeaderIs) {
 
 TEST_F(HttpTest, AnExtensionWithoutAnEndIsNotKept) {
   Client client(port());
-  client.send("POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3;a=");
+  client.send("POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3;a=");
   client.send(std::string(64 << 10, 'x'));
   EXPECT_EQ(parse_reply(client.read_some(100)).status, 431) << "before its end has come";
 }
@@ -173,8 +194,9 @@ TEST(HttpServer, GivesWhatCameInTimeToItsHandler) {
                             return answer.reply(408, "text/plain", "late");
                           });
   std::thread thread([&] { io.run(); });
-  for (const char* part : {"POST /v1/messages HTTP/1.1\r\nContent-Length: 9\r\n\r\nab",
-                           "POST /v1/messages?x HTTP/1.1\r\nContent", "POST /v1/mess", "POST"}) {
+  for (const char* part :
+       {"POST /v1/messages HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab",
+        "POST /v1/messages?x HTTP/1.1\r\nHost: a\r\nContent", "POST /v1/mess", "POST"}) {
     Client client(server.endpoint().port());
     client.send(part);
     const auto reply = parse_reply(client.read_to_end());
@@ -190,7 +212,7 @@ TEST(HttpServer, GivesWhatCameInTimeToItsHandler) {
 
 TEST_F(HttpTest, ARefusalArrivesThoughTheClientStillSends) {
   Client client(port());
-  client.send("POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n");
+  client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n");
   client.send(std::string(4 << 20, 'a'));
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the server has answered by now
   EXPECT_EQ(parse_reply(client.read_to_end()).status, 413);

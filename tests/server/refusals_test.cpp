@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "server/api/api_error.h"
 #include "tests/server/server_fixture.h"
 
 namespace medusa {
@@ -41,6 +42,7 @@ TEST_F(RefusalsTest, AWrongFieldIsNamed) {
            {R"({"prompt": "a", "logit_bias": {"512": 1}})", "logit_bias"},
            {R"({"prompt": "a", "logit_bias": {"-1": 1}})", "logit_bias"},
            {R"({"prompt": "a", "logit_bias": {"5x": 1}})", "logit_bias"},
+           {R"({"prompt": "a", "logit_bias": {"1": 1, "01": 2}})", "logit_bias"},
            {R"({"prompt": "a", "logit_bias": {"5": "1"}})", "logit_bias"},
            {R"({"prompt": "a", "logit_bias": [5]})", "logit_bias"},
            {R"({"prompt": "a", "presence_penalty": 2.5})", "presence_penalty"},
@@ -175,6 +177,52 @@ TEST_F(RefusalsTest, WhatAMessageOrAToolSaysBesidesIsIgnoredWithAWarning) {
       "function_call": {"name": "go"}}, {"role": "user", "content": "a"}]})");
   EXPECT_EQ(ask(port(), "POST", "/v1/chat/completions", older.dump()).json()["error"]["param"],
             "messages[0].function_call");
+}
+
+TEST_F(RefusalsTest, WhatAFormatOrAChoiceSaysBesidesIsIgnoredWithAWarning) {
+  const json body =
+      json::parse(R"j({"max_tokens": 2, "messages": [{"role": "user", "content": "a"}],
+      "response_format": {"type": "json_schema", "colour": 1, "json_schema":
+          {"name": "x", "description": "y", "strict": true, "schema": {}, "returns": "a"}}})j");
+  const auto reply = ask(port(), "POST", "/v1/chat/completions", body.dump());
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.json()["medusa"]["warnings"],
+            json({"response_format.json_schema.returns: unknown field, ignored",
+                  "response_format.colour: unknown field, ignored"}));
+  const json chat =
+      json::parse(R"j({"max_tokens": 2, "messages": [{"role": "user", "content": "a"}],
+      "tools": [{"type": "function", "function": {"name": "go"}}], "tool_choice":
+      {"type": "function", "strict": true, "function": {"name": "go", "colour": 1}}})j");
+  EXPECT_EQ(ask(port(), "POST", "/v1/chat/completions", chat.dump()).json()["medusa"]["warnings"],
+            json({"tool_choice.strict: unknown field, ignored",
+                  "tool_choice.function.colour: unknown field, ignored"}));
+  const json responses = json::parse(R"j({"max_output_tokens": 16, "input": "a",
+      "text": {"format": {"type": "json_object", "colour": 1}},
+      "tools": [{"type": "function", "name": "go"}], "tool_choice": "none"})j");
+  EXPECT_EQ(ask(port(), "POST", "/v1/responses", responses.dump()).json()["medusa"]["warnings"],
+            json({"text.format.colour: unknown field, ignored"}));
+}
+
+TEST_F(RefusalsTest, AKeyThatIsGivenTwiceIsNamed) {
+  for (const char* body :
+       {R"({"prompt": "a", "seed": 1, "seed": 2})",
+        R"({"prompt": "a", "x": [{}, {"seed": 1, "b": {"seed": 1}, "seed": 2}]})"}) {
+    const auto reply = ask(port(), "POST", "/v1/completions", body);
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_EQ(reply.json()["error"]["message"],
+              "the body has the key 'seed' twice in one object, expected each once; leave one of "
+              "them out");
+  }
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions",
+                R"({"prompt": "a", "max_tokens": 1, "metadata": {"prompt": "a"}})")
+                .status,
+            200);
+}
+
+TEST(ApiErrors, MemoryThatHasRunOutIsNoBug) {
+  EXPECT_EQ(server_fault(std::bad_alloc()).status(), 503);
+  EXPECT_EQ(server_fault(std::runtime_error("x")).status(), 500);
+  EXPECT_STREQ(server_fault(std::runtime_error("x")).what(), "x: this is a bug, please report it");
 }
 
 TEST_F(RefusalsTest, WarningsAreNotMoreThanSomebodyReads) {

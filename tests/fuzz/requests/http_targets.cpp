@@ -84,50 +84,51 @@ void run_http(const std::string& path) {
 }  // namespace
 
 std::vector<FuzzTarget> http_targets() {
-  return {{.name = "http",
-           .file = "request",
-           .seeds = {"POST /v1/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
-                     "a-key\r\nContent-Length: 5\r\n\r\n{\"a\"}",
-                     "GET /v1/models?x=1 HTTP/1.1\r\nX-Api-Key: a-key\r\ntraceparent: "
-                     "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\nGET /health "
-                     "HTTP/1.0\r\n\r\n",
-                     "POST /tokenize HTTP/1.1\r\nTransfer-Encoding: chunked\r\nX-Api-Key: "
-                     "a-key\r\n\r\n3;x=y\r\nabc\r\n0\r\nTrailer: t\r\n\r\n",
-                     "POST /v1/messages HTTP/1.1\r\nExpect: 100-continue\r\nX-Api-Key: "
-                     "a-key\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"},
-           .tokens = {"\r\n",
-                      "\r\n\r\n",
-                      "\n",
-                      "\r",
-                      " ",
-                      ":",
-                      "/",
-                      "?",
-                      "HTTP/1.1",
-                      "HTTP/1.0",
-                      "HTTP/9.9",
-                      "GET ",
-                      "HEAD ",
-                      "OPTIONS ",
-                      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-                      "Content-Length: ",
-                      "Content-Length: 18446744073709551615\r\n",
-                      "Transfer-Encoding: chunked\r\n",
-                      "Transfer-Encoding: gzip, chunked\r\n",
-                      "Content-Encoding: gzip\r\n",
-                      "3;" + std::string(17000, 'x') + "\r\nabc\r\n",
-                      "POST http://host/tokenize?x HTTP/1.1\r\n",
-                      "ffffffffffffffff\r\n",
-                      "0\r\n\r\n",
-                      "Expect: 100-continue\r\n",
-                      "Connection: keep-alive\r\n",
-                      "Connection: Upgrade\r\nUpgrade: h2c\r\n",
-                      "Access-Control-Request-Method: POST\r\n",
-                      "Authorization: bearer ",
-                      "\xFF",
-                      std::string(1, '\0'),
-                      std::string(17000, 'a')},
-           .run = run_http}};
+  return {
+      {.name = "http",
+       .file = "request",
+       .seeds = {"POST /v1/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
+                 "a-key\r\nContent-Length: 5\r\n\r\n{\"a\"}",
+                 "GET /v1/models?x=1 HTTP/1.1\r\nHost: a\r\nX-Api-Key: a-key\r\ntraceparent: "
+                 "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\nGET /health "
+                 "HTTP/1.0\r\n\r\n",
+                 "POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nX-Api-Key: "
+                 "a-key\r\n\r\n3;x=y\r\nabc\r\n0\r\nTrailer: t\r\n\r\n",
+                 "POST /v1/messages HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nX-Api-Key: "
+                 "a-key\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"},
+       .tokens = {"\r\n",
+                  "\r\n\r\n",
+                  "\n",
+                  "\r",
+                  " ",
+                  ":",
+                  "/",
+                  "?",
+                  "HTTP/1.1",
+                  "HTTP/1.0",
+                  "HTTP/9.9",
+                  "GET ",
+                  "HEAD ",
+                  "OPTIONS ",
+                  "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                  "Content-Length: ",
+                  "Content-Length: 18446744073709551615\r\n",
+                  "Transfer-Encoding: chunked\r\n",
+                  "Transfer-Encoding: gzip, chunked\r\n",
+                  "Content-Encoding: gzip\r\n",
+                  "3;" + std::string(17000, 'x') + "\r\nabc\r\n",
+                  "POST http://host/tokenize?x HTTP/1.1\r\nHost: a\r\n",
+                  "ffffffffffffffff\r\n",
+                  "0\r\n\r\n",
+                  "Expect: 100-continue\r\n",
+                  "Connection: keep-alive\r\n",
+                  "Connection: Upgrade\r\nUpgrade: h2c\r\n",
+                  "Access-Control-Request-Method: POST\r\n",
+                  "Authorization: bearer ",
+                  "\xFF",
+                  std::string(1, '\0'),
+                  std::string(17000, 'a')},
+       .run = run_http}};
 }
 
 }  // namespace medusa::fuzz
