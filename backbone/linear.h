@@ -15,8 +15,9 @@ class TileLinear;
 /// y = x · weightᵀ, always float32: the residual stream and the logits want it, and the few rows of
 /// a decoding step make its cost small.
 ///
-/// In bfloat16 on a CPU that our kernels run on, a row's result is the same bits whatever rows
-/// stand beside it; LibTorch's GEMM of one row now and then rounds differently on some CPUs.
+/// In bfloat16, or quantized, on a CPU that our kernels run on, a row's result is the same bits
+/// whatever rows stand beside it; LibTorch's GEMM of one row now and then rounds differently on
+/// some CPUs.
 ///
 /// Thread safety: const calls may run at the same time. Copies share the packed weight.
 class Linear {
@@ -28,9 +29,10 @@ class Linear {
   /// @param execution  threads and ISA that multiply it there; the machine has the ISA.
   Linear(const at::Tensor& weight, const ExecutionContext& execution);
 
-  /// The reference of GEMMs with quantized weights: in LibTorch's float32 GEMMs of what quants
-  /// and scales stand for, rows rounded as the kernels round them.
-  explicit Linear(const QuantizedMatrix& weight);
+  /// Of a quantized weight on a CPU a packed copy is made. Kernels::Reference, and other devices:
+  /// LibTorch's float32 GEMMs of what quants and scales stand for, rows rounded as the kernels
+  /// round them.
+  Linear(const QuantizedMatrix& weight, const ExecutionContext& execution);
 
   /// @param x  [M, k] in the weight's dtype, on its device; float32 or bfloat16 for a quantized
   ///           weight.

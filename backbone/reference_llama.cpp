@@ -101,7 +101,7 @@ class ReferenceLlama : public LlamaBackend {
   at::ScalarType matmul_dtype() const { return quantized() ? at::kFloat : dtype(); }
 
   Linear linear(const at::Tensor& weight, const QuantizedMatrix& blocks) const {
-    return quantized() ? Linear(blocks) : Linear(weight, execution_);
+    return quantized() ? Linear(blocks, execution_) : Linear(weight, execution_);
   }
 
   /// @param x  [N, H] float32: the residual stream, which is float32 in every dtype.

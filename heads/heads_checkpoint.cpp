@@ -96,10 +96,9 @@ std::string manifest_text(const HeadsManifest& manifest) {
 
 void check_folder(const fs::path& folder) {
   if (!fs::is_directory(folder))
-    throw UserError(fmt::format(
-        "{}: there is no such folder, expected trained heads; run 'medusa train' or pass another "
-        "folder",
-        folder.string()));
+    throw UserError(
+        fmt::format("{}: {}, expected trained heads; run 'medusa train' or pass another folder",
+                    folder.string(), fs::exists(folder) ? "no folder" : "there is no such folder"));
   if (!folder_is_done(folder))
     throw UserError(
         fmt::format("{}: no DONE file, expected a folder that 'medusa train' finished; run 'medusa "

@@ -64,7 +64,7 @@ ReferenceHeads::ReferenceHeads(const MedusaHeads& heads, const Weights& backbone
   // On a GPU LibTorch multiplies, in the numbers of the states.
   const bool quantized = backbone.kind != QuantKind::None && backbone.embedding.is_cpu();
   const auto matmul = [&](const at::Tensor& weight) {
-    return quantized ? Linear(quantize_matrix(weight))
+    return quantized ? Linear(quantize_matrix(weight), execution)
                      : Linear(weight.to(backbone.lm_head.scalar_type()).contiguous(), execution);
   };
   if (config_.input != HeadInput::Hidden) {

@@ -76,9 +76,10 @@ void Exporter::check() {
            "train heads with --set train.heads.correction_rank=0 (the same dataset serves) and "
            "export those");
   if (options_.num_heads.value_or(1) > config.num_heads)
-    refuse(fmt::format("there are {} heads, --heads asks for {}, expected at most as many as there "
-                       "are",
-                       config.num_heads, *options_.num_heads),
+    refuse(fmt::format(
+               "there are {} heads, --num-heads asks for {}, expected at most as many as there "
+               "are",
+               config.num_heads, *options_.num_heads),
            "ask for fewer");
   const bool loads_one_layer = options_.format == ExportFormat::FasterDecoding ||
                                options_.format == ExportFormat::TgiV2 ||

@@ -153,7 +153,7 @@ ImportedHeads import_heads(const ForeignHeads& heads, const Weights& backbone,
   const int64_t wanted = num_heads.value_or(heads.num_heads);
   if (wanted > heads.num_heads)
     throw UserError(
-        fmt::format("{}: holds {} heads, --heads asks for {}, expected at most as many "
+        fmt::format("{}: holds {} heads, --num-heads asks for {}, expected at most as many "
                     "as there are; ask for fewer",
                     heads.files.path.string(), heads.num_heads, wanted));
   if (wanted > 16 || heads.layers_per_head > 8)

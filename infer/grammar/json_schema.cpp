@@ -25,6 +25,7 @@ using nlohmann::ordered_json;
 using Words = std::set<std::string_view>;
 
 constexpr int64_t kLargestCount = std::numeric_limits<int32_t>::max();
+constexpr int64_t kLongestText = 1'000'000;  // characters; no answer has as many
 // Where properties are counted, the time to compile grows with the fourth power of their number.
 constexpr size_t kMostCounted = 32;
 
@@ -296,9 +297,20 @@ class SchemaReader {
         refuse_keyword(place,
                        fmt::format("{} beside {}", word, has_pattern ? "pattern" : "format"));
     // The library's own expressions of formats have texts that are not of the format.
-    if (has_format) schema.erase("format");
+    schema.erase("format");
     if (has_pattern) pattern = schema["pattern"].get<std::string>();
+    if (pattern.empty() && (schema.contains("minLength") || schema.contains("maxLength")))
+      pattern = pattern_of_length(schema);
+    for (const char* word : {"minLength", "maxLength"}) schema.erase(word);
     if (!pattern.empty()) schema["pattern"] = supported_pattern(pattern, place);
+  }
+
+  /// The library's own expression of a length has texts with control characters (xgrammar 0.2.8).
+  static std::string pattern_of_length(const ordered_json& schema) {
+    const int64_t least = schema.value("minLength", int64_t{0});
+    const int64_t most = schema.value("maxLength", kLargestCount);
+    return most >= kLongestText ? fmt::format("^[\\s\\S]{{{},}}$", std::min(least, kLongestText))
+                                : fmt::format("^[\\s\\S]{{{},{}}}$", least, most);
   }
 
   static std::string supported_pattern(const std::string& pattern, const std::string& place) {

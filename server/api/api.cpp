@@ -123,6 +123,7 @@ asio::awaitable<void> Api::respond(Exchange& exchange) {
   }
   try {
     if (request.refusal) throw ApiError(*request.refusal);
+    options_.access.expect_own_page(request);
     options_.access.expect_key(request);
     const auto found =
         endpoints_.find(request.path.starts_with(kOneModel) ? kOneModel : request.path);
@@ -238,6 +239,7 @@ asio::awaitable<void> Api::tokenize(Exchange& exchange) {
   expect_served_model(fields, scheduler().model());
   const auto prompt = fields.text("prompt");
   if (!prompt) fields.refuse("prompt", "a text");
+  expect_short_text(prompt->size(), "prompt", scheduler().model());
   const Tokenizer& tokenizer = scheduler().model().tokenizer;
   auto tokens = tokenizer.encode(*prompt, true);
   const bool adds = fields.boolean("add_special_tokens").value_or(true);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int64_t kMostChoices = 16;  // answers of one request
 constexpr int64_t kMostLogprobs = 20;
+constexpr int64_t kMostEchoed = 1'000'000;  // of a request, which take some 200 bytes each
 
 /// How many answers each prompt gets, and what a stream tells besides.
 int64_t read_openai_fields(RequestReader& reader, const ServedModel& model) {
@@ -49,6 +50,7 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
   const auto tokens_of = [&](const nlohmann::json& prompt) {
     std::vector<TokenId> ids;
     if (prompt.is_string()) {
+      expect_short_text(prompt.get_ref<const std::string&>().size(), "prompt", model);
       ids = model.tokenizer.encode(prompt.get<std::string>(), true);
       if (model.tokenizer.adds_bos() && model.tokenizer.bos())
         ids.insert(ids.begin(), *model.tokenizer.bos());
@@ -107,8 +109,16 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   GenerationRequest& each = reader.each();
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
   each.prompt_logprobs = echo && each.logprobs;
-  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
+  int64_t echoed = 0;  // log-probabilities
+  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model)) {
+    if (each.prompt_logprobs) echoed += count * std::ssize(prompt) * (*each.logprobs + 1);
+    if (echoed > kMostEchoed)
+      fields.refuse("logprobs",
+                    fmt::format("at most {} of them in all prompts, each counted as "
+                                "often as it is answered; ask for fewer prompts at once",
+                                kMostEchoed));
     reader.add_choices(prompt, count, echo ? model.tokenizer.decode(prompt) : "");
+  }
   return reader.finish();
 }
 

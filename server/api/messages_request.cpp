@@ -67,8 +67,9 @@ class MessagesReader {
     if (const std::string system = text_of(fields, "system"); !system.empty())
       messages_.push_back({"system", system});
     const bool is_there = fields.has("messages");
-    if (!is_there || !body_["messages"].is_array() || body_["messages"].empty())
-      fields.refuse("messages", "a list of at least one message");
+    if (!is_there || !body_["messages"].is_array() || body_["messages"].empty() ||
+        body_["messages"].size() > kMostMessages)
+      fields.refuse("messages", fmt::format("a list of 1 to {} messages", kMostMessages));
     const nlohmann::json& list = body_["messages"];
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].is_object()) fields.refuse("messages", "a list of objects");
@@ -180,7 +181,7 @@ CompletionRequest read_with(const nlohmann::json& body, std::string_view text,
   const auto most = fields.integer("max_tokens", 1, INT32_MAX);
   if (has_length && !most) fields.refuse("max_tokens", "a whole number of at least 1");
   reader.set_max_tokens(most.value_or(INT32_MAX));
-  for (const std::string& stop : fields.texts("stop_sequences", kMostStops))
+  for (const std::string& stop : fields.texts("stop_sequences", kMostStops, kLongestStop))
     reader.each().stop.push_back(stop);
   OrderedBody ordered(text);
   const ToolSet tools = read_messages_tools(fields, ordered);

@@ -82,14 +82,16 @@ class InputReader {
   }
 
   std::vector<ChatMessage> read() {
-    const std::string expected = "a text, or a list of at least one message";
+    const std::string expected =
+        fmt::format("a text, or a list of 1 to {} messages", kMostMessages);
     if (!fields_.has("input")) fields_.refuse("input", expected);
     const nlohmann::json& input = fields_.at("input");
     if (input.is_string()) {
       messages_.push_back({"user", input.get<std::string>()});
       return std::move(messages_);
     }
-    if (!input.is_array() || input.empty()) fields_.refuse("input", expected);
+    if (!input.is_array() || input.empty() || input.size() > kMostMessages)
+      fields_.refuse("input", expected);
     for (size_t i = 0; i < input.size(); ++i) {
       if (!input[i].is_object()) fields_.refuse("input", "a list of objects");
       RequestFields item = fields_.within(input[i], fmt::format("input[{}].", i));

@@ -90,6 +90,18 @@ void Access::expect_key(const HttpRequest& request) const {
                  "", "invalid_api_key");
 }
 
+void Access::expect_own_page(const HttpRequest& request) const {
+  std::string_view origin = request.header("origin");
+  if (origin.empty() || cors == "*" || origin == cors) return;
+  origin.remove_prefix(std::min(origin.size(), origin.find("://") + 3));
+  // Behind a proxy the server's own page has the proxy's name, which no other page can give.
+  if (origin == request.header("host") || origin == request.header("x-forwarded-host")) return;
+  throw ApiError(403,
+                 "the request comes from a page of another origin, expected this server's own; "
+                 "start the server with --cors and the page's origin, if it may ask",
+                 "", "wrong_origin");
+}
+
 std::vector<HttpAnswer::Header> Access::headers() const {
   std::vector<HttpAnswer::Header> out;
   if (cors.empty()) return out;

@@ -41,6 +41,11 @@ struct Access {
   ///                   X-Api-Key, and asks for more than whether the server lives.
   void expect_key(const HttpRequest& request) const;
 
+  /// Refuses what a page of another origin asks for. Browsers send such requests, though they keep
+  /// the answers from the page.
+  /// @throws ApiError  403.
+  void expect_own_page(const HttpRequest& request) const;
+
   /// Gives the headers that let a browser give an answer to a page.
   std::vector<HttpAnswer::Header> headers() const;
   /// Says whether a browser asks if a page may ask.

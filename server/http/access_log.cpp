@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -19,6 +21,20 @@ constexpr size_t kLongestPath = 200;  // bytes of it in a line
 
 /// To the microsecond, which is what anybody reads.
 double rounded(double seconds) { return static_cast<double>(std::llround(seconds * 1e6)) / 1e6; }
+
+/// Refuses a file that holds something else than lines of ours: a model, for example.
+void expect_log(const std::string& place) {
+  constexpr std::string_view kBegin = R"({"time":")";
+  std::ifstream file(place, std::ios::binary);
+  std::string begin(kBegin.size(), '\0');
+  file.read(begin.data(), std::ssize(begin));
+  begin.resize(static_cast<size_t>(file.gcount()));
+  if (!begin.empty() && begin != kBegin)
+    throw UserError(fmt::format(
+        "--log {}: the file holds something else, expected a new one or the log of a server "
+        "before; choose another file, or remove this one",
+        place));
+}
 
 }  // namespace
 
@@ -78,6 +94,7 @@ std::string valid_traceparent(std::string_view header) {
 
 AccessLog::AccessLog(const std::string& place) : place_(place) {
   if (place.empty() || place == "-") return;
+  if (std::filesystem::is_regular_file(place)) expect_log(place);
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK;  // a FIFO does not hold us up
   file_ = std::make_unique<Descriptor>(place, kFlags, S_IRUSR | S_IWUSR);
   if (file_->get() < 0)

@@ -14,6 +14,7 @@
 #include <boost/beast/http.hpp>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <vector>
 
 #include "base/error.h"
@@ -28,6 +29,8 @@ namespace http = boost::beast::http;
 using asio::use_awaitable;
 using asio::ip::tcp;
 using boost::system::error_code;
+
+constexpr size_t kSlice = 64 << 10;  // bytes of an answer that are written at once
 
 /// One connection's answer to one request.
 class Answer : public HttpAnswer {
@@ -47,22 +50,21 @@ class Answer : public HttpAnswer {
   asio::awaitable<void> reply(int status, std::string_view type, std::string body,
                               std::vector<Header> headers) override {
     status_ = status;
-    http::response<http::string_body> response{http::int_to_status(static_cast<unsigned>(status)),
-                                               version_};
+    http::response<http::empty_body> response{http::int_to_status(static_cast<unsigned>(status)),
+                                              version_};
     response.set(http::field::content_type, std::string(type));
     for (const auto* list : {&headers_, &headers})
       for (const auto& [name, value] : *list) response.set(name, value);
     response.keep_alive(keep_alive_);
-    const auto size = body.size();
-    if (!head_) response.body() = std::move(body);
-    if (status != 204) response.content_length(size);
-    stream_.expires_after(limits_.write);
-    if (head_) {
-      http::response_serializer<http::string_body> only_header{response};
-      co_await http::async_write_header(stream_, only_header, use_awaitable);
-    } else {
-      co_await http::async_write(stream_, response, use_awaitable);
-    }
+    if (status != 204) response.content_length(body.size());
+    std::ostringstream header;
+    header << response.base();
+    std::string begin = std::move(header).str();
+    if (head_) body.clear();
+    const bool is_short = body.size() < kSlice;  // one packet, perhaps
+    if (is_short) begin += body;
+    co_await write_slices(begin);
+    if (!is_short) co_await write_slices(body);
   }
 
   asio::awaitable<void> begin_stream() override {
@@ -81,11 +83,8 @@ class Answer : public HttpAnswer {
   }
 
   asio::awaitable<void> write(std::string text) override {
-    stream_.expires_after(limits_.write);
-    if (version_ >= 11)
-      co_await asio::async_write(stream_, http::make_chunk(asio::buffer(text)), use_awaitable);
-    else
-      co_await asio::async_write(stream_, asio::buffer(text), use_awaitable);
+    if (version_ >= 11) text = fmt::format("{:x}\r\n{}\r\n", text.size(), text);
+    co_await write_slices(text);
   }
 
   asio::awaitable<void> end_stream() override {
@@ -117,6 +116,16 @@ class Answer : public HttpAnswer {
   bool keeps_alive() const { return keep_alive_; }
 
  private:
+  /// A slow client has the whole time again for each slice.
+  asio::awaitable<void> write_slices(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const std::string_view slice = bytes.substr(0, kSlice);
+      stream_.expires_after(limits_.write);
+      co_await asio::async_write(stream_, asio::buffer(slice), use_awaitable);
+      bytes.remove_prefix(slice.size());
+    }
+  }
+
   /// Calls f when the socket is in this state, unless the answer has ended before.
   template <typename F>
   void wait(tcp::socket::wait_type state, F f) {
@@ -166,6 +175,18 @@ class ReadDeadline {
   std::shared_ptr<Watched> watched_;
 };
 
+/// One more of what is counted, for as long as this lives.
+class Counted {
+ public:
+  explicit Counted(int64_t& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  int64_t& count_;
+};
+
 /// The request target in a first line whose header did not come to its end.
 std::string target_in(const beast::flat_buffer& buffer) {
   std::string_view line(static_cast<const char*>(buffer.data().data()), buffer.size());
@@ -208,6 +229,8 @@ std::optional<ApiError> refusal(const error_code& error) {
 
 /// The same for a request whose header was read.
 std::optional<ApiError> body_refusal(const error_code& error) {
+  if (error == asio::error::no_buffer_space)
+    return ApiError(503, "too many long requests are answered at once; ask again in a moment");
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return ApiError(431,
                     "the request's chunk extensions and trailers are too long, expected at most 16 "
@@ -225,7 +248,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   tcp::acceptor acceptor;
   HttpLimits limits;
   HttpHandler handler;
-  int64_t num_connections = 0;
+  int64_t num_connections = 0, num_large = 0;
   std::set<beast::tcp_stream*> idle;  // wait for a request, or for the client to close
   bool stopping = false;
 
@@ -247,11 +270,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
 
   asio::awaitable<void> serve(tcp::socket socket) {
     const auto self = shared_from_this();
-    const struct Counted {
-      explicit Counted(int64_t& of) : count(of) { ++count; }
-      ~Counted() { --count; }
-      int64_t& count;
-    } counted(num_connections);
+    const Counted counted(num_connections);
     beast::tcp_stream stream(std::move(socket));
     stream.socket().set_option(tcp::no_delay(true));
     try {
@@ -289,8 +308,11 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   /// Reads the body that a header has announced. What frames its chunks, extensions and trailers
   /// included, is no part of the body, so that it is bounded here: as a header is, and by what
   /// small chunks need.
+  /// @param large  is set when the body turns out to be large; it is not read further if there are
+  ///               too many of them.
   asio::awaitable<error_code> read_body(beast::tcp_stream& stream, beast::flat_buffer& buffer,
-                                        http::request_parser<http::string_body>& parser) {
+                                        http::request_parser<http::string_body>& parser,
+                                        std::optional<Counted>& large) {
     constexpr uint64_t kFrame = 16;  // bytes around a chunk: its size and two ends of lines
     uint64_t framing = limits.header_bytes, taken = 0;  // bytes that framing may have; of all
     auto count_chunk = [&framing](uint64_t, beast::string_view, error_code&) { framing += kFrame; };
@@ -301,6 +323,11 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
       taken += co_await http::async_read_some(stream, buffer, parser,
                                               asio::redirect_error(use_awaitable, error));
       if (!error && taken > parser.get().body().size() + framing) error = http::error::header_limit;
+      if (error || large || parser.get().body().size() <= limits.large_body_bytes) continue;
+      if (num_large < limits.large_bodies)
+        large.emplace(num_large);
+      else
+        error = asio::error::no_buffer_space;
     }
     co_return error;
   }
@@ -332,12 +359,13 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
       request.refusal = std::move(wrong);
     else
       request.refusal = encoding_refusal(parser.get(), version, !parser.is_done());
+    std::optional<Counted> large;
     if (!error && !request.refusal) {
       if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
         http::response<http::empty_body> go_on{http::status::continue_, 11};
         co_await http::async_write(stream, go_on, use_awaitable);
       }
-      error = co_await read_body(stream, buffer, parser);
+      error = co_await read_body(stream, buffer, parser, large);
       if (error) request.refusal = body_refusal(error);
     }
     if (error && deadline->has_passed()) request.refusal = late();

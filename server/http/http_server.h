@@ -24,10 +24,12 @@ struct HttpLimits {
   uint32_t header_bytes = 16 << 10;
   uint64_t body_bytes = 8 << 20;
   int64_t connections = 1024;
-  std::chrono::seconds request{30};  // from a request's first byte to its last
-  std::chrono::seconds idle{75};     // between requests of a connection
-  std::chrono::seconds write{30};    // without a byte taken by the client
-  std::chrono::seconds linger{2};    // for the client to close, once its last answer is sent
+  uint64_t large_body_bytes = 256 << 10;  // bodies of more may take a hundred times as much memory
+  int64_t large_bodies = 4;               // of them at once, from reading to the answer's end
+  std::chrono::seconds request{30};       // from a request's first byte to its last
+  std::chrono::seconds idle{75};          // between requests of a connection
+  std::chrono::seconds write{30};         // for the client to take 64 KiB, or what is left
+  std::chrono::seconds linger{2};         // for the client to close, once its last answer is sent
 };
 
 struct HttpRequest {

@@ -129,8 +129,9 @@ bool is_json_object(std::string_view text) {
 std::vector<ChatMessage> read_chat_messages(RequestFields& fields, const std::string& name,
                                             bool takes_tools) {
   const bool is_there = fields.has(name);
-  if (!is_there || !fields.at(name).is_array() || fields.at(name).empty())
-    fields.refuse(name, "a list of at least one message");
+  if (!is_there || !fields.at(name).is_array() || fields.at(name).empty() ||
+      fields.at(name).size() > kMostMessages)
+    fields.refuse(name, fmt::format("a list of 1 to {} messages", kMostMessages));
   const nlohmann::json& list = fields.at(name);
   std::vector<ChatMessage> out;
   for (size_t i = 0; i < list.size(); ++i) {

@@ -9,6 +9,8 @@
 
 namespace medusa {
 
+inline constexpr size_t kMostMessages = 10'000;  // of a request
+
 /// Reads a list of messages in OpenAI's form. Contents may be texts or lists of text parts.
 /// @param takes_tools  whether the model's template writes calls and results.
 /// @throws ApiError  400: one of them is wrong; names it.

@@ -168,16 +168,19 @@ std::optional<std::string> RequestFields::text(const std::string& name) {
   return json_[name].get<std::string>();
 }
 
-std::vector<std::string> RequestFields::texts(const std::string& name, size_t most) {
+std::vector<std::string> RequestFields::texts(const std::string& name, size_t most,
+                                              size_t longest) {
   if (!has(name)) return {};
   const nlohmann::json& value = json_[name];
   const nlohmann::json list = value.is_array() ? value : nlohmann::json::array({value});
   const std::string expected =
-      fmt::format("a text or a list of at most {} texts, none empty", most);
+      fmt::format("a text or a list of at most {} texts, each of 1 to {} bytes", most, longest);
   if (list.size() > most) refuse(name, expected);
   std::vector<std::string> out;
   for (const nlohmann::json& each : list) {
-    if (!each.is_string() || each.get_ref<const std::string&>().empty()) refuse(name, expected);
+    if (!each.is_string() || each.get_ref<const std::string&>().empty() ||
+        each.get_ref<const std::string&>().size() > longest)
+      refuse(name, expected);
     out.push_back(each.get<std::string>());
   }
   return out;

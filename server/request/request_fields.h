@@ -25,6 +25,8 @@ class RequestFields {
   explicit RequestFields(const nlohmann::json& json, std::string place = {});
 
   bool has(const std::string& name);
+  /// Says whether a field is there, null or not, without reading it.
+  bool contains(const std::string& name) const { return json_.contains(name); }
   /// Names a field with its place in the request: "medusa.regex".
   std::string name_of(const std::string& name) const { return place_ + name; }
   /// The value of a field that is there.
@@ -34,8 +36,8 @@ class RequestFields {
   std::optional<double> number(const std::string& name, double least, double most);
   std::optional<bool> boolean(const std::string& name);
   std::optional<std::string> text(const std::string& name);
-  /// A text, or a list of at most so many texts; none may be empty.
-  std::vector<std::string> texts(const std::string& name, size_t most);
+  /// A text, or a list of at most so many texts; none may be empty, or have more bytes than this.
+  std::vector<std::string> texts(const std::string& name, size_t most, size_t longest);
   /// A list of ids below vocab_size; may be empty.
   std::vector<TokenId> token_ids(const std::string& name, int64_t vocab_size);
   std::optional<RequestFields> object(const std::string& name);

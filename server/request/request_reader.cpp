@@ -17,6 +17,7 @@ namespace medusa {
 namespace {
 
 constexpr size_t kMostBiased = 300;  // as OpenAI's
+constexpr size_t kMostStopTokens = 256;
 constexpr double kMostBias = 100;
 constexpr double kMostPenalty = 2;
 
@@ -81,6 +82,15 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
   fields.expect_unused("suffix", "");
   fields.expect_unused("functions", nlohmann::json::array());
   fields.expect_unused("function_call", "none");
+  // Other servers' words for response_format, medusa.regex and medusa.grammar.
+  for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar",
+                           "structured_outputs", "json_schema", "grammar", "regex"})
+    if (fields.has(name))
+      throw ApiError(400,
+                     fmt::format("{}: not known here, expected response_format, medusa.regex or "
+                                 "medusa.grammar; say by one of these how answers look",
+                                 name),
+                     name, "unsupported_parameter");
   for (const char* name : {"model", "user", "prompt_cache_key", "safety_identifier"})
     fields.text(name);
   fields.has_object("metadata");
@@ -125,8 +135,10 @@ RequestReader::RequestReader(const nlohmann::json& body, const ServedModel& mode
   each_.seed = static_cast<uint64_t>(
       fields_.integer("seed", INT64_MIN, INT64_MAX)
           .value_or(static_cast<int64_t>(std::random_device{}() * 0x100000001ULL)));
-  each_.stop = fields_.texts("stop", kMostStops);
+  each_.stop = fields_.texts("stop", kMostStops, kLongestStop);
   each_.stop_tokens = fields_.token_ids("stop_token_ids", model.tokenizer.vocab_size());
+  if (each_.stop_tokens.size() > kMostStopTokens)
+    fields_.refuse("stop_token_ids", fmt::format("at most {} token ids", kMostStopTokens));
   each_.ignore_eos = fields_.boolean("ignore_eos").value_or(false);
   out_.stream = fields_.boolean("stream").value_or(false);
   refuse_what_cannot_be_followed(fields_);
@@ -173,13 +185,22 @@ void RequestReader::add_chat(const std::vector<ChatMessage>& messages, const Too
 CompletionRequest RequestReader::finish() {
   fields_.warn_of_unknown();
   if (own_) own_->warn_of_unknown();
-  out_.warnings = fields_.warnings();
+  out_.warnings.insert(out_.warnings.begin(), fields_.warnings().begin(), fields_.warnings().end());
   return std::move(out_);
 }
 
 void expect_served_model(RequestFields& fields, const ServedModel& model) {
   const auto asked = fields.text("model");
   if (asked && *asked != model.name) throw unknown_model(*asked, model.name);
+}
+
+void expect_short_text(size_t bytes, const std::string& field, const ServedModel& model) {
+  constexpr size_t kAlwaysShort = 1 << 20, kPerToken = 32;
+  const size_t most = std::max(kAlwaysShort, kPerToken * static_cast<size_t>(model.context));
+  if (bytes > most)
+    throw ApiError(
+        400, fmt::format("{} has {} bytes, expected at most {}; shorten it", field, bytes, most),
+        field, "context_length_exceeded");
 }
 
 std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<ChatMessage>& messages,
@@ -192,6 +213,9 @@ std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<Cha
                                field),
                    field, "no_chat_template");
   expect_tools_can_be_written(tools, model.chat.takes_tools());
+  size_t bytes = 0;
+  for (const ChatMessage& message : messages) bytes += message.content.size();
+  expect_short_text(bytes, field, model);
   const auto encode = [&](const std::string& declaration) {
     return model.chat.encode(model.tokenizer, messages, declaration);
   };

@@ -14,7 +14,8 @@
 
 namespace medusa {
 
-inline constexpr size_t kMostStops = 16;  // stop strings of a request
+inline constexpr size_t kMostStops = 16;      // stop strings of a request
+inline constexpr size_t kLongestStop = 4096;  // bytes; each answer of a request has a copy
 
 /// One request while it is read. An API reads its own fields from fields(), in any order, and adds
 /// its prompts at last.
@@ -61,6 +62,11 @@ class RequestReader {
 /// server has, so /v1/messages does not ask.
 /// @throws ApiError  404, "model_not_found".
 void expect_served_model(RequestFields& fields, const ServedModel& model);
+
+/// Refuses a text of which so many bytes are surely more tokens than the context has: encoding it
+/// would hold other requests up.
+/// @throws ApiError  400.
+void expect_short_text(size_t bytes, const std::string& field, const ServedModel& model);
 
 /// The prompt of a conversation.
 /// @throws ApiError  400: the model has no template, or its template refuses it or has no place for

@@ -37,12 +37,29 @@ ordered_json json_format(const ordered_json& schema, int most_spaces) {
   throw ApiError(400, fmt::format("tools: arguments of {}: {}", function.name, why), "tools");
 }
 
+/// Whether a schema says that it is of something else than objects, which arguments are.
+bool is_of_no_object(const ordered_json& schema) {
+  return (schema.contains("type") && schema.at("type") != "object") || schema.contains("enum") ||
+         schema.contains("const");
+}
+
+/// A schema of objects alone. One that says nothing of types and of other schemas means them.
+ordered_json schema_of_objects(ordered_json schema) {
+  if (schema.contains("type")) return schema;
+  for (const char* word : {"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "not", "if"})
+    if (schema.contains(word))
+      throw UnsupportedSchema(fmt::format(
+          "the JSON schema has {} without type at its root, expected type: object; add it", word));
+  schema["type"] = "object";
+  return schema;
+}
+
 ordered_json arguments_schema(const ToolFunction& function, bool with_schema,
                               std::vector<std::string>& warnings) {
   ordered_json any{{"type", "object"}};
   if (!with_schema || function.parameters.is_null()) return any;
   try {
-    return supported_schema(function.parameters);
+    return supported_schema(schema_of_objects(function.parameters));
   } catch (const UnsupportedSchema& error) {
     if (function.strict) refuse_schema(function, error.what());
     warnings.push_back(fmt::format("tools: arguments of {} may be any object, since {}",
@@ -90,6 +107,9 @@ void add_tool(ToolSet& tools, ToolFunction function, const RequestFields& fields
     if (other.name == function.name) fields.refuse("name", "a name that no other tool has");
   if (tools.functions.size() == kMostTools)
     fields.refuse("name", fmt::format("at most {} tools", kMostTools));
+  if (is_of_no_object(function.parameters))
+    fields.refuse(fields.contains("input_schema") ? "input_schema" : "parameters",
+                  "the JSON schema of an object, with type: object");
   ordered_json described{{"name", function.name}};
   if (!function.description.empty()) described["description"] = function.description;
   if (!function.parameters.is_null()) described["parameters"] = function.parameters;

@@ -33,6 +33,18 @@ TEST(Linear, RowsInBfloat16DoNotDependOnTheirNeighbors) {
   }
 }
 
+TEST(Linear, RowsBeforeAQuantizedWeightDoNotDependOnTheirNeighbors) {
+  for (const int64_t k : {96, 70}) {
+    const QuantizedMatrix weight = quantize_matrix(normal({100, k}, 3));
+    const Linear linear(weight, Kernels::Auto);
+    const at::Tensor x = normal({80, k}, 4).to(at::kBFloat16).to(at::kFloat);
+    const at::Tensor all = linear(x);
+    for (const int64_t m : {1, 2, 16, 33})
+      EXPECT_TRUE(at::equal(linear(x.narrow(0, 11, m)), all.narrow(0, 11, m))) << m;
+    EXPECT_LT((all - Linear(weight, Kernels::Reference)(x)).abs().max().item<float>(), 1e-4);
+  }
+}
+
 TEST(Linear, TakesRowsThatDoNotLieTogether) {
   const Linear linear(normal({8, 32}, 5).to(at::kBFloat16), Kernels::Auto);
   const at::Tensor wide = normal({6, 64}, 6).to(at::kBFloat16);

@@ -64,7 +64,7 @@ TEST_P(QuantKernels, GemmEqualsTheReferenceForAnyFormatAndSize) {
         const QuantizedMatrix matrix = in_format(normal({n, k}, 1), format);
         for (const int64_t m : {1, 2, 3, 4, 5, 8, 9, 16, 70}) {
           const at::Tensor x = rows(m, k, 2);
-          const at::Tensor expected = Linear(matrix)(x);
+          const at::Tensor expected = Linear(matrix, Kernels::Reference)(x);
           const float error = (multiply(x, matrix) - expected).abs().max().item<float>();
           EXPECT_LT(error, 1e-5F * static_cast<float>(k))
               << format.bits << " bits, blocks of " << format.block << ", offsets "
@@ -104,7 +104,7 @@ TEST_P(QuantKernels, TheLargestQuantsDoNotOverflow) {
       at::Tensor x = at::ones({3, 64});  // quants of 127, -127 and both by turns
       x[1].fill_(-1);
       x[2].view({-1, 2}).select(1, 0).fill_(-1);
-      const at::Tensor expected = Linear(matrix)(x);
+      const at::Tensor expected = Linear(matrix, Kernels::Reference)(x);
       EXPECT_TRUE(at::allclose(multiply(x, matrix), expected, 1e-5, 1e-3))
           << format.bits << " " << format.block << " " << format.has_mins << " " << quant;
     }

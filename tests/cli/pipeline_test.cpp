@@ -254,6 +254,25 @@ TEST(Pipeline, TheContextEndsATextWithAWord) {
       << ran.err;
 }
 
+TEST(Pipeline, QuantizedTextsOfOddHeadSizesDependOnNoNeighbor) {
+  const CliFixture place;
+  const auto texts = [&](const std::string& options) {
+    const ProcessResult ran = place.run(
+        "generate --config run.yaml --questions prompts.jsonl --json --max-tokens 100 --dtype "
+        "int8 " +
+        options);
+    expect_success(ran);
+    std::vector<std::string> out;
+    const json answers = json::parse(ran.out)["answers"];
+    for (const json& answer : answers) out.push_back(answer["text"]);
+    EXPECT_GT(out.size(), 8U);
+    return out;
+  };
+  const std::vector<std::string> alone = texts("--drafter none --batch 1");
+  EXPECT_EQ(texts("--drafter none --batch 5"), alone);
+  EXPECT_EQ(texts("--drafter prompt_lookup --batch 5"), alone);
+}
+
 TEST(Pipeline, WeightsThatAreNotStoredInBlocksAreSaidToBecomeSome) {
   const CliFixture place;
   const std::string ask = "generate --config run.yaml --drafter none --prompt 'Once upon a time' ";

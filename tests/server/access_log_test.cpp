@@ -181,6 +181,25 @@ TEST(AccessLog, AFileThatCannotBeWrittenIsRefusedAtTheStart) {
             std::string::npos);
 }
 
+TEST(AccessLog, AFileOfSomethingElseIsNotWrittenTo) {
+  const fixtures::TempFolder folder;
+  const std::string file = (folder / "heads.safetensors").string();
+  write_file(file, "{\"a\": 1}");
+  EXPECT_EQ(fixtures::error_text([&] { AccessLog log(file); }),
+            "--log " + file +
+                ": the file holds something else, expected a new one or the log of a "
+                "server before; choose another file, or remove this one");
+  EXPECT_EQ(read_file(file), "{\"a\": 1}");
+  for (const char* name : {"new.jsonl", "new.jsonl"}) {  // its own lines are gone on with
+    AccessLog log((folder / name).string());
+    LoggedRequest request;
+    request.path = "/health";
+    log.write(request);
+  }
+  const std::string lines = read_file(folder / "new.jsonl");
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+}
+
 TEST(AccessLog, ATraceparentHasItsForm) {
   EXPECT_EQ(valid_traceparent(kTrace), kTrace);
   for (const char* wrong : {"", "00", "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",

@@ -95,12 +95,24 @@ TEST_F(AccessTest, PagesOfOneOriginMayAskWhereItIsNamed) {
   const std::string allow = "Access-Control-Allow-Origin: ";
   {
     const RunningServer closed(tiny_->model());
-    EXPECT_EQ(ask(closed.port(), "OPTIONS", "/v1/completions", "", preflight).status, 405);
+    EXPECT_EQ(ask(closed.port(), "OPTIONS", "/v1/completions", "", preflight).status, 403);
     EXPECT_EQ(ask(closed.port(), "GET", "/health", "", preflight).header.find(allow),
               std::string::npos);
+    const auto status = [&](const std::string& headers) {
+      return ask(closed.port(), "POST", "/tokenize", R"({"prompt": "a"})", headers).status;
+    };
+    // A page may send a POST of plain text to any address, and only not read the answer.
+    EXPECT_EQ(status("Origin: https://evil.example\r\nContent-Type: text/plain\r\n"), 403);
+    EXPECT_EQ(status("Origin: null\r\n"), 403);
+    EXPECT_EQ(status("Origin: http://test\r\n"), 200) << "its own page";
+    EXPECT_EQ(status("Origin: https://chat\r\nX-Forwarded-Host: chat\r\n"), 200) << "by a proxy";
   }
   const RunningServer open(tiny_->model(),
                            {.api_keys = key_file("key\n"), .cors = "https://chat.example"});
+  EXPECT_EQ(ask(open.port(), "POST", "/v1/completions", "{}",
+                "Authorization: Bearer key\r\nOrigin: https://evil.example\r\n")
+                .status,
+            403);
   const auto asked = ask(open.port(), "OPTIONS", "/v1/completions", "", preflight);
   EXPECT_EQ(asked.status, 204) << "browsers send no key with it";
   EXPECT_EQ(asked.header.find("Content-Length"), std::string::npos) << asked.header;

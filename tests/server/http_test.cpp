@@ -210,6 +210,70 @@ TEST(HttpServer, GivesWhatCameInTimeToItsHandler) {
   EXPECT_EQ(handled, expected);
 }
 
+/// A server of its own limits, whose answer is as many bytes.
+class SmallServer {
+ public:
+  SmallServer(HttpLimits limits, size_t bytes)
+      : server_(io_, {boost::asio::ip::make_address("127.0.0.1"), 0}, limits,
+                [bytes](const HttpRequest& request, HttpAnswer& answer) {
+                  return answer.reply(request.refusal ? request.refusal->status() : 200,
+                                      "text/plain", std::string(bytes, 'x'));
+                }),
+        thread_([this] { io_.run(); }) {}
+  ~SmallServer() {
+    io_.stop();
+    thread_.join();
+  }
+  uint16_t port() const { return server_.endpoint().port(); }
+
+ private:
+  boost::asio::io_context io_{1};
+  HttpServer server_;
+  std::thread thread_;
+};
+
+TEST(HttpServer, AClientThatReadsSlowlyGetsAllOfALongAnswer) {
+  constexpr size_t kBytes = 24 << 20;
+  HttpLimits limits;
+  limits.write = std::chrono::seconds(1);
+  const SmallServer server(limits, kBytes);
+  Client client(server.port());
+  client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  size_t got = 0;
+  while (got < kBytes) {
+    got += client.read_some(std::min(kBytes - got, size_t{1} << 20)).size();
+    std::this_thread::sleep_for(std::chrono::milliseconds(80));  // two seconds in all
+  }
+}
+
+TEST(HttpServer, OnlySoManyLargeBodiesAreHeldAtOnce) {
+  HttpLimits limits;
+  limits.large_bodies = 2;
+  limits.large_body_bytes = 1000;
+  const SmallServer server(limits, 1);
+  const auto head = [](int bytes) {
+    return fmt::format("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n", bytes);
+  };
+  const auto status = [&](int bytes) {
+    Client client(server.port());
+    client.send(head(bytes) + std::string(static_cast<size_t>(bytes), 'a'));
+    client.finish_sending();
+    return parse_reply(client.read_to_end()).status;
+  };
+  EXPECT_EQ(status(2000), 200);
+  std::optional<Client> first(std::in_place, server.port()), second(std::in_place, server.port());
+  for (auto* client : {&first, &second}) (*client)->send(head(2000) + std::string(1500, 'a'));
+  for (int i = 0; i < 100 && status(2000) == 200; ++i)  // until the server has read them
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(status(2000), 503);
+  EXPECT_EQ(status(1000), 200) << "small ones go on";
+  first->send(std::string(500, 'a'));
+  first->finish_sending();
+  EXPECT_EQ(parse_reply(first->read_to_end()).status, 200);
+  first.reset();
+  EXPECT_EQ(status(2000), 200);
+}
+
 TEST_F(HttpTest, ARefusalArrivesThoughTheClientStillSends) {
   Client client(port());
   client.send("POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n");

@@ -120,6 +120,52 @@ TEST_F(RefusalsTest, AtMostThreeHundredTokensAreBiased) {
   EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 400);
 }
 
+TEST_F(RefusalsTest, WhatEveryAnswerHasACopyOfIsBounded) {
+  const auto field = [&](const json& more) -> json {
+    json body{{"prompt", "a"}, {"max_tokens", 1}};
+    body.update(more);
+    const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+    return reply.status == 200 ? json("none") : reply.json()["error"]["param"];
+  };
+  EXPECT_EQ(field({{"stop", std::string(4096, 'x')}}), "none");
+  EXPECT_EQ(field({{"stop", std::string(4097, 'x')}}), "stop");
+  EXPECT_EQ(field({{"stop_token_ids", std::vector<int>(256, 5)}}), "none");
+  EXPECT_EQ(field({{"stop_token_ids", std::vector<int>(257, 5)}}), "stop_token_ids");
+  const std::vector<std::vector<int>> prompts(64, std::vector<int>(100, 300));
+  EXPECT_EQ(field({{"prompt", prompts}, {"echo", true}, {"logprobs", 20}, {"n", 16}}), "logprobs");
+}
+
+TEST_F(RefusalsTest, TextsThatAreSurelyTooLongAreNotEncoded) {
+  const std::string text((1 << 20) + 1, ' ');
+  for (const auto& [path, body] : std::initializer_list<std::pair<const char*, json>>{
+           {"/tokenize", {{"prompt", text}}},
+           {"/v1/completions", {{"prompt", text}}},
+           {"/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", text}}}}}}}) {
+    const json error = ask(port(), "POST", path, body.dump()).json()["error"];
+    EXPECT_EQ(error["code"], "context_length_exceeded") << path;
+    EXPECT_NE(error["message"].get<std::string>().find("has 1048577 bytes"), std::string::npos)
+        << error;
+  }
+  const json messages(10'001, json{{"role", "user"}, {"content", "a"}});
+  for (const auto& [path, name] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"/v1/chat/completions", "messages"},
+           {"/v1/messages", "messages"},
+           {"/v1/responses", "input"}}) {
+    const auto reply = ask(port(), "POST", path, json{{"max_tokens", 1}, {name, messages}}.dump());
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_NE(reply.body.find("of 1 to 10000 messages"), std::string::npos) << reply.body;
+  }
+}
+
+TEST_F(RefusalsTest, AWordOfOtherServersForAFormatIsRefused) {
+  for (const char* name : {"guided_json", "guided_choice", "structured_outputs", "grammar"}) {
+    const auto reply =
+        ask(port(), "POST", "/v1/completions", json{{"prompt", "a"}, {name, {{"a", 1}}}}.dump());
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_EQ(reply.json()["error"]["param"], name);
+  }
+}
+
 TEST_F(RefusalsTest, ARequestThatLeavesNoTokenToFollowIsRefused) {
   const TokenId end = tiny_->loaded().eos.at(0);
   const json body{{"prompt", "a"}, {"min_tokens", 5}, {"allowed_token_ids", {end}}};

@@ -79,6 +79,44 @@ TEST_F(ToolsTest, ANamedFunctionIsCalledOnce) {
   }
 }
 
+TEST_F(ToolsTest, ARequiredCallHasAnObjectAsItsArguments) {
+  if (!has_grammar_library()) return;
+  const auto tool = [](const json& parameters) {
+    return json{{"type", "function"}, {"function", {{"name", "f"}, {"parameters", parameters}}}};
+  };
+  for (const char* each : {"{}", R"({"properties": {"a": {"type": "null"}}, "required": ["a"]})"})
+    for (const int seed : {4, 5}) {
+      const json answer = choice(chat({{"tools", {tool(json::parse(each))}},
+                                       {"tool_choice", "required"},
+                                       {"temperature", 1},
+                                       {"seed", seed}}));
+      if (answer["finish_reason"] == "length") {
+        const std::string begin = "<tool_call>\n{\"name\": \"f\", \"arguments\": {";
+        EXPECT_TRUE(answer["message"]["content"].get<std::string>().starts_with(begin)) << answer;
+        continue;
+      }
+      EXPECT_EQ(answer["finish_reason"], "tool_calls") << answer;
+      const json& call = answer["message"]["tool_calls"][0]["function"];
+      EXPECT_TRUE(json::parse(call["arguments"].get<std::string>()).is_object()) << call;
+    }
+  for (const char* each :
+       {R"({"type": "string"})", R"({"type": ["object", "null"]})", R"({"enum": [5]})",
+        R"({"type": "object", "const": 5})", R"({"type": "array", "maxItems": 0})"}) {
+    const auto reply = post(chat({{"tools", {tool(json::parse(each))}}}));
+    EXPECT_EQ(reply.status, 400) << each;
+    EXPECT_EQ(reply.json()["error"]["param"], "tools[0].function.parameters") << each;
+  }
+  const auto reply =
+      post(chat({{"tools", {tool({{"anyOf", {{{"type", "object"}}}}})}}, {"max_tokens", 2}}));
+  EXPECT_EQ(reply.status, 200) << reply.body;
+  const auto required = post(
+      chat({{"tools", {tool({{"anyOf", {{{"type", "object"}}}}})}}, {"tool_choice", "required"}}));
+  EXPECT_EQ(
+      required.json()["medusa"]["warnings"],
+      json({"tools: arguments of f may be any object, since the JSON schema has anyOf without "
+            "type at its root, expected type: object; add it"}));
+}
+
 TEST_F(ToolsTest, AStreamSaysTheSameCalls) {
   if (!has_grammar_library()) return;
   json body =
@@ -206,7 +244,7 @@ TEST_F(ToolsTest, AWrongToolIsNamed) {
   }
   if (has_grammar_library()) {
     json wrong_schema = kGo;
-    wrong_schema["function"]["parameters"] = {{"type", "nothing"}};
+    wrong_schema["function"]["parameters"] = {{"type", "object"}, {"properties", 5}};
     const auto reply = post(chat({{"tools", {wrong_schema}}, {"tool_choice", "required"}}));
     EXPECT_EQ(reply.status, 400) << reply.body;
     EXPECT_EQ(reply.json()["error"]["param"], "tools");

@@ -21,7 +21,12 @@ class TileLinear {
   /// @param kernels  lives as long as this.
   TileLinear(const at::Tensor& weight, const CpuKernels& kernels, std::shared_ptr<ThreadPool> pool);
 
-  /// @param x  [M, k] bfloat16.
+  /// @param weight   on the CPU; a packed copy is made.
+  /// @param kernels  for quantized weights.
+  TileLinear(const QuantizedMatrix& weight, const CpuKernels& kernels,
+             std::shared_ptr<ThreadPool> pool);
+
+  /// @param x  [M, k] bfloat16; for a quantized weight they are rounded once more, to its blocks.
   /// @returns  [M, n] float32.
   at::Tensor operator()(const at::Tensor& x) const;
 

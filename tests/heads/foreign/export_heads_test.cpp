@@ -199,9 +199,10 @@ TEST_F(ExportHeads, WhatAFormatCannotHoldIsRefused) {
             "heads: these heads' own outputs hold 50 of 130 tokens, and 'tensorrt-llm' cannot "
             "leave tokens out, expected whole outputs; use --format vllm, or train with "
             "train.heads.output=own");
-  EXPECT_EQ(error(ExportFormat::Vllm, HeadOutput::Own, 4),
-            "heads: there are 3 heads, --heads asks for 4, expected at most as many as there are; "
-            "ask for fewer");
+  EXPECT_EQ(
+      error(ExportFormat::Vllm, HeadOutput::Own, 4),
+      "heads: there are 3 heads, --num-heads asks for 4, expected at most as many as there are; "
+      "ask for fewer");
   layers_ = 2;
   EXPECT_EQ(error(ExportFormat::FasterDecoding, HeadOutput::Own),
             "heads: each head has 2 layers, of which a reader of 'fasterdecoding' would use one, "

@@ -159,9 +159,10 @@ TEST_F(ImportHeads, AConfigOfTheWrongNumberOfHeadsIsReportedAndCanBeOverruled) {
   EXPECT_EQ(two.heads.blocks.size(), 2U);
   EXPECT_EQ(two.heads.outputs.size(), 2U);
   EXPECT_EQ(two.notes.at(0), "the first 2 of 3 heads are kept");
-  EXPECT_EQ(error(4),
-            "<>: holds 3 heads, --heads asks for 4, expected at most as many as there are; ask for "
-            "fewer");
+  EXPECT_EQ(
+      error(4),
+      "<>: holds 3 heads, --num-heads asks for 4, expected at most as many as there are; ask for "
+      "fewer");
 }
 
 TEST_F(ImportHeads, OtherContradictionsOfTheConfigAreReported) {

@@ -175,6 +175,30 @@ TEST_F(Xgrammar, PatternsHoldTheTextsThatMatchAndNoOthers) {
   }
 }
 
+TEST_F(Xgrammar, TextsOfALengthHaveNoCharactersThatJsonEscapes) {
+  if (!has_grammar_library()) return;
+  for (const auto& [bounds, least, most] : std::initializer_list<std::tuple<const char*, int, int>>{
+           {R"("maxLength": 3)", 0, 3},
+           {R"("minLength": 2)", 2, 9},
+           {R"("minLength": 1, "maxLength": 2)", 1, 2},
+           {R"("maxLength": 2147483647)", 0, 9},
+           {R"("format": "password", "maxLength": 1)", 0, 1}}) {
+    const auto at = matcher(GrammarKind::JsonSchema,
+                            std::string(R"({"type": ["string", "null"], )") + bounds + "}");
+    ASSERT_TRUE(at->accept('"'));
+    for (int length = 0; length <= most && length < 9; ++length) {
+      const auto tokens = allowed(*at);
+      EXPECT_EQ(std::count(tokens.begin(), tokens.end(), '"') > 0, length >= least) << bounds;
+      EXPECT_EQ(std::count(tokens.begin(), tokens.end(), 'x') > 0, length < most) << bounds;
+      EXPECT_TRUE(std::all_of(tokens.begin(), tokens.end(),
+                              [](TokenId id) { return id >= 0x20 && id != '\\'; }))
+          << bounds << " " << length;
+      if (length == most) break;
+      ASSERT_TRUE(at->accept(length % 2 == 0 ? 'x' : '0'));
+    }
+  }
+}
+
 TEST_F(Xgrammar, AGrammarWithoutAnyTextIsRefused) {
   if (!has_grammar_library()) return;
   for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
