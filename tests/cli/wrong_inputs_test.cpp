@@ -63,6 +63,19 @@ TEST(WrongInputs, YamlNamesFileAndLine) {
                  "argument or with --model, or set backbone.model in the YAML");
 }
 
+TEST(WrongInputs, FilesWithoutAName) {
+  const CliFixture place;
+  for (const std::string command :
+       {"generate hi --config ''", "generate --config run.yaml --questions ''",
+        "train --config run.yaml --run ''"}) {
+    const ProcessResult ran = place.run(command);
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_NE(ran.err.find(" is '', expected the name of a file or folder; correct it"),
+              std::string::npos)
+        << ran.err;
+  }
+}
+
 TEST(WrongInputs, RulesThatCannotWorkAtATemperature) {
   const CliFixture place;
   expect_refused(place.run("generate --config run.yaml --prompt x --set generate.rule=match"),

@@ -27,10 +27,20 @@ Options::Options(CommandPage page, std::vector<FieldHelp> settings)
 
 Options::~Options() = default;
 
+Options::Take Options::checked(const std::string& name, const std::string& argument,
+                               const Take& take) const {
+  if (argument != "FILE" && argument != "FOLDER" && argument != "PATH") return take;
+  return [this, name, take](const std::string& text) {
+    if (text.empty()) refuse(name, text, "the name of a file or folder");
+    take(text);
+  };
+}
+
 void Options::add(OptionRow row, const std::string& name, const Take& take) {
   row.name = first_name(name);
   row.group = group_;
-  parser_->app.add_option_function<std::string>(name, take)->type_name(row.argument);
+  parser_->app.add_option_function<std::string>(name, checked(name, row.argument, take))
+      ->type_name(row.argument);
   for (const std::string& each : list_parts(name)) page_.names[each] = row.name;
   page_.rows.push_back(std::move(row));
 }
@@ -55,11 +65,11 @@ void Options::repeatable(const std::string& name, const std::string& argument,
                          const std::string& help, const Take& take,
                          std::vector<std::string> choices) {
   parser_->app
-      .add_option_function<std::vector<std::string>>(name,
-                                                     [take](const std::vector<std::string>& texts) {
-                                                       for (const std::string& each : texts)
-                                                         take(each);
-                                                     })
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [one = checked(name, argument, take)](const std::vector<std::string>& texts) {
+            for (const std::string& each : texts) one(each);
+          })
       ->type_name(argument)
       ->expected(1)
       ->take_all()

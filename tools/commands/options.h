@@ -115,6 +115,8 @@ class Options {
 
   [[noreturn]] void refuse(const std::string& name, const std::string& text,
                            const std::string& expected) const;
+  /// Refuses an empty text where a file or folder is named, then goes on with take.
+  Take checked(const std::string& name, const std::string& argument, const Take& take) const;
   void add(OptionRow row, const std::string& name, const Take& take);
 
   CommandPage page_;
