@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/formats/repeated_key.h"
 #include "base/json_text.h"
 
 namespace medusa {
@@ -26,25 +27,6 @@ constexpr const char* kMetadataKey = "__metadata__";
   throw UserError(fmt::format("{}: {}; copy or download the file again, or choose another",
                               path.string(), found_and_expected));
 }
-
-/// nlohmann's parser keeps the last of two equal keys silently; this remembers them and fails.
-class KeyCheck {
- public:
-  explicit KeyCheck(const fs::path& path) : path_(path) {}
-
-  bool operator()(int /*depth*/, json::parse_event_t event, const json& parsed) {
-    if (event == json::parse_event_t::object_start) open_.emplace_back();
-    if (event == json::parse_event_t::object_end) open_.pop_back();
-    if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second)
-      fail(path_, fmt::format("the safetensors header has the name '{}' twice, expected each once",
-                              parsed.get<std::string>()));
-    return true;
-  }
-
- private:
-  const fs::path& path_;
-  std::vector<std::set<std::string>> open_;  // keys of the objects around the current place
-};
 
 /// The header as a JSON object, its length checked against the file.
 json parse_header(const fs::path& path, std::span<const uint8_t> bytes, uint64_t& header_bytes) {
@@ -65,7 +47,11 @@ json parse_header(const fs::path& path, std::span<const uint8_t> bytes, uint64_t
     fail(path, "the safetensors header nests more than 100 deep, expected an object of tensors");
   json header;
   try {
-    header = json::parse(text, text + header_bytes, KeyCheck(path));
+    header = json::parse(text, text + header_bytes, OnRepeatedKey([&](const std::string& key) {
+                           fail(path, fmt::format("the safetensors header has the name '{}' twice, "
+                                                  "expected each once",
+                                                  key));
+                         }));
   } catch (const json::exception&) {
     fail(path, "the safetensors header is not JSON, expected an object of tensors");
   }

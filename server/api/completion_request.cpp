@@ -114,8 +114,8 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
     if (each.prompt_logprobs) echoed += count * std::ssize(prompt) * (*each.logprobs + 1);
     if (echoed > kMostEchoed)
       fields.refuse("logprobs",
-                    fmt::format("at most {} of them in all prompts, each counted as "
-                                "often as it is answered; ask for fewer prompts at once",
+                    fmt::format("at most {} of them in all prompts, each counted as often as it is "
+                                "answered",
                                 kMostEchoed));
     reader.add_choices(prompt, count, echo ? model.tokenizer.decode(prompt) : "");
   }

@@ -55,15 +55,7 @@ std::optional<WantedGrammar> read_text_format(RequestFields& fields, OrderedBody
   auto format = holder ? holder->object("format") : std::nullopt;
   if (holder) holder->warn_of_unknown();
   if (!format) return std::nullopt;
-  const std::string type = format->text("type").value_or("");
-  if (type != "text" && type != "json_object" && type != "json_schema")
-    format->refuse("type", "text, json_object or json_schema");
-  std::optional<WantedGrammar> out;
-  if (type == "json_object") out = any_json_object("text.format");
-  if (type == "json_schema") {
-    format->ignore({"name", "description", "strict"});  // an answer always follows its schema
-    out = read_schema(*format, body, "/text/format");
-  }
+  auto out = read_format(*format, "text.format", *format, body, "/text/format");
   format->warn_of_unknown();
   return out;
 }

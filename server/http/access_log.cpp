@@ -94,7 +94,8 @@ std::string valid_traceparent(std::string_view header) {
 
 AccessLog::AccessLog(const std::string& place) : place_(place) {
   if (place.empty() || place == "-") return;
-  if (std::filesystem::is_regular_file(place)) expect_log(place);
+  std::error_code unreadable;  // then opening says why
+  if (std::filesystem::is_regular_file(place, unreadable)) expect_log(place);
   constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK;  // a FIFO does not hold us up
   file_ = std::make_unique<Descriptor>(place, kFlags, S_IRUSR | S_IWUSR);
   if (file_->get() < 0)

@@ -61,10 +61,9 @@ class Answer : public HttpAnswer {
     header << response.base();
     std::string begin = std::move(header).str();
     if (head_) body.clear();
-    const bool is_short = body.size() < kSlice;  // one packet, perhaps
-    if (is_short) begin += body;
+    if (body.size() < kSlice) begin += std::exchange(body, {});  // one packet, perhaps
     co_await write_slices(begin);
-    if (!is_short) co_await write_slices(body);
+    co_await write_slices(body);
   }
 
   asio::awaitable<void> begin_stream() override {
@@ -230,7 +229,10 @@ std::optional<ApiError> refusal(const error_code& error) {
 /// The same for a request whose header was read.
 std::optional<ApiError> body_refusal(const error_code& error) {
   if (error == asio::error::no_buffer_space)
-    return ApiError(503, "too many long requests are answered at once; ask again in a moment");
+    return ApiError(
+        503,
+        "too many requests with bodies above 256 KiB are answered, expected at most 4 at "
+        "once; ask again in a moment");
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
     return ApiError(431,
                     "the request's chunk extensions and trailers are too long, expected at most 16 "

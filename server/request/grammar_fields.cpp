@@ -24,21 +24,31 @@ WantedGrammar read_schema(RequestFields& holder, OrderedBody& body, const std::s
   return out;
 }
 
+std::optional<WantedGrammar> read_format(RequestFields& format, const std::string& field,
+                                         RequestFields& holder, OrderedBody& body,
+                                         const std::string& place) {
+  const std::string type = format.text("type").value_or("");
+  std::optional<WantedGrammar> out;
+  if (type == "json_object") {
+    out = any_json_object(field);
+  } else if (type == "json_schema") {
+    holder.ignore({"name", "description", "strict"});  // an answer always follows its schema
+    out = read_schema(holder, body, place);
+  } else if (type != "text") {
+    format.refuse("type", "text, json_object or json_schema");
+  }
+  return out;
+}
+
 std::optional<WantedGrammar> read_response_format(RequestFields& fields, OrderedBody& body) {
   auto format = fields.object("response_format");
   if (!format) return std::nullopt;
-  const std::string type = format->text("type").value_or("");
-  if (type != "text" && type != "json_object" && type != "json_schema")
-    format->refuse("type", "text, json_object or json_schema");
-  std::optional<WantedGrammar> out;
-  if (type == "json_object") out = any_json_object("response_format");
-  if (type == "json_schema") {
-    auto schema = format->object("json_schema");
-    if (!schema) format->refuse("json_schema", "an object with a schema");
-    schema->ignore({"name", "description", "strict"});  // an answer always follows its schema
-    out = read_schema(*schema, body, "/response_format/json_schema");
-    schema->warn_of_unknown();
-  }
+  const bool has_schema = format->text("type") == "json_schema";
+  auto schema = has_schema ? format->object("json_schema") : std::nullopt;
+  if (has_schema && !schema) format->refuse("json_schema", "an object with a schema");
+  auto out = read_format(*format, "response_format", schema ? *schema : *format, body,
+                         "/response_format/json_schema");
+  if (schema) schema->warn_of_unknown();
   format->warn_of_unknown();
   return out;
 }

@@ -14,6 +14,15 @@ struct WantedGrammar {
   std::string field;  // that asks for it, for errors
 };
 
+/// Reads a format: text, json_object, or json_schema with its schema.
+/// @param field   that the format is.
+/// @param holder  of the schema: the format itself, or an object in it.
+/// @param place   of that holder in the body, as a JSON pointer.
+/// @throws ApiError  400: it is wrong.
+std::optional<WantedGrammar> read_format(RequestFields& format, const std::string& field,
+                                         RequestFields& holder, OrderedBody& body,
+                                         const std::string& place);
+
 /// Reads response_format.
 /// @param body  the order of a schema's keys is the order of the answer's.
 /// @throws ApiError  400: it is wrong.

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <functional>
-#include <unordered_set>
 #include <utility>
 
+#include "base/formats/repeated_key.h"
 #include "base/json_text.h"
 #include "server/api/api_error.h"
 
@@ -24,25 +23,6 @@ std::string quoted(const nlohmann::json& value) {
   if (out.size() > kLongestQuote) out = out.substr(0, kLongestQuote) + "…";
   return out;
 }
-
-/// Finds a key that an object has twice, beside a parser that keeps the last one's value.
-class RepeatedKey {
- public:
-  bool operator()(int /*depth*/, nlohmann::json::parse_event_t event, const nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start) open_.emplace_back();
-    if (event == Event::object_end) open_.pop_back();
-    if (event == Event::key && !open_.back().insert(value.get<std::string>()).second)
-      key_ = value.get<std::string>();
-    return true;
-  }
-
-  const std::optional<std::string>& key() const { return key_; }
-
- private:
-  std::vector<std::unordered_set<std::string>> open_;  // the keys of the objects around
-  std::optional<std::string> key_;
-};
 
 /// Finds the place of a number that no double holds. It stands in JSON's grammar, but the parser
 /// ends there as at what is no JSON.
@@ -254,17 +234,18 @@ nlohmann::json parse_body(std::string_view body) {
         400, fmt::format("the body is {}, expected a JSON object in UTF-8; correct it", found));
   };
   if (nests_too_deeply(body)) return refuse("nested too deeply");
-  RepeatedKey repeated;
-  nlohmann::json out = nlohmann::json::parse(body, std::ref(repeated), false);
+  std::optional<std::string> repeated;
+  const OnRepeatedKey remember([&repeated](const std::string& key) { repeated = key; });
+  nlohmann::json out = nlohmann::json::parse(body, remember, false);
   if (out.is_discarded()) {
     refuse_large_number(body);
     return refuse("not JSON");
   }
   if (!out.is_object()) return refuse("no object");
-  if (repeated.key())
+  if (repeated)
     throw ApiError(400, fmt::format("the body has the key '{}' twice in one object, expected each "
                                     "once; leave one of them out",
-                                    repeated.key()->substr(0, kLongestQuote)));
+                                    repeated->substr(0, kLongestQuote)));
   return out;
 }
 

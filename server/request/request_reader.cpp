@@ -213,8 +213,11 @@ std::vector<TokenId> encode_chat(const ServedModel& model, const std::vector<Cha
                                field),
                    field, "no_chat_template");
   expect_tools_can_be_written(tools, model.chat.takes_tools());
-  size_t bytes = 0;
-  for (const ChatMessage& message : messages) bytes += message.content.size();
+  size_t bytes = tools.declaration().size();
+  for (const ChatMessage& message : messages) {
+    bytes += message.content.size();
+    for (const ToolCall& call : message.tool_calls) bytes += call.arguments.size();
+  }
   expect_short_text(bytes, field, model);
   const auto encode = [&](const std::string& declaration) {
     return model.chat.encode(model.tokenizer, messages, declaration);

@@ -37,6 +37,7 @@ TEST(Linear, RowsBeforeAQuantizedWeightDoNotDependOnTheirNeighbors) {
   for (const int64_t k : {96, 70}) {
     const QuantizedMatrix weight = quantize_matrix(normal({100, k}, 3));
     const Linear linear(weight, Kernels::Auto);
+    EXPECT_STREQ(linear.kernels(), kernels_for(CpuIsa::Auto, /*quantized=*/true)->name);
     const at::Tensor x = normal({80, k}, 4).to(at::kBFloat16).to(at::kFloat);
     const at::Tensor all = linear(x);
     for (const int64_t m : {1, 2, 16, 33})

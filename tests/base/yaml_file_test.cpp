@@ -54,6 +54,8 @@ TEST(YamlFile, ATagIsAnErrorWithItsLine) {
   };
   EXPECT_EQ(load_error("a: 1\nb: !!foo {c: 2}\n"), "run.yaml:2" + refusal("tag:yaml.org,2002:foo"));
   EXPECT_EQ(load_error("a:\n- !x [1]\n"), "run.yaml:2" + refusal("!x"));
+  EXPECT_EQ(load_error("a: !!foo\n"), "run.yaml:1" + refusal("tag:yaml.org,2002:foo"));
+  EXPECT_EQ(load_error("a: !!foo ~\n"), "run.yaml:1" + refusal("tag:yaml.org,2002:foo"));
   EXPECT_EQ(load_error("", {"a=!!int 5"}), "--set a=!!int 5:1" + refusal("tag:yaml.org,2002:int"));
   EXPECT_EQ(load_error("a: '!x'\nb: \"1\"\nc: ! d\n"), "(no error)");
 }

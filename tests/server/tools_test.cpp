@@ -192,6 +192,17 @@ TEST_F(ToolsTest, ToolsAndResultsStandInThePrompt) {
   EXPECT_EQ(prompt_tokens(none), encoded(text));
 }
 
+TEST_F(ToolsTest, ArgumentsCountAsTextOfThePrompt) {
+  const std::string arguments = R"({"to": ")" + std::string(1 << 20, 'x') + R"("})";
+  const json call{{"id", "c"}, {"function", {{"name", "go"}, {"arguments", arguments}}}};
+  const json messages{{{"role", "user"}, {"content", "a"}},
+                      {{"role", "assistant"}, {"tool_calls", {call}}}};
+  const auto reply = post(chat({{"messages", messages}}));
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("bytes, expected at most 1048576; shorten it"), std::string::npos)
+      << reply.body.substr(0, 500);
+}
+
 TEST_F(ToolsTest, AWrongToolIsNamed) {
   struct Case {
     const char* field;
