@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -30,6 +32,7 @@ namespace asio = boost::asio;
 
 constexpr const char* kJsonType = "application/json";
 constexpr const char* kOneModel = "/v1/models/";  // before its name
+constexpr size_t kLongBody = 64 << 10;  // parsing and encoding longer ones takes milliseconds
 
 nlohmann::json model_json(const ServedModel& model) {
   nlohmann::json drafters = nlohmann::json::array();
@@ -54,6 +57,11 @@ std::string with_warnings(nlohmann::json answer, const std::vector<std::string>&
 }
 
 }  // namespace
+
+struct Api::Asked {
+  CompletionRequest wanted;
+  std::unique_ptr<AnswerWriter> writer;  // refers to what is wanted
+};
 
 Api::Api(ServerMetrics& metrics, ApiOptions options)
     : metrics_(metrics), options_(std::move(options)), log_(options_.log) {
@@ -233,60 +241,89 @@ asio::awaitable<void> Api::metrics_text(Exchange& exchange) {
       metrics_.text(state.running, state.waiting, state.cache, state.shared));
 }
 
+/// Calls what reads a request. Of a long body it does so beside the io thread, which the streams of
+/// all others wait for.
+asio::awaitable<void> Api::read_aside(const HttpRequest& request,
+                                      const std::function<void()>& read) {
+  if (request.body.size() < kLongBody) {
+    read();
+    co_return;
+  }
+  const auto on_thread = [&read]() -> asio::awaitable<void> {
+    read();
+    co_return;
+  };
+  co_await asio::co_spawn(reader_, on_thread, asio::use_awaitable);
+}
+
 asio::awaitable<void> Api::tokenize(Exchange& exchange) {
-  const nlohmann::json body = parse_body(exchange.request.body);
-  RequestFields fields(body);
-  expect_served_model(fields, scheduler().model());
-  const auto prompt = fields.text("prompt");
-  if (!prompt) fields.refuse("prompt", "a text");
-  expect_short_text(prompt->size(), "prompt", scheduler().model());
-  const Tokenizer& tokenizer = scheduler().model().tokenizer;
-  auto tokens = tokenizer.encode(*prompt, true);
-  const bool adds = fields.boolean("add_special_tokens").value_or(true);
-  if (adds && tokenizer.adds_bos() && tokenizer.bos())
-    tokens.insert(tokens.begin(), *tokenizer.bos());
-  const auto count = tokens.size();
-  // g++ 12 cannot keep lists of lists alive across a co_await.
-  nlohmann::json out{{"tokens", std::move(tokens)},
-                     {"count", count},
-                     {"max_model_len", scheduler().model().context}};
-  fields.warn_of_unknown();
-  co_await json(exchange, 200, with_warnings(std::move(out), fields.warnings()));
+  std::string text;
+  const std::function<void()> read = [&] {
+    const ServedModel& model = scheduler().model();
+    const nlohmann::json body = parse_body(exchange.request.body);
+    RequestFields fields(body);
+    expect_served_model(fields, model);
+    const auto prompt = fields.text("prompt");
+    if (!prompt) fields.refuse("prompt", "a text");
+    expect_short_text(prompt->size(), "prompt", model);
+    auto tokens = model.tokenizer.encode(*prompt, true);
+    const bool adds = fields.boolean("add_special_tokens").value_or(true);
+    if (adds && model.tokenizer.adds_bos() && model.tokenizer.bos())
+      tokens.insert(tokens.begin(), *model.tokenizer.bos());
+    const auto count = tokens.size();
+    fields.warn_of_unknown();
+    text = with_warnings(
+        {{"tokens", std::move(tokens)}, {"count", count}, {"max_model_len", model.context}},
+        fields.warnings());
+  };
+  co_await read_aside(exchange.request, read);
+  co_await json(exchange, 200, std::move(text));
 }
 
 asio::awaitable<void> Api::detokenize(Exchange& exchange) {
-  const nlohmann::json body = parse_body(exchange.request.body);
-  RequestFields fields(body);
-  expect_served_model(fields, scheduler().model());
-  const Tokenizer& tokenizer = scheduler().model().tokenizer;
-  const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
-  if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
-  const std::string text = tokenizer.decode(tokens);
-  fields.warn_of_unknown();
-  nlohmann::json out{{"prompt", text}};
-  co_await json(exchange, 200, with_warnings(std::move(out), fields.warnings()));
+  std::string text;
+  const std::function<void()> read = [&] {
+    const ServedModel& model = scheduler().model();
+    const nlohmann::json body = parse_body(exchange.request.body);
+    RequestFields fields(body);
+    expect_served_model(fields, model);
+    const auto tokens = fields.token_ids("tokens", model.tokenizer.vocab_size());
+    if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
+    fields.warn_of_unknown();
+    text = with_warnings({{"prompt", model.tokenizer.decode(tokens)}}, fields.warnings());
+  };
+  co_await read_aside(exchange.request, read);
+  co_await json(exchange, 200, std::move(text));
+}
+
+/// Reads a request for a text, of any API. On any thread.
+void Api::read(const HttpRequest& request, const std::string& id, Asked& out) const {
+  const ServedModel& model = scheduler().model();
+  const nlohmann::json body = parse_body(request.body);
+  if (request.path == "/v1/messages") {
+    out.wanted = read_messages_request(body, request.body, model);
+    out.writer = std::make_unique<MessagesAnswer>(out.wanted, model, id);
+  } else if (request.path == "/v1/responses") {
+    out.wanted = read_responses_request(body, request.body, model);
+    out.writer = std::make_unique<ResponsesAnswer>(out.wanted, body, model, id);
+  } else {
+    out.wanted = request.path == "/v1/completions"
+                     ? read_completion_request(body, request.body, model)
+                     : read_chat_request(body, request.body, model);
+    out.writer = std::make_unique<CompletionAnswer>(out.wanted, model, id);
+  }
 }
 
 /// The requests for a text, of every API.
 asio::awaitable<void> Api::complete(Exchange& exchange) {
   AnswerTimes times{options_.ping, options_.deadline, std::chrono::steady_clock::now()};
   if (draining_) throw ApiError(503, "the server is stopping; ask another one", "", "stopping");
-  const nlohmann::json body = parse_body(exchange.request.body);
   const ServedModel& model = scheduler().model();
-  CompletionRequest wanted;
-  std::unique_ptr<AnswerWriter> writer;
-  if (exchange.request.path == "/v1/messages") {
-    wanted = read_messages_request(body, exchange.request.body, model);
-    writer = std::make_unique<MessagesAnswer>(wanted, model, new_id());
-  } else if (exchange.request.path == "/v1/responses") {
-    wanted = read_responses_request(body, exchange.request.body, model);
-    writer = std::make_unique<ResponsesAnswer>(wanted, body, model, new_id());
-  } else {
-    wanted = exchange.request.path == "/v1/completions"
-                 ? read_completion_request(body, exchange.request.body, model)
-                 : read_chat_request(body, exchange.request.body, model);
-    writer = std::make_unique<CompletionAnswer>(wanted, model, new_id());
-  }
+  Asked asked;
+  const std::string id = new_id();
+  const std::function<void()> read_all = [&] { read(exchange.request, id, asked); };
+  co_await read_aside(exchange.request, read_all);
+  auto& [wanted, writer] = asked;
   if (wanted.grammar) {
     const auto grammar =
         co_await loaded_.load()->grammars.compile(wanted.grammar->grammar, wanted.grammar->field);
@@ -300,11 +337,15 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
 }
 
 asio::awaitable<void> Api::count_tokens(Exchange& exchange) {
-  const nlohmann::json body = parse_body(exchange.request.body);
-  const CompletionRequest asked =
-      read_count_tokens_request(body, exchange.request.body, scheduler().model());
-  nlohmann::json out{{"input_tokens", asked.prompt_tokens}};
-  co_await json(exchange, 200, with_warnings(std::move(out), asked.warnings));
+  std::string text;
+  const std::function<void()> read = [&] {
+    const nlohmann::json body = parse_body(exchange.request.body);
+    const CompletionRequest asked =
+        read_count_tokens_request(body, exchange.request.body, scheduler().model());
+    text = with_warnings({{"input_tokens", asked.prompt_tokens}}, asked.warnings);
+  };
+  co_await read_aside(exchange.request, read);
+  co_await json(exchange, 200, std::move(text));
 }
 
 }  // namespace medusa

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -65,7 +66,13 @@ class Api {
   };
   using Endpoint = std::function<boost::asio::awaitable<void>(Exchange& exchange)>;
 
+  /// What a body asks for a text, and who writes it.
+  struct Asked;
+
   boost::asio::awaitable<void> json(Exchange& exchange, int status, std::string body);
+  boost::asio::awaitable<void> read_aside(const HttpRequest& request,
+                                          const std::function<void()>& read);
+  void read(const HttpRequest& request, const std::string& id, Asked& out) const;
   Scheduler& scheduler() const { return loaded_.load()->scheduler; }  // of an endpoint
   boost::asio::awaitable<void> respond(Exchange& exchange);
   boost::asio::awaitable<void> health(Exchange& exchange);
@@ -89,6 +96,7 @@ class Api {
   std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
   std::random_device random_;
   bool draining_ = false;
+  boost::asio::thread_pool reader_{1};  // of long bodies
 };
 
 }  // namespace medusa

@@ -19,6 +19,18 @@ json text_part(const std::string& text) {
           {"logprobs", json::array()}};
 }
 
+/// What the answer says again of its request, or what it would mean to leave it out.
+json repeated_fields(const json& body) {
+  json out{{"instructions", nullptr},     {"metadata", json::object()},
+           {"parallel_tool_calls", true}, {"tool_choice", "auto"},
+           {"tools", json::array()},      {"text", {{"format", {{"type", "text"}}}}}};
+  for (const auto& [name, value] : out.items()) {
+    const auto found = body.find(name);
+    if (found != body.end() && !found->is_null()) value = *found;
+  }
+  return out;
+}
+
 json place_in_text(size_t index, const json& item) {
   return {{"output_index", index}, {"content_index", 0}, {"item_id", item["id"]}};
 }
@@ -28,7 +40,7 @@ json place_in_text(size_t index, const json& item) {
 ResponsesAnswer::ResponsesAnswer(const CompletionRequest& request, const json& body,
                                  const ServedModel& model, const std::string& id)
     : request_(request),
-      body_(body),
+      repeated_(repeated_fields(body)),
       model_(model),
       id_(id),
       created_(static_cast<int64_t>(std::time(nullptr))),
@@ -63,16 +75,7 @@ json ResponsesAnswer::response(const char* status) const {
            {"store", false},
            {"truncation", "disabled"},
            {"output", json::array()}};
-  const auto repeat = [&](const char* name, json otherwise) {
-    const auto found = body_.find(name);
-    out[name] = found == body_.end() || found->is_null() ? std::move(otherwise) : *found;
-  };
-  repeat("instructions", nullptr);
-  repeat("metadata", json::object());
-  repeat("parallel_tool_calls", true);
-  repeat("tool_choice", "auto");
-  repeat("tools", json::array());
-  repeat("text", {{"format", {{"type", "text"}}}});
+  out.update(repeated_);
   if (!request_.warnings.empty()) out["medusa"] = {{"warnings", request_.warnings}};
   if (status == std::string("in_progress")) return out;
   const bool is_whole = status == std::string("completed");

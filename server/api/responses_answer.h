@@ -12,8 +12,8 @@ namespace medusa {
 /// Thread safety: none.
 class ResponsesAnswer : public AnswerWriter {
  public:
-  /// @param request  kept by reference, as body: the request's JSON, of which the answer repeats a
-  ///                 part.
+  /// @param request  kept by reference.
+  /// @param body     the request's JSON, of which the answer repeats a part.
   /// @param id       of the answer, hexadecimal.
   ResponsesAnswer(const CompletionRequest& request, const nlohmann::json& body,
                   const ServedModel& model, const std::string& id);
@@ -40,7 +40,7 @@ class ResponsesAnswer : public AnswerWriter {
   const char* status() const { return answer_.is_cut_off() ? "incomplete" : "completed"; }
 
   const CompletionRequest& request_;
-  const nlohmann::json& body_;
+  const nlohmann::json repeated_;  // of the request
   const ServedModel& model_;
   std::string id_;
   int64_t created_;  // seconds since 1970

@@ -1,6 +1,7 @@
 // The server as its clients see it: texts, streams, and what happens when they leave.
 #include "server/server.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <future>
@@ -45,6 +46,39 @@ TEST_F(ServerTest, RequestsThatDifferInEverythingGetTheTextsTheyGetAlone) {
     EXPECT_EQ(texts[i].get(),
               tiny_->alone(prompts[i % 4], static_cast<int32_t>(20 + i), i % 3 == 0 ? 0.0 : 0.8, i))
         << i;
+}
+
+TEST_F(ServerTest, BodiesThatAreReadBesideTheOthersAreAnsweredAsShortOnes) {
+  const json chat{{"messages", {{{"role", "user"}, {"content", "Once"}}}}, {"max_tokens", 9}};
+  const std::vector<std::pair<std::string, json>> requests{
+      {"/v1/completions", {{"prompt", "Once upon a time"}, {"max_tokens", 9}, {"user", "me"}}},
+      {"/v1/chat/completions", chat},
+      {"/v1/messages", chat},
+      {"/v1/messages/count_tokens", chat},
+      {"/v1/responses", {{"input", "Once"}, {"max_output_tokens", 9}}},
+      {"/tokenize", {{"prompt", "Once upon a time"}}},
+      {"/detokenize", {{"tokens", {1, 2, 3}}}},
+      {"/tokenize", {{"prompt", 7}}},
+      {"/v1/completions", {{"prompt", "Once"}, {"model", "another"}}}};
+  const auto without_ids = [](const fixtures::HttpReply& reply) {
+    json answer = reply.json();
+    for (const char* key : {"id", "created", "created_at", "completed_at"}) answer.erase(key);
+    if (answer.contains("output"))
+      for (json& each : answer["output"]) each.erase("id");
+    return fmt::format("{} {}", reply.status, answer.dump());
+  };
+  const std::string space(100 << 10, ' ');
+  std::vector<std::future<fixtures::HttpReply>> replies;
+  for (const auto& [path, body] : requests)
+    replies.push_back(std::async(std::launch::async, [&, text = body.dump() + space] {
+      return ask(port(), "POST", path, text);
+    }));
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const auto& [path, body] = requests[i];
+    EXPECT_EQ(without_ids(replies[i].get()), without_ids(ask(port(), "POST", path, body.dump())))
+        << path;
+  }
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", space + "{").status, 400);
 }
 
 TEST_F(ServerTest, SeveralAnswersHaveTheSeedsOneAfterTheOther) {
