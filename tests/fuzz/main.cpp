@@ -8,6 +8,7 @@
 // code. With clang++, libfuzzer.cpp stands in this file's place.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 
@@ -18,6 +19,13 @@
 namespace medusa::fuzz {
 namespace {
 
+/// Bytes of an input that may be damaged further: those that grew long take long and say the same.
+size_t most_kept(const std::vector<std::string>& seeds) {
+  size_t most = 4096;
+  for (const std::string& seed : seeds) most = std::max(most, 2 * seed.size());
+  return most;
+}
+
 struct Limits {
   double seconds = 10;
   size_t inputs = SIZE_MAX;
@@ -27,6 +35,7 @@ struct Limits {
 void fuzz(const Limits& limits, GuardedReader& reader) {
   const FuzzTarget& target = reader.target();
   std::vector<std::string> pool = target.seeds;
+  const size_t most = most_kept(target.seeds);
   reader.read_known_files();
   Mutator mutator(limits.seed, target.tokens);
   const double end = static_cast<double>(std::time(nullptr)) + limits.seconds;
@@ -34,7 +43,7 @@ void fuzz(const Limits& limits, GuardedReader& reader) {
   for (; count < limits.inputs && static_cast<double>(std::time(nullptr)) < end; ++count) {
     std::string bytes =
         mutator.mutate(pool[mutator.draw(pool.size())], pool[mutator.draw(pool.size())]);
-    if (reader.read(bytes)) pool.push_back(std::move(bytes));
+    if (reader.read(bytes) && bytes.size() <= most) pool.push_back(std::move(bytes));
   }
   fmt::print("{}: {} inputs, {} different results, no finding\n", target.name, count,
              reader.num_results());
