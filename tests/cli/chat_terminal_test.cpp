@@ -87,6 +87,10 @@ class Typist {
     ::waitpid(std::exchange(process_, -1), &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
+  void resize(unsigned short rows, unsigned short columns) const {
+    const winsize size{.ws_row = rows, .ws_col = columns, .ws_xpixel = 0, .ws_ypixel = 0};
+    EXPECT_EQ(::ioctl(side_, TIOCSWINSZ, &size), 0);
+  }
   void signal(int number) const { ::kill(process_, number); }
 
  private:
@@ -128,6 +132,22 @@ bool has(const std::string& text, const std::string& part) {
 }
 
 const Words kPlain{"--config", "run.yaml", "--drafter", "none"};
+
+TEST(ChatTerminal, ALongLineOutlivesASmallerWindow) {
+  const CliFixture place;
+  Typist typist(place, kPlain);
+  typist.until_prompt();
+  typist.type(std::string(600, 'x') + "y");
+  typist.until("y");
+  typist.resize(4, 10);
+  typist.type("zz");  // where the cursor would stand below the last row
+  typist.until("z");
+  typist.resize(50, 200);
+  typist.type("z");
+  typist.type(kCtrlC);
+  typist.until_prompt();
+  EXPECT_EQ(typist.leave(), 0);
+}
 
 TEST(ChatTerminal, AnswersAndCommandsTakeTurns) {
   const CliFixture place;

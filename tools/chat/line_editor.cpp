@@ -111,7 +111,8 @@ struct LineEditor::Libedit {
       }
       pollfd readable{::fileno(terminal), POLLIN, 0};
       const int ready = ::poll(&readable, 1, kLookAgain);
-      look_at_size();
+      // libedit itself would go on where the cursor stood, which may lie below the last row now.
+      if (look_at_size()) ::el_wset(edit, EL_REFRESH);
       take_terminal_back();
       if (ready <= 0) continue;
       char byte;
@@ -128,13 +129,15 @@ struct LineEditor::Libedit {
   }
 
   /// The terminal has another size, or the first.
-  void look_at_size() {
+  /// @returns  whether it has.
+  bool look_at_size() {
     winsize size{};
-    if (::ioctl(::fileno(terminal), TIOCGWINSZ, &size) != 0) return;
-    if (size.ws_col == columns && size.ws_row == rows) return;
+    if (::ioctl(::fileno(terminal), TIOCGWINSZ, &size) != 0) return false;
+    if (size.ws_col == columns && size.ws_row == rows) return false;
     columns = size.ws_col;
     rows = size.ws_row;
     ::el_resize(edit);
+    return true;
   }
 
   /// A shell gives the terminal back in its own mode, after Ctrl-Z and fg.
