@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "data/tokenizer/tokenizer.h"
 #include "runtime/tuned_model.h"
 
 namespace medusa {
@@ -59,17 +60,6 @@ bool check_dataset(const DatasetReader& dataset, const fs::path& model, const st
 void check_dataset_tokenizer(const DatasetReader& dataset, const fs::path& model) {
   check_made_with(dataset, model, "tokenizer", dataset.info().tokenizer,
                   load_tokenizer(model)->fingerprint());
-}
-
-void check_tokens(const DatasetReader& dataset, const Tokenizer& tokenizer) {
-  for (int64_t i = 0; i < dataset.size(); ++i)
-    for (const TokenId token : dataset.tokens(i))
-      if (token >= tokenizer.vocab_size())
-        throw UserError(fmt::format(
-            "{}: sample '{}' holds token {}, the tokenizer has {}, expected one of these; distil "
-            "again or pass the other backbone",
-            dataset.source_of(i).folder.string(), dataset.prompt_id(i), token,
-            tokenizer.vocab_size()));
 }
 
 }  // namespace medusa

@@ -6,7 +6,6 @@
 
 #include "backbone/model_config.h"
 #include "data/dataset/dataset_reader.h"
-#include "data/tokenizer/tokenizer.h"
 
 namespace medusa {
 
@@ -24,9 +23,5 @@ bool check_dataset(const DatasetReader& dataset, const std::filesystem::path& mo
 /// @param model  its file or folder.
 /// @throws UserError  it was made with another tokenizer.
 void check_dataset_tokenizer(const DatasetReader& dataset, const std::filesystem::path& model);
-
-/// For what turns its tokens into text.
-/// @throws UserError  a token is none of the tokenizer's.
-void check_tokens(const DatasetReader& dataset, const Tokenizer& tokenizer);
 
 }  // namespace medusa

@@ -199,13 +199,13 @@ void BpeTokenizer::encode_word(std::string_view word, std::vector<TokenId>& ids)
 }
 
 std::string BpeTokenizer::bytes(TokenId id) const {
-  MEDUSA_ASSERT(id >= 0 && id < vocab_size(), id, vocab_size());
-  return bytes_[static_cast<size_t>(id)];
+  MEDUSA_ASSERT(id >= 0, id);
+  return id < vocab_size() ? bytes_[static_cast<size_t>(id)] : std::string();
 }
 
 bool BpeTokenizer::is_special(TokenId id) const {
-  MEDUSA_ASSERT(id >= 0 && id < vocab_size(), id, vocab_size());
-  return special_[static_cast<size_t>(id)];
+  MEDUSA_ASSERT(id >= 0, id);
+  return id < vocab_size() && special_[static_cast<size_t>(id)];
 }
 
 std::optional<TokenId> BpeTokenizer::find(std::string_view piece) const {

@@ -24,10 +24,11 @@ class Tokenizer {
   virtual std::vector<TokenId> encode(std::string_view text, bool parse_special) const = 0;
 
   /// The bytes of one token; not always whole UTF-8 characters (see TextStream). Special tokens
-  /// give their text. Ids outside the vocabulary are a bug of the caller.
+  /// give their text. A model may have more rows than there are tokens, and draw one of those: an
+  /// id beyond the vocabulary is no text. A negative id is a bug of the caller.
   virtual std::string bytes(TokenId id) const = 0;
 
-  virtual int64_t vocab_size() const = 0;         // V
+  virtual int64_t vocab_size() const = 0;         // at most the model's V
   virtual bool is_special(TokenId id) const = 0;  // a control token, hidden from readers
 
   virtual std::optional<TokenId> bos() const = 0;

@@ -43,6 +43,20 @@ std::string error_of(const std::string& json) {
   return error.starts_with(prefix) ? error.substr(prefix.size()) : error;
 }
 
+TEST(LoadTokenizer, WhatAModelHasBeyondTheVocabularyIsNoText) {
+  const TempFolder folder;
+  write_file(folder / "tokenizer.json", kModel);
+  for (const std::filesystem::path& file :
+       {folder / "tokenizer.json",
+        std::filesystem::path(MEDUSA_SOURCE_DIR) / "tests/golden/tokenizers/bpe.model"}) {
+    const auto tokenizer = load_tokenizer(file);
+    const auto beyond = static_cast<TokenId>(tokenizer->vocab_size());
+    EXPECT_EQ(tokenizer->bytes(beyond), "");
+    EXPECT_FALSE(tokenizer->is_special(beyond));
+    EXPECT_EQ(tokenizer->decode(Ids{0, beyond, 0}), tokenizer->decode(Ids{0, 0}));
+  }
+}
+
 TEST(LoadTokenizer, ReadsTokenizerJsonAndTheConfigurationBesideIt) {
   const TempFolder folder;
   write_file(folder / "tokenizer.json", kModel);

@@ -103,23 +103,6 @@ TEST_F(CheckDataset, ADatasetThatOnlySaysItIsTheModelsIsRefused) {
   EXPECT_EQ(refusal(info, {"fits", {1, 2, 3, 4, 5, 6, 7, 8}, 1, {}}), "(no error)");
 }
 
-TEST_F(CheckDataset, TokensThatTheTokenizerLacksAreNotTurnedIntoText) {
-  const auto tokenizer = load_tokenizer(tuned());
-  const auto last = static_cast<TokenId>(tokenizer->vocab_size() - 1);
-  DatasetInfo info;
-  info.vocab_size = tokenizer->vocab_size() + 1;
-  const auto error = [&](const char* name, TokenId token) {
-    DatasetWriter(folder_.path() / name, info, 1, 16).add(0, {"a", {1, token}, 1, {}});
-    return fixtures::error_text(
-        folder_, [&] { check_tokens(DatasetReader(folder_.path() / name), *tokenizer); });
-  };
-  EXPECT_EQ(error("within", last), "(no error)");
-  EXPECT_EQ(error("beyond", last + 1),
-            "<>/beyond: sample 'a' holds token " + std::to_string(last + 1) +
-                ", the tokenizer has " + std::to_string(last + 1) +
-                ", expected one of these; distil again or pass the other backbone");
-}
-
 TEST_F(CheckDataset, AManifestThatIsDamagedIsTheUsersError) {
   write_file(tuned() / kTunedManifest, "{}");
   const std::string text = fixtures::error_text(folder_, [&] { own_states(kTuned); });

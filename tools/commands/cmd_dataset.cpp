@@ -78,7 +78,6 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
   const DatasetReader dataset(config.dataset_folder());
   check_dataset_tokenizer(dataset, config.backbone.model);
   const auto tokenizer = load_tokenizer(config.backbone.model);
-  check_tokens(dataset, *tokenizer);
   const ChatTemplate chat = open_chat_template(config.backbone, *tokenizer);
   const bool sharegpt = options.format == "sharegpt";
   std::vector<std::string> entries;

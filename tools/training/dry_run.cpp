@@ -88,7 +88,6 @@ void print_flight(const std::string& stage, const ResourceEstimate& flight,
 /// What of a sample has a loss. On a terminal the answer stands out, elsewhere in brackets.
 void print_mask(const RunConfig& config, const DatasetReader& dataset) {
   const auto tokenizer = load_tokenizer(config.backbone.model);
-  check_tokens(dataset, *tokenizer);
   const auto all = dataset.tokens(0), answer = dataset.answer(0);
   const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(0)));
   const bool color = stdout_is_terminal();

@@ -227,13 +227,13 @@ void SentencePieceTokenizer::encode_word(std::string_view word, std::vector<Toke
 }
 
 std::string SentencePieceTokenizer::bytes(TokenId id) const {
-  MEDUSA_ASSERT(id >= 0 && id < vocab_size(), id, vocab_size());
-  return bytes_[static_cast<size_t>(id)];
+  MEDUSA_ASSERT(id >= 0, id);
+  return id < vocab_size() ? bytes_[static_cast<size_t>(id)] : std::string();
 }
 
 bool SentencePieceTokenizer::is_special(TokenId id) const {
-  MEDUSA_ASSERT(id >= 0 && id < vocab_size(), id, vocab_size());
-  return special_[static_cast<size_t>(id)];
+  MEDUSA_ASSERT(id >= 0, id);
+  return id < vocab_size() && special_[static_cast<size_t>(id)];
 }
 
 std::optional<TokenId> SentencePieceTokenizer::find(std::string_view piece) const {
