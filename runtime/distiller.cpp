@@ -47,6 +47,24 @@ std::string sampling_text(DistillConfig config) {
   return text;
 }
 
+constexpr std::string_view kFirstComputed = "backbone.dtype: ";
+
+/// What the shards that are there were computed in; `own` if there are none. Empty: they are from
+/// before it was kept.
+std::string computed_before(const std::filesystem::path& folder, const std::string& own) {
+  if (!std::filesystem::is_directory(folder)) return own;
+  const auto shards = find_shards(folder);
+  if (shards.empty()) return own;
+  const std::string text = ShardFile(shards.begin()->second).header().info.sampling;
+  return text.substr(std::min(text.find(kFirstComputed), text.size()));
+}
+
+std::string in_one_line(std::string text) {
+  text.pop_back();
+  for (size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, ", ");
+  return text;
+}
+
 std::vector<std::string> keep_good(const std::vector<std::string>& questions,
                                    const NoteFunction& note) {
   QuestionFilter filter;
@@ -145,6 +163,12 @@ PromptSet Distiller::self_prompts() {
   return read_prompts(file);
 }
 
+/// What decides the samples beside the settings, as lines of theirs.
+std::string Distiller::computed_text() const {
+  return fmt::format("{}{}\nbackbone.context: {}\n", kFirstComputed, model_.llama->dtype_name(),
+                     rows_);
+}
+
 /// @param prompts  fingerprint of what the samples come from;  @param sampling  the settings that
 ///                 decide what they hold.
 DatasetWriter Distiller::open_writer(const std::string& prompts, const std::string& sampling,
@@ -155,7 +179,9 @@ DatasetWriter Distiller::open_writer(const std::string& prompts, const std::stri
   info.backbone = model_.llama->weights().fingerprint;
   info.tokenizer = model_.tokenizer->fingerprint();
   info.prompts = prompts;
-  info.sampling = sampling;
+  if (options_.fresh) remove_shards(options_.dataset);
+  const std::string own = computed_text(), before = computed_before(options_.dataset, own);
+  info.sampling = sampling + before;
   info.seed = options_.seed;
   info.vocab_size = shape.vocab_size;
   if (config.record_hidden) {
@@ -164,11 +190,17 @@ DatasetWriter Distiller::open_writer(const std::string& prompts, const std::stri
     info.states_budget =
         static_cast<int64_t>(std::ceil(kBytesOfMegabyte * config.states_budget_mb.value_or(0)));
   }
-  if (options_.fresh) remove_shards(options_.dataset);
-  return options_.part
-             ? DatasetWriter(options_.dataset, info, count, config.shard_samples, *options_.part)
-             : DatasetWriter(options_.dataset, info, count, config.shard_samples,
-                             config.max_answer_tokens);
+  DatasetWriter writer =
+      options_.part
+          ? DatasetWriter(options_.dataset, info, count, config.shard_samples, *options_.part)
+          : DatasetWriter(options_.dataset, info, count, config.shard_samples,
+                          config.max_answer_tokens);
+  if (before != own && !before.empty() && !writer.complete())
+    throw UserError(fmt::format(
+        "{}: made with {}, this run has {}, expected the same until it is complete; set them back "
+        "to continue, or start anew with --fresh",
+        options_.dataset.string(), in_one_line(before), in_one_line(own)));
+  return writer;
 }
 
 DistillReport Distiller::run(std::span<const Prompt> prompts) {

@@ -66,6 +66,7 @@ class Distiller {
   DistillReport read(std::span<const WrittenText> texts);
 
  private:
+  std::string computed_text() const;
   DatasetWriter open_writer(const std::string& prompts, const std::string& sampling,
                             int64_t count) const;
 

@@ -77,6 +77,9 @@ BpeParts byte_level_from_json(const Json& root, const std::string& source) {
   if (type != "BPE") refuse_tokenizer(source, fmt::format("the model is '{}'", type), "BPE");
   if (find_json<bool>(model, "byte_fallback", source).value_or(false))
     refuse_tokenizer(source, "a byte-level model falls back to byte tokens", "one or the other");
+  if (const auto dropout = find_json<double>(model, "dropout", source); dropout.value_or(0) != 0)
+    refuse_tokenizer(source, fmt::format("the model leaves out merges by chance ({})", *dropout),
+                     "a dropout of null or 0");
   parts.added = read_added_tokens(root, source);
   parts.tokens = tokens_by_id(need_json<Json>(model, "vocab", source), parts.added, source);
   for (const auto& merge : need_json<Json>(model, "merges", source))

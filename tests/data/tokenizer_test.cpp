@@ -43,6 +43,15 @@ std::string error_of(const std::string& json) {
   return error.starts_with(prefix) ? error.substr(prefix.size()) : error;
 }
 
+TEST(LoadTokenizer, MergesThatAreLeftOutByChanceAreRefused) {
+  EXPECT_EQ(
+      error_of(changed(R"("type": "BPE",)", R"("type": "BPE", "dropout": 0.1,)")),
+      "the model leaves out merges by chance (0.1), expected a dropout of null or 0; use a model "
+      "with a byte-level BPE or SentencePiece tokenizer, or its GGUF file");
+  EXPECT_EQ(error_of(changed(R"("type": "BPE",)", R"("type": "BPE", "dropout": null,)")),
+            "(no error)");
+}
+
 TEST(LoadTokenizer, WhatAModelHasBeyondTheVocabularyIsNoText) {
   const TempFolder folder;
   write_file(folder / "tokenizer.json", kModel);

@@ -82,6 +82,29 @@ TEST_F(DistilledStories, ARunThatAFunctionBrokeEndsAsAnUnbrokenOne) {
     EXPECT_EQ(read_file(entry.path()), read_file(folder / "broken" / entry.path().filename()));
 }
 
+TEST_F(DistilledStories, OnlyWhatIsCompleteGoesOnWithAnotherDtypeOrContext) {
+  Distiller(model, options()).run(prompts);
+  ModelOptions changed = story_options();
+  changed.context = 100;
+  const Model shorter = Model::load(kStoryModel, changed);
+  EXPECT_EQ(Distiller(shorter, options()).run(prompts).generated, 0);
+  std::filesystem::remove(folder / "dataset/shard-00002.h5");
+  const std::string refused =
+      error_text(folder, [&] { Distiller(shorter, options()).run(prompts); });
+  EXPECT_EQ(refused,
+            "<>/dataset: made with backbone.dtype: bfloat16, backbone.context: 128, this run has "
+            "backbone.dtype: bfloat16, backbone.context: 100, expected the same until it is "
+            "complete; set them back to continue, or start anew with --fresh");
+  changed = story_options();
+  changed.dtype = DtypeKind::Float32;
+  EXPECT_NE(
+      error_text(folder,
+                 [&] { Distiller(Model::load(kStoryModel, changed), options()).run(prompts); })
+          .find("this run has backbone.dtype: float32, "),
+      std::string::npos);
+  EXPECT_GT(Distiller(model, options()).run(prompts).generated, 0);
+}
+
 TEST_F(DistilledStories, ANewRunThatIsRefusedLeavesTheOldOne) {
   Distiller(model, options()).run(prompts);
   DistillerOptions asked = options();

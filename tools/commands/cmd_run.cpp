@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "backbone/weights.h"
 #include "base/interrupt.h"
 #include "base/output.h"
 #include "data/prompts.h"
@@ -13,6 +14,7 @@
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
 #include "tools/run/output_check.h"
+#include "train/samples/train_inputs.h"
 
 namespace medusa {
 namespace {
@@ -48,6 +50,7 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
   const bool is_stream =  // which can be read once
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
+  check_output_size(config.train.heads, read_model_config(config.backbone.model).vocab_size);
   check_output_folder(config.heads_folder(), ArtifactKind::Heads);
   check_output_file(config.tree_file(), ArtifactKind::Tree);
   check_output_file(config.compare_file(), ArtifactKind::Comparison);

@@ -151,6 +151,9 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   check_same_settings(group.get(), config);
   share_cpus(group.get(), config.backbone);
   const DatasetReader dataset = open_dataset(config);
+  if (!dataset.complete() && is_first(group.get()))
+    print_note("note: the dataset is not finished, found {} answers; medusa distill goes on\n",
+               dataset.size());
   if (dry) return dry_run(config, dataset, options.json);
   if (!is_first(group.get())) return help_train(config, dataset, group.get());
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes

@@ -59,6 +59,14 @@ void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& he
       config.trunk_gradient, enum_name(heads.input)));
 }
 
+void check_output_size(const HeadsConfig& heads, int64_t vocab_size) {
+  if (!is_truncated(heads.output) || heads.output_size <= vocab_size) return;
+  throw UserError(fmt::format(
+      "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
+      "that many; lower it, or set 'output' to shared or own",
+      heads.output_size, vocab_size));
+}
+
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
   check_backbone(inputs.dataset, inputs.backbone);
   check_trunk_gradient(config, heads);
@@ -67,12 +75,7 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
         fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "
                     "distil with record_hidden: true and no states_budget_mb",
                     dataset_without_hidden(inputs.dataset)));
-  const int64_t v = inputs.backbone.config.vocab_size;
-  if (is_truncated(heads.output) && heads.output_size > v)
-    throw UserError(fmt::format(
-        "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
-        "that many; lower it, or set 'output' to shared or own",
-        heads.output_size, v));
+  check_output_size(heads, inputs.backbone.config.vocab_size);
   const int64_t h = inputs.backbone.config.hidden_size;
   if (is_low_rank(heads.output) && heads.output_rank > h)
     throw UserError(fmt::format(

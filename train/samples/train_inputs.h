@@ -35,6 +35,9 @@ struct TrainInputs {
 /// @throws UserError  trunk_gradient is set and the heads have no prefix layer.
 void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& heads);
 
+/// @throws UserError  an output is truncated to more tokens than there are.
+void check_output_size(const HeadsConfig& heads, int64_t vocab_size);
+
 /// @throws UserError  another backbone than the one given wrote the dataset.
 void check_backbone(const DatasetReader& dataset, const Weights& backbone);
 
