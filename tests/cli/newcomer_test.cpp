@@ -180,6 +180,7 @@ TEST_F(Newcomer, WhatIsMissingIsToldBeforeTheModelIsLoaded) {
   refused("generate model.gguf --questions none.jsonl", "none.jsonl: no such file");
   refused("distill model.gguf --questions none.jsonl", "none.jsonl: no such file");
   refused("run model.gguf --questions none.jsonl", "none.jsonl: no such file");
+  refused("run model.gguf", "heads: 'output_size' is 8192, the backbone's vocabulary has");
   refused("calibrate model.gguf", "runs/model/dataset: no such folder");
   refused("serve model.gguf --host 192.0.2.1",
           "--host 192.0.2.1 --port 8080: cannot be listened on");
