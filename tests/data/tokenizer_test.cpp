@@ -43,7 +43,7 @@ std::string error_of(const std::string& json) {
   return error.starts_with(prefix) ? error.substr(prefix.size()) : error;
 }
 
-TEST(LoadTokenizer, MergesThatAreLeftOutByChanceAreRefused) {
+TEST(LoadTokenizer, MergesThatAreLeftOutAtRandomAreRefused) {
   EXPECT_EQ(
       error_of(changed(R"("type": "BPE",)", R"("type": "BPE", "dropout": 0.1,)")),
       "the model leaves out merges by chance (0.1), expected a dropout of null or 0; use a model "

@@ -70,9 +70,10 @@ TEST_F(ServerTest, BodiesThatAreReadBesideTheOthersAreAnsweredAsShortOnes) {
   const std::string space(100 << 10, ' ');
   std::vector<std::future<fixtures::HttpReply>> replies;
   for (const auto& [path, body] : requests)
-    replies.push_back(std::async(std::launch::async, [&, text = body.dump() + space] {
-      return ask(port(), "POST", path, text);
-    }));
+    replies.push_back(
+        std::async(std::launch::async, [this, path = path, text = body.dump() + space] {
+          return ask(port(), "POST", path, text);
+        }));
   for (size_t i = 0; i < requests.size(); ++i) {
     const auto& [path, body] = requests[i];
     EXPECT_EQ(without_ids(replies[i].get()), without_ids(ask(port(), "POST", path, body.dump())))
