@@ -76,12 +76,16 @@ Api::Api(ServerMetrics& metrics, ApiOptions options)
   add("GET", "/metrics", &Api::metrics_text);
   add("GET", "/slots", &Api::slots);
   add("GET", "/tokenizer_info", &Api::tokenizer_info);
-  add("POST", "/tokenize", &Api::tokenize);
-  add("POST", "/detokenize", &Api::detokenize);
   for (const char* path :
        {"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"})
     add("POST", path, &Api::complete);
-  add("POST", "/v1/messages/count_tokens", &Api::count_tokens);
+  const auto add_reader = [this](const char* path, JsonOfBody json_of) {
+    endpoints_[path] = {
+        "POST", [this, json_of](Exchange& exchange) { return answer_with(exchange, json_of); }};
+  };
+  add_reader("/tokenize", &Api::tokens_json);
+  add_reader("/detokenize", &Api::decoded_json);
+  add_reader("/v1/messages/count_tokens", &Api::token_count_json);
 }
 
 void Api::serve(Scheduler& scheduler) {
@@ -256,47 +260,51 @@ asio::awaitable<void> Api::read_aside(const HttpRequest& request,
   co_await asio::co_spawn(reader_, on_thread, asio::use_awaitable);
 }
 
-asio::awaitable<void> Api::tokenize(Exchange& exchange) {
+/// Answers with what a body asks for, as JSON.
+asio::awaitable<void> Api::answer_with(Exchange& exchange, JsonOfBody json_of) {
   std::string text;
-  const std::function<void()> read = [&] {
-    const ServedModel& model = scheduler().model();
-    const nlohmann::json body = parse_body(exchange.request.body);
-    RequestFields fields(body);
-    expect_served_model(fields, model);
-    const auto prompt = fields.text("prompt");
-    if (!prompt) fields.refuse("prompt", "a text");
-    expect_short_text(prompt->size(), "prompt", model);
-    auto tokens = model.tokenizer.encode(*prompt, true);
-    const bool adds = fields.boolean("add_special_tokens").value_or(true);
-    if (adds && model.tokenizer.adds_bos() && model.tokenizer.bos())
-      tokens.insert(tokens.begin(), *model.tokenizer.bos());
-    const auto count = tokens.size();
-    fields.warn_of_unknown();
-    text = with_warnings(
-        {{"tokens", std::move(tokens)}, {"count", count}, {"max_model_len", model.context}},
-        fields.warnings());
-  };
+  const std::function<void()> read = [&] { text = (this->*json_of)(exchange.request.body); };
   co_await read_aside(exchange.request, read);
   co_await json(exchange, 200, std::move(text));
 }
 
-asio::awaitable<void> Api::detokenize(Exchange& exchange) {
-  std::string text;
-  const std::function<void()> read = [&] {
-    const ServedModel& model = scheduler().model();
-    const nlohmann::json body = parse_body(exchange.request.body);
-    RequestFields fields(body);
-    expect_served_model(fields, model);
-    const auto tokens = fields.token_ids("tokens", model.tokenizer.vocab_size());
-    if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
-    fields.warn_of_unknown();
-    text = with_warnings({{"prompt", model.tokenizer.decode(tokens)}}, fields.warnings());
-  };
-  co_await read_aside(exchange.request, read);
-  co_await json(exchange, 200, std::move(text));
+std::string Api::tokens_json(const std::string& text) const {
+  const ServedModel& model = scheduler().model();
+  const nlohmann::json body = parse_body(text);
+  RequestFields fields(body);
+  expect_served_model(fields, model);
+  const auto prompt = fields.text("prompt");
+  if (!prompt) fields.refuse("prompt", "a text");
+  expect_short_text(prompt->size(), "prompt", model);
+  auto tokens = model.tokenizer.encode(*prompt, true);
+  const bool adds = fields.boolean("add_special_tokens").value_or(true);
+  if (adds && model.tokenizer.adds_bos() && model.tokenizer.bos())
+    tokens.insert(tokens.begin(), *model.tokenizer.bos());
+  const auto count = tokens.size();
+  fields.warn_of_unknown();
+  return with_warnings(
+      {{"tokens", std::move(tokens)}, {"count", count}, {"max_model_len", model.context}},
+      fields.warnings());
 }
 
-/// Reads a request for a text, of any API. On any thread.
+std::string Api::decoded_json(const std::string& text) const {
+  const Tokenizer& tokenizer = scheduler().model().tokenizer;
+  const nlohmann::json body = parse_body(text);
+  RequestFields fields(body);
+  expect_served_model(fields, scheduler().model());
+  const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
+  if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
+  fields.warn_of_unknown();
+  return with_warnings({{"prompt", tokenizer.decode(tokens)}}, fields.warnings());
+}
+
+std::string Api::token_count_json(const std::string& text) const {
+  const CompletionRequest asked =
+      read_count_tokens_request(parse_body(text), text, scheduler().model());
+  return with_warnings({{"input_tokens", asked.prompt_tokens}}, asked.warnings);
+}
+
+/// Reads a request for a text, of any API.
 void Api::read(const HttpRequest& request, const std::string& id, Asked& out) const {
   const ServedModel& model = scheduler().model();
   const nlohmann::json body = parse_body(request.body);
@@ -334,18 +342,6 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
          i += static_cast<size_t>(wanted.choices_per_prompt))
       exchange.log.prompts.push_back(model.tokenizer.decode(wanted.choices[i].prompt));
   co_await run_answer(scheduler(), metrics_, wanted, *writer, times, exchange.answer, exchange.log);
-}
-
-asio::awaitable<void> Api::count_tokens(Exchange& exchange) {
-  std::string text;
-  const std::function<void()> read = [&] {
-    const nlohmann::json body = parse_body(exchange.request.body);
-    const CompletionRequest asked =
-        read_count_tokens_request(body, exchange.request.body, scheduler().model());
-    text = with_warnings({{"input_tokens", asked.prompt_tokens}}, asked.warnings);
-  };
-  co_await read_aside(exchange.request, read);
-  co_await json(exchange, 200, std::move(text));
 }
 
 }  // namespace medusa

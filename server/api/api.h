@@ -64,6 +64,7 @@ class Api {
     Scheduler& scheduler;
     Grammars grammars;
   };
+  using JsonOfBody = std::string (Api::*)(const std::string& body) const;
   using Endpoint = std::function<boost::asio::awaitable<void>(Exchange& exchange)>;
 
   /// What a body asks for a text, and who writes it.
@@ -72,20 +73,22 @@ class Api {
   boost::asio::awaitable<void> json(Exchange& exchange, int status, std::string body);
   boost::asio::awaitable<void> read_aside(const HttpRequest& request,
                                           const std::function<void()>& read);
+  boost::asio::awaitable<void> answer_with(Exchange& exchange, JsonOfBody json_of);
+  // On any thread:
   void read(const HttpRequest& request, const std::string& id, Asked& out) const;
+  std::string tokens_json(const std::string& text) const;
+  std::string decoded_json(const std::string& text) const;
+  std::string token_count_json(const std::string& text) const;
   Scheduler& scheduler() const { return loaded_.load()->scheduler; }  // of an endpoint
   boost::asio::awaitable<void> respond(Exchange& exchange);
   boost::asio::awaitable<void> health(Exchange& exchange);
   boost::asio::awaitable<void> models(Exchange& exchange);
   boost::asio::awaitable<void> one_model(Exchange& exchange);
-  boost::asio::awaitable<void> tokenize(Exchange& exchange);
-  boost::asio::awaitable<void> detokenize(Exchange& exchange);
   boost::asio::awaitable<void> tokenizer_info(Exchange& exchange);
   boost::asio::awaitable<void> slots(Exchange& exchange);
   boost::asio::awaitable<void> page(Exchange& exchange);
   boost::asio::awaitable<void> metrics_text(Exchange& exchange);
   boost::asio::awaitable<void> complete(Exchange& exchange);
-  boost::asio::awaitable<void> count_tokens(Exchange& exchange);
   std::string new_id();
 
   ServerMetrics& metrics_;

@@ -132,12 +132,25 @@ TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
   ASSERT_EQ(own.status, 0) << own.err;
   EXPECT_EQ(file_text(place_ / "own.yaml"), own_tree);
 
+  const ProcessResult other = run(std::string("train model.gguf --dtype float32") + kSmall);
+  EXPECT_EQ(other.status, 2);
+  EXPECT_NE(other.err.find("this run has backbone.dtype float32, expected the same"),
+            std::string::npos)
+      << other.err;
+  EXPECT_EQ(other.err.find("is not finished"), std::string::npos);
+
   const std::string progress = file_text(place_ / "runs/model/train/metrics.jsonl");
   const ProcessResult refused =
       run(std::string("train /dev/zero --run runs/model --fresh") + kSmall);
   EXPECT_EQ(refused.status, 2) << refused.err;
   EXPECT_EQ(file_text(place_ / "runs/model/train/metrics.jsonl"), progress)
       << "nothing is removed where nothing can begin";
+
+  std::filesystem::remove(place_ / "runs/model/dataset/shard-00002.h5");
+  EXPECT_NE(
+      run(std::string("train model.gguf --dry-run") + kSmall)
+          .err.find("note: the dataset is not finished, found 8 answers; medusa distill goes"),
+      std::string::npos);
 
   const ProcessResult fresh =
       run(std::string("train model.gguf --fresh --set train.epochs=1") + kSmall);
