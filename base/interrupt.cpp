@@ -27,6 +27,11 @@ void install_interrupt_handler() {
 
 bool interrupted() { return g_sigints > 0 || g_sigterms > 0; }
 
+int interrupted_status() {
+  if (g_sigterms > 0) return 128 + SIGTERM;
+  return g_sigints > 0 ? 128 + SIGINT : 0;
+}
+
 void stop_if_interrupted() {
   if (interrupted()) throw Interrupted();
 }

@@ -18,6 +18,10 @@ void install_interrupt_handler();
 /// True once SIGINT or SIGTERM came. Any thread may ask.
 bool interrupted();
 
+/// What a process that such a signal ended exits with, as shells have it: 130 after SIGINT, 143 if
+/// SIGTERM came; 0 if neither did.
+int interrupted_status();
+
 /// @throws Interrupted  SIGINT or SIGTERM came.
 void stop_if_interrupted();
 

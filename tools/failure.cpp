@@ -14,7 +14,7 @@
 namespace medusa {
 namespace {
 
-constexpr int kUserError = 2, kBug = 70, kInterrupted = 130;
+constexpr int kUserError = 2, kBug = 70;
 
 constexpr const char* kMemory =
     "memory: the machine or a limit (ulimit -v) gives no more of it, expected enough for this run; "
@@ -47,7 +47,7 @@ std::string path_text(const std::filesystem::filesystem_error& error) {
 
 Failure failure_of(const std::exception& error) {
   if (dynamic_cast<const UserError*>(&error) != nullptr) return {kUserError, error.what()};
-  if (dynamic_cast<const Interrupted*>(&error) != nullptr) return {kInterrupted, ""};
+  if (dynamic_cast<const Interrupted*>(&error) != nullptr) return {interrupted_status(), ""};
   if (is_out_of_memory(error)) return {kUserError, kMemory};
   if (const auto* path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {kUserError, UserError(path_text(*path)).what()};

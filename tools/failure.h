@@ -7,7 +7,7 @@
 namespace medusa {
 
 struct Failure {
-  int status = 0;       // of the process: 2, the user can correct it; 70, we must; 130, interrupted
+  int status = 0;  // of the process: 2, the user can correct it; 70, we must; 130 or 143, a signal
   std::string message;  // without the program's name; empty: there is nothing to tell
 };
 

@@ -10,12 +10,6 @@
 #include "tools/commands/command_line.h"
 #include "tools/failure.h"
 
-namespace {
-
-constexpr int kInterrupted = 130;
-
-}  // namespace
-
 int main(int argc, char** argv) {
   try {
     medusa::prepare_standard_streams();
@@ -23,7 +17,7 @@ int main(int argc, char** argv) {
     medusa::run_command_line(
         argc > 0 ? argv[0] : "medusa",
         argc > 0 ? std::vector<std::string>(argv + 1, argv + argc) : std::vector<std::string>());
-    return medusa::interrupted() ? kInterrupted : 0;
+    return medusa::interrupted_status();
   } catch (const medusa::ReaderGone&) {
     medusa::end_as_broken_pipe();
   } catch (const std::exception& error) {

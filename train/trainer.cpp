@@ -23,9 +23,7 @@ RunIdentity identity_of_heads(const TrainConfig& config, const HeadsConfig& head
   identity.add_run(config.seed, inputs.dataset, inputs.backbone.fingerprint);
   identity.add_settings("train", config);
   identity.add_settings("train.heads", heads);
-  // Checkpoints of the usual dtype are older than the key.
-  if (inputs.backbone.embedding.scalar_type() != at::kBFloat16)
-    identity.add("backbone.dtype", "float32");
+  identity.add_dtype(inputs.backbone.embedding.scalar_type());
   if (inputs.earlier != nullptr)
     identity.add("the heads to begin with", inputs.earlier->manifest.fingerprint);
   identity.set_processes(group_size(inputs.group));

@@ -13,7 +13,9 @@ TEST(Interrupt, SigintIsTakenAndForgottenHoweverOftenItCame) {
   EXPECT_FALSE(take_sigint());
   for (int i = 0; i < 3; ++i) ::raise(SIGINT);  // the second one ends other programs
   EXPECT_TRUE(interrupted());
+  EXPECT_EQ(interrupted_status(), 130);
   EXPECT_TRUE(take_sigint());
+  EXPECT_EQ(interrupted_status(), 0);
   EXPECT_FALSE(interrupted());
   EXPECT_FALSE(take_sigint());
 }

@@ -290,7 +290,7 @@ void expect_ended_by(int signal, pid_t program) {
   int status = 0;
   EXPECT_TRUE(wait_until([&] { return ::waitpid(program, &status, WNOHANG) != 0; }));
   ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
-  EXPECT_EQ(WEXITSTATUS(status), 130);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
 }
 
 TEST_F(BadOutputs, ASignalEndsTheWaitForAReader) {

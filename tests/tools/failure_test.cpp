@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <limits>
 #include <new>
@@ -68,8 +69,12 @@ TEST(Failure, ThreadsThatTheSystemRefusesAreNoBug) {
 }
 
 TEST(Failure, AnInterruptTellsNothing) {
+  install_interrupt_handler();
+  outlive_sigint();  // the signal can be forgotten then
+  ::raise(SIGINT);
   EXPECT_EQ(failure_of(Interrupted()).status, 130);
   EXPECT_EQ(failure_of(Interrupted()).message, "");
+  EXPECT_TRUE(take_sigint());
 }
 
 TEST(Failure, AllElseIsABug) {

@@ -3,7 +3,7 @@
     python3 tools/dev/attack.py [--kinds gguf,settings] [--every 10] [--seed 1] [--medusa build/release/medusa]
 
 It trains heads on the tests' tiny model, damages one thing in a copy of that run for each case, and starts the program in it. A case fails
-when the exit code is not 0 or 2 (130 after a signal), the program dies of a signal, does not end in time, prints no message with what to do,
+when the exit code is not 0 or 2 (130 or 143 after a signal), the program dies of a signal, does not end in time, prints no message with what to do,
 prints its own or a library's names, a control byte or bytes that are not UTF-8, touches a file that it was not told to write, leaves a
 half-written one, loses or changes a finished one, or replaces a device; over HTTP, when a client's error is answered with 5xx (but 501) or not at all.
 Failing cases are printed, a line each, then the counts; the exit code is 1 if there are any. The same seed draws the same cases; with
@@ -153,8 +153,8 @@ class Attack:
         elif cpu_seconds() - used > MOST_CPU_SECONDS and not case.endless:
             faults.append(f"takes {cpu_seconds() - used:.1f} s of CPU time")
         if code < 0 and signalled and not err.read_bytes():
-            code = 130  # it had not yet begun
-        if code not in case.codes and not (signalled and code == 130) and not (code == -signal.SIGPIPE and "b" in case.streams):
+            code = 128 - code  # it had not yet begun
+        if code not in case.codes and not (signalled and code in (130, 143)) and not (code == -signal.SIGPIPE and "b" in case.streams):
             faults.append(f"exit code {code}")
         if case.streams[2] == "f":
             faults += message_faults(code, err.read_bytes())
@@ -274,7 +274,7 @@ def attack_server(attack, requests):
         if re.match(rb"HTTP/1.1 5(?!01)", got) or INTERNALS.search(got) or not healthy or b"timed out" in got:
             attack.fail("http", name, [repr(got[-300:]), "" if healthy else "the server is gone"])
     server.terminate()
-    if server.wait(PATIENCE) not in (0, 130):
+    if server.wait(PATIENCE) not in (0, 130, 143):
         attack.fail("http", "SIGTERM", [f"exit code {server.returncode}"])
 
 

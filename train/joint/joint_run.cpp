@@ -21,6 +21,7 @@ RunIdentity identity_of_joint(const SharedTrainConfig& config, const JointConfig
                               const JointInputs& inputs) {
   RunIdentity identity;
   identity.add_run(config.seed, inputs.dataset, inputs.backbone.fingerprint);
+  identity.add_dtype(inputs.backbone.embedding.scalar_type());
   identity.add("the first heads", inputs.heads_fingerprint);
   identity.add_settings("train", config);
   identity.ignore_settings<TrainConfig>("train");  // the heads' stage reads the others

@@ -83,6 +83,10 @@ void RunIdentity::add_run(uint64_t seed, const DatasetReader& dataset,
   add("the backbone", backbone);
 }
 
+void RunIdentity::add_dtype(c10::ScalarType dtype) {
+  if (dtype != c10::ScalarType::BFloat16) add("backbone.dtype", "float32");
+}
+
 void RunIdentity::add_lines(const std::vector<FieldHelp>& lines,
                             const std::vector<FieldHelp>& defaults) {
   for (size_t i = 0; i < lines.size(); ++i)

@@ -2,6 +2,8 @@
 // fingerprints of what it is made of. A checkpoint keeps it, and continues no other run.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
@@ -24,6 +26,9 @@ class RunIdentity {
   /// Adds what every run has: its seed, what it is trained on (fingerprints and weights, not
   /// places), and the backbone's fingerprint.
   void add_run(uint64_t seed, const DatasetReader& dataset, const std::string& backbone);
+
+  /// Adds what training computes in. bfloat16 adds nothing: its checkpoints are older than the key.
+  void add_dtype(c10::ScalarType dtype);
 
   /// Adds a section's settings under their keys.
   template <typename Config>
