@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "infer/grammar/code_points.h"
+#include "infer/grammar/counts.h"
 
 namespace medusa {
 namespace {
@@ -17,7 +18,8 @@ constexpr int64_t kMostRepeats = 1'000'000;
 
 bool is_ascii_alnum(char c) { return static_cast<unsigned char>(c) < 0x80 && std::isalnum(c) != 0; }
 
-/// Reads an expression, and writes the same one for strings of JSON.
+/// Reads an expression, and writes the same one without large counts, for strings of JSON if asked
+/// to.
 class RegexReader {
  public:
   RegexReader(std::string_view text, bool in_json) : text_(text), in_json_(in_json) {}
@@ -31,6 +33,7 @@ class RegexReader {
  private:
   struct Group {
     bool was_at_start;  // of the text, where the group begins
+    size_t written_at;  // where in out_ it begins
     bool ends = false;  // one of its alternatives ends with $
   };
 
@@ -68,9 +71,9 @@ class RegexReader {
       case '*':
       case '+':
       case '?':
-        return read_quantifier(1);
+        return read_quantifier();
       case '{':
-        return read_quantifier(read_count());
+        return read_count();
       case '[':
         return read_class();
       case '.':
@@ -80,16 +83,18 @@ class RegexReader {
     }
   }
 
-  /// Something that takes up text has come.
-  void atom(const std::string& written) {
+  /// Something that takes up text has come. @param begin  of it in out_, if it has begun there.
+  void atom(std::string_view written, std::optional<size_t> begin = {}) {
     if (ends_) refuse(at_, "text behind $", "write $ at the end alone");
     at_start_ = false;
     may_repeat_ = true;
+    atom_at_ = begin.value_or(out_.size());
     out_ += written;
   }
 
+  /// @param place  where the text says it, up to where it is read.
   void atom(const CodePoints& codes, size_t place) {
-    if (!in_json_) return atom("");
+    if (!in_json_) return atom(text_.substr(place, at_ - place));
     const CodePoints written = codes.without(escaped_in_json());
     if (written.empty())
       refuse(place,
@@ -113,7 +118,7 @@ class RegexReader {
       refuse(begin, shown(begin, text_.substr(begin, 3) == "(?<" ? 4 : 3),
              "leave lookahead, lookbehind and flags out");
     }
-    groups_.push_back({at_start_});
+    groups_.push_back({at_start_, out_.size()});
     may_repeat_ = false;
     out_ += '(';
   }
@@ -121,9 +126,10 @@ class RegexReader {
   void close() {
     if (groups_.empty()) refuse(at_, "')' without '('", "open the group, or write \\)");
     const bool ends = ends_ || groups_.back().ends;
+    const size_t written_at = groups_.back().written_at;
     groups_.pop_back();
     ends_ = false;
-    atom(")");
+    atom(")", written_at);
     ends_ = ends;
     ++at_;
   }
@@ -150,30 +156,45 @@ class RegexReader {
     ++at_;
   }
 
-  void read_quantifier(size_t size) {
-    if (!may_repeat_)
-      refuse(at_, fmt::format("{} behind nothing that could be repeated", shown(at_, size)),
-             "put a group or a character before it");
-    out_ += text_.substr(at_, size);
-    at_ += size;
-    if (text_.substr(at_, 1) == "?") ++at_;  // lazy: the same texts
-    may_repeat_ = false;
+  void read_quantifier() {
+    expect_atom(1);
+    out_ += text_[at_];
+    end_quantifier(1);
   }
 
-  /// The size of a count: {2}, {2,} or {2,3}.
-  size_t read_count() const {
+  /// {2}, {2,} or {2,3}.
+  void read_count() {
     const size_t end = text_.find('}', at_);
     if (end == std::string_view::npos) refuse(at_, "{ without }", "write \\{ for the character");
     const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
-    const size_t comma = inside.find(',');
+    const size_t size = end + 1 - at_, comma = inside.find(',');
+    const bool is_open = comma != std::string_view::npos && comma + 1 == inside.size();
     const auto least = number(inside.substr(0, comma));
     auto most = least;
-    if (comma != std::string_view::npos)
-      most = comma + 1 == inside.size() ? kMostRepeats : number(inside.substr(comma + 1));
+    if (comma != std::string_view::npos && !is_open) most = number(inside.substr(comma + 1));
     if (!least || !most || *least > *most)
-      refuse(at_, shown(at_, end + 1 - at_),
+      refuse(at_, shown(at_, size),
              fmt::format("write counts from 0 to {}, the smaller one first", kMostRepeats));
-    return end + 1 - at_;
+    expect_atom(size);
+    const std::string item = out_.substr(atom_at_);
+    out_.resize(atom_at_);
+    out_ += counted(item, *least, is_open ? std::nullopt : most);
+    if (out_.size() > kMostCountedBytes)
+      refuse(at_, fmt::format("{} around others like it", shown(at_, size)),
+             "put fewer large counts into each other");
+    end_quantifier(size);
+  }
+
+  void expect_atom(size_t size) {
+    if (!may_repeat_)
+      refuse(at_, fmt::format("{} behind nothing that could be repeated", shown(at_, size)),
+             "put a group or a character before it");
+  }
+
+  void end_quantifier(size_t size) {
+    at_ += size;
+    if (text_.substr(at_, 1) == "?") ++at_;  // lazy: the same texts
+    may_repeat_ = false;
   }
 
   static std::optional<int64_t> number(std::string_view digits) {
@@ -296,13 +317,16 @@ class RegexReader {
   bool at_start_ = true;     // nothing before takes up text
   bool ends_ = false;        // $ has come in this alternative
   bool may_repeat_ = false;  // what came last
+  size_t atom_at_ = 0;       // where in out_ that begins
   std::vector<Group> groups_;
   std::string out_;
 };
 
 }  // namespace
 
-void expect_supported_regex(std::string_view expression) { RegexReader(expression, false).read(); }
+std::string supported_regex(std::string_view expression) {
+  return RegexReader(expression, false).read();
+}
 
 std::string regex_of_json_string(std::string_view expression) {
   // The library leaves expressions with other characters than ASCII's to its rules.

@@ -14,11 +14,12 @@ class UnsupportedRegex : public UserError {
   using UserError::UserError;
 };
 
-/// Refuses an expression of which the grammar library would leave something out or read it
-/// otherwise: assertions (lookahead, word boundaries), back references, flags, anchors inside,
-/// escapes that it does not know, and counts that it cannot hold. What it refuses itself may pass.
+/// The same expression in a form that the grammar library reads to the letter: without anchors and
+/// names, and with large counts as counts of counts. What it would leave out or read otherwise is
+/// refused: assertions (lookahead, word boundaries), back references, flags, anchors inside,
+/// escapes that it does not know. What it refuses itself may pass.
 /// @throws UnsupportedRegex  names the construct and its place.
-void expect_supported_regex(std::string_view expression);
+std::string supported_regex(std::string_view expression);
 
 /// An expression for what lies between the quotes of a JSON string. Its texts match the given one
 /// as a whole; those with characters that JSON escapes are left out. It is in a form that the

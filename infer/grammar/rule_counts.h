@@ -1,14 +1,16 @@
 // The counts of a grammar's rules.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace medusa {
 
-/// Refuses rules that repeat a text so often that the library, which writes it out, would need much
-/// memory, and counts that it cannot hold.
+/// The same rules in a form that the grammar library reads to the letter: large counts are counts
+/// of counts. Refused are rules that repeat a text so often that the library, which writes it out,
+/// would need much memory, and counts that it cannot hold.
 /// @param rules  in GBNF's form; what else is wrong with them may pass.
 /// @throws UserError  names the count and its place.
-void expect_short_counts(std::string_view rules);
+std::string supported_rules(std::string_view rules);
 
 }  // namespace medusa

@@ -230,8 +230,8 @@ class Compiler : public GrammarCompiler {
  private:
   /// The grammar as the library reads it to the letter; tags are made of such parts.
   static std::string supported(const GrammarText& grammar) {
-    if (grammar.kind == GrammarKind::Regex) expect_supported_regex(grammar.text);
-    if (grammar.kind == GrammarKind::Ebnf) expect_short_counts(grammar.text);
+    if (grammar.kind == GrammarKind::Regex) return supported_regex(grammar.text);
+    if (grammar.kind == GrammarKind::Ebnf) return supported_rules(grammar.text);
     if (grammar.kind != GrammarKind::JsonSchema) return grammar.text;
     const auto schema = nlohmann::ordered_json::parse(grammar.text, nullptr, false);
     if (schema.is_discarded())

@@ -199,6 +199,50 @@ TEST_F(Xgrammar, TextsOfALengthHaveNoCharactersThatJsonEscapes) {
   }
 }
 
+/// As the library reads them, counts above 128 let tokens come that it then refuses.
+TEST_F(Xgrammar, LargeCountsLetNoTokenComeThatIsRefused) {
+  if (!has_grammar_library()) return;
+  struct Counted {
+    GrammarKind kind;
+    std::string text;
+    int least, most;
+    char begin, end;
+  };
+  const auto schema = [](const char* bounds) {
+    return std::string(R"({"type": "string", )") + bounds + "}";
+  };
+  for (const Counted& each : std::initializer_list<Counted>{
+           {GrammarKind::JsonSchema, schema(R"("minLength": 129)"), 129, 999, '"', '"'},
+           {GrammarKind::JsonSchema, schema(R"("maxLength": 250)"), 0, 250, '"', '"'},
+           {GrammarKind::JsonSchema, schema(R"("minLength": 150, "maxLength": 321)"), 150, 321, '"',
+            '"'},
+           {GrammarKind::JsonSchema, schema(R"("pattern": "^[^y]{200}$")"), 200, 200, '"', '"'},
+           {GrammarKind::Regex, "[ ]*<[^<>]{129,}>", 129, 999, '<', '>'},
+           {GrammarKind::Regex, "<(?:x|é){105,340}>", 105, 340, '<', '>'},
+           {GrammarKind::Ebnf, "root ::= [ \\n]* \"<\" [ -;?-\\ud7ff]{200} \">\"", 200, 200, '<',
+            '>'},
+           {GrammarKind::Ebnf, "root ::= \" \"* \"<\" (x | \"ab\") {130, 260} \">\"\nx ::= [^<>a]",
+            130, 260, '<', '>'}}) {
+    const auto at = matcher(each.kind, each.text);
+    ASSERT_TRUE(at->accept(each.begin));
+    for (int length = 0; length <= each.most && length < 350; ++length) {
+      const auto tokens = allowed(*at);
+      const auto may_come = [&](TokenId id) {
+        return std::find(tokens.begin(), tokens.end(), id) != tokens.end();
+      };
+      EXPECT_EQ(may_come(each.end), length >= each.least) << each.text << " " << length;
+      EXPECT_EQ(may_come('x'), length < each.most) << each.text << " " << length;
+      for (const TokenId token : tokens) {
+        ASSERT_TRUE(at->accept(token)) << each.text << " " << length << " " << token;
+        at->rollback(1);
+      }
+      if (length < each.most) {
+        ASSERT_TRUE(at->accept('x'));
+      }
+    }
+  }
+}
+
 TEST_F(Xgrammar, AGrammarWithoutAnyTextIsRefused) {
   if (!has_grammar_library()) return;
   for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
