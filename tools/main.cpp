@@ -9,11 +9,13 @@
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/failure.h"
+#include "tools/shortened_file.h"
 
 int main(int argc, char** argv) {
   try {
     medusa::prepare_standard_streams();
     medusa::install_interrupt_handler();
+    medusa::report_shortened_files();
     medusa::run_command_line(
         argc > 0 ? argv[0] : "medusa",
         argc > 0 ? std::vector<std::string>(argv + 1, argv + argc) : std::vector<std::string>());

@@ -119,6 +119,10 @@ void Sorter::check_places() {
 }
 
 void Sorter::check_shapes() {
+  for (const SafetensorsEntry& entry : out_.files.tensors)
+    if (std::find(entry.shape.begin(), entry.shape.end(), 0) != entry.shape.end())
+      fail(out_.files.path, fmt::format("tensor '{}' has shape {}, expected one without a 0",
+                                        entry.name, shape_text(entry.shape)));
   const SafetensorsEntry& first = *out_.weights[0];
   if (first.shape.size() != 2 || first.shape[0] != first.shape[1])
     fail(out_.files.path, fmt::format("tensor '{}' has shape {}, expected a square matrix",

@@ -34,6 +34,15 @@ TEST(DriftGuard, ABackboneAsItWasHasNotDrifted) {
   EXPECT_EQ(drift.positions, 20 + 21 + 22 + 23);
 }
 
+TEST(DriftGuard, AnswersAreAsLongAsTheContextLetsThem) {
+  TinyJoint run;
+  run.joint.guard.greedy_tokens = std::numeric_limits<int64_t>::max();
+  const DatasetReader dataset(run.folder.path() / "dataset");
+  TunedLlama llama(run.backbone, run.joint, 1);
+  const DriftGuard guard(run.joint.guard, dataset, {0, 1}, llama, 16);
+  EXPECT_EQ(guard.measure(llama).greedy_match, 1);
+}
+
 /// That one pass over the earlier answers says which greedy answers are the same: compared with
 /// decoding them again.
 TEST(DriftGuard, CountsTheGreedyAnswersThatStayTheSame) {

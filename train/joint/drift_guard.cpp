@@ -63,10 +63,10 @@ DriftGuard::DriftGuard(const GuardConfig& config, const DatasetReader& dataset,
     const auto prompt = all.first(static_cast<size_t>(dataset.answer_start(sample)));
     written.push_back({{prompt.begin(), prompt.end()}, {answer.begin(), answer.end()}});
     const int64_t most = std::min(config.greedy_tokens, context - std::ssize(prompt));
-    KvCache cache = decoder.make_cache(1, std::ssize(prompt) + config.greedy_tokens);
-    if (most > 0)
-      greedy.push_back(
-          {{prompt.begin(), prompt.end()}, answer_greedily(decoder, cache, prompt, most)});
+    if (most <= 0) continue;
+    KvCache cache = decoder.make_cache(1, std::ssize(prompt) + most);
+    greedy.push_back(
+        {{prompt.begin(), prompt.end()}, answer_greedily(decoder, cache, prompt, most)});
   }
   answers_ = make_probe(written, llama);
   if (!greedy.empty()) greedy_ = make_probe(greedy, llama);

@@ -236,6 +236,10 @@ TEST_F(ImportHeads, HolesAndStrangersAmongTheTensorsAreRefused) {
             "<>: tensor '1.0.linear.weight' has shape [64, 32], expected [64, 64] as "
             "'0.0.linear.weight' suggests" +
                 remedy);
+  EXPECT_EQ(with([](auto& t) {
+              t["1.1.weight"] = at::ones({0, 64});
+            }),
+            "<>: tensor '1.1.weight' has shape [0, 64], expected one without a 0" + remedy);
   EXPECT_EQ(
       with([](auto& t) { t["1.0.linear.bias"] = at::full({64}, NAN, at::kHalf); }),
       "<>: tensor '1.0.linear.bias' holds a number that is not finite, expected numbers" + remedy);
