@@ -15,16 +15,16 @@ install(TARGETS ${libraries} medusa_medusa EXPORT medusa ARCHIVE DESTINATION ${C
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/medusa FILE_SET umbrella DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(run_paths "${MEDUSA_RUN_TORCH_DIR}/lib")
+set(MEDUSA_BUILT_GRAMMAR OFF)
 if(TARGET medusa::xgrammar)
+  set(MEDUSA_BUILT_GRAMMAR ON)
   list(APPEND run_paths "${MEDUSA_WHEELS}/tvm_ffi/lib")
+  set_target_properties(medusa-grammar PROPERTIES INSTALL_RPATH "${MEDUSA_WHEELS}/tvm_ffi/lib")
+  install(TARGETS medusa-grammar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 set_target_properties(medusa-core PROPERTIES INSTALL_RPATH "${run_paths}")
 install(TARGETS medusa medusa-core RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-set(MEDUSA_BUILT_GRAMMAR OFF)
-if(TARGET medusa::xgrammar)
-  set(MEDUSA_BUILT_GRAMMAR ON)
-endif()
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/medusa)
 set(tables ${PROJECT_SOURCE_DIR}/cmake)
 configure_package_config_file(${tables}/medusaConfig.cmake.in ${PROJECT_BINARY_DIR}/medusaConfig.cmake

@@ -1,5 +1,7 @@
 #include "server/request/grammars.h"
 
+#include <fmt/format.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
@@ -11,6 +13,8 @@ namespace medusa {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr int64_t kMostWaiting = 16;
 
 GrammarVocabulary vocabulary_of(const Tokenizer& tokenizer, std::vector<TokenId> ends) {
   GrammarVocabulary out;
@@ -33,13 +37,22 @@ std::shared_ptr<const CompiledGrammar> Grammars::compile_now(const GrammarText& 
       throw UserError(
           "the model has no token that ends a text, expected one, since a grammar ends with it; "
           "leave the grammar out");
-    compiler_ = make_grammar_compiler(vocabulary_of(tokenizer_, ends_));
+    vocabulary_ = vocabulary_of(tokenizer_, ends_);
+    compiler_ = make_grammar_compiler(vocabulary_);
+    trial_.emplace(vocabulary_, grammar_trial_program());
   }
+  trial_->expect_compiles(grammar);
   return compiler_->compile(grammar);
 }
 
 asio::awaitable<std::shared_ptr<const CompiledGrammar>> Grammars::compile(GrammarText grammar,
                                                                           std::string field) {
+  if (num_waiting_ == kMostWaiting)
+    throw ApiError(503,
+                   fmt::format("{}: {} grammars wait to be compiled, expected fewer; try again "
+                               "later, or leave it out",
+                               field, num_waiting_),
+                   std::move(field));
   std::shared_ptr<const CompiledGrammar> out;
   std::string wrong;
   const auto on_thread = [&]() -> asio::awaitable<void> {
@@ -50,7 +63,9 @@ asio::awaitable<std::shared_ptr<const CompiledGrammar>> Grammars::compile(Gramma
     }
     co_return;
   };
+  ++num_waiting_;
   co_await asio::co_spawn(thread_, on_thread, asio::use_awaitable);
+  --num_waiting_;
   if (!out) throw ApiError(400, wrong, std::move(field));
   co_return out;
 }

@@ -1,12 +1,16 @@
 // Compiles the grammars of requests, one after the other, on a thread of its own: some take long.
+// Each is tried in another process before (infer/grammar/trial.h).
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "data/tokenizer/tokenizer.h"
 #include "infer/grammar/grammar.h"
+#include "infer/grammar/trial.h"
 
 namespace medusa {
 
@@ -20,7 +24,8 @@ class Grammars {
 
   /// Goes on on the executor that it was called on.
   /// @param field  of the request, for errors.
-  /// @throws ApiError  400: it is no grammar of its kind, or this build has no grammar library.
+  /// @throws ApiError  400: it is no grammar of its kind, takes too long, or this build has no
+  ///                   grammar library; 503: too many wait.
   boost::asio::awaitable<std::shared_ptr<const CompiledGrammar>> compile(GrammarText grammar,
                                                                          std::string field);
 
@@ -29,8 +34,12 @@ class Grammars {
 
   const Tokenizer& tokenizer_;
   std::vector<TokenId> ends_;
+  int64_t num_waiting_ = 0;
   boost::asio::thread_pool thread_{1};
-  std::unique_ptr<GrammarCompiler> compiler_;  // of the thread alone; made for the first grammar
+  // Of the thread alone; made for the first grammar.
+  GrammarVocabulary vocabulary_;
+  std::unique_ptr<GrammarCompiler> compiler_;
+  std::optional<GrammarTrial> trial_;
 };
 
 }  // namespace medusa
