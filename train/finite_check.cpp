@@ -48,15 +48,16 @@ void check_finite(double loss, double gradient_norm, const StepPlace& place,
                   const NamedTensors& tensors) {
   if (std::isfinite(loss) && std::isfinite(gradient_norm)) return;
   const auto culprit = first_not_finite(tensors);
+  std::string remedy = fmt::format("lower {} or look at these samples", place.rate_key);
+  if (culprit && place.step == 0) remedy = "download or make that file again, or distil again";
+  if (culprit && place.step > 0) remedy = fmt::format("lower {}", place.rate_key);
   throw UserError(fmt::format(
       "train: step {}, made of samples {}: the {} is {}{}, expected a finite number; {}{}",
       place.step, samples_text(place.samples), std::isfinite(loss) ? "gradient's norm" : "loss",
       std::isfinite(loss) ? gradient_norm : loss,
       culprit ? fmt::format(", and so is something in {}", *culprit)
               : ", though all weights are finite",
-      culprit ? "download or make that file again, or distil again"
-              : fmt::format("lower {} or look at these samples", place.rate_key),
-      place.checkpoint.empty() ? "" : fmt::format("; {} is kept", place.checkpoint)));
+      remedy, place.checkpoint.empty() ? "" : fmt::format("; {} is kept", place.checkpoint)));
 }
 
 }  // namespace medusa

@@ -73,6 +73,12 @@ std::vector<fs::path> weight_files(const fs::path& folder,
                                    const std::map<std::string, std::string>& index) {
   std::set<fs::path> paths;
   for (const auto& [name, file] : index) paths.insert(folder / file);
+  const fs::path whole = folder / "model.safetensors";
+  if (!index.empty() && !paths.contains(whole) && fs::exists(whole))
+    throw UserError(
+        fmt::format("{}: lies beside {}, which does not name it, expected one model; remove the "
+                    "one that does not belong there",
+                    whole.string(), kIndexName));
   if (index.empty())
     for (const auto& entry : fs::directory_iterator(folder))
       if (entry.path().extension() == ".safetensors") paths.insert(entry.path());

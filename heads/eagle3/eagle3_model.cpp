@@ -4,9 +4,11 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backbone/attention.h"
 #include "base/check.h"
+#include "base/error.h"
 
 namespace medusa {
 namespace {
@@ -119,6 +121,11 @@ Eagle3Model::Drafts Eagle3Model::drafts(const at::Tensor& states, int64_t count)
   } else {
     best = best_on_device(rows, count);
   }
+  if (!std::all_of(best.log_sums.begin(), best.log_sums.end(),
+                   [](float sum) { return std::isfinite(sum); }))
+    throw UserError(
+        "the EAGLE-3 draft: gives logits that are not finite, expected numbers; get its file "
+        "again, as its weights may be damaged, or choose another drafter");
   Drafts out;
   out.count = count;
   for (int64_t i = 0; i < best.size(); ++i)

@@ -42,6 +42,7 @@ class Eagle3Model {
   };
   /// @param states  [n, H] float32.
   /// @param count   k, at most vocab_size().
+  /// @throws UserError  logits are not finite.
   Drafts drafts(const at::Tensor& states, int64_t count) const;
 
   /// @returns  [n, V_d] float32.

@@ -235,7 +235,7 @@ std::vector<HeadFinding> diagnose_tree(const ChoiceTree& tree, int64_t num_heads
   if (depth < num_heads)
     return {{Severity::Warning, "heads_unused", kEverywhere,
              fmt::format("{}: the tree asks {} of {} heads, expected all: the others cost time and "
-                         "are never used; export with --heads {} or calibrate more nodes",
+                         "are never used; export with --num-heads {} or calibrate more nodes",
                          file, depth, num_heads, depth)}};
   return {};
 }

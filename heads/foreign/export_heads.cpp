@@ -238,7 +238,7 @@ void Exporter::put_tree(const ChoiceTree& tree) {
   }
   if (kept.depth() < out_.num_heads)
     out_.notes.push_back(
-        fmt::format("the tree uses {} of {} heads; --heads {} leaves out what only costs time",
+        fmt::format("the tree uses {} of {} heads; --num-heads {} leaves out what only costs time",
                     kept.depth(), out_.num_heads, kept.depth()));
 }
 

@@ -50,7 +50,7 @@ std::vector<HeadMisfit> hint_misfits(const ForeignHeads& heads, std::optional<in
   };
   if (!num_heads)
     differ("head_count", "heads", hints.num_heads, heads.num_heads,
-           fmt::format("; say --heads {} for all that are stored, or correct config.json",
+           fmt::format("; say --num-heads {} for all that are stored, or correct config.json",
                        heads.num_heads));
   differ("layer_count", "layers per head", hints.layers_per_head, heads.layers_per_head,
          kHintRemedy);

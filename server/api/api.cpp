@@ -21,6 +21,7 @@
 #include "server/api/responses_answer.h"
 #include "server/api/responses_request.h"
 #include "server/api/run_answer.h"
+#include "server/http/request_head.h"
 #include "server/page/page.h"
 #include "server/request/request_fields.h"
 #include "server/request/request_reader.h"
@@ -193,7 +194,8 @@ asio::awaitable<void> Api::models(Exchange& exchange) {
 
 asio::awaitable<void> Api::one_model(Exchange& exchange) {
   const ServedModel& model = scheduler().model();
-  const std::string name = exchange.request.path.substr(std::string_view(kOneModel).size());
+  const std::string name =
+      percent_decoded(exchange.request.path.substr(std::string_view(kOneModel).size()));
   if (name != model.name) throw unknown_model(name, model.name);
   return json(exchange, 200, json_text(model_json(model)));
 }

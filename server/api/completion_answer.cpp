@@ -52,11 +52,12 @@ int64_t num_characters(std::string_view bytes) {
 }
 
 /// The lists of /v1/completions, to which a token is added.
+/// @param offset  characters of the text before; grows by those that the token makes certain.
 void add_text_logprobs(const Tokenizer& tokenizer, const GeneratedToken& token, bool has_logprob,
-                       int64_t& offset, json& out) {
+                       TextStream& text, int64_t& offset, json& out) {
   out["tokens"].push_back(token_name(tokenizer, token.id));
   out["text_offset"].push_back(offset);
-  offset += num_characters(tokenizer.bytes(token.id));
+  offset += num_characters(text.add(token.id));
   if (!has_logprob) {
     out["token_logprobs"].push_back(nullptr);
     out["top_logprobs"].push_back(nullptr);
@@ -125,7 +126,7 @@ CompletionAnswer::CompletionAnswer(const CompletionRequest& request, const Serve
       created_(static_cast<int64_t>(std::time(nullptr))),
       cached_tokens_(request.choices.size() / static_cast<size_t>(request.choices_per_prompt)) {
   for (size_t i = 0; i < request.choices.size(); ++i)
-    choices_.emplace_back(request.may_call, fmt::format("call_{}{:02x}", id, i));
+    choices_.emplace_back(model.tokenizer, request.may_call, fmt::format("call_{}{:02x}", id, i));
 }
 
 json CompletionAnswer::head(bool chunk) const {
@@ -142,11 +143,12 @@ json CompletionAnswer::logprobs(size_t choice, const std::vector<GeneratedToken>
   json out;
   for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
     out[list] = json::array();
+  TextStream& text = choices_[choice].before;
   int64_t& offset = choices_[choice].offset;
   for (size_t i = 0; i < prompt.size(); ++i)  // nothing predicts the first token of a prompt
-    add_text_logprobs(model_.tokenizer, prompt[i], i > 0, offset, out);
+    add_text_logprobs(model_.tokenizer, prompt[i], i > 0, text, offset, out);
   for (const GeneratedToken& token : tokens)
-    add_text_logprobs(model_.tokenizer, token, true, offset, out);
+    add_text_logprobs(model_.tokenizer, token, true, text, offset, out);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/tokenizer/text_stream.h"
 #include "server/api/answer_writer.h"
 #include "server/api/completion_request.h"
 #include "server/tool_calls/tool_call_reader.h"
@@ -32,12 +33,14 @@ class CompletionAnswer : public AnswerWriter {
 
  private:
   struct Choice {
-    Choice(bool finds_calls, std::string call_id) : reader(finds_calls, std::move(call_id)) {}
+    Choice(const Tokenizer& tokenizer, bool finds_calls, std::string call_id)
+        : reader(finds_calls, std::move(call_id)), before(tokenizer) {}
     ToolCallReader reader;
     std::string text;
     nlohmann::json calls;  // as OpenAI gives them; null: none
     std::vector<GeneratedToken> prompt, tokens;
-    int64_t offset = 0;  // characters of the tokens whose log-probabilities are written
+    TextStream before;   // of the tokens whose log-probabilities are written
+    int64_t offset = 0;  // its characters
     std::vector<StepTrace> steps;
     std::string reason;
   };

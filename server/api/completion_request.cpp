@@ -69,6 +69,14 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
   return out;
 }
 
+/// @param otherwise  where the request does not say it.
+void read_max_tokens(RequestReader& reader, int64_t fewest, int64_t otherwise) {
+  const auto older = reader.fields().integer("max_tokens", fewest, INT32_MAX);
+  const auto most = reader.fields().integer("max_completion_tokens", fewest, INT32_MAX);
+  reader.set_max_tokens(most.value_or(older.value_or(otherwise)),
+                        most ? "max_completion_tokens" : "max_tokens");
+}
+
 }  // namespace
 
 CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view text,
@@ -77,10 +85,7 @@ CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view
   RequestFields& fields = reader.fields();
   reader.out().is_chat = true;
   const int64_t count = read_openai_fields(reader, model);
-  const auto older = fields.integer("max_tokens", 1, INT32_MAX);
-  const auto most = fields.integer("max_completion_tokens", 1, INT32_MAX);
-  reader.set_max_tokens(most.value_or(older.value_or(INT32_MAX)),
-                        most ? "max_completion_tokens" : "max_tokens");
+  read_max_tokens(reader, 1, INT32_MAX);
   const bool wants = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");
@@ -105,7 +110,7 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   reader.set_grammar(read_response_format(fields, ordered));
   const bool echo = fields.boolean("echo").value_or(false);
   const int64_t fewest = echo ? 0 : 1;  // an echo is an answer by itself
-  reader.set_max_tokens(fields.integer("max_tokens", fewest, INT32_MAX).value_or(16));
+  read_max_tokens(reader, fewest, 16);
   GenerationRequest& each = reader.each();
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
   each.prompt_logprobs = echo && each.logprobs;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/beast/core/string.hpp>
+#include <charconv>
 #include <vector>
 
 namespace medusa {
@@ -69,6 +70,23 @@ std::string path_of(std::string_view target) {
     break;
   }
   return std::string(target.substr(0, target.find('?')));
+}
+
+std::string percent_decoded(std::string_view part) {
+  std::string out;
+  for (size_t at = 0; at < part.size(); ++at) {
+    unsigned code = 0;
+    const std::string_view digits = part[at] == '%' ? part.substr(at + 1, 2) : "";
+    const auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    if (digits.size() != 2 || error != std::errc() || end != digits.data() + 2) {
+      out += part[at];
+      continue;
+    }
+    out += static_cast<char>(code);
+    at += 2;
+  }
+  return out;
 }
 
 std::optional<ApiError> host_refusal(const http::fields& header, unsigned version) {

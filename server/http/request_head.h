@@ -15,6 +15,9 @@ namespace medusa {
 /// "http://host/v1/models?x" is "/v1/models".
 std::string path_of(std::string_view target);
 
+/// A part of a path with its escapes undone: "my%20model" is "my model". What is no escape stays.
+std::string percent_decoded(std::string_view part);
+
 /// Refuses a header with no Host of its own, or several (RFC 9112, section 3.2): two readers of the
 /// request may take it to be for different ones.
 /// @param version  10 or 11; HTTP/1.0 knows no Host.

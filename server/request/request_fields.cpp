@@ -7,12 +7,13 @@
 
 #include "base/formats/repeated_key.h"
 #include "base/json_text.h"
+#include "base/utf8.h"
 #include "server/api/api_error.h"
 
 namespace medusa {
 namespace {
 
-constexpr size_t kLongestQuote = 60;  // bytes of a wrong value in a message
+constexpr size_t kLongestQuote = 60;  // bytes of a wrong value, or of a name, in a message
 constexpr size_t kMostWarnings = 32;  // of a request: each of its objects may give some
 
 /// A value as a message quotes it, cut where it is long.
@@ -22,6 +23,12 @@ std::string quoted(const nlohmann::json& value) {
   std::string out = json_text(value);
   if (out.size() > kLongestQuote) out = out.substr(0, kLongestQuote) + "…";
   return out;
+}
+
+/// A field's name, cut where it is long.
+std::string shown_name(const std::string& name) {
+  if (name.size() <= kLongestQuote) return name;
+  return repair_utf8(std::string_view(name).substr(0, kLongestQuote)) + "…";
 }
 
 /// Finds the place of a number that no double holds. It stands in JSON's grammar, but the parser
@@ -218,7 +225,8 @@ void RequestFields::ignore_where(const std::string& name,
 
 void RequestFields::warn_of_unknown() {
   for (const auto& [name, value] : json_.items())
-    if (!value.empty() && !known_.contains(name)) warn(name, "unknown field, ignored");
+    if (!value.is_null() && !known_.contains(name))
+      warn(shown_name(name), "unknown field, ignored");
 }
 
 void RequestFields::warn(const std::string& name, std::string_view why) {

@@ -82,6 +82,22 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
   fields.expect_unused("suffix", "");
   fields.expect_unused("functions", nlohmann::json::array());
   fields.expect_unused("function_call", "none");
+  // vLLM's and others', each with what this server does anyway.
+  for (const auto& [name, harmless] : std::initializer_list<std::pair<const char*, nlohmann::json>>{
+           {"add_generation_prompt", true},
+           {"bad_words", nlohmann::json::array()},
+           {"chat_template", ""},
+           {"continue_final_message", false},
+           {"include_stop_str_in_output", false},
+           {"length_penalty", 1},
+           {"logits_processors", nlohmann::json::array()},
+           {"modalities", nlohmann::json::array({"text"})},
+           {"output_format", nlohmann::json::object()},
+           {"prompt_logprobs", nullptr},
+           {"skip_special_tokens", true},
+           {"truncate_prompt_tokens", nullptr},
+           {"use_beam_search", false}})
+    fields.expect_unused(name, harmless);
   // Other servers' words for response_format, medusa.regex and medusa.grammar.
   for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar",
                            "structured_outputs", "json_schema", "grammar", "regex"})

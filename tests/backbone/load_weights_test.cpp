@@ -297,6 +297,13 @@ TEST_F(LoadWeightsTest, ReadsAModelInSeveralFiles) {
             "<>/model.safetensors.index.json: places tensor 'model.norm.weight' in "
             "'../model-1.safetensors', expected a file of the same folder; copy or download the "
             "file again");
+  write_file(folder_.path() / "model.safetensors", "another model");
+  map["model.norm.weight"] = "model-1.safetensors";
+  write_file(index, json{{"weight_map", map}}.dump());
+  EXPECT_EQ(error(folder_.path()),
+            "<>/model.safetensors: lies beside model.safetensors.index.json, which does not name "
+            "it, expected one model; remove the one that does not belong there");
+  fs::remove(folder_.path() / "model.safetensors");
   write_file(index, "[]");
   EXPECT_EQ(error(folder_.path()),
             "<>/model.safetensors.index.json: has no usable 'weight_map', expected an object of "

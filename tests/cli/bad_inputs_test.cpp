@@ -141,6 +141,11 @@ TEST_F(BadInputs, EveryCommandSaysWhatIsWrong) {
   refused("dataset import fifo" + config, "fifo: is a FIFO, expected a regular file");
   refused("generate --prompt x --threads 1000" + config,
           "that this process may use, expected at most as many threads");
+  refused("generate --prompt x --set backbone.threads=nan --threads 1" + config,
+          "the command line: backbone.threads is given by --threads and by --set, expected it "
+          "once; leave one of them out");
+  refused("generate --prompt x --set generate.top_k=-5 --set generate.top_k=1" + config,
+          "generate.top_k is given by --set and by --set, expected it once");
   refused("generate --prompt x --set 'generate.stop=[\"\"]'" + config,
           "generate.stop holds an empty text");
   refused("export --format vllm --output new --base-model \"$(printf '\\377')\"" + config,

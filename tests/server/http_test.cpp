@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "server/http/request_head.h"
 #include "tests/server/server_fixture.h"
 
 namespace medusa {
@@ -38,6 +39,14 @@ TEST_F(HttpTest, PathsAndMethodsThatAreNotThere) {
   const auto head = ask(port(), "HEAD", "/v1/models");
   EXPECT_EQ(head.status, 200);
   EXPECT_EQ(head.body, "");
+}
+
+TEST_F(HttpTest, AModelIsFoundByItsNameWithEscapes) {
+  const auto name = ask(port(), "GET", "/v1/models").json()["data"][0]["id"].get<std::string>();
+  const std::string escaped =
+      fmt::format("/v1/models/%{:02x}{}", static_cast<unsigned char>(name[0]), name.substr(1));
+  EXPECT_EQ(ask(port(), "GET", escaped).json()["id"], name);
+  EXPECT_EQ(percent_decoded("a%20b%2Fc%zz%4"), "a b/c%zz%4");
 }
 
 TEST_F(HttpTest, ATargetMayNameTheHostToo) {

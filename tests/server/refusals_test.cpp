@@ -166,6 +166,42 @@ TEST_F(RefusalsTest, AWordOfOtherServersForAFormatIsRefused) {
   }
 }
 
+TEST_F(RefusalsTest, WhatWouldMakeAnotherAnswerIsRefusedAndItsDefaultIsNot) {
+  const auto asked = [&](const std::string& name, const json& value) {
+    return ask(port(), "POST", "/v1/completions",
+               json{{"prompt", "a"}, {"max_tokens", 1}, {name, value}}.dump());
+  };
+  for (const auto& [name, value, harmless] :
+       std::initializer_list<std::tuple<const char*, json, json>>{
+           {"add_generation_prompt", false, true},
+           {"bad_words", {"a"}, json::array()},
+           {"chat_template", "{{ x }}", nullptr},
+           {"continue_final_message", true, false},
+           {"include_stop_str_in_output", true, false},
+           {"modalities", {"text", "audio"}, {"text"}},
+           {"prompt_logprobs", 1, nullptr},
+           {"skip_special_tokens", false, true},
+           {"truncate_prompt_tokens", 5, nullptr},
+           {"use_beam_search", true, false}}) {
+    const auto refused = asked(name, value);
+    EXPECT_EQ(refused.status, 400) << name;
+    EXPECT_EQ(refused.json()["error"]["param"], name);
+    EXPECT_EQ(refused.json()["error"]["code"], "unsupported_parameter");
+    const auto taken = asked(name, harmless);
+    EXPECT_EQ(taken.status, 200) << taken.body;
+    EXPECT_FALSE(taken.json().contains("medusa")) << taken.body;
+  }
+}
+
+TEST_F(RefusalsTest, ALongNameIsCutInItsWarning) {
+  const json answer = complete({{"prompt", "a"}, {"max_tokens", 1}, {std::string(5000, 'x'), {}}});
+  EXPECT_FALSE(answer.contains("medusa")) << "null";
+  const json other =
+      complete({{"prompt", "a"}, {"max_tokens", 1}, {std::string(5000, 'x'), json::object()}});
+  EXPECT_EQ(other["medusa"]["warnings"],
+            json({std::string(60, 'x') + "…: unknown field, ignored"}));
+}
+
 TEST_F(RefusalsTest, ARequestThatLeavesNoTokenToFollowIsRefused) {
   const TokenId end = tiny_->loaded().eos.at(0);
   const json body{{"prompt", "a"}, {"min_tokens", 5}, {"allowed_token_ids", {end}}};

@@ -282,6 +282,22 @@ TEST_F(ServerTest, EchoWithLogprobsHasARowForEachTokenOfThePrompt) {
   }
 }
 
+TEST_F(ServerTest, TextOffsetsCountWhatTheTextShows) {
+  const Tokenizer& tokenizer = *tiny_->loaded().tokenizer;
+  constexpr TokenId kBegin = 1, kByte = 3 + 0x9C;  // neither a character, nor the rest of one
+  ASSERT_TRUE(tokenizer.is_special(kBegin));
+  ASSERT_EQ(tokenizer.bytes(kByte), "\x9C");
+  const json answer = complete({{"prompt", {kBegin, 300, kByte, 301, 302}},
+                                {"max_tokens", 0},
+                                {"logprobs", 0},
+                                {"echo", true}});
+  const auto size = static_cast<int64_t>(tokenizer.bytes(300).size());
+  const auto next = static_cast<int64_t>(tokenizer.bytes(301).size());
+  EXPECT_EQ(answer["choices"][0]["logprobs"]["text_offset"],
+            json({0, 0, size, size + 1, size + 1 + next}))
+      << answer;
+}
+
 TEST_F(ServerTest, AnEchoMayHaveNoTokenOfItsOwn) {
   json body{{"prompt", {1, 300, 301, 260}}, {"max_tokens", 1}, {"logprobs", 1}, {"echo", true}};
   json expected = complete(body)["choices"][0]["logprobs"];

@@ -73,8 +73,8 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
     throw UserError(
         "dataset export -: found --json, which prints on standard output, too, expected one of "
         "them; leave it out or name a file");
-  const std::string file = to_stdout ? "/dev/stdout" : options.files[0];
-  check_output_file(file, "an earlier export", is_export);
+  const std::string file = to_stdout ? "standard output" : options.files[0];
+  if (!to_stdout) check_output_file(file, "an earlier export", is_export);
   const DatasetReader dataset(config.dataset_folder());
   check_dataset_tokenizer(dataset, config.backbone.model);
   const auto tokenizer = load_tokenizer(config.backbone.model);
@@ -102,7 +102,10 @@ void export_dataset(const RunConfig& config, const DatasetOptions& options, bool
                                            {"tokens", std::vector<TokenId>(all.begin(), all.end())},
                                            {"answer_start", dataset.answer_start(i)}}));
   }
-  write_file(file, file_text(file, entries));
+  if (to_stdout)
+    print_bytes(file_text(file, entries));
+  else
+    write_file(file, file_text(file, entries));
   if (as_json)
     print_json(json{{"file", file}, {"answers", entries.size()}, {"refused", refused}});
   else

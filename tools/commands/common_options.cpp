@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "base/check.h"
@@ -144,7 +145,23 @@ void check_keys(const YamlFile& file, const YAML::Node& node, const std::string&
   }
 }
 
+/// Of two values the second one would hold, and nobody would look at the first.
+void expect_each_once(const CommonOptions& options) {
+  std::map<std::string, std::string> given;  // by key: the option
+  const auto add = [&](const std::string& key, const std::string& option) {
+    const auto [first, added] = given.emplace(key, option);
+    if (!added)
+      throw UserError(fmt::format(
+          "the command line: {} is given by {} and by {}, expected it once; leave one of them out",
+          shown_in_line(key), first->second, option));
+  };
+  if (!options.model.empty()) add("backbone.model", "MODEL");
+  for (const GivenSetting& each : options.settings) add(each.key, each.option);
+  for (const std::string& set : options.sets) add(set.substr(0, set.find('=')), "--set");
+}
+
 RunConfig read_settings(const CommonOptions& options) {
+  expect_each_once(options);
   std::vector<std::string> sets = options.sets;
   if (!options.model.empty()) sets.push_back("backbone.model=" + yaml_text(options.model));
   for (const GivenSetting& given : options.settings) sets.push_back(as_set(given));

@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/heads/eagle3/small_eagle3.h"
 
@@ -100,6 +103,14 @@ TEST_F(Eagle3ModelTest, DraftsAreTokensOfTheTargetBestFirst) {
     EXPECT_EQ(drafts.tokens[static_cast<size_t>(i)], 3 * rows[i % 5].item<int64_t>() + 1) << i;
     EXPECT_NEAR(drafts.log_probs[static_cast<size_t>(i)], values[i % 5].item<float>(), 1e-3) << i;
   }
+}
+
+TEST_F(Eagle3ModelTest, LogitsThatAreNotFiniteAreRefused) {
+  Eagle3Model draft = model();
+  const at::Tensor state = at::full({1, 64}, std::numeric_limits<float>::quiet_NaN());
+  EXPECT_EQ(fixtures::error_text([&] { draft.drafts(state, 5); }),
+            "the EAGLE-3 draft: gives logits that are not finite, expected numbers; get its file "
+            "again, as its weights may be damaged, or choose another drafter");
 }
 
 }  // namespace

@@ -253,7 +253,7 @@ TEST_F(ExportHeads, CheckingFindsWhatWasAltered) {
                 remedy);
   EXPECT_EQ(with_config("medusa_num_heads", 2),
             "<>/out/config.json: says 2 heads, the tensors are of 3, expected the same; say "
-            "--heads 3 for all that are stored, or correct config.json");
+            "--num-heads 3 for all that are stored, or correct config.json");
 }
 
 }  // namespace
