@@ -141,11 +141,11 @@ TEST_F(BadInputs, EveryCommandSaysWhatIsWrong) {
   refused("dataset import fifo" + config, "fifo: is a FIFO, expected a regular file");
   refused("generate --prompt x --threads 1000" + config,
           "that this process may use, expected at most as many threads");
+  // Values that others replace.
   refused("generate --prompt x --set backbone.threads=nan --threads 1" + config,
-          "the command line: backbone.threads is given by --threads and by --set, expected it "
-          "once; leave one of them out");
+          "--set backbone.threads=nan: 'threads' is 'nan', must be a whole number");
   refused("generate --prompt x --set generate.top_k=-5 --set generate.top_k=1" + config,
-          "generate.top_k is given by --set and by --set, expected it once");
+          "--set generate.top_k=-5: 'top_k' is -5, must be >= 0");
   refused("generate --prompt x --set 'generate.stop=[\"\"]'" + config,
           "generate.stop holds an empty text");
   refused("export --format vllm --output new --base-model \"$(printf '\\377')\"" + config,

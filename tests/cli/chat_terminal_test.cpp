@@ -84,7 +84,12 @@ class Typist {
     while (read_some()) {
     }
     int status = 0;
-    ::waitpid(std::exchange(process_, -1), &status, 0);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (::waitpid(process_, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > deadline) ::kill(process_, SIGKILL);
+      ::usleep(1000);
+    }
+    process_ = -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   void resize(unsigned short rows, unsigned short columns) const {
@@ -227,7 +232,7 @@ TEST(ChatTerminal, SigtermLeaves) {
   Typist typist(place, kPlain);
   typist.until_prompt();
   typist.signal(SIGTERM);
-  EXPECT_EQ(typist.wait(), 130);
+  EXPECT_EQ(typist.wait(), 143);
 }
 
 TEST(ChatTerminal, CtrlCStopsTheAnswerAndNotTheProgram) {

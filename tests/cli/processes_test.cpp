@@ -137,7 +137,7 @@ TEST_F(Processes, ASignalToOneEndsAllWithACheckpoint) {
   const ProcessResult both = place_.run_with(
       mpirun("-n 1 "),
       long_run + ": -n 1 timeout --foreground --preserve-status 4 '" MEDUSA_BINARY "' " + long_run);
-  EXPECT_EQ(both.status, 130) << both.err;
+  EXPECT_EQ(both.status, 143) << both.err;
   EXPECT_EQ(count_of(both.err, "interrupted; run the same command again to continue"), 1)
       << both.err;
   EXPECT_EQ(nlohmann::json::parse(both.out).at("complete"), false);

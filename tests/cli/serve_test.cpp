@@ -55,7 +55,7 @@ TEST(Serve, SaysThatItLoads) {
 
 TEST(Serve, ASignalEndsItsLoading) {
   const CliFixture place;
-  EXPECT_EQ(first_health(place, ""), "503\nended with 130\n");
+  EXPECT_EQ(first_health(place, ""), "503\nended with 143\n");
   EXPECT_EQ(file_text(place / "served.txt"), "");
 }
 

@@ -1,5 +1,6 @@
 #include "tools/chat/line_editor.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <histedit.h>
 #include <poll.h>
@@ -12,8 +13,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/utf8.h"
@@ -42,22 +45,34 @@ std::string to_narrow(const std::wstring& text) {
   return out;
 }
 
-/// The terminal of standard input, to read from and to write to.
-FILE* open_terminal() {
-  char name[256];
-  const int error = ::ttyname_r(STDIN_FILENO, name, sizeof name);
-  FILE* file = error == 0 ? std::fopen(name, "r+e") : nullptr;
-  if (file != nullptr) return file;
+[[noreturn]] void fail_to_open(int error) {
   throw UserError(fmt::format(
       "standard input: its terminal cannot be opened ({}), expected one to edit lines on; send the "
       "messages through a pipe instead",
-      std::strerror(error == 0 ? errno : error)));
+      std::strerror(error)));
+}
+
+/// The terminal of standard input, to read from and to write to.
+std::string terminal_name() {
+  char name[256];
+  if (const int error = ::ttyname_r(STDIN_FILENO, name, sizeof name); error != 0)
+    fail_to_open(error);
+  return name;
+}
+
+FILE* open_terminal(const std::string& name) {
+  FILE* file = std::fopen(name.c_str(), "r+e");
+  if (file == nullptr) fail_to_open(errno);
+  return file;
 }
 
 }  // namespace
 
 struct LineEditor::Libedit {
-  FILE* terminal = open_terminal();
+  std::string name = terminal_name();
+  FILE* terminal = open_terminal(name);
+  // Ctrl-C throws away what was typed before it: what poll() has seen need not be there any more.
+  Descriptor keys{name, O_RDONLY | O_NONBLOCK | O_NOCTTY};
   EditLine* edit = nullptr;
   HistoryW* history = nullptr;
   std::wstring prompt;
@@ -66,6 +81,7 @@ struct LineEditor::Libedit {
   bool cleared = false;
 
   Libedit() {
+    if (keys.get() < 0) fail_to_open(errno);
     if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr)
       throw UserError(
           "the locale C.UTF-8: is not there, expected what the C library has built in; send the "
@@ -109,14 +125,14 @@ struct LineEditor::Libedit {
         cleared = take_sigint();
         return 0;
       }
-      pollfd readable{::fileno(terminal), POLLIN, 0};
+      pollfd readable{keys.get(), POLLIN, 0};
       const int ready = ::poll(&readable, 1, kLookAgain);
       // libedit itself would go on where the cursor stood, which may lie below the last row now.
       if (look_at_size()) ::el_wset(edit, EL_REFRESH);
       take_terminal_back();
       if (ready <= 0) continue;
       char byte;
-      const ssize_t got = ::read(::fileno(terminal), &byte, 1);
+      const ssize_t got = ::read(keys.get(), &byte, 1);
       if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (got <= 0) return 0;  // hung up
       bytes += byte;

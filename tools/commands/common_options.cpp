@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -145,23 +145,18 @@ void check_keys(const YamlFile& file, const YAML::Node& node, const std::string&
   }
 }
 
-/// Of two values the second one would hold, and nobody would look at the first.
-void expect_each_once(const CommonOptions& options) {
-  std::map<std::string, std::string> given;  // by key: the option
-  const auto add = [&](const std::string& key, const std::string& option) {
-    const auto [first, added] = given.emplace(key, option);
-    if (!added)
-      throw UserError(fmt::format(
-          "the command line: {} is given by {} and by {}, expected it once; leave one of them out",
-          shown_in_line(key), first->second, option));
-  };
-  if (!options.model.empty()) add("backbone.model", "MODEL");
-  for (const GivenSetting& each : options.settings) add(each.key, each.option);
-  for (const std::string& set : options.sets) add(set.substr(0, set.find('=')), "--set");
+/// A value that another one replaces is read, too: a wrong one is an error wherever it stands.
+void check_replaced(const CommonOptions& options) {
+  const std::string named = "backbone.model=model";  // settings name one
+  std::set<std::string> given;
+  for (const GivenSetting& each : options.settings) given.insert(each.key);
+  for (auto set = options.sets.rbegin(); set != options.sets.rend(); ++set)
+    if (!given.insert(set->substr(0, set->find('='))).second)
+      read_config<RunConfig>(YamlFile::from_text("", "the command line", {named, *set}));
 }
 
 RunConfig read_settings(const CommonOptions& options) {
-  expect_each_once(options);
+  check_replaced(options);
   std::vector<std::string> sets = options.sets;
   if (!options.model.empty()) sets.push_back("backbone.model=" + yaml_text(options.model));
   for (const GivenSetting& given : options.settings) sets.push_back(as_set(given));
