@@ -1,8 +1,12 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "infer/grammar/counts.h"
+#include "infer/grammar/regex_syntax.h"
+#include "infer/grammar/rule_counts.h"
 #include "server/api/api_error.h"
 #include "server/api/messages_request.h"
 #include "server/api/responses_request.h"
@@ -71,12 +75,38 @@ void use(const WantedGrammar& wanted) {
   std::vector<int32_t> mask(static_cast<size_t>((vocab_size + 31) / 32));
   for (int32_t step = 0; step < 8 && !matcher->has_ended(); ++step) {
     matcher->fill_mask(mask);
-    for (TokenId id = step; id < vocab_size; ++id)
-      if ((mask[static_cast<size_t>(id / 32)] >> id % 32 & 1) != 0) {
-        if (!matcher->accept(id)) throw std::logic_error("a token of the mask is not accepted");
-        break;
-      }
+    const auto may_come = [&](TokenId id) {
+      return (mask[static_cast<size_t>(id / 32)] >> id % 32 & 1) != 0;
+    };
+    // Some of the tokens that the mask has; the text goes on with the first one.
+    TokenId next = -1;
+    for (TokenId id = step; id < vocab_size; id += next < 0 ? 1 : 29) {
+      if (!may_come(id)) continue;
+      if (!matcher->accept(id)) throw std::logic_error("a token of the mask is not accepted");
+      matcher->rollback(1);
+      if (next < 0) next = id;
+    }
+    if (next < 0) break;
+    matcher->accept(next);
   }
+}
+
+/// Reads a text as an expression, as one inside JSON strings, and as rules. What none of these takes
+/// is refused.
+void read_grammars(const std::string& path) {
+  const std::string text = read_file(path);
+  std::optional<UserError> refusal;
+  bool is_taken = false;
+  for (const auto& read : {supported_regex, regex_of_json_string, supported_rules}) {
+    try {
+      if (read(text).size() > 2 * kMostCountedBytes + text.size())
+        throw std::logic_error("a grammar that has grown too much");
+      is_taken = true;
+    } catch (const UserError& error) {
+      refusal = error;
+    }
+  }
+  if (!is_taken) throw UserError(*refusal);
 }
 
 /// @param read  throws ApiError 400 for what a client has done wrong, and nothing else.
@@ -144,6 +174,7 @@ const std::vector<std::string>& schema_words() {
                                                            "\"a\"",
                                                            "0",
                                                            "1000000",
+                                                           "129",
                                                            "0.5",
                                                            "\"object\"",
                                                            "\"array\"",
@@ -279,7 +310,16 @@ std::vector<FuzzTarget> body_targets() {
                      {"$ref": "#/$defs/d"}, "maxItems": 2}}})"},
        .tokens = schema_words(),
        .run = reader(schema),
-       .file_of = with_schema}};
+       .file_of = with_schema},
+      {.name = "grammar",
+       .file = "grammar",
+       .seeds = {"^(?:a|[^b-d]{150,300})*x{2,}(y{1000}){2}?$",
+                 "root ::= \"a\"{3} [ \\n]* (x | \"b\") {129,500}\n# c\nx ::= [a-z]{200} | x{2,}"},
+       .tokens = {"{",   "}",     "{129}", "{0,999}", "{150,}",  "{1000000}", "(", ")",
+                  "(?:", "(?<n>", "[",     "]",       "[^",      "-",         "|", "*",
+                  "+",   "?",     "\\",    "\\x41",   "\\u00e9", "\\d",       "^", "$",
+                  "\"",  " ::= ", "root",  "\n",      "#",       "é"},
+       .run = read_grammars}};
 }
 
 }  // namespace medusa::fuzz
