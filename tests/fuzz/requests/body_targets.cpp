@@ -91,8 +91,8 @@ void use(const WantedGrammar& wanted) {
   }
 }
 
-/// Reads a text as an expression, as one inside JSON strings, and as rules. What none of these takes
-/// is refused.
+/// Reads a text as an expression, as one inside JSON strings, and as rules. What none of these
+/// takes is refused.
 void read_grammars(const std::string& path) {
   const std::string text = read_file(path);
   std::optional<UserError> refusal;
