@@ -24,6 +24,17 @@ GrammarVocabulary vocabulary_of(const Tokenizer& tokenizer, std::vector<TokenId>
   return out;
 }
 
+/// Counts one more while it lives.
+class Waiting {
+ public:
+  explicit Waiting(int64_t& count) : count_(count) { ++count_; }
+  Waiting(const Waiting&) = delete;
+  ~Waiting() { --count_; }
+
+ private:
+  int64_t& count_;
+};
+
 }  // namespace
 
 Grammars::Grammars(const Tokenizer& tokenizer, std::vector<TokenId> ends)
@@ -63,9 +74,8 @@ asio::awaitable<std::shared_ptr<const CompiledGrammar>> Grammars::compile(Gramma
     }
     co_return;
   };
-  ++num_waiting_;
+  const Waiting waiting(num_waiting_);
   co_await asio::co_spawn(thread_, on_thread, asio::use_awaitable);
-  --num_waiting_;
   if (!out) throw ApiError(400, wrong, std::move(field));
   co_return out;
 }
