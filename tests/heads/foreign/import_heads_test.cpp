@@ -150,9 +150,10 @@ TEST_F(ImportHeads, LayersWithoutBiasGetZeros) {
 TEST_F(ImportHeads, AConfigOfTheWrongNumberOfHeadsIsReportedAndCanBeOverruled) {
   write(plain());
   write_config(place_, json{{"medusa_num_heads", 2}, {"medusa_num_layers", 1}});
-  EXPECT_EQ(error(),
-            "<>/config.json: says 2 heads, the tensors are of 3, expected the same; say --num-heads 3 "
-            "for all that are stored, or correct config.json");
+  EXPECT_EQ(
+      error(),
+      "<>/config.json: says 2 heads, the tensors are of 3, expected the same; say --num-heads 3 "
+      "for all that are stored, or correct config.json");
   EXPECT_EQ(import(3).heads.config.num_heads, 3);
   const ImportedHeads two = import(2);
   EXPECT_EQ(two.heads.config.num_heads, 2);
