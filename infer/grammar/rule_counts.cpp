@@ -135,8 +135,7 @@ class RuleReader {
     if (out_.size() > kMostCountedBytes)
       throw UserError(
           fmt::format("the grammar has the count {} at character {} around others like it, "
-                      "expected fewer large "
-                      "counts in each other; give the inner ones a rule",
+                      "expected fewer large counts in each other; give the inner ones a rule",
                       rules_.substr(at_, std::min<size_t>(end - at_, 40)), at_ + 1));
     at_ = end;
     item_at_.reset();

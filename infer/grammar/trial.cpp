@@ -81,10 +81,11 @@ std::string GrammarTrial::outcome_of(const GrammarText& grammar) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == kTrialNeedsMemory)
     return fmt::format("the {} takes more than {} MB to compile, expected less; shorten it", kind,
                        limits_.bytes >> 20);
-  return fmt::format(
+  // What may be another time: nothing is known then.
+  throw UserError(fmt::format(
       "the {} ends the grammar library (status {}), expected one that it compiles; write it in "
-      "another way",
-      kind, status);
+      "another way, or try again",
+      kind, status));
 }
 
 void GrammarTrial::expect_compiles(const GrammarText& grammar) {

@@ -42,7 +42,8 @@ class GrammarTrial {
   void start();
   /// Ends the process, if there is one. @returns  what waitpid() says of it.
   int end();
-  /// @returns  why not; empty: it compiles.
+  /// @returns  why not; empty: it compiles. Of another try it would be the same.
+  /// @throws UserError  as expect_compiles(), where that is not sure.
   std::string outcome_of(const GrammarText& grammar);
 
   const GrammarVocabulary& vocabulary_;

@@ -56,6 +56,10 @@ int main(int argc, char** argv) {
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);  // medusa's
   std::signal(SIGPROF, SIG_DFL);
+  sigset_t ends;  // which the thread that started it may block
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGPROF);
+  ::sigprocmask(SIG_UNBLOCK, &ends, nullptr);
   if (argc != 3) return 2;
   try {
     allow_bytes(std::atoll(argv[2]));

@@ -63,7 +63,7 @@ asio::awaitable<std::shared_ptr<const CompiledGrammar>> Grammars::compile(Gramma
                    fmt::format("{}: {} grammars wait to be compiled, expected fewer; try again "
                                "later, or leave it out",
                                field, num_waiting_),
-                   std::move(field));
+                   field);
   std::shared_ptr<const CompiledGrammar> out;
   std::string wrong;
   const auto on_thread = [&]() -> asio::awaitable<void> {
