@@ -1,6 +1,8 @@
 // What a server says before its model is loaded.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/base/temp_folder.h"
 #include "tests/server/served.h"
 
