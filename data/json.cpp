@@ -8,6 +8,20 @@
 
 namespace medusa {
 
+std::string entry_id(const nlohmann::json& entry, const std::string& place,
+                     const std::string& fallback) {
+  constexpr size_t kLongestId = 1024;
+  const auto found = entry.is_object() ? entry.find("id") : entry.end();
+  if (found == entry.end() || found->is_null()) return fallback;
+  std::string id = found->is_string() ? found->get<std::string>() : json_text(*found);
+  if (id.size() > kLongestId)
+    throw UserError(fmt::format("{}: 'id' has {} bytes, expected at most {}; shorten it", place,
+                                id.size(), kLongestId));
+  if (id.find('\0') != std::string::npos)
+    throw UserError(fmt::format("{}: 'id' holds a zero byte, expected text; remove it", place));
+  return id;
+}
+
 void read_json_lines(const std::filesystem::path& file,
                      const std::function<void(const nlohmann::json&, const JsonLine&)>& read) {
   parse_json_lines(read_text(file), file, read);

@@ -100,6 +100,13 @@ struct JsonLine {
   std::string id;     // "<name of the file>:<line>", for what has no id of its own
 };
 
+/// The 'id' of an entry, as text: a string is itself, another value its JSON.
+/// @param fallback  for an entry without one.
+/// @throws UserError  longer than 1,024 bytes (a dataset gives every id the longest one's space),
+///                    or with a zero byte (which ends an id there).
+std::string entry_id(const nlohmann::json& entry, const std::string& place,
+                     const std::string& fallback);
+
 /// Hands over every line that is not blank, first to last; lines count from 1.
 /// @throws UserError  the file cannot be read, or a line is not JSON.
 void read_json_lines(const std::filesystem::path& file,

@@ -111,8 +111,7 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
   }
   if (!entry.is_object())
     refuse_prompt(place, fmt::format("is {}", entry.type_name()), "a JSON object");
-  const auto id = find_json<Json>(entry, "id", place);
-  prompt.id = !id ? fallback : id->is_string() ? id->get<std::string>() : json_text(*id);
+  prompt.id = entry_id(entry, place, fallback);
   prompt.category = find_json<std::string>(entry, "category", place).value_or("");
   if (auto system = find_json<std::string>(entry, "system", place); system && !is_blank(*system))
     prompt.messages.push_back({"system", *std::move(system)});

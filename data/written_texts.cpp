@@ -55,12 +55,7 @@ void read_text_entry(const Json& entry, const JsonLine& line, WrittenTextSet& se
   if (is_blank(document))
     throw UserError(
         fmt::format("{}: 'text' is empty, expected a document; correct or remove it", line.place));
-  const auto id = find_json<Json>(entry, "id", line.place);
-  set.texts.push_back({!id               ? line.id
-                       : id->is_string() ? id->get<std::string>()
-                                         : json_text(*id),
-                       std::move(document),
-                       {}});
+  set.texts.push_back({entry_id(entry, line.place, line.id), std::move(document), {}});
 }
 
 /// One entry, or a list of them.

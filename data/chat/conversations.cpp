@@ -63,7 +63,7 @@ std::string text_of_parts(const Json& parts, const std::string& place) {
 
 void add_conversation(const Json& entry, const std::string& place, const std::string& fallback,
                       ConversationSet& set) {
-  Conversation out{fallback, {}};
+  Conversation out{entry_id(entry, place, fallback), {}};
   bool usable = false;
   const auto conversations = find_json<Json>(entry, "conversations", place);
   const auto messages = find_json<Json>(entry, "messages", place);
@@ -84,8 +84,6 @@ void add_conversation(const Json& entry, const std::string& place, const std::st
                     "remove the entry",
                     place));
   }
-  if (entry.is_object() && entry.contains("id"))
-    out.id = entry["id"].is_string() ? entry["id"].get<std::string>() : json_text(entry["id"]);
   if (usable)
     set.conversations.push_back(std::move(out));
   else

@@ -35,7 +35,7 @@ std::string refusal(const std::string& bytes) {
   if (!text.starts_with(path)) return text;
   const size_t rest =
       std::min(text.find(", expected an HDF5 file as data/dataset/FORMAT.md says; distill"),
-               text.find("; remove it and run `medusa distill` again"));
+               text.find("; remove it and run the command that wrote"));
   return text.substr(path.size(), rest - path.size());
 }
 std::string refusal(const std::string& name, const OddPart& part,

@@ -21,6 +21,22 @@ TEST(JsonLines, BlankLinesCountAndTheLastNeedsNoEnd) {
   EXPECT_EQ(found, (std::vector<std::string>{"a:1 {\"x\":1}", "a:4 [2]", "a:5 3"}));
 }
 
+TEST(EntryId, IsTextOfAnyKindThatADatasetCanHold) {
+  using nlohmann::json;
+  EXPECT_EQ(entry_id(json{{"id", "a b"}}, "p:1", "x"), "a b");
+  EXPECT_EQ(entry_id(json{{"id", 7}}, "p:1", "x"), "7");
+  EXPECT_EQ(entry_id(json{{"id", nullptr}}, "p:1", "x"), "x");
+  EXPECT_EQ(entry_id(json::array(), "p:1", "x"), "x");
+  EXPECT_EQ(entry_id(json{{"id", std::string(1024, 'a')}}, "p:1", "x").size(), 1024u);
+  const auto error = [](const std::string& id) {
+    return fixtures::error_text([&] { entry_id(json{{"id", id}}, "p:1", "x"); });
+  };
+  EXPECT_EQ(error(std::string(1025, 'a')),
+            "p:1: 'id' has 1025 bytes, expected at most 1024; shorten it");
+  EXPECT_EQ(error(std::string("a\0b", 3)),
+            "p:1: 'id' holds a zero byte, expected text; remove it");
+}
+
 TEST(JsonLines, ALineThatIsNotJsonIsNamed) {
   const fixtures::TempFolder folder;
   const auto error = [&](const std::string& text) {

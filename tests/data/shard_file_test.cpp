@@ -19,7 +19,8 @@ using fixtures::small_sample;
 using fixtures::TempFolder;
 
 constexpr const char* kAgain =
-    "; remove it and run `medusa distill` again, which writes only what is missing";
+    "; remove it and run the command that wrote this dataset again with the same options: "
+    "`medusa distill` writes only what is missing; for `medusa dataset` remove the whole folder";
 
 ShardHeader small_header() { return {small_info(), 4, 3, 9, false}; }
 

@@ -140,7 +140,8 @@ TEST(StatesBudget, AnAnswerWithSomeOfItsStatesIsRefused) {
   fixtures::overwrite(folder / "shard.h5", encode_shard(header, samples));
   EXPECT_EQ(fixtures::error_text(folder, [&] { ShardFile(folder / "shard.h5"); }),
             "<>/shard.h5: inconsistent, sample 1 has 4 answer tokens and 3 hidden rows; remove it "
-            "and run `medusa distill` again, which writes only what is missing");
+            "and run the command that wrote this dataset again with the same options: `medusa "
+            "distill` writes only what is missing; for `medusa dataset` remove the whole folder");
 }
 
 }  // namespace
