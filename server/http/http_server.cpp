@@ -1,6 +1,7 @@
 #include "server/http/http_server.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -98,17 +99,9 @@ class Answer : public HttpAnswer {
   }
 
   void on_leaving(std::function<void()> ended, std::function<void()> gone) override {
-    wait(tcp::socket::wait_read, [this, ended = std::move(ended),
-                                  gone = std::move(gone)](error_code error) mutable {
-      char byte = 0;
-      const auto got = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-      const bool is_broken = error || (got < 0 && errno != EAGAIN && errno != EINTR);
-      const bool takes_signs = version_ >= 11 || status_ != 0;
-      if (is_broken || (got == 0 && !takes_signs)) return gone();
-      if (got != 0) return;  // the next request, sent early: from then on only writing tells
-      wait(tcp::socket::wait_error, [gone = std::move(gone)](error_code) { gone(); });
-      ended();
-    });
+    ended_ = std::move(ended);
+    gone_ = std::move(gone);
+    wait_for_a_sign();
   }
 
   int status() const override { return status_; }
@@ -125,14 +118,35 @@ class Answer : public HttpAnswer {
     }
   }
 
-  /// Calls f when the socket is in this state, unless the answer has ended before.
+  /// What waits for something, and does not call f where the answer has ended before.
   template <typename F>
-  void wait(tcp::socket::wait_type state, F f) {
-    stream_.socket().async_wait(
-        state, asio::bind_cancellation_slot(
-                   watch_.slot(), [is_open = is_open_, f = std::move(f)](error_code error) mutable {
-                     if (*is_open && error != asio::error::operation_aborted) f(error);
-                   }));
+  auto until_answered(F f) {
+    return asio::bind_cancellation_slot(
+        watch_.slot(), [is_open = is_open_, f = std::move(f)](error_code error) mutable {
+          if (*is_open && error != asio::error::operation_aborted) f(error);
+        });
+  }
+
+  void wait_for_a_sign() {
+    stream_.socket().async_wait(tcp::socket::wait_read, until_answered([this](error_code error) {
+                                  tell_of_leaving(error.failed());
+                                }));
+  }
+
+  /// The client has sent something: its end, or the next request, behind which an end is not read.
+  void tell_of_leaving(bool is_broken) {
+    pollfd socket{stream_.socket().native_handle(), POLLRDHUP, 0};
+    const int events = ::poll(&socket, 1, 0) > 0 ? socket.revents : 0;
+    const bool has_ended = (events & POLLRDHUP) != 0;
+    const bool takes_signs = version_ >= 11 || status_ != 0;
+    if (is_broken || (events & POLLERR) != 0 || (has_ended && !takes_signs)) return gone_();
+    if (has_ended) {
+      stream_.socket().async_wait(tcp::socket::wait_error,
+                                  until_answered([this](error_code) { gone_(); }));
+      return ended_();
+    }
+    again_.expires_after(std::chrono::milliseconds(100));
+    again_.async_wait(until_answered([this](error_code) { tell_of_leaving(false); }));
   }
 
   beast::tcp_stream& stream_;
@@ -141,6 +155,8 @@ class Answer : public HttpAnswer {
   std::vector<Header> headers_;
   bool keep_alive_, head_;
   int status_ = 0;
+  std::function<void()> ended_, gone_;  // as on_leaving() got them
+  asio::steady_timer again_{stream_.get_executor()};
   asio::cancellation_signal watch_;
   std::shared_ptr<bool> is_open_ = std::make_shared<bool>(true);
 };

@@ -259,6 +259,24 @@ TEST_F(ServerTest, AClientThatLeavesGivesItsSequenceBack) {
             tiny_->alone("Lily and Tom", 9, 0, 1));
 }
 
+TEST_F(ServerTest, AClientThatSentItsNextRequestAndLeavesGivesItsSequenceBack) {
+  const json body{{"prompt", "Once upon a time"}, {"max_tokens", 240}, {"ignore_eos", true}};
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 6 * kSequences; ++i) {
+    clients.push_back(std::make_unique<Client>(port()));
+    clients.back()->send(http_request("POST", "/v1/completions", body.dump()));
+  }
+  ASSERT_TRUE(reaches("medusa:num_requests_running", kSequences));
+  for (size_t i = 0; i < clients.size(); ++i)
+    clients[i]->send(i % 2 == 0 ? http_request("GET", "/health", "") : "\r\n");
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // more comes, and then the end
+  for (const auto& client : clients) client->close();
+  EXPECT_TRUE(reaches("medusa:num_requests_waiting", 0));
+  EXPECT_TRUE(reaches("medusa:num_requests_running", 0));
+  // A few may have been answered before.
+  EXPECT_GE(metric("medusa:request_success_total{finished_reason=\"cancelled\"}"), kSequences);
+}
+
 TEST_F(ServerTest, EchoWithLogprobsHasARowForEachTokenOfThePrompt) {
   // As lm-eval asks for the likelihood of texts.
   const json prompts{{1, 300, 301, 260}, {1}, {5, 6, 7, 8, 9, 10}};

@@ -32,7 +32,7 @@ TEST(ToolCallReader, GivesTextAndCallsHoweverTheyCome) {
            {R"(<tool_call>
 {"name": "f", "arguments": {"a": 1, "b": [2]}}
 </tool_call>)",
-            R"([call_00 f {"a":1,"b":[2]}])"},
+            R"([call_00 f {"a": 1, "b": [2]}])"},
            {R"(I look.
 
 <tool_call>{"arguments": {}, "name": "f"}</tool_call>
@@ -41,7 +41,7 @@ TEST(ToolCallReader, GivesTextAndCallsHoweverTheyCome) {
             "I look.[call_00 f {}][call_01 g {}]"},
            {R"(<tool_call>{"name": "f"}</tool_call> and  more )", "[call_00 f {}]and  more "},
            {R"(<tool_call>{"name": "f", "arguments": {"a": "</tool_call> \" {"}}</tool_call>)",
-            R"([call_00 f {"a":"</tool_call> \" {"}])"},
+            R"([call_00 f {"a": "</tool_call> \" {"}])"},
            // What is no call stays as it was written.
            {R"(x <tool_call>{"name": 5}</tool_call> y)",
             R"(x <tool_call>{"name": 5}</tool_call> y)"},
@@ -55,6 +55,31 @@ TEST(ToolCallReader, GivesTextAndCallsHoweverTheyCome) {
        })
     for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, each.text.size()})
       EXPECT_EQ(parts_of(each.text, piece), each.parts) << piece;
+}
+
+/// @param arguments  as the model writes them. @returns  as the call has them.
+std::string read_arguments(const std::string& arguments) {
+  ToolCallReader reader(true, "call_");
+  const auto parts = reader.add(
+      R"(<tool_call>{"arguments": 0, "x" : [{"arguments": 1}, "}"] , "\u0061rguments" :)" +
+      arguments + R"( , "name": "f"}</tool_call>)");
+  return parts.size() == 1 && parts[0].call ? parts[0].call->arguments : "no call";
+}
+
+TEST(ToolCallReader, ArgumentsAreTheModelsOwnBytes) {
+  for (const std::string same :
+       {R"({"a": 99999999999999999999999, "b": 9e9, "c": 0.10, "a": 2})", "{\r\n\t}",
+        R"({"a": "\ud83d\ude00 \\ud800 \u00e9", "b": {"c": [{}, "]"]}})",
+        R"({"a": -0, "b": 1e-999, "c": -1.7976931348623157e308})"})
+    EXPECT_EQ(read_arguments(same), same);
+}
+
+TEST(ToolCallReader, WhatParsersRefuseThoughItIsJsonIsReplaced) {
+  EXPECT_EQ(read_arguments(R"({"a": 99e999, "b": [-1E+400]})"),
+            R"({"a": 1.7976931348623157e+308, "b": [-1.7976931348623157e+308]})");
+  EXPECT_EQ(read_arguments(R"({"\uD88D": "\ud88d\ud88d\udc00\udc00x\ud88d\n"})"),
+            R"({"\ufffd": "\ufffd\ud88d\udc00\ufffdx\ufffd\n"})");
+  EXPECT_EQ(read_arguments(R"({"a": "\ud8"})"), "no call");
 }
 
 TEST(ToolCallReader, LooksForNoCallsWhereThereAreNoTools) {
