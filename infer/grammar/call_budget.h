@@ -3,34 +3,35 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <ctime>
-#include <utility>
+#include <mutex>
 
 #include "base/error.h"
 
 namespace medusa {
 
-/// Ends a text whose grammar reads it in so many ways that each token takes longer than the one
-/// before: all sequences wait for it. Time of the calling thread's own is counted, and that of
-/// short calls is not.
+/// Ends texts whose grammar reads them in so many ways that each token takes longer than the one
+/// before: all sequences wait for it. All texts of one grammar share what it may take, so that
+/// asking for several answers, or again, takes no more. Time of the calling thread's own is
+/// counted, and that of short calls is not.
 ///
-/// Thread safety: none.
+/// Thread safety: all members.
 class CallBudget {
  public:
   using Duration = std::chrono::nanoseconds;
 
-  /// The text has so many tokens, drafted ones included.
-  void reach(int64_t num_tokens) {
-    const int64_t more = num_tokens - std::exchange(longest_, std::max(longest_, num_tokens));
-    if (more > 0) left_ = std::min<Duration>(left_ + more * kOfToken, kMost);
+  /// A text has one more token, drafted ones included.
+  void add_token() {
+    const std::lock_guard lock(mutex_);
+    left_ = std::min<Duration>(left_ + kOfToken, kMost);
   }
 
-  /// @throws UserError  too much time has gone.
+  /// @throws UserError  too much time has gone, now or before.
   void spend(Duration time) {
-    if (time < kShort) return;
-    left_ -= time;
-    if (left_ < Duration::zero())
+    const std::lock_guard lock(mutex_);
+    if (time >= kShort) left_ -= time;
+    is_spent_ = is_spent_ || left_ < Duration::zero();
+    if (is_spent_)
       throw UserError(
           "the grammar takes longer and longer for each token of the answer, expected one that "
           "reads a text in one way; write it without rules that begin or end with themselves "
@@ -40,6 +41,7 @@ class CallBudget {
   /// Calls f, and spends the time that it takes.
   template <typename F>
   auto timed(const F& f) {
+    spend(Duration::zero());
     const Duration began = thread_time();
     const auto result = f();
     spend(thread_time() - began);
@@ -54,12 +56,13 @@ class CallBudget {
     return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
   }
 
-  static constexpr Duration kMost = std::chrono::seconds(2);
+  static constexpr Duration kMost = std::chrono::seconds(1);
   static constexpr Duration kOfToken = std::chrono::milliseconds(20);
   static constexpr Duration kShort = std::chrono::milliseconds(5);
 
+  std::mutex mutex_;
   Duration left_ = kMost;
-  int64_t longest_ = 0;  // tokens
+  bool is_spent_ = false;
 };
 
 }  // namespace medusa

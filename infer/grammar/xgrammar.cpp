@@ -122,16 +122,20 @@ class Speller {
 
 class Matcher : public GrammarMatcher {
  public:
-  Matcher(ffi::Any matcher, std::shared_ptr<const Speller> speller)
-      : matcher_(std::move(matcher)), speller_(std::move(speller)) {}
+  Matcher(ffi::Any matcher, std::shared_ptr<const Speller> speller,
+          std::shared_ptr<CallBudget> budget)
+      : matcher_(std::move(matcher)), speller_(std::move(speller)), budget_(std::move(budget)) {}
 
   bool accept(TokenId token) override {
     // Of others the library would write a warning.
     if (has_ended() || !speller_->may_come(token)) return false;
-    const bool accepted = budget_.timed([&] {
+    const bool accepted = budget_->timed([&] {
       return library().accept(matcher_, static_cast<int64_t>(token), false).cast<bool>();
     });
-    if (accepted) budget_.reach(++num_tokens_);
+    if (accepted && ++num_tokens_ > longest_) {
+      longest_ = num_tokens_;
+      budget_->add_token();
+    }
     return accepted;
   }
   void rollback(int32_t num_tokens) override {
@@ -149,7 +153,7 @@ class Matcher : public GrammarMatcher {
     rows.dtype = {kDLInt, 32, 1};
     rows.shape = shape;
     rows.strides = strides;
-    budget_.timed([&] { return library().fill_mask(matcher_, &rows, int64_t{0}, false); });
+    budget_->timed([&] { return library().fill_mask(matcher_, &rows, int64_t{0}, false); });
   }
   std::vector<TokenId> forced_tokens(int32_t most) const override {
     if (has_ended()) return {};
@@ -160,8 +164,8 @@ class Matcher : public GrammarMatcher {
  private:
   ffi::Any matcher_;
   std::shared_ptr<const Speller> speller_;
-  CallBudget budget_;
-  int64_t num_tokens_ = 0;
+  std::shared_ptr<CallBudget> budget_;
+  int64_t num_tokens_ = 0, longest_ = 0;
 };
 
 class Grammar : public CompiledGrammar {
@@ -172,7 +176,7 @@ class Grammar : public CompiledGrammar {
   std::unique_ptr<GrammarMatcher> make_matcher() const override {
     const auto none = nullptr;  // end tokens and temperature are not changed
     return std::make_unique<Matcher>(
-        library().new_matcher(grammar_, none, false, int64_t{-1}, none), speller_);
+        library().new_matcher(grammar_, none, false, int64_t{-1}, none), speller_, budget_);
   }
   int64_t vocab_size() const override { return vocab_size_; }
 
@@ -180,6 +184,7 @@ class Grammar : public CompiledGrammar {
   ffi::Any grammar_;
   int64_t vocab_size_;
   std::shared_ptr<const Speller> speller_;
+  std::shared_ptr<CallBudget> budget_ = std::make_shared<CallBudget>();
 };
 
 /// The library's message without the place in its code: "[10:41:16] /x/y.cc:4944: Unsupported

@@ -28,9 +28,12 @@ GrammarVocabulary vocabulary() {
 
 class Xgrammar : public testing::Test {
  protected:
-  std::unique_ptr<GrammarMatcher> matcher(GrammarKind kind, const std::string& text) {
+  std::shared_ptr<const CompiledGrammar> compile(GrammarKind kind, const std::string& text) {
     if (!compiler_) compiler_ = make_grammar_compiler(vocabulary());
-    return compiler_->compile({kind, text})->make_matcher();
+    return compiler_->compile({kind, text});
+  }
+  std::unique_ptr<GrammarMatcher> matcher(GrammarKind kind, const std::string& text) {
+    return compile(kind, text)->make_matcher();
   }
   static std::vector<TokenId> allowed(GrammarMatcher& matcher) {
     const auto size = std::ssize(vocabulary().bytes);
@@ -265,6 +268,26 @@ TEST_F(Xgrammar, AGrammarThatReadsATextInEverMoreWaysIsEnded) {
     }
   });
   EXPECT_TRUE(error.starts_with("the grammar takes longer and longer for each token ")) << error;
+}
+
+TEST_F(Xgrammar, AllTextsOfAGrammarShareItsTime) {
+  if (!has_grammar_library()) return;
+  const auto grammar = compile(GrammarKind::Ebnf, "root ::= s\ns ::= s s | s s s | [a-z]\n");
+  std::vector<std::unique_ptr<GrammarMatcher>> texts;
+  for (int i = 0; i < 8; ++i) texts.push_back(grammar->make_matcher());
+  const auto step = [&](GrammarMatcher& at) {
+    return fixtures::error_text([&] {
+      ASSERT_TRUE(at.accept('a'));
+      allowed(at);
+    });
+  };
+  const std::string none = fixtures::error_text([] {});
+  bool is_spent = false;
+  for (int token = 0; token < 100000 && !is_spent; ++token)
+    for (const auto& each : texts) is_spent = is_spent || step(*each) != none;
+  EXPECT_TRUE(is_spent);
+  for (const auto& each : texts) EXPECT_NE(step(*each), none) << "without another long call";
+  EXPECT_NE(step(*grammar->make_matcher()), none);
 }
 
 TEST_F(Xgrammar, CountsThatWouldFillTheMemoryAreRefused) {
