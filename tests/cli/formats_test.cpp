@@ -236,6 +236,29 @@ TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {
   EXPECT_EQ(json::parse(succeed("inspect new/dataset --json")).at("complete"), true);
 }
 
+TEST_F(Formats, AnExportReplacesAnEarlierOneAndNothingElse) {
+  for (const std::string name : {"again.jsonl", "again.json --to sharegpt"}) {
+    succeed("dataset export " + name + " --config run.yaml");
+    succeed("dataset export " + name + " --config run.yaml");
+  }
+  const std::string own =
+      R"({"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],"id":"1"})";
+  for (const std::string& text :
+       {own + "\n" + R"({"answer":"mine","question":"q"})" + "\n",
+        R"({"answer":"mine","question":"q"})" + std::string("\n"),
+        R"({"conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}],"id":"1",)" +
+            std::string(R"("notes":"x"})") + "\n",
+        R"({"conversations": [{"from":"human","value":"q"}],"id":"1"})" + std::string("\n"),
+        std::string("[\n]\n")}) {
+    write_text(place_ / "own.jsonl", text);
+    EXPECT_NE(refused("dataset export own.jsonl --to sharegpt --config run.yaml")
+                  .find("own.jsonl: holds something else, expected an earlier export"),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(file_text(place_ / "own.jsonl"), text);
+  }
+}
+
 /// An EAGLE-3 draft with arbitrary numbers for the fixture's model, as it would be published.
 void publish_draft(const std::filesystem::path& folder, const json& model) {
   const int64_t hidden = model.at("hidden_size"), heads = model.at("num_heads"),

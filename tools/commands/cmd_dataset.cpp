@@ -43,28 +43,47 @@ std::string words(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
   return text;
 }
 
-constexpr std::string_view kListStart = "[\n";
-
-// Keys are sorted, which other programs' files seldom are.
-constexpr std::string_view kExportStarts[] = {R"({"answer":")",
-                                              R"({"conversations":[{"from":"human","value":")"};
-
 /// A .json file holds a list, as ShareGPT is published, any other an entry on each line.
 std::string file_text(const std::filesystem::path& file, const std::vector<std::string>& entries) {
-  return lower_extension(file) == ".json"
-             ? fmt::format("{}{}\n]\n", kListStart, fmt::join(entries, ",\n"))
-             : fmt::format("{}\n", fmt::join(entries, "\n"));
+  return lower_extension(file) == ".json" ? fmt::format("[\n{}\n]\n", fmt::join(entries, ",\n"))
+                                          : fmt::format("{}\n", fmt::join(entries, "\n"));
 }
 
-/// Whether the file begins as exports do, whichever format.
+bool has_keys(const json& entry, const std::vector<std::string>& keys) {
+  return entry.is_object() && entry.size() == keys.size() &&
+         std::all_of(keys.begin(), keys.end(),
+                     [&entry](const std::string& key) { return entry.contains(key); });
+}
+
+/// Whether an entry has what exports have, and nothing else, written as they write it.
+bool is_exported(std::string_view line) {
+  if (nests_too_deeply(line)) return false;
+  const json entry = json::parse(line, nullptr, false);
+  if (entry.is_discarded() || json_text(entry) != line) return false;
+  if (has_keys(entry, {"id", "prompt", "answer", "tokens", "answer_start"})) return true;
+  return has_keys(entry, {"id", "conversations"}) && entry["conversations"].size() == 2 &&
+         std::all_of(entry["conversations"].begin(), entry["conversations"].end(),
+                     [](const json& each) {
+                       return has_keys(each, {"from", "value"});
+                     });
+}
+
+/// Whether all entries of the file are those of an export, whichever format. One without any is
+/// none.
 bool is_export(const std::filesystem::path& file) {
   const MappedFile mapped(file);
-  const std::string_view text = mapped.text();
-  return std::any_of(
-      std::begin(kExportStarts), std::end(kExportStarts), [text](std::string_view start) {
-        return text.starts_with(start) ||
-               (text.starts_with(kListStart) && text.substr(kListStart.size()).starts_with(start));
-      });
+  std::string_view text = mapped.text();
+  bool any = false;
+  while (!text.empty()) {
+    const size_t size = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, size);
+    text.remove_prefix(std::min(size + 1, text.size()));
+    if (line == "[" || line == "]") continue;
+    if (line.ends_with(',')) line.remove_suffix(1);
+    if (!is_exported(line)) return false;
+    any = true;
+  }
+  return any;
 }
 
 void export_dataset(const RunConfig& config, const DatasetOptions& options, bool as_json) {
