@@ -40,6 +40,7 @@ struct StagedRows {
     const int g = static_cast<int>(threadIdx.x) % kWarp / 4, t = static_cast<int>(threadIdx.x) % 4;
     return chunk.keys[(first + 8 * n + g) * StagedChunk<kD>::kKeyStride + 4 * b + t];
   }
+  __device__ void turn_to_values() {}
   __device__ uint2 value(int p, int b) const {
     const int g = static_cast<int>(threadIdx.x) % kWarp / 4, t = static_cast<int>(threadIdx.x) % 4;
     const int row = first + 2 * t + p % 2 + p / 2 * 8;

@@ -16,27 +16,34 @@ __device__ inline int32_t set_bit(uint64_t bits, int32_t n) {
 /// kUnit positions of a row in the cache, as UnitQueries reads them.
 template <int kD>
 struct TailRows {
-  const Bf16 *keys, *values;  // this lane's dimensions of the slot's first row
-  int32_t key_rows[2], value_rows[4];
+  const DeviceCache& cache;
+  int64_t place;    // of the slot's first row
+  int32_t mine;     // the cache row of the position that this lane looked up
+  int32_t rows[4];  // from there, this lane's dimensions: first of keys, then of values
 
   /// All lanes of a warp call it. @param group  of the cache's heads.
-  __device__ TailRows(const TreeAttentionArgs& args, int32_t row, int32_t group, int32_t begin) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp, g = lane / 4, t = lane % 4;
+  __device__ TailRows(const TreeAttentionArgs& args, int32_t row, int32_t group, int32_t begin)
+      : cache(args.cache),
+        place(cache_place(args.cache, args.layer, args.rows.slots[row], group, 0)) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int32_t start = args.rows.starts[row], last = args.rows.positions[row];
     // Behind the row's own position it is read again, with a weight of zero.
     const int32_t position = begin + lane % kUnit < last ? begin + lane % kUnit : last;
-    const int32_t mine =
-        position < start ? position : start + set_bit(args.rows.paths[row], position - start);
-    const int64_t place = cache_place(args.cache, args.layer, args.rows.slots[row], group, 0);
-    keys = args.cache.keys + place + 8 * t;
-    values = args.cache.values + place + 4 * g;
-    for (int n = 0; n < 2; ++n) key_rows[n] = shuffle(mine, 8 * n + g) * kD;
-    for (int p = 0; p < 4; ++p) value_rows[p] = shuffle(mine, 2 * t + p % 2 + p / 2 * 8) * kD;
+    mine = position < start ? position : start + set_bit(args.rows.paths[row], position - start);
+    for (int n = 0; n < 2; ++n) rows[n] = shuffle(mine, 8 * n + lane / 4) * kD + lane % 4 * 8;
   }
 
-  __device__ uint4 key(int n, int b) const { return load_word4(keys + key_rows[n] + 32 * b); }
+  __device__ uint4 key(int n, int b) const {
+    return load_word4(cache.keys + place + rows[n] + 32 * b);
+  }
+  /// The two kinds of rows in turn take fewer registers. All lanes of a warp call it.
+  __device__ void turn_to_values() {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    for (int p = 0; p < 4; ++p)
+      rows[p] = shuffle(mine, 2 * (lane % 4) + p % 2 + p / 2 * 8) * kD + lane / 4 * 4;
+  }
   __device__ uint2 value(int p, int b) const {
-    return *reinterpret_cast<const uint2*>(values + value_rows[p] + 32 * b);
+    return *reinterpret_cast<const uint2*>(cache.values + place + rows[p] + 32 * b);
   }
 };
 

@@ -25,18 +25,20 @@ struct UnitQueries {
   static constexpr int kLaneFloats = kBlocks * 16 + 4;
 
   int32_t first[2] = {0, 0}, end[2] = {0, 0};  // positions that are taken in; none: not there
-  const Bf16* query[2];  // this lane's dimensions; read again for each unit, which saves registers
+  const Bf16* all;   // queries; read again for each unit, which saves registers
+  int32_t query[2];  // where this lane's dimensions of two of them are
   float most[2] = {-INFINITY, -INFINITY};
   float weight[2] = {0, 0};  // of this lane's positions
   float sums[kBlocks][4][4] =
       {};  // [.][e]: dimensions 8t + e and 8t + 4 + e of query g, then g + 8
 
-  /// @param nobody  a query whose elements stand for those that are not there.
-  __device__ explicit UnitQueries(const Bf16* nobody) {
+  /// @param nobody  a query whose elements stand for those that are not there; as set() has it.
+  __device__ UnitQueries(const Bf16* queries, int32_t nobody) : all(queries) {
     for (int h = 0; h < 2; ++h) query[h] = lane_of(nobody);
   }
   /// What query g + 8h is, and which positions it takes in.
-  __device__ void set(int h, const Bf16* from, int32_t first_position, int32_t end_position) {
+  /// @param from  the number of its first element among all queries.
+  __device__ void set(int h, int32_t from, int32_t first_position, int32_t end_position) {
     query[h] = lane_of(from);
     first[h] = first_position;
     end[h] = end_position;
@@ -45,9 +47,9 @@ struct UnitQueries {
   /// Takes the kUnit positions from `begin` on in. A query that sees none of them keeps every bit.
   /// @param rows  rows.key(n, b): dimensions 32b + 8t to 32b + 8t + 7 of position 8n + g;
   ///              rows.value(p, b): dimensions 32b + 4g to 32b + 4g + 3 of position 2t + p % 2 +
-  ///              p / 2 * 8.
+  ///              p / 2 * 8; keys are read before rows.turn_to_values(), values behind it.
   template <typename Rows>
-  __device__ void take(const Rows& rows, int32_t begin) {
+  __device__ void take(Rows rows, int32_t begin) {
     bool sees[2];
     for (int h = 0; h < 2; ++h) sees[h] = begin < end[h] && begin + kUnit > first[h];
     if (ballot(sees[0] || sees[1]) == 0) return;
@@ -61,6 +63,7 @@ struct UnitQueries {
       const float* pair = &scores[i / 2][i % 2 * 2];
       weights[i] = pack_bf16(pair[0], pair[1]);
     }
+    rows.turn_to_values();
     for (int b = 0; b < kBlocks; ++b) add_values(rows, b, weights, sees, scale);
   }
 
@@ -116,7 +119,7 @@ struct UnitQueries {
   }
 
  private:
-  __device__ static const Bf16* lane_of(const Bf16* from) {
+  __device__ static int32_t lane_of(int32_t from) {
     return from + static_cast<int>(threadIdx.x) % 4 * 8;
   }
 
@@ -127,7 +130,8 @@ struct UnitQueries {
     for (int n = 0; n < 2; ++n)
       for (int i = 0; i < 4; ++i) scores[n][i] = 0;
     for (int b = 0; b < kBlocks; ++b) {
-      const uint4 low = load_word4(query[0] + 32 * b), high = load_word4(query[1] + 32 * b);
+      const uint4 low = load_word4(all + query[0] + 32 * b),
+                  high = load_word4(all + query[1] + 32 * b);
       for (int n = 0; n < 2; ++n) {
         const uint4 key = rows.key(n, b);
         mma_16x8x16(scores[n], {low.x, high.x, low.y, high.y}, {key.x, key.y});

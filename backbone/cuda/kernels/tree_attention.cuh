@@ -39,59 +39,58 @@ struct AttentionBlock {
   static constexpr size_t kSharedBytes = kStagedBytes > kMergeBytes ? kStagedBytes : kMergeBytes;
 
   const TreeAttentionArgs& args;
-  DeviceTile tile;
-  int32_t group, per_group, set, quarter;
-  UnitQueries<kD> queries;
+  const int32_t per_group;  // query heads of a key/value head
 
-  __device__ explicit AttentionBlock(const TreeAttentionArgs& args_)
-      : args(args_),
-        tile(args_.tiles[blockIdx.x]),
-        group(static_cast<int32_t>(blockIdx.y)),
-        per_group(static_cast<int32_t>(args_.num_heads / args_.cache.num_kv_heads)),
-        set(static_cast<int32_t>(threadIdx.x) / kQuarterThreads),
-        quarter(static_cast<int32_t>(threadIdx.x) / kWarp % kQuarters),
-        queries(query_of(tile.first, group * per_group)) {}
+  // Asked anew wherever they are needed: they would take registers from the sums.
+  __device__ DeviceTile tile() const { return args.tiles[blockIdx.x]; }
+  __device__ static int32_t group() { return static_cast<int32_t>(blockIdx.y); }
+  __device__ static int32_t set() { return static_cast<int32_t>(threadIdx.x) / kQuarterThreads; }
+  __device__ static int32_t quarter() {
+    return static_cast<int32_t>(threadIdx.x) / kWarp % kQuarters;
+  }
 
   /// This lane's query h of its warp.
   __device__ int32_t lane_query(int h) const {
     return static_cast<int32_t>(threadIdx.x) % kWarp / 4 + 8 * h;
   }
-  __device__ const Bf16* query_of(int32_t row, int32_t head) const {
-    return args.query + (int64_t{row} * args.num_heads + head) * kD;
+  /// Where in args.query it begins.
+  __device__ int32_t query_of(int32_t row, int32_t head) const {
+    return (row * static_cast<int32_t>(args.num_heads) + head) * kD;
   }
 
   /// The tails of the tile's rows, one to each set of warps.
-  __device__ void take_tails(int32_t block) {
-    const int32_t i = block * kSets + set, row = tile.first + i;
-    const bool there = i < tile.count;
+  __device__ void take_tails(int32_t block) const {
+    const int32_t i = block * kSets + set(), row = tile().first + i;
+    const bool there = i < tile().count;
+    UnitQueries<kD> queries(args.query, query_of(tile().first, group() * per_group));
     if (there) {
       const Reach reach = reach_of(args.rows.positions[row], args.window);
       for (int h = 0; h < 2; ++h) {
         if (lane_query(h) >= per_group) continue;
-        queries.set(h, query_of(row, group * per_group + lane_query(h)),
+        queries.set(h, query_of(row, group() * per_group + lane_query(h)),
                     reach.first > reach.tail ? reach.first : reach.tail, reach.end);
       }
-      for (int32_t begin = reach.tail + quarter * kUnit; begin < reach.end; begin += kChunk)
-        queries.take(TailRows<kD>(args, row, group, begin), begin);
+      for (int32_t begin = reach.tail + quarter() * kUnit; begin < reach.end; begin += kChunk)
+        queries.take(TailRows<kD>(args, row, group(), begin), begin);
     }
-    merge_quarters();
-    if (!there || quarter != 0) return;
+    merge_quarters(queries);
+    if (!there || quarter() != 0) return;
     for (int h = 0; h < 2; ++h)
       if (lane_query(h) < per_group)
         queries.store(h, partial_of(args, num_splits(args.max_context), row,
-                                    group * per_group + lane_query(h)));
+                                    group() * per_group + lane_query(h)));
   }
 
   /// The chunks of a split. Sets of warps have sixteen queries each: those of the first row's heads
   /// of the group, then of the second's.
-  __device__ void take_chunks(int32_t split) {
-    ChunkRange range = seen_chunks(args, tile);
+  __device__ void take_chunks(int32_t split) const {
+    ChunkRange range = seen_chunks(args, tile());
     if (range.begin < split * kSplitChunks) range.begin = split * kSplitChunks;
     if (range.end > (split + 1) * kSplitChunks) range.end = (split + 1) * kSplitChunks;
     if (range.begin >= range.end) return;
 
     const int64_t place =
-        cache_place(args.cache, args.layer, args.rows.slots[tile.first], group, 0);
+        cache_place(args.cache, args.layer, args.rows.slots[tile().first], group(), 0);
     auto* staged = shared_memory<StagedChunk<kD>>();  // two: one is read while one arrives
     const auto fetch = [&](int32_t chunk) {
       const int64_t at = place + int64_t{chunk} * kChunk * kD;
@@ -99,12 +98,13 @@ struct AttentionBlock {
       copy_async_commit();
     };
     fetch(range.begin);
-    const int32_t num_queries = tile.count * per_group;
-    const auto query = [&](int h) { return set * kWarpQueries + lane_query(h); };
-    const auto row = [&](int h) { return tile.first + query(h) / per_group; };
-    const auto head = [&](int h) { return group * per_group + query(h) % per_group; };
+    const auto query = [&](int h) { return set() * kWarpQueries + lane_query(h); };
+    const auto is_there = [&](int h) { return query(h) < tile().count * per_group; };
+    const auto row = [&](int h) { return tile().first + query(h) / per_group; };
+    const auto head = [&](int h) { return group() * per_group + query(h) % per_group; };
+    UnitQueries<kD> queries(args.query, query_of(tile().first, group() * per_group));
     for (int h = 0; h < 2; ++h) {
-      if (query(h) >= num_queries) continue;
+      if (!is_there(h)) continue;
       const Reach reach = reach_of(args.rows.positions[row(h)], args.window);
       queries.set(h, query_of(row(h), head(h)), reach.first, reach.tail);
     }
@@ -112,26 +112,26 @@ struct AttentionBlock {
       fetch(chunk + 1);
       copy_async_wait<1>();
       sync_block();
-      queries.take(StagedRows<kD>{staged[chunk % 2], quarter * kUnit},
-                   chunk * kChunk + quarter * kUnit);
+      queries.take(StagedRows<kD>{staged[chunk % 2], quarter() * kUnit},
+                   chunk * kChunk + quarter() * kUnit);
       sync_block();
     }
     copy_async_wait<0>();
-    merge_quarters();
-    if (quarter != 0) return;
+    merge_quarters(queries);
+    if (quarter() != 0) return;
     for (int h = 0; h < 2; ++h)
-      if (query(h) < num_queries) queries.store(h, partial_of(args, split, row(h), head(h)));
+      if (is_there(h)) queries.store(h, partial_of(args, split, row(h), head(h)));
   }
 
   /// The first quarter gets what all four have: 1 to 0 and 3 to 2, then 2 to 0.
-  __device__ void merge_quarters() {
-    float* kept = shared_memory<float>() + (set * 2 + quarter / 2) * kMergeFloats;
-    if (quarter % 2 == 1) queries.keep(kept);
+  __device__ static void merge_quarters(UnitQueries<kD>& queries) {
+    float* kept = shared_memory<float>() + (set() * 2 + quarter() / 2) * kMergeFloats;
+    if (quarter() % 2 == 1) queries.keep(kept);
     sync_block();
-    if (quarter % 2 == 0) queries.merge(kept);
-    if (quarter == 2) queries.keep(kept);
+    if (quarter() % 2 == 0) queries.merge(kept);
+    if (quarter() == 2) queries.keep(kept);
     sync_block();
-    if (quarter == 0) queries.merge(kept + kMergeFloats);
+    if (quarter() == 0) queries.merge(kept + kMergeFloats);
     queries.add_up_weights();
   }
 
@@ -152,12 +152,13 @@ struct AttentionBlock {
   /// Splits in order, then the tail; a thread for four dimensions of a query.
   __device__ void join() const {
     constexpr int kQuads = kD / 4;
+    const DeviceTile tile = this->tile();
     memory_fence();
     for (int32_t i = static_cast<int32_t>(threadIdx.x); i < tile.count * per_group * kQuads;
          i += static_cast<int32_t>(blockDim.x)) {
       const int32_t query = i / kQuads, d = i % kQuads * 4;
       const int32_t row = tile.first + query / per_group,
-                    head = group * per_group + query % per_group;
+                    head = group() * per_group + query % per_group;
       const Reach reach = reach_of(args.rows.positions[row], args.window);
       const bool chunks = reach.first < reach.tail;
       const int32_t begin = chunks ? reach.first / kSplit : 0;
@@ -188,7 +189,9 @@ template <int kD, int kSets>
 __global__ void __launch_bounds__(kSets* kQuarterThreads)
     attend_rows(TreeAttentionArgs args, int32_t tail_blocks) {
   begin_kernel();
-  AttentionBlock<kD, kSets> block(args);
+  const auto per_group =
+      static_cast<int32_t>(args.num_heads) / static_cast<int32_t>(args.cache.num_kv_heads);
+  const AttentionBlock<kD, kSets> block{args, per_group};
   const auto z = static_cast<int32_t>(blockIdx.z);
   if (z < tail_blocks)
     block.take_tails(z);
