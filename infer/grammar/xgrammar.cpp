@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/fingerprint.h"
 #include "base/json_text.h"
 #include "infer/grammar/call_budget.h"
 #include "infer/grammar/grammar.h"
@@ -170,8 +171,12 @@ class Matcher : public GrammarMatcher {
 
 class Grammar : public CompiledGrammar {
  public:
-  Grammar(ffi::Any grammar, int64_t vocab_size, std::shared_ptr<const Speller> speller)
-      : grammar_(std::move(grammar)), vocab_size_(vocab_size), speller_(std::move(speller)) {}
+  Grammar(ffi::Any grammar, int64_t vocab_size, std::shared_ptr<const Speller> speller,
+          std::shared_ptr<CallBudget> budget)
+      : grammar_(std::move(grammar)),
+        vocab_size_(vocab_size),
+        speller_(std::move(speller)),
+        budget_(std::move(budget)) {}
 
   std::unique_ptr<GrammarMatcher> make_matcher() const override {
     const auto none = nullptr;  // end tokens and temperature are not changed
@@ -184,7 +189,7 @@ class Grammar : public CompiledGrammar {
   ffi::Any grammar_;
   int64_t vocab_size_;
   std::shared_ptr<const Speller> speller_;
-  std::shared_ptr<CallBudget> budget_ = std::make_shared<CallBudget>();
+  std::shared_ptr<CallBudget> budget_;
 };
 
 /// The library's message without the place in its code: "[10:41:16] /x/y.cc:4944: Unsupported
@@ -219,7 +224,8 @@ class Compiler : public GrammarCompiler {
   std::shared_ptr<const CompiledGrammar> compile(const GrammarText& grammar) override {
     const std::string text = supported(grammar);
     try {
-      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text), vocab_size_, speller_);
+      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text), vocab_size_, speller_,
+                                           budget_of(grammar));
       expect_a_text(*out);
       return out;
     } catch (const std::bad_alloc&) {
@@ -242,6 +248,16 @@ class Compiler : public GrammarCompiler {
     if (schema.is_discarded())
       throw UserError("the json_schema cannot be compiled: it is not JSON; correct it");
     return json_text(supported_schema(schema));
+  }
+
+  /// The same one when a grammar comes again.
+  std::shared_ptr<CallBudget> budget_of(const GrammarText& grammar) {
+    constexpr size_t kMostKept = 1024;
+    const std::string key = Fingerprint().add(enum_name(grammar.kind)).add(grammar.text).digest();
+    if (budgets_.size() >= kMostKept && !budgets_.contains(key)) budgets_.clear();
+    const auto [found, is_new] = budgets_.try_emplace(key);
+    if (is_new) found->second = std::make_shared<CallBudget>();
+    return found->second;
   }
 
   void expect_a_text(const Grammar& grammar) const {
@@ -273,6 +289,7 @@ class Compiler : public GrammarCompiler {
   int64_t vocab_size_;
   std::shared_ptr<const Speller> speller_;
   ffi::Any compiler_;
+  std::unordered_map<std::string, std::shared_ptr<CallBudget>> budgets_;
 };
 
 }  // namespace

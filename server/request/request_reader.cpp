@@ -87,20 +87,28 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
            {"add_generation_prompt", true},
            {"bad_words", nlohmann::json::array()},
            {"chat_template", ""},
+           {"chat_template_kwargs", nlohmann::json::object()},
            {"continue_final_message", false},
            {"include_stop_str_in_output", false},
            {"length_penalty", 1},
            {"logits_processors", nlohmann::json::array()},
+           {"max_new_tokens", nullptr},
+           {"min_new_tokens", 0},
+           {"mirostat", 0},
            {"modalities", nlohmann::json::array({"text"})},
+           {"n_predict", -1},
            {"output_format", nlohmann::json::object()},
            {"prompt_logprobs", nullptr},
+           {"repeat_penalty", 1},
            {"skip_special_tokens", true},
            {"truncate_prompt_tokens", nullptr},
+           {"typical_p", 1},
            {"use_beam_search", false}})
     fields.expect_unused(name, harmless);
   // Other servers' words for response_format, medusa.regex and medusa.grammar.
-  for (const char* name : {"guided_json", "guided_regex", "guided_choice", "guided_grammar",
-                           "structured_outputs", "json_schema", "grammar", "regex"})
+  for (const char* name :
+       {"guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
+        "structural_tag", "json_schema", "grammar", "ebnf", "regex"})
     if (fields.has(name))
       throw ApiError(400,
                      fmt::format("{}: not known here, expected response_format, medusa.regex or "

@@ -176,10 +176,13 @@ TEST_F(RefusalsTest, WhatWouldMakeAnotherAnswerIsRefusedAndItsDefaultIsNot) {
            {"add_generation_prompt", false, true},
            {"bad_words", {"a"}, json::array()},
            {"chat_template", "{{ x }}", nullptr},
+           {"chat_template_kwargs", {{"enable_thinking", false}}, json::object()},
            {"continue_final_message", true, false},
            {"include_stop_str_in_output", true, false},
            {"modalities", {"text", "audio"}, {"text"}},
+           {"n_predict", 5, -1},
            {"prompt_logprobs", 1, nullptr},
+           {"repeat_penalty", 1.1, 1},
            {"skip_special_tokens", false, true},
            {"truncate_prompt_tokens", 5, nullptr},
            {"use_beam_search", true, false}}) {
