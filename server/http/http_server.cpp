@@ -165,19 +165,29 @@ class Answer : public HttpAnswer {
 /// own limit would close it.
 class ReadDeadline {
  public:
-  ReadDeadline(beast::tcp_stream& stream, std::chrono::seconds time)
-      : timer_(stream.get_executor(), time), watched_(std::make_shared<Watched>(&stream)) {
+  /// @param all  of the server; this one is among them while it lives.
+  ReadDeadline(beast::tcp_stream& stream, std::chrono::seconds time, std::set<ReadDeadline*>& all)
+      : timer_(stream.get_executor()), watched_(std::make_shared<Watched>(&stream)), all_(all) {
     stream.expires_never();
+    set(time);
+    all_.insert(this);
+  }
+  ~ReadDeadline() {
+    watched_->stream = nullptr;  // the timer may have fired already
+    all_.erase(this);
+  }
+  ReadDeadline(const ReadDeadline&) = delete;
+  ReadDeadline& operator=(const ReadDeadline&) = delete;
+
+  /// Counts the time from now.
+  void set(std::chrono::seconds time) {
+    timer_.expires_after(time);
     timer_.async_wait([watched = watched_](error_code error) {
       if (error || watched->stream == nullptr) return;
       watched->has_passed = true;
       watched->stream->cancel();
     });
   }
-  ~ReadDeadline() { watched_->stream = nullptr; }  // the timer may have fired already
-  ReadDeadline(const ReadDeadline&) = delete;
-  ReadDeadline& operator=(const ReadDeadline&) = delete;
-
   bool has_passed() const { return watched_->has_passed; }
 
  private:
@@ -188,6 +198,7 @@ class ReadDeadline {
   };
   asio::steady_timer timer_;
   std::shared_ptr<Watched> watched_;
+  std::set<ReadDeadline*>& all_;
 };
 
 /// One more of what is counted, for as long as this lives.
@@ -268,6 +279,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
   HttpHandler handler;
   int64_t num_connections = 0, num_large = 0;
   std::set<beast::tcp_stream*> idle;  // wait for a request, or for the client to close
+  std::set<ReadDeadline*> deadlines;  // of requests that are being read
   bool stopping = false;
 
   asio::awaitable<void> accept() {
@@ -365,7 +377,7 @@ struct HttpServer::State : std::enable_shared_from_this<State> {
     }
     idle.erase(&stream);
     if (error || stopping) co_return false;
-    std::optional<ReadDeadline> deadline(std::in_place, stream, limits.request);
+    std::optional<ReadDeadline> deadline(std::in_place, stream, limits.request, deadlines);
     co_await http::async_read_header(stream, buffer, parser,
                                      asio::redirect_error(use_awaitable, error));
     const unsigned version = error ? 11 : parser.get().version();
@@ -424,6 +436,7 @@ void HttpServer::stop() {
   error_code ignored;
   state_->acceptor.close(ignored);
   for (beast::tcp_stream* stream : state_->idle) stream->cancel();
+  for (ReadDeadline* deadline : state_->deadlines) deadline->set(state_->limits.linger);
 }
 
 }  // namespace medusa

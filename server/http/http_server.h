@@ -29,7 +29,8 @@ struct HttpLimits {
   std::chrono::seconds request{30};       // from a request's first byte to its last
   std::chrono::seconds idle{75};          // between requests of a connection
   std::chrono::seconds write{30};         // for the client to take 64 KiB, or what is left
-  std::chrono::seconds linger{2};         // for the client to close, once its last answer is sent
+  std::chrono::seconds linger{2};         // for the client to close, once its last answer is sent,
+                                          // and to send the rest of a request to a server that ends
 };
 
 struct HttpRequest {

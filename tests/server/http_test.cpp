@@ -219,6 +219,26 @@ TEST(HttpServer, GivesWhatCameInTimeToItsHandler) {
   EXPECT_EQ(handled, expected);
 }
 
+TEST(HttpServer, HalfARequestDoesNotKeepItFromEnding) {
+  boost::asio::io_context io{1};
+  HttpServer server(io, {boost::asio::ip::make_address("127.0.0.1"), 0}, HttpLimits{},
+                    [](const HttpRequest& request, HttpAnswer& answer) {
+                      return answer.reply(request.refusal ? request.refusal->status() : 200,
+                                          "text/plain", "");
+                    });
+  std::thread thread([&] { io.run(); });
+  Client half(server.endpoint().port()), idle(server.endpoint().port());
+  half.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const auto began = std::chrono::steady_clock::now();
+  boost::asio::post(io, [&] { server.stop(); });
+  EXPECT_EQ(parse_reply(half.read_to_end()).status, 408);
+  half.close();
+  idle.close();
+  thread.join();  // nothing is left to do
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15));
+}
+
 /// A server of its own limits, whose answer is as many bytes.
 class SmallServer {
  public:
