@@ -33,8 +33,7 @@ TEST(EntryId, IsTextOfAnyKindThatADatasetCanHold) {
   };
   EXPECT_EQ(error(std::string(1025, 'a')),
             "p:1: 'id' has 1025 bytes, expected at most 1024; shorten it");
-  EXPECT_EQ(error(std::string("a\0b", 3)),
-            "p:1: 'id' holds a zero byte, expected text; remove it");
+  EXPECT_EQ(error(std::string("a\0b", 3)), "p:1: 'id' holds a zero byte, expected text; remove it");
 }
 
 TEST(JsonLines, ALineThatIsNotJsonIsNamed) {
