@@ -11,8 +11,8 @@ namespace medusa {
 std::string entry_id(const nlohmann::json& entry, const std::string& place,
                      const std::string& fallback) {
   constexpr size_t kLongestId = 1024;
-  const auto found = entry.is_object() ? entry.find("id") : entry.end();
-  if (found == entry.end() || found->is_null()) return fallback;
+  const auto found = find_json<nlohmann::json>(entry, "id", place);
+  if (!found) return fallback;
   std::string id = found->is_string() ? found->get<std::string>() : json_text(*found);
   if (id.size() > kLongestId)
     throw UserError(fmt::format("{}: 'id' has {} bytes, expected at most {}; shorten it", place,

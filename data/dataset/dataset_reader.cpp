@@ -30,10 +30,8 @@ std::map<int64_t, fs::path> list_shards(const fs::path& folder) {
   int64_t expected = 0;
   for (const auto& [number, path] : shards) {
     if (number != expected)
-      throw UserError(fmt::format(
-          "{}: {} is missing before {}; run `medusa distill` again, which writes only what is "
-          "missing",
-          folder.string(), shard_name(expected), shard_name(number)));
+      throw UserError(fmt::format("{}: {} is missing before {}; {}", folder.string(),
+                                  shard_name(expected), shard_name(number), kWriteAgain));
     ++expected;
   }
   return shards;

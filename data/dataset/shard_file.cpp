@@ -20,10 +20,6 @@ namespace fs = std::filesystem;
 namespace names = dataset_format;
 namespace {
 
-constexpr const char* kWriteAgain =
-    "remove it and run the command that wrote this dataset again with the same options: "
-    "`medusa distill` writes only what is missing; for `medusa dataset` remove the whole folder";
-
 /// The SHA-256 digits of the file, its own checksum counted as zeros.
 /// @param digits_at  where the checksum's digits begin.
 std::string checksum_digits(std::string_view bytes, size_t digits_at) {
@@ -120,22 +116,24 @@ void ShardFile::check_bytes() const {
   const std::string_view bytes = this->bytes();
   if (!is_hdf5(file_.bytes()))
     throw UserError(
-        fmt::format("{}: not an HDF5 file, expected a shard of a dataset; {}", name, kWriteAgain));
+        fmt::format("{}: not an HDF5 file, expected a shard of a dataset; remove it and {}", name,
+                    kWriteAgain));
   const uint64_t expected = hdf5_expected_size(file_.bytes());
   if (bytes.size() < expected)
-    throw UserError(fmt::format("{}: cut short, it has {} of {} bytes; {}", name, bytes.size(),
-                                expected, kWriteAgain));
+    throw UserError(fmt::format("{}: cut short, it has {} of {} bytes; remove it and {}", name,
+                                bytes.size(), expected, kWriteAgain));
   const size_t word_at = bytes.find(names::kChecksumWord);
   const size_t digits_at = word_at + names::kChecksumWord.size();
   if (word_at == std::string_view::npos || digits_at + names::kChecksumDigits > bytes.size())
-    throw UserError(
-        fmt::format("{}: an HDF5 file of another program, expected a shard of a dataset; {}", name,
-                    kWriteAgain));
+    throw UserError(fmt::format(
+        "{}: an HDF5 file of another program, expected a shard of a dataset; remove it and {}",
+        name, kWriteAgain));
   const std::string_view stated = bytes.substr(digits_at, names::kChecksumDigits);
   const std::string actual = checksum_digits(bytes, digits_at);
   if (stated != actual)
-    throw UserError(fmt::format("{}: altered, its bytes have SHA-256 {}…, expected {}…; {}", name,
-                                actual.substr(0, 12), stated.substr(0, 12), kWriteAgain));
+    throw UserError(
+        fmt::format("{}: altered, its bytes have SHA-256 {}…, expected {}…; remove it and {}", name,
+                    actual.substr(0, 12), stated.substr(0, 12), kWriteAgain));
 }
 
 void ShardFile::read() {
@@ -244,7 +242,8 @@ void ShardFile::check_scales() const {
 }
 
 void ShardFile::fail_inconsistent(const std::string& found) const {
-  throw UserError(fmt::format("{}: inconsistent, {}; {}", path().string(), found, kWriteAgain));
+  throw UserError(
+      fmt::format("{}: inconsistent, {}; remove it and {}", path().string(), found, kWriteAgain));
 }
 
 void ShardFile::check_samples() const {

@@ -17,6 +17,11 @@ namespace medusa {
 
 class Hdf5Reader;
 
+/// What to do where a shard is missing, or is removed since it is damaged.
+inline constexpr char kWriteAgain[] =
+    "run the command that wrote this dataset again with the same options: `medusa distill` writes "
+    "only what is missing; for `medusa dataset` remove the whole folder";
+
 /// What a shard says of itself.
 struct ShardHeader {
   DatasetInfo info;

@@ -112,10 +112,12 @@ TEST(DatasetReader, RefusesAGapBetweenShards) {
   const TempFolder folder;
   write_small_dataset(folder.path(), 8, 2);
   fs::remove(folder / "shard-00001.h5");
-  EXPECT_EQ(open_error(folder.path()),
-            folder.path().string() +
-                ": shard-00001.h5 is missing before shard-00002.h5; run `medusa distill` again, "
-                "which writes only what is missing");
+  EXPECT_EQ(
+      open_error(folder.path()),
+      folder.path().string() +
+          ": shard-00001.h5 is missing before shard-00002.h5; run the command that wrote this "
+          "dataset again with the same options: `medusa distill` writes only what is missing; "
+          "for `medusa dataset` remove the whole folder");
   fs::rename(folder / "shard-00002.h5", folder / "shard-00001.h5");
   fs::rename(folder / "shard-00003.h5", folder / "shard-00002.h5");
   EXPECT_EQ(open_error(folder.path()),

@@ -141,6 +141,8 @@ TEST(Prompts, NamesTheLineThatIsWrong) {
   EXPECT_EQ(
       error_of("p.jsonl", R"({"text": "x", "category": 1})"),
       "p.jsonl:1: 'category' is number, expected a string; correct it or download the file again");
+  EXPECT_EQ(error_of("p.jsonl", "{\"text\": \"x\", \"id\": \"" + std::string(1025, 'a') + "\"}"),
+            "p.jsonl:1: 'id' has 1025 bytes, expected at most 1024; shorten it");
   EXPECT_EQ(error_of("s.json", R"([{"conversations": [{"from": "human"}]}])"),
             "s.json: element 0: conversations[0]: has no 'value', which is needed; correct it or "
             "download the file again");

@@ -105,6 +105,11 @@ TEST(WrittenTexts, WhatIsNoTextIsRefused) {
             "a.jsonl:1: 'text' is empty, expected a document; correct or remove it");
   EXPECT_EQ(error_of("a.jsonl", "{\"text\": \"a\"}\n{\"text\": 3}\n").find("a.jsonl:2: 'text' is"),
             0U);
+  const std::string long_id = ", \"id\": \"" + std::string(1025, 'a') + "\"}\n";
+  for (const std::string entry :
+       {"{\"text\": \"a\"", "{\"messages\": [{\"role\": \"user\", \"content\": \"b\"}]"})
+    EXPECT_EQ(error_of("a.jsonl", entry + long_id),
+              "a.jsonl:1: 'id' has 1025 bytes, expected at most 1024; shorten it");
   for (const char* line : {"{\"story\": \"a\"}\n", "7\n"})
     EXPECT_EQ(error_of("a.jsonl", line),
               "a.jsonl:1: has no text, expected one of 'text', 'messages', 'conversations'; "
