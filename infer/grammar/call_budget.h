@@ -13,7 +13,8 @@ namespace medusa {
 /// Ends texts whose grammar reads them in so many ways that each token takes longer than the one
 /// before: all sequences wait for it. All texts of one grammar share what it may take, so that
 /// asking for several answers, or again, takes no more. Time of the calling thread's own is
-/// counted, and that of short calls is not.
+/// counted, and that of short calls is not. A call is not cut short: one that takes seconds ends
+/// the texts behind it.
 ///
 /// Thread safety: all members.
 class CallBudget {

@@ -158,7 +158,8 @@ class Matcher : public GrammarMatcher {
   }
   std::vector<TokenId> forced_tokens(int32_t most) const override {
     if (has_ended()) return {};
-    const auto text = library().forced_text(matcher_).cast<ffi::String>();
+    const auto text =
+        budget_->timed([&] { return library().forced_text(matcher_).cast<ffi::String>(); });
     return speller_->spell({text.data(), text.size()}, most);
   }
 
