@@ -158,7 +158,8 @@ TEST_F(RefusalsTest, TextsThatAreSurelyTooLongAreNotEncoded) {
 }
 
 TEST_F(RefusalsTest, AWordOfOtherServersForAFormatIsRefused) {
-  for (const char* name : {"guided_json", "guided_choice", "structured_outputs", "grammar"}) {
+  for (const char* name : {"guided_json", "guided_choice", "structured_outputs", "structural_tag",
+                           "grammar", "ebnf"}) {
     const auto reply =
         ask(port(), "POST", "/v1/completions", json{{"prompt", "a"}, {name, {{"a", 1}}}}.dump());
     EXPECT_EQ(reply.status, 400);
@@ -180,11 +181,15 @@ TEST_F(RefusalsTest, WhatWouldMakeAnotherAnswerIsRefusedAndItsDefaultIsNot) {
            {"continue_final_message", true, false},
            {"include_stop_str_in_output", true, false},
            {"modalities", {"text", "audio"}, {"text"}},
+           {"max_new_tokens", 5, nullptr},
+           {"min_new_tokens", 5, 0},
+           {"mirostat", 2, 0},
            {"n_predict", 5, -1},
            {"prompt_logprobs", 1, nullptr},
            {"repeat_penalty", 1.1, 1},
            {"skip_special_tokens", false, true},
            {"truncate_prompt_tokens", 5, nullptr},
+           {"typical_p", 0.5, 1},
            {"use_beam_search", true, false}}) {
     const auto refused = asked(name, value);
     EXPECT_EQ(refused.status, 400) << name;
