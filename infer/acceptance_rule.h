@@ -28,6 +28,10 @@ class AcceptanceRule {
 
   /// True when the text (greedy, match) or its distribution (rejection) is the target's own.
   virtual bool lossless() const = 0;
+
+  /// Whether other drafts give other tokens, of the same distribution or not; else they change only
+  /// how many tokens a step gives.
+  virtual bool depends_on_drafts() const { return !lossless(); }
 };
 
 }  // namespace medusa

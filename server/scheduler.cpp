@@ -142,15 +142,16 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   } catch (const UserError& error) {
     throw ApiError(400, error.what(), "medusa");
   }
-  const bool shows_drafts = request.steps || !out.rule->lossless();
+  const bool shows_drafts = request.steps || out.rule->depends_on_drafts();
   const auto& drafters = shows_drafts ? model_.unshared_drafters : model_.drafters;
   const auto drafter = drafters.find(settings.drafter);
   if (drafter == drafters.end())
     throw ApiError(400,
                    fmt::format("medusa.drafter is '{}', which proposes what others were answered, "
-                               "expected one that does not beside medusa.steps or a rule that is "
-                               "not lossless; choose another one",
-                               enum_name(settings.drafter)),
+                               "expected one that does not beside medusa.steps or the rule '{}', "
+                               "whose tokens depend on drafts; choose another one, or the rule "
+                               "match",
+                               enum_name(settings.drafter), enum_name(settings.rule)),
                    "medusa.drafter");
   const auto tokens = static_cast<int64_t>(request.prompt.size());
   if (tokens >= model_.context)

@@ -24,6 +24,7 @@ class RejectionRule : public AcceptanceRule {
   Acceptance accept(const CandidateTree& tree, const TargetLogits& logits, int64_t root_position,
                     const Random& random) const override;
   bool lossless() const override { return true; }
+  bool depends_on_drafts() const override { return true; }
 
  private:
   SamplingConfig sampling_;

@@ -87,7 +87,7 @@ TEST(SharedAnswers, AreReadByNobodyInDrafts) {
   };
   EXPECT_EQ(refusal({{"drafter", "shared"}, {"steps", true}}), "medusa.drafter");
   EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", "typical"}}), "medusa.drafter");
-  EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", "rejection"}}), "");
+  EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", "rejection"}}), "medusa.drafter");
   for (const json& step : steps_after_another(server, {{"drafter", "merge"}}, 0))
     for (const json& drafter : step["drafters"]) EXPECT_NE(drafter, "shared");
   EXPECT_EQ(metric(server, "tokens_by_source_total", "shared"), 0);
@@ -99,6 +99,26 @@ TEST(SharedAnswers, AreReadByNobodyInDrafts) {
       {"medusa", {{"drafter", "merge"}, {"rule", "typical"}, {"epsilon", 1e-9}, {"delta", 1e-9}}}};
   const auto reply = ask(server.port(), "POST", "/v1/completions", body.dump());
   EXPECT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(metric(server, "tokens_by_source_total", "shared"), 0);
+}
+
+// Rejection keeps the distribution, but which text a seed gives depends on what is drafted.
+TEST(SharedAnswers, ASeedGivesTheSameTextUnderRejectionWhateverOthersWereAnswered) {
+  fixtures::TinyServed tiny(2);
+  const RunningServer server(tiny.model());
+  const auto text = [&] {
+    const json body{{"prompt", "Once upon a time there was"},
+                    {"max_tokens", 40},
+                    {"temperature", 1},
+                    {"seed", 5},
+                    {"medusa", {{"drafter", "merge"}, {"rule", "rejection"}}}};
+    return ask(server.port(), "POST", "/v1/completions", body.dump())
+        .json()["choices"][0]["text"]
+        .get<std::string>();
+  };
+  const std::string alone = text();
+  for (const int seed : {1, 5, 7}) complete(server, "none", 1, seed);
+  EXPECT_EQ(text(), alone);
   EXPECT_EQ(metric(server, "tokens_by_source_total", "shared"), 0);
 }
 
