@@ -1,25 +1,64 @@
-// The time that a grammar may take.
+// The time that grammars may take.
 #pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/error.h"
 
 namespace medusa {
 
+/// What the long calls of all grammars may take together, as all sequences wait for each of them:
+/// a second at once, and half of the time that goes by.
+///
+/// Thread safety: all members.
+class CallTime {
+ public:
+  using Duration = std::chrono::nanoseconds;
+
+  void spend(Duration time) {
+    const std::lock_guard lock(mutex_);
+    refill();
+    left_ = std::max<Duration>(left_ - time, -kMost);
+  }
+
+  bool is_spent() {
+    const std::lock_guard lock(mutex_);
+    refill();
+    return left_ < Duration::zero();
+  }
+
+ private:
+  void refill() {
+    const auto now = std::chrono::steady_clock::now();
+    left_ = std::min<Duration>(left_ + (now - last_) / 2, kMost);
+    last_ = now;
+  }
+
+  static constexpr Duration kMost = std::chrono::seconds(1);
+
+  std::mutex mutex_;
+  Duration left_ = kMost;
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
 /// Ends texts whose grammar reads them in so many ways that each token takes longer than the one
 /// before: all sequences wait for it. All texts of one grammar share what it may take, so that
-/// asking for several answers, or again, takes no more. Time of the calling thread's own is
-/// counted, and that of short calls is not. A call is not cut short: one that takes seconds ends
-/// the texts behind it.
+/// asking for several answers, or again, takes no more; and a grammar that has begun to take long
+/// ends, too, when all of them together have taken too long. Time of the calling thread's own is
+/// counted, and that of short calls is not. A call is not cut short, so callers keep them short.
 ///
 /// Thread safety: all members.
 class CallBudget {
  public:
   using Duration = std::chrono::nanoseconds;
+
+  /// @param all  the time of all grammars.
+  explicit CallBudget(std::shared_ptr<CallTime> all) : all_(std::move(all)) {}
 
   /// A text has one more token, drafted ones included.
   void add_token() {
@@ -30,8 +69,12 @@ class CallBudget {
   /// @throws UserError  too much time has gone, now or before.
   void spend(Duration time) {
     const std::lock_guard lock(mutex_);
-    if (time >= kShort) left_ -= time;
-    is_spent_ = is_spent_ || left_ < Duration::zero();
+    if (time >= kShort) {
+      left_ -= time;
+      all_->spend(time);
+    }
+    const bool takes_long = left_ < kMost - kOfToken;
+    is_spent_ = is_spent_ || left_ < Duration::zero() || (takes_long && all_->is_spent());
     if (is_spent_)
       throw UserError(
           "the grammar takes longer and longer for each token of the answer, expected one that "
@@ -61,6 +104,7 @@ class CallBudget {
   static constexpr Duration kOfToken = std::chrono::milliseconds(20);
   static constexpr Duration kShort = std::chrono::milliseconds(5);
 
+  std::shared_ptr<CallTime> all_;
   std::mutex mutex_;
   Duration left_ = kMost;
   bool is_spent_ = false;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 
@@ -61,6 +62,7 @@ struct Library {
   ffi::Function compile_ebnf = method("GrammarCompiler", "compile_grammar_from_strings");
   ffi::Function new_matcher = method("GrammarMatcher", "__ffi_init__");
   ffi::Function accept = method("GrammarMatcher", "accept_token");
+  ffi::Function accept_text = method("GrammarMatcher", "accept_string");
   ffi::Function rollback = method("GrammarMatcher", "rollback");
   ffi::Function is_terminated = method("GrammarMatcher", "is_terminated");
   ffi::Function fill_mask = method("GrammarMatcher", "fill_next_token_bitmask");
@@ -83,14 +85,17 @@ const Library& library() {
 /// Finds the tokens that spell a text.
 class Speller {
  public:
-  explicit Speller(const GrammarVocabulary& vocabulary) : may_come_(vocabulary.bytes.size()) {
-    const std::vector<std::string>& bytes = vocabulary.bytes;
-    for (const TokenId end : vocabulary.ends) may_come_[static_cast<size_t>(end)] = true;
-    for (size_t id = 0; id < bytes.size(); ++id) {
-      if (bytes[id].empty()) continue;
+  explicit Speller(const GrammarVocabulary& vocabulary)
+      : bytes_(vocabulary.bytes), may_come_(bytes_.size()) {
+    for (const TokenId end : vocabulary.ends) {
+      may_come_[static_cast<size_t>(end)] = true;
+      bytes_[static_cast<size_t>(end)].clear();
+    }
+    for (size_t id = 0; id < bytes_.size(); ++id) {
+      if (bytes_[id].empty()) continue;
       may_come_[id] = true;
-      ids_.emplace(bytes[id], static_cast<TokenId>(id));
-      longest_ = std::max(longest_, bytes[id].size());
+      ids_.emplace(bytes_[id], static_cast<TokenId>(id));
+      longest_ = std::max(longest_, bytes_[id].size());
     }
   }
 
@@ -99,6 +104,9 @@ class Speller {
     return token >= 0 && static_cast<size_t>(token) < may_come_.size() &&
            may_come_[static_cast<size_t>(token)];
   }
+
+  /// Of a token that stands for a text; none of one that ends it.
+  const std::string& bytes(TokenId token) const { return bytes_[static_cast<size_t>(token)]; }
 
   /// The longest token at each place, from the first on; ends early where none fits.
   std::vector<TokenId> spell(std::string_view text, int32_t most) const {
@@ -116,6 +124,7 @@ class Speller {
   }
 
  private:
+  std::vector<std::string> bytes_;                // [V]
   std::unordered_map<std::string, TokenId> ids_;  // of several tokens with these bytes, the first
   size_t longest_ = 0;                            // bytes
   std::vector<bool> may_come_;
@@ -130,18 +139,23 @@ class Matcher : public GrammarMatcher {
   bool accept(TokenId token) override {
     // Of others the library would write a warning.
     if (has_ended() || !speller_->may_come(token)) return false;
-    const bool accepted = budget_->timed([&] {
+    const std::string& bytes = speller_->bytes(token);
+    const bool is_long = bytes.size() > kMostAtOnce;
+    const bool accepted = is_long ? accept_bytes(bytes) : budget_->timed([&] {
       return library().accept(matcher_, static_cast<int64_t>(token), false).cast<bool>();
     });
-    if (accepted && ++num_tokens_ > longest_) {
-      longest_ = num_tokens_;
+    if (!accepted) return false;
+    steps_.push_back(is_long ? std::ssize(bytes) : 1);
+    if (steps_.size() > longest_) {
+      longest_ = steps_.size();
       budget_->add_token();
     }
-    return accepted;
+    return true;
   }
   void rollback(int32_t num_tokens) override {
-    library().rollback(matcher_, static_cast<int64_t>(num_tokens));
-    num_tokens_ -= num_tokens;
+    const auto first = steps_.end() - num_tokens;
+    take_back(std::accumulate(first, steps_.end(), int64_t{0}));
+    steps_.erase(first, steps_.end());
   }
   bool has_ended() const override { return library().is_terminated(matcher_).cast<bool>(); }
 
@@ -164,10 +178,38 @@ class Matcher : public GrammarMatcher {
   }
 
  private:
+  // What an ambiguous grammar takes for a text grows with the third power of its length, so that a
+  // token of 64 bytes could take seconds in one call.
+  static constexpr size_t kMostAtOnce = 8;
+
+  void take_back(int64_t num_steps) { library().rollback(matcher_, num_steps); }
+
+  /// Byte by byte, so that the budget is asked behind each.
+  bool accept_bytes(std::string_view bytes) {
+    int64_t done = 0;
+    try {
+      for (const char& byte : bytes) {
+        const bool accepted = budget_->timed([&] {
+          return library().accept_text(matcher_, ffi::Bytes(&byte, 1), false).cast<bool>();
+        });
+        if (!accepted) {
+          take_back(done);
+          return false;
+        }
+        ++done;
+      }
+    } catch (const UserError&) {
+      take_back(done);
+      throw;
+    }
+    return true;
+  }
+
   ffi::Any matcher_;
   std::shared_ptr<const Speller> speller_;
   std::shared_ptr<CallBudget> budget_;
-  int64_t num_tokens_ = 0, longest_ = 0;
+  std::vector<int64_t> steps_;  // of each token, as the library counts them
+  size_t longest_ = 0;          // tokens
 };
 
 class Grammar : public CompiledGrammar {
@@ -257,7 +299,7 @@ class Compiler : public GrammarCompiler {
     const std::string key = Fingerprint().add(enum_name(grammar.kind)).add(grammar.text).digest();
     if (budgets_.size() >= kMostKept && !budgets_.contains(key)) budgets_.clear();
     const auto [found, is_new] = budgets_.try_emplace(key);
-    if (is_new) found->second = std::make_shared<CallBudget>();
+    if (is_new) found->second = std::make_shared<CallBudget>(time_of_all_);
     return found->second;
   }
 
@@ -290,6 +332,7 @@ class Compiler : public GrammarCompiler {
   int64_t vocab_size_;
   std::shared_ptr<const Speller> speller_;
   ffi::Any compiler_;
+  std::shared_ptr<CallTime> time_of_all_ = std::make_shared<CallTime>();
   std::unordered_map<std::string, std::shared_ptr<CallBudget>> budgets_;
 };
 

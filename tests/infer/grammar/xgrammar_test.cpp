@@ -1,10 +1,13 @@
 // The grammar library as we call it: each kind of grammar, each function.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <ctime>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "infer/grammar/grammar.h"
 #include "tests/base/error_text.h"
@@ -291,6 +294,86 @@ TEST_F(Xgrammar, AllTextsOfAGrammarShareItsTime) {
   EXPECT_NE(step(*grammar->make_matcher()), none);
   EXPECT_NE(fixtures::error_text([&] { compile(GrammarKind::Ebnf, rules); }), none);
   EXPECT_EQ(fixtures::error_text([&] { compile(GrammarKind::Ebnf, "root ::= \"a\""); }), none);
+}
+
+GrammarVocabulary with_dashes() {
+  GrammarVocabulary out = vocabulary();
+  out.bytes.emplace_back(64, '-');
+  return out;
+}
+
+TEST_F(Xgrammar, ALongTokenIsReadAsItsBytesAreAndIsTakenBackWhole) {
+  if (!has_grammar_library()) return;
+  compiler_ = make_grammar_compiler(with_dashes());
+  const auto dashes = static_cast<TokenId>(vocabulary().bytes.size());
+  const auto at = matcher(GrammarKind::Regex, "-{65,70}a");
+  EXPECT_TRUE(at->accept(dashes));
+  EXPECT_FALSE(at->accept(dashes)) << "the seventh would be one too many";
+  EXPECT_FALSE(at->accept('a'));
+  EXPECT_TRUE(at->accept('-'));
+  EXPECT_TRUE(at->accept('a'));
+  at->rollback(3);
+  for (int i = 0; i < 66; ++i) ASSERT_TRUE(at->accept('-')) << i;
+  at->rollback(65);
+  EXPECT_TRUE(at->accept(dashes));
+  EXPECT_TRUE(at->accept('a'));
+  EXPECT_TRUE(at->accept(kEnd));
+  EXPECT_TRUE(at->has_ended());
+}
+
+/// What a thread computes until f throws, and the most that one call of step took, seconds.
+struct LongestCall {
+  double all = 0, most = 0;
+};
+LongestCall time_until_refused(const std::function<void()>& step, int most_steps) {
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  LongestCall out;
+  for (int i = 0; i < most_steps; ++i) {
+    const double began = now();
+    const bool refused = fixtures::error_text(step) != fixtures::error_text([] {});
+    out.all += now() - began;
+    out.most = std::max(out.most, now() - began);
+    if (refused) return out;
+  }
+  ADD_FAILURE() << "not refused in " << most_steps << " steps";
+  return out;
+}
+
+TEST_F(Xgrammar, NoCallOfALongTokenTakesLongerThanAGrammarMay) {
+  if (!has_grammar_library()) return;
+  compiler_ = make_grammar_compiler(with_dashes());
+  const auto dashes = static_cast<TokenId>(vocabulary().bytes.size());
+  const auto at = matcher(GrammarKind::Ebnf, "root ::= s\ns ::= s s | s s s | s s s s | [-]\n");
+  const LongestCall found = time_until_refused([&] { at->accept(dashes); }, 100);
+  EXPECT_LT(found.most, 1.5);
+}
+
+TEST_F(Xgrammar, AllGrammarsTogetherTakeNotMuchLongerThanOneMay) {
+  if (!has_grammar_library()) return;
+  std::vector<std::unique_ptr<GrammarMatcher>> all;
+  for (const char letter : std::string_view("abcdefghijklmn"))
+    all.push_back(matcher(
+        GrammarKind::Ebnf,
+        std::string("root ::= s\ns ::= s s | s s s | s s s s | [a-z] | \"0") + letter + "\"\n"));
+  std::vector<bool> refused(all.size());
+  const LongestCall found = time_until_refused(
+      [&] {
+        for (size_t i = 0; i < all.size(); ++i) {
+          if (refused[i]) continue;
+          refused[i] = fixtures::error_text([&] {
+                         all[i]->accept('a');
+                         allowed(*all[i]);
+                       }) != fixtures::error_text([] {});
+        }
+        if (std::all_of(refused.begin(), refused.end(), [](bool each) { return each; }))
+          throw UserError("all of them");
+      },
+      100000);
+  EXPECT_LT(found.most, 2);
 }
 
 TEST_F(Xgrammar, CountsThatWouldFillTheMemoryAreRefused) {
