@@ -13,14 +13,23 @@ bool begins_with(std::span<const TokenId> all, std::span<const TokenId> begin) {
   return all.size() >= begin.size() && std::equal(begin.begin(), begin.end(), all.begin());
 }
 
+std::string_view without_leading_space(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
+}
+
 /// How many ids from the front spell the text, the end of the turn with them; 0: none do exactly.
+/// White space that the template writes before an answer may be one token with the answer's first
+/// word. Whoever answers writes that token, so it is the answer's.
 size_t ids_of_text(const Tokenizer& tokenizer, const ChatTemplate& chat,
                    std::span<const TokenId> ids, std::string_view text) {
   size_t count = 0;
+  bool is_before = without_leading_space(text).size() == text.size();
   for (; count < ids.size() && !text.empty(); ++count) {
     const std::string bytes = tokenizer.bytes(ids[count]);
-    if (bytes.empty() || !text.starts_with(bytes)) return 0;
-    text.remove_prefix(bytes.size());
+    const std::string_view spelled = is_before ? without_leading_space(bytes) : bytes;
+    is_before = is_before && spelled.empty();
+    if (bytes.empty() || !text.starts_with(spelled)) return 0;
+    text.remove_prefix(spelled.size());
   }
   if (!text.empty()) return 0;
   const auto end = tokenizer.find(chat.end_of_turn());
@@ -29,8 +38,8 @@ size_t ids_of_text(const Tokenizer& tokenizer, const ChatTemplate& chat,
 
 /// The sample of the answer that stands last. Empty: it cannot be told which ids are the answer's.
 /// @param messages  up to the answer.
-Sample sample_of_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
-                      std::vector<ChatMessage> messages) {
+Sample find_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                 std::vector<ChatMessage> messages) {
   const std::string text = messages.back().content;
   std::vector<ChatMessage> before(messages.begin(), messages.end() - 1);
   if (before.empty() || before.back().role != "user") return {};
@@ -42,6 +51,18 @@ Sample sample_of_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
   if (count == 0) return {};
   all.resize(prompt.size() + count);
   return {{}, std::move(all), static_cast<int64_t>(prompt.size()), {}};
+}
+
+/// The same of an answer that may begin with the white space that the template writes, as exported
+/// ones do.
+Sample sample_of_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
+                      std::vector<ChatMessage> messages) {
+  Sample found = find_last(tokenizer, chat, messages);
+  std::string& answer = messages.back().content;
+  const std::string begun(without_leading_space(answer));
+  if (!found.tokens.empty() || begun.size() == answer.size()) return found;
+  answer = begun;
+  return find_last(tokenizer, chat, std::move(messages));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct AnswerRefusals {
 
 /// One sample for each answer: everything before it is its prompt; its own tokens, and the token
 /// that ends the turn where there is one, are the answer. Kept only if the template's ids of the
-/// whole conversation begin with exactly the prompt's ids and then spell the answer byte by byte:
-/// so training sees what decoding will.
+/// whole conversation begin with exactly the prompt's ids and then spell the answer byte by byte,
+/// but for white space that the template writes before it: so training sees what decoding will.
 /// @param max_tokens  of a whole sample.
 std::vector<Sample> samples_of_conversation(const Tokenizer& tokenizer, const ChatTemplate& chat,
                                             const std::string& id,

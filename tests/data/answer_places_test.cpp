@@ -1,10 +1,14 @@
 #include "data/dataset/answer_places.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "data/chat/conversations.h"
+#include "data/tokenizer/white_space.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temp_folder.h"
 #include "tests/data/byte_tokenizer.h"
@@ -63,6 +67,42 @@ TEST_F(AnswerPlaces, AnAnswerThatOccursTwiceIsTakenWhereItStands) {
     EXPECT_TRUE(prompt(sample).ends_with("<|im_start|>assistant\n")) << prompt(sample);
   }
   EXPECT_NE(prompt(found[1]).find("Again?"), std::string::npos);
+}
+
+// Vicuna writes "ASSISTANT: Yes.", and what the model writes behind "ASSISTANT:" is " Yes", one
+// token of most vocabularies.
+TEST(AnswerPlacesOfVocabularies, EveryTemplatesAnswersAreFoundAndComeBackFromAnExport) {
+  for (const char* vocabulary : {"llama.json", "gpt2.gguf", "llama3.json", "bpe.model"}) {
+    const auto tokenizer = load_tokenizer(std::filesystem::path(MEDUSA_SOURCE_DIR) /
+                                          "tests/golden/tokenizers" / vocabulary);
+    for (const char* name :
+         {"chatml", "llama-2", "llama-3", "zephyr", "vicuna", "mistral", "plain"}) {
+      const std::string of = fmt::format("{} with {}", name, vocabulary);
+      const ChatTemplate chat = ChatTemplate::by_name(name);
+      AnswerRefusals refusals;
+      const auto samples = [&](const Messages& messages) {
+        return samples_of_conversation(*tokenizer, chat, "c", messages, 1000, refusals);
+      };
+      const auto found = samples({{"user", "One?"},
+                                  {"assistant", "Yes. A city."},
+                                  {"user", "Two?"},
+                                  {"assistant", "No."}});
+      ASSERT_EQ(found.size(), 2U) << of;
+      const auto answer_of = [&](const Sample& sample) {
+        const auto start = static_cast<size_t>(sample.answer_start);
+        std::string answer;
+        for (const TokenId id : std::span(sample.tokens).subspan(start))
+          if (!tokenizer->is_special(id)) answer += tokenizer->bytes(id);
+        return answer;
+      };
+      EXPECT_EQ(trim(answer_of(found[0])), "Yes. A city.") << of;
+      EXPECT_EQ(trim(answer_of(found[1])), "No.") << of;
+      const auto again = samples({{"user", "One?"}, {"assistant", answer_of(found[0])}});
+      ASSERT_EQ(again.size(), 1U) << of;
+      EXPECT_EQ(again[0].tokens, found[0].tokens) << of;
+      EXPECT_EQ(again[0].answer_start, found[0].answer_start) << of;
+    }
+  }
 }
 
 TEST_F(AnswerPlaces, WhatCannotBeLocatedExactlyIsRefusedAndCounted) {
