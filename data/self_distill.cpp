@@ -83,7 +83,7 @@ class DistillProgress {
   void finish(int64_t answers, int64_t tokens, bool complete) {
     if (answers == 0) return;  // all was there already, and no line was shown
     line_.finish(fmt::format("{} {}, {}{}", answers, answers_, rate(tokens),
-                             complete ? "" : ", interrupted: run again to continue"));
+                             complete ? "" : ", interrupted"));
   }
 
   double seconds() const {

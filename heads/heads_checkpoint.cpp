@@ -43,6 +43,9 @@ struct ManifestFields {
     f("dataset", manifest.dataset, "fingerprint of the dataset");
     f("mixed_datasets", manifest.mixed_datasets, "those that it was mixed of");
     f("source", manifest.source, "where imported heads come from");
+    f("training", manifest.training, "fingerprint of all that decided the training");
+    f("seed", manifest.seed, "by which samples were kept out of the training");
+    f("validation_fraction", manifest.validation_fraction, "the share of them");
     f("step", manifest.step, "optimizer steps");
     f("hidden_size", manifest.hidden_size, "H", at_least<int64_t>(1));
     f("vocab_size", manifest.vocab_size, "V", at_least<int64_t>(1));

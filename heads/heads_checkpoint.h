@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,13 @@ struct HeadsManifest {
   std::string dataset;                      // fingerprint; empty: not known
   std::vector<std::string> mixed_datasets;  // fingerprint, weight and folder of each, if several
   std::string source;                       // where imported heads come from; empty: trained here
-  int64_t step = 0;                         // optimizer steps behind these heads
-  int64_t num_validation = 0;               // positions the qualities were measured on
-  std::vector<HeadQuality> quality;         // [K]; empty: not validated
-  std::string settings;                     // resolved settings of the run, YAML text
+  std::string training;                     // fingerprint of all that decided it; empty: not known
+  std::optional<uint64_t> seed;             // of the samples that were kept out; none: not known
+  std::optional<double> validation_fraction;  // share of samples that was kept out
+  int64_t step = 0;                           // optimizer steps behind these heads
+  int64_t num_validation = 0;                 // positions the qualities were measured on
+  std::vector<HeadQuality> quality;           // [K]; empty: not validated
+  std::string settings;                       // resolved settings of the run, YAML text
 };
 
 /// Writes the folder beside its place and renames it: afterwards the old heads or the new ones are

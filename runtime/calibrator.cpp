@@ -35,6 +35,36 @@ void check_calibration(const Model& model, const CalibratorOptions& options) {
                                 between(0.0, kMostKeptOut).text));
 }
 
+/// Whether any of the texts is one that the heads were trained on.
+bool were_trained_on(const HeadsManifest& heads, const DatasetReader& dataset) {
+  const auto is_one = [&heads](const std::string& fingerprint) {
+    return fingerprint == heads.dataset ||
+           std::any_of(heads.mixed_datasets.begin(), heads.mixed_datasets.end(),
+                       [&](const std::string& line) { return line.starts_with(fingerprint); });
+  };
+  const auto& sources = dataset.sources();
+  return std::any_of(sources.begin(), sources.end(),
+                     [&](const auto& source) { return is_one(source.fingerprint); });
+}
+
+/// What the heads learned by heart says nothing of them. A smaller fraction is part of a larger.
+void check_kept_out(const CalibratorOptions& options, const HeadsManifest& heads,
+                    const DatasetReader& dataset) {
+  if (!were_trained_on(heads, dataset)) return;
+  const char* remedy =
+      "as other samples were trained on; set it back, or calibrate on text that the heads were not "
+      "trained on, with --set train.data=[FOLDER]";
+  if (heads.seed.value_or(options.seed) != options.seed)
+    throw UserError(fmt::format("{}: seed is {}, expected {} as in training, {}",
+                                options.heads.string(), options.seed, *heads.seed, remedy));
+  const double kept_out = heads.validation_fraction.value_or(options.validation_fraction);
+  if (options.validation_fraction > kept_out)
+    throw UserError(
+        fmt::format("{}: train.validation_fraction is {}, expected at most {} as in training, {}",
+                    options.heads.string(), number_text(options.validation_fraction),
+                    number_text(kept_out), remedy));
+}
+
 /// What the validation answers say of the heads.
 struct Measured {
   HeadStatistics statistics;
@@ -48,9 +78,10 @@ Measured collect(const CalibratorOptions& options, const DatasetReader& dataset,
       split_dataset(Random(options.seed), dataset, options.validation_fraction);
   if (split.validation.empty())
     throw UserError(fmt::format(
-        "{}: train.validation_fraction is {}, found no validation samples, expected some; raise it "
-        "and train again",
-        dataset.sources()[0].folder.string(), number_text(options.validation_fraction)));
+        "{}: train.validation_fraction is {}, found no validation samples of {}, expected some; "
+        "raise it and train again, or distil more text",
+        dataset.sources()[0].folder.string(), number_text(options.validation_fraction),
+        dataset.size()));
   HeadStatistics statistics(runner.num_heads(), runner.top_k());
   TemperatureFit temperatures(runner.num_heads());
   Progress progress(std::move(tell), "count drafts", "positions", 0);
@@ -71,8 +102,8 @@ Measured collect(const CalibratorOptions& options, const DatasetReader& dataset,
   progress.finish();
   if (statistics.num_positions() == 0)
     throw UserError(
-        fmt::format("{}: validation answers are all shorter than the {} heads, expected longer "
-                    "ones; distil more text",
+        fmt::format("{}: validation answers are all shorter than the {} heads, expected a longer "
+                    "one; distil more text, or longer answers with a larger distill.max_new_tokens",
                     dataset.sources()[0].folder.string(), runner.num_heads()));
   return {std::move(statistics), temperatures.temperatures()};
 }
@@ -135,6 +166,7 @@ ChoiceTree Calibrator::run(const DatasetReader& dataset) const {
   const bool own_states =
       check_dataset(dataset, model_.path, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(options_.heads, llama.weights());
+  check_kept_out(options_, loaded.manifest, dataset);
   const CalibrateConfig& settings = options_.config;
   HeadsRunner runner(loaded.heads, llama.weights(), settings.top_k, llama.execution());
 

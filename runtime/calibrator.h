@@ -35,7 +35,8 @@ class Calibrator {
   /// nothing; write_choice_tree() does.
   /// @param dataset  that the model wrote.
   /// @throws UserError    another model wrote the dataset; heads that are missing, damaged or of
-  ///                      another model; no validation answer that is long enough.
+  ///                      another model; options by which samples that the heads were trained on
+  ///                      would count; no validation answer that is long enough.
   /// @throws Interrupted  base/interrupt.h.
   ChoiceTree run(const DatasetReader& dataset) const;
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backbone/files/load_weights.h"
+#include "base/error.h"
 #include "base/replace_folder.h"
 #include "base/yaml_fields.h"
 #include "heads/heads_checkpoint.h"
@@ -77,7 +78,7 @@ auto with_inputs(const DatasetReader& dataset, const HeadsTrainerOptions& option
   return use(TrainInputs{dataset, ends, llama.get(), options.heads, options.work,
                          settings_of(options), options.reported, options.group, execution,
                          loading.progress, last_layer ? &*last_layer : nullptr,
-                         earlier ? &*earlier : nullptr});
+                         earlier ? &*earlier : nullptr, options.replace_others});
 }
 
 }  // namespace
@@ -89,6 +90,14 @@ HeadsTrainer::HeadsTrainer(HeadsTrainerOptions options) : options_(std::move(opt
   check_config(options_.loading, "backbone");
   check_config(options_.shape, "train.heads");
   check_config(options_.training, "train");
+  namespace fs = std::filesystem;
+  if (!options_.begin_with.empty() &&
+      fs::weakly_canonical(options_.begin_with) == fs::weakly_canonical(options_.heads))
+    throw UserError(
+        fmt::format("train.begin_with is {}, where the result goes, expected heads in another "
+                    "place, since these would be replaced; name a place for the result with "
+                    "--heads FOLDER",
+                    options_.begin_with.string()));
 }
 
 ResourceEstimate HeadsTrainer::estimate_resources(const DatasetReader& dataset) const {

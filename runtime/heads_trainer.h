@@ -22,10 +22,12 @@ struct HeadsTrainerOptions {
   HeadsConfig shape{};            // what the heads look like
   TrainConfig training{};
   std::filesystem::path begin_with{};  // folder of heads to begin with; empty: untrained ones
-  std::filesystem::path heads{};  // folder of the result; heads that are there are replaced then
-  std::filesystem::path work{};   // checkpoint and metrics; a run found here is continued
-  std::string settings{};         // kept with the heads, for people; empty: these options as YAML
-  Reported reported{};            // told each report, when it is on the disk
+  std::filesystem::path heads{};  // folder of the result; earlier heads of this training that are
+                                  // there are replaced then
+  bool replace_others = false;   // heads there that another training made, too; never imported ones
+  std::filesystem::path work{};  // checkpoint and metrics; a run found here is continued
+  std::string settings{};        // kept with the heads, for people; empty: these options as YAML
+  Reported reported{};           // told each report, when it is on the disk
   ProcessGroup* group = nullptr;  // processes that train with this one; null: it is alone
 };
 
@@ -37,7 +39,8 @@ struct HeadsTrainerOptions {
 /// at the same time.
 class HeadsTrainer {
  public:
-  /// @throws UserError  model or folders are not named; an option is outside its range.
+  /// @throws UserError  model or folders are not named; an option is outside its range; the result
+  ///                    would replace the heads to begin with.
   explicit HeadsTrainer(HeadsTrainerOptions options);
 
   /// What run() would take, without doing it: bytes, steps, and one step tried.
@@ -49,7 +52,8 @@ class HeadsTrainer {
   /// @param dataset  that the model wrote.
   /// @throws UserError  another model wrote the dataset; a checkpoint of other settings; heads to
   ///                    begin with of another model or other settings; what must not be replaced
-  ///                    stands where the heads go (base/replace_folder.h); as train_heads().
+  ///                    stands where the heads go (base/replace_folder.h, heads of another
+  ///                    training); as train_heads().
   TrainResult run(const DatasetReader& dataset) const;
 
  private:

@@ -58,6 +58,23 @@ void add_batches(const DatasetReader& dataset, int64_t pool, int64_t batch_posit
   }
 }
 
+[[noreturn]] void fail_empty(const DatasetReader& dataset, const SampleSplit& split,
+                             int64_t epochs) {
+  const auto useful = std::count_if(split.train.begin(), split.train.end(), [&](int64_t sample) {
+    return num_positions(dataset, sample) > 0;
+  });
+  if (useful > 0)
+    throw UserError(fmt::format(
+        "train.data_weights: found weights by which none of {} samples has its turn in {} epochs, "
+        "expected a turn for some; raise the weights, or train.epochs",
+        useful, epochs));
+  throw UserError(fmt::format(
+      "train: the dataset has {} samples, {} of them for training, and none with two answer "
+      "tokens, expected some; distil more text, or longer answers with a larger "
+      "distill.max_new_tokens, or lower train.validation_fraction",
+      dataset.size(), split.train.size()));
+}
+
 }  // namespace
 
 TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset) {
@@ -75,11 +92,7 @@ TrainPlan plan_training(const TrainConfig& config, const DatasetReader& dataset)
                   plan);
     }
   }
-  if (plan.batches.empty())
-    throw UserError(fmt::format(
-        "train: the dataset has {} samples, {} of them for training, and none with two answer "
-        "tokens; expected some, distil more text or lower validation_fraction",
-        dataset.size(), split.train.size()));
+  if (plan.batches.empty()) fail_empty(dataset, split, config.optimizer.epochs);
   plan.steps_per_epoch = std::max<int64_t>(plan.num_steps() / config.optimizer.epochs, 1);
   plan.validation = first_samples(dataset, split.validation, config.validation_positions);
   return plan;
@@ -101,11 +114,7 @@ JointPlan plan_joint(const SharedTrainConfig& config, const JointConfig& joint,
   plan.accumulate = joint.accumulate;
   plan.batches =
       batches_of_run(random, dataset, split.train, joint.optimizer.epochs, joint.batch_tokens);
-  if (plan.batches.empty())
-    throw UserError(
-        fmt::format("train: the dataset has {} samples, found none for training, expected some; "
-                    "distil more text or lower train.validation_fraction",
-                    dataset.size()));
+  if (plan.batches.empty()) fail_empty(dataset, split, joint.optimizer.epochs);
   plan.num_steps = (std::ssize(plan.batches) + joint.accumulate - 1) / joint.accumulate;
   plan.num_steps = std::min(plan.num_steps, joint.max_steps.value_or(plan.num_steps));
   int64_t room = config.validation_positions;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "data/dataset/sample_order.h"
 #include "heads/heads_checkpoint.h"
@@ -10,6 +12,7 @@
 #include "train/head_trainer.h"
 #include "train/loss/expected_tokens.h"
 #include "train/processes/data_parallel.h"
+#include "train/record/heads_place.h"
 #include "train/samples/hidden_source.h"
 #include "train/samples/shuffle_buffer.h"
 #include "train/train_plan.h"
@@ -32,10 +35,13 @@ RunIdentity identity_of_heads(const TrainConfig& config, const HeadsConfig& head
 
 class HeadsStage : public TrainStage {
  public:
-  HeadsStage(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs)
+  /// @param training  what the manifest of the result says of it.
+  HeadsStage(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs,
+             std::string training)
       : TrainStage(config.optimizer.epochs),
         config_(config),
         inputs_(inputs),
+        training_(std::move(training)),
         group_(inputs.group),
         plan_(plan_training(config, inputs.dataset)),
         hidden_(open_hidden(config, inputs)),
@@ -58,8 +64,10 @@ class HeadsStage : public TrainStage {
   NamedTensors parameters() const override { return named_parameters(heads_); }
   AdamW& optimizer() override { return trainer_.optimizer(); }
 
-  /// Reads ahead from the first pool that this run trains on.
+  /// Reads ahead from the first pool that this run trains on. What a checkpoint is refused for was
+  /// said before what stands in the result's place is.
   void begin(int64_t step) override {
+    check_heads_place(inputs_.heads_folder, training_, inputs_.replace_others);
     pool_hidden_ = hidden_;
     if (config_.hidden == HiddenFrom::Online || step == plan_.num_steps()) return;
     const auto first = plan_.batches[static_cast<size_t>(plan_.first_batch(step))].pool;
@@ -131,6 +139,7 @@ class HeadsStage : public TrainStage {
 
   const TrainConfig& config_;
   const TrainInputs& inputs_;
+  std::string training_;
   ProcessGroup* group_;
   TrainPlan plan_;
   HiddenSource hidden_;       // of any sample
@@ -146,8 +155,11 @@ class HeadsStage : public TrainStage {
   HeadTrainer trainer_;
 };
 
-HeadsManifest manifest_of_heads(const TrainInputs& inputs, const TrainResult& result) {
+HeadsManifest manifest_of_heads(const TrainConfig& config, const TrainInputs& inputs,
+                                const TrainResult& result) {
   HeadsManifest manifest;
+  manifest.seed = config.seed;
+  manifest.validation_fraction = config.validation_fraction;
   manifest.backbone = inputs.backbone.fingerprint;
   manifest.dataset = inputs.dataset.fingerprint();
   manifest.mixed_datasets = mixed_datasets(inputs.dataset);
@@ -165,13 +177,14 @@ TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
   check_inputs(config, heads, inputs);
   TrainConfig whole = config;  // the step of all processes
   whole.batch_positions *= group_size(inputs.group);
-  HeadsStage stage(whole, heads, inputs);
+  const RunIdentity identity = identity_of_heads(whole, heads, inputs);
+  HeadsStage stage(whole, heads, inputs, identity.fingerprint());
   const TrainResult result =
       run_stage(stage, {whole.optimizer, whole.reports, whole.keep_checkpoints, whole.keep_best},
-                {inputs.work_folder, identity_of_heads(whole, heads, inputs), inputs.reported,
-                 inputs.group, inputs.progress});
+                {inputs.work_folder, identity, inputs.reported, inputs.group, inputs.progress});
   if (result.complete && is_first(inputs.group)) {
-    HeadsManifest manifest = manifest_of_heads(inputs, result);
+    HeadsManifest manifest = manifest_of_heads(config, inputs, result);
+    manifest.training = identity.fingerprint();
     save_heads(inputs.heads_folder, stage.heads(), inputs.backbone.lm_head.scalar_type(), manifest);
   }
   if (inputs.group != nullptr) inputs.group->barrier();  // so that all end well or none

@@ -11,7 +11,8 @@ namespace medusa {
 /// config.validation_fraction). Resumes and ends as run_stage() does (train_loop.h). The heads of a
 /// finished run are saved again from its checkpoint.
 ///
-/// @throws UserError  as check_inputs(), open_hidden() and run_stage() do; nothing to train on.
+/// @throws UserError  as check_inputs(), check_heads_place() (record/heads_place.h), open_hidden()
+///                    and run_stage() do; nothing to train on.
 TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
                         const TrainInputs& inputs);
 

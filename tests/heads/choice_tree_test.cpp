@@ -288,9 +288,11 @@ TEST(ChoiceTree, RefusesOtherHeads) {
   EXPECT_EQ(error_of([&] { check_tree_fits(tree, 2, "sha256:0123456789abcdef", "t.yaml"); }), "");
   const std::string error =
       error_of([&] { check_tree_fits(tree, 2, "sha256:fedcba9876543210", "t.yaml"); });
-  EXPECT_EQ(error,
-            "t.yaml: measured on the heads sha256:0123456789ab…, these heads are "
-            "sha256:fedcba987654…; calibrate again or pass the other heads");
+  EXPECT_EQ(
+      error,
+      "t.yaml: measured on the heads sha256:0123456789ab…, these heads are "
+      "sha256:fedcba987654…, expected the same; calibrate again, with --tree FILE where these "
+      "heads are others than the run's own, or pass the other heads");
 }
 
 TEST(ChoiceTree, RefusesTemperaturesOfAnotherNumberOfHeads) {

@@ -128,8 +128,9 @@ TEST(JointPlan, RefusesADatasetWithoutASampleToTrainOn) {
   run.config.validation_fraction = 0.5;
   while (!in_validation(Random(run.config.seed), 0, 0.5)) ++run.config.seed;
   EXPECT_EQ(fixtures::error_text([&] { plan_joint(run.config, run.joint, dataset); }),
-            "train: the dataset has 1 samples, found none for training, expected some; distil more "
-            "text or lower train.validation_fraction");
+            "train: the dataset has 1 samples, 0 of them for training, and none with two answer "
+            "tokens, expected some; distil more text, or longer answers with a larger "
+            "distill.max_new_tokens, or lower train.validation_fraction");
 }
 
 }  // namespace

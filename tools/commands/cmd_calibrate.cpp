@@ -85,7 +85,7 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
 
 void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
-  check_output_file(config.tree_file(), ArtifactKind::Tree);
+  check_output_tree(config);
   const DatasetReader dataset = open_dataset(config);  // what is cheap to refuse comes first
   check_heads(config);
   const Model model = open_model(config.backbone);

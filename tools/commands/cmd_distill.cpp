@@ -32,8 +32,9 @@ PromptSet read_given(const std::string& file) {
 constexpr double kBytesOfMegabyte = 1e6;
 
 /// @param was_read  of texts that were there, not of the model's own.
-void report(const DistillReport& result, const PeakMemory& peak,
-            const std::filesystem::path& folder, bool was_read, bool as_json) {
+void report(const DistillReport& result, const PeakMemory& peak, const DistillerOptions& asked,
+            bool was_read, bool as_json) {
+  const std::filesystem::path& folder = asked.dataset;
   if (as_json) {
     nlohmann::json out{{"dataset", folder.string()},
                        {"samples", result.answered},
@@ -58,7 +59,7 @@ void report(const DistillReport& result, const PeakMemory& peak,
   if (result.complete)
     print_note("dataset: {}\n", folder.string());
   else
-    print_note("interrupted; run the same command again to continue\n");
+    print_interrupted(asked.fresh);
 }
 
 /// "2/8": the third of eight parts.
@@ -188,7 +189,7 @@ void read_texts(const CommonOptions& options, const DistillOptions& own) {
   const at::Device device = model.llama->device();
   reset_peak_memory(device);
   const DistillReport result = Distiller(model, asked).read(texts);
-  report(result, peak_memory(device), asked.dataset, /*was_read=*/true, options.json);
+  report(result, peak_memory(device), asked, /*was_read=*/true, options.json);
   if (result.complete)
     print_next(options, "train", {"--set", datasets_to_train_on(config, asked.dataset)});
 }
@@ -219,7 +220,7 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   const std::vector<Prompt> prompts = all_prompts(given, distiller);
   if (interrupted()) return;
   const DistillReport result = distiller.run(prompts);
-  report(result, peak_memory(device), asked.dataset, /*was_read=*/false, options.json);
+  report(result, peak_memory(device), asked, /*was_read=*/false, options.json);
   if (!result.complete) return;
   if (part)
     print_next(options, "dataset merge");

@@ -185,6 +185,19 @@ void print_report(const Report& report, bool works) {
                report.is_draft ? "does" : "do");
 }
 
+/// Messages about templates name the setting, which has another name here.
+Model open_measured(const BackboneSection& section) {
+  try {
+    return open_model(section);
+  } catch (const UserError& error) {
+    constexpr std::string_view kSetting = "backbone.chat_template";
+    std::string text = error.what();
+    const size_t at = text.find(kSetting);
+    if (at == std::string::npos) throw;
+    throw UserError(text.replace(at, kSetting.size(), "--chat-template"));
+  }
+}
+
 void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
   BackboneSection section;
   section.model = options.backbone;
@@ -196,7 +209,7 @@ void run_doctor(const CommonOptions& common, const DoctorOptions& options) {
                 load_weights_without_layers(section.model, at::kFloat, at::Device(at::kCPU),
                                             stderr_progress()),
                 report);
-  if (report.heads && !options.no_measuring) measure(options, open_model(section), report);
+  if (report.heads && !options.no_measuring) measure(options, open_measured(section), report);
   const bool works =
       std::none_of(report.findings.begin(), report.findings.end(), [&](const HeadFinding& finding) {
         return finding.severity == Severity::Failure && concerns(finding, options.engine);

@@ -34,13 +34,14 @@ void report(const DraftManifest& manifest, const std::filesystem::path& folder, 
 
 /// There is no draft model yet; the checkpoint holds everything so far.
 void report_interrupted(const DraftTrainResult& result, const std::filesystem::path& folder,
-                        bool as_json) {
+                        bool fresh, bool as_json) {
   if (as_json)
     print_json(nlohmann::ordered_json{{"draft", folder.string()},
                                       {"complete", false},
                                       {"steps", result.steps},
                                       {"seconds", result.seconds}});
-  print_note("interrupted after {} steps; run the same command again to continue\n", result.steps);
+  print_note("{} steps are done\n", result.steps);
+  print_interrupted(fresh);
 }
 
 void run_make_draft(const CommonOptions& options, bool fresh) {
@@ -88,7 +89,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
                                                {},
                                                stderr_progress()},
                                               draft);
-  if (!result.complete) return report_interrupted(result, folder, options.json);
+  if (!result.complete) return report_interrupted(result, folder, fresh, options.json);
   manifest.steps = result.steps;
   manifest.complete = true;
   manifest.loss = result.validation_loss;

@@ -7,6 +7,7 @@
 #include "backbone/weights.h"
 #include "base/interrupt.h"
 #include "base/output.h"
+#include "base/replace_folder.h"
 #include "data/prompts.h"
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
@@ -14,6 +15,7 @@
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
 #include "tools/run/output_check.h"
+#include "tools/training/stages.h"
 #include "train/samples/train_inputs.h"
 
 namespace medusa {
@@ -51,8 +53,8 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
   check_output_size(config.train.heads, read_model_config(config.backbone.model).vocab_size);
-  check_output_folder(config.heads_folder(), ArtifactKind::Heads);
-  check_output_file(config.tree_file(), ArtifactKind::Tree);
+  check_heads_output(config);
+  check_output_tree(config);
   check_output_file(config.compare_file(), ArtifactKind::Comparison);
   check_output_file(config.report_file(), ArtifactKind::Page);
 }
@@ -63,6 +65,7 @@ void run_all(const CommonOptions& common, const RunOptions& options) {
   const std::vector<std::string> fresh =
       options.fresh ? std::vector<std::string>{"--fresh"} : std::vector<std::string>();
   run_stage(common, 1, "distill", fresh);
+  if (options.fresh) remove_folder(config.train_folder());  // of text that is no longer there
   if (interrupted()) return;
   run_stage(common, 2, "train", fresh);
   if (interrupted()) return;

@@ -40,14 +40,13 @@ nlohmann::ordered_json heads_json(const TrainResult& result, const PeakMemory& p
 }
 
 void report(const TrainResult& result, const PeakMemory& peak, const std::filesystem::path& heads) {
-  print_note("{} optimizer steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
-             result.seconds > 0 ? static_cast<double>(result.positions) / result.seconds : 0.0,
-             memory_text(peak));
-  print_quality(result.validation);
-  if (result.complete)
-    print_note("heads: {}\n", heads.string());
+  if (result.positions == 0)
+    print_note("{} optimizer steps, all of them done before\n", result.steps);
   else
-    print_note("interrupted; run the same command again to continue\n");
+    print_note("{} optimizer steps, loss {:.3f}, {:.0f} positions/s{}\n", result.steps, result.loss,
+               static_cast<double>(result.positions) / result.seconds, memory_text(peak));
+  print_quality(result.validation);
+  if (result.complete) print_note("heads: {}\n", heads.string());
 }
 
 struct TrainOptions {
@@ -104,16 +103,17 @@ void check_outputs(const RunConfig& config) {
   check_output_file(config.report_file(), ArtifactKind::Page);
   for (const StageKind stage : config.train.stages)
     if (stage == StageKind::Heads)
-      check_output_folder(config.heads_folder(), ArtifactKind::Heads);
+      check_heads_output(config);
     else
       check_joint_outputs(config);
 }
 
 /// As one of several processes that is not the first: writes and says nothing.
-void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group) {
+void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group,
+                bool replace_others) {
   for (const StageKind stage : config.train.stages) {
     const bool complete = stage == StageKind::Heads
-                              ? run_heads_stage(config, dataset, {}, group).complete
+                              ? run_heads_stage(config, dataset, {}, group, replace_others).complete
                               : run_joint_stage(config, dataset, {}, group).complete;
     if (!complete) return;
   }
@@ -155,7 +155,8 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
     print_note("note: the dataset is not finished, found {} answers; medusa distill goes on\n",
                dataset.size());
   if (dry) return dry_run(config, dataset, options.json);
-  if (!is_first(group.get())) return help_train(config, dataset, group.get());
+  const bool replace_others = may_replace_others(config, own.fresh);
+  if (!is_first(group.get())) return help_train(config, dataset, group.get(), replace_others);
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
   if (own.fresh) remove_progress(config, dataset);
   say_where_heads_run(config);
@@ -171,7 +172,8 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
       print_estimate(config, dataset, stage);
     reset_peak_memory(device);
     if (stage == StageKind::Heads) {
-      const TrainResult result = run_heads_stage(config, dataset, reported, group.get());
+      const TrainResult result =
+          run_heads_stage(config, dataset, reported, group.get(), replace_others);
       const PeakMemory peak = peak_memory(device);
       complete = result.complete;
       out = heads_json(result, peak, config.heads_folder());
@@ -187,7 +189,9 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   page.finish();
   print_note("report: {}\n", config.report_file().string());
   if (options.json) print_json(out);
-  if (complete && config.train.stages.back() == StageKind::Heads)  // a joint stage has said it
+  if (!complete)
+    print_interrupted(own.fresh);
+  else if (config.train.stages.back() == StageKind::Heads)  // a joint stage has said it
     print_next(options, "calibrate");
 }
 

@@ -323,6 +323,11 @@ std::string same_run_command(const CommonOptions& options, const std::string& co
   return out;
 }
 
+void print_interrupted(bool fresh) {
+  print_note("interrupted; run the same command again{} to continue\n",
+             fresh ? ", without --fresh," : "");
+}
+
 void print_next(const CommonOptions& options, const std::string& command,
                 const std::vector<std::string>& rest) {
   if (options.says_next) print_note("next: {}\n", same_run_command(options, command, rest));

@@ -75,6 +75,10 @@ std::string yaml_text(const std::string& text);
 /// A word as a shell reads it back.
 std::string shell_word(const std::string& word);
 
+/// What an interrupted command says on stderr.
+/// @param fresh  whether it was told to start anew: told so again, it would begin once more.
+void print_interrupted(bool fresh);
+
 /// Prints "next: " and the command on stderr.
 void print_next(const CommonOptions& options, const std::string& command,
                 const std::vector<std::string>& rest = {});

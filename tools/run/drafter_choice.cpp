@@ -64,7 +64,13 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
   const bool trained = fs::exists(config.heads_folder());  // damaged ones are refused later
   const bool calibrated = trained && fs::exists(config.tree_file());
   if (calibrated) check_tree(config, "auto");  // one of other heads says nothing about these
-  if (names_parts || calibrated) return fastest_drafter(config.tree_file()).value_or(with_heads);
+  if (names_parts || calibrated) {
+    const DrafterKind fastest = fastest_drafter(config.tree_file()).value_or(with_heads);
+    if (fastest == DrafterKind::None)
+      print_note("note: {}: decoding is plain, which calibration found the fastest; {}\n",
+                 config.tree_file().string(), "--drafter merge decodes with the heads");
+    return fastest;
+  }
   print_note("note: {} has no {}, so {}; this makes them: {}\n", config.run,
              trained ? "choice tree for its heads" : "trained heads",
              without_heads == DrafterKind::None ? "decoding is plain" : "lookup alone drafts",

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/replace_folder.h"
+#include "heads/heads_checkpoint.h"
+#include "heads/tree/choice_tree.h"
 
 namespace medusa {
 
@@ -56,6 +58,21 @@ void check_output_file(const fs::path& file, std::string_view what,
 void check_output_file(const fs::path& file, ArtifactKind kind) {
   check_output_file(file, fmt::format("a file of the kind '{}'", kind_name(kind)),
                     [kind](const fs::path& found) { return find_kind(found) == kind; });
+}
+
+void check_output_tree(const RunConfig& config) {
+  const fs::path tree = config.tree_file(), own = config.own_heads_folder();
+  check_output_file(tree, ArtifactKind::Tree);
+  if (config.generate.tree ||
+      fs::weakly_canonical(config.heads_folder()) == fs::weakly_canonical(own))
+    return;
+  if (!fs::exists(tree) || !folder_is_done(own)) return;
+  const std::string measured_on = read_choice_tree(tree).heads;
+  if (measured_on.empty() || measured_on != read_heads_manifest(own).fingerprint) return;
+  throw UserError(fmt::format(
+      "{}: measured on the heads in {}, found --heads {}, expected a tree of these or nothing "
+      "there, since it would be replaced; name another place for theirs with --tree FILE",
+      tree.string(), own.string(), config.heads_folder().string()));
 }
 
 void check_new_folder(const fs::path& folder, std::string_view option) {

@@ -30,6 +30,11 @@ FolderLock lock_run(const RunConfig& config, const std::string& command);
 /// @throws UserError  something else has the name, or its folder cannot be written to.
 void check_output_file(const std::filesystem::path& file, ArtifactKind kind);
 
+/// The tree that a command will write, of the heads that the settings name.
+/// @throws UserError  as above; heads are named, the tree's place is not, and the tree there is
+///                    that of the run's own heads.
+void check_output_tree(const RunConfig& config);
+
 /// The same for a kind that inspect does not tell apart.
 /// @param what    for the message: "a choice tree".
 /// @param is_one  whether a file that is not empty is of the kind.

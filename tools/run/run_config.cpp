@@ -42,8 +42,11 @@ std::filesystem::path RunConfig::dataset_part_folder(int64_t index, int64_t coun
 }
 
 std::filesystem::path RunConfig::heads_folder() const {
-  return generate.heads ? std::filesystem::path(*generate.heads)
-                        : std::filesystem::path(run) / "heads";
+  return generate.heads ? std::filesystem::path(*generate.heads) : own_heads_folder();
+}
+
+std::filesystem::path RunConfig::own_heads_folder() const {
+  return std::filesystem::path(run) / "heads";
 }
 
 std::filesystem::path RunConfig::tree_file() const {

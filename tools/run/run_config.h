@@ -147,7 +147,8 @@ struct RunConfig {
   std::filesystem::path joint_folder() const { return std::filesystem::path(run) / "joint"; }
   std::filesystem::path joint_model_folder() const { return joint_folder() / "model"; }
   std::filesystem::path joint_heads_folder() const { return joint_folder() / "heads"; }
-  std::filesystem::path heads_folder() const;
+  std::filesystem::path heads_folder() const;  // those that are named, else the run's own
+  std::filesystem::path own_heads_folder() const;
   std::filesystem::path tree_file() const;
   std::filesystem::path store_file() const;
   /// The draft model that decoding loads: the one that is named, else the run's own.

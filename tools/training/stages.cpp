@@ -24,12 +24,16 @@
 #include "tools/run/output_check.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
+#include "train/record/heads_place.h"
 
 namespace medusa {
 
 namespace {
 
-HeadsTrainer trainer_of(const RunConfig& config, const Reported& reported, ProcessGroup* group) {
+namespace fs = std::filesystem;
+
+HeadsTrainerOptions options_of(const RunConfig& config, const Reported& reported,
+                               ProcessGroup* group) {
   HeadsTrainerOptions options;
   options.model = config.backbone.model;
   options.loading = placed_options(config.backbone, group == nullptr ? 0 : group->local_rank());
@@ -42,23 +46,39 @@ HeadsTrainer trainer_of(const RunConfig& config, const Reported& reported, Proce
   options.settings = write_config(config);
   options.reported = reported;
   options.group = group;
-  return HeadsTrainer(std::move(options));
+  return options;
 }
 
 }  // namespace
 
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group) {
-  return trainer_of(config, reported, group).run(dataset);
+                            const Reported& reported, ProcessGroup* group, bool replace_others) {
+  HeadsTrainerOptions options = options_of(config, reported, group);
+  options.replace_others = replace_others;
+  return HeadsTrainer(std::move(options)).run(dataset);
+}
+
+bool may_replace_others(const RunConfig& config, bool fresh) {
+  return !config.generate.heads && (fresh || fs::exists(config.train_folder()));
+}
+
+void check_heads_output(const RunConfig& config) {
+  const fs::path folder = config.heads_folder();
+  check_output_folder(folder, ArtifactKind::Heads);
+  check_not_imported(folder);
+  if (!config.generate.heads || !folder_is_done(folder) || fs::exists(config.train_folder()))
+    return;
+  throw UserError(
+      fmt::format("--heads {}: holds heads that another run trained, expected a new folder, since "
+                  "they would be replaced; name another one, or remove them",
+                  folder.string()));
 }
 
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset) {
-  return trainer_of(config, {}, nullptr).estimate_resources(dataset);
+  return HeadsTrainer(options_of(config, {}, nullptr)).estimate_resources(dataset);
 }
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kUntrained = "untrained";
 
@@ -122,6 +142,8 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
   manifest.backbone = fingerprint_model(open_model_files(config.joint_model_folder()));
   manifest.dataset = tuned.dataset;
   manifest.mixed_datasets = tuned.mixed_datasets;
+  manifest.seed = config.train.config.seed;
+  manifest.validation_fraction = config.train.config.validation_fraction;
   manifest.step = result.steps;
   manifest.num_validation = result.num_validation;
   manifest.quality = result.validation;
@@ -201,10 +223,7 @@ void report_joint(const RunConfig& config, const JointResult& result, const Peak
     print_note("stopped by the guard: {}; this is the checkpoint of step {}\n", *result.stopped,
                result.steps);
   print_quality(result.validation);
-  if (!result.complete) {
-    print_note("interrupted; run the same command again to continue\n");
-    return;
-  }
+  if (!result.complete) return;
   const std::string folder = config.joint_folder().string();
   print_note(
       "model: {0}/model, heads: {0}/heads\nto use them: medusa calibrate or generate with --model "

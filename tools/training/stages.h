@@ -13,11 +13,20 @@
 
 namespace medusa {
 
-/// @param reported  told after each report.
-/// @param group     processes that train with this one; null: none.
+/// @param reported        told after each report.
+/// @param group           processes that train with this one; null: none.
+/// @param replace_others  as HeadsTrainerOptions::replace_others.
 /// @throws UserError
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group);
+                            const Reported& reported, ProcessGroup* group, bool replace_others);
+
+/// Whether heads of another training may be replaced: those in the run's own folder, beside a
+/// training that was begun or is to begin anew. Asked before its progress is removed.
+bool may_replace_others(const RunConfig& config, bool fresh);
+
+/// @throws UserError  the heads' place holds imported heads, or is named and holds heads while this
+///                    run has trained none.
+void check_heads_output(const RunConfig& config);
 
 /// What that would take, without doing it.
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset);
@@ -40,7 +49,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
 /// count as untrained ones.
 ResourceEstimate estimate_joint_resources(const RunConfig& config, const DatasetReader& dataset);
 
-/// What came out, for people, with the commands that use it.
+/// What came out, for people, with the commands that use it if it is complete.
 void report_joint(const RunConfig& config, const JointResult& result, const PeakMemory& peak);
 nlohmann::ordered_json joint_json(const RunConfig& config, const JointResult& result,
                                   const PeakMemory& peak);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fingerprint.h"
 
 namespace medusa {
 namespace {
@@ -101,6 +102,13 @@ std::vector<std::string> RunIdentity::entries() const {
   for (const Entry& entry : entries_) out.push_back(entry.key + "=" + entry.value);
   if (processes_ > 1) out.push_back(fmt::format("{}={}", kProcesses, processes_));
   return out;
+}
+
+std::string RunIdentity::fingerprint() const {
+  Fingerprint hash;
+  for (const Entry& entry : entries_)
+    if (entry.value != entry.otherwise) hash.add(entry.key).add(entry.value);
+  return hash.digest();
 }
 
 void RunIdentity::check(const std::filesystem::path& folder,

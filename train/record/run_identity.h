@@ -57,6 +57,9 @@ class RunIdentity {
   /// What a checkpoint keeps: "key=value" of everything that decides.
   std::vector<std::string> entries() const;
 
+  /// Of what decides, but for settings at their defaults: one that comes later changes nothing.
+  std::string fingerprint() const;
+
   /// Compares with what a checkpoint was made with. A setting that it does not know came later:
   /// then its default is what it was made with.
   /// @param folder  of the checkpoint.

@@ -30,6 +30,7 @@ struct TrainInputs {
   ProgressFunction progress = {};      // empty: untold
   const LayerWeights* last_layer = nullptr;  // of the backbone; needed by heads that begin as it
   const LoadedHeads* earlier = nullptr;      // heads to begin with; null: untrained ones
+  bool replace_others = false;  // heads in the result's place that another training made
 };
 
 /// @throws UserError  trunk_gradient is set and the heads have no prefix layer.
