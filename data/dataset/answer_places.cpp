@@ -58,11 +58,14 @@ Sample find_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
 Sample sample_of_last(const Tokenizer& tokenizer, const ChatTemplate& chat,
                       std::vector<ChatMessage> messages) {
   Sample found = find_last(tokenizer, chat, messages);
-  std::string& answer = messages.back().content;
-  const std::string begun(without_leading_space(answer));
-  if (!found.tokens.empty() || begun.size() == answer.size()) return found;
-  answer = begun;
-  return find_last(tokenizer, chat, std::move(messages));
+  const std::string answer = messages.back().content;
+  if (!found.tokens.empty() || without_leading_space(answer).size() == answer.size()) return found;
+  messages.back().content = without_leading_space(answer);
+  found = find_last(tokenizer, chat, std::move(messages));
+  std::string written;  // with the template's white space
+  for (auto i = static_cast<size_t>(found.answer_start); i < found.tokens.size(); ++i)
+    written += tokenizer.bytes(found.tokens[i]);
+  return written.starts_with(answer) ? found : Sample{};
 }
 
 }  // namespace

@@ -118,6 +118,14 @@ TEST_F(AnswerPlaces, WhatCannotBeLocatedExactlyIsRefusedAndCounted) {
   EXPECT_EQ(refusals_.too_long, 1);
 }
 
+TEST_F(AnswerPlaces, WhiteSpaceOfAnAnswerIsNotReplacedByTheTemplates) {
+  chat_ = ChatTemplate::by_name("plain");  // two line ends between messages
+  EXPECT_EQ(samples({{"user", "a"}, {"assistant", "Hello"}}).size(), 1U);
+  EXPECT_EQ(samples({{"user", "a"}, {"assistant", "\n\nHello"}}).size(), 1U);
+  EXPECT_TRUE(samples({{"user", "a"}, {"assistant", " Hello"}}).empty());
+  EXPECT_EQ(refusals_.altered, 1);
+}
+
 TEST_F(AnswerPlaces, AQuestionComesBackOutOfItsPrompt) {
   for (const char* name : {"chatml", "llama-3", "vicuna", "plain"}) {
     chat_ = ChatTemplate::by_name(name);
