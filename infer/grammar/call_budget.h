@@ -85,10 +85,19 @@ class CallBudget {
   /// Calls f, and spends the time that it takes.
   template <typename F>
   auto timed(const F& f) {
+    Duration unspent{};
+    return timed_part(f, unspent);
+  }
+
+  /// The same for a part of a call: short parts count together.
+  /// @param unspent  what earlier parts took and was not spent yet.
+  template <typename F>
+  auto timed_part(const F& f, Duration& unspent) {
     spend(Duration::zero());
     const Duration began = thread_time();
     const auto result = f();
-    spend(thread_time() - began);
+    unspent += thread_time() - began;
+    if (unspent >= kShort) spend(std::exchange(unspent, Duration::zero()));
     return result;
   }
 

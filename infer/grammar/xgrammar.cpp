@@ -187,11 +187,14 @@ class Matcher : public GrammarMatcher {
   /// Byte by byte, so that the budget is asked behind each.
   bool accept_bytes(std::string_view bytes) {
     int64_t done = 0;
+    CallBudget::Duration unspent{};
     try {
       for (const char& byte : bytes) {
-        const bool accepted = budget_->timed([&] {
-          return library().accept_text(matcher_, ffi::Bytes(&byte, 1), false).cast<bool>();
-        });
+        const bool accepted = budget_->timed_part(
+            [&] {
+              return library().accept_text(matcher_, ffi::Bytes(&byte, 1), false).cast<bool>();
+            },
+            unspent);
         if (!accepted) {
           take_back(done);
           return false;
