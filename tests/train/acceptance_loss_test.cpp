@@ -42,6 +42,17 @@ TEST(AcceptanceLoss, IsMinusTheLogOfTheAcceptance) {
   }
 }
 
+TEST(AcceptanceLoss, TheGradientIsWholeWhereTheProbabilityHasFewBitsLeft) {
+  for (const float away : {90.0F, 100.0F, 103.0F, 120.0F}) {  // e^-103 is the least number but one
+    std::vector<float> logits{0, away};
+    const int32_t row = 0;
+    const float certain = 1;
+    acceptance_loss(logits, RowTarget{0, {&row, 1}, {&certain, 1}}, 0.3F);
+    EXPECT_FLOAT_EQ(logits[0], -0.3F) << away;
+    EXPECT_FLOAT_EQ(logits[1], 0.3F) << away;
+  }
+}
+
 TEST(AcceptanceLoss, TheGradientIsTheNumericOne) {
   const TeacherTarget target;
   for (const double spread : {0.1, 4.0, 12.0}) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "train/cuda/device_loss.h"
 #include "train/loss/row_loss.h"
 
 namespace medusa {
@@ -34,7 +35,7 @@ RowTarget target_of(const Labels& labels, size_t i) {
 
 /// Turns logits into gradients, row by row. T: how the kernel sees an element.
 template <typename T>
-HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double scale) {
+std::vector<RowLoss> row_losses(const at::Tensor& logits, const Labels& labels, double scale) {
   auto* values = static_cast<T*>(logits.data_ptr());
   const auto size = static_cast<size_t>(logits.size(1));
   std::vector<RowLoss> rows(labels.hard.size());
@@ -49,6 +50,10 @@ HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double sca
         std::fill(row.begin(), row.end(), T{});  // zero in both types
     }
   });
+  return rows;
+}
+
+HeadLoss sum_of_rows(const std::vector<RowLoss>& rows, const Labels& labels) {
   HeadLoss sum = count_labels(labels);
   for (size_t i = 0; i < rows.size(); ++i) {  // in order: the sum does not depend on the threads
     if (!labels.has_loss(i)) continue;
@@ -56,6 +61,20 @@ HeadLoss softmax_rows(const at::Tensor& logits, const Labels& labels, double sca
     count_rank(rows[i].rank, sum);
   }
   return sum;
+}
+
+/// Whether there is a kernel that needs no more memory than the logits.
+bool has_row_kernel(const at::Tensor& states) {
+  const at::ScalarType dtype = states.scalar_type();
+  if (dtype != at::kBFloat16 && dtype != at::kFloat) return false;
+  return states.is_cpu() || (states.is_cuda() && cuda_loss_kernels() != nullptr);
+}
+
+std::vector<RowLoss> row_losses_anywhere(const at::Tensor& logits, const Labels& labels,
+                                         double scale) {
+  if (logits.is_cuda()) return device_row_losses(logits, labels, scale, *cuda_loss_kernels());
+  if (logits.scalar_type() == at::kFloat) return row_losses<float>(logits, labels, scale);
+  return row_losses<uint16_t>(logits, labels, scale);
 }
 
 }  // namespace
@@ -120,19 +139,17 @@ std::vector<HeadQuality> qualities(const std::vector<HeadLoss>& heads) {
 HeadLoss head_loss(const at::Tensor& states, const HeadOutputWeight& output, const Labels& labels,
                    double scale, int64_t chunk, at::Tensor gradient) {
   HeadLoss sum;
-  const at::ScalarType dtype = states.scalar_type();
   for (int64_t begin = 0; begin < states.size(0); begin += chunk) {
     const int64_t n = std::min(chunk, states.size(0) - begin);
     const at::Tensor rows = states.narrow(0, begin, n);
     const Labels row_labels = labels.part(begin, n);
     const at::Tensor into = scale == 0 ? at::Tensor() : gradient.narrow(0, begin, n);
-    if (!states.is_cpu() || (dtype != at::kBFloat16 && dtype != at::kFloat)) {
+    if (!has_row_kernel(states)) {
       sum.add(reference_head_loss(rows, output, row_labels, scale, into));
       continue;
     }
     const at::Tensor logits = output_logits(rows, output);  // [n, V_t]
-    sum.add(dtype == at::kFloat ? softmax_rows<float>(logits, row_labels, scale)
-                                : softmax_rows<uint16_t>(logits, row_labels, scale));
+    sum.add(sum_of_rows(row_losses_anywhere(logits, row_labels, scale), row_labels));
     if (scale != 0) through_output(logits, rows, output, into);
   }
   return sum;

@@ -198,7 +198,7 @@ RowLoss row_of(std::span<T> logits, const RowTarget& target, float scale) {
     return out;
   }
   for (size_t i = 0; i < below; ++i) probs[i] /= together;
-  cross_entropy(logits, {-1, {rows, below}, {probs, below}}, scale * together / alpha);
+  cross_entropy(logits, {-1, {rows, below}, {probs, below}}, scale * (together / alpha));
   return out;
 }
 
