@@ -1,11 +1,15 @@
 #include "train/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "base/error.h"
+#include "base/fields.h"
 #include "data/dataset/sample_order.h"
 #include "heads/heads_checkpoint.h"
 #include "train/finite_check.h"
@@ -179,6 +183,11 @@ TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
   whole.batch_positions *= group_size(inputs.group);
   const RunIdentity identity = identity_of_heads(whole, heads, inputs);
   HeadsStage stage(whole, heads, inputs, identity.fingerprint());
+  if (whole.keep_best && stage.num_validation() == 0)
+    throw UserError(fmt::format(
+        "train.keep_best: train.validation_fraction {} keeps none of {} samples out of training, "
+        "expected some that judge; raise it, distil more text, or leave keep_best out",
+        number_text(whole.validation_fraction), inputs.dataset.size()));
   const TrainResult result =
       run_stage(stage, {whole.optimizer, whole.reports, whole.keep_checkpoints, whole.keep_best},
                 {inputs.work_folder, identity, inputs.reported, inputs.group, inputs.progress});

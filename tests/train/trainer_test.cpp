@@ -202,6 +202,15 @@ TEST(Trainer, TheBestValidationsHeadsAreTheResult) {
   EXPECT_EQ(losses(run, "best"), losses(run, "last"));
 }
 
+TEST(Trainer, TheBestIsNotAskedForWithoutSamplesThatJudge) {
+  TinyRun run;
+  run.config.keep_best = true;
+  run.config.validation_fraction = 0;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("best"); })
+                .find("train.keep_best: train.validation_fraction 0 keeps none of "),
+            0U);
+}
+
 TEST(Trainer, TheBestOfARunThatWasKilledIsThatOfTheUnbrokenOne) {
   TinyRun run;
   run.config.keep_best = true;

@@ -49,7 +49,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   const std::filesystem::path folder = config.made_draft_folder();
   check_output_folder(folder, ArtifactKind::DraftModel);
   const Placement placement = place_process(config.backbone);
-  const DatasetReader dataset(config.dataset_folder());
+  const DatasetReader dataset = open_dataset(config);
   Weights weights = load_weights(config.backbone.model, training_dtype(config.backbone, placement),
                                  placement.device, QuantKind::None, stderr_progress());
   const bool own_states =
