@@ -106,8 +106,11 @@ std::optional<VerifyParameters> verify_parameters(const InferConfig& settings) {
     case RuleKind::Greedy:
       return VerifyParameters{};
     case RuleKind::Match:
-      if (sampling.filters()) return std::nullopt;
-      return VerifyParameters{DeviceRule::Match, temperature};
+    case RuleKind::Nucleus:
+      return VerifyParameters{
+          .rule = DeviceRule::Match,
+          .temperature = temperature,
+          .filter = {sampling.top_k, sampling.top_p, static_cast<float>(sampling.min_p)}};
     case RuleKind::Typical:
       if (sampling.filters() && temperature > 0) return std::nullopt;
       return VerifyParameters{DeviceRule::Typical, temperature, settings.typical.epsilon,

@@ -125,6 +125,7 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   verify.num_rows = num_rows;
   verify.vocab_size = vocab_size;
   verify.temperature = verify_.temperature;
+  verify.filter = verify_.filter;
   verify.epsilon = verify_.epsilon;
   verify.delta = verify_.delta;
   verify.seeds = elements<uint64_t>(seeds_);

@@ -18,6 +18,7 @@ struct VerifyParameters {
   DeviceRule rule = DeviceRule::Greedy;
   double temperature = 0;
   double epsilon = 0, delta = 0;  // of the typical rule
+  LogitFilter filter{};           // of the match rule
 };
 
 /// Places for B sequences, of which the first ones are in use; all of them have the same tree. A

@@ -70,6 +70,10 @@ __device__ inline Arrival of_lane(const Arrival& mine, int mask) {
   return {shuffle_xor(mine.time, mask), shuffle_xor(mine.token, mask)};
 }
 
+__device__ inline double arrival_of(double weight, double u) {
+  return -log(fmax(u, 0x1.0p-60)) / weight;
+}
+
 /// Draws from softmax(row / T) with the random numbers of a position: the exponential race of
 /// infer/gumbel_max.h, a block to a row. The winner is the same, but where two tokens arrive within
 /// the rounding of a logarithm.
@@ -80,15 +84,14 @@ __device__ inline int32_t gumbel_max_of_row(const float* row, int64_t size, cons
   const auto uniform = [&](int64_t token) {
     return random.uniform(RandomUse::Accept, position, static_cast<uint64_t>(token));
   };
-  const auto arrival = [](double weight, double u) { return -log(fmax(u, 0x1.0p-60)) / weight; };
 
-  Arrival first{arrival(1, uniform(best.index)), best.index};
+  Arrival first{arrival_of(1, uniform(best.index)), best.index};
   for (int64_t i = thread_index(); i < size; i += kRowThreads) {
     const auto weight =
         static_cast<double>(exp_of_logit((row[i] - best.value) * inverse_temperature));
     const double u = uniform(i);
     if (1 - u >= first.time * weight) continue;  // -log(u) >= 1 - u: late without a logarithm
-    const double time = arrival(weight, u);
+    const double time = arrival_of(weight, u);
     if (time < first.time) first = {time, static_cast<int32_t>(i)};
   }
   return reduce_block(first, earlier_of).token;

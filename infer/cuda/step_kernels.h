@@ -11,6 +11,15 @@ namespace medusa {
 /// Who decides which nodes stand (infer/rules/).
 enum class DeviceRule { Greedy, Match, Typical };
 
+/// Which tokens may be drawn, as SamplingConfig has it (infer/sampling.h).
+struct LogitFilter {
+  int64_t top_k = 0;  // 0: all
+  double top_p = 1;   // 1: all
+  float min_p = 0;    // 0: all
+
+  bool filters() const { return top_k > 0 || top_p < 1 || min_p > 0; }
+};
+
 /// Looks at every row of logits once: the token that the rule would emit after it and, for the
 /// typical rule, what a child's logit is compared with.
 struct VerifyRowsArgs {
@@ -19,6 +28,7 @@ struct VerifyRowsArgs {
   int64_t num_rows = 0;           // R
   int64_t vocab_size = 0;         // V
   double temperature = 0;         // Match: > 0. Typical: 0 takes p and entropy at 1 and the argmax
+  LogitFilter filter{};           // of Match
   double epsilon = 0, delta = 0;  // of the typical rule
   const uint64_t* seeds = nullptr;     // [B] Random's, of each sequence
   const int32_t* positions = nullptr;  // [R] of the rows: the draw's address (RandomUse::Accept)

@@ -1,6 +1,7 @@
 // What the rules ask of each row of logits (step_kernels.h), a block to a row.
 #pragma once
 
+#include "infer/cuda/filter_rows.cuh"
 #include "infer/cuda/logit_rows.cuh"
 #include "infer/cuda/step_kernels.h"
 
@@ -37,7 +38,8 @@ __device__ inline float inverse_of(double temperature) {
   return static_cast<float>(temperature > 0 ? 1 / temperature : 1.0);
 }
 
-template <DeviceRule kRule>
+/// @tparam kFilters  for Match.
+template <DeviceRule kRule, bool kFilters>
 __global__ void __launch_bounds__(kRowThreads, 1) verify_rows_kernel(const VerifyRowsArgs args) {
   begin_kernel();
   const auto r = static_cast<int64_t>(blockIdx.x);
@@ -45,9 +47,14 @@ __global__ void __launch_bounds__(kRowThreads, 1) verify_rows_kernel(const Verif
   const BestLogit best = best_of_row(row, args.vocab_size);
   int32_t token = best.index;
   if constexpr (kRule != DeviceRule::Greedy)
-    if (args.temperature > 0)
-      token = gumbel_max_of_row(row, args.vocab_size, best, inverse_of(args.temperature),
-                                Random(args.seeds[r / args.rows_per_sequence]), args.positions[r]);
+    if (args.temperature > 0) {
+      const Random random(args.seeds[r / args.rows_per_sequence]);
+      const float inverse = inverse_of(args.temperature);
+      token = kFilters ? filtered_draw_of_row(row, args.vocab_size, best, inverse, args.filter,
+                                              random, args.positions[r])
+                       : gumbel_max_of_row(row, args.vocab_size, best, inverse, random,
+                                           args.positions[r]);
+    }
   if (thread_index() == 0) args.tokens[r] = token;
 
   if constexpr (kRule == DeviceRule::Typical) {
@@ -68,11 +75,12 @@ void verify_rows(const VerifyRowsArgs& args, DeviceStream stream) {
   };
   switch (args.rule) {
     case DeviceRule::Greedy:
-      return start(verify_rows_kernel<DeviceRule::Greedy>);
+      return start(verify_rows_kernel<DeviceRule::Greedy, false>);
     case DeviceRule::Match:
-      return start(verify_rows_kernel<DeviceRule::Match>);
+      return args.filter.filters() ? start(verify_rows_kernel<DeviceRule::Match, true>)
+                                   : start(verify_rows_kernel<DeviceRule::Match, false>);
     case DeviceRule::Typical:
-      return start(verify_rows_kernel<DeviceRule::Typical>);
+      return start(verify_rows_kernel<DeviceRule::Typical, false>);
   }
 }
 

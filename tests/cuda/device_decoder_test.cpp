@@ -194,6 +194,15 @@ TEST_P(DeviceDecoderTest, SampledTextIsThatOfTheSeed) {
   EXPECT_EQ(graphed(list, verify, heads.get(), 2).tokens, expected.tokens);
 }
 
+TEST_P(DeviceDecoderTest, FilteredTextIsThatOfTheSeed) {
+  const auto list = requests(2, 4);
+  const auto heads = device_heads(this->heads(HeadInput::Root));
+  const SamplingConfig sampling{.temperature = 0.9, .top_k = 12, .top_p = 0.8, .min_p = 0.02};
+  const VerifyParameters verify{
+      .rule = DeviceRule::Match, .temperature = 0.9, .filter = {12, 0.8, 0.02F}};
+  EXPECT_EQ(graphed(list, verify, heads.get(), 2).tokens, eager(list, MatchRule(sampling)).tokens);
+}
+
 TEST_P(DeviceDecoderTest, TypicalAcceptanceTakesTheEagerLoopsPaths) {
   auto list = requests(3, 10);
   list[0].prompt =

@@ -39,10 +39,10 @@ TEST_P(DeviceStepTimer, LeavesStepsThatRunInTheHostsLoopToTheHostDecoder) {
   InferConfig host;
   host.graphs = false;
   EXPECT_FALSE(time(llama, HeadInput::Root, host));
-  InferConfig filtered;
-  filtered.sampling.temperature = 0.7;
-  filtered.sampling.top_p = 0.9;
-  EXPECT_FALSE(time(llama, HeadInput::Root, filtered));
+  InferConfig rejection;
+  rejection.sampling.temperature = 0.7;
+  rejection.rule = RuleKind::Rejection;
+  EXPECT_FALSE(time(llama, HeadInput::Root, rejection));
   Llama plain(cpu_weights_);
   EXPECT_FALSE(time(plain, HeadInput::Root));
 }

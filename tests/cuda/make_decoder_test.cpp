@@ -68,13 +68,12 @@ TEST_F(MakeDecoderTest, IsForTheRulesThatItsKernelsKnow) {
   EXPECT_FALSE(offered(settings(medusa, RuleKind::Rejection, 0.8)));
   InferConfig filtered = settings(medusa, RuleKind::Auto, 0.8);
   filtered.sampling.top_p = 0.9;
-  EXPECT_FALSE(offered(filtered));
-  filtered.sampling.top_p = 1;
+  EXPECT_TRUE(offered(filtered));
   filtered.sampling.top_k = 5;
-  EXPECT_FALSE(offered(filtered));
-  filtered.sampling.top_k = 0;
   filtered.sampling.min_p = 0.1;
-  EXPECT_FALSE(offered(filtered));
+  EXPECT_TRUE(offered(filtered));
+  filtered.rule = RuleKind::Typical;
+  EXPECT_FALSE(offered(filtered)) << "its kernel weighs all tokens";
 }
 
 TEST_F(MakeDecoderTest, TellsTheGraphsThatItCaptured) {

@@ -28,6 +28,11 @@ struct Rule {
   DeviceRule kind = DeviceRule::Greedy;
   double temperature = 0;
   TypicalConfig typical{};
+  LogitFilter filter{};
+
+  SamplingConfig sampling() const {
+    return {temperature, filter.top_k, filter.top_p, static_cast<double>(filter.min_p)};
+  }
 };
 
 /// Trees of one shape with the target's logits: [B, N, V].
@@ -104,6 +109,7 @@ Verified verify(const StepKernels& kernels, at::Device device, const Step& step,
                        .num_rows = n,
                        .vocab_size = step.vocab_size(),
                        .temperature = rule.temperature,
+                       .filter = rule.filter,
                        .epsilon = rule.typical.epsilon,
                        .delta = rule.typical.delta,
                        .seeds = elements<uint64_t>(seeds),
@@ -129,8 +135,8 @@ Verified verify_on_host(const Step& step, const Rule& rule) {
     const auto sequence = static_cast<size_t>(r / n), node = static_cast<size_t>(r % n);
     const auto row = logits_row(step.logits[r / n], r % n);
     out.tokens.push_back(rule.temperature > 0
-                             ? sample(row, {.temperature = rule.temperature},
-                                      Random(step.seeds[sequence]), RandomUse::Accept,
+                             ? sample(row, rule.sampling(), Random(step.seeds[sequence]),
+                                      RandomUse::Accept,
                                       step.root_positions[sequence] + step.shape.depths[node])
                              : argmax(row));
     const SoftmaxSums sums = softmax_sums(row, scale);
@@ -192,7 +198,7 @@ Walked walk(const StepKernels& kernels, at::Device device, const Step& step, con
 Acceptance on_host(const Step& step, int64_t b, const Rule& rule) {
   const auto i = static_cast<size_t>(b);
   const CandidateTree tree{step.tokens[i], step.shape.parents, step.shape.num_nodes(), {}};
-  const SamplingConfig sampling{.temperature = rule.temperature};
+  const SamplingConfig sampling = rule.sampling();
   const auto accept = [&](const AcceptanceRule& with) {
     return with.accept(tree, step.logits[b], step.root_positions[i], Random(step.seeds[i]));
   };
@@ -308,6 +314,46 @@ TEST_P(VerifyAndWalkTest, RowsAreVerifiedAsOnTheHost) {
       expect_same(verified, verify_on_host(step, rule), rule);
       expect_same(walk(kernels(), device(), step, rule, verified), step, rule);
     }
+}
+
+/// Draws of rows under the filters that the host's draws are under.
+void expect_same_draws(const StepKernels& kernels, at::Device device, Step step,
+                       const LogitFilter& filter) {
+  for (const double temperature : {0.5, 3.0}) {
+    const Rule rule{DeviceRule::Match, temperature, {}, filter};
+    const Verified verified = verify(kernels, device, step, rule);
+    EXPECT_EQ(verified.tokens, verify_on_host(step, rule).tokens)
+        << "top-k " << filter.top_k << ", top-p " << filter.top_p << ", min-p " << filter.min_p
+        << ", temperature " << temperature << ", " << step.vocab_size() << " tokens";
+  }
+}
+
+TEST_P(VerifyAndWalkTest, FilteredRowsAreDrawnFromAsOnTheHost) {
+  const std::vector<LogitFilter> filters{{.top_k = 1},
+                                         {.top_k = 7},
+                                         {.top_k = 5000},
+                                         {.top_p = 0.9},
+                                         {.top_p = 0.3},
+                                         {.top_p = 1e-300},
+                                         {.min_p = 0.2F},
+                                         {.top_k = 9, .top_p = 0.7},
+                                         {.top_k = 40, .top_p = 0.95, .min_p = 0.05F}};
+  for (const LogitFilter& filter : filters)
+    for (const int64_t vocab : {1, 33, 1500})
+      expect_same_draws(kernels(), device(),
+                        random_step(static_cast<uint64_t>(vocab), 1, 2, 2, vocab, 3), filter);
+}
+
+TEST_P(VerifyAndWalkTest, OfEquallyProbableTokensAFilterKeepsTheFirst) {
+  for (const LogitFilter& filter :
+       {LogitFilter{.top_k = 1}, LogitFilter{.top_k = 6}, LogitFilter{.top_p = 0.5},
+        LogitFilter{.top_k = 20, .top_p = 0.8}}) {
+    Step step = random_step(5, 1, 3, 3, 70, 1);
+    step.logits = step.logits.clamp(-1.5, 1).round();
+    expect_same_draws(kernels(), device(), step, filter);
+    step.logits.fill_(2);
+    expect_same_draws(kernels(), device(), step, filter);
+  }
 }
 
 TEST_P(VerifyAndWalkTest, OfEqualLogitsTheFirstIsTaken) {
