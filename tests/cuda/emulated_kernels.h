@@ -1,5 +1,5 @@
-// Our CUDA kernels on emulated words: of a layer, of GEMMs, between two passes, of the loss. Tensors of
-// theirs are on the CPU.
+// Our CUDA kernels on emulated words: of a layer, of GEMMs, between two passes, of the loss.
+// Tensors of theirs are on the CPU.
 #pragma once
 
 #include "backbone/cuda/gemm_kernels.h"
