@@ -6,6 +6,7 @@
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <numeric>
 #include <string_view>
@@ -20,6 +21,7 @@
 #include "infer/grammar/json_schema.h"
 #include "infer/grammar/regex_syntax.h"
 #include "infer/grammar/rule_counts.h"
+#include "infer/grammar/watched_call.h"
 
 namespace medusa {
 namespace {
@@ -132,9 +134,13 @@ class Speller {
 
 class Matcher : public GrammarMatcher {
  public:
-  Matcher(ffi::Any matcher, std::shared_ptr<const Speller> speller,
+  /// @param is_plain  no call takes long.
+  Matcher(ffi::Any matcher, bool is_plain, std::shared_ptr<const Speller> speller,
           std::shared_ptr<CallBudget> budget)
-      : matcher_(std::move(matcher)), speller_(std::move(speller)), budget_(std::move(budget)) {}
+      : matcher_(std::move(matcher)),
+        is_plain_(is_plain),
+        speller_(std::move(speller)),
+        budget_(std::move(budget)) {}
 
   bool accept(TokenId token) override {
     // Of others the library would write a warning.
@@ -160,6 +166,31 @@ class Matcher : public GrammarMatcher {
   bool has_ended() const override { return library().is_terminated(matcher_).cast<bool>(); }
 
   void fill_mask(std::span<int32_t> mask) override {
+    if (is_plain_) {
+      budget_->timed([&] { return fill(matcher_, mask); });
+      return;
+    }
+    if (!filled_) filled_ = std::make_shared<std::vector<int32_t>>(mask.size());
+    watched([matcher = matcher_, into = filled_] { fill(matcher, *into); });
+    std::copy(filled_->begin(), filled_->end(), mask.begin());
+  }
+  std::vector<TokenId> forced_tokens(int32_t most) const override {
+    if (has_ended()) return {};
+    const auto text = std::make_shared<std::string>();
+    watched([matcher = matcher_, text] {
+      const auto found = library().forced_text(matcher).cast<ffi::String>();
+      text->assign(found.data(), found.size());
+    });
+    return speller_->spell(*text, most);
+  }
+
+ private:
+  // What an ambiguous grammar takes for a text grows with the third power of its length, so that a
+  // token of 64 bytes could take seconds in one call.
+  static constexpr size_t kMostAtOnce = 8;
+
+  /// Of one that another thread may compute on by then.
+  static bool fill(const ffi::Any& matcher, std::span<int32_t> mask) {
     int64_t shape[] = {1, std::ssize(mask)}, strides[] = {std::ssize(mask), 1};
     DLTensor rows{};
     rows.data = mask.data();
@@ -168,19 +199,17 @@ class Matcher : public GrammarMatcher {
     rows.dtype = {kDLInt, 32, 1};
     rows.shape = shape;
     rows.strides = strides;
-    budget_->timed([&] { return library().fill_mask(matcher_, &rows, int64_t{0}, false); });
-  }
-  std::vector<TokenId> forced_tokens(int32_t most) const override {
-    if (has_ended()) return {};
-    const auto text =
-        budget_->timed([&] { return library().forced_text(matcher_).cast<ffi::String>(); });
-    return speller_->spell({text.data(), text.size()}, most);
+    library().fill_mask(matcher, &rows, int64_t{0}, false);
+    return true;
   }
 
- private:
-  // What an ambiguous grammar takes for a text grows with the third power of its length, so that a
-  // token of 64 bytes could take seconds in one call.
-  static constexpr size_t kMostAtOnce = 8;
+  /// A mask tries many tokens in one call, which an ambiguous grammar reads for minutes.
+  void watched(std::function<void()> work) const {
+    budget_->spend({});
+    const auto spent = run_watched(std::move(work), CallBudget::kOfCall);
+    if (!spent) budget_->end();
+    budget_->spend(*spent);
+  }
 
   void take_back(int64_t num_steps) { library().rollback(matcher_, num_steps); }
 
@@ -209,6 +238,8 @@ class Matcher : public GrammarMatcher {
   }
 
   ffi::Any matcher_;
+  bool is_plain_;
+  std::shared_ptr<std::vector<int32_t>> filled_;  // the mask of a watched call
   std::shared_ptr<const Speller> speller_;
   std::shared_ptr<CallBudget> budget_;
   std::vector<int64_t> steps_;  // of each token, as the library counts them
@@ -217,9 +248,10 @@ class Matcher : public GrammarMatcher {
 
 class Grammar : public CompiledGrammar {
  public:
-  Grammar(ffi::Any grammar, int64_t vocab_size, std::shared_ptr<const Speller> speller,
-          std::shared_ptr<CallBudget> budget)
+  Grammar(ffi::Any grammar, bool is_plain, int64_t vocab_size,
+          std::shared_ptr<const Speller> speller, std::shared_ptr<CallBudget> budget)
       : grammar_(std::move(grammar)),
+        is_plain_(is_plain),
         vocab_size_(vocab_size),
         speller_(std::move(speller)),
         budget_(std::move(budget)) {}
@@ -227,12 +259,14 @@ class Grammar : public CompiledGrammar {
   std::unique_ptr<GrammarMatcher> make_matcher() const override {
     const auto none = nullptr;  // end tokens and temperature are not changed
     return std::make_unique<Matcher>(
-        library().new_matcher(grammar_, none, false, int64_t{-1}, none), speller_, budget_);
+        library().new_matcher(grammar_, none, false, int64_t{-1}, none), is_plain_, speller_,
+        budget_);
   }
   int64_t vocab_size() const override { return vocab_size_; }
 
  private:
   ffi::Any grammar_;
+  bool is_plain_;
   int64_t vocab_size_;
   std::shared_ptr<const Speller> speller_;
   std::shared_ptr<CallBudget> budget_;
@@ -270,8 +304,8 @@ class Compiler : public GrammarCompiler {
   std::shared_ptr<const CompiledGrammar> compile(const GrammarText& grammar) override {
     const std::string text = supported(grammar);
     try {
-      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text), vocab_size_, speller_,
-                                           budget_of(grammar));
+      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text), is_plain(grammar),
+                                           vocab_size_, speller_, budget_of(grammar));
       expect_a_text(*out);
       return out;
     } catch (const std::bad_alloc&) {
@@ -294,6 +328,16 @@ class Compiler : public GrammarCompiler {
     if (schema.is_discarded())
       throw UserError("the json_schema cannot be compiled: it is not JSON; correct it");
     return json_text(supported_schema(schema));
+  }
+
+  /// Whether a text is read in a few ways at most: a schema without expressions, or tags around
+  /// such ones.
+  static bool is_plain(const GrammarText& grammar) {
+    if (grammar.kind != GrammarKind::JsonSchema && grammar.kind != GrammarKind::StructuralTag)
+      return false;
+    for (const char* expression : {"pattern", "regex", "grammar", "ebnf"})
+      if (grammar.text.find(expression) != std::string::npos) return false;
+    return true;
   }
 
   /// The same one when a grammar comes again.

@@ -86,6 +86,9 @@ TEST_F(ReplacedHeads, CalibratingOtherHeadsKeepsTheTreeOfTheRunsOwn) {
             std::string::npos)
       << ran.err;
   EXPECT_EQ(file_text(place_ / "runs/tiny/tree.yaml"), tree);
+  const std::string damaged = tree.substr(0, tree.find("paths:")) + "paths: [7]\n";
+  write_text(place_ / "runs/tiny/tree.yaml", damaged);
+  succeed("calibrate --heads other");
   succeed("calibrate --heads other --tree other.yaml");
   succeed("export --format medusa-2 --output out --heads other --tree other.yaml");
 }

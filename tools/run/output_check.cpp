@@ -60,15 +60,27 @@ void check_output_file(const fs::path& file, ArtifactKind kind) {
                     [kind](const fs::path& found) { return find_kind(found) == kind; });
 }
 
+namespace {
+
+/// Whether a tree was measured on these heads; of what is damaged that is not known.
+bool is_tree_of(const fs::path& tree, const fs::path& heads) {
+  if (!fs::exists(tree) || !folder_is_done(heads)) return false;
+  try {
+    return read_choice_tree(tree).heads == read_heads_manifest(heads).fingerprint;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
 void check_output_tree(const RunConfig& config) {
   const fs::path tree = config.tree_file(), own = config.own_heads_folder();
   check_output_file(tree, ArtifactKind::Tree);
   if (config.generate.tree ||
       fs::weakly_canonical(config.heads_folder()) == fs::weakly_canonical(own))
     return;
-  if (!fs::exists(tree) || !folder_is_done(own)) return;
-  const std::string measured_on = read_choice_tree(tree).heads;
-  if (measured_on.empty() || measured_on != read_heads_manifest(own).fingerprint) return;
+  if (!is_tree_of(tree, own)) return;
   throw UserError(fmt::format(
       "{}: measured on the heads in {}, found --heads {}, expected a tree of these or nothing "
       "there, since it would be replaced; name another place for theirs with --tree FILE",
