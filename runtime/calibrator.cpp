@@ -14,6 +14,7 @@
 #include "heads/heads_checkpoint.h"
 #include "heads/tree/tree_search.h"
 #include "runtime/check_dataset.h"
+#include "runtime/kept_out.h"
 #include "runtime/measure/device_step_timer.h"
 #include "runtime/measure/row_timer.h"
 #include "runtime/measure/step_timer.h"
@@ -33,36 +34,6 @@ void check_calibration(const Model& model, const CalibratorOptions& options) {
     throw UserError(fmt::format("train.validation_fraction is {}, expected {}; correct it",
                                 number_text(options.validation_fraction),
                                 between(0.0, kMostKeptOut).text));
-}
-
-/// Whether any of the texts is one that the heads were trained on.
-bool were_trained_on(const HeadsManifest& heads, const DatasetReader& dataset) {
-  const auto is_one = [&heads](const std::string& fingerprint) {
-    return fingerprint == heads.dataset ||
-           std::any_of(heads.mixed_datasets.begin(), heads.mixed_datasets.end(),
-                       [&](const std::string& line) { return line.starts_with(fingerprint); });
-  };
-  const auto& sources = dataset.sources();
-  return std::any_of(sources.begin(), sources.end(),
-                     [&](const auto& source) { return is_one(source.fingerprint); });
-}
-
-/// What the heads learned by heart says nothing of them. A smaller fraction is part of a larger.
-void check_kept_out(const CalibratorOptions& options, const HeadsManifest& heads,
-                    const DatasetReader& dataset) {
-  if (!were_trained_on(heads, dataset)) return;
-  const char* remedy =
-      "as other samples were trained on; set it back, or calibrate on text that the heads were not "
-      "trained on, with --set train.data=[FOLDER]";
-  if (heads.seed.value_or(options.seed) != options.seed)
-    throw UserError(fmt::format("{}: seed is {}, expected {} as in training, {}",
-                                options.heads.string(), options.seed, *heads.seed, remedy));
-  const double kept_out = heads.validation_fraction.value_or(options.validation_fraction);
-  if (options.validation_fraction > kept_out)
-    throw UserError(
-        fmt::format("{}: train.validation_fraction is {}, expected at most {} as in training, {}",
-                    options.heads.string(), number_text(options.validation_fraction),
-                    number_text(kept_out), remedy));
 }
 
 /// What the validation answers say of the heads.
@@ -166,7 +137,8 @@ ChoiceTree Calibrator::run(const DatasetReader& dataset) const {
   const bool own_states =
       check_dataset(dataset, model_.path, llama.weights().fingerprint, llama.config());
   const LoadedHeads loaded = load_heads(options_.heads, llama.weights());
-  check_kept_out(options_, loaded.manifest, dataset);
+  check_kept_out(options_.heads.string(), loaded.manifest, dataset, options_.seed,
+                 options_.validation_fraction);
   const CalibrateConfig& settings = options_.config;
   HeadsRunner runner(loaded.heads, llama.weights(), settings.top_k, llama.execution());
 

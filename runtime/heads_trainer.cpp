@@ -11,6 +11,7 @@
 #include "base/yaml_fields.h"
 #include "heads/heads_checkpoint.h"
 #include "runtime/check_dataset.h"
+#include "runtime/kept_out.h"
 #include "runtime/model.h"
 #include "runtime/placement.h"
 
@@ -74,11 +75,15 @@ auto with_inputs(const DatasetReader& dataset, const HeadsTrainerOptions& option
   if (options.shape.start == HeadStart::LastLayer)
     last_layer = load_last_layer(options.model, placement.device);
   std::optional<LoadedHeads> earlier;
-  if (!options.begin_with.empty()) earlier = load_heads(options.begin_with, ends);
+  if (!options.begin_with.empty()) {
+    earlier = load_heads(options.begin_with, ends);
+    check_kept_out(options.begin_with.string(), earlier->manifest, dataset, options.training.seed,
+                   options.training.validation_fraction);
+  }
   return use(TrainInputs{dataset, ends, llama.get(), options.heads, options.work,
                          settings_of(options), options.reported, options.group, execution,
                          loading.progress, last_layer ? &*last_layer : nullptr,
-                         earlier ? &*earlier : nullptr, options.replace_others});
+                         earlier ? &*earlier : nullptr, options.replaceable});
 }
 
 }  // namespace

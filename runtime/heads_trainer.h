@@ -24,10 +24,11 @@ struct HeadsTrainerOptions {
   std::filesystem::path begin_with{};  // folder of heads to begin with; empty: untrained ones
   std::filesystem::path heads{};  // folder of the result; earlier heads of this training that are
                                   // there are replaced then
-  bool replace_others = false;   // heads there that another training made, too; never imported ones
-  std::filesystem::path work{};  // checkpoint and metrics; a run found here is continued
-  std::string settings{};        // kept with the heads, for people; empty: these options as YAML
-  Reported reported{};           // told each report, when it is on the disk
+  std::string replaceable{};      // other heads there that may be replaced, too, by what
+                                  // identity_of_heads_at() says (train/record/heads_place.h)
+  std::filesystem::path work{};   // checkpoint and metrics; a run found here is continued
+  std::string settings{};         // kept with the heads, for people; empty: these options as YAML
+  Reported reported{};            // told each report, when it is on the disk
   ProcessGroup* group = nullptr;  // processes that train with this one; null: it is alone
 };
 

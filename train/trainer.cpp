@@ -1,21 +1,18 @@
 #include "train/trainer.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 
-#include "base/error.h"
-#include "base/fields.h"
 #include "data/dataset/sample_order.h"
 #include "heads/heads_checkpoint.h"
 #include "train/finite_check.h"
 #include "train/head_trainer.h"
 #include "train/loss/expected_tokens.h"
 #include "train/processes/data_parallel.h"
+#include "train/record/checkpoint.h"
 #include "train/record/heads_place.h"
 #include "train/samples/hidden_source.h"
 #include "train/samples/shuffle_buffer.h"
@@ -68,10 +65,9 @@ class HeadsStage : public TrainStage {
   NamedTensors parameters() const override { return named_parameters(heads_); }
   AdamW& optimizer() override { return trainer_.optimizer(); }
 
-  /// Reads ahead from the first pool that this run trains on. What a checkpoint is refused for was
-  /// said before what stands in the result's place is.
+  /// Reads ahead from the first pool that this run trains on.
   void begin(int64_t step) override {
-    check_heads_place(inputs_.heads_folder, training_, inputs_.replace_others);
+    check_heads_place(inputs_.heads_folder, training_, inputs_.replaceable);
     pool_hidden_ = hidden_;
     if (config_.hidden == HiddenFrom::Online || step == plan_.num_steps()) return;
     const auto first = plan_.batches[static_cast<size_t>(plan_.first_batch(step))].pool;
@@ -181,19 +177,22 @@ TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
   check_inputs(config, heads, inputs);
   TrainConfig whole = config;  // the step of all processes
   whole.batch_positions *= group_size(inputs.group);
+  check_keep_best(config, inputs.dataset);
   const RunIdentity identity = identity_of_heads(whole, heads, inputs);
-  HeadsStage stage(whole, heads, inputs, identity.fingerprint());
-  if (whole.keep_best && stage.num_validation() == 0)
-    throw UserError(fmt::format(
-        "train.keep_best: train.validation_fraction {} keeps none of {} samples out of training, "
-        "expected some that judge; raise it, distil more text, or leave keep_best out",
-        number_text(whole.validation_fraction), inputs.dataset.size()));
+  const std::string training = identity.fingerprint();
+  const auto check_place = [&] {
+    check_heads_place(inputs.heads_folder, training, inputs.replaceable);
+  };
+  // Before anything is made; what a checkpoint is refused for is said before, and it is there.
+  if (!has_checkpoint(inputs.work_folder / "checkpoint")) check_place();
+  HeadsStage stage(whole, heads, inputs, training);
   const TrainResult result =
       run_stage(stage, {whole.optimizer, whole.reports, whole.keep_checkpoints, whole.keep_best},
                 {inputs.work_folder, identity, inputs.reported, inputs.group, inputs.progress});
   if (result.complete && is_first(inputs.group)) {
     HeadsManifest manifest = manifest_of_heads(config, inputs, result);
-    manifest.training = identity.fingerprint();
+    manifest.training = training;
+    check_place();  // another run may have put its own there since
     save_heads(inputs.heads_folder, stage.heads(), inputs.backbone.lm_head.scalar_type(), manifest);
   }
   if (inputs.group != nullptr) inputs.group->barrier();  // so that all end well or none

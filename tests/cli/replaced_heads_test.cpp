@@ -32,14 +32,15 @@ class ReplacedHeads : public DistilledRun {
 
 TEST_F(ReplacedHeads, TrainingReplacesNoHeadsThatAnotherRunTrained) {
   succeed("train");
-  const char* reason = "holds heads that another run trained, expected a new folder";
+  const char* reason = "holds heads, and this run has no training that made them";
   expect_refused(std::string("train --heads runs/tiny/heads") + kOther, "runs/tiny/heads", reason);
   expect_refused("run --heads runs/tiny/heads --run runs/other", "runs/tiny/heads", reason);
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/other/dataset"));
   succeed(std::string("train") + kOther);
-  for (const char* fresh : {"", " --fresh"})
-    expect_refused(std::string("train --heads runs/tiny/heads") + kOther + fresh, "runs/tiny/heads",
-                   "holds heads that another training made");
+  expect_refused(std::string("train --heads runs/tiny/heads") + kOther, "runs/tiny/heads",
+                 "holds heads that another training made");
+  expect_refused(std::string("train --fresh --heads runs/tiny/heads") + kOther, "runs/tiny/heads",
+                 "holds heads, expected a new folder with --fresh");
 }
 
 TEST_F(ReplacedHeads, ARunsOwnHeadsAreMadeAgainWhereverTheyLieAndWhateverItsName) {
@@ -55,6 +56,59 @@ TEST_F(ReplacedHeads, ARunsOwnHeadsAreMadeAgainWhereverTheyLieAndWhateverItsName
   const std::string made = heads("runs/renamed/heads");
   succeed("train --run runs/renamed --fresh --set train.epochs=3");
   EXPECT_FALSE(heads("runs/renamed/heads") == made) << "asked to, in the run's own place";
+}
+
+TEST_F(ReplacedHeads, WhatWasRefusedOnceIsRefusedAgain) {
+  succeed("train");
+  std::filesystem::remove_all(place_ / "runs/tiny/train");
+  for (int i = 0; i < 2; ++i)
+    expect_refused("train --set train.epochs=3", "runs/tiny/heads",
+                   "holds heads that another training made");
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/train"));
+  succeed("train");  // makes the same ones again
+  succeed("train --fresh --heads mine --set train.epochs=3");
+  expect_refused("train --set train.epochs=3", "runs/tiny/heads",
+                 "holds heads that another training made");
+}
+
+TEST_F(ReplacedHeads, ARefusedFreshStartKeepsWhatWasBegun) {
+  succeed("train --heads mine");
+  const std::string checkpoint = file_text(place_ / "runs/tiny/train/checkpoint/checkpoint.yaml");
+  ASSERT_FALSE(checkpoint.empty());
+  const std::string dataset = file_text(place_ / "runs/tiny/dataset/manifest.yaml");
+  for (const char* command : {"train --fresh", "run --fresh"})
+    expect_refused(command + std::string(" --heads mine --set train.epochs=3"), "mine",
+                   "--heads mine: holds heads, expected a new folder with --fresh");
+  expect_refused(
+      "train --fresh --set train.keep_best=true --set train.validation_fraction=0 --heads new",
+      "mine", "train.keep_best: ");
+  EXPECT_EQ(file_text(place_ / "runs/tiny/train/checkpoint/checkpoint.yaml"), checkpoint);
+  EXPECT_EQ(file_text(place_ / "runs/tiny/dataset/manifest.yaml"), dataset);
+}
+
+TEST_F(ReplacedHeads, AFreshRunThatWasInterruptedGoesOnWithoutFresh) {
+  succeed("train");
+  const std::string run = std::string("run") + kShort +
+                          " --set distill.max_new_tokens=200 --set distill.batch=1"
+                          " --set calibrate.nodes=4";
+  const ProcessResult ran = place_.run_until("INT", 0.5, run + " --fresh");
+  EXPECT_EQ(ran.status, 130) << ran.err;
+  const ProcessResult again = place_.run(run);
+  EXPECT_EQ(again.status, 0) << again.err;
+}
+
+TEST_F(ReplacedHeads, ATunedModelWithoutItsTrainingIsNotReplaced) {
+  const std::string joint = "train --set train.stages=[joint] --set train.joint.max_steps=2";
+  succeed(joint);
+  const std::string made = file_text(place_ / "runs/tiny/joint/heads/manifest.yaml");
+  std::filesystem::remove_all(place_ / "runs/tiny/joint/train");
+  const ProcessResult ran = place_.run(joint + kShort);
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_NE(ran.err.find("runs/tiny/joint: holds a tuned model and its heads, and not the"),
+            std::string::npos)
+      << ran.err;
+  EXPECT_EQ(file_text(place_ / "runs/tiny/joint/heads/manifest.yaml"), made);
+  succeed(joint + " --fresh");
 }
 
 TEST_F(ReplacedHeads, ImportedHeadsStayWhereTheyAre) {
@@ -93,6 +147,36 @@ TEST_F(ReplacedHeads, CalibratingOtherHeadsKeepsTheTreeOfTheRunsOwn) {
   succeed("export --format medusa-2 --output out --heads other --tree other.yaml");
 }
 
+TEST_F(ReplacedHeads, ARunReplacesNoTreeThatItIsGiven) {
+  succeed("train");
+  succeed("calibrate");
+  const std::string tree = file_text(place_ / "runs/tiny/tree.yaml");
+  const ProcessResult ran =
+      place_.run(std::string("run --run runs/other --tree runs/tiny/tree.yaml") + kShort);
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_NE(
+      ran.err.find("--tree runs/tiny/tree.yaml: measured on other heads than runs/other/heads"),
+      std::string::npos)
+      << ran.err;
+  EXPECT_EQ(file_text(place_ / "runs/tiny/tree.yaml"), tree);
+  succeed("run --tree runs/tiny/tree.yaml");
+}
+
+TEST_F(ReplacedHeads, HeadsThatBeginAsOthersKeepTheSameSamplesOut) {
+  succeed("train");
+  const std::string further =
+      "train --run runs/more --set train.data=[runs/tiny/dataset] --set "
+      "train.begin_with=runs/tiny/heads";
+  for (const char* other : {" --seed 4", " --set train.validation_fraction=0.4"}) {
+    const ProcessResult ran = place_.run(further + other + kShort);
+    EXPECT_EQ(ran.status, 2) << ran.err;
+    EXPECT_NE(ran.err.find("as in their training, as other samples were trained on"),
+              std::string::npos)
+        << ran.err;
+  }
+  succeed(further);
+}
+
 TEST_F(ReplacedHeads, CalibrationCountsNoSamplesThatWereTrainedOn) {
   succeed("train --set train.validation_fraction=0.3");
   const auto refusal = [&](const std::string& more) {
@@ -100,9 +184,10 @@ TEST_F(ReplacedHeads, CalibrationCountsNoSamplesThatWereTrainedOn) {
     EXPECT_EQ(ran.status, 2) << ran.err;
     return ran.err;
   };
-  EXPECT_NE(refusal(" --set train.validation_fraction=0.5")
-                .find("train.validation_fraction is 0.5, expected at most 0.3 as in training"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal(" --set train.validation_fraction=0.5")
+          .find("train.validation_fraction is 0.5, expected at most 0.3 as in their training"),
+      std::string::npos);
   EXPECT_NE(refusal(" --seed 77 --set train.validation_fraction=0.3").find("seed is 77, expected "),
             std::string::npos);
   succeed("calibrate --set train.validation_fraction=0.3");

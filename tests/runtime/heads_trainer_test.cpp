@@ -172,7 +172,7 @@ TEST_F(TrainedStories, TheProgramTrainsTheSameHeadsAndContinuesTheLibrarysRun) {
   EXPECT_THROW(HeadsTrainer(asked).run(dataset()), std::out_of_range);
   int64_t reports = 0;
   const TrainResult result = run_heads_stage(
-      config, dataset(), [&](const Metrics&) { ++reports; }, nullptr, /*replace_others=*/false);
+      config, dataset(), [&](const Metrics&) { ++reports; }, nullptr, /*replaceable=*/"");
   EXPECT_LT(reports, result.steps + 2) << "the program began anew";
   asked.reported = {};
   asked.heads = *folder_ / "alone/heads";

@@ -5,17 +5,17 @@
 #include <memory>
 
 #include "backbone/weights.h"
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "base/output.h"
-#include "base/replace_folder.h"
 #include "data/prompts.h"
-#include "heads/heads_checkpoint.h"
 #include "heads/tree/choice_tree.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
 #include "tools/run/output_check.h"
 #include "tools/training/stages.h"
+#include "train/record/heads_place.h"
 #include "train/samples/train_inputs.h"
 
 namespace medusa {
@@ -43,7 +43,18 @@ void run_stage(const CommonOptions& common, int number, const std::string& name,
 bool has_their_tree(const RunConfig& config) {
   if (!std::filesystem::exists(config.tree_file())) return false;
   const std::string heads = read_choice_tree(config.tree_file()).heads;
-  return heads.empty() || heads == read_heads_manifest(config.heads_folder()).fingerprint;
+  return heads.empty() || heads == identity_of_heads_at(config.heads_folder());
+}
+
+/// A tree that is named and was measured on other heads would be replaced: it may be another run's.
+void check_named_tree(const RunConfig& config) {
+  if (!config.generate.tree || !std::filesystem::exists(config.tree_file()) ||
+      std::filesystem::file_size(config.tree_file()) == 0 || has_their_tree(config))
+    return;
+  throw UserError(
+      fmt::format("--tree {}: measured on other heads than {} has, expected a tree of these or "
+                  "nothing there, since it would be replaced; name another place, or remove it",
+                  config.tree_file().string(), config.heads_folder().string()));
 }
 
 /// What a later stage would refuse, before the first has taken hours.
@@ -53,8 +64,9 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
   check_output_size(config.train.heads, read_model_config(config.backbone.model).vocab_size);
-  check_heads_output(config);
+  check_heads_output(config, options.fresh);
   check_output_tree(config);
+  check_named_tree(config);
   check_output_file(config.compare_file(), ArtifactKind::Comparison);
   check_output_file(config.report_file(), ArtifactKind::Page);
 }
@@ -65,7 +77,7 @@ void run_all(const CommonOptions& common, const RunOptions& options) {
   const std::vector<std::string> fresh =
       options.fresh ? std::vector<std::string>{"--fresh"} : std::vector<std::string>();
   run_stage(common, 1, "distill", fresh);
-  if (options.fresh) remove_folder(config.train_folder());  // of text that is no longer there
+  if (options.fresh) begin_heads_anew(config);  // the text that it learned from is no longer there
   if (interrupted()) return;
   run_stage(common, 2, "train", fresh);
   if (interrupted()) return;

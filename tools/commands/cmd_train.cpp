@@ -24,6 +24,7 @@
 #include "tools/training/live_report.h"
 #include "tools/training/stages.h"
 #include "train/processes/data_parallel.h"
+#include "train/samples/train_inputs.h"
 #include "train/trainer.h"
 
 namespace medusa {
@@ -99,21 +100,21 @@ void share_cpus(ProcessGroup* group, BackboneSection& backbone) {
         own, std::thread::hardware_concurrency());
 }
 
-void check_outputs(const RunConfig& config) {
+void check_outputs(const RunConfig& config, bool fresh) {
   check_output_file(config.report_file(), ArtifactKind::Page);
   for (const StageKind stage : config.train.stages)
     if (stage == StageKind::Heads)
-      check_heads_output(config);
+      check_heads_output(config, fresh);
     else
-      check_joint_outputs(config);
+      check_joint_outputs(config, fresh);
 }
 
 /// As one of several processes that is not the first: writes and says nothing.
 void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group,
-                bool replace_others) {
+                const std::string& replaceable) {
   for (const StageKind stage : config.train.stages) {
     const bool complete = stage == StageKind::Heads
-                              ? run_heads_stage(config, dataset, {}, group, replace_others).complete
+                              ? run_heads_stage(config, dataset, {}, group, replaceable).complete
                               : run_joint_stage(config, dataset, {}, group).complete;
     if (!complete) return;
   }
@@ -128,7 +129,11 @@ std::filesystem::path progress_folder(const RunConfig& config, StageKind stage) 
 void remove_progress(const RunConfig& config, const DatasetReader& dataset) {
   const ModelFiles model = open_model_files(config.backbone.model);
   check_dataset(dataset, config.backbone.model, fingerprint_model(model), model.config);
-  for (const StageKind stage : config.train.stages) remove_folder(progress_folder(config, stage));
+  for (const StageKind stage : config.train.stages)
+    if (stage == StageKind::Heads)
+      begin_heads_anew(config);
+    else
+      remove_folder(progress_folder(config, stage));
 }
 
 void say_where_heads_run(const RunConfig& config) {
@@ -146,7 +151,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   config.train.config.seed = config.seed;
   const ProcessPlace process = process_place();
   check_together(process, dry);
-  check_outputs(config);
+  check_outputs(config, own.fresh);
   const auto group = join(process, config);
   check_same_settings(group.get(), config);
   share_cpus(group.get(), config.backbone);
@@ -154,9 +159,11 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   if (!dataset.complete() && is_first(group.get()))
     print_note("note: the dataset is not finished, found {} answers; medusa distill goes on\n",
                dataset.size());
+  if (std::ranges::count(config.train.stages, StageKind::Heads) > 0)
+    check_keep_best(config.train.config, dataset);
   if (dry) return dry_run(config, dataset, options.json);
-  const bool replace_others = may_replace_others(config, own.fresh);
-  if (!is_first(group.get())) return help_train(config, dataset, group.get(), replace_others);
+  const std::string replaceable = replaceable_heads(config, own.fresh);
+  if (!is_first(group.get())) return help_train(config, dataset, group.get(), replaceable);
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
   if (own.fresh) remove_progress(config, dataset);
   say_where_heads_run(config);
@@ -168,12 +175,12 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   for (const StageKind stage : config.train.stages) {
     if (!complete) break;
     // What continues has said it. Others would wait while the first process makes a step.
-    if (group == nullptr && !std::filesystem::exists(progress_folder(config, stage)))
+    if (group == nullptr && !std::filesystem::exists(progress_folder(config, stage) / "checkpoint"))
       print_estimate(config, dataset, stage);
     reset_peak_memory(device);
     if (stage == StageKind::Heads) {
       const TrainResult result =
-          run_heads_stage(config, dataset, reported, group.get(), replace_others);
+          run_heads_stage(config, dataset, reported, group.get(), replaceable);
       const PeakMemory peak = peak_memory(device);
       complete = result.complete;
       out = heads_json(result, peak, config.heads_folder());

@@ -9,6 +9,7 @@
 #include "backbone/files/hf_export.h"
 #include "backbone/files/model_files.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
 #include "base/stderr_progress.h"
@@ -18,12 +19,14 @@
 #include "heads/heads_checkpoint.h"
 #include "runtime/check_dataset.h"
 #include "runtime/heads_trainer.h"
+#include "runtime/kept_out.h"
 #include "runtime/tuned_model.h"
 #include "tools/measure/acceptance.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
+#include "train/record/checkpoint.h"
 #include "train/record/heads_place.h"
 
 namespace medusa {
@@ -52,26 +55,56 @@ HeadsTrainerOptions options_of(const RunConfig& config, const Reported& reported
 }  // namespace
 
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group, bool replace_others) {
+                            const Reported& reported, ProcessGroup* group,
+                            const std::string& replaceable) {
   HeadsTrainerOptions options = options_of(config, reported, group);
-  options.replace_others = replace_others;
+  options.replaceable = replaceable;
   return HeadsTrainer(std::move(options)).run(dataset);
 }
 
-bool may_replace_others(const RunConfig& config, bool fresh) {
-  return !config.generate.heads && (fresh || fs::exists(config.train_folder()));
+namespace {
+
+bool is_own_place(const RunConfig& config) {
+  return fs::weakly_canonical(config.heads_folder()) ==
+         fs::weakly_canonical(config.own_heads_folder());
 }
 
-void check_heads_output(const RunConfig& config) {
+/// Says which heads --fresh was told to replace, until the training that was begun with it ends.
+fs::path replaceable_file(const RunConfig& config) { return config.train_folder() / "replaceable"; }
+
+}  // namespace
+
+std::string replaceable_heads(const RunConfig& config, bool fresh) {
+  if (!is_own_place(config)) return "";
+  const std::string there = identity_of_heads_at(config.heads_folder());
+  if (fresh || there == kDamagedHeads) return there;
+  const fs::path file = replaceable_file(config);
+  return fs::exists(file) ? read_file(file) : "";
+}
+
+void begin_heads_anew(const RunConfig& config) {
+  const std::string replaceable = replaceable_heads(config, /*fresh=*/true);
+  remove_folder(config.train_folder());
+  if (replaceable.empty()) return;
+  make_folder(config.train_folder());
+  write_file(replaceable_file(config), replaceable);
+}
+
+void check_heads_output(const RunConfig& config, bool fresh) {
   const fs::path folder = config.heads_folder();
   check_output_folder(folder, ArtifactKind::Heads);
   check_not_imported(folder);
-  if (!config.generate.heads || !folder_is_done(folder) || fs::exists(config.train_folder()))
-    return;
-  throw UserError(
-      fmt::format("--heads {}: holds heads that another run trained, expected a new folder, since "
-                  "they would be replaced; name another one, or remove them",
-                  folder.string()));
+  if (is_own_place(config) || !folder_is_done(folder)) return;
+  if (fresh)
+    throw UserError(
+        fmt::format("--heads {}: holds heads, expected a new folder with --fresh, since they would "
+                    "be replaced; name another one, or remove them",
+                    folder.string()));
+  if (has_checkpoint(config.train_folder() / "checkpoint")) return;
+  throw UserError(fmt::format(
+      "--heads {}: holds heads, and this run has no training that made them, expected a "
+      "new folder, since they would be replaced; name another one, or remove them",
+      folder.string()));
 }
 
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset) {
@@ -95,6 +128,9 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
   if (config.train.joint.heads || trained) {
     LoadedHeads loaded =
         load_heads(config.train.joint.heads.value_or(config.heads_folder().string()), weights);
+    check_kept_out(config.train.joint.heads.value_or(config.heads_folder().string()),
+                   loaded.manifest, dataset, config.train.config.seed,
+                   config.train.config.validation_fraction);
     return {std::move(loaded.heads), loaded.manifest.fingerprint};
   }
   return {untrained_heads(config.train.config, config.train.heads, dataset, weights,
@@ -154,9 +190,17 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
 
 }  // namespace
 
-void check_joint_outputs(const RunConfig& config) {
+void check_joint_outputs(const RunConfig& config, bool fresh) {
   check_output_folder(config.joint_model_folder(), ArtifactKind::HuggingFace);
   check_output_folder(config.joint_heads_folder(), ArtifactKind::Heads);
+  check_not_imported(config.joint_heads_folder());
+  const fs::path checkpoint = config.joint_folder() / "train/checkpoint";
+  if (fresh || !folder_is_done(config.joint_heads_folder()) || has_checkpoint(checkpoint)) return;
+  throw UserError(
+      fmt::format("{}: holds a tuned model and its heads, and not the training that made them, "
+                  "expected both or neither, since they would be replaced; move the folder away, "
+                  "or say --fresh",
+                  config.joint_folder().string()));
 }
 
 ResourceEstimate estimate_joint_resources(const RunConfig& config, const DatasetReader& dataset) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "data/dataset/dataset_reader.h"
 #include "tools/measure/resources.h"
@@ -13,28 +14,34 @@
 
 namespace medusa {
 
-/// @param reported        told after each report.
-/// @param group           processes that train with this one; null: none.
-/// @param replace_others  as HeadsTrainerOptions::replace_others.
+/// @param reported     told after each report.
+/// @param group        processes that train with this one; null: none.
+/// @param replaceable  as HeadsTrainerOptions::replaceable.
 /// @throws UserError
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group, bool replace_others);
+                            const Reported& reported, ProcessGroup* group,
+                            const std::string& replaceable);
 
-/// Whether heads of another training may be replaced: those in the run's own folder, beside a
-/// training that was begun or is to begin anew. Asked before its progress is removed.
-bool may_replace_others(const RunConfig& config, bool fresh);
+/// Other heads that the training may replace: those in the run's own place, if --fresh says so, or
+/// said so when the training was begun; or if they are damaged. Asked before begin_heads_anew().
+/// @returns  as HeadsTrainerOptions::replaceable.
+std::string replaceable_heads(const RunConfig& config, bool fresh);
 
-/// @throws UserError  the heads' place holds imported heads, or is named and holds heads while this
-///                    run has trained none.
-void check_heads_output(const RunConfig& config);
+/// Removes the training's progress. Its heads stay until new ones replace them.
+void begin_heads_anew(const RunConfig& config);
+
+/// @throws UserError  the heads' place holds imported heads; or it is not the run's own, and holds
+///                    heads that are to be made anew, or that this run has no training of.
+void check_heads_output(const RunConfig& config, bool fresh);
 
 /// What that would take, without doing it.
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset);
 
 // The joint stage of medusa train: from the run's settings to a tuned model and its heads on disk.
 
-/// @throws UserError  what the stage writes would replace something else.
-void check_joint_outputs(const RunConfig& config);
+/// @throws UserError  what the stage writes would replace something else, or a tuned model whose
+///                    training is not there, unless it is to begin anew.
+void check_joint_outputs(const RunConfig& config, bool fresh);
 
 /// Trains, and writes <run>/joint/model, a Hugging Face folder with the adapters merged, and
 /// <run>/joint/heads, unless interrupted.

@@ -34,9 +34,17 @@ void check_not_imported(const fs::path& folder) {
       folder.string(), manifest->source));
 }
 
-void check_heads_place(const fs::path& folder, const std::string& training, bool replace_others) {
+std::string identity_of_heads_at(const fs::path& folder) {
+  if (!folder_is_done(folder)) return "";
+  const auto manifest = manifest_at(folder);
+  return manifest ? manifest->fingerprint : kDamagedHeads;
+}
+
+void check_heads_place(const fs::path& folder, const std::string& training,
+                       const std::string& replaceable) {
   check_not_imported(folder);
-  if (replace_others || !folder_is_done(folder)) return;
+  const std::string there = identity_of_heads_at(folder);
+  if (there.empty() || there == replaceable) return;
   const auto manifest = manifest_at(folder);
   if (manifest && manifest->training == training) return;
   throw UserError(fmt::format(

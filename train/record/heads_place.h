@@ -6,17 +6,25 @@
 
 namespace medusa {
 
-/// Asked before the work, which may take hours. A place without finished heads is fine, as is one
-/// with heads that this training made before: a finished run saves them again.
-/// @param folder          of the result.
-/// @param training        what the heads' manifests say of this training (HeadsManifest::training).
-/// @param replace_others  whether trained heads may be replaced whoever made them, damaged ones
-///                        included; imported ones never are.
+/// Asked before the work, which may take hours, and again before the result is saved. A place
+/// without finished heads is fine, as is one with heads that this training made before: a finished
+/// run saves them again.
+/// @param folder       of the result.
+/// @param training     what the heads' manifests say of this training (HeadsManifest::training).
+/// @param replaceable  other heads that may be replaced, as identity_of_heads_at() says; empty:
+///                     none. Imported ones never are.
 /// @throws UserError  other heads are there.
 void check_heads_place(const std::filesystem::path& folder, const std::string& training,
-                       bool replace_others);
+                       const std::string& replaceable);
 
-/// The part of it that needs no training to be known.
+/// The fingerprint of the finished heads that are there, or that they are damaged; empty if there
+/// are none.
+std::string identity_of_heads_at(const std::filesystem::path& folder);
+
+/// What that says of damaged ones.
+inline constexpr const char* kDamagedHeads = "damaged";
+
+/// The part of check_heads_place() that needs no training to be known.
 /// @throws UserError  imported heads are there.
 void check_not_imported(const std::filesystem::path& folder);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/fingerprint.h"
+#include "data/dataset/sample_order.h"
 
 namespace medusa {
 namespace {
@@ -57,6 +58,16 @@ void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& he
       "gradient it shares out, expected 1; leave it out, or set heads.input to prefix or "
       "prefix_sequential",
       config.trunk_gradient, enum_name(heads.input)));
+}
+
+void check_keep_best(const TrainConfig& config, const DatasetReader& dataset) {
+  if (!config.keep_best) return;
+  const double fraction = config.validation_fraction;
+  if (!split_dataset(Random(config.seed), dataset, fraction).validation.empty()) return;
+  throw UserError(fmt::format(
+      "train.keep_best: train.validation_fraction {} keeps none of {} samples out of training, "
+      "expected some that judge; raise it, distil more text, or leave keep_best out",
+      number_text(fraction), dataset.size()));
 }
 
 void check_output_size(const HeadsConfig& heads, int64_t vocab_size) {

@@ -30,11 +30,15 @@ struct TrainInputs {
   ProgressFunction progress = {};      // empty: untold
   const LayerWeights* last_layer = nullptr;  // of the backbone; needed by heads that begin as it
   const LoadedHeads* earlier = nullptr;      // heads to begin with; null: untrained ones
-  bool replace_others = false;  // heads in the result's place that another training made
+  std::string replaceable = {};  // heads of another training in the result's place that may be
+                                 // replaced (record/heads_place.h)
 };
 
 /// @throws UserError  trunk_gradient is set and the heads have no prefix layer.
 void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& heads);
+
+/// @throws UserError  keep_best, and no sample is kept out of training that could judge.
+void check_keep_best(const TrainConfig& config, const DatasetReader& dataset);
 
 /// @throws UserError  an output is truncated to more tokens than there are.
 void check_output_size(const HeadsConfig& heads, int64_t vocab_size);
