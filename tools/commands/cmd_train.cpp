@@ -133,7 +133,7 @@ void remove_progress(const RunConfig& config, const DatasetReader& dataset) {
     if (stage == StageKind::Heads)
       begin_heads_anew(config);
     else
-      remove_folder(progress_folder(config, stage));
+      begin_joint_anew(config);
 }
 
 void say_where_heads_run(const RunConfig& config) {

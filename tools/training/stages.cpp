@@ -69,25 +69,38 @@ bool is_own_place(const RunConfig& config) {
          fs::weakly_canonical(config.own_heads_folder());
 }
 
-/// Says which heads --fresh was told to replace, until the training that was begun with it ends.
-fs::path replaceable_file(const RunConfig& config) { return config.train_folder() / "replaceable"; }
+/// Says in a folder of progress which heads --fresh was told to replace.
+constexpr const char* kReplaceable = "replaceable";
+
+/// What it says; empty: nothing.
+std::string replaceable_in(const fs::path& progress) {
+  const fs::path file = progress / kReplaceable;
+  return fs::exists(file) ? read_file(file) : "";
+}
+
+void begin_anew(const fs::path& progress, const std::string& replaceable) {
+  remove_folder(progress);
+  if (replaceable.empty()) return;
+  make_folder(progress);
+  write_file(progress / kReplaceable, replaceable);
+}
+
+fs::path joint_progress(const RunConfig& config) { return config.joint_folder() / "train"; }
 
 }  // namespace
 
 std::string replaceable_heads(const RunConfig& config, bool fresh) {
   if (!is_own_place(config)) return "";
   const std::string there = identity_of_heads_at(config.heads_folder());
-  if (fresh || there == kDamagedHeads) return there;
-  const fs::path file = replaceable_file(config);
-  return fs::exists(file) ? read_file(file) : "";
+  return fresh || there == kDamagedHeads ? there : replaceable_in(config.train_folder());
 }
 
 void begin_heads_anew(const RunConfig& config) {
-  const std::string replaceable = replaceable_heads(config, /*fresh=*/true);
-  remove_folder(config.train_folder());
-  if (replaceable.empty()) return;
-  make_folder(config.train_folder());
-  write_file(replaceable_file(config), replaceable);
+  begin_anew(config.train_folder(), replaceable_heads(config, /*fresh=*/true));
+}
+
+void begin_joint_anew(const RunConfig& config) {
+  begin_anew(joint_progress(config), identity_of_heads_at(config.joint_heads_folder()));
 }
 
 void check_heads_output(const RunConfig& config, bool fresh) {
@@ -194,8 +207,10 @@ void check_joint_outputs(const RunConfig& config, bool fresh) {
   check_output_folder(config.joint_model_folder(), ArtifactKind::HuggingFace);
   check_output_folder(config.joint_heads_folder(), ArtifactKind::Heads);
   check_not_imported(config.joint_heads_folder());
-  const fs::path checkpoint = config.joint_folder() / "train/checkpoint";
-  if (fresh || !folder_is_done(config.joint_heads_folder()) || has_checkpoint(checkpoint)) return;
+  const std::string there = identity_of_heads_at(config.joint_heads_folder());
+  if (fresh || there.empty() || there == replaceable_in(joint_progress(config)) ||
+      has_checkpoint(joint_progress(config) / "checkpoint"))
+    return;
   throw UserError(
       fmt::format("{}: holds a tuned model and its heads, and not the training that made them, "
                   "expected both or neither, since they would be replaced; move the folder away, "

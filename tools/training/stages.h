@@ -27,8 +27,9 @@ TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& datase
 /// @returns  as HeadsTrainerOptions::replaceable.
 std::string replaceable_heads(const RunConfig& config, bool fresh);
 
-/// Removes the training's progress. Its heads stay until new ones replace them.
+/// Remove a stage's progress. What it made stays until it is replaced, which is noted as allowed.
 void begin_heads_anew(const RunConfig& config);
+void begin_joint_anew(const RunConfig& config);
 
 /// @throws UserError  the heads' place holds imported heads; or it is not the run's own, and holds
 ///                    heads that are to be made anew, or that this run has no training of.

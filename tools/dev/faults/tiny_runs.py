@@ -104,6 +104,16 @@ class Program:
             said = process.communicate()[1]
         return process.returncode, said.decode(errors="replace")
 
+    @staticmethod
+    def allow_replacing(progress):
+        """As --fresh does: the old heads beside this folder of progress may be replaced."""
+        manifest = progress.parent / "heads" / "manifest.yaml"
+        if progress.name != "train" or not manifest.exists():
+            return
+        fingerprint = next(line.split()[1] for line in manifest.read_text().splitlines() if line.startswith("fingerprint:"))
+        progress.mkdir()
+        (progress / "replaceable").write_text(fingerprint)
+
     def prepare(self, folder, command):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -116,3 +126,4 @@ class Program:
                 raise SystemExit(f"{' '.join(args)}: exit status {status} without a fault: {said}")
         for path in command.removed:
             shutil.rmtree(folder / path)
+            self.allow_replacing(folder / path)
