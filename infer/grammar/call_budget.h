@@ -97,10 +97,8 @@ class CallBudget {
     if (left_ < kMost - kMayTake && all_->is_spent())  // for which others may be to blame
       throw UserError(
           "the grammar takes long for each token of the answer, and all requests' grammars "
-          "together "
-          "too long now, expected less; try again later, or write one that reads a text in one "
-          "way, "
-          "such as [a-z ]+ for ([a-z]+ ?)+");
+          "together take too long now, expected less; try again later, or write one that reads a "
+          "text in one way, such as [a-z ]+ for ([a-z]+ ?)+");
   }
 
   /// A call took longer than any may, or is still computing.

@@ -159,11 +159,14 @@ class Matcher : public GrammarMatcher {
     return true;
   }
   void rollback(int32_t num_tokens) override {
+    if (is_left_) return;
     const auto first = steps_.end() - num_tokens;
     take_back(std::accumulate(first, steps_.end(), int64_t{0}));
     steps_.erase(first, steps_.end());
   }
-  bool has_ended() const override { return library().is_terminated(matcher_).cast<bool>(); }
+  bool has_ended() const override {
+    return is_left_ || library().is_terminated(matcher_).cast<bool>();
+  }
 
   void fill_mask(std::span<int32_t> mask) override {
     if (is_plain_) {
@@ -207,7 +210,10 @@ class Matcher : public GrammarMatcher {
   void watched(std::function<void()> work) const {
     budget_->spend({});
     const auto spent = run_watched(std::move(work), CallBudget::kOfCall);
-    if (!spent) budget_->end();
+    if (!spent) {
+      is_left_ = true;
+      budget_->end();
+    }
     budget_->spend(*spent);
   }
 
@@ -239,6 +245,7 @@ class Matcher : public GrammarMatcher {
 
   ffi::Any matcher_;
   bool is_plain_;
+  mutable bool is_left_ = false;  // another thread computes on the library's matcher: not touched
   std::shared_ptr<std::vector<int32_t>> filled_;  // the mask of a watched call
   std::shared_ptr<const Speller> speller_;
   std::shared_ptr<CallBudget> budget_;

@@ -122,7 +122,7 @@ void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGr
 
 /// Where a stage keeps what it continues from.
 std::filesystem::path progress_folder(const RunConfig& config, StageKind stage) {
-  return stage == StageKind::Heads ? config.train_folder() : config.joint_folder() / "train";
+  return stage == StageKind::Heads ? config.train_folder() : config.joint_train_folder();
 }
 
 /// Heads stay until new ones replace them, and progress until it is known that training can begin.

@@ -145,6 +145,8 @@ struct RunConfig {
     return std::filesystem::path(run) / "draft-train";
   }
   std::filesystem::path joint_folder() const { return std::filesystem::path(run) / "joint"; }
+  /// Checkpoint and metrics of the joint stage.
+  std::filesystem::path joint_train_folder() const { return joint_folder() / "train"; }
   std::filesystem::path joint_model_folder() const { return joint_folder() / "model"; }
   std::filesystem::path joint_heads_folder() const { return joint_folder() / "heads"; }
   std::filesystem::path heads_folder() const;  // those that are named, else the run's own

@@ -85,8 +85,6 @@ void begin_anew(const fs::path& progress, const std::string& replaceable) {
   write_file(progress / kReplaceable, replaceable);
 }
 
-fs::path joint_progress(const RunConfig& config) { return config.joint_folder() / "train"; }
-
 }  // namespace
 
 std::string replaceable_heads(const RunConfig& config, bool fresh) {
@@ -100,7 +98,7 @@ void begin_heads_anew(const RunConfig& config) {
 }
 
 void begin_joint_anew(const RunConfig& config) {
-  begin_anew(joint_progress(config), identity_of_heads_at(config.joint_heads_folder()));
+  begin_anew(config.joint_train_folder(), identity_of_heads_at(config.joint_heads_folder()));
 }
 
 void check_heads_output(const RunConfig& config, bool fresh) {
@@ -208,8 +206,8 @@ void check_joint_outputs(const RunConfig& config, bool fresh) {
   check_output_folder(config.joint_heads_folder(), ArtifactKind::Heads);
   check_not_imported(config.joint_heads_folder());
   const std::string there = identity_of_heads_at(config.joint_heads_folder());
-  if (fresh || there.empty() || there == replaceable_in(joint_progress(config)) ||
-      has_checkpoint(joint_progress(config) / "checkpoint"))
+  if (fresh || there.empty() || there == replaceable_in(config.joint_train_folder()) ||
+      has_checkpoint(config.joint_train_folder() / "checkpoint"))
     return;
   throw UserError(
       fmt::format("{}: holds a tuned model and its heads, and not the training that made them, "
@@ -225,7 +223,7 @@ ResourceEstimate estimate_joint_resources(const RunConfig& config, const Dataset
                                   : untrained_heads(config.train.config, config.train.heads,
                                                     dataset, weights, &weights.layers.back());
   return estimate_resources(config.train.config, config.train.joint,
-                            {dataset, weights, heads, "", config.joint_folder() / "train"});
+                            {dataset, weights, heads, "", config.joint_train_folder()});
 }
 
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
@@ -236,8 +234,8 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
     print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
   JointResult result =
       train_joint(config.train.config, config.train.joint,
-                  {dataset, weights, first.heads, first.fingerprint,
-                   config.joint_folder() / "train", reported, group, progress_of(group)});
+                  {dataset, weights, first.heads, first.fingerprint, config.joint_train_folder(),
+                   reported, group, progress_of(group)});
   if (result.complete && is_first(group)) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;
