@@ -36,11 +36,10 @@ class DraftStage : public TrainStage {
       validation_.resize(static_cast<size_t>(config.validation_samples));
     batches_ = batches_of_run(random, inputs.dataset, split.train, epochs_, config.batch_tokens);
     if (batches_.empty())
-      throw UserError(
-          fmt::format("train.data_weights: found weights by which none of {} samples has its turn "
-                      "in {} epochs, "
-                      "expected a turn for some; raise the weights, or draft.epochs",
-                      split.train.size(), epochs_));
+      throw UserError(fmt::format(
+          "train.data_weights: found weights by which none of {} samples has its turn in {} "
+          "epochs, expected a turn for some; raise the weights, or draft.epochs",
+          split.train.size(), epochs_));
     for (const SampleBatch& batch : batches_)
       positions_before_.push_back(positions_before_.back() + batch.positions);
   }

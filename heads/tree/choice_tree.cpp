@@ -127,8 +127,7 @@ void check_tree_fits(const ChoiceTree& tree, int64_t num_heads, const std::strin
   if (!tree.heads.empty() && tree.heads != heads)
     throw UserError(fmt::format(
         "{}: measured on the heads {}, these heads are {}, expected the same; calibrate again, "
-        "with "
-        "--tree FILE where these heads are others than the run's own, or pass the other heads",
+        "with --tree FILE where these heads are others than the run's own, or pass the other heads",
         file.string(), short_fingerprint(tree.heads), short_fingerprint(heads)));
   const auto num_temperatures = static_cast<int64_t>(tree.temperatures.size());
   if (num_temperatures != 0 && num_temperatures != num_heads)

@@ -120,6 +120,19 @@ TEST(JointPlan, AStepTakesItsBatchesAndTheLastOneWhatIsLeft) {
   EXPECT_EQ(Plan(run).plan.num_steps, 1);
 }
 
+TEST(JointPlan, RefusesWeightsByWhichNothingIsVisited) {
+  TinyJoint run;
+  const fixtures::TempFolder folder;
+  write_tiny_dataset(folder.path() / "dataset", run.backbone, 8, /*with_hidden=*/false);
+  const WeightedFolder seldom{folder.path() / "dataset", 0.001};
+  const DatasetReader dataset(std::span(&seldom, 1));
+  run.config.validation_fraction = 0;
+  EXPECT_EQ(fixtures::error_text([&] {
+              plan_joint(run.config, run.joint, dataset);
+            }).find("train.data_weights: found weights by which none of 8 samples has its turn"),
+            0U);
+}
+
 TEST(JointPlan, RefusesADatasetWithoutASampleToTrainOn) {
   TinyJoint run;
   const fixtures::TempFolder folder;

@@ -137,10 +137,9 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
   const auto& stages = config.train.stages;
   const bool trained = std::count(stages.begin(), stages.end(), StageKind::Heads) > 0;
   if (config.train.joint.heads || trained) {
-    LoadedHeads loaded =
-        load_heads(config.train.joint.heads.value_or(config.heads_folder().string()), weights);
-    check_kept_out(config.train.joint.heads.value_or(config.heads_folder().string()),
-                   loaded.manifest, dataset, config.train.config.seed,
+    const std::string folder = config.train.joint.heads.value_or(config.heads_folder().string());
+    LoadedHeads loaded = load_heads(folder, weights);
+    check_kept_out(folder, loaded.manifest, dataset, config.train.config.seed,
                    config.train.config.validation_fraction);
     return {std::move(loaded.heads), loaded.manifest.fingerprint};
   }
