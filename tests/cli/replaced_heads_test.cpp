@@ -71,6 +71,15 @@ TEST_F(ReplacedHeads, WhatWasRefusedOnceIsRefusedAgain) {
                  "holds heads that another training made");
 }
 
+TEST_F(ReplacedHeads, HeadsAloneAreRefusedBeforeAnythingIsDistilled) {
+  succeed("train");
+  std::filesystem::remove_all(place_ / "runs/tiny/train");
+  std::filesystem::remove_all(place_ / "runs/tiny/dataset");
+  expect_refused("run", "runs/tiny/heads", "neither their text nor their training");
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/dataset"));
+  succeed("run --fresh");
+}
+
 TEST_F(ReplacedHeads, ARefusedFreshStartKeepsWhatWasBegun) {
   succeed("train --heads mine");
   const std::string checkpoint = file_text(place_ / "runs/tiny/train/checkpoint/checkpoint.yaml");

@@ -57,6 +57,20 @@ void check_named_tree(const RunConfig& config) {
                   config.tree_file().string(), config.heads_folder().string()));
 }
 
+/// Heads whose text and training are gone: training would refuse to replace them, after hours of
+/// distilling.
+void check_lonely_heads(const RunConfig& config, bool fresh) {
+  const std::string there = identity_of_heads_at(config.heads_folder());
+  if (fresh || config.generate.heads || there.empty() || there == kDamagedHeads) return;
+  if (std::filesystem::exists(config.dataset_folder()) ||
+      std::filesystem::exists(config.train_folder()))
+    return;
+  throw UserError(fmt::format(
+      "{}: holds heads, and the run has neither their text nor their training, expected these or "
+      "nothing there; say --fresh to make all of it anew, or remove the heads",
+      config.heads_folder().string()));
+}
+
 /// What a later stage would refuse, before the first has taken hours.
 void check_later_stages(const RunConfig& config, const RunOptions& options) {
   std::error_code ignored;
@@ -65,6 +79,7 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
   check_output_size(config.train.heads, read_model_config(config.backbone.model).vocab_size);
   check_heads_output(config, options.fresh);
+  check_lonely_heads(config, options.fresh);
   check_output_tree(config);
   check_named_tree(config);
   check_output_file(config.compare_file(), ArtifactKind::Comparison);
