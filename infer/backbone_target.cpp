@@ -143,8 +143,7 @@ void BackboneTarget::add_logits(std::span<const SlotTree> trees,
   }
   output.prompt_logits.resize(chunks.size());
   if (wanted.empty()) return;
-  at::Tensor logits = llama_.logits(wanted.size() == 1 ? wanted[0] : at::cat(wanted));
-  if (!logits.is_cpu()) logits = logits.cpu();  // the rules walk the tree on the host
+  const at::Tensor logits = llama_.logits(wanted.size() == 1 ? wanted[0] : at::cat(wanted));
 
   at = 0;
   output.trees.reserve(trees.size());
@@ -156,7 +155,7 @@ void BackboneTarget::add_logits(std::span<const SlotTree> trees,
   for (size_t i = 0; i < chunks.size(); ++i) {
     if (!chunks[i].wants_logits) continue;
     const auto n = std::ssize(chunks[i].tokens);
-    output.prompt_logits[i] = logits.narrow(0, at, n);
+    output.prompt_logits[i] = logits.narrow(0, at, n).cpu();  // all of them are read
     at += n;
   }
 }

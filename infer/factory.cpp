@@ -157,6 +157,7 @@ std::unique_ptr<DeviceDecoder> make_device_decoder(const InferConfig& settings,
 std::unique_ptr<Decoder> make_decoder(const InferConfig& settings, const DraftParts& parts,
                                       BackboneTarget& target) {
   settings.validate();
+  if (CudaLlama* cuda = as_cuda(target.llama().backend())) cuda->use_graphs(settings.graphs);
   if (auto on_device = make_device_decoder(settings, parts, target, cuda_loop_kernels()))
     return on_device;
   return std::make_unique<HostDecoder>(target, make_rule(settings),

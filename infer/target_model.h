@@ -16,7 +16,8 @@ class ThreadPool;
 
 /// The target's answer for one tree. Views: valid until the next forward().
 struct TargetOutput {
-  at::Tensor logits;  // [N, V] float32 on the CPU, row i: the prediction after node i
+  at::Tensor logits;  // [N, V] float32 on the target's device, row i: the prediction after node i;
+                      // TargetLogits brings single rows to the host
   at::Tensor hidden;  // [N, H] state at node i, after the final norm, before the LM head; in the
                       // target's dtype, on its device
   at::Tensor features{};  // [N, F, H] float32 on the target's device: the residual stream before

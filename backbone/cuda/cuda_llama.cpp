@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "backbone/cuda/device_tensors.h"
@@ -31,6 +32,9 @@ CudaLlama::CudaLlama(const Weights& weights, const DeviceKernels& kernels)
   rope_ = make_rope_table(longer, weights.embedding.device());
   sums_ = at::empty({1}, embedding_.options().dtype(at::kFloat));
   if (weights.lm_head.defined()) lm_head_ = gemm(weights.lm_head, weights.lm_head_quantized);
+  if (kernels.runtime == nullptr) return;
+  placed_.emplace(*kernels.runtime, tile_rows(), embedding_.device());
+  graphs_.emplace(*kernels.runtime);
 }
 
 /// @param blocks  instead of the weight, where weights are quantized.
@@ -230,9 +234,41 @@ const Bf16* CudaLlama::run(const DevicePass& pass, const DeviceCache& cache, Dev
   return elements<Bf16>(normed_);
 }
 
+/// Features are tensors that a pass makes, and a timer stands between kernels.
+bool CudaLlama::captures(const ForwardPlan& plan, const Features* features) const {
+  return uses_graphs_ && placed_ && plan.size() <= PlacedPlan::kMostRows && features == nullptr &&
+         timer_ == nullptr;
+}
+
+void CudaLlama::forward_captured(const ForwardPlan& plan, const KvCache& cache,
+                                 std::span<const int32_t> layers) {
+  constexpr int64_t kSmallestContext = 256;
+  DevicePass pass = placed_->send(plan);
+  int64_t context = kSmallestContext;
+  while (context < pass.max_context) context *= 2;
+  context = std::min(context, cache.capacity());
+  pass.max_context = context;
+  // Room by doubling, so that buffers seldom move under the graphs.
+  reserve(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan.size()))), context);
+  const DeviceCache view = device_view(cache);
+  CapturedPass kind{
+      pass.rows.count, pass.num_tiles, context, {layers.begin(), layers.end()}, view.keys};
+  graphs_->run(kind, generation_, [this, pass, view, ran = kind.layers](DeviceStream stream) {
+    run_pass(pass, view, ran, nullptr, stream);
+  });
+}
+
+std::vector<CapturedPass> CudaLlama::captured() const {
+  return graphs_ ? graphs_->captured() : std::vector<CapturedPass>();
+}
+
 at::Tensor CudaLlama::forward(const ForwardPlan& plan, KvCache& cache,
                               std::span<const int32_t> layers, Features* features) {
   const KernelDeviceGuard guard(embedding_.device());
+  if (captures(plan, features)) {
+    forward_captured(plan, cache, layers);
+    return normed_.narrow(0, 0, plan.size());
+  }
   const UploadedPlan rows(plan, tile_rows(), embedding_.device());
   reserve(plan.size(), rows.pass().max_context);
   run_pass(rows.pass(), device_view(cache), layers, features, nullptr);

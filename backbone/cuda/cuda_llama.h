@@ -7,12 +7,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "backbone/cuda/device_gemm.h"
 #include "backbone/cuda/device_pass.h"
 #include "backbone/cuda/gemm_kernels.h"
+#include "backbone/cuda/graph_cache.h"
 #include "backbone/cuda/layer_kernels.h"
 #include "backbone/llama_backend.h"
 #include "backbone/rope.h"
@@ -23,12 +25,25 @@ namespace medusa {
 struct DeviceKernels {
   const LayerKernels* layers = nullptr;
   const GemmKernels* gemms = nullptr;
+  DeviceRuntime* runtime = nullptr;  // that captures forward(); null: it starts each kernel
 
   bool complete() const { return layers != nullptr && gemms != nullptr; }
 };
 
 /// Those of this build; not complete where it was made without a CUDA compiler.
-inline DeviceKernels cuda_kernels() { return {cuda_layer_kernels(), cuda_gemm_kernels()}; }
+inline DeviceKernels cuda_kernels() {
+  return {cuda_layer_kernels(), cuda_gemm_kernels(), cuda_runtime()};
+}
+
+/// A pass that was captured: whatever its rows are and wherever they stand, its kernels are these.
+struct CapturedPass {
+  int32_t num_rows = 0, num_tiles = 0;
+  int64_t max_context = 0;      // positions up to this
+  std::vector<int32_t> layers;  // that run
+  const void* cache = nullptr;  // the place of its keys
+
+  auto operator<=>(const CapturedPass&) const = default;
+};
 
 /// Keys, values and weights are bfloat16; sums and the residual stream float32.
 ///
@@ -51,6 +66,13 @@ class CudaLlama : public LlamaBackend {
   void set_timer(StageTimer* timer) override { timer_ = timer; }
   std::array<int64_t, kNumForwardStages> weight_bytes() const override;
   const char* name() const override { return kernels_.layers->name; }
+
+  /// Whether forward() captures passes of few rows, so that the host starts one graph instead of
+  /// some hundred kernels. It does unless it is told.
+  void use_graphs(bool wanted) { uses_graphs_ = wanted; }
+
+  /// Lists the passes of forward() that were captured, in order.
+  std::vector<CapturedPass> captured() const;
 
   /// Makes room for passes of so many rows, none at a later position; later calls of run() and
   /// run_logits() within that allocate nothing.
@@ -84,6 +106,9 @@ class CudaLlama : public LlamaBackend {
     DeviceGemm qkv, output, gate_up, down;
   };
 
+  bool captures(const ForwardPlan& plan, const Features* features) const;
+  void forward_captured(const ForwardPlan& plan, const KvCache& cache,
+                        std::span<const int32_t> layers);
   void run_pass(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
                 Features* features, DeviceStream stream);
   void run_layers(const DevicePass& pass, const DeviceCache& cache, std::span<const int32_t> layers,
@@ -112,6 +137,9 @@ class CudaLlama : public LlamaBackend {
   DeviceGemm lm_head_;
   RopeTable rope_;
   int64_t num_squares_;  // of a row; 0: norms are kernels of their own
+  bool uses_graphs_ = true;
+  std::optional<PlacedPlan> placed_;  // nothing: no runtime captures
+  std::optional<GraphCache<CapturedPass>> graphs_;
 
   // Of the largest pass so far, R rows.
   int64_t rows_ = 0, context_ = 0, generation_ = 0;

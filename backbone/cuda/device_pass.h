@@ -4,7 +4,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
+#include <span>
 
+#include "backbone/cuda/device_runtime.h"
 #include "backbone/cuda/device_types.h"
 #include "backbone/cuda/layer_kernels.h"
 #include "backbone/forward_plan.h"
@@ -30,6 +33,23 @@ class UploadedPlan {
  private:
   at::Tensor elements_, paths_, tiles_;
   DevicePass pass_;
+};
+
+/// A plan of few rows in a place on the device that never moves, as captured passes read it.
+class PlacedPlan {
+ public:
+  static constexpr int64_t kMostRows = 64;
+
+  PlacedPlan(DeviceRuntime& runtime, int32_t tile_rows, at::Device device);
+
+  /// Sends a plan behind all work that was started before. What was sent before is overwritten.
+  /// @returns  its max_context is that of the plan.
+  DevicePass send(const ForwardPlan& plan);
+
+ private:
+  int32_t tile_rows_;
+  std::unique_ptr<UploadBuffer> host_;
+  at::Tensor device_;  // as many bytes
 };
 
 /// The tiles of rows whose slots are these: [T, 2] int32 on the CPU, first row and count.

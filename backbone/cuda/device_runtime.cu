@@ -26,32 +26,58 @@ class CudaGraph : public DeviceGraph {
   cudaGraphExec_t graph_;
 };
 
-class PinnedBuffer : public HostBuffer {
+/// Pinned memory, and the moment when the last copy from or to it has ended.
+class PinnedMemory {
  public:
-  explicit PinnedBuffer(size_t bytes) : bytes_(bytes) {
+  explicit PinnedMemory(size_t bytes) : bytes_(bytes) {
     check(cudaMallocHost(&data_, bytes), "allocate pinned memory");
-    check(cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming), "make an event");
+    check(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming), "make an event");
   }
-  ~PinnedBuffer() override {
-    cudaEventSynchronize(arrived_);
-    cudaEventDestroy(arrived_);
+  ~PinnedMemory() {
+    cudaEventSynchronize(copied_);
+    cudaEventDestroy(copied_);
     cudaFreeHost(data_);
   }
-  PinnedBuffer(const PinnedBuffer&) = delete;
-  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
 
-  void* data() override { return data_; }
-  void post(const void* device) override {
-    check(cudaMemcpyAsync(data_, device, bytes_, cudaMemcpyDeviceToHost, nullptr),
-          "copy to the host");
-    check(cudaEventRecord(arrived_, nullptr), "record an event");
+  void* data() { return data_; }
+  void copy(void* to, const void* from, cudaMemcpyKind kind) {
+    check(cudaMemcpyAsync(to, from, bytes_, kind, nullptr), "copy");
+    check(cudaEventRecord(copied_, nullptr), "record an event");
   }
-  void wait() override { check(cudaEventSynchronize(arrived_), "finish a step"); }
+  void wait() { check(cudaEventSynchronize(copied_), "finish a step"); }
 
  private:
   size_t bytes_;
   void* data_ = nullptr;
-  cudaEvent_t arrived_ = nullptr;
+  cudaEvent_t copied_ = nullptr;
+};
+
+class PinnedHostBuffer : public HostBuffer {
+ public:
+  explicit PinnedHostBuffer(size_t bytes) : memory_(bytes) {}
+  void* data() override { return memory_.data(); }
+  void post(const void* device) override {
+    memory_.copy(memory_.data(), device, cudaMemcpyDeviceToHost);
+  }
+  void wait() override { memory_.wait(); }
+
+ private:
+  PinnedMemory memory_;
+};
+
+class PinnedUploadBuffer : public UploadBuffer {
+ public:
+  explicit PinnedUploadBuffer(size_t bytes) : memory_(bytes) {}
+  void* data() override {
+    memory_.wait();
+    return memory_.data();
+  }
+  void send(void* device) override { memory_.copy(device, memory_.data(), cudaMemcpyHostToDevice); }
+
+ private:
+  PinnedMemory memory_;
 };
 
 class CudaRuntime : public DeviceRuntime {
@@ -78,7 +104,10 @@ class CudaRuntime : public DeviceRuntime {
   }
 
   std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) override {
-    return std::make_unique<PinnedBuffer>(bytes);
+    return std::make_unique<PinnedHostBuffer>(bytes);
+  }
+  std::unique_ptr<UploadBuffer> make_upload_buffer(size_t bytes) override {
+    return std::make_unique<PinnedUploadBuffer>(bytes);
   }
 };
 

@@ -29,6 +29,16 @@ class HostBuffer {
   virtual void wait() = 0;
 };
 
+/// Memory of the host that the device reads from.
+class UploadBuffer {
+ public:
+  virtual ~UploadBuffer() = default;
+  /// Waits until the last send() has been read.
+  virtual void* data() = 0;
+  /// Copies to the device, behind all earlier work of the default stream. Does not wait.
+  virtual void send(void* device) = 0;
+};
+
 /// Thread safety: one thread at a time.
 class DeviceRuntime {
  public:
@@ -41,6 +51,7 @@ class DeviceRuntime {
   virtual std::unique_ptr<DeviceGraph> capture(const std::function<void(DeviceStream)>& work) = 0;
 
   virtual std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) = 0;
+  virtual std::unique_ptr<UploadBuffer> make_upload_buffer(size_t bytes) = 0;
 };
 
 /// That of this build; null where it was made without a CUDA compiler.

@@ -57,7 +57,8 @@ DeviceDecoder::DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads
       kernels_(kernels),
       heads_(std::move(heads)),
       step_(llama_, heads_.get(), shape, verify, *kernels.steps, target.cache(),
-            target.num_free_slots()) {
+            target.num_free_slots()),
+      graphs_(*kernels.runtime) {
   MEDUSA_ASSERT(kernels.complete());
   const auto bytes = static_cast<size_t>(step_.emitted().nbytes());
   running_ = std::make_unique<InFlightStep>(kernels_.runtime->make_host_buffer(bytes));
@@ -91,13 +92,6 @@ RequestId DeviceDecoder::submit(DecodeRequest request) {
   return sequences_.add(std::move(request));
 }
 
-std::vector<CapturedGraph> DeviceDecoder::graphs() const {
-  std::vector<CapturedGraph> out;
-  for (const auto& [kind, step] : graphs_)
-    if (step.graph) out.push_back(kind);
-  return out;
-}
-
 std::string DeviceDecoder::report() const {
   std::string text;
   for (const CapturedGraph& each : graphs())
@@ -128,23 +122,10 @@ void DeviceDecoder::replay(InFlightStep& in_flight) {
   while (key.max_context < most) key.max_context *= 2;
   key.max_context = std::min(key.max_context, target_.cache().capacity());
 
-  if (generation_ != llama_.generation()) graphs_.clear();  // a long prompt moved the buffers
-  generation_ = llama_.generation();
-  // The first step of its kind runs kernel by kernel: to load one is not allowed while a graph is
-  // captured.
-  const auto [found, is_first] = graphs_.try_emplace(key);
-  std::unique_ptr<DeviceGraph>& graph = found->second.graph;
-  if (is_first) {
-    const int64_t before = num_started_kernels;
-    step_.run(key.num_sequences, key.max_context, nullptr);
-    found->second.num_kernels = num_started_kernels - before;
-  } else {
-    if (!graph)
-      graph = kernels_.runtime->capture([this, key](DeviceStream stream) {
-        step_.run(key.num_sequences, key.max_context, stream);
-      });
-    graph->replay();
-  }
+  // A long prompt moves the buffers: then another generation begins.
+  graphs_.run(key, llama_.generation(), [this, key](DeviceStream stream) {
+    step_.run(key.num_sequences, key.max_context, stream);
+  });
   in_flight.buffer->post(step_.emitted().data_ptr());
   in_flight.sequences = sequences_.running;
 }

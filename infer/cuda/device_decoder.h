@@ -2,13 +2,13 @@
 // the next one runs. It decodes as decoder.h says, with a fixed choice tree or none.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "backbone/cuda/device_runtime.h"
+#include "backbone/cuda/graph_cache.h"
 #include "infer/backbone_target.h"
 #include "infer/cuda/device_step.h"
 #include "infer/decoder.h"
@@ -74,21 +74,16 @@ class DeviceDecoder : public Decoder {
   std::string report() const override;
 
   /// Lists the graphs of this decoder so far, in order.
-  std::vector<CapturedGraph> graphs() const;
+  std::vector<CapturedGraph> graphs() const { return graphs_.captured(); }
 
   /// Counts the kernels of a step of this kind, which must have run.
-  int64_t num_kernels(const CapturedGraph& kind) const { return graphs_.at(kind).num_kernels; }
+  int64_t num_kernels(const CapturedGraph& kind) const { return graphs_.num_kernels(kind); }
 
   int32_t num_nodes() const { return step_.num_nodes(); }
 
  private:
   struct Sequence;
   struct InFlightStep;
-
-  struct StepKind {
-    std::unique_ptr<DeviceGraph> graph;  // null: one step has run so
-    int64_t num_kernels = 0;
-  };
 
   void start(Sequence& s);
   void replay(InFlightStep& in_flight);
@@ -102,8 +97,7 @@ class DeviceDecoder : public Decoder {
   DeviceLoopKernels kernels_;
   std::shared_ptr<DeviceHeads> heads_;  // null: plain decoding
   DeviceStep step_;
-  std::map<CapturedGraph, StepKind> graphs_;
-  int64_t generation_ = 0;                        // of the buffers that they were captured with
+  GraphCache<CapturedGraph> graphs_;
   SequenceList<Sequence> sequences_;              // the running ones by place
   std::unique_ptr<InFlightStep> running_, read_;  // read_ is the step that was started before
   DecodeTimes times_;

@@ -1,5 +1,7 @@
 #include "infer/logits/target_logits.h"
 
+#include <ATen/ATen.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -45,10 +47,18 @@ std::span<const float> ProcessedRows::row(const CandidateTree& tree, int32_t nod
 }
 
 TargetLogits::TargetLogits(const at::Tensor& logits)
-    : data_(static_cast<const float*>(logits.const_data_ptr())),
-      stride_(logits.stride(0)),
-      row_size_(logits.size(1)) {
-  MEDUSA_ASSERT(logits.is_cpu() && logits.scalar_type() == at::kFloat && logits.stride(1) == 1);
+    : stride_(logits.stride(0)), row_size_(logits.size(1)) {
+  MEDUSA_ASSERT(logits.scalar_type() == at::kFloat && logits.stride(1) == 1);
+  if (logits.is_cpu())
+    data_ = static_cast<const float*>(logits.const_data_ptr());
+  else
+    on_device_ = logits;
+}
+
+const float* TargetLogits::fetched(int32_t node) const {
+  at::Tensor& row = fetched_[node];
+  if (!row.defined()) row = on_device_[node].cpu();
+  return static_cast<const float*>(row.const_data_ptr());
 }
 
 TargetLogits::TargetLogits(const at::Tensor& logits, const CandidateTree& tree,

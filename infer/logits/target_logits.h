@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -46,12 +47,13 @@ class ProcessedRows {
 };
 
 /// One tree's rows by node, as a rule shall judge them. Only the rows that are asked for are
-/// processed; without processors a row is the target's own memory.
+/// processed; without processors a row is the target's own memory. Of logits on a device those rows
+/// alone come to the host: a tree's rows are megabytes, and a rule reads two or three of them.
 ///
-/// Thread safety: none, where there are processors.
+/// Thread safety: none, where there are processors or a device.
 class TargetLogits {
  public:
-  /// The target's own rows: [N, V] float32 on the CPU.
+  /// The target's own rows: [N, V] float32.
   TargetLogits(const at::Tensor& logits);  // NOLINT(google-explicit-constructor): a tensor is one
   /// @param tree, processed  kept by reference; null: the target's own rows.
   /// @param threads          idle ones, for passes over a row; null: none.
@@ -60,7 +62,7 @@ class TargetLogits {
 
   std::span<const float> row(int32_t node) const {
     const auto size = static_cast<size_t>(row_size_);
-    const std::span<const float> raw{data_ + node * stride_, size};
+    const std::span<const float> raw{here(node), size};
     return processed_ != nullptr ? processed_->row(*tree_, node, raw) : raw;
   }
 
@@ -68,8 +70,15 @@ class TargetLogits {
   ThreadPool* threads() const { return threads_; }
 
  private:
-  const float* data_;
+  const float* here(int32_t node) const {
+    return on_device_.defined() ? fetched(node) : data_ + node * stride_;
+  }
+  const float* fetched(int32_t node) const;
+
+  const float* data_ = nullptr;
   int64_t stride_, row_size_;
+  at::Tensor on_device_;                             // [N, V]; undefined: they are on the CPU
+  mutable std::map<int32_t, at::Tensor> fetched_{};  // node -> [V]
   const CandidateTree* tree_ = nullptr;
   ProcessedRows* processed_ = nullptr;
   ThreadPool* threads_ = nullptr;

@@ -111,6 +111,47 @@ TEST_P(CudaLlamaTest, ANodeHasTheBitsOfPlainDecoding) {
   }
 }
 
+/// Logits of passes that a host's loop asks for: two sequences, trees of changing shape.
+std::vector<at::Tensor> logits_of_steps(Llama& llama, int64_t long_prompt_at) {
+  KvCache cache = llama.make_cache(3, 600);
+  const std::vector<int32_t> slots{cache.open(), cache.open()};
+  std::vector<at::Tensor> out;
+  for (const int32_t slot : slots) llama.prefill(slot, random_tokens(slot, 20 + 30 * slot), cache);
+  for (int64_t step = 0; step < 9; ++step) {
+    if (step == long_prompt_at) llama.prefill(cache.open(), random_tokens(9, 300), cache);
+    std::vector<Pass> trees;
+    std::vector<Segment> segments;
+    for (size_t i = 0; i < slots.size(); ++i) trees.push_back(some_pass(0, step == 4 ? 5 : 9));
+    for (size_t i = 0; i < slots.size(); ++i) {
+      trees[i].tokens = random_tokens(100 * step + i, std::ssize(trees[i].tokens));
+      if (step % 2 == 1) trees[i].parents.clear();  // a chain
+      segments.push_back({slots[i], trees[i].tokens, trees[i].parents});
+    }
+    out.push_back(llama.logits(llama.forward(segments, cache)).cpu().clone());
+    for (const int32_t slot : slots) cache.commit(slot, std::vector<int32_t>{0, 1});
+  }
+  return out;
+}
+
+TEST_P(CudaLlamaTest, ACapturedPassHasTheBitsOfOneThatIsStartedKernelByKernel) {
+  const ModelConfig config = uneven_config(device_config());
+  for (const int64_t long_prompt_at : {-1, 5}) {
+    Llama captured = on_device(config), started = on_device(config);
+    as_cuda(started.backend())->use_graphs(false);
+    const auto steps = logits_of_steps(captured, long_prompt_at),
+               expected = logits_of_steps(started, long_prompt_at);
+    ASSERT_EQ(steps.size(), expected.size());
+    for (size_t i = 0; i < steps.size(); ++i)
+      EXPECT_TRUE(at::equal(steps[i], expected[i])) << "step " << i;
+    EXPECT_TRUE(as_cuda(started.backend())->captured().empty());
+    const auto kinds = as_cuda(captured.backend())->captured();
+    ASSERT_EQ(kinds.size(), 1U);
+    EXPECT_EQ(kinds[0].num_rows, 18);
+    EXPECT_EQ(kinds[0].max_context, 256);
+    EXPECT_EQ(std::ssize(kinds[0].layers), config.num_layers);
+  }
+}
+
 /// In blocks the reference rounds rows to 8 bits, as the CPU's kernels do, and the device does
 /// not.
 TEST_P(CudaLlamaTest, WeightsInBlocksAreMultipliedAsTheyAre) {

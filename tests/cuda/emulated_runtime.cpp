@@ -30,6 +30,16 @@ class PageableBuffer : public HostBuffer {
   std::vector<unsigned char> bytes_, arrived_;
 };
 
+class PageableUpload : public UploadBuffer {
+ public:
+  explicit PageableUpload(size_t bytes) : bytes_(bytes) {}
+  void* data() override { return bytes_.data(); }
+  void send(void* device) override { std::memcpy(device, bytes_.data(), bytes_.size()); }
+
+ private:
+  std::vector<unsigned char> bytes_;
+};
+
 class EmulatedRuntime : public DeviceRuntime {
  public:
   std::unique_ptr<DeviceGraph> capture(const std::function<void(DeviceStream)>& work) override {
@@ -37,6 +47,9 @@ class EmulatedRuntime : public DeviceRuntime {
   }
   std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) override {
     return std::make_unique<PageableBuffer>(bytes);
+  }
+  std::unique_ptr<UploadBuffer> make_upload_buffer(size_t bytes) override {
+    return std::make_unique<PageableUpload>(bytes);
   }
 };
 

@@ -43,7 +43,7 @@ class OnEveryDevice : public testing::TestWithParam<TestedDevice> {
   static at::Device device() { return emulated() ? at::kCPU : at::kCUDA; }
   static DeviceKernels kernels() {
     if (!emulated()) return cuda_kernels();
-    return {emulated_layer_kernels(), emulated_gemm_kernels()};
+    return {emulated_layer_kernels(), emulated_gemm_kernels(), emulated_runtime()};
   }
   static Llama llama_on_kernels(Weights weights) {
     auto backend = std::make_unique<CudaLlama>(weights, kernels());

@@ -92,8 +92,10 @@ class SpeedModel {
   bool has_graphs() { return as_cuda(llama_.backend()) != nullptr && cuda_runtime() != nullptr; }
 
   /// A step up to the logits of all rows, [N, V]; does not wait for the device.
-  std::function<at::Tensor()> launched(int64_t context, int32_t rows) {
-    return [this, context, rows] {
+  /// @param graphs  our kernels on a GPU: whether the pass is one, as under the host's loop.
+  std::function<at::Tensor()> launched(int64_t context, int32_t rows, bool graphs = false) {
+    return [this, context, rows, graphs] {
+      if (CudaLlama* device = as_cuda(llama_.backend())) device->use_graphs(graphs);
       const Segment step = chain(context, rows);
       return llama_.logits(llama_.forward({&step, 1}, cache_));
     };
@@ -143,7 +145,10 @@ std::vector<SpeedThing> step_ways(SpeedModel& plain, SpeedModel& fast, int64_t c
   std::vector<std::pair<const char*, std::function<at::Tensor()>>> ways{
       {"plain", plain.launched(context, rows)}};
   if (fast.is_fast()) ways.emplace_back("kernels", fast.launched(context, rows));
-  if (fast.has_graphs()) ways.emplace_back("graph", fast.captured(context, rows));
+  if (fast.has_graphs()) {
+    ways.emplace_back("passes", fast.launched(context, rows, true));
+    ways.emplace_back("graph", fast.captured(context, rows));
+  }
   const at::Tensor expected = ways.front().second().clone();
   std::vector<SpeedThing> things;
   for (auto& [name, run] : ways) {

@@ -43,7 +43,7 @@ class Follower {
     }
     chain.num_verify = chain.size();
     const SlotTree tree{slot_, &chain};
-    const at::Tensor logits = target_.forward({&tree, 1})[0].logits;
+    const at::Tensor logits = target_.forward({&tree, 1})[0].logits.cpu();
     target_.commit(slot_, nodes);
     root_ = tokens.back();
     return logits;

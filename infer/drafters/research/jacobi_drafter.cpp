@@ -3,6 +3,7 @@
 #include "infer/drafter_spec.h"
 #include "infer/drafters/research/random_token.h"
 #include "infer/infer_config.h"
+#include "infer/logits/target_logits.h"
 #include "infer/sampling.h"
 #include "infer/tree_builder.h"
 
@@ -21,8 +22,9 @@ void JacobiDrafter::observe(const CandidateTree& tree, const TargetOutput& outpu
   // Row i holds the target's answer to the place after node i. The one after the last accepted node
   // is the next root; the rows behind it saw drafts that are wrong now, but seldom all of them.
   drafts_.clear();
+  const TargetLogits logits(output.logits);
   for (auto node = static_cast<int32_t>(accepted.path.size()) + 1; node < tree.size(); ++node)
-    drafts_.push_back(argmax(logits_row(output.logits, node)));
+    drafts_.push_back(argmax(logits.row(node)));
 }
 
 const DrafterSpec kJacobiDrafter{

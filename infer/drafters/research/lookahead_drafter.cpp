@@ -9,6 +9,7 @@
 #include "infer/drafter_spec.h"
 #include "infer/drafters/research/random_token.h"
 #include "infer/infer_config.h"
+#include "infer/logits/target_logits.h"
 #include "infer/sampling.h"
 #include "infer/tree_builder.h"
 
@@ -102,7 +103,8 @@ void LookaheadDrafter::observe(const CandidateTree& /*tree*/, const TargetOutput
                                const Acceptance& /*accepted*/) {
   if (last_row_.empty()) return;
   std::vector<TokenId> answers;  // [W], the place after each of the last row's
-  for (const int32_t node : last_row_) answers.push_back(argmax(logits_row(output.logits, node)));
+  const TargetLogits logits(output.logits);
+  for (const int32_t node : last_row_) answers.push_back(argmax(logits.row(node)));
   for (int32_t column = 0; column < config_.window; ++column) {
     std::vector<TokenId> ngram;
     for (int32_t row = 0; row < num_rows(); ++row) ngram.push_back(at(row, column));
