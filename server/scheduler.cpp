@@ -12,6 +12,7 @@
 #include "infer/factory.h"
 #include "infer/grammar/grammar_drafter.h"
 #include "infer/grammar/grammar_processor.h"
+#include "infer/logits/target_logits.h"
 #include "infer/sampling.h"
 #include "server/api/api_error.h"
 
@@ -42,6 +43,7 @@ GeneratedToken described(TokenId token, std::span<const float> row, int64_t coun
 struct Scheduler::Generation {
   Generation(const Tokenizer& tokenizer, const GenerationRequest& wanted)
       : drafter(wanted.drafter),
+        grammar(wanted.grammar),
         stop_tokens(wanted.stop_tokens),
         max_tokens(wanted.max_tokens),
         min_tokens(wanted.logits.min_tokens),
@@ -52,7 +54,8 @@ struct Scheduler::Generation {
   DecodeRequest request;
   std::shared_ptr<GenerationListener> listener;
   std::optional<DrafterKind> drafter;
-  std::vector<TokenId> prompt;  // kept where its log-probabilities are asked for
+  std::shared_ptr<const CompiledGrammar> grammar;  // null: any text
+  std::vector<TokenId> prompt;                     // kept where its log-probabilities are asked for
   std::vector<TokenId> stop_tokens;
   int64_t prompt_size = 0, max_tokens = 0, min_tokens = 0, num_tokens = 0;
   std::optional<int64_t> logprobs;
@@ -87,7 +90,7 @@ struct Scheduler::Generation {
     if (is_kept) said.push_back(token.id);
     if (logprobs)
       piece.tokens.push_back(
-          described(token.id, logits_row(token.output->logits, token.row), *logprobs));
+          described(token.id, TargetLogits(token.output->logits).row(token.row), *logprobs));
     else
       piece.tokens.push_back({token.id, 0, {}});
     if (std::find(stop_tokens.begin(), stop_tokens.end(), token.id) != stop_tokens.end())
@@ -327,6 +330,8 @@ void Scheduler::note_start(Generation& g) {
 
 void Scheduler::step() {
   step_began_ = Clock::now();
+  for (const auto& [ticket, generation] : open_)
+    if (generation->grammar) generation->grammar->begin_step();
   auto ended = model_.decoder.step();
   const auto now = Clock::now();
   for (const auto& [ticket, generation] : open_) {

@@ -1,8 +1,10 @@
-// The time that grammars may take.
+// The time that grammars may take, and the memory that goes with it.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <mutex>
@@ -16,8 +18,8 @@ namespace medusa {
 /// What a grammar may take for each token of an answer.
 inline constexpr std::chrono::milliseconds kGrammarTimeOfToken{75};
 
-/// What the long calls of all grammars may take together, as all sequences wait for each of them:
-/// half a second at once, an eighth of the time that goes by, and what each token may.
+/// What all grammars may take together, as all sequences wait for each of them: half a second for
+/// each step of the decoder, and an eighth of the time that goes by.
 ///
 /// Thread safety: all members.
 class CallTime {
@@ -30,10 +32,17 @@ class CallTime {
     left_ = std::max<Duration>(left_ - time, -kMost);
   }
 
-  /// A text has one more token, for which long calls were made.
-  void add_token() {
+  /// The decoder begins a step: what the one before took is over.
+  void begin_step() {
     const std::lock_guard lock(mutex_);
-    left_ = std::min<Duration>(left_ + kGrammarTimeOfToken, kMost);
+    left_ = kMost;
+    ++step_;
+  }
+
+  /// Counts the steps.
+  int64_t step() {
+    const std::lock_guard lock(mutex_);
+    return step_;
   }
 
   bool is_spent() {
@@ -53,13 +62,39 @@ class CallTime {
 
   std::mutex mutex_;
   Duration left_ = kMost;
+  int64_t step_ = 0;
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+/// The library keeps all ways of reading a text as long as the text lives, some gigabytes
+/// for each second in which it found them. So what bounds this time, of all texts that live, bounds
+/// memory.
+///
+/// Thread safety: all members.
+class LiveReadings {
+ public:
+  using Duration = std::chrono::nanoseconds;
+
+  void add(Duration time) { total_ += time.count(); }
+  /// Tokens were taken back, or a text ended.
+  void remove(Duration time) { total_ -= time.count(); }
+  bool are_too_many() const { return Duration(total_) > kMost; }
+
+  /// What a token may take that is read in a few ways, which is not counted.
+  static constexpr Duration kOfToken = std::chrono::microseconds(20);
+  /// What a text may have while all of them have too much.
+  static constexpr Duration kOfText = std::chrono::milliseconds(5);
+
+ private:
+  static constexpr Duration kMost = std::chrono::milliseconds(300);
+  std::atomic<int64_t> total_ = 0;  // ns
 };
 
 /// Ends texts whose grammar reads them in so many ways that a token takes long: all sequences wait
 /// for it. All texts of one grammar share what it may take, so that asking for several answers, or
 /// again, takes no more; and while all grammars together take too long, those end that take long
-/// themselves. Time of the computing thread's own is counted, and that of short calls is not.
+/// themselves. Time of the computing thread's own is counted; of a grammar alone, only that of long
+/// calls.
 ///
 /// Thread safety: all members.
 class CallBudget {
@@ -76,17 +111,18 @@ class CallBudget {
   void add_token() {
     const std::lock_guard lock(mutex_);
     left_ = std::min<Duration>(left_ + kGrammarTimeOfToken, kMost);
-    if (std::exchange(took_long_, false)) all_->add_token();
   }
 
   /// @throws UserError  too much time has gone, now or before.
   void spend(Duration time) {
     const std::lock_guard lock(mutex_);
-    if (time >= kShort) {
-      left_ -= time;
-      took_long_ = true;
-      all_->spend(time);
+    if (const int64_t step = all_->step(); step != step_) {
+      step_ = step;
+      of_step_ = {};
     }
+    of_step_ += time;
+    if (time > Duration::zero()) all_->spend(time);
+    if (time >= kShort) left_ -= time;
     is_spent_ = is_spent_ || left_ < Duration::zero();
     if (is_spent_)
       throw UserError(
@@ -94,7 +130,7 @@ class CallBudget {
           "in one way; write it without rules that begin or end with themselves twice, such as "
           "s ::= s s, and without repeated groups whose parts may be missing: [a-z ]+ for "
           "([a-z]+ ?)+");
-    if (left_ < kMost - kMayTake && all_->is_spent())  // for which others may be to blame
+    if (of_step_ > kMayTake && all_->is_spent())  // for which others may be to blame
       throw UserError(
           "the grammar takes long for each token of the answer, and all requests' grammars "
           "together take too long now, expected less; try again later, or write one that reads a "
@@ -112,10 +148,12 @@ class CallBudget {
   template <typename F>
   auto timed(const F& f) {
     Duration unspent{};
-    return timed_part(f, unspent);
+    const auto result = timed_part(f, unspent);
+    spend(unspent);
+    return result;
   }
 
-  /// The same for a part of a call: short parts count together.
+  /// The same for a part of a call: short parts count together, and the last ones are not spent.
   /// @param unspent  what earlier parts took and was not spent yet.
   template <typename F>
   auto timed_part(const F& f, Duration& unspent) {
@@ -127,7 +165,6 @@ class CallBudget {
     return result;
   }
 
- private:
   /// What the thread has computed: on a busy machine less than has gone by.
   static Duration thread_time() {
     timespec time{};
@@ -135,14 +172,18 @@ class CallBudget {
     return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
   }
 
+ private:
   static constexpr Duration kMost = std::chrono::seconds(1);
-  static constexpr Duration kMayTake = std::chrono::milliseconds(20);  // while all take too long
+  static constexpr Duration kMayTake = std::chrono::milliseconds(20);  // of a step in which all
+                                                                       // take too long
   static constexpr Duration kShort = std::chrono::milliseconds(5);
 
   std::shared_ptr<CallTime> all_;
   std::mutex mutex_;
   Duration left_ = kMost;
-  bool is_spent_ = false, took_long_ = false;  // since the last token
+  Duration of_step_{};  // what it has taken since that began
+  int64_t step_ = 0;
+  bool is_spent_ = false;
 };
 
 }  // namespace medusa

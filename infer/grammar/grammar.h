@@ -75,6 +75,9 @@ class CompiledGrammar {
   /// At the beginning of a text.
   virtual std::unique_ptr<GrammarMatcher> make_matcher() const = 0;
   virtual int64_t vocab_size() const = 0;
+  /// The decoder begins a step, in which all grammars of a compiler may take half a second
+  /// together.
+  virtual void begin_step() const {}
 };
 
 /// Compiles grammars, and keeps some of those that it has compiled.

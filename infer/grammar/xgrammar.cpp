@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <functional>
 #include <new>
-#include <numeric>
 #include <string_view>
 #include <unordered_map>
 
@@ -134,24 +133,33 @@ class Speller {
 
 class Matcher : public GrammarMatcher {
  public:
-  /// @param is_plain  no call takes long.
+  /// @param is_plain  no mask takes long.
   Matcher(ffi::Any matcher, bool is_plain, std::shared_ptr<const Speller> speller,
-          std::shared_ptr<CallBudget> budget)
+          std::shared_ptr<CallBudget> budget, std::shared_ptr<LiveReadings> readings)
       : matcher_(std::move(matcher)),
         is_plain_(is_plain),
         speller_(std::move(speller)),
-        budget_(std::move(budget)) {}
+        budget_(std::move(budget)),
+        readings_(std::move(readings)) {}
+  ~Matcher() override { readings_->remove(read_for_); }
+  Matcher(const Matcher&) = delete;
+  Matcher& operator=(const Matcher&) = delete;
 
   bool accept(TokenId token) override {
     // Of others the library would write a warning.
     if (has_ended() || !speller_->may_come(token)) return false;
+    check_readings();
     const std::string& bytes = speller_->bytes(token);
     const bool is_long = bytes.size() > kMostAtOnce;
+    const Duration began = CallBudget::thread_time();
     const bool accepted = is_long ? accept_bytes(bytes) : budget_->timed([&] {
       return library().accept(matcher_, static_cast<int64_t>(token), false).cast<bool>();
     });
     if (!accepted) return false;
-    steps_.push_back(is_long ? std::ssize(bytes) : 1);
+    const Duration spent = CallBudget::thread_time() - began - LiveReadings::kOfToken;
+    steps_.push_back({is_long ? std::ssize(bytes) : 1, std::max(spent, Duration::zero())});
+    read_for_ += steps_.back().time;
+    readings_->add(steps_.back().time);
     if (steps_.size() > longest_) {
       longest_ = steps_.size();
       budget_->add_token();
@@ -160,9 +168,15 @@ class Matcher : public GrammarMatcher {
   }
   void rollback(int32_t num_tokens) override {
     if (is_left_) return;
-    const auto first = steps_.end() - num_tokens;
-    take_back(std::accumulate(first, steps_.end(), int64_t{0}));
-    steps_.erase(first, steps_.end());
+    Step all{};
+    for (int32_t i = 0; i < num_tokens; ++i) {
+      all.size += steps_.back().size;
+      all.time += steps_.back().time;
+      steps_.pop_back();
+    }
+    take_back(all.size);
+    read_for_ -= all.time;
+    readings_->remove(all.time);
   }
   bool has_ended() const override {
     return is_left_ || library().is_terminated(matcher_).cast<bool>();
@@ -188,6 +202,23 @@ class Matcher : public GrammarMatcher {
   }
 
  private:
+  using Duration = CallBudget::Duration;
+
+  /// A token.
+  struct Step {
+    int64_t size = 0;  // as the library counts it
+    Duration time{};   // that it took, beyond what is not counted
+  };
+
+  /// Of several texts that are read in many ways those end that ask.
+  void check_readings() const {
+    if (read_for_ > LiveReadings::kOfText && readings_->are_too_many())
+      throw UserError(
+          "the grammar reads the answer in so many ways that they fill the memory that all "
+          "requests' grammars share, expected one that reads a text in one way; merge "
+          "alternatives that begin alike, or ask for fewer or shorter answers");
+  }
+
   // What an ambiguous grammar takes for a text grows with the third power of its length, so that a
   // token of 64 bytes could take seconds in one call.
   static constexpr size_t kMostAtOnce = 8;
@@ -236,6 +267,7 @@ class Matcher : public GrammarMatcher {
         }
         ++done;
       }
+      budget_->spend(unspent);
     } catch (const UserError&) {
       take_back(done);
       throw;
@@ -249,26 +281,32 @@ class Matcher : public GrammarMatcher {
   std::shared_ptr<std::vector<int32_t>> filled_;  // the mask of a watched call
   std::shared_ptr<const Speller> speller_;
   std::shared_ptr<CallBudget> budget_;
-  std::vector<int64_t> steps_;  // of each token, as the library counts them
-  size_t longest_ = 0;          // tokens
+  std::shared_ptr<LiveReadings> readings_;
+  std::vector<Step> steps_;
+  Duration read_for_{};  // of all of them together
+  size_t longest_ = 0;   // tokens
 };
 
 class Grammar : public CompiledGrammar {
  public:
   Grammar(ffi::Any grammar, bool is_plain, int64_t vocab_size,
-          std::shared_ptr<const Speller> speller, std::shared_ptr<CallBudget> budget)
+          std::shared_ptr<const Speller> speller, std::shared_ptr<CallTime> time_of_all,
+          std::shared_ptr<CallBudget> budget, std::shared_ptr<LiveReadings> readings)
       : grammar_(std::move(grammar)),
         is_plain_(is_plain),
         vocab_size_(vocab_size),
         speller_(std::move(speller)),
-        budget_(std::move(budget)) {}
+        time_of_all_(std::move(time_of_all)),
+        budget_(std::move(budget)),
+        readings_(std::move(readings)) {}
 
   std::unique_ptr<GrammarMatcher> make_matcher() const override {
     const auto none = nullptr;  // end tokens and temperature are not changed
     return std::make_unique<Matcher>(
         library().new_matcher(grammar_, none, false, int64_t{-1}, none), is_plain_, speller_,
-        budget_);
+        budget_, readings_);
   }
+  void begin_step() const override { time_of_all_->begin_step(); }
   int64_t vocab_size() const override { return vocab_size_; }
 
  private:
@@ -276,7 +314,9 @@ class Grammar : public CompiledGrammar {
   bool is_plain_;
   int64_t vocab_size_;
   std::shared_ptr<const Speller> speller_;
+  std::shared_ptr<CallTime> time_of_all_;
   std::shared_ptr<CallBudget> budget_;
+  std::shared_ptr<LiveReadings> readings_;
 };
 
 /// The library's message without the place in its code: "[10:41:16] /x/y.cc:4944: Unsupported
@@ -311,8 +351,9 @@ class Compiler : public GrammarCompiler {
   std::shared_ptr<const CompiledGrammar> compile(const GrammarText& grammar) override {
     const std::string text = supported(grammar);
     try {
-      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text), is_plain(grammar),
-                                           vocab_size_, speller_, budget_of(grammar));
+      auto out = std::make_shared<Grammar>(compiled(grammar.kind, text),
+                                           is_plain(grammar.kind, text), vocab_size_, speller_,
+                                           time_of_all_, budget_of(grammar), readings_);
       expect_a_text(*out);
       return out;
     } catch (const std::bad_alloc&) {
@@ -339,12 +380,11 @@ class Compiler : public GrammarCompiler {
 
   /// Whether a text is read in a few ways at most: a schema without expressions, or tags around
   /// such ones.
-  static bool is_plain(const GrammarText& grammar) {
-    if (grammar.kind != GrammarKind::JsonSchema && grammar.kind != GrammarKind::StructuralTag)
-      return false;
-    for (const char* expression : {"pattern", "regex", "grammar", "ebnf"})
-      if (grammar.text.find(expression) != std::string::npos) return false;
-    return true;
+  /// @param text  as the library gets it: formats and lengths are expressions there.
+  static bool is_plain(GrammarKind kind, std::string_view text) {
+    if (kind != GrammarKind::JsonSchema && kind != GrammarKind::StructuralTag) return false;
+    const auto has = [text](const char* word) { return text.find(word) != std::string_view::npos; };
+    return !has("pattern") && !has("regex") && !has("grammar") && !has("ebnf");
   }
 
   /// The same one when a grammar comes again.
@@ -387,6 +427,7 @@ class Compiler : public GrammarCompiler {
   std::shared_ptr<const Speller> speller_;
   ffi::Any compiler_;
   std::shared_ptr<CallTime> time_of_all_ = std::make_shared<CallTime>();
+  std::shared_ptr<LiveReadings> readings_ = std::make_shared<LiveReadings>();
   std::unordered_map<std::string, std::shared_ptr<CallBudget>> budgets_;
 };
 

@@ -76,7 +76,7 @@ int measure(const std::string& model, int32_t num_nodes) {
 
   std::vector<int32_t> mask((vocabulary.bytes.size() + 31) / 32);
   std::vector<float> row(vocabulary.bytes.size(), 1.0F);
-  std::vector<double> masks, rows, kept;
+  std::vector<double> masks, rows, kept, reads;
   int64_t drawn = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const auto walker = grammar->make_matcher();
@@ -137,12 +137,19 @@ int measure(const std::string& model, int32_t num_nodes) {
       if (inside.size() < tree.size())
         throw UserError("a node that the grammar allows was left out; this is a bug");
       const TokenId next = draw_allowed(*walker, mask, u());
+      const auto reading = Clock::now();
       walker->accept(next);
+      reads.push_back(us_since(reading));
       processor.take(next);
       text.push_back(next);
       if (walker->has_ended()) break;
     }
   }
+  double beyond = 0;
+  for (const double each : reads) beyond += std::max(0.0, each - 20);
+  fmt::print("tokens take {:.2f} us beyond 20 on average\n",
+             beyond / static_cast<double>(reads.size()));
+  print("a token of the text read", std::move(reads));
   print(fmt::format("masks of {} nodes", num_nodes).c_str(), std::move(masks));
   print(fmt::format("{} rows masked", num_nodes).c_str(), std::move(rows));
   print(fmt::format("keeping {} nodes inside", num_nodes).c_str(), std::move(kept));

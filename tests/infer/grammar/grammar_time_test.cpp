@@ -164,5 +164,76 @@ TEST_F(GrammarTime, AllGrammarsTogetherTakeNotMuchLongerThanOneMay) {
   EXPECT_LT(found.most, 2);
 }
 
+/// Strings in which each letter may belong to any of a hundred alternatives.
+std::string many_lengths() {
+  std::string schema = R"({"anyOf":[)";
+  for (int most = 5; most < 105; ++most)
+    schema += std::string(most > 5 ? "," : "") + R"({"type":"string","maxLength":)" +
+              std::to_string(most) + "}";
+  return schema + "]}";
+}
+
+TEST_F(GrammarTime, AStepWaitsHalfASecondForAllGrammarsTogether) {
+  if (!has_grammar_library()) return;
+  const auto grammar = compile(GrammarKind::JsonSchema, many_lengths());
+  std::vector<std::unique_ptr<GrammarMatcher>> texts;
+  for (int i = 0; i < 64; ++i) texts.push_back(grammar->make_matcher());
+  int refused = 0;
+  const auto step = [&] {
+    grammar->begin_step();
+    for (const auto& each : texts) {
+      const std::string error = fixtures::error_text([&] {
+        each->accept('"');
+        for (int letter = 0; letter < 60; ++letter) each->accept('a');
+        each->rollback(61);
+      });
+      if (error == fixtures::error_text([] {})) continue;
+      EXPECT_NE(error.find("together take too long now"), std::string::npos) << error;
+      ++refused;
+    }
+    if (refused > 0) throw UserError("some of them");
+  };
+  const LongestCall found = time_until_refused(step, 2);
+  EXPECT_LT(found.most, 1);
+  grammar->begin_step();
+  EXPECT_TRUE(grammar->make_matcher()->accept('"')) << "others have the next step";
+}
+
+TEST_F(GrammarTime, WhatAllAnswersKeepOfTheirReadingsIsBounded) {
+  if (!has_grammar_library()) return;
+  const auto grammar = compile(GrammarKind::JsonSchema, many_lengths());
+  const auto plain = compile(GrammarKind::Ebnf, "root ::= [a-z]+");
+  std::vector<std::unique_ptr<GrammarMatcher>> texts;
+  std::string error;
+  const auto read = [&] {
+    for (int letter = 0; letter < 100; ++letter) {
+      grammar->begin_step();
+      if (letter == 0) texts.push_back(grammar->make_matcher());
+      ASSERT_TRUE(texts.back()->accept(letter == 0 ? '"' : 'a'));
+    }
+  };
+  const LongestCall found = time_until_refused(
+      [&] {
+        try {
+          read();
+        } catch (const UserError& refused) {
+          error = refused.what();
+          throw;
+        }
+      },
+      1000);
+  EXPECT_NE(error.find("fill the memory that all requests' grammars share"), std::string::npos)
+      << error;
+  EXPECT_LT(found.all, 5);
+  grammar->begin_step();
+  const auto other = plain->make_matcher();
+  for (int letter = 0; letter < 100; ++letter)
+    EXPECT_TRUE(other->accept('a')) << "it reads one way";
+  texts.clear();
+  const auto next = grammar->make_matcher();
+  grammar->begin_step();
+  EXPECT_TRUE(next->accept('"') && next->accept('a')) << "room again";
+}
+
 }  // namespace
 }  // namespace medusa
