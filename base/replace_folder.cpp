@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <set>
+#include <sstream>
+#include <string>
 
 #include "base/durable_file.h"
 #include "base/error.h"
@@ -50,6 +53,31 @@ fs::path take_place(const fs::path& fresh, const fs::path& folder) {
   return old;
 }
 
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.insert(entry.path().filename().string());
+  return names;
+}
+
+std::string lines_of(const std::set<std::string>& names) {
+  std::string lines;
+  for (const std::string& name : names) lines += name + "\n";
+  return lines;
+}
+
+/// Something that was put into a finished folder afterwards; empty: nothing. DONE of an earlier
+/// program lists nothing, and no such folder had folders inside.
+std::string foreign_entry(const fs::path& folder) {
+  std::istringstream done(read_file(folder / "DONE"));
+  std::set<std::string> own;
+  for (std::string line; std::getline(done, line);) own.insert(line);
+  for (const std::string& name : names_in(folder))
+    if (name != "DONE" && (own.empty() ? fs::is_directory(folder / name) : !own.contains(name)))
+      return name;
+  return "";
+}
+
 }  // namespace
 
 void check_replaceable(const fs::path& folder) {
@@ -63,6 +91,12 @@ void check_replaceable(const fs::path& folder) {
         fmt::format("{}: holds files but no DONE, expected nothing there, an empty folder or one "
                     "that medusa finished; move it or choose another folder",
                     folder.string()));
+  if (!folder_is_done(folder)) return;
+  if (const std::string foreign = foreign_entry(folder); !foreign.empty())
+    throw UserError(fmt::format(
+        "{}: holds '{}', which was put there later, expected only what medusa wrote, since all of "
+        "it would be replaced; move '{}' away or choose another folder",
+        folder.string(), foreign, foreign));
 }
 
 void replace_folder(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
@@ -79,7 +113,7 @@ void replace_folder(const fs::path& folder, const std::function<void(const fs::p
   try {
     write(fresh);
     flush_folder(fresh);
-    write_file(fresh / "DONE", "");
+    write_file(fresh / "DONE", lines_of(names_in(fresh)));
     old = take_place(fresh, target);
   } catch (...) {
     fs::remove_all(fresh, ignored);

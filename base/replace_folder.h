@@ -6,17 +6,18 @@
 
 namespace medusa {
 
-/// write(temporary folder) makes the files; then a file DONE is added and the folder takes its
-/// place. Afterwards the old folder or the new one is there, whole. If write throws, the old one
-/// stays and the temporary folder, NAME.partial, is removed; what an earlier crash left of one is
-/// removed first. A symbolic link stays and its target is replaced.
+/// write(temporary folder) makes the files; then a file DONE, which lists them, is added and the
+/// folder takes its place. Afterwards the old folder or the new one is there, whole. If write
+/// throws, the old one stays and the temporary folder, NAME.partial, is removed; what an earlier
+/// crash left of one is removed first. A symbolic link stays and its target is replaced.
 /// @throws UserError  the parent cannot be written, or check_replaceable() throws.
 void replace_folder(const std::filesystem::path& folder,
                     const std::function<void(const std::filesystem::path&)>& write);
 
 /// For before the work that the folder is to hold.
-/// @throws UserError  something has the name that replace_folder() must not remove: no folder, or
-///                    one that holds something and was not finished by it (no DONE).
+/// @throws UserError  something has the name that replace_folder() must not remove: no folder, one
+///                    that holds something and was not finished by it (no DONE), or one that holds
+///                    what DONE does not list; where it lists nothing, a folder.
 void check_replaceable(const std::filesystem::path& folder);
 
 /// Removes a folder so that a kill or a power cut leaves it whole or absent: it is renamed to

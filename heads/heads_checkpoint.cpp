@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <sstream>
 
 #include "backbone/files/safetensors.h"
 #include "base/error.h"
+#include "base/fields.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/replace_folder.h"
@@ -32,6 +34,7 @@ struct ManifestFields {
   std::string format = kHeadsFormat;
   int64_t version = kHeadsVersion;
   HeadsManifest manifest;
+  std::vector<std::string> learned_before;         // a line for each text
   std::vector<double> loss, top_1, top_5, top_10;  // [K] or empty
 
   template <typename Fields>
@@ -42,6 +45,8 @@ struct ManifestFields {
     f("backbone", manifest.backbone, "fingerprint of the backbone");
     f("dataset", manifest.dataset, "fingerprint of the dataset");
     f("mixed_datasets", manifest.mixed_datasets, "those that it was mixed of");
+    f("learned_before", learned_before,
+      "datasets of the heads that these began as, with seed and validation_fraction");
     f("source", manifest.source, "where imported heads come from");
     f("training", manifest.training, "fingerprint of all that decided the training");
     f("seed", manifest.seed, "by which samples were kept out of the training");
@@ -73,6 +78,34 @@ std::string described(const HeadsConfig& config) {
   return text;
 }
 
+constexpr const char* kUnknown = "~";
+
+/// "FINGERPRINT SEED FRACTION", of which the numbers may not be known.
+std::string line_of(const LearnedText& text) {
+  return fmt::format(
+      "{} {} {}", text.dataset, text.seed ? std::to_string(*text.seed) : std::string(kUnknown),
+      text.validation_fraction ? number_text(*text.validation_fraction) : std::string(kUnknown));
+}
+
+/// @throws UserError  the line is none of line_of()'s.
+LearnedText text_of_line(const fs::path& file, const std::string& line) {
+  LearnedText out;
+  std::istringstream in(line);
+  std::string seed, fraction, rest;
+  in >> out.dataset >> seed >> fraction;
+  const auto number = [&](const std::string& digits, auto& value) {
+    if (digits == kUnknown) return true;
+    std::istringstream text(digits);
+    return static_cast<bool>(text >> value.emplace()) && text.eof();
+  };
+  if (!in || in >> rest || !number(seed, out.seed) || !number(fraction, out.validation_fraction))
+    throw UserError(fmt::format(
+        "{}: learned_before has '{}', expected a fingerprint, a seed and a fraction; copy the "
+        "heads anew or train them again",
+        file.string(), line));
+  return out;
+}
+
 /// Of config and tensors as they are stored.
 std::string fingerprint_of(const HeadsConfig& config, const SafetensorsFile& file) {
   Fingerprint hash;
@@ -88,6 +121,8 @@ std::string fingerprint_of(const HeadsConfig& config, const SafetensorsFile& fil
 std::string manifest_text(const HeadsManifest& manifest) {
   ManifestFields fields;
   fields.manifest = manifest;
+  for (const LearnedText& text : manifest.learned_before)
+    fields.learned_before.push_back(line_of(text));
   for (const HeadQuality& quality : manifest.quality) {
     fields.loss.push_back(quality.loss);
     fields.top_1.push_back(quality.top_1);
@@ -207,6 +242,16 @@ void save_heads(const fs::path& folder, const MedusaHeads& heads, at::ScalarType
   });
 }
 
+std::vector<LearnedText> learned_texts(const HeadsManifest& manifest) {
+  std::vector<LearnedText> texts = manifest.learned_before;
+  const auto add = [&](const std::string& dataset) {
+    if (!dataset.empty()) texts.push_back({dataset, manifest.seed, manifest.validation_fraction});
+  };
+  add(manifest.dataset);
+  for (const std::string& line : manifest.mixed_datasets) add(line.substr(0, line.find(' ')));
+  return texts;
+}
+
 HeadsManifest read_heads_manifest(const fs::path& folder) {
   check_folder(folder);
   const YamlFile yaml(folder / kManifest);
@@ -215,6 +260,8 @@ HeadsManifest read_heads_manifest(const fs::path& folder) {
     throw UserError(fmt::format(
         "{}: format '{}' version {}, expected '{}' version {}; train the heads again",
         (folder / kManifest).string(), fields.format, fields.version, kHeadsFormat, kHeadsVersion));
+  for (const std::string& line : fields.learned_before)
+    fields.manifest.learned_before.push_back(text_of_line(folder / kManifest, line));
   const auto num_heads = static_cast<size_t>(fields.manifest.config.num_heads);
   for (const auto* list : {&fields.top_1, &fields.top_5, &fields.top_10, &fields.loss})
     if (!fields.loss.empty() && list->size() != num_heads)

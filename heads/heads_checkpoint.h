@@ -19,6 +19,14 @@ struct HeadQuality {
   double top_1 = 0, top_5 = 0, top_10 = 0;  // shares of positions, 0 to 1
 };
 
+/// A dataset that heads were trained on, and by which seed and fraction samples of it were kept
+/// out.
+struct LearnedText {
+  std::string dataset;  // fingerprint
+  std::optional<uint64_t> seed;
+  std::optional<double> validation_fraction;
+};
+
 /// What the heads say of themselves.
 struct HeadsManifest {
   HeadsConfig config;
@@ -28,6 +36,7 @@ struct HeadsManifest {
   std::string backbone;                     // fingerprint
   std::string dataset;                      // fingerprint; empty: not known
   std::vector<std::string> mixed_datasets;  // fingerprint, weight and folder of each, if several
+  std::vector<LearnedText> learned_before;  // by the heads that these began as
   std::string source;                       // where imported heads come from; empty: trained here
   std::string training;                     // fingerprint of all that decided it; empty: not known
   std::optional<uint64_t> seed;             // of the samples that were kept out; none: not known
@@ -56,6 +65,10 @@ struct LoadedHeads {
 ///                    tensor is missing, left over, or of another shape or content than the
 ///                    manifest says.
 LoadedHeads load_heads(const std::filesystem::path& folder, const Weights& backbone);
+
+/// All that these heads have learned from: their own text, each dataset that it was mixed of, and
+/// what was learned before.
+std::vector<LearnedText> learned_texts(const HeadsManifest& manifest);
 
 /// Only what the heads say of themselves; the same errors, but for those about the backbone and the
 /// tensors.

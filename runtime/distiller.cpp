@@ -179,7 +179,10 @@ DatasetWriter Distiller::open_writer(const std::string& prompts, const std::stri
   info.backbone = model_.llama->weights().fingerprint;
   info.tokenizer = model_.tokenizer->fingerprint();
   info.prompts = prompts;
-  if (options_.fresh) remove_shards(options_.dataset);
+  if (options_.fresh) {
+    if (options_.before_removal) options_.before_removal();
+    remove_shards(options_.dataset);
+  }
   const std::string own = computed_text(), before = computed_before(options_.dataset, own);
   info.sampling = sampling + before;
   info.seed = options_.seed;

@@ -24,6 +24,7 @@ struct DistillerOptions {
   DistillConfig config{};
   std::filesystem::path dataset{};  // folder of the result; a dataset found here is continued
   bool fresh = false;  // its shards are removed instead, once it is certain that others come
+  std::function<void()> before_removal{};  // called right before that; empty: nothing
   std::filesystem::path questions{};  // file of those that self_prompts() writes; else not read
   std::optional<DatasetPart> part{};  // of several processes (--shard); none: the whole dataset
   uint64_t seed = 1;                  // of sampling

@@ -9,8 +9,8 @@
 
 namespace medusa {
 
-/// Heads say by which seed and fraction samples were kept out of their training. A smaller fraction
-/// is part of a larger one.
+/// Heads say by which seed and fraction samples were kept out of their training, and of that of the
+/// heads that they began as. A smaller fraction is part of a larger one.
 /// @param heads     for the message: their folder.
 /// @param seed      of the samples that are to judge, or that judge heads which begin as these.
 /// @param fraction  of them.

@@ -136,6 +136,10 @@ class DraftStage : public TrainStage {
 }  // namespace
 
 std::vector<int64_t> draft_layers(int64_t count, int64_t num_layers) {
+  if (num_layers < 2)
+    throw UserError(
+        "make-draft: the backbone has one layer, expected at least 2, of which some are left out; "
+        "use another drafter");
   if (count >= num_layers)
     throw UserError(
         fmt::format("draft.layers is {}, the backbone has {}, expected fewer; lower draft.layers",

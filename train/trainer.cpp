@@ -163,6 +163,7 @@ HeadsManifest manifest_of_heads(const TrainConfig& config, const TrainInputs& in
   manifest.backbone = inputs.backbone.fingerprint;
   manifest.dataset = inputs.dataset.fingerprint();
   manifest.mixed_datasets = mixed_datasets(inputs.dataset);
+  if (inputs.earlier != nullptr) manifest.learned_before = learned_texts(inputs.earlier->manifest);
   manifest.step = result.steps;
   manifest.num_validation = result.num_validation;
   manifest.quality = result.validation;

@@ -119,6 +119,10 @@ TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
   };
   EXPECT_NE(sampled("").find("note: epsilon "), std::string::npos);
   EXPECT_EQ(sampled(" --set generate.epsilon=0.09").find("note: epsilon "), std::string::npos);
+  const ProcessResult seed = place_.run("calibrate --config run.yaml --typical --seed 99");
+  EXPECT_EQ(seed.status, 2);
+  EXPECT_NE(seed.err.find("seed is 99, expected 3 as in their training"), std::string::npos)
+      << seed.err;
   // The tree keeps what it had, and --typical alone needs one.
   EXPECT_EQ(place_.run("inspect runs/tiny/tree.yaml").status, 0);
   std::filesystem::remove(place_ / "runs/tiny/tree.yaml");

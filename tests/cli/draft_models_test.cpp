@@ -50,6 +50,20 @@ TEST_F(DraftModels, ACutOfTheBackboneIsTrainedAndDrafts) {
   }
 }
 
+TEST_F(DraftModels, AnotherOneIsNotReplacedOnceItsTrainingIsGone) {
+  const std::string make = "make-draft --config run.yaml --set draft.layers=";
+  ASSERT_EQ(place_.run(make + "2").status, 0);
+  std::filesystem::remove_all(place_ / "runs/tiny/draft-train");
+  const std::string draft = file_text(place_ / "runs/tiny/draft/draft.json");
+  const ProcessResult other = place_.run(make + "3");
+  EXPECT_EQ(other.status, 2) << other.err;
+  EXPECT_NE(other.err.find("holds a draft model of another dataset or other layers"),
+            std::string::npos)
+      << other.err;
+  EXPECT_EQ(file_text(place_ / "runs/tiny/draft/draft.json"), draft);
+  EXPECT_EQ(place_.run(make + "3 --fresh").status, 0);
+}
+
 TEST_F(DraftModels, AModelThatSomebodyNamedIsNeverWrittenTo) {
   write_text(place_ / "named/config.json", "somebody's");
   const ProcessResult made = place_.run(

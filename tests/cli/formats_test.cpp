@@ -108,6 +108,10 @@ TEST_F(Formats, HeadsWithoutACorrectionAreTrainedFurtherWithOne) {
   const json examined = doctor("runs/more/heads", 0);
   EXPECT_EQ(examined.at("findings").at(0).at("code"), "own_engine_only");
   EXPECT_GT(examined.at("acceptance").at("positions"), 50);
+  EXPECT_EQ(doctor("runs/more/heads --engine medusa", 0).at("works"), true);
+  EXPECT_EQ(doctor("runs/more/heads --engine vLLM", 2).at("works"), false);
+  EXPECT_EQ(json::parse(succeed("report --json" + more)),
+            json({{"report", "runs/more/report.html"}}));
   EXPECT_NE(file_text(place_ / "runs/more/report.html").find("corrected by factors of rank 32"),
             std::string::npos);
   EXPECT_NE(refused("export --format vllm --output out/vllm" + more)

@@ -202,6 +202,68 @@ TEST_F(ReplacedHeads, CalibrationCountsNoSamplesThatWereTrainedOn) {
   succeed("calibrate --set train.validation_fraction=0.3");
 }
 
+TEST_F(ReplacedHeads, WhatHeadsThatTheseBeganAsLearnedFromJudgesNeither) {
+  succeed("train");
+  const auto ran = place_.run("distill --config run.yaml --run runs/text --seed 9");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const std::string other = " --seed 9 --set train.data=[runs/text/dataset]";
+  succeed("train --run runs/second --set train.begin_with=runs/tiny/heads" + other);
+  succeed("train --run runs/third --set train.begin_with=runs/second/heads" + other);
+  succeed(
+      "train --run runs/joint --set train.stages=[joint] --set train.joint.max_steps=1 --set "
+      "train.joint.heads=runs/tiny/heads" +
+      other);
+  for (const char* second : {"--run runs/second", "--run runs/third",
+                             "--run runs/joint --heads runs/joint/joint/heads --model "
+                             "runs/joint/joint/model"}) {
+    const ProcessResult judged = place_.run(
+        std::string("calibrate --seed 9 --set train.data=[runs/tiny/dataset] ") + second + kShort);
+    EXPECT_EQ(judged.status, 2) << judged.err;
+    EXPECT_NE(judged.err.find("seed is 9, expected 3 as in their training"), std::string::npos)
+        << judged.err;
+  }
+  succeed("calibrate --run runs/second" + other);
+}
+
+TEST_F(ReplacedHeads, WhatSomebodyPutAmongHeadsIsNotLost) {
+  succeed("train");
+  succeed("export --format vllm --output runs/tiny/heads/export");
+  for (const char* again : {"train", "train --fresh"})
+    expect_refused(again, "runs/tiny/heads", "holds 'export', which was put there later");
+  EXPECT_TRUE(std::filesystem::exists(place_ / "runs/tiny/heads/export/DONE"));
+  std::filesystem::remove_all(place_ / "runs/tiny/heads/export");
+  write_text(place_ / "runs/tiny/heads/notes", "mine");
+  expect_refused("train", "runs/tiny/heads", "holds 'notes', which was put there later");
+  std::filesystem::remove(place_ / "runs/tiny/heads/notes");
+  succeed("train");
+}
+
+TEST_F(ReplacedHeads, HeadsThatCannotBeReadAreReplacedOnlyWhenAsked) {
+  succeed("train");
+  const auto spoil = [&](const std::string& folder) {
+    const auto file = place_ / (folder + "/manifest.yaml");
+    write_text(file, file_text(file) + "a_later_program: knows this\n");
+  };
+  spoil("runs/tiny/heads");
+  expect_refused("train", "runs/tiny/heads", "holds heads that cannot be read");
+  expect_refused("run", "runs/tiny/heads", "holds heads that cannot be read");
+  succeed("train --fresh");
+  succeed("export --format vllm --output out");
+  succeed("import out --run runs/imported");
+  spoil("runs/imported/heads");
+  for (const char* fresh : {"", " --fresh"})
+    expect_refused(
+        std::string("train --run runs/imported --set train.data=[runs/tiny/dataset]") + fresh,
+        "runs/imported/heads", "may have been imported");
+}
+
+TEST_F(ReplacedHeads, AnEmptyTreeFileIsFilled) {
+  succeed("train");
+  write_text(place_ / "runs/tiny/tree.yaml", "");
+  succeed("run --set generate.max_new_tokens=4");
+  EXPECT_NE(file_text(place_ / "runs/tiny/tree.yaml"), "");
+}
+
 TEST_F(ReplacedHeads, AnInterruptedFreshStartSaysHowToGoOnWithoutAnother) {
   const std::string train = std::string("train --set train.epochs=10000") + kShort;
   for (const char* fresh : {"", " --fresh"}) {

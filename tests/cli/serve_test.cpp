@@ -59,6 +59,15 @@ TEST(Serve, ASignalEndsItsLoading) {
   EXPECT_EQ(file_text(place / "served.txt"), "");
 }
 
+TEST(Serve, ANameThatClientsCannotWriteIsRefused) {
+  const CliFixture place;
+  const ProcessResult ran =
+      place.run("serve '" + CliFixture::model() + "' --port 0 --name \"$(printf 'a\\nb')\"");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("the model's name is 'a\\nb', expected UTF-8"), std::string::npos)
+      << ran.err;
+}
+
 TEST(Serve, AModelWithoutAChatTemplateIsServedForTexts) {
   const CliFixture place;
   const std::string serve =

@@ -109,6 +109,11 @@ TEST_F(DistilledStories, ANewRunThatIsRefusedLeavesTheOldOne) {
   Distiller(model, options()).run(prompts);
   DistillerOptions asked = options();
   asked.fresh = true;
+  int removals = 0;
+  asked.before_removal = [&] {
+    ++removals;
+    EXPECT_EQ(DatasetReader(folder / "dataset").size(), 4) << "it is still there";
+  };
   std::string long_words;
   for (int i = 0; i < 2000; ++i) long_words += "once ";
   const std::vector<Prompt> long_prompts{{"long", "", {{"user", long_words}}, {}}};
@@ -116,8 +121,10 @@ TEST_F(DistilledStories, ANewRunThatIsRefusedLeavesTheOldOne) {
       error_text([&] { Distiller(model, asked).run(long_prompts); }).find("none of 1 prompts"),
       std::string::npos);
   EXPECT_EQ(DatasetReader(folder / "dataset").size(), 4);
+  EXPECT_EQ(removals, 0);
   EXPECT_GT(Distiller(model, asked).run({prompts.data(), 2}).generated, 0);
   EXPECT_EQ(DatasetReader(folder / "dataset").size(), 2);
+  EXPECT_EQ(removals, 1);
 }
 
 TEST_F(DistilledStories, PartsAreTheWhole) {

@@ -22,6 +22,9 @@ TEST(DraftTrainer, TakesTheFirstAndTheLastLayers) {
   EXPECT_EQ(draft_layers(1, 30), (std::vector<int64_t>{0}));
   EXPECT_EQ(draft_layers(2, 30), (std::vector<int64_t>{0, 29}));
   EXPECT_EQ(draft_layers(5, 30), (std::vector<int64_t>{0, 1, 2, 28, 29}));
+  EXPECT_EQ(fixtures::error_text([] { draft_layers(1, 1); }),
+            "make-draft: the backbone has one layer, expected at least 2, of which some are left "
+            "out; use another drafter");
   EXPECT_EQ(fixtures::error_text([] { draft_layers(3, 3); }),
             "draft.layers is 3, the backbone has 3, expected fewer; lower draft.layers");
 }

@@ -15,8 +15,10 @@
 #include "data/dataset/dataset_reader.h"
 #include "data/dataset/sample_order.h"
 #include "data/prompts.h"
+#include "heads/heads_checkpoint.h"
 #include "runtime/calibrator.h"
 #include "runtime/check_dataset.h"
+#include "runtime/kept_out.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/inspect/inspectors.h"
@@ -169,6 +171,8 @@ void find_typical(const CommonOptions& options) {
   const Model model = open_model(config.backbone);
   check_dataset(dataset, config.backbone.model, model.llama->weights().fingerprint,
                 model.llama->config());
+  check_kept_out(config.heads_folder().string(), read_heads_manifest(config.heads_folder()),
+                 dataset, config.seed, config.train.config.validation_fraction);
   const auto prompts = validation_prompts(config, dataset, model, config.calibrate.typical_prompts,
                                           settings.max_new_tokens);
   if (prompts.empty())

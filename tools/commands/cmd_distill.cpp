@@ -201,6 +201,7 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   if (!own.questions.empty()) config.distill.prompts = own.questions;
   DistillerOptions asked = distiller_options(config, part);
   asked.fresh = own.fresh;
+  asked.before_removal = options.before_removal;
   asked.validate();
   std::vector<PromptSet> given;  // before the model is loaded
   for (const std::string& file : config.distill.prompts) given.push_back(read_given(file));

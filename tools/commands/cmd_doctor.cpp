@@ -44,6 +44,22 @@ void add_failure(Report& report, const char* code, const std::string& text) {
   report.findings.push_back({Severity::Failure, code, kEverywhere, text});
 }
 
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+constexpr const char* kOwnEngine = "medusa";
+constexpr const char* kOtherEngines = "every engine but medusa";
+
+/// Heads that run in medusa only are no failure unless another engine is asked for.
+HeadFinding own_engine_only(const DoctorOptions& options, std::string text) {
+  const bool is_asked = !options.engine.empty() && lower(options.engine) != kOwnEngine;
+  return {is_asked ? Severity::Failure : Severity::Warning, "own_engine_only", kOtherEngines,
+          std::move(text)};
+}
+
 /// Heads that medusa itself wrote.
 void examine_own(const DoctorOptions& options, const Weights& backbone, Report& report) {
   const HeadsManifest manifest = read_heads_manifest(options.heads);
@@ -52,18 +68,18 @@ void examine_own(const DoctorOptions& options, const Weights& backbone, Report& 
       fmt::format("{} heads of {} layers, input {}, output {}", config.num_heads,
                   config.layers_per_head, enum_name(config.input), enum_name(config.output));
   if (config.input != HeadInput::Hidden)
-    report.findings.push_back(
-        {Severity::Warning, "own_engine_only", "every engine but medusa",
-         fmt::format("{}: these heads read more than the hidden state (input: {}), expected input: "
-                     "hidden elsewhere; they run in medusa only",
-                     options.heads, enum_name(config.input))});
+    report.findings.push_back(own_engine_only(
+        options,
+        fmt::format("{}: these heads read more than the hidden state (input: {}), expected input: "
+                    "hidden elsewhere; they run in medusa only",
+                    options.heads, enum_name(config.input))));
   if (config.correction_rank > 0) {
     report.description += fmt::format(", corrected by factors of rank {}", config.correction_rank);
-    report.findings.push_back(
-        {Severity::Warning, "own_engine_only", "every engine but medusa",
-         fmt::format("{}: these heads are corrected by the token drafted before (correction_rank: "
-                     "{}), expected correction_rank: 0 elsewhere; they run in medusa only",
-                     options.heads, config.correction_rank)});
+    report.findings.push_back(own_engine_only(
+        options,
+        fmt::format("{}: these heads are corrected by the token drafted before (correction_rank: "
+                    "{}), expected correction_rank: 0 elsewhere; they run in medusa only",
+                    options.heads, config.correction_rank)));
   }
   if (manifest.backbone != backbone.fingerprint) {
     add_failure(report, "other_backbone",
@@ -136,12 +152,8 @@ void measure(const DoctorOptions& options, const Model& model, Report& report) {
 }
 
 bool concerns(const HeadFinding& finding, const std::string& engine) {
+  if (finding.engines == kOtherEngines) return lower(engine) != kOwnEngine;
   if (engine.empty() || finding.engines.starts_with("every engine")) return true;
-  const auto lower = [](std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-  };
   return lower(finding.engines).find(lower(engine)) != std::string::npos;
 }
 

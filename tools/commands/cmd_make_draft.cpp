@@ -1,4 +1,6 @@
 // medusa make-draft: cuts a small model out of the backbone and trains it to draft.
+#include <fmt/format.h>
+
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -15,6 +17,7 @@
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
 #include "train/draft_trainer.h"
+#include "train/record/checkpoint.h"
 
 namespace medusa {
 namespace {
@@ -71,6 +74,12 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
           "with the settings of now\n");
       return report(*there, folder, 0, options.json);
     }
+    if (there && there->complete && !has_checkpoint(config.draft_train_folder() / "checkpoint"))
+      throw UserError(fmt::format(
+          "{}: holds a draft model of another dataset or other layers, and not the training that "
+          "made it, expected both or neither, since it would be replaced; move it away, or say "
+          "--fresh",
+          folder.string()));
   }
 
   TrainableLlama draft(weights, manifest.layers);
@@ -108,6 +117,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
 Command make_draft_command() {
   return {.name = "make-draft",
           .summary = "cut a small model out of the backbone and train it to draft",
+          .details = "It learns from the run's dataset, or from the folders that train.data names.",
           .sections = {"backbone", "draft"},
           .settings = {"--device", "--dtype", "--threads", "--seed"},
           .examples = {"make-draft model.gguf"},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -43,7 +44,11 @@ Command report_command() {
               check_run(config);
               check_output_file(config.report_file(), ArtifactKind::Page);
               write_run_report(config.run, config.report_file());
-              print_text("report: {}\n", config.report_file().string());
+              const std::string file = config.report_file().string();
+              if (options.json)
+                print_json(nlohmann::json{{"report", file}});
+              else
+                print_text("report: {}\n", file);
             };
           }};
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "backbone/weights.h"
@@ -27,29 +28,33 @@ struct RunOptions {
 };
 
 /// As the command itself, told that another one follows.
+/// @param before_removal  what it does before --fresh removes anything; empty: nothing.
 void run_stage(const CommonOptions& common, int number, const std::string& name,
-               std::vector<std::string> more) {
+               std::vector<std::string> more, const std::function<void()>& before_removal = {}) {
   print_note("[{}/4] {}\n", number, name);
   std::vector<std::string> words = same_run_words(common, name);
   words.insert(words.end(), more.begin(), more.end());
   CommandOptions stage(command_named(name), common.program);
   stage.options.parse(words);
   stage.common.says_run = stage.common.says_next = false;
+  stage.common.before_removal = before_removal;
   stage.run();
 }
 
 /// Of these heads, or of any: such a tree was written by hand. On another machine or with another
 /// dtype calibrate makes a better one.
 bool has_their_tree(const RunConfig& config) {
-  if (!std::filesystem::exists(config.tree_file())) return false;
+  const std::filesystem::path file = config.tree_file();
+  if (!std::filesystem::exists(file) || std::filesystem::file_size(file) == 0) return false;
   const std::string heads = read_choice_tree(config.tree_file()).heads;
   return heads.empty() || heads == identity_of_heads_at(config.heads_folder());
 }
 
 /// A tree that is named and was measured on other heads would be replaced: it may be another run's.
 void check_named_tree(const RunConfig& config) {
-  if (!config.generate.tree || !std::filesystem::exists(config.tree_file()) ||
-      std::filesystem::file_size(config.tree_file()) == 0 || has_their_tree(config))
+  const std::filesystem::path file = config.tree_file();
+  if (!config.generate.tree || !std::filesystem::exists(file) ||
+      std::filesystem::file_size(file) == 0 || has_their_tree(config))
     return;
   throw UserError(
       fmt::format("--tree {}: measured on other heads than {} has, expected a tree of these or "
@@ -61,7 +66,7 @@ void check_named_tree(const RunConfig& config) {
 /// distilling.
 void check_lonely_heads(const RunConfig& config, bool fresh) {
   const std::string there = identity_of_heads_at(config.heads_folder());
-  if (fresh || config.generate.heads || there.empty() || there == kDamagedHeads) return;
+  if (fresh || config.generate.heads || there.empty()) return;
   if (std::filesystem::exists(config.dataset_folder()) ||
       std::filesystem::exists(config.train_folder()))
     return;
@@ -91,8 +96,8 @@ void run_all(const CommonOptions& common, const RunOptions& options) {
   check_later_stages(config, options);
   const std::vector<std::string> fresh =
       options.fresh ? std::vector<std::string>{"--fresh"} : std::vector<std::string>();
-  run_stage(common, 1, "distill", fresh);
-  if (options.fresh) begin_heads_anew(config);  // the text that it learned from is no longer there
+  // Training goes with its text: who is killed in between goes on without --fresh.
+  run_stage(common, 1, "distill", fresh, [&config] { begin_heads_anew(config); });
   if (interrupted()) return;
   run_stage(common, 2, "train", fresh);
   if (interrupted()) return;

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/output.h"
+#include "base/shown_text.h"
 #include "base/utf8.h"
 #include "infer/backbone_target.h"
 #include "infer/drafters/shared_texts.h"
@@ -145,10 +146,11 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
         "too");
   const std::string name = options.name.empty() ? model_name(config.backbone.model) : options.name;
   std::optional<LoadedRun> loaded;  // outlives the server
-  if (!is_valid_utf8(name))
-    throw UserError(
-        "serve: the model's name is not UTF-8, expected text that clients can write; name it with "
-        "--name NAME");
+  if (!is_valid_utf8(name) || shown_in_line(name) != name)
+    throw UserError(fmt::format(
+        "serve: the model's name is '{}', expected UTF-8 without control characters, which clients "
+        "can write; name it with --name NAME",
+        shown_in_line(name)));
   Server server(name, options.server);
   loaded.emplace(name, options.sequences, config, infer, shared ? &*shared : nullptr);
   server.serve(loaded->served);

@@ -1,6 +1,7 @@
 // Options that subcommands share: model, settings file, and short names of settings.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,10 @@ struct CommonOptions {
   std::string model;               // empty: the file names it
   std::vector<std::string> sets;   // section.key=value
   std::vector<GivenSetting> settings;
-  bool json = false;      // one object on stdout; everything else goes to stderr
-  bool says_run = false;  // a run folder that nobody named is said
-  bool says_next = true;  // and what comes next
+  bool json = false;                       // one object on stdout; everything else goes to stderr
+  bool says_run = false;                   // a run folder that nobody named is said
+  bool says_next = true;                   // and what comes next
+  std::function<void()> before_removal{};  // called before --fresh removes anything; empty: nothing
 
   /// Sets a setting as its option does, in place of an earlier value.
   void set(const std::string& option, const std::string& key, const std::string& text);

@@ -78,19 +78,24 @@ std::string replaceable_in(const fs::path& progress) {
   return fs::exists(file) ? read_file(file) : "";
 }
 
+/// At every moment the folder is as it was or says what may be replaced, so that whatever stops
+/// this costs no permission.
 void begin_anew(const fs::path& progress, const std::string& replaceable) {
-  remove_folder(progress);
-  if (replaceable.empty()) return;
+  if (replaceable.empty()) return remove_folder(progress);
   make_folder(progress);
   write_file(progress / kReplaceable, replaceable);
+  std::vector<fs::path> before;
+  for (const auto& entry : fs::directory_iterator(progress))
+    if (entry.path().filename() != kReplaceable) before.push_back(entry.path());
+  for (const fs::path& each : before) remove_folder(each);
 }
 
 }  // namespace
 
 std::string replaceable_heads(const RunConfig& config, bool fresh) {
   if (!is_own_place(config)) return "";
-  const std::string there = identity_of_heads_at(config.heads_folder());
-  return fresh || there == kDamagedHeads ? there : replaceable_in(config.train_folder());
+  return fresh ? identity_of_heads_at(config.heads_folder())
+               : replaceable_in(config.train_folder());
 }
 
 void begin_heads_anew(const RunConfig& config) {
@@ -105,6 +110,12 @@ void check_heads_output(const RunConfig& config, bool fresh) {
   const fs::path folder = config.heads_folder();
   check_output_folder(folder, ArtifactKind::Heads);
   check_not_imported(folder);
+  if (is_own_place(config) && identity_of_heads_at(folder) == kUnreadableHeads &&
+      replaceable_heads(config, fresh) != kUnreadableHeads)
+    throw UserError(fmt::format(
+        "{}: holds heads that cannot be read, expected heads of this training or nothing there, "
+        "since they would be replaced; move them away, or say --fresh",
+        folder.string()));
   if (is_own_place(config) || !folder_is_done(folder)) return;
   if (fresh)
     throw UserError(
@@ -129,6 +140,7 @@ constexpr const char* kUntrained = "untrained";
 struct FirstHeads {
   MedusaHeads heads;
   std::string fingerprint;
+  std::vector<LearnedText> learned{};  // what they were trained on
 };
 
 /// Those that are named, those of the stage before, or untrained ones.
@@ -141,7 +153,7 @@ FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
     LoadedHeads loaded = load_heads(folder, weights);
     check_kept_out(folder, loaded.manifest, dataset, config.train.config.seed,
                    config.train.config.validation_fraction);
-    return {std::move(loaded.heads), loaded.manifest.fingerprint};
+    return {std::move(loaded.heads), loaded.manifest.fingerprint, learned_texts(loaded.manifest)};
   }
   return {untrained_heads(config.train.config, config.train.heads, dataset, weights,
                           &weights.layers.back()),
@@ -177,7 +189,9 @@ TunedManifest manifest_of(const RunConfig& config, const JointResult& result,
 }
 
 /// Model first, then the heads, which name its fingerprint.
-void write_result(const RunConfig& config, const TunedManifest& tuned, JointResult& result) {
+/// @param learned  what the heads had learned from before.
+void write_result(const RunConfig& config, const TunedManifest& tuned,
+                  std::vector<LearnedText> learned, JointResult& result) {
   const fs::path source = config.backbone.model;
   replace_folder(config.joint_model_folder(), [&](const fs::path& place) {
     write_hf_model(place, narrowed(result.backbone), source);
@@ -188,6 +202,7 @@ void write_result(const RunConfig& config, const TunedManifest& tuned, JointResu
   manifest.backbone = fingerprint_model(open_model_files(config.joint_model_folder()));
   manifest.dataset = tuned.dataset;
   manifest.mixed_datasets = tuned.mixed_datasets;
+  manifest.learned_before = std::move(learned);
   manifest.seed = config.train.config.seed;
   manifest.validation_fraction = config.train.config.validation_fraction;
   manifest.step = result.steps;
@@ -241,7 +256,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
     if (group != nullptr)
       manifest.settings +=
           fmt::format("# {} processes, each with train.joint.accumulate\n", group->world_size());
-    write_result(config, manifest, result);
+    write_result(config, manifest, first.learned, result);
   }
   if (group != nullptr) group->barrier();  // so that all end well or none
   return result;

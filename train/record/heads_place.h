@@ -17,15 +17,15 @@ namespace medusa {
 void check_heads_place(const std::filesystem::path& folder, const std::string& training,
                        const std::string& replaceable);
 
-/// The fingerprint of the finished heads that are there, or that they are damaged; empty if there
-/// are none.
+/// The fingerprint of the finished heads that are there, or that they cannot be read; empty if
+/// there are none.
 std::string identity_of_heads_at(const std::filesystem::path& folder);
 
-/// What that says of damaged ones.
-inline constexpr const char* kDamagedHeads = "damaged";
+/// What that says of heads that cannot be read: damaged ones, or those of a later program.
+inline constexpr const char* kUnreadableHeads = "unreadable";
 
 /// The part of check_heads_place() that needs no training to be known.
-/// @throws UserError  imported heads are there.
+/// @throws UserError  imported heads are there, or such as cannot be read and may be imported.
 void check_not_imported(const std::filesystem::path& folder);
 
 }  // namespace medusa
