@@ -19,7 +19,8 @@ namespace medusa {
 inline constexpr std::chrono::milliseconds kGrammarTimeOfToken{75};
 
 /// What all grammars may take together, as all sequences wait for each of them: half a second for
-/// each step of the decoder, and an eighth of the time that goes by.
+/// each step of the decoder. Where nobody tells its steps, their long calls may take half a second,
+/// and then an eighth of the time that goes by.
 ///
 /// Thread safety: all members.
 class CallTime {
@@ -116,12 +117,13 @@ class CallBudget {
   /// @throws UserError  too much time has gone, now or before.
   void spend(Duration time) {
     const std::lock_guard lock(mutex_);
-    if (const int64_t step = all_->step(); step != step_) {
+    const int64_t step = all_->step();  // 0: nobody tells them
+    if (step != step_) {
       step_ = step;
       of_step_ = {};
     }
     of_step_ += time;
-    if (time > Duration::zero()) all_->spend(time);
+    if (time >= kShort || step > 0) all_->spend(time);
     if (time >= kShort) left_ -= time;
     is_spent_ = is_spent_ || left_ < Duration::zero();
     if (is_spent_)

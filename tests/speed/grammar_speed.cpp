@@ -87,6 +87,7 @@ int measure(const std::string& model, int32_t num_nodes) {
     processor.begin(text);
     drafter.begin(text);
     while (text.size() < 60) {
+      grammar->begin_step();
       const auto u = [&] {
         return Random(seed).uniform(RandomUse::Shuffle, 0, static_cast<uint64_t>(drawn++));
       };
