@@ -80,6 +80,8 @@ class LiveReadings {
   /// Tokens were taken back, or a text ended.
   void remove(Duration time) { total_ -= time.count(); }
   bool are_too_many() const { return Duration(total_) > kMost; }
+  /// Of those of one text: its grammar is to blame, and nobody else.
+  static bool are_too_many_of_one(Duration time) { return time > kMost / 2; }
 
   /// What a token may take that is read in a few ways, which is not counted.
   static constexpr Duration kOfToken = std::chrono::microseconds(20);

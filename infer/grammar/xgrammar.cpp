@@ -212,11 +212,12 @@ class Matcher : public GrammarMatcher {
 
   /// Of several texts that are read in many ways those end that ask.
   void check_readings() const {
-    if (read_for_ > LiveReadings::kOfText && readings_->are_too_many())
-      throw UserError(
-          "the grammar reads the answer in so many ways that they fill the memory that all "
-          "requests' grammars share, expected one that reads a text in one way; merge "
-          "alternatives that begin alike, or ask for fewer or shorter answers");
+    if (read_for_ <= LiveReadings::kOfText || !readings_->are_too_many()) return;
+    if (LiveReadings::are_too_many_of_one(read_for_)) budget_->end();
+    throw UserError(
+        "the grammar reads the answer in so many ways that they fill the memory that all "
+        "requests' grammars share, expected one that reads a text in one way; merge "
+        "alternatives that begin alike, or ask for fewer or shorter answers");
   }
 
   // What an ambiguous grammar takes for a text grows with the third power of its length, so that a

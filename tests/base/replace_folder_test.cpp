@@ -22,8 +22,11 @@ TEST(ReplaceFolder, OnlyAFinishedOrEmptyOneMakesRoom) {
   const TempFolder folder;
   replace_folder(folder / "a", write_one);  // nothing there
   EXPECT_TRUE(folder_is_done(folder / "a"));
-  write_file(folder / "a/left", "of before");
-  replace_folder(folder / "a", write_one);  // a finished one
+  replace_folder(folder / "a", [](const fs::path& fresh) {  // a finished one
+    write_file(fresh / "left", "of before");
+    make_folder(fresh / "inside");
+  });
+  replace_folder(folder / "a", write_one);
   EXPECT_FALSE(fs::exists(folder / "a/left"));
   make_folder(folder / "empty");
   replace_folder(folder / "empty/", write_one);
@@ -42,6 +45,25 @@ TEST(ReplaceFolder, OnlyAFinishedOrEmptyOneMakesRoom) {
             expected);
   EXPECT_FALSE(began);
   EXPECT_EQ(read_file(folder / "photos/cat.jpg"), "a cat");
+}
+
+TEST(ReplaceFolder, WhatWasPutThereLaterIsNotRemoved) {
+  const TempFolder folder;
+  replace_folder(folder / "a", write_one);
+  write_file(folder / "a/notes", "mine");
+  const std::string where = (folder / "a").string();
+  EXPECT_EQ(
+      error_text([&] { replace_folder(folder / "a", write_one); }),
+      where +
+          ": holds 'notes', which was put there later, expected only what medusa wrote, since "
+          "all of it would be replaced; move 'notes' away or choose another folder");
+  EXPECT_EQ(read_file(folder / "a/notes"), "mine");
+  write_file(folder / "a/DONE", "");  // as earlier programs left it: files are theirs
+  replace_folder(folder / "a", write_one);
+  write_file(folder / "a/DONE", "");
+  make_folder(folder / "a/export");
+  EXPECT_NE(error_text([&] { check_replaceable(folder / "a"); }).find("holds 'export'"),
+            std::string::npos);
 }
 
 TEST(ReplaceFolder, ALinkStaysAndItsTargetIsReplaced) {
