@@ -93,8 +93,7 @@ struct InferConfig {
     f("max_new_tokens", max_new_tokens, "most tokens of one answer", at_least(1));
     f("graphs", graphs,
       "on a GPU: CUDA graphs, of whole steps where drafter and rule allow it, else of passes "
-      "(true), "
-      "or the host starts each kernel (false)");
+      "(true), or the host starts each kernel (false)");
     f.section("medusa", medusa, spec_of(DrafterKind::Medusa).summary);
     f.section("blockwise", blockwise, spec_of(DrafterKind::Blockwise).summary);
     f.section("draft_model", draft_model, spec_of(DrafterKind::DraftModel).summary);

@@ -234,6 +234,15 @@ const Bf16* CudaLlama::run(const DevicePass& pass, const DeviceCache& cache, Dev
   return elements<Bf16>(normed_);
 }
 
+namespace {
+
+/// Room for so many rows: by doubling, so that buffers seldom move under the graphs.
+int64_t doubled(int64_t num_rows) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(num_rows)));
+}
+
+}  // namespace
+
 /// Features are tensors that a pass makes, and a timer stands between kernels.
 bool CudaLlama::captures(const ForwardPlan& plan, const Features* features) const {
   return uses_graphs_ && placed_ && plan.size() <= PlacedPlan::kMostRows && features == nullptr &&
@@ -242,19 +251,16 @@ bool CudaLlama::captures(const ForwardPlan& plan, const Features* features) cons
 
 void CudaLlama::forward_captured(const ForwardPlan& plan, const KvCache& cache,
                                  std::span<const int32_t> layers) {
-  constexpr int64_t kSmallestContext = 256;
   DevicePass pass = placed_->send(plan);
-  int64_t context = kSmallestContext;
-  while (context < pass.max_context) context *= 2;
-  context = std::min(context, cache.capacity());
-  pass.max_context = context;
-  // Room by doubling, so that buffers seldom move under the graphs.
-  reserve(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(plan.size()))), context);
-  const DeviceCache view = device_view(cache);
-  CapturedPass kind{
-      pass.rows.count, pass.num_tiles, context, {layers.begin(), layers.end()}, view.keys};
-  graphs_->run(kind, generation_, [this, pass, view, ran = kind.layers](DeviceStream stream) {
-    run_pass(pass, view, ran, nullptr, stream);
+  pass.max_context = captured_context(pass.max_context, cache.capacity());
+  reserve(doubled(plan.size()), pass.max_context);
+  const CapturedPass kind{pass.rows.count,
+                          pass.num_tiles,
+                          pass.max_context,
+                          {layers.begin(), layers.end()},
+                          device_view(cache)};
+  graphs_->run(kind, generation_, [this, pass, kind](DeviceStream stream) {
+    run_pass(pass, kind.cache, kind.layers, nullptr, stream);
   });
 }
 
@@ -294,6 +300,7 @@ const float* CudaLlama::run_logits(const Bf16* hidden, int64_t num_rows, DeviceS
 at::Tensor CudaLlama::logits(const at::Tensor& hidden) {
   const KernelDeviceGuard guard(embedding_.device());
   const int64_t n = hidden.size(0);
+  reserve_logits(doubled(n));
   run_logits(elements<Bf16>(hidden.contiguous()), n, nullptr);
   return logits_.narrow(0, 0, n);
 }

@@ -40,7 +40,7 @@ struct CapturedPass {
   int32_t num_rows = 0, num_tiles = 0;
   int64_t max_context = 0;      // positions up to this
   std::vector<int32_t> layers;  // that run
-  const void* cache = nullptr;  // the place of its keys
+  DeviceCache cache;            // another one may lie in the place of one that is gone
 
   auto operator<=>(const CapturedPass&) const = default;
 };

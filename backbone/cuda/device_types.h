@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstdint>
 
 struct CUstream_st;  // cudaStream_t's own type
@@ -46,6 +47,8 @@ struct DeviceCache {
   int64_t num_kv_heads = 0;  // G
   int64_t capacity = 0;      // rows of a slot
   int64_t head_size = 0;     // D
+
+  auto operator<=>(const DeviceCache&) const = default;
 };
 
 /// Bias, head norm and rotary embedding; queries to `query`, keys and values to the cache.

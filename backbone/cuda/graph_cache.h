@@ -1,6 +1,7 @@
 // Work that comes again and again, captured as CUDA graphs: one for each kind of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,15 @@
 #include "backbone/cuda/device_types.h"
 
 namespace medusa {
+
+/// What a graph over a context is captured for: 256 positions, or twice, four times, … as many, at
+/// most those of the cache.
+/// @param most  positions that there may be.
+inline int64_t captured_context(int64_t most, int64_t capacity) {
+  int64_t context = 256;
+  while (context < most) context *= 2;
+  return std::min(context, capacity);
+}
 
 /// The first work of its kind runs kernel by kernel, since to load a kernel is not allowed while a
 /// graph is captured. The second is captured, and later ones are that graph.

@@ -12,11 +12,6 @@
 #include "base/error.h"
 
 namespace medusa {
-namespace {
-
-constexpr int64_t kSmallestContext = 256;  // of a graph; the next ones are twice as long each
-
-}  // namespace
 
 DeviceLoopKernels cuda_loop_kernels() {
   return {cuda_head_kernels(), cuda_step_kernels(), cuda_runtime()};
@@ -117,10 +112,8 @@ void DeviceDecoder::replay(InFlightStep& in_flight) {
   int64_t most = 0;
   for (const auto& s : sequences_.running) most = std::max(most, s->num_tokens);
   most += 2 * step_.max_emitted() + step_.num_nodes();
-  CapturedGraph key{static_cast<int32_t>(sequences_.running.size()), step_.num_nodes(),
-                    kSmallestContext};
-  while (key.max_context < most) key.max_context *= 2;
-  key.max_context = std::min(key.max_context, target_.cache().capacity());
+  const CapturedGraph key{static_cast<int32_t>(sequences_.running.size()), step_.num_nodes(),
+                          captured_context(most, target_.cache().capacity())};
 
   // A long prompt moves the buffers: then another generation begins.
   graphs_.run(key, llama_.generation(), [this, key](DeviceStream stream) {

@@ -213,7 +213,7 @@ class Matcher : public GrammarMatcher {
   /// Of several texts that are read in many ways those end that ask.
   void check_readings() const {
     if (read_for_ <= LiveReadings::kOfText || !readings_->are_too_many()) return;
-    if (LiveReadings::are_too_many_of_one(read_for_)) budget_->end();
+    if (LiveReadings::are_too_many_of_one(read_for_)) budget_->end({});
     throw UserError(
         "the grammar reads the answer in so many ways that they fill the memory that all "
         "requests' grammars share, expected one that reads a text in one way; merge "
@@ -244,7 +244,7 @@ class Matcher : public GrammarMatcher {
     const auto spent = run_watched(std::move(work), CallBudget::kOfCall);
     if (!spent) {
       is_left_ = true;
-      budget_->end();
+      budget_->end(CallBudget::kOfCall);
     }
     budget_->spend(*spent);
   }

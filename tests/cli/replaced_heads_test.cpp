@@ -1,4 +1,6 @@
 // Heads and trees that took hours: what train, run and calibrate may write over, and what not.
+#include <nlohmann/json.hpp>
+
 #include "program.h"
 
 namespace medusa::cli {
@@ -223,6 +225,9 @@ TEST_F(ReplacedHeads, WhatHeadsThatTheseBeganAsLearnedFromJudgesNeither) {
         << judged.err;
   }
   succeed("calibrate --run runs/second" + other);
+  const auto inspected = place_.run("inspect runs/third/heads --json");
+  const auto learned = nlohmann::json::parse(inspected.out).at("made_from").at("learned_before");
+  EXPECT_EQ(learned.size(), 2U) << "the first text and the second";
 }
 
 TEST_F(ReplacedHeads, WhatSomebodyPutAmongHeadsIsNotLost) {

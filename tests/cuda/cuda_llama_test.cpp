@@ -1,5 +1,7 @@
 #include "backbone/cuda/cuda_llama.h"
 
+#include <set>
+
 #include "backbone/llama.h"
 #include "tests/backbone/quantized_weights.h"
 #include "tests/base/error_text.h"
@@ -150,6 +152,34 @@ TEST_P(CudaLlamaTest, ACapturedPassHasTheBitsOfOneThatIsStartedKernelByKernel) {
     EXPECT_EQ(kinds[0].max_context, 256);
     EXPECT_EQ(std::ssize(kinds[0].layers), config.num_layers);
   }
+}
+
+/// The memory of a cache that is gone may be another one's.
+TEST_P(CudaLlamaTest, ACapturedPassIsThatOfItsCacheAlone) {
+  Llama captured = on_device(device_config()), started = on_device(device_config());
+  as_cuda(started.backend())->use_graphs(false);
+  const std::vector<TokenId> prompt = random_tokens(3, 20), chain = random_tokens(4, 3);
+  const auto logits = [&](Llama& llama, int32_t num_slots, int64_t rows) {
+    KvCache cache = llama.make_cache(num_slots, rows);
+    int32_t slot = 0;
+    for (int32_t i = 0; i < num_slots; ++i) slot = cache.open();  // the last one
+    llama.prefill(slot, prompt, cache);
+    const Segment segment{slot, chain, {}};
+    at::Tensor last;
+    for (int i = 0; i < 3; ++i)
+      last = llama.logits(llama.forward({&segment, 1}, cache)).cpu().clone();
+    return last;
+  };
+  // As many bytes in all three, behind the rows that a cache has beyond those asked for.
+  const int64_t more = CudaLlama::kRowsBehind;
+  for (const auto& [num_slots, rows] :
+       {std::pair<int32_t, int64_t>{1, 1024 - more}, {2, 512 - more}, {1, 1024 - more}})
+    EXPECT_TRUE(at::equal(logits(captured, num_slots, rows), logits(started, num_slots, rows)))
+        << num_slots;
+  std::set<int64_t> slots;
+  for (const CapturedPass& each : as_cuda(captured.backend())->captured())
+    slots.insert(each.cache.num_slots);
+  EXPECT_EQ(slots, (std::set<int64_t>{1, 2}));
 }
 
 /// In blocks the reference rounds rows to 8 bits, as the CPU's kernels do, and the device does

@@ -168,11 +168,11 @@ void find_typical(const CommonOptions& options) {
   check_drafting(config, settings);
   check_output_file(config.tree_file(), ArtifactKind::Tree);
   const DatasetReader dataset = open_dataset(config);
+  check_kept_out(config.heads_folder().string(), read_heads_manifest(config.heads_folder()),
+                 dataset, config.seed, config.train.config.validation_fraction);
   const Model model = open_model(config.backbone);
   check_dataset(dataset, config.backbone.model, model.llama->weights().fingerprint,
                 model.llama->config());
-  check_kept_out(config.heads_folder().string(), read_heads_manifest(config.heads_folder()),
-                 dataset, config.seed, config.train.config.validation_fraction);
   const auto prompts = validation_prompts(config, dataset, model, config.calibrate.typical_prompts,
                                           settings.max_new_tokens);
   if (prompts.empty())

@@ -41,21 +41,23 @@ void run_stage(const CommonOptions& common, int number, const std::string& name,
   stage.run();
 }
 
+/// An empty file is filled.
+bool has_tree(const RunConfig& config) {
+  const std::filesystem::path file = config.tree_file();
+  return std::filesystem::exists(file) && std::filesystem::file_size(file) > 0;
+}
+
 /// Of these heads, or of any: such a tree was written by hand. On another machine or with another
 /// dtype calibrate makes a better one.
 bool has_their_tree(const RunConfig& config) {
-  const std::filesystem::path file = config.tree_file();
-  if (!std::filesystem::exists(file) || std::filesystem::file_size(file) == 0) return false;
+  if (!has_tree(config)) return false;
   const std::string heads = read_choice_tree(config.tree_file()).heads;
   return heads.empty() || heads == identity_of_heads_at(config.heads_folder());
 }
 
 /// A tree that is named and was measured on other heads would be replaced: it may be another run's.
 void check_named_tree(const RunConfig& config) {
-  const std::filesystem::path file = config.tree_file();
-  if (!config.generate.tree || !std::filesystem::exists(file) ||
-      std::filesystem::file_size(file) == 0 || has_their_tree(config))
-    return;
+  if (!config.generate.tree || !has_tree(config) || has_their_tree(config)) return;
   throw UserError(
       fmt::format("--tree {}: measured on other heads than {} has, expected a tree of these or "
                   "nothing there, since it would be replaced; name another place, or remove it",

@@ -127,6 +127,8 @@ Json inspect_heads(const fs::path& folder) {
       manifest.source.empty() ? manifest.dataset : manifest.source;
   if (!manifest.mixed_datasets.empty())
     out["made_from"]["mixed_datasets"] = manifest.mixed_datasets;
+  for (const LearnedText& text : manifest.learned_before)
+    out["made_from"]["learned_before"].push_back(text.dataset);
   if (!manifest.quality.empty()) {
     out["validation_positions"] = manifest.num_validation;
     Json quality = Json::array();
