@@ -9,13 +9,15 @@
 #include "base/interrupt.h"
 #include "data/tokenizer/text_stream.h"
 #include "infer/factory.h"
+#include "infer/logits/target_logits.h"
 #include "infer/sampling.h"
 
 namespace medusa {
 namespace {
 
 TokenLogprobs logprobs_of(const EmittedToken& token, int64_t count) {
-  const auto row = logits_row(token.output->logits, token.row);
+  const TargetLogits logits(token.output->logits);  // perhaps a device's
+  const auto row = logits.row(token.row);
   TokenLogprobs out;
   out.chosen = log_probability(row, token.id);
   for (const TokenId id : largest_tokens(row, count))
