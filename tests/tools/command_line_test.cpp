@@ -228,6 +228,12 @@ TEST(CommandLine, WhatComesNextCanBePasted) {
             "b]\" --set 'backbone.dtype=\"stored\"'")
       << "dataset has no --dtype";
   EXPECT_EQ(shell_word("a$b'c"), "'a$b'\\''c'");
+
+  CommonOptions dashed;
+  dashed.program = "medusa";
+  dashed.model = "-m.gguf";
+  dashed.set("--run", "run", "-r");
+  EXPECT_EQ(same_run_command(dashed, "train"), "medusa train --model=-m.gguf --run=-r");
 }
 
 TEST(CommandLine, TheBuiltInQuestionsAreThoseOfTheDemo) {

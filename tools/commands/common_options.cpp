@@ -290,15 +290,30 @@ std::string yaml_text(const std::string& text) {
   return out + "\"";
 }
 
+namespace {
+
+/// A value that begins with a dash would be read as an option.
+void append_option(std::vector<std::string>& words, const std::string& name,
+                   const std::string& value) {
+  if (value.starts_with('-'))
+    words.push_back(name + "=" + value);
+  else
+    words.insert(words.end(), {name, value});
+}
+
+}  // namespace
+
 std::vector<std::string> same_run_words(const CommonOptions& options, const std::string& command) {
   std::vector<std::string> words;
   // Behind an action like that of "dataset merge" no model can stand.
   const size_t action = command.find(' ');
   if (!options.model.empty()) {
-    if (action != std::string::npos) words.push_back("--model");
-    words.push_back(options.model);
+    if (action != std::string::npos || options.model.starts_with('-'))
+      append_option(words, "--model", options.model);
+    else
+      words.push_back(options.model);
   }
-  if (!options.config.empty()) words.insert(words.end(), {"--config", options.config});
+  if (!options.config.empty()) append_option(words, "--config", options.config);
   for (const std::string& set : options.sets) words.insert(words.end(), {"--set", set});
   const std::vector<std::string>& own = command_named(command.substr(0, action)).settings;
   for (const GivenSetting& given : options.settings) {
@@ -307,7 +322,7 @@ std::vector<std::string> same_run_words(const CommonOptions& options, const std:
                         given.key == "generate.tree";
     if (!of_run) continue;
     if (given.key == "run" || std::find(own.begin(), own.end(), given.option) != own.end())
-      words.insert(words.end(), {given.option, given.texts[0]});
+      append_option(words, given.option, given.texts[0]);
     else
       words.insert(words.end(), {"--set", as_set(given)});
   }
