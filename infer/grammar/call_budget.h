@@ -18,9 +18,9 @@ namespace medusa {
 /// What a grammar may take for each token of an answer.
 inline constexpr std::chrono::milliseconds kGrammarTimeOfToken{75};
 
-/// What all grammars may take together, as all sequences wait for each of them: half a second for
-/// each step of the decoder. Where nobody tells its steps, their long calls may take half a second,
-/// and then an eighth of the time that goes by.
+/// What all grammars may take together, as all sequences wait for each of them: a quarter of a
+/// second for each step of the decoder. Where nobody tells its steps, their long calls may take as
+/// much, and then an eighth of the time that goes by.
 ///
 /// Thread safety: all members.
 class CallTime {
@@ -59,7 +59,7 @@ class CallTime {
     last_ = now;
   }
 
-  static constexpr Duration kMost = std::chrono::milliseconds(500);
+  static constexpr Duration kMost = std::chrono::milliseconds(250);
 
   std::mutex mutex_;
   Duration left_ = kMost;
@@ -105,7 +105,7 @@ class CallBudget {
   using Duration = std::chrono::nanoseconds;
 
   /// What a single call may take.
-  static constexpr Duration kOfCall = std::chrono::milliseconds(500);
+  static constexpr Duration kOfCall = std::chrono::milliseconds(250);
 
   /// @param all  the time of all grammars.
   explicit CallBudget(std::shared_ptr<CallTime> all) : all_(std::move(all)) {}

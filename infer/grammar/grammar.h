@@ -62,8 +62,8 @@ class GrammarMatcher {
   /// @param mask  [(V + 31) / 32] bit t % 32 of word t / 32 is set where token t may come.
   virtual void fill_mask(std::span<int32_t> mask) = 0;
   /// Tokens that spell the beginning of the text that must come next, as long ones as there are;
-  /// none where several texts may. The text may come in other tokens.
-  virtual std::vector<TokenId> forced_tokens(int32_t most) const = 0;
+  /// none where several texts may, as far as one token tells. The text may come in other tokens.
+  virtual std::vector<TokenId> forced_tokens(int32_t most) = 0;
 };
 
 /// A grammar, ready for a vocabulary.
@@ -75,8 +75,8 @@ class CompiledGrammar {
   /// At the beginning of a text.
   virtual std::unique_ptr<GrammarMatcher> make_matcher() const = 0;
   virtual int64_t vocab_size() const = 0;
-  /// The decoder begins a step, in which all grammars of a compiler may take half a second
-  /// together.
+  /// The decoder begins a step, in which all grammars of a compiler may take a quarter of
+  /// a second together.
   virtual void begin_step() const {}
 };
 

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "infer/grammar/code_points.h"
 #include "infer/grammar/counts.h"
+#include "infer/grammar/hex_escapes.h"
 
 namespace medusa {
 namespace {
@@ -94,7 +95,7 @@ class RegexReader {
 
   /// @param place  where the text says it, up to where it is read.
   void atom(const CodePoints& codes, size_t place) {
-    if (!in_json_) return atom(text_.substr(place, at_ - place));
+    if (!in_json_) return atom(with_long_escapes(text_.substr(place, at_ - place)));
     const CodePoints written = codes.without(escaped_in_json());
     if (written.empty())
       refuse(place,

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "infer/grammar/counts.h"
+#include "infer/grammar/hex_escapes.h"
 
 namespace medusa {
 namespace {
@@ -107,7 +108,8 @@ class RuleReader {
   void item(size_t end, bool is_text) {
     item_at_ = out_.size();
     is_text_ = is_text;
-    copy(end);
+    out_ += with_long_escapes(rules_.substr(at_, end - at_));
+    at_ = end;
   }
 
   void read_count() {

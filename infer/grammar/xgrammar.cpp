@@ -6,8 +6,10 @@
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <new>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 
@@ -67,7 +69,6 @@ struct Library {
   ffi::Function rollback = method("GrammarMatcher", "rollback");
   ffi::Function is_terminated = method("GrammarMatcher", "is_terminated");
   ffi::Function fill_mask = method("GrammarMatcher", "fill_next_token_bitmask");
-  ffi::Function forced_text = method("GrammarMatcher", "find_jump_forward_string");
 };
 
 /// @throws UserError  it cannot be loaded, or is of another version.
@@ -93,10 +94,7 @@ class Speller {
       bytes_[static_cast<size_t>(end)].clear();
     }
     for (size_t id = 0; id < bytes_.size(); ++id) {
-      if (bytes_[id].empty()) continue;
-      may_come_[id] = true;
-      ids_.emplace(bytes_[id], static_cast<TokenId>(id));
-      longest_ = std::max(longest_, bytes_[id].size());
+      if (!bytes_[id].empty()) may_come_[id] = true;
     }
   }
 
@@ -106,28 +104,26 @@ class Speller {
            may_come_[static_cast<size_t>(token)];
   }
 
+  size_t mask_words() const { return (bytes_.size() + 31) / 32; }
+
   /// Of a token that stands for a text; none of one that ends it.
   const std::string& bytes(TokenId token) const { return bytes_[static_cast<size_t>(token)]; }
 
-  /// The longest token at each place, from the first on; ends early where none fits.
-  std::vector<TokenId> spell(std::string_view text, int32_t most) const {
-    std::vector<TokenId> tokens;
-    while (!text.empty() && std::ssize(tokens) < most) {
-      size_t size = std::min(longest_, text.size());
-      auto found = ids_.find(std::string(text.substr(0, size)));
-      while (found == ids_.end() && --size > 0)
-        found = ids_.find(std::string(text.substr(0, size)));
-      if (found == ids_.end()) break;
-      tokens.push_back(found->second);
-      text.remove_prefix(size);
-    }
-    return tokens;
+  /// The longest token of a mask; nothing where two of them begin differently, or the text may end.
+  std::optional<TokenId> only_way(std::span<const int32_t> mask) const {
+    std::optional<TokenId> longest;
+    for (size_t i = 0; i < mask.size(); ++i)
+      for (auto left = static_cast<uint32_t>(mask[i]); left != 0; left &= left - 1) {
+        const auto id = static_cast<TokenId>(i * 32 + static_cast<size_t>(std::countr_zero(left)));
+        const std::string_view found = bytes(id), before = longest ? bytes(*longest) : found;
+        if (found.empty() || !(found.starts_with(before) || before.starts_with(found))) return {};
+        if (!longest || found.size() > before.size()) longest = id;
+      }
+    return longest;
   }
 
  private:
-  std::vector<std::string> bytes_;                // [V]
-  std::unordered_map<std::string, TokenId> ids_;  // of several tokens with these bytes, the first
-  size_t longest_ = 0;                            // bytes
+  std::vector<std::string> bytes_;  // [V]
   std::vector<bool> may_come_;
 };
 
@@ -191,14 +187,18 @@ class Matcher : public GrammarMatcher {
     watched([matcher = matcher_, into = filled_] { fill(matcher, *into); });
     std::copy(filled_->begin(), filled_->end(), mask.begin());
   }
-  std::vector<TokenId> forced_tokens(int32_t most) const override {
-    if (has_ended()) return {};
-    const auto text = std::make_shared<std::string>();
-    watched([matcher = matcher_, text] {
-      const auto found = library().forced_text(matcher).cast<ffi::String>();
-      text->assign(found.data(), found.size());
-    });
-    return speller_->spell(*text, most);
+  // The library's own search for a text that must come has no end where that text has none.
+  std::vector<TokenId> forced_tokens(int32_t most) override {
+    std::vector<TokenId> tokens;
+    std::vector<int32_t> mask(speller_->mask_words());
+    while (std::ssize(tokens) < most && !has_ended()) {
+      fill_mask(mask);
+      const std::optional<TokenId> next = speller_->only_way(mask);
+      if (!next || !accept(*next)) break;
+      tokens.push_back(*next);
+    }
+    rollback(static_cast<int32_t>(tokens.size()));
+    return tokens;
   }
 
  private:
@@ -399,7 +399,7 @@ class Compiler : public GrammarCompiler {
   }
 
   void expect_a_text(const Grammar& grammar) const {
-    std::vector<int32_t> mask(static_cast<size_t>((vocab_size_ + 31) / 32));
+    std::vector<int32_t> mask(speller_->mask_words());
     grammar.make_matcher()->fill_mask(mask);
     if (std::all_of(mask.begin(), mask.end(), [](int32_t word) { return word == 0; }))
       throw UserError(

@@ -90,7 +90,7 @@ class FixedGrammar : public CompiledGrammar {
     void fill_mask(std::span<int32_t> to) override {
       std::copy(mask.begin(), mask.end(), to.begin());
     }
-    std::vector<TokenId> forced_tokens(int32_t) const override { return {}; }
+    std::vector<TokenId> forced_tokens(int32_t) override { return {}; }
     const std::vector<int32_t>& mask;
   };
   int64_t vocab_size_;

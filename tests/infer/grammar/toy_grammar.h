@@ -60,7 +60,7 @@ class ToyGrammar : public CompiledGrammar {
       for (TokenId token = 0; token < static_cast<TokenId>(kToyVocab); ++token)
         if (toy_allows(text_, token)) mask[0] |= 1 << token;
     }
-    std::vector<TokenId> forced_tokens(int32_t most) const override {
+    std::vector<TokenId> forced_tokens(int32_t most) override {
       if (most < 1 || text_.empty() || text_.back() != 4) return {};
       return {5};
     }

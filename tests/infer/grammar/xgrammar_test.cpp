@@ -268,6 +268,22 @@ TEST_F(Xgrammar, SpellsWhatMustComeInLongTokens) {
   EXPECT_TRUE(one_way->forced_tokens(8).empty());  // x or y
   const auto long_way = matcher(GrammarKind::Regex, "truexyztrue");
   EXPECT_EQ(texts(long_way->forced_tokens(3)), "true x y ");
+  const auto endless = matcher(GrammarKind::Ebnf, "root ::= \"ab\" root");
+  EXPECT_EQ(texts(endless->forced_tokens(3)), "ab ab ab ");
+  EXPECT_EQ(texts(endless->forced_tokens(1)), "ab ");  // it is where it was
+}
+
+/// Two digits, whatever follows.
+TEST_F(Xgrammar, EscapesByTwoDigitsHaveTwo) {
+  for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
+           {GrammarKind::Regex, R"(\x61b)"},
+           {GrammarKind::Regex, R"([\x61b]{1})"},
+           {GrammarKind::Ebnf, R"(root ::= "\x61b")"},
+           {GrammarKind::Ebnf, R"(root ::= [\x61b])"}}) {
+    const auto read = matcher(kind, text);
+    const bool is_class = std::string_view(text).find('[') != std::string_view::npos;
+    EXPECT_EQ(texts(allowed(*read)), is_class ? "a b " : "a ab ") << text;
+  }
 }
 
 }  // namespace
