@@ -160,7 +160,8 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   if (tokens >= model_.context)
     throw ApiError(400,
                    fmt::format("the prompt has {} tokens, expected fewer than the context of {}; "
-                               "shorten it, or start the server with a larger --context",
+                               "shorten it, or start the server with a larger --context if the "
+                               "model was trained for more",
                                tokens, model_.context),
                    request.prompt_field, "context_length_exceeded");
   out.prompt = request.prompt;

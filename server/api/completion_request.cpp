@@ -13,7 +13,6 @@ namespace {
 
 constexpr int64_t kMostChoices = 16;  // answers of one request
 constexpr int64_t kMostLogprobs = 20;
-constexpr int64_t kMostEchoed = 1'000'000;  // of a request, which take some 200 bytes each
 
 /// How many answers each prompt gets, and what a stream tells besides.
 int64_t read_openai_fields(RequestReader& reader, const ServedModel& model) {
@@ -73,6 +72,8 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
 void read_max_tokens(RequestReader& reader, int64_t fewest, int64_t otherwise) {
   const auto older = reader.fields().integer("max_tokens", fewest, INT32_MAX);
   const auto most = reader.fields().integer("max_completion_tokens", fewest, INT32_MAX);
+  if (older && most && *older != *most)
+    reader.fields().warn("max_tokens", "max_completion_tokens is there, too, ignored");
   reader.set_max_tokens(most.value_or(older.value_or(otherwise)),
                         most ? "max_completion_tokens" : "max_tokens");
 }
@@ -114,16 +115,8 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   GenerationRequest& each = reader.each();
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
   each.prompt_logprobs = echo && each.logprobs;
-  int64_t echoed = 0;  // log-probabilities
-  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model)) {
-    if (each.prompt_logprobs) echoed += count * std::ssize(prompt) * (*each.logprobs + 1);
-    if (echoed > kMostEchoed)
-      fields.refuse("logprobs",
-                    fmt::format("at most {} of them in all prompts, each counted as often as it is "
-                                "answered",
-                                kMostEchoed));
+  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
     reader.add_choices(prompt, count, echo ? model.tokenizer.decode(prompt) : "");
-  }
   return reader.finish();
 }
 

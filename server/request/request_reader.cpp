@@ -190,12 +190,32 @@ void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t coun
                                 const std::string& echo) {
   out_.prompt_tokens += std::ssize(prompt);
   out_.choices_per_prompt = count;
+  const bool says_length = each_.max_tokens != INT32_MAX;
   for (int64_t i = 0; i < count; ++i) {
     GenerationRequest& choice = out_.choices.emplace_back(each_);
     choice.prompt = prompt;
     choice.seed = each_.seed + static_cast<uint64_t>(i);
     const int64_t room = std::max<int64_t>(1, model_.context - std::ssize(prompt));
     choice.max_tokens = static_cast<int32_t>(std::min<int64_t>(choice.max_tokens, room));
+    if (each_.logprobs) {
+      const int64_t of_token = *each_.logprobs + 1;
+      const int64_t fair = kMostLogprobsOfRequest / (count * of_token);
+      if (!says_length)
+        choice.max_tokens = static_cast<int32_t>(std::min<int64_t>(choice.max_tokens, fair));
+      num_logprobs_ +=
+          of_token * (choice.max_tokens + (each_.prompt_logprobs ? std::ssize(prompt) : 0));
+    }
+    if (num_logprobs_ > kMostLogprobsOfRequest)
+      fields_.refuse(fields_.has("top_logprobs") ? "top_logprobs" : "logprobs",
+                     fmt::format("at most {} of them in all prompts and answers, each prompt "
+                                 "counted as often as it is answered",
+                                 kMostLogprobsOfRequest));
+    echoed_bytes_ += echo.size();
+    if (echoed_bytes_ > kMostEchoedBytes)
+      fields_.refuse("echo",
+                     fmt::format("at most {} bytes of prompts in all answers; ask for fewer "
+                                 "at once",
+                                 kMostEchoedBytes));
     out_.echoes.push_back(echo);
   }
 }

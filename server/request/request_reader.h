@@ -16,6 +16,9 @@ namespace medusa {
 
 inline constexpr size_t kMostStops = 16;      // stop strings of a request
 inline constexpr size_t kLongestStop = 4096;  // bytes; each answer of a request has a copy
+// Of a request, in its prompts and answers: they take some 200 bytes each, and are written at once.
+inline constexpr int64_t kMostLogprobsOfRequest = 1'000'000;
+inline constexpr size_t kMostEchoedBytes = 4 << 20;  // of a request, for the same reason
 
 /// One request while it is read. An API reads its own fields from fields(), in any order, and adds
 /// its prompts at last.
@@ -32,7 +35,8 @@ class RequestReader {
   GenerationRequest& each() { return each_; }  // what all answers have
   CompletionRequest& out() { return out_; }
 
-  /// Sets how long an answer may be. At least min_tokens.
+  /// Sets how long an answer may be. At least min_tokens. INT32_MAX: as long as there is room, for
+  /// its log-probabilities, too.
   /// @param field  that says so, for errors.
   void set_max_tokens(int64_t tokens, const char* field = "max_tokens");
 
@@ -41,7 +45,7 @@ class RequestReader {
   void set_grammar(std::optional<WantedGrammar> format, const ToolSet& tools = {});
 
   /// Adds the answers to one prompt. The first has the seed itself, so that it is the text of that
-  /// seed; the others have the seeds after it.
+  /// seed; the others have the seeds after it. All other fields have been read.
   void add_choices(const std::vector<TokenId>& prompt, int64_t count, const std::string& echo);
   /// Sets the prompt to a conversation.
   /// @param field  that the messages came in, for errors.
@@ -56,6 +60,8 @@ class RequestReader {
   std::optional<RequestFields> own_;  // the object medusa
   GenerationRequest each_;
   CompletionRequest out_;
+  int64_t num_logprobs_ = 0;  // of all answers so far
+  size_t echoed_bytes_ = 0;
 };
 
 /// Refuses another model than the one that is served. Anthropic's clients name theirs whatever the

@@ -133,6 +133,13 @@ TEST_F(RefusalsTest, WhatEveryAnswerHasACopyOfIsBounded) {
   EXPECT_EQ(field({{"stop_token_ids", std::vector<int>(257, 5)}}), "stop_token_ids");
   const std::vector<std::vector<int>> prompts(64, std::vector<int>(100, 300));
   EXPECT_EQ(field({{"prompt", prompts}, {"echo", true}, {"logprobs", 20}, {"n", 16}}), "logprobs");
+  EXPECT_EQ(field({{"prompt", prompts}, {"max_tokens", 100}, {"logprobs", 20}, {"n", 16}}),
+            "logprobs");
+  EXPECT_EQ(field({{"prompt", std::string(300'000, 'a')}, {"echo", true}, {"n", 16}}), "echo");
+  const json ids{{"tokens", std::vector<int>(600'000, 300)}};
+  const auto reply = ask(port(), "POST", "/detokenize", ids.dump());
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json()["error"]["param"], "tokens");
 }
 
 TEST_F(RefusalsTest, TextsThatAreSurelyTooLongAreNotEncoded) {
@@ -242,6 +249,9 @@ TEST_F(RefusalsTest, ALimitIsNamedByTheFieldOfItsApi) {
 TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
   const json answer = complete({{"prompt", "a"}, {"max_tokens", 2}, {"colour", "red"}});
   EXPECT_EQ(answer["medusa"]["warnings"], json({"colour: unknown field, ignored"}));
+  const json both{{"prompt", "a"}, {"max_tokens", 2}, {"max_completion_tokens", 1}};
+  EXPECT_EQ(complete(both)["medusa"]["warnings"],
+            json({"max_tokens: max_completion_tokens is there, too, ignored"}));
   const json inside{{"prompt", "a"},
                     {"max_tokens", 2},
                     {"stream", true},
