@@ -44,6 +44,7 @@ class TrainLoop {
                config.keep_checkpoints, place.group),
         start_(store_.load(num_steps_)),
         sums_(kept_sums(store_)) {
+    if (config_.keep_best && is_first(group_)) store_.check_best();
     if (is_first(group_)) log_.emplace(place.work_folder / "metrics.jsonl", start_, place.reported);
   }
 

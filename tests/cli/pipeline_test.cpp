@@ -156,7 +156,7 @@ TEST(Pipeline, ADamagedCheckpointIsRefusedAndWhatIsThereStays) {
       std::string::npos)
       << ran.err;
   EXPECT_NE(ran.err.find("; the checkpoint is damaged: put a copy of runs/tiny/train/checkpoint in "
-                         "its place, or remove runs/tiny/train to train anew\n"),
+                         "its place, or train anew with --fresh\n"),
             std::string::npos)
       << ran.err;
   EXPECT_TRUE(files_below(place / "runs/tiny") == before);

@@ -175,6 +175,42 @@ TEST(CheckpointStore, ADamagedBestOneIsFoundBeforeARunGoesOn) {
       << error;
 }
 
+/// The last one tells which was the best, so that none takes its place unseen.
+TEST(CheckpointStore, ABestOneThatIsGoneOrAnotherIsRefused) {
+  const fixtures::TempFolder folder;
+  {
+    StoredRun run(folder.path());
+    for (const double score : {1.5, 2.0, 1.75}) {
+      run.step();
+      run.store.offer(score);
+      run.store.save();
+    }
+  }
+  const auto error = [&] {
+    StoredRun run(folder.path());
+    run.store.load(kSteps);
+    return fixtures::error_text(folder, [&] { run.store.check_best(); });
+  };
+  EXPECT_EQ(error(), "(no error)");
+  const std::string expected =
+      ", expected that of 2.000 tokens per step, which <>/checkpoint tells of; put a copy of it in "
+      "its place, or train anew with --fresh";
+  fs::rename(folder / "checkpoint-best", folder / "moved");
+  EXPECT_EQ(error(), "<>/checkpoint-best: found no checkpoint" + expected);
+  fs::copy(folder / "checkpoint", folder / "checkpoint-best");
+  EXPECT_EQ(error(), "<>/checkpoint-best: found a checkpoint of 0.000 tokens per step" + expected);
+  {  // a run that goes on without asking for the best one remembers it
+    StoredRun run(folder.path());
+    run.store.load(kSteps);
+    run.step();
+    run.store.save();
+  }
+  EXPECT_NE(error(), "(no error)");
+  fs::remove_all(folder / "checkpoint-best");
+  fs::rename(folder / "moved", folder / "checkpoint-best");
+  EXPECT_EQ(error(), "(no error)");
+}
+
 TEST(CheckpointStore, WhatAKilledRunLeftOfOneIsRemovedByTheNext) {
   const fixtures::TempFolder folder;
   for (const char* name : {"checkpoint.partial", "checkpoint-00000003.partial",
@@ -222,7 +258,7 @@ TEST(CheckpointStore, OneOfMoreStepsThanTheRunHasIsRefused) {
   StoredRun run(folder.path());
   EXPECT_EQ(fixtures::error_text(folder, [&] { run.store.load(1); }),
             "<>/checkpoint: the checkpoint was made after 2 steps, this run has 1, expected at "
-            "most as many; put a good copy in its place, or remove <> to train anew");
+            "most as many; put a good copy in its place, or train anew with --fresh");
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ TEST(Checkpoint, AFlippedBitAnywhereIsNoticedBeforeAnythingIsTaken) {
         const std::string error = saved.error_of_loading();
         ASSERT_TRUE(error.starts_with("<>/c/")) << file << " byte " << byte << ": " << error;
         ASSERT_NE(error.find("expected"), std::string::npos) << error;
-        ASSERT_NE(error.find("to train anew"), std::string::npos) << error;
+        ASSERT_NE(error.find("train anew with --fresh"), std::string::npos) << error;
         ASSERT_TRUE(saved.weight.eq(7).all().item<bool>()) << file << " byte " << byte;
         flip(file, byte, bit);
       }
@@ -170,7 +170,7 @@ TEST(Checkpoint, SaysWhichFileWasAltered) {
   EXPECT_TRUE(of_state.ends_with(
       ", expected that of checkpoint.yaml, sha256:" +
       of_state.substr(of_state.find(".yaml, sha256:") + 14, 12) +
-      "…; the checkpoint is damaged: put a copy of <>/c in its place, or remove <> to train anew"))
+      "…; the checkpoint is damaged: put a copy of <>/c in its place, or train anew with --fresh"))
       << of_state;
   EXPECT_EQ(fixtures::error_text(
                 saved.folder,
@@ -211,12 +211,13 @@ TEST(Checkpoint, AnotherVersionIsRefusedAndSaysWhatToDo) {
              "[seed=1]\n");
   EXPECT_EQ(
       saved.error_of_loading(),
-      "<>/c/checkpoint.yaml: version 1 of the format, expected 2 or 3; finish the run with the "
-      "program that began it, or remove <> to train anew");
+      "<>/c/checkpoint.yaml: version 1 of the format, expected 2 to 4; finish the run with the "
+      "program that began it, or train anew with --fresh");
 }
 
-/// Without what was not reported yet, which version 3 added.
-TEST(Checkpoint, TheVersionBeforeIsRead) {
+/// Without the best one's score, which version 4 added, and what was not reported yet, as
+/// version 3.
+TEST(Checkpoint, TheVersionsBeforeAreRead) {
   SavedCheckpoint saved;
   const at::Tensor before = saved.weight.clone();
   std::string text = read_file(saved.description());
@@ -226,24 +227,31 @@ TEST(Checkpoint, TheVersionBeforeIsRead) {
     ASSERT_NE(at, std::string::npos) << text;
     text.replace(at, line.size(), instead);
   };
+  const auto expect_read = [&] {
+    write_file(saved.description(), text + "checksum: " + fingerprint_text(text) + "\n");
+    saved.weight.fill_(7);
+    EXPECT_EQ(saved.error_of_loading(), "(no error)");
+    EXPECT_TRUE(at::equal(saved.weight, before));
+    EXPECT_EQ(read_checkpoint(saved.place()).step, 1);
+  };
+  without("version: 4\n", "version: 3\n");
+  without("best_tokens_per_step: 0\n", "");
+  expect_read();
   without("version: 3\n", "version: 2\n");
   without("unreported: []\n", "");
-  write_file(saved.description(), text + "checksum: " + fingerprint_text(text) + "\n");
-  saved.weight.fill_(7);
-  EXPECT_EQ(saved.error_of_loading(), "(no error)");
-  EXPECT_TRUE(at::equal(saved.weight, before));
-  EXPECT_EQ(read_checkpoint(saved.place()).step, 1);
+  expect_read();
 }
 
-TEST(Checkpoint, KeepsWhatNoReportHasToldOf) {
+TEST(Checkpoint, KeepsWhatNoReportHasToldOfAndTheBestScore) {
   SavedCheckpoint saved;
   const std::vector<double> unreported{3, 0.1 + 0.2, 0, 1e-300};
   save_checkpoint(saved.place(), saved.identity, {{"weight", saved.weight}}, saved.optimizer,
-                  {0, unreported});
-  std::vector<double> found;
+                  {0, unreported, 1.1 + 0.2});
+  CheckpointNotes found;
   load_checkpoint(saved.place(), saved.identity, {{"weight", saved.weight}}, saved.optimizer,
                   &found);
-  EXPECT_EQ(found, unreported);
+  EXPECT_EQ(found.unreported, unreported);
+  EXPECT_EQ(found.best_tokens_per_step, 1.1 + 0.2);
 }
 
 TEST(Checkpoint, OneThatIsNotWholeIsNotTakenForNone) {
@@ -251,7 +259,7 @@ TEST(Checkpoint, OneThatIsNotWholeIsNotTakenForNone) {
   std::filesystem::remove(saved.place() / "DONE");
   const std::string error =
       "<>/c: has no file DONE, expected a checkpoint that was finished; the checkpoint is damaged: "
-      "put a copy of <>/c in its place, or remove <> to train anew";
+      "put a copy of <>/c in its place, or train anew with --fresh";
   EXPECT_EQ(saved.error_of_loading(), error);
   EXPECT_EQ(fixtures::error_text(saved.folder, [&] { checkpoint_score(saved.place()); }), error);
   write_file(saved.place() / "DONE", "");

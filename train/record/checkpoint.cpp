@@ -17,8 +17,8 @@ namespace medusa {
 namespace {
 
 constexpr const char* kCheckpointFormat = "medusa-train-checkpoint";
-constexpr int64_t kCheckpointVersion = 3;
-constexpr int64_t kOldestVersion = 2;  // without what was not reported yet
+constexpr int64_t kCheckpointVersion = 4;
+constexpr int64_t kOldestVersion = 2;  // without unreported; version 3 without best_tokens_per_step
 constexpr const char* kState = "state.safetensors";
 constexpr const char* kDescription = "checkpoint.yaml";
 
@@ -37,6 +37,8 @@ struct Description {
     f("tokens_per_step", summary.notes.tokens_per_step, "expected of it; 0: not measured",
       at_least(0.0));
     f("unreported", summary.notes.unreported, "sums over the steps since the last report");
+    f("best_tokens_per_step", summary.notes.best_tokens_per_step,
+      "expected of the best checkpoint; 0: there was none", at_least(0.0));
     f("state", state, "fingerprint of state.safetensors");
     f("run", summary.run, "what decides the run");
   }
@@ -61,10 +63,10 @@ std::optional<std::string> unsealed(const std::string& bytes) {
 
 [[noreturn]] void fail_damaged(const std::filesystem::path& folder,
                                const std::string& found_and_expected) {
-  throw UserError(
-      fmt::format("{}; the checkpoint is damaged: put a copy of {} in its place, or remove {} to "
-                  "train anew",
-                  found_and_expected, folder.string(), folder.parent_path().string()));
+  throw UserError(fmt::format(
+      "{}; the checkpoint is damaged: put a copy of {} in its place, or train anew with "
+      "--fresh",
+      found_and_expected, folder.string()));
 }
 
 /// Another version need not be sealed as this one is.
@@ -78,10 +80,9 @@ void check_version(const std::filesystem::path& folder, const std::string& bytes
   for (int64_t known = kOldestVersion; known <= kCheckpointVersion; ++known)
     if (version == std::to_string(known)) return;
   throw UserError(fmt::format(
-      "{}: version {} of the format, expected {} or {}; finish the run with the program that began "
-      "it, or remove {} to train anew",
-      (folder / kDescription).string(), version, kOldestVersion, kCheckpointVersion,
-      folder.parent_path().string()));
+      "{}: version {} of the format, expected {} to {}; finish the run with the program that began "
+      "it, or train anew with --fresh",
+      (folder / kDescription).string(), version, kOldestVersion, kCheckpointVersion));
 }
 
 }  // namespace
@@ -168,8 +169,7 @@ int64_t load_parameters(const std::filesystem::path& folder, const RunIdentity& 
 }
 
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
-                        const NamedTensors& parameters, AdamW& optimizer,
-                        std::vector<double>* unreported) {
+                        const NamedTensors& parameters, AdamW& optimizer, CheckpointNotes* notes) {
   if (!has_checkpoint(folder)) return 0;
   const Description description = check_checkpoint(folder, identity);
   const SafetensorsFile file(folder / kState);
@@ -178,7 +178,7 @@ int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& 
   for (const auto& [name, tensor] : optimizer.moments())
     moments.push_back(read_tensor(file, name, at::kFloat, tensor.sizes()));
   optimizer.restore(description.summary.step, moments);
-  if (unreported != nullptr) *unreported = description.summary.notes.unreported;
+  if (notes != nullptr) *notes = description.summary.notes;
   return description.summary.step;
 }
 

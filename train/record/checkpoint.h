@@ -16,8 +16,9 @@ namespace medusa {
 
 /// What a checkpoint says besides what is trained.
 struct CheckpointNotes {
-  double tokens_per_step = 0;      // expected of what is trained; 0: not measured
-  std::vector<double> unreported;  // sums over the steps since the last report (StepSums)
+  double tokens_per_step = 0;       // expected of what is trained; 0: not measured
+  std::vector<double> unreported;   // sums over the steps since the last report (StepSums)
+  double best_tokens_per_step = 0;  // of the best checkpoint that there was then; 0: there was none
 };
 
 /// Complete or absent; the earlier checkpoint stays until the new one is whole.
@@ -47,13 +48,13 @@ CheckpointSummary read_checkpoint(const std::filesystem::path& folder);
 std::optional<double> checkpoint_score(const std::filesystem::path& folder);
 
 /// Fills parameters and optimizer from the folder, if there is a checkpoint.
-/// @param unreported  filled with the checkpoint's, if it is not null.
-/// @returns           optimizer steps done; 0 if there is none.
+/// @param notes  filled with the checkpoint's, if it is not null.
+/// @returns      optimizer steps done; 0 if there is none.
 /// @throws UserError  it belongs to a run with other settings (names the first), is damaged or of
 ///                    another version; then nothing is filled.
 int64_t load_checkpoint(const std::filesystem::path& folder, const RunIdentity& identity,
                         const NamedTensors& parameters, AdamW& optimizer,
-                        std::vector<double>* unreported = nullptr);
+                        CheckpointNotes* notes = nullptr);
 
 /// Fills the parameters alone from a checkpoint that is there.
 /// @returns  its optimizer steps.

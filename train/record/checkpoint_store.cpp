@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -49,8 +50,8 @@ void check_steps(const fs::path& checkpoint, int64_t done, int64_t num_steps) {
   if (done <= num_steps) return;
   throw UserError(fmt::format(
       "{}: the checkpoint was made after {} steps, this run has {}, expected at most as many; put "
-      "a good copy in its place, or remove {} to train anew",
-      checkpoint.string(), done, num_steps, checkpoint.parent_path().string()));
+      "a good copy in its place, or train anew with --fresh",
+      checkpoint.string(), done, num_steps));
 }
 
 /// Steps of the checkpoint-<step> folders.
@@ -98,7 +99,7 @@ int64_t CheckpointStore::load(int64_t num_steps) {
                        "give all of them the same command, files and version");
   if (is_first(group_)) {
     finish_replacements(folder_);
-    const int64_t done = load_checkpoint(last(), identity_, parameters_, optimizer_, &unreported_);
+    const int64_t done = load_checkpoint(last(), identity_, parameters_, optimizer_, &notes_);
     check_steps(last(), done, num_steps);
     if (done == 0)
       remove_folder(best());
@@ -114,7 +115,8 @@ int64_t CheckpointStore::load(int64_t num_steps) {
 void CheckpointStore::save(const std::vector<double>& unreported) {
   check_same_parameters(group_, parameters_, optimizer_.num_steps());
   if (!is_first(group_)) return;
-  save_checkpoint(last(), identity_, parameters_, optimizer_, {0, unreported});
+  notes_ = {0, unreported, std::max(notes_.best_tokens_per_step, best_score())};
+  save_checkpoint(last(), identity_, parameters_, optimizer_, notes_);
   keep_last_ones();
 }
 
@@ -132,10 +134,25 @@ void CheckpointStore::keep_last_ones() const {
     remove_folder(all.begin()->second);
 }
 
+double CheckpointStore::best_score() const { return checkpoint_score(best()).value_or(0); }
+
+void CheckpointStore::check_best() const {
+  MEDUSA_ASSERT(is_first(group_));
+  const double expected = notes_.best_tokens_per_step, found = best_score();
+  if (found >= expected) return;
+  throw UserError(fmt::format(
+      "{}: found {}, expected that of {:.3f} tokens per step, which {} tells of; put a copy of it "
+      "in its place, or train anew with --fresh",
+      best().string(),
+      has_checkpoint(best()) ? fmt::format("a checkpoint of {:.3f} tokens per step", found)
+                             : "no checkpoint",
+      expected, last().string()));
+}
+
 void CheckpointStore::offer(double tokens_per_step) {
   MEDUSA_ASSERT(is_first(group_));
   if (const auto before = checkpoint_score(best()); before && *before >= tokens_per_step) return;
-  save_checkpoint(best(), identity_, parameters_, optimizer_, {tokens_per_step, {}});
+  save_checkpoint(best(), identity_, parameters_, optimizer_, {tokens_per_step, {}, 0});
 }
 
 std::optional<int64_t> CheckpointStore::load_best() {

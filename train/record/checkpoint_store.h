@@ -13,8 +13,8 @@
 
 namespace medusa {
 
-/// Of several processes all call the same functions, but for last(), has_one(), unreported() and
-/// offer(), which are the first one's.
+/// Of several processes all call the same functions, but for last(), has_one(), unreported(),
+/// check_best() and offer(), which are the first one's.
 ///
 /// Thread safety: none.
 class CheckpointStore {
@@ -38,7 +38,12 @@ class CheckpointStore {
 
   /// Of the first process: what the checkpoint that was loaded kept of steps that no report had
   /// told of yet.
-  const std::vector<double>& unreported() const { return unreported_; }
+  const std::vector<double>& unreported() const { return notes_.unreported; }
+
+  /// Of the first process, behind load(): that the best checkpoint is the one which the last tells
+  /// of, or a later one.
+  /// @throws UserError  it is not.
+  void check_best() const;
 
   /// Saves the last checkpoint and removes those that are too old.
   /// @param unreported  sums over the steps since the last report.
@@ -58,6 +63,7 @@ class CheckpointStore {
 
  private:
   std::filesystem::path best() const { return folder_ / "checkpoint-best"; }
+  double best_score() const;  // 0: there is none
   std::filesystem::path numbered(int64_t step) const;
   /// Whether the folder is a second name of the last one.
   bool holds_last(const std::filesystem::path& folder) const;
@@ -69,7 +75,7 @@ class CheckpointStore {
   AdamW& optimizer_;
   int64_t keep_;
   ProcessGroup* group_;
-  std::vector<double> unreported_;
+  CheckpointNotes notes_;  // of the last one
 };
 
 }  // namespace medusa

@@ -311,10 +311,11 @@ void run_manifest(const std::string& path) {
 }
 
 constexpr const char* kCheckpoint = R"(format: medusa-train-checkpoint
-version: 3
+version: 4
 step: 10
 tokens_per_step: 1.5
 unreported: [1, 2.5]
+best_tokens_per_step: 1.75
 state: STATE
 run: ["seed=1", "train.epochs=2"]
 )";
@@ -378,7 +379,8 @@ const std::vector<FuzzTarget>& all_targets() {
       {"checkpoint",
        "input.yaml",
        {checkpoint_seed()},
-       yaml_words({"version: 2\n", "version: 9\n", "run:", "step: ", "unreported: "}),
+       yaml_words(
+           {"version: 2\n", "version: 3\n", "version: 9\n", "run:", "step: ", "unreported: "}),
        run_checkpoint}};
   return targets;
 }
