@@ -109,7 +109,8 @@ std::vector<Sample> all_samples(const Model& model, std::span<const WrittenText>
     throw UserError(fmt::format(
         "distill --prefill: none of {} texts can be learnt from ({} answers empty, {} not as the "
         "chat template writes them, {} too long), expected some; choose the template of the model "
-        "that answered with backbone.chat_template, or raise backbone.context",
+        "that answered with backbone.chat_template, or raise backbone.context if the model was "
+        "trained for more",
         texts.size(), no.empty, no.altered, no.too_long));
   refused += no.total();
   return samples;
@@ -220,7 +221,7 @@ DistillReport Distiller::run(std::span<const Prompt> prompts) {
       }))
     throw UserError(fmt::format(
         "distill --fresh: none of {} prompts fits into a context of {} tokens, expected some; give "
-        "shorter ones or raise backbone.context",
+        "shorter ones, or raise backbone.context if the model was trained for more",
         encoded.size(), rows_));
   const DistillConfig& config = options_.config;
   DatasetWriter writer =

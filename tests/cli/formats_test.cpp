@@ -48,7 +48,11 @@ TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {
     const json exported = json::parse(succeed("export --config run.yaml --check --json --format " +
                                               format + " --output out/" + format));
     EXPECT_EQ(exported.at("num_heads"), 2);
-    succeed("import out/" + format + " --config run.yaml --set generate.heads=back/" + format);
+    const ProcessResult imported = place_.run(
+        "import out/" + format + " --config run.yaml --set generate.heads=back/" + format);
+    EXPECT_EQ(imported.status, 0) << imported.err;
+    EXPECT_NE(imported.err.find(" doctor back/" + format + " --model "), std::string::npos);
+    EXPECT_NE(imported.err.find(" --chat-template plain\n"), std::string::npos) << imported.err;
     EXPECT_EQ(file_text(place_ / ("back/" + format + "/heads.safetensors")), original) << format;
   }
   EXPECT_NE(

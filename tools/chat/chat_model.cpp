@@ -103,7 +103,7 @@ std::vector<TokenId> ChatModel::encode(const std::vector<ChatMessage>& messages)
   if (std::ssize(prompt) < model_.context) return prompt;
   throw UserError(fmt::format(
       "the conversation: has {} tokens, expected fewer than the context of {}; take messages back "
-      "with /undo, or start with a larger --context",
+      "with /undo, or start with a larger --context if the model was trained for more",
       prompt.size(), model_.context));
 }
 

@@ -108,7 +108,8 @@ std::vector<Question> encode_questions(const std::vector<Prompt>& prompts, const
   if (out.empty())
     throw UserError(
         fmt::format("generate: every prompt is longer than the context of {} tokens, expected "
-                    "shorter ones; raise backbone.context",
+                    "shorter ones; shorten them, or raise backbone.context if the model was "
+                    "trained for more",
                     model.context));
   return out;
 }

@@ -128,9 +128,11 @@ void import_medusa_heads(const CommonOptions& common, const ImportOptions& optio
   manifest.settings = write_config(config);
   save_heads(folder, imported.heads, imported.dtype, manifest);
   report(from, imported, manifest, folder, common.json);
+  const auto& template_name = config.backbone.chat_template;
   if (common.says_next)
-    print_note("next: {} doctor {} --model {}\n", common.program, shell_word(folder.string()),
-               shell_word(config.backbone.model));
+    print_note("next: {} doctor {} --model {}{}\n", common.program, shell_word(folder.string()),
+               shell_word(config.backbone.model),
+               template_name ? " --chat-template " + shell_word(*template_name) : "");
 }
 
 void run_import(const CommonOptions& common, const ImportOptions& options) {
