@@ -37,12 +37,12 @@ struct StagedRows {
   int first;
 
   __device__ uint4 key(int n, int b) const {
-    const int g = static_cast<int>(threadIdx.x) % kWarp / 4, t = static_cast<int>(threadIdx.x) % 4;
+    const int g = static_cast<int>(threadIdx.x % kWarp) / 4, t = static_cast<int>(threadIdx.x % 4);
     return chunk.keys[(first + 8 * n + g) * StagedChunk<kD>::kKeyStride + 4 * b + t];
   }
   __device__ void turn_to_values() {}
   __device__ uint2 value(int p, int b) const {
-    const int g = static_cast<int>(threadIdx.x) % kWarp / 4, t = static_cast<int>(threadIdx.x) % 4;
+    const int g = static_cast<int>(threadIdx.x % kWarp) / 4, t = static_cast<int>(threadIdx.x % 4);
     const int row = first + 2 * t + p % 2 + p / 2 * 8;
     return chunk.values[row * StagedChunk<kD>::kValueStride * 2 + 8 * b + g];
   }
@@ -54,7 +54,7 @@ struct ChunkRange {
 };
 __device__ inline ChunkRange seen_chunks(const TreeAttentionArgs& args, DeviceTile tile) {
   int32_t unseen = INT32_MAX, tail = 0;
-  for (int32_t i = static_cast<int32_t>(threadIdx.x) % kWarp; i < tile.count; i += kWarp) {
+  for (int32_t i = static_cast<int32_t>(threadIdx.x % kWarp); i < tile.count; i += kWarp) {
     const Reach reach = reach_of(args.rows.positions[tile.first + i], args.window);
     unseen = reach.first < unseen ? reach.first : unseen;
     tail = reach.tail > tail ? reach.tail : tail;

@@ -52,6 +52,17 @@ __device__ inline float* partial_of(const TreeAttentionArgs& args, int64_t split
   return args.scratch + before * partial_size(args.cache.head_size);
 }
 
+/// Elements before the first row of a row's slot in a head's keys, and in its values: cache_place()
+/// in fewer registers, for a head size that is known.
+template <int kD>
+__device__ inline int64_t slot_place(const TreeAttentionArgs& args, int32_t row, int32_t group) {
+  const DeviceCache& cache = args.cache;
+  const int32_t slot = static_cast<int32_t>(args.layer) * static_cast<int32_t>(cache.num_slots) +
+                       args.rows.slots[row];
+  const int32_t head = slot * static_cast<int32_t>(cache.num_kv_heads) + group;
+  return int64_t{head} * static_cast<int32_t>(cache.capacity) * kD;
+}
+
 /// Multiplies a dot product of query and key, so that exp2 is what exp was.
 __device__ inline float score_scale(int head_size) {
   constexpr float kLog2E = 1.44269504F;

@@ -23,9 +23,8 @@ struct TailRows {
 
   /// All lanes of a warp call it. @param group  of the cache's heads.
   __device__ TailRows(const TreeAttentionArgs& args, int32_t row, int32_t group, int32_t begin)
-      : cache(args.cache),
-        place(cache_place(args.cache, args.layer, args.rows.slots[row], group, 0)) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+      : cache(args.cache), place(slot_place<kD>(args, row, group)) {
+    const int lane = static_cast<int>(threadIdx.x % kWarp);
     const int32_t start = args.rows.starts[row], last = args.rows.positions[row];
     // Behind the row's own position it is read again, with a weight of zero.
     const int32_t position = begin + lane % kUnit < last ? begin + lane % kUnit : last;
@@ -38,7 +37,7 @@ struct TailRows {
   }
   /// The two kinds of rows in turn take fewer registers. All lanes of a warp call it.
   __device__ void turn_to_values() {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = static_cast<int>(threadIdx.x % kWarp);
     for (int p = 0; p < 4; ++p)
       rows[p] = shuffle(mine, 2 * (lane % 4) + p % 2 + p / 2 * 8) * kD + lane / 4 * 4;
   }

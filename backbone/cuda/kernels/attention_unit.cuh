@@ -69,7 +69,7 @@ struct UnitQueries {
 
   /// @param from  what another warp has kept of the same queries.
   __device__ void merge(const float* from) {
-    const float* lane = from + static_cast<int>(threadIdx.x) % kWarp;
+    const float* lane = from + static_cast<int>(threadIdx.x % kWarp);
     float mine[2], theirs[2];
     for (int h = 0; h < 2; ++h) {
       const float other = lane[h * kWarp], now = fmaxf(most[h], other);
@@ -87,7 +87,7 @@ struct UnitQueries {
   }
   /// @param to  kLaneFloats for each lane.
   __device__ void keep(float* to) const {
-    float* lane = to + static_cast<int>(threadIdx.x) % kWarp;
+    float* lane = to + static_cast<int>(threadIdx.x % kWarp);
     for (int h = 0; h < 2; ++h) {
       lane[h * kWarp] = most[h];
       lane[(2 + h) * kWarp] = weight[h];
@@ -106,7 +106,7 @@ struct UnitQueries {
   }
   /// @param to  partial_of() query g + 8h.
   __device__ void store(int h, float* to) const {
-    const int t = static_cast<int>(threadIdx.x) % 4;
+    const int t = static_cast<int>(threadIdx.x % 4);
     for (int b = 0; b < kBlocks; ++b)
       store_eight(to + 32 * b + 8 * t,
                   {{sums[b][0][2 * h], sums[b][1][2 * h], sums[b][2][2 * h], sums[b][3][2 * h],
@@ -120,13 +120,13 @@ struct UnitQueries {
 
  private:
   __device__ static int32_t lane_of(int32_t from) {
-    return from + static_cast<int>(threadIdx.x) % 4 * 8;
+    return from + static_cast<int>(threadIdx.x % 4) * 8;
   }
 
   /// -inf for positions that are not seen.
   template <typename Rows>
   __device__ void score(const Rows& rows, int32_t begin, float (&scores)[2][4]) const {
-    const int t = static_cast<int>(threadIdx.x) % 4;
+    const int t = static_cast<int>(threadIdx.x % 4);
     for (int n = 0; n < 2; ++n)
       for (int i = 0; i < 4; ++i) scores[n][i] = 0;
     for (int b = 0; b < kBlocks; ++b) {

@@ -32,26 +32,24 @@ class Int8Reader {
     uint32_t halves;
   };
 
-  __device__ void begin(const DeviceWeight& weight, int64_t first_output) {
-    num_inputs_ = static_cast<int>(weight.num_inputs);
+  __device__ void begin(const DeviceWeight& weight, int first_output) {
+    weight_ = &weight;
 
-    const int t = lane_of_output();
-    for (int i = 0; i < 2; ++i)
-      quants_[i] = static_cast<const unsigned char*>(weight.elements) +
-                   lane_output(weight, first_output, i) * num_inputs_ + 16 * t;
-    const int64_t block = lane_output(weight, first_output, t / 2) * (num_inputs_ / kGroup) + t % 2;
-    scales_ = weight.scales + block;
-    if constexpr (kMins) mins_ = weight.mins + block;
+    const int t = lane_of_output(), blocks = num_inputs() / kGroup;
+    for (int i = 0; i < 2; ++i) words_[i] = lane_output(weight, first_output, i) * blocks * 2 + t;
+    block_ = lane_output(weight, first_output, t / 2) * blocks + t % 2;
   }
 
   __device__ const void* words(int i, int input) const {
-    return quants_[i] + (input + 16 * lane_of_output() < num_inputs_ ? input : 0);
+    const bool exists = input + 16 * lane_of_output() < num_inputs();
+    return static_cast<const uint4*>(weight_->elements) + words_[i] + (exists ? input / 16 : 0);
   }
 
   __device__ ScaleWords scale_words(int input) const {
-    if (input + kGroup * (lane_of_output() % 2) >= num_inputs_) return {0};
-    ScaleWords out{scales_[input / kGroup].bits};
-    if constexpr (kMins) out.halves |= uint32_t{mins_[input / kGroup].bits} << 16;
+    if (input + kGroup * (lane_of_output() % 2) >= num_inputs()) return {0};
+    const int block = block_ + input / kGroup;
+    ScaleWords out{weight_->scales[block].bits};
+    if constexpr (kMins) out.halves |= uint32_t{weight_->mins[block].bits} << 16;
     return out;
   }
 
@@ -69,7 +67,7 @@ class Int8Reader {
   }
 
   __device__ static GroupScales scales(const ScaleWords& words, int group) {
-    const int first = static_cast<int>(threadIdx.x) % kWarp / 4 * 4;
+    const int first = static_cast<int>(threadIdx.x % kWarp) / 4 * 4;
     GroupScales out;
     for (int i = 0; i < 2; ++i) {
       const uint32_t halves = shuffle(words.halves, first + 2 * i + group);
@@ -87,10 +85,11 @@ class Int8Reader {
   __device__ static uint4 order_row(const uint4& words) { return words; }
 
  private:
-  const unsigned char* quants_[2];
-  const Half16* scales_;
-  const Half16* mins_ = nullptr;
-  int num_inputs_;
+  __device__ int num_inputs() const { return static_cast<int>(weight_->num_inputs); }
+
+  const DeviceWeight* weight_;
+  int words_[2];  // the lane's 16 bytes of the first chunk
+  int block_;     // whose scale of that chunk it holds
 };
 
 }  // namespace

@@ -18,31 +18,25 @@ class Nibbles4Reader {
     uint32_t halves[2];
   };
 
-  __device__ void begin(const DeviceWeight& weight, int64_t first_output) {
-    num_inputs_ = static_cast<int>(weight.num_inputs);
-    has_mins_ = weight.mins != nullptr;
-
-    const int t = lane_of_output();
-    for (int i = 0; i < 2; ++i) {
-      const int64_t output = lane_output(weight, first_output, i);
-      const int64_t block = output * (num_inputs_ / kGroup) + t;
-      quants_[i] =
-          static_cast<const unsigned char*>(weight.elements) + output * (num_inputs_ / 2) + 16 * t;
-      scales_[i] = weight.scales + block;
-      if (has_mins_) mins_[i] = weight.mins + block;
-    }
+  __device__ void begin(const DeviceWeight& weight, int first_output) {
+    weight_ = &weight;
+    for (int i = 0; i < 2; ++i)
+      blocks_[i] =
+          lane_output(weight, first_output, i) * (num_inputs() / kGroup) + lane_of_output();
   }
 
   __device__ const void* words(int i, int input) const {
-    return quants_[i] + (exists(input) ? input / 2 : 0);
+    const int block = blocks_[i] + (exists(input) ? input / kGroup : 0);
+    return static_cast<const uint4*>(weight_->elements) + block;
   }
 
   __device__ ScaleWords scale_words(int input) const {
     if (!exists(input)) return {{0, 0}};
     ScaleWords out;
     for (int i = 0; i < 2; ++i) {
-      out.halves[i] = scales_[i][input / kGroup].bits;
-      if (has_mins_) out.halves[i] |= uint32_t{mins_[i][input / kGroup].bits} << 16;
+      const int block = blocks_[i] + input / kGroup;
+      out.halves[i] = weight_->scales[block].bits;
+      if (weight_->mins != nullptr) out.halves[i] |= uint32_t{weight_->mins[block].bits} << 16;
     }
     return out;
   }
@@ -63,7 +57,7 @@ class Nibbles4Reader {
   }
 
   __device__ static GroupScales scales(const ScaleWords& words, int group) {
-    const int first = static_cast<int>(threadIdx.x) % kWarp / 4 * 4;
+    const int first = static_cast<int>(threadIdx.x % kWarp) / 4 * 4;
     GroupScales out;
     for (int i = 0; i < 2; ++i) {
       const uint32_t halves = shuffle(words.halves[i], first + group);
@@ -82,9 +76,11 @@ class Nibbles4Reader {
   }
 
  private:
+  __device__ int num_inputs() const { return static_cast<int>(weight_->num_inputs); }
+
   /// Whether this lane's block of the chunk from this input on is in the row.
   __device__ bool exists(int input) const {
-    return input + kGroup * lane_of_output() < num_inputs_;
+    return input + kGroup * lane_of_output() < num_inputs();
   }
 
   /// Two quants at bits 3 to 6 of each half.
@@ -92,11 +88,8 @@ class Nibbles4Reader {
     return (quants & 0x00780078U) | 0x41804180U;
   }
 
-  const unsigned char* quants_[2];
-  const Half16* scales_[2];
-  const Half16* mins_[2] = {};
-  bool has_mins_;
-  int num_inputs_;
+  const DeviceWeight* weight_;
+  int blocks_[2];  // the lane's of the first chunk
 };
 
 }  // namespace

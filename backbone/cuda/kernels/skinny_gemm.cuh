@@ -20,29 +20,31 @@ constexpr int kTurnChunks = 2;  // of a warp before the next warp's
 constexpr int kColumnRows = 8;  // rows of x in one product
 constexpr int kMostAdded = 2;   // column tiles whose partial sums stand in shared memory at once
 
-/// The rows' side of a product: of row g of each column tile the lane's eight inputs of a group.
+/// The rows' side of a product: of row g of each column tile the lane's eight inputs of a group. It
+/// keeps what takes the fewest registers.
 struct RowReader {
-  const Bf16* x;  // of row g
-  int num_inputs;
+  const SkinnyGemmArgs& args;
+  int first;           // element of row g
   int num_rows_after;  // from row g on
 
-  __device__ RowReader(const SkinnyGemmArgs& args, int row_offset) {
-    const int g = static_cast<int>(threadIdx.x) % kWarp / 4;
-    num_inputs = static_cast<int>(args.weight.num_inputs);
+  __device__ RowReader(const SkinnyGemmArgs& gemm, int row_offset) : args(gemm) {
+    const int g = static_cast<int>(threadIdx.x % kWarp) / 4;
     num_rows_after = static_cast<int>(args.num_rows) - g;
-    x = args.x.x + g * num_inputs + row_offset;
+    first = g * num_inputs() + row_offset;
   }
 
+  __device__ int num_inputs() const { return static_cast<int>(args.weight.num_inputs); }
   __device__ uint4 load(int input, int column) const {
-    if (column * kColumnRows >= num_rows_after || input >= num_inputs)
+    if (column * kColumnRows >= num_rows_after || input >= num_inputs())
       return make_uint4(0, 0, 0, 0);
-    return *reinterpret_cast<const uint4*>(x + column * kColumnRows * num_inputs + input);
+    const int at = first + column * kColumnRows * num_inputs() + input;
+    return *reinterpret_cast<const uint4*>(args.x.x + at);
   }
 };
 
 /// First input of chunk i of this warp.
 __device__ inline int first_input(int i, int chunk) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = static_cast<int>(threadIdx.x / kWarp);
   const int turn = i / kTurnChunks * kGemmWarps + warp;
   return chunk * (turn * kTurnChunks + i % kTurnChunks);
 }
@@ -126,11 +128,13 @@ struct SkinnyGemm {
   __device__ static void sum_up(Sums& sums, const SkinnyGemmArgs& args) {
     Reader readers[kOutputs];
     for (int i = 0; i < kOutputs; ++i)
-      readers[i].begin(args.weight, int64_t{blockIdx.x} * kBlockOutputs + i * kTileOutputs);
+      readers[i].begin(args.weight,
+                       static_cast<int>(blockIdx.x) * kBlockOutputs + i * kTileOutputs);
     const RowReader rows(args, Reader::row_offset());
     const auto input_of = [](int i) { return first_input(i, Reader::kChunk); };
+    const auto exists = [&](int i) { return input_of(i) < rows.num_inputs(); };
     const auto start_copies = [&](int i) {
-      if (input_of(i) < args.weight.num_inputs)
+      if (exists(i))
         for (int tile = 0; tile < kOutputs; ++tile)
           for (int half = 0; half < 2; ++half)
             copy_async16(slot(i, tile, half), readers[tile].words(half, input_of(i)));
@@ -142,7 +146,7 @@ struct SkinnyGemm {
     for (int tile = 0; tile < kOutputs; ++tile)
       chunk.scales[tile] = readers[tile].scale_words(input_of(0));
     wait_for_previous_kernel();  // it writes x
-    for (int i = 0; input_of(i) < args.weight.num_inputs; ++i) {
+    for (int i = 0; exists(i); ++i) {
       start_copies(i + kAhead);  // over chunk i - 1, which has been multiplied
       Chunk<Reader, kOutputs> next;
       for (int tile = 0; tile < kOutputs; ++tile)
@@ -157,9 +161,10 @@ struct SkinnyGemm {
 
   /// Puts column tiles [first, first + kAdded) where other warps see them: [warp, row, output].
   __device__ static void share(const Sums& sums, int first) {
-    const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
+    const int lane = static_cast<int>(threadIdx.x % kWarp),
+              warp = static_cast<int>(threadIdx.x / kWarp);
     const int g = lane / 4, t = lane % 4;
-    float* mine = shared_memory<float>() + thread / kWarp * kAddedRows * kStride;
+    float* mine = shared_memory<float>() + warp * kAddedRows * kStride;
     for (int column = 0; column < kColumns; ++column) {
       if (column < first || column >= first + kAdded) continue;
       for (int tile = 0; tile < kOutputs; ++tile)

@@ -34,7 +34,7 @@ int64_t attention_scratch(int64_t num_rows, int64_t num_heads, int64_t head_size
 template <int kD, int kSets>
 struct AttentionBlock {
   static constexpr size_t kMergeFloats = size_t{UnitQueries<kD>::kLaneFloats} * kWarp;
-  static constexpr size_t kStagedBytes = 2 * sizeof(StagedChunk<kD>);
+  static constexpr size_t kStagedBytes = kSplitChunks * sizeof(StagedChunk<kD>);
   static constexpr size_t kMergeBytes = sizeof(float) * kMergeFloats * 2 * kSets;
   static constexpr size_t kSharedBytes = kStagedBytes > kMergeBytes ? kStagedBytes : kMergeBytes;
 
@@ -44,14 +44,14 @@ struct AttentionBlock {
   // Asked anew wherever they are needed: they would take registers from the sums.
   __device__ DeviceTile tile() const { return args.tiles[blockIdx.x]; }
   __device__ static int32_t group() { return static_cast<int32_t>(blockIdx.y); }
-  __device__ static int32_t set() { return static_cast<int32_t>(threadIdx.x) / kQuarterThreads; }
+  __device__ static int32_t set() { return static_cast<int32_t>(threadIdx.x / kQuarterThreads); }
   __device__ static int32_t quarter() {
-    return static_cast<int32_t>(threadIdx.x) / kWarp % kQuarters;
+    return static_cast<int32_t>(threadIdx.x / kWarp % kQuarters);
   }
 
   /// This lane's query h of its warp.
   __device__ int32_t lane_query(int h) const {
-    return static_cast<int32_t>(threadIdx.x) % kWarp / 4 + 8 * h;
+    return static_cast<int32_t>(threadIdx.x % kWarp) / 4 + 8 * h;
   }
   /// Where in args.query it begins.
   __device__ int32_t query_of(int32_t row, int32_t head) const {
@@ -60,24 +60,25 @@ struct AttentionBlock {
 
   /// The tails of the tile's rows, one to each set of warps.
   __device__ void take_tails(int32_t block) const {
-    const int32_t i = block * kSets + set(), row = tile().first + i;
-    const bool there = i < tile().count;
+    // Asked anew behind the sums, as tile() is.
+    const auto is_there = [&] { return block * kSets + set() < tile().count; };
+    const auto row = [&] { return tile().first + block * kSets + set(); };
     UnitQueries<kD> queries(args.query, query_of(tile().first, group() * per_group));
-    if (there) {
-      const Reach reach = reach_of(args.rows.positions[row], args.window);
+    if (is_there()) {
+      const Reach reach = reach_of(args.rows.positions[row()], args.window);
       for (int h = 0; h < 2; ++h) {
         if (lane_query(h) >= per_group) continue;
-        queries.set(h, query_of(row, group() * per_group + lane_query(h)),
+        queries.set(h, query_of(row(), group() * per_group + lane_query(h)),
                     reach.first > reach.tail ? reach.first : reach.tail, reach.end);
       }
       for (int32_t begin = reach.tail + quarter() * kUnit; begin < reach.end; begin += kChunk)
-        queries.take(TailRows<kD>(args, row, group(), begin), begin);
+        queries.take(TailRows<kD>(args, row(), group(), begin), begin);
     }
     merge_quarters(queries);
-    if (!there || quarter() != 0) return;
+    if (!is_there() || quarter() != 0) return;
     for (int h = 0; h < 2; ++h)
       if (lane_query(h) < per_group)
-        queries.store(h, partial_of(args, num_splits(args.max_context), row,
+        queries.store(h, partial_of(args, num_splits(args.max_context), row(),
                                     group() * per_group + lane_query(h)));
   }
 
@@ -89,15 +90,15 @@ struct AttentionBlock {
     if (range.end > (split + 1) * kSplitChunks) range.end = (split + 1) * kSplitChunks;
     if (range.begin >= range.end) return;
 
-    const int64_t place =
-        cache_place(args.cache, args.layer, args.rows.slots[tile().first], group(), 0);
-    auto* staged = shared_memory<StagedChunk<kD>>();  // two: one is read while one arrives
-    const auto fetch = [&](int32_t chunk) {
+    const int64_t place = slot_place<kD>(args, tile().first, group());
+    auto* staged = shared_memory<StagedChunk<kD>>();
+    // All are on their way before the first is read: their place takes no registers from the sums.
+    for (int32_t chunk = range.begin; chunk < range.begin + kSplitChunks; ++chunk) {
       const int64_t at = place + int64_t{chunk} * kChunk * kD;
-      if (chunk < range.end) staged[chunk % 2].fetch(args.cache.keys + at, args.cache.values + at);
+      if (chunk < range.end)
+        staged[chunk % kSplitChunks].fetch(args.cache.keys + at, args.cache.values + at);
       copy_async_commit();
-    };
-    fetch(range.begin);
+    }
     const auto query = [&](int h) { return set() * kWarpQueries + lane_query(h); };
     const auto is_there = [&](int h) { return query(h) < tile().count * per_group; };
     const auto row = [&](int h) { return tile().first + query(h) / per_group; };
@@ -109,14 +110,13 @@ struct AttentionBlock {
       queries.set(h, query_of(row(h), head(h)), reach.first, reach.tail);
     }
     for (int32_t chunk = range.begin; chunk < range.end; ++chunk) {
-      fetch(chunk + 1);
-      copy_async_wait<1>();
+      copy_async_wait<kSplitChunks - 1>();
       sync_block();
-      queries.take(StagedRows<kD>{staged[chunk % 2], quarter() * kUnit},
+      queries.take(StagedRows<kD>{staged[chunk % kSplitChunks], quarter() * kUnit},
                    chunk * kChunk + quarter() * kUnit);
-      sync_block();
+      copy_async_commit();  // of nothing: the next chunk is waited for
     }
-    copy_async_wait<0>();
+    sync_block();
     merge_quarters(queries);
     if (quarter() != 0) return;
     for (int h = 0; h < 2; ++h)

@@ -18,6 +18,9 @@
 //   row_offset()               first of a group's eight consecutive inputs of this lane
 //   order_row(words)           those eight of a row, in the order of operand()
 //
+// Between chunks a reader keeps places in the weight, not addresses: numbers of 32 bits, counted in
+// what it reads there, leave more registers to the sums. They reach over 2^35 elements.
+//
 // In small quants the 16 bytes of a lane are most or all of a block of 32, while the tensor core
 // wants a part of each block from each of the four lanes that share an output: words change lanes
 // (exchange, spread_two_blocks, spread_four_blocks).
@@ -75,9 +78,10 @@ struct GroupScales {
 
 /// Output g (i = 0) or g + 8 (i = 1) of this lane; the last one where there are no more, so that
 /// nothing is read behind the weight. What is made of it is not kept.
-__device__ inline int64_t lane_output(const DeviceWeight& weight, int64_t first_output, int i) {
-  const int64_t output = first_output + static_cast<int>(threadIdx.x) % kWarp / 4 + 8 * i;
-  return output < weight.num_outputs ? output : weight.num_outputs - 1;
+__device__ inline int lane_output(const DeviceWeight& weight, int first_output, int i) {
+  const int output = first_output + static_cast<int>(threadIdx.x % kWarp) / 4 + 8 * i;
+  const int last = static_cast<int>(weight.num_outputs) - 1;
+  return output < last ? output : last;
 }
 
 __device__ inline int lane_of_output() { return static_cast<int>(threadIdx.x) % 4; }
