@@ -182,8 +182,8 @@ TEST(Checkpoint, SaysWhichFileWasAltered) {
   flip(saved.description(), read_file(saved.description()).find("step:") + 6, 1);
   const std::string of_description =
       "<>/c/checkpoint.yaml: has other bytes than its checksum says, expected those that were "
-      "written; the checkpoint is damaged: put a copy of <>/c in its place, or remove <> to train "
-      "anew";
+      "written; the checkpoint is damaged: put a copy of <>/c in its place, or train anew with "
+      "--fresh";
   EXPECT_EQ(saved.error_of_loading(), of_description);
   EXPECT_EQ(fixtures::error_text(saved.folder, [&] { checkpoint_score(saved.place()); }),
             of_description);
