@@ -155,14 +155,28 @@ void HostDecoder::admit() {
 }
 
 /// Where a row's bits depend on its neighbors, a sequence is decoded as if it were alone as far as
-/// that goes: nothing stands beside its prompt.
+/// that goes: nothing stands beside its prompt, which always enters in chunks of the same size.
+/// Where texts shall go on meanwhile, one of them in a step.
 void HostDecoder::run_prompts_alone() {
+  std::vector<Sequence*> prompts;
   for (const auto& s : sequences_.running)
-    while (s->more && !s->missing_prompt().empty()) {
-      Pass pass;
-      pass.add_chunk(*s, kPromptRows);
-      run(pass);
-    }
+    if (s->more && !s->missing_prompt().empty()) prompts.push_back(s.get());
+  const auto enter = [&](Sequence& s) {
+    Pass pass;
+    pass.add_chunk(s, kRowsAlone);
+    run(pass);
+  };
+  if (!prompt_share_) {
+    for (Sequence* s : prompts)
+      while (s->more && !s->missing_prompt().empty()) enter(*s);
+    return;
+  }
+  if (prompts.empty()) return;
+  Sequence* next = *std::min_element(
+      prompts.begin(), prompts.end(),
+      [](const Sequence* a, const Sequence* b) { return a->prompt_turn() < b->prompt_turn(); });
+  for (Sequence* s : prompts) ++s->prompt_passes;
+  enter(*next);
 }
 
 /// Rows that prompts may take beside so many trees, as large as those of the last pass.
@@ -180,8 +194,13 @@ int64_t HostDecoder::prompt_room(int32_t num_trees) const {
 HostDecoder::Pass HostDecoder::plan() {
   Pass pass;
   std::vector<Sequence*> prompts;  // in the order they came
-  for (const auto& s : sequences_.running)
-    if (s->more) (s->missing_prompt().empty() ? pass.with_tree : prompts).push_back(s.get());
+  for (const auto& s : sequences_.running) {
+    if (!s->more) continue;
+    if (s->missing_prompt().empty())
+      pass.with_tree.push_back(s.get());
+    else if (target_.rows_are_independent())  // else it enters alone
+      prompts.push_back(s.get());
+  }
   int64_t room = prompt_room(static_cast<int32_t>(pass.with_tree.size()));
   if (prompt_share_ && !prompts.empty()) {
     std::stable_sort(prompts.begin(), prompts.end(), [](const Sequence* a, const Sequence* b) {

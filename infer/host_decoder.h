@@ -24,12 +24,13 @@ struct HostDecoderOptions {
 
 /// Decodes sequences on one target. Requests may differ in drafter, rule, limits and seed. A prompt
 /// enters in chunks, in the same passes as the trees of other sequences, where the target's rows
-/// are independent; elsewhere it runs before them, by itself.
+/// are independent; elsewhere in passes of its own, before theirs.
 class HostDecoder : public Decoder {
  public:
   /// Most rows of prompts in one pass: enough to use the weights well, few enough not to hold up
   /// the sequences that share the pass.
   static constexpr int64_t kPromptRows = 128;
+  static constexpr int64_t kRowsAlone = 32;  // of a prompt beside which nothing stands
   /// Where prompt_share bounds them: the next prompt enters whole if it has so few rows, and of a
   /// longer one enter at least kFewestRows.
   static constexpr int64_t kShortPrompt = 32, kFewestRows = 4;

@@ -42,8 +42,8 @@ DrafterFactory failing(size_t at_length) {
 
 class HostDecoderTest : public testing::Test {
  protected:
-  static HostDecoder decoder_on(ToyTarget& target) {
-    return {target, std::make_shared<GreedyRule>(), none()};
+  static HostDecoder decoder_on(ToyTarget& target, HostDecoderOptions options = {}) {
+    return {target, std::make_shared<GreedyRule>(), none(), std::move(options)};
   }
 
   /// A request whose tokens are kept, by the number it is given.
@@ -375,6 +375,28 @@ TEST_F(HostDecoderTest, APromptStandsAloneWhereRowsDependOnTheirNeighbors) {
   for (size_t i = 0; i < target.prompts_per_pass.size(); ++i)
     EXPECT_EQ(target.prompts_per_pass[i] * target.sequences_per_pass[i], 0U) << i;
   EXPECT_EQ(text(1), fixtures::plain_text(long_prompt(150), 3, kGreedy, Random(1)));
+}
+
+TEST_F(HostDecoderTest, WhereAPromptStandsAloneTextsGoOnMeanwhile) {
+  struct Dependent : ToyTarget {
+    using ToyTarget::ToyTarget;
+    bool rows_are_independent() const override { return false; }
+  } target(3);
+  HostDecoder decoder = decoder_on(target, {.prompt_share = 0.25});
+  decoder.submit(request({1, 2}, 40));
+  decoder.step();
+  for (int i = 0; i < 2; ++i) decoder.submit(request(long_prompt(150), 3));
+  for (size_t tokens = text(0).size(); tokens < 40; ++tokens) {
+    const auto passes = target.num_passes;
+    decoder.step();
+    EXPECT_LE(target.num_passes - passes, 2);
+    EXPECT_EQ(text(0).size(), tokens + 1);
+  }
+  decoder.drain();
+  for (size_t i = 0; i < target.prompts_per_pass.size(); ++i)
+    EXPECT_EQ(target.prompts_per_pass[i] * target.sequences_per_pass[i], 0U) << i;
+  EXPECT_EQ(text(1), fixtures::plain_text(long_prompt(150), 3, kGreedy, Random(1)));
+  EXPECT_EQ(text(2), text(1));
 }
 
 TEST_F(HostDecoderTest, AStepIsSeenBeforeItsTokens) {
