@@ -16,6 +16,7 @@ namespace medusa {
 namespace {
 
 constexpr int64_t kDefaultContext = 2048;  // tokens; a cache for more is asked for, not taken
+constexpr int64_t kShortestContext = 128;  // a step's tree and what is timed before it take 66 rows
 
 /// An ISA that was asked for by name computes, or the user hears of it.
 void expect_isa(const Placement& placement, const Llama& llama) {
@@ -33,6 +34,11 @@ void check_fits(const Model& model, const ModelOptions& options, const ModelConf
         "{}: the tokenizer has {} tokens, expected at most the {} of the model; use the model's "
         "own tokenizer",
         model.path.string(), model.tokenizer->vocab_size(), config.vocab_size));
+  if (config.context < kShortestContext)
+    throw UserError(fmt::format(
+        "{}: the model was trained for a context of {} tokens, expected at least {}, as trees need "
+        "room; choose another model",
+        model.path.string(), config.context, kShortestContext));
   if (options.context.value_or(0) > config.context)
     throw UserError(
         fmt::format("backbone.context is {}, expected at most the {} that the model was trained "

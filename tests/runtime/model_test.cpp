@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <string>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "runtime/generator.h"
 #include "runtime/placement.h"
 #include "tests/base/error_text.h"
+#include "tests/base/temp_folder.h"
 #include "tests/runtime/story_model.h"
 
 namespace medusa {
@@ -79,6 +83,26 @@ TEST(Model, WhatTheHeaderShowsIsRefusedBeforeWeightsAreRead) {
   options.context.reset();
   Model::load(kStoryModel, options);
   EXPECT_GT(told, 0);
+}
+
+/// Of 64 rows a tree and what is timed before it take all.
+TEST(Model, OneOfAVeryShortContextIsRefused) {
+  const fixtures::TempFolder folder;
+  constexpr std::string_view kKey = "llama.context_length";
+  const std::string whole = read_file(kStoryModel);
+  const auto loaded = [&](char context) {
+    std::string bytes = whole;
+    const size_t value = bytes.find(kKey) + kKey.size() + 4;  // behind the number of its type
+    bytes.replace(value, 4, std::string{context, 0, 0, 0});
+    write_file(folder / "short.gguf", bytes);
+    ModelOptions options = story_options();
+    options.context.reset();
+    return fixtures::error_text(folder, [&] { Model::load(folder / "short.gguf", options); });
+  };
+  EXPECT_EQ(loaded(127),
+            "<>/short.gguf: the model was trained for a context of 127 tokens, expected at least "
+            "128, as trees need room; choose another model");
+  EXPECT_EQ(loaded(static_cast<char>(128)), "(no error)");
 }
 
 TEST(Model, OptionsThatCannotWorkAreRefused) {

@@ -234,6 +234,13 @@ TEST(CommandLine, WhatComesNextCanBePasted) {
   dashed.model = "-m.gguf";
   dashed.set("--run", "run", "-r");
   EXPECT_EQ(same_run_command(dashed, "train"), "medusa train --model=-m.gguf --run=-r");
+
+  CommonOptions beside_settings;
+  beside_settings.program = "medusa";
+  beside_settings.model = "m.gguf";
+  beside_settings.config = "run.yaml";
+  EXPECT_EQ(same_run_command(beside_settings, "generate", {"--compare"}),
+            "medusa generate --model m.gguf --config run.yaml --compare");
 }
 
 TEST(CommandLine, TheBuiltInQuestionsAreThoseOfTheDemo) {

@@ -308,7 +308,8 @@ std::vector<std::string> same_run_words(const CommonOptions& options, const std:
   // Behind an action like that of "dataset merge" no model can stand.
   const size_t action = command.find(' ');
   if (!options.model.empty()) {
-    if (action != std::string::npos || options.model.starts_with('-'))
+    // Beside a settings file generate takes a first word for its prompt.
+    if (action != std::string::npos || options.model.starts_with('-') || !options.config.empty())
       append_option(words, "--model", options.model);
     else
       words.push_back(options.model);
