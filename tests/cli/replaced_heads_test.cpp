@@ -102,8 +102,14 @@ TEST_F(ReplacedHeads, AFreshRunThatWasInterruptedGoesOnWithoutFresh) {
   const std::string run = std::string("run") + kShort +
                           " --set distill.max_new_tokens=200 --set distill.batch=1"
                           " --set calibrate.nodes=4";
-  const ProcessResult ran = place_.run_until("INT", 0.5, run + " --fresh");
-  EXPECT_EQ(ran.status, 130) << ran.err;
+  const std::filesystem::path shard = place_ / "runs/tiny/dataset/shard-00000.h5";
+  const std::string text = file_text(shard);
+  const auto begun = [&] { return !std::filesystem::exists(shard) || file_text(shard) != text; };
+  // Interrupted before that it goes on with --fresh.
+  for (double wait = 0.5; !begun() && wait < 60; wait *= 2) {
+    const ProcessResult ran = place_.run_until("INT", wait, run + " --fresh");
+    EXPECT_EQ(ran.status, 130) << ran.err;
+  }
   const ProcessResult again = place_.run(run);
   EXPECT_EQ(again.status, 0) << again.err;
 }
