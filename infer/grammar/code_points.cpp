@@ -55,16 +55,24 @@ bool CodePoints::contains(uint32_t code) const {
 std::string CodePoints::to_class() const {
   MEDUSA_ASSERT(!empty());
   constexpr uint32_t kCaret = '^';  // the library reads it as a negation in whatever form it comes
+  // It writes some codes by hexadecimal digits, to which it counts those behind them, too: such
+  // codes stand behind all that may be digits.
+  const auto comes_first = [](const auto& range) {
+    return range.first >= ' ' && range.first < 0x7F;
+  };
   std::string out;
   const auto put = [&out](uint32_t first, uint32_t last) {
     out += first == last ? fmt::format("\\u{{{:x}}}", first)
                          : fmt::format("\\u{{{:x}}}-\\u{{{:x}}}", first, last);
   };
-  for (const auto& [first, last] : ranges_)
-    if (first != kCaret)
-      put(first, last);
-    else if (last > kCaret)
-      put(kCaret + 1, last);
+  for (const bool at_first : {true, false})
+    for (const auto& range : ranges_) {
+      if (comes_first(range) != at_first) continue;
+      if (range.first != kCaret)
+        put(range.first, range.second);
+      else if (range.second > kCaret)
+        put(kCaret + 1, range.second);
+    }
   const bool begins_with_caret = std::any_of(
       ranges_.begin(), ranges_.end(), [](const auto& range) { return range.first == kCaret; });
   if (begins_with_caret && out.empty()) return "\\^";
@@ -80,6 +88,8 @@ CodePoints white_space() {
   return {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
           {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF}};
 }
+
+CodePoints surrogates() { return {{0xD800, 0xDFFF}}; }
 
 CodePoints escaped_in_json() { return {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}, {0xD800, 0xDFFF}}; }
 

@@ -41,6 +41,9 @@ CodePoints digits();
 CodePoints word_characters();
 CodePoints white_space();
 
+/// The halves of UTF-16, which no text of UTF-8 has.
+CodePoints surrogates();
+
 /// What a string of JSON does not hold as it is: control characters, quote, backslash, surrogates.
 CodePoints escaped_in_json();
 

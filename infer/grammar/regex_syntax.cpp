@@ -10,7 +10,6 @@
 #include "base/utf8.h"
 #include "infer/grammar/code_points.h"
 #include "infer/grammar/counts.h"
-#include "infer/grammar/hex_escapes.h"
 
 namespace medusa {
 namespace {
@@ -95,11 +94,15 @@ class RegexReader {
 
   /// @param place  where the text says it, up to where it is read.
   void atom(const CodePoints& codes, size_t place) {
-    if (!in_json_) return atom(with_long_escapes(text_.substr(place, at_ - place)));
-    const CodePoints written = codes.without(escaped_in_json());
+    const std::string_view read = text_.substr(place, at_ - place);
+    const bool stands_for_itself = read.find_first_of("\\[.") == std::string_view::npos;
+    if (!in_json_ && stands_for_itself) return atom(read);
+    const CodePoints written = codes.without(in_json_ ? escaped_in_json() : surrogates());
     if (written.empty())
       refuse(place,
-             "nothing but characters that JSON escapes (quote, backslash, control characters)",
+             in_json_
+                 ? "nothing but characters that JSON escapes (quote, backslash, control characters)"
+                 : "no character",
              "use a class that holds others, too");
     atom(written.to_class());
   }

@@ -6,7 +6,6 @@
 #include <tvm/ffi/tvm_ffi.h>
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <new>
 #include <optional>
@@ -22,6 +21,7 @@
 #include "infer/grammar/json_schema.h"
 #include "infer/grammar/regex_syntax.h"
 #include "infer/grammar/rule_counts.h"
+#include "infer/grammar/speller.h"
 #include "infer/grammar/watched_call.h"
 
 namespace medusa {
@@ -84,49 +84,6 @@ const Library& library() {
   return loaded;
 }
 
-/// Finds the tokens that spell a text.
-class Speller {
- public:
-  explicit Speller(const GrammarVocabulary& vocabulary)
-      : bytes_(vocabulary.bytes), may_come_(bytes_.size()) {
-    for (const TokenId end : vocabulary.ends) {
-      may_come_[static_cast<size_t>(end)] = true;
-      bytes_[static_cast<size_t>(end)].clear();
-    }
-    for (size_t id = 0; id < bytes_.size(); ++id) {
-      if (!bytes_[id].empty()) may_come_[id] = true;
-    }
-  }
-
-  /// Whether a token stands for a text, or ends one.
-  bool may_come(TokenId token) const {
-    return token >= 0 && static_cast<size_t>(token) < may_come_.size() &&
-           may_come_[static_cast<size_t>(token)];
-  }
-
-  size_t mask_words() const { return (bytes_.size() + 31) / 32; }
-
-  /// Of a token that stands for a text; none of one that ends it.
-  const std::string& bytes(TokenId token) const { return bytes_[static_cast<size_t>(token)]; }
-
-  /// The longest token of a mask; nothing where two of them begin differently, or the text may end.
-  std::optional<TokenId> only_way(std::span<const int32_t> mask) const {
-    std::optional<TokenId> longest;
-    for (size_t i = 0; i < mask.size(); ++i)
-      for (auto left = static_cast<uint32_t>(mask[i]); left != 0; left &= left - 1) {
-        const auto id = static_cast<TokenId>(i * 32 + static_cast<size_t>(std::countr_zero(left)));
-        const std::string_view found = bytes(id), before = longest ? bytes(*longest) : found;
-        if (found.empty() || !(found.starts_with(before) || before.starts_with(found))) return {};
-        if (!longest || found.size() > before.size()) longest = id;
-      }
-    return longest;
-  }
-
- private:
-  std::vector<std::string> bytes_;  // [V]
-  std::vector<bool> may_come_;
-};
-
 class Matcher : public GrammarMatcher {
  public:
   /// @param is_plain  no mask takes long.
@@ -144,6 +101,7 @@ class Matcher : public GrammarMatcher {
   bool accept(TokenId token) override {
     // Of others the library would write a warning.
     if (has_ended() || !speller_->may_come(token)) return false;
+    if (speller_->makes_surrogate(token, ends_in_lead())) return false;
     check_readings();
     const std::string& bytes = speller_->bytes(token);
     const bool is_long = bytes.size() > kMostAtOnce;
@@ -153,7 +111,8 @@ class Matcher : public GrammarMatcher {
     });
     if (!accepted) return false;
     const Duration spent = CallBudget::thread_time() - began - LiveReadings::kOfToken;
-    steps_.push_back({is_long ? std::ssize(bytes) : 1, std::max(spent, Duration::zero())});
+    steps_.push_back({is_long ? std::ssize(bytes) : 1, std::max(spent, Duration::zero()),
+                      bytes.ends_with(Speller::kLead)});
     read_for_ += steps_.back().time;
     readings_->add(steps_.back().time);
     if (steps_.size() > longest_) {
@@ -181,11 +140,12 @@ class Matcher : public GrammarMatcher {
   void fill_mask(std::span<int32_t> mask) override {
     if (is_plain_) {
       budget_->timed([&] { return fill(matcher_, mask); });
-      return;
+    } else {
+      if (!filled_) filled_ = std::make_shared<std::vector<int32_t>>(mask.size());
+      watched([matcher = matcher_, into = filled_] { fill(matcher, *into); });
+      std::copy(filled_->begin(), filled_->end(), mask.begin());
     }
-    if (!filled_) filled_ = std::make_shared<std::vector<int32_t>>(mask.size());
-    watched([matcher = matcher_, into = filled_] { fill(matcher, *into); });
-    std::copy(filled_->begin(), filled_->end(), mask.begin());
+    speller_->clear_surrogates(mask, ends_in_lead());
   }
   // The library's own search for a text that must come has no end where that text has none.
   std::vector<TokenId> forced_tokens(int32_t most) override {
@@ -206,9 +166,12 @@ class Matcher : public GrammarMatcher {
 
   /// A token.
   struct Step {
-    int64_t size = 0;  // as the library counts it
-    Duration time{};   // that it took, beyond what is not counted
+    int64_t size = 0;           // as the library counts it
+    Duration time{};            // that it took, beyond what is not counted
+    bool ends_in_lead = false;  // Speller::kLead
   };
+
+  bool ends_in_lead() const { return !steps_.empty() && steps_.back().ends_in_lead; }
 
   /// Of several texts that are read in many ways those end that ask.
   void check_readings() const {

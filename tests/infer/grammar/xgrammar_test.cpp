@@ -273,6 +273,76 @@ TEST_F(Xgrammar, SpellsWhatMustComeInLongTokens) {
   EXPECT_EQ(texts(endless->forced_tokens(1)), "ab ");  // it is where it was
 }
 
+/// The library reads hexadecimal digits behind some codes as theirs, and a caret as a negation.
+TEST_F(Xgrammar, AClassHoldsItsCharactersAndNoOthers) {
+  if (!has_grammar_library()) return;
+  const auto is = [](std::u32string_view codes) {
+    return [codes](char32_t c) { return codes.find(c) != std::u32string_view::npos; };
+  };
+  const auto is_not = [](std::u32string_view codes) {
+    return [codes](char32_t c) { return codes.find(c) == std::u32string_view::npos; };
+  };
+  for (const auto& [text, holds] : std::initializer_list<
+           std::pair<const char*, std::function<bool(char32_t)>>>{{"[\\u00e9a]", is(U"\u00e9a")},
+                                                                  {"[^\\u00e9a]",
+                                                                   is_not(U"\u00e9a")},
+                                                                  {"[\\x010]", is(U"\x01\x30")},
+                                                                  {"[\\x7f0]", is(U"\x7f\x30")},
+                                                                  {"[\\x5ef]", is(U"^f")},
+                                                                  {"[\\^f]", is(U"^f")},
+                                                                  {"[\\u00e9\\d]",
+                                                                   is(U"\u00e90123456789")},
+                                                                  {"[\\u0000-\\u001fa]",
+                                                                   [](char32_t c) {
+                                                                     return c < 0x20 || c == U'a';
+                                                                   }},
+                                                                  {"[A-C\\u00c0-\\u00d60-9]",
+                                                                   [](char32_t c) {
+                                                                     return (c >= U'A' &&
+                                                                             c <= U'C') ||
+                                                                            (c >= 0xC0 &&
+                                                                             c <= 0xD6) ||
+                                                                            (c >= U'0' &&
+                                                                             c <= U'9');
+                                                                   }},
+                                                                  {"\\S",
+                                                                   is_not(U"\t\n\v\f\r \u00a0")},
+                                                                  {"[^\\n]", is_not(U"\n")}}) {
+    const auto at = matcher(GrammarKind::Regex, text);
+    for (char32_t code = 0; code < 0x180; ++code) {
+      std::string bytes(1, static_cast<char>(code));
+      if (code >= 0x80)
+        bytes = {static_cast<char>(0xC0 | code >> 6), static_cast<char>(0x80 | (code & 0x3F))};
+      int32_t taken = 0;
+      for (const char byte : bytes) taken += at->accept(static_cast<unsigned char>(byte)) ? 1 : 0;
+      EXPECT_EQ(taken == std::ssize(bytes), holds(code)) << text << " " << std::hex << +code;
+      at->rollback(taken);
+    }
+  }
+}
+
+/// Halves of UTF-16 are no characters, though the library's rules let them come.
+TEST_F(Xgrammar, NoTextHoldsSurrogates) {
+  if (!has_grammar_library()) return;
+  for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
+           {GrammarKind::Regex, "."},
+           {GrammarKind::Regex, "[^a]"},
+           {GrammarKind::Ebnf, "root ::= [^a]"},
+           {GrammarKind::JsonSchema, R"({"type": "string"})"}}) {
+    const auto at = matcher(kind, text);
+    if (kind == GrammarKind::JsonSchema) ASSERT_TRUE(at->accept('"'));
+    ASSERT_TRUE(at->accept(0xED)) << text;
+    for (TokenId byte = 0x80; byte < 0xC0; ++byte) {
+      EXPECT_EQ(at->accept(byte), byte < 0xA0) << text << " " << byte;
+      if (byte < 0xA0) at->rollback(1);
+    }
+    for (const TokenId each : allowed(*at)) EXPECT_LT(each, 0xA0) << text;
+    at->rollback(1);
+    ASSERT_TRUE(at->accept(0xEE)) << text;
+    EXPECT_TRUE(at->accept(0xA0)) << text;
+  }
+}
+
 /// Two digits, whatever follows.
 TEST_F(Xgrammar, EscapesByTwoDigitsHaveTwo) {
   for (const auto& [kind, text] : std::initializer_list<std::pair<GrammarKind, const char*>>{
