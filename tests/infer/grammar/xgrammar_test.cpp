@@ -330,7 +330,9 @@ TEST_F(Xgrammar, NoTextHoldsSurrogates) {
            {GrammarKind::Ebnf, "root ::= [^a]"},
            {GrammarKind::JsonSchema, R"({"type": "string"})"}}) {
     const auto at = matcher(kind, text);
-    if (kind == GrammarKind::JsonSchema) ASSERT_TRUE(at->accept('"'));
+    if (kind == GrammarKind::JsonSchema) {
+      ASSERT_TRUE(at->accept('"'));
+    }
     ASSERT_TRUE(at->accept(0xED)) << text;
     for (TokenId byte = 0x80; byte < 0xC0; ++byte) {
       EXPECT_EQ(at->accept(byte), byte < 0xA0) << text << " " << byte;
