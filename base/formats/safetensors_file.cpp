@@ -45,13 +45,12 @@ json parse_header(const fs::path& path, std::span<const uint8_t> bytes, uint64_t
   const auto* text = reinterpret_cast<const char*>(bytes.data()) + kLengthBytes;
   if (nests_too_deeply({text, header_bytes}))
     fail(path, "the safetensors header nests more than 100 deep, expected an object of tensors");
+  if (const auto repeated = read_object_keys({text, header_bytes}).repeated)
+    fail(path, fmt::format("the safetensors header has the name '{}' twice, expected each once",
+                           *repeated));
   json header;
   try {
-    header = json::parse(text, text + header_bytes, OnRepeatedKey([&](const std::string& key) {
-                           fail(path, fmt::format("the safetensors header has the name '{}' twice, "
-                                                  "expected each once",
-                                                  key));
-                         }));
+    header = json::parse(text, text + header_bytes);
   } catch (const json::exception&) {
     fail(path, "the safetensors header is not JSON, expected an object of tensors");
   }

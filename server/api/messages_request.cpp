@@ -135,7 +135,7 @@ class MessagesReader {
       expect_tools(block);
       ChatMessage result{"tool", text_of(block, "content")};
       result.tool_call_id = block.text("tool_use_id").value_or("");
-      result.name = function_of_call(messages_, result.tool_call_id);
+      result.name = called_.of(messages_, result.tool_call_id);
       if (result.name.empty())
         block.refuse("tool_use_id", "the id of a tool_use in a message before");
       block.ignore_where("is_error", {false});
@@ -154,6 +154,7 @@ class MessagesReader {
   size_t index_ = 0;   // of the message that is read
   std::string place_;  // of the message that is read
   std::vector<ChatMessage> messages_;
+  CalledFunctions called_;
 };
 
 /// The output format; thinking and what the server would have to run by itself are refused.

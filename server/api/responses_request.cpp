@@ -151,7 +151,7 @@ class InputReader {
     expect_tools(item);
     ChatMessage out{"tool", text_of(item, "output")};
     out.tool_call_id = item.text("call_id").value_or("");
-    out.name = function_of_call(messages_, out.tool_call_id);
+    out.name = called_.of(messages_, out.tool_call_id);
     if (out.name.empty()) item.refuse("call_id", "the call_id of an item before");
     messages_.push_back(std::move(out));
   }
@@ -159,6 +159,7 @@ class InputReader {
   RequestFields& fields_;
   bool takes_tools_;
   std::vector<ChatMessage> messages_;
+  CalledFunctions called_;
 };
 
 }  // namespace

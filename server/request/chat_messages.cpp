@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/formats/repeated_key.h"
 #include "base/json_text.h"
 #include "server/api/api_error.h"
 
@@ -21,7 +22,7 @@ class MessageReader {
         place_(place),
         takes_tools_(takes_tools) {}
 
-  ChatMessage read(const std::vector<ChatMessage>& before) {
+  ChatMessage read(const std::vector<ChatMessage>& before, CalledFunctions& called) {
     const std::string role = fields_.text("role").value_or("");
     ChatMessage out{role == "developer" ? "system" : role, ""};
     if (role == "assistant") {
@@ -32,7 +33,7 @@ class MessageReader {
       expect_tools("role");
       out.content = content(false);
       out.tool_call_id = fields_.text("tool_call_id").value_or("");
-      out.name = function_of_call(before, out.tool_call_id);
+      out.name = called.of(before, out.tool_call_id);
       fields_.ignore({"name"});  // the call says it
       if (out.name.empty()) fields_.refuse("tool_call_id", "the id of a call in a message before");
     } else if (role == "system" || role == "developer" || role == "user") {
@@ -115,15 +116,17 @@ std::optional<std::string> content_text(const nlohmann::json& content,
   return out;
 }
 
-std::string function_of_call(const std::vector<ChatMessage>& before, const std::string& id) {
-  for (const ChatMessage& message : before)
-    for (const ToolCall& call : message.tool_calls)
-      if (call.id == id) return call.name;
-  return "";
+std::string CalledFunctions::of(const std::vector<ChatMessage>& before, const std::string& id) {
+  for (size_t i = num_read_; i < before.size(); ++i)
+    for (const ToolCall& call : before[i].tool_calls) names_.try_emplace(call.id, call.name);
+  num_read_ = before.empty() ? 0 : before.size() - 1;  // the last one may get more
+  const auto found = names_.find(id);
+  return found == names_.end() ? "" : found->second;
 }
 
 bool is_json_object(std::string_view text) {
-  return !nests_too_deeply(text) && nlohmann::json::parse(text, nullptr, false).is_object();
+  return !nests_too_deeply(text) && read_object_keys(text).most <= kMostKeys &&
+         nlohmann::json::parse(text, nullptr, false).is_object();
 }
 
 std::vector<ChatMessage> read_chat_messages(RequestFields& fields, const std::string& name,
@@ -134,13 +137,14 @@ std::vector<ChatMessage> read_chat_messages(RequestFields& fields, const std::st
     fields.refuse(name, fmt::format("a list of 1 to {} messages", kMostMessages));
   const nlohmann::json& list = fields.at(name);
   std::vector<ChatMessage> out;
+  CalledFunctions called;
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string place = fmt::format("{}[{}]", name, i);
     if (!list[i].is_object())
       throw ApiError(400,
                      fmt::format("{}: expected an object with role and content; correct it", place),
                      place);
-    out.push_back(MessageReader(fields, list[i], place, takes_tools).read(out));
+    out.push_back(MessageReader(fields, list[i], place, takes_tools).read(out, called));
   }
   return out;
 }

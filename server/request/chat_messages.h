@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "data/chat/conversations.h"
@@ -22,10 +23,21 @@ std::vector<ChatMessage> read_chat_messages(RequestFields& fields, const std::st
 std::optional<std::string> content_text(const nlohmann::json& content,
                                         const std::vector<std::string>& types);
 
-/// The name of the function that a call before asked for; empty: there is no such call.
-std::string function_of_call(const std::vector<ChatMessage>& before, const std::string& id);
+/// The functions that a conversation's calls asked for.
+///
+/// Thread safety: none.
+class CalledFunctions {
+ public:
+  /// The name of the function that a call before asked for; empty: there is no such call.
+  /// @param before  as at the last time, with more behind it.
+  std::string of(const std::vector<ChatMessage>& before, const std::string& id);
 
-/// Says whether a text is JSON, an object.
+ private:
+  std::unordered_map<std::string, std::string> names_;  // by the call's id
+  size_t num_read_ = 0;                                 // messages whose calls are all there
+};
+
+/// Says whether a text is JSON, an object, none of whose objects has more than kMostKeys.
 bool is_json_object(std::string_view text);
 
 }  // namespace medusa

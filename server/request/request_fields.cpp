@@ -242,18 +242,21 @@ nlohmann::json parse_body(std::string_view body) {
         400, fmt::format("the body is {}, expected a JSON object in UTF-8; correct it", found));
   };
   if (nests_too_deeply(body)) return refuse("nested too deeply");
-  std::optional<std::string> repeated;
-  const OnRepeatedKey remember([&repeated](const std::string& key) { repeated = key; });
-  nlohmann::json out = nlohmann::json::parse(body, remember, false);
+  nlohmann::json out = nlohmann::json::parse(body, nullptr, false);
   if (out.is_discarded()) {
     refuse_large_number(body);
     return refuse("not JSON");
   }
   if (!out.is_object()) return refuse("no object");
-  if (repeated)
+  const ObjectKeys keys = read_object_keys(body);
+  if (keys.repeated)
     throw ApiError(400, fmt::format("the body has the key '{}' twice in one object, expected each "
                                     "once; leave one of them out",
-                                    repeated->substr(0, kLongestQuote)));
+                                    keys.repeated->substr(0, kLongestQuote)));
+  if (keys.most > kMostKeys)
+    throw ApiError(400, fmt::format("the body has an object of {} keys, expected at most {}; "
+                                    "leave some out",
+                                    keys.most, kMostKeys));
   return out;
 }
 

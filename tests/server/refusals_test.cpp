@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "server/api/api_error.h"
 #include "tests/server/server_fixture.h"
 
@@ -140,6 +142,23 @@ TEST_F(RefusalsTest, WhatEveryAnswerHasACopyOfIsBounded) {
   const auto reply = ask(port(), "POST", "/detokenize", ids.dump());
   EXPECT_EQ(reply.status, 400);
   EXPECT_EQ(reply.json()["error"]["param"], "tokens");
+}
+
+/// Others wait meanwhile.
+TEST_F(RefusalsTest, BodiesAreReadInTimeByTheirLength) {
+  json body{{"prompt", "a"}, {"max_tokens", 1}};
+  body["metadata"]["list"] = json(std::vector<json>(400'000, json::object()));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+  body["metadata"] = json::object();
+  for (int i = 0; i < 512; ++i) body["metadata"][std::to_string(i)] = 0;
+  EXPECT_EQ(ask(port(), "POST", "/v1/completions", body.dump()).status, 200);
+  body["metadata"]["512"] = 0;
+  const auto reply = ask(port(), "POST", "/v1/completions", body.dump());
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_EQ(reply.json()["error"]["message"],
+            "the body has an object of 513 keys, expected at most 512; leave some out");
 }
 
 TEST_F(RefusalsTest, TextsThatAreSurelyTooLongAreNotEncoded) {
