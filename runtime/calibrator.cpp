@@ -50,7 +50,7 @@ Measured collect(const CalibratorOptions& options, const DatasetReader& dataset,
   if (split.validation.empty())
     throw UserError(fmt::format(
         "{}: train.validation_fraction is {}, found no validation samples of {}, expected some; "
-        "raise it and train again, or distil more text",
+        "raise it and train anew with --fresh, or distil more text",
         dataset.sources()[0].folder.string(), number_text(options.validation_fraction),
         dataset.size()));
   HeadStatistics statistics(runner.num_heads(), runner.top_k());

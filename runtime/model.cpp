@@ -60,6 +60,12 @@ std::vector<TokenId> ends_of_answers(const Model& model) {
 
 void expect_model(const std::filesystem::path& path) {
   std::error_code ignored;
+  const auto has = [&](const char* name) { return std::filesystem::exists(path / name, ignored); };
+  if (!has("config.json") && (has("dataset") || has("heads")))
+    throw UserError(fmt::format(
+        "{0}: is a run's folder, expected a model (a .gguf file, or a folder with config.json and "
+        ".safetensors); name the model, and the run with --run {0}",
+        path.string()));
   if (std::filesystem::exists(path, ignored)) return;
   throw UserError(fmt::format(
       "{}: no such file or folder, expected a model (a .gguf file, or a folder with config.json "

@@ -116,8 +116,10 @@ TEST_F(Newcomer, RunDoesEveryStageAndContinues) {
   const std::string heads = file_text(place_ / "runs/model/heads/manifest.yaml");
   const std::string tree = file_text(place_ / "runs/model/tree.yaml");
 
-  const ProcessResult again = run(std::string("run model.gguf --questions prompts.jsonl") + kSmall);
+  const ProcessResult again =
+      run(std::string("run model.gguf --json --questions prompts.jsonl") + kSmall);
   ASSERT_EQ(again.status, 0) << again.err;
+  EXPECT_TRUE(json::parse(again.out).contains("methods")) << again.out;
   EXPECT_NE(again.err.find("; 0 generated now"), std::string::npos) << again.err;
   EXPECT_NE(again.err.find("[3/4] calibrate: runs/model/tree.yaml is there"), std::string::npos);
   EXPECT_EQ(file_text(place_ / "runs/model/heads/manifest.yaml"), heads);

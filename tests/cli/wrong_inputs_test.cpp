@@ -59,8 +59,8 @@ TEST(WrongInputs, YamlNamesFileAndLine) {
                  "missing.yaml: no such file; check the path");
   write_text(place / "none.yaml", "run: runs/x\n");
   expect_refused(place.run("train --config none.yaml"),
-                 "no model is named, expected a .gguf file or a model folder; give it as the first "
-                 "argument or with --model, or set backbone.model in the YAML");
+                 "no model is named, expected a .gguf file or a model folder; name it with "
+                 "--model, or set backbone.model in the YAML");
 }
 
 TEST(WrongInputs, FilesWithoutAName) {

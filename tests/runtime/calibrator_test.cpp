@@ -113,7 +113,7 @@ TEST_F(CalibratedStories, WhatDoesNotFitIsRefusedFromAnyThreadAndLeavesTheModelU
   changed.validation_fraction = 0;
   EXPECT_EQ(error_text(folder, [&] { Calibrator(model, changed).run(own); }),
             "<>/dataset: train.validation_fraction is 0, found no validation samples of 6, "
-            "expected some; raise it and train again, or distil more text");
+            "expected some; raise it and train anew with --fresh, or distil more text");
   progress = [&](const StageProgress&) { calibrator.run(own); };
   EXPECT_EQ(error_text([&] { calibrator.run(own); }),
             "Calibrator: called while a call of the same model runs on this thread, expected one "

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -123,6 +124,12 @@ TEST(Model, OptionsThatCannotWorkAreRefused) {
   EXPECT_NE(refusal([](auto& o) { o.chat_template = "none"; }), "(no error)");
   EXPECT_NE(error_text([] { Model::load("none.gguf", story_options()); }).find("none.gguf"),
             std::string::npos);
+  const fixtures::TempFolder folder;
+  std::filesystem::create_directories(folder / "run/dataset");
+  EXPECT_EQ(
+      fixtures::error_text(folder, [&] { Model::load(folder / "run", story_options()); }),
+      "<>/run: is a run's folder, expected a model (a .gguf file, or a folder with config.json "
+      "and .safetensors); name the model, and the run with --run <>/run");
 }
 
 }  // namespace

@@ -37,6 +37,7 @@ void run_stage(const CommonOptions& common, int number, const std::string& name,
   CommandOptions stage(command_named(name), common.program);
   stage.options.parse(words);
   stage.common.says_run = stage.common.says_next = false;
+  stage.common.json = common.json && name == "generate";  // its object is the run's
   stage.common.before_removal = before_removal;
   stage.run();
 }

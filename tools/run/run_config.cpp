@@ -11,8 +11,8 @@ namespace medusa {
 void RunConfig::validate() const {
   if (backbone.model.empty())
     throw UserError(
-        "no model is named, expected a .gguf file or a model folder; give it as the first argument "
-        "or with --model, or set backbone.model in the YAML");
+        "no model is named, expected a .gguf file or a model folder; name it with "
+        "--model, or set backbone.model in the YAML");
 }
 
 void TrainSection::validate() const {
