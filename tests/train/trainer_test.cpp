@@ -196,6 +196,12 @@ TEST(Trainer, TheBestValidationsHeadsAreTheResult) {
   EXPECT_EQ(result.steps, step);
   EXPECT_LT(step, std::ssize(losses(run, "best"))) << "this test wants an earlier one";
   EXPECT_EQ(read_heads_manifest(run.folder.path() / "best/heads").step, step);
+  const auto heads = heads_bytes(run, "best");
+  std::filesystem::remove_all(run.folder / "best/train/checkpoint-best");
+  EXPECT_NE(fixtures::error_text(run.folder, [&] { run.train("best"); })
+                .find("best/train/checkpoint-best: found no checkpoint, expected that of "),
+            std::string::npos);
+  EXPECT_EQ(heads_bytes(run, "best"), heads) << "the last ones are not taken instead";
   run.config.keep_best = false;
   run.train("last");
   EXPECT_NE(heads_bytes(run, "best"), heads_bytes(run, "last"));
