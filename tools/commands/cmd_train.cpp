@@ -161,10 +161,6 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
                dataset.size());
   if (std::ranges::count(config.train.stages, StageKind::Heads) > 0)
     check_keep_best(config.train.config, dataset);
-  else if (config.train.config.keep_best)
-    throw UserError(
-        "train.keep_best is true, found no heads in train.stages, expected the stage that keeps "
-        "its best; add it, or leave keep_best out");
   if (dry) return dry_run(config, dataset, options.json);
   const std::string replaceable = replaceable_heads(config, own.fresh);
   if (!is_first(group.get())) return help_train(config, dataset, group.get(), replaceable);
