@@ -43,10 +43,13 @@ struct HostDecoder::Sequence : DecodedSequence {
         .subspan(static_cast<size_t>(prompt_rows));
   }
 
-  /// Prompts enter in ascending order of this.
-  int64_t prompt_turn() const {
+  /// The shorter prompt first, the longer it waits the sooner.
+  static bool enters_before(const Sequence* one, const Sequence* other) {
     constexpr int64_t kRowsPerPass = 4;  // that a pass of waiting weighs
-    return std::ssize(missing_prompt()) - kRowsPerPass * prompt_passes;
+    const auto turn = [](const Sequence& s) {
+      return std::ssize(s.missing_prompt()) - kRowsPerPass * s.prompt_passes;
+    };
+    return turn(*one) < turn(*other);
   }
 
   void take_prompt(int64_t num_rows, at::Tensor state) {
@@ -172,9 +175,7 @@ void HostDecoder::run_prompts_alone() {
     return;
   }
   if (prompts.empty()) return;
-  Sequence* next = *std::min_element(
-      prompts.begin(), prompts.end(),
-      [](const Sequence* a, const Sequence* b) { return a->prompt_turn() < b->prompt_turn(); });
+  Sequence* next = *std::min_element(prompts.begin(), prompts.end(), Sequence::enters_before);
   for (Sequence* s : prompts) ++s->prompt_passes;
   enter(*next);
 }
@@ -203,9 +204,7 @@ HostDecoder::Pass HostDecoder::plan() {
   }
   int64_t room = prompt_room(static_cast<int32_t>(pass.with_tree.size()));
   if (prompt_share_ && !prompts.empty()) {
-    std::stable_sort(prompts.begin(), prompts.end(), [](const Sequence* a, const Sequence* b) {
-      return a->prompt_turn() < b->prompt_turn();
-    });
+    std::stable_sort(prompts.begin(), prompts.end(), Sequence::enters_before);
     const int64_t first = std::ssize(prompts.front()->missing_prompt());
     if (first <= kShortPrompt) room = std::max(room, first);
   }

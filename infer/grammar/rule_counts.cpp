@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "infer/grammar/counts.h"
-#include "infer/grammar/hex_escapes.h"
 
 namespace medusa {
 namespace {
@@ -24,6 +23,23 @@ size_t behind(std::string_view rules, size_t begin, char end) {
   size_t at = begin + 1;
   while (at < rules.size() && rules[at] != end) at += rules[at] == '\\' ? 2 : 1;
   return std::min(at + 1, rules.size());
+}
+
+/// A text or a class with \u00HH for each \xHH, to which the library counts all digits that follow.
+std::string with_long_escapes(std::string_view item) {
+  const auto is_digit = [&](size_t at) {
+    return at < item.size() && std::isxdigit(static_cast<unsigned char>(item[at])) != 0;
+  };
+  std::string out;
+  for (size_t at = 0; at < item.size(); ++at) {
+    out += item[at];
+    if (item[at] != '\\' || ++at == item.size()) continue;
+    if (item[at] == 'x' && is_digit(at + 1) && is_digit(at + 2))
+      out += "u00";
+    else
+      out += item[at];
+  }
+  return out;
 }
 
 struct Count {
