@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/formats/repeated_key.h"
+#include "base/formats/object_keys.h"
 #include "base/json_text.h"
 
 namespace medusa {

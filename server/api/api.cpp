@@ -297,11 +297,8 @@ std::string Api::decoded_json(const std::string& text) const {
   const auto tokens = fields.token_ids("tokens", tokenizer.vocab_size());
   if (!fields.has("tokens")) fields.refuse("tokens", "a list of token ids");
   fields.warn_of_unknown();
-  constexpr size_t kMostBytes = 1 << 20;  // as of a prompt
   const std::string decoded = tokenizer.decode(tokens);
-  if (decoded.size() > kMostBytes)
-    fields.refuse("tokens",
-                  fmt::format("at most {} bytes of text; send fewer at once", kMostBytes));
+  expect_short_text(decoded.size(), "tokens", scheduler().model());  // as of a prompt
   return with_warnings({{"prompt", decoded}}, fields.warnings());
 }
 

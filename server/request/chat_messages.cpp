@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/formats/repeated_key.h"
+#include "base/formats/object_keys.h"
 #include "base/json_text.h"
 #include "server/api/api_error.h"
 
@@ -117,9 +117,9 @@ std::optional<std::string> content_text(const nlohmann::json& content,
 }
 
 std::string CalledFunctions::of(const std::vector<ChatMessage>& before, const std::string& id) {
-  for (size_t i = num_read_; i < before.size(); ++i)
-    for (const ToolCall& call : before[i].tool_calls) names_.try_emplace(call.id, call.name);
-  num_read_ = before.empty() ? 0 : before.size() - 1;  // the last one may get more
+  for (; num_read_ < before.size(); ++num_read_)
+    for (const ToolCall& call : before[num_read_].tool_calls)
+      names_.try_emplace(call.id, call.name);
   const auto found = names_.find(id);
   return found == names_.end() ? "" : found->second;
 }

@@ -29,12 +29,12 @@ std::optional<std::string> content_text(const nlohmann::json& content,
 class CalledFunctions {
  public:
   /// The name of the function that a call before asked for; empty: there is no such call.
-  /// @param before  as at the last time, with more behind it.
+  /// @param before  as at the last time, with more messages behind it.
   std::string of(const std::vector<ChatMessage>& before, const std::string& id);
 
  private:
   std::unordered_map<std::string, std::string> names_;  // by the call's id
-  size_t num_read_ = 0;                                 // messages whose calls are all there
+  size_t num_read_ = 0;                                 // messages whose calls are there
 };
 
 /// Says whether a text is JSON, an object, none of whose objects has more than kMostKeys.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/formats/repeated_key.h"
+#include "base/formats/object_keys.h"
 #include "base/json_text.h"
 #include "base/utf8.h"
 #include "server/api/api_error.h"

@@ -206,16 +206,15 @@ void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t coun
           of_token * (choice.max_tokens + (each_.prompt_logprobs ? std::ssize(prompt) : 0));
     }
     if (num_logprobs_ > kMostLogprobsOfRequest)
-      fields_.refuse(fields_.has("top_logprobs") ? "top_logprobs" : "logprobs",
-                     fmt::format("at most {} of them in all prompts and answers, each prompt "
-                                 "counted as often as it is answered",
-                                 kMostLogprobsOfRequest));
+      fields_.refuse(
+          fields_.has("top_logprobs") ? "top_logprobs" : "logprobs",
+          fmt::format("at most {} of them in all prompts and answers of max_tokens, each "
+                      "prompt counted as often as it is answered",
+                      kMostLogprobsOfRequest));
     echoed_bytes_ += echo.size();
     if (echoed_bytes_ > kMostEchoedBytes)
       fields_.refuse("echo",
-                     fmt::format("at most {} bytes of prompts in all answers; ask for fewer "
-                                 "at once",
-                                 kMostEchoedBytes));
+                     fmt::format("at most {} bytes of prompts in all answers", kMostEchoedBytes));
     out_.echoes.push_back(echo);
   }
 }

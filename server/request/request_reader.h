@@ -70,7 +70,7 @@ class RequestReader {
 void expect_served_model(RequestFields& fields, const ServedModel& model);
 
 /// Refuses a text of which so many bytes are surely more tokens than the context has: encoding it
-/// would hold other requests up.
+/// would hold other requests up, keeping it for a slow reader would take memory.
 /// @throws ApiError  400.
 void expect_short_text(size_t bytes, const std::string& field, const ServedModel& model);
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "server/api/api_error.h"
+#include "server/api/completion_request.h"
 #include "tests/server/server_fixture.h"
 
 namespace medusa {
@@ -142,6 +143,19 @@ TEST_F(RefusalsTest, WhatEveryAnswerHasACopyOfIsBounded) {
   const auto reply = ask(port(), "POST", "/detokenize", ids.dump());
   EXPECT_EQ(reply.status, 400);
   EXPECT_EQ(reply.json()["error"]["param"], "tokens");
+}
+
+TEST_F(RefusalsTest, AnswersOfUnsaidLengthAreAsLongAsTheirLogprobsMayBe) {
+  ServedModel vast = tiny_->model();
+  vast.context = 1 << 20;
+  json body = json::parse(R"({"messages": [{"role": "user", "content": "a"}], "n": 2,
+                              "logprobs": true, "top_logprobs": 9})");
+  const auto read = [&] { return read_chat_request(body, body.dump(), vast); };
+  for (const GenerationRequest& each : read().choices) EXPECT_EQ(each.max_tokens, 50'000);
+  body["max_tokens"] = 50'000;
+  EXPECT_EQ(read().choices.size(), 2U);
+  body["max_tokens"] = 50'001;
+  EXPECT_THROW(read(), ApiError);
 }
 
 /// Others wait meanwhile.
