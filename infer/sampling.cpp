@@ -15,13 +15,6 @@ bool more_probable(const Weighted& a, const Weighted& b) {
   return a.weight != b.weight ? a.weight > b.weight : a.id < b.id;
 }
 
-/// A model whose file is damaged, or whose states are too large for the dtype, gives such logits.
-[[noreturn]] void refuse_logits() {
-  throw UserError(
-      "the model: gives logits that are not finite, expected numbers; get its file again, as its "
-      "weights may be damaged, or try --dtype float32");
-}
-
 /// The k most probable of some tokens, sorted.
 void keep_largest(std::vector<Weighted>& tokens, size_t k) {
   const auto end = tokens.begin() + static_cast<std::ptrdiff_t>(std::min(k, tokens.size()));
@@ -79,6 +72,12 @@ std::vector<Weighted> nucleus(std::vector<Weighted> tokens, double sum, double t
 }
 
 }  // namespace
+
+void refuse_logits() {
+  throw UserError(
+      "the model: gives logits that are not finite, expected numbers; get its file again, as its "
+      "weights may be damaged, or try --dtype float32");
+}
 
 double bounded_temperature(double temperature) {
   MEDUSA_ASSERT(temperature > 0, temperature);

@@ -52,6 +52,11 @@ double bounded_temperature(double temperature);
 /// 1 / temperature, by which logits are multiplied; always finite and above 0.
 float inverse_temperature(double temperature);
 
+/// Where the largest logit of a row is not finite: a model whose file is damaged, or whose states
+/// are too large for the dtype, gives such.
+/// @throws UserError  always.
+[[noreturn]] void refuse_logits();
+
 /// Index of the largest value; the first of equals.
 TokenId argmax(std::span<const float> logits);
 

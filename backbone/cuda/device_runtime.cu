@@ -26,45 +26,45 @@ class CudaGraph : public DeviceGraph {
   cudaGraphExec_t graph_;
 };
 
-/// Pinned memory, and the moment when the last copy from or to it has ended.
+/// Pinned memory that the device sees, and the moment when it was used last.
 class PinnedMemory {
  public:
   explicit PinnedMemory(size_t bytes) : bytes_(bytes) {
-    check(cudaMallocHost(&data_, bytes), "allocate pinned memory");
-    check(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming), "make an event");
+    check(cudaHostAlloc(&data_, bytes, cudaHostAllocMapped), "allocate pinned memory");
+    check(cudaEventCreateWithFlags(&used_, cudaEventDisableTiming), "make an event");
   }
   ~PinnedMemory() {
-    cudaEventSynchronize(copied_);
-    cudaEventDestroy(copied_);
+    cudaEventSynchronize(used_);
+    cudaEventDestroy(used_);
     cudaFreeHost(data_);
   }
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
   void* data() { return data_; }
-  void copy(void* to, const void* from, cudaMemcpyKind kind) {
-    check(cudaMemcpyAsync(to, from, bytes_, kind, nullptr), "copy");
-    check(cudaEventRecord(copied_, nullptr), "record an event");
-  }
-  void wait() { check(cudaEventSynchronize(copied_), "finish a step"); }
+  size_t bytes() const { return bytes_; }
+  void mark() { check(cudaEventRecord(used_, nullptr), "record an event"); }
+  void wait() { check(cudaEventSynchronize(used_), "finish a step"); }
 
  private:
   size_t bytes_;
   void* data_ = nullptr;
-  cudaEvent_t copied_ = nullptr;
+  cudaEvent_t used_ = nullptr;
 };
 
-class PinnedHostBuffer : public HostBuffer {
+class MappedHostBuffer : public HostBuffer {
  public:
-  explicit PinnedHostBuffer(size_t bytes) : memory_(bytes) {}
-  void* data() override { return memory_.data(); }
-  void post(const void* device) override {
-    memory_.copy(memory_.data(), device, cudaMemcpyDeviceToHost);
+  explicit MappedHostBuffer(size_t bytes) : memory_(bytes) {
+    check(cudaHostGetDevicePointer(&on_device_, memory_.data(), 0), "map pinned memory");
   }
+  void* on_device() override { return on_device_; }
+  const void* data() override { return memory_.data(); }
+  void mark() override { memory_.mark(); }
   void wait() override { memory_.wait(); }
 
  private:
   PinnedMemory memory_;
+  void* on_device_ = nullptr;
 };
 
 class PinnedUploadBuffer : public UploadBuffer {
@@ -74,7 +74,11 @@ class PinnedUploadBuffer : public UploadBuffer {
     memory_.wait();
     return memory_.data();
   }
-  void send(void* device) override { memory_.copy(device, memory_.data(), cudaMemcpyHostToDevice); }
+  void send(void* device) override {
+    check(cudaMemcpyAsync(device, memory_.data(), memory_.bytes(), cudaMemcpyHostToDevice, nullptr),
+          "copy");
+    memory_.mark();
+  }
 
  private:
   PinnedMemory memory_;
@@ -104,7 +108,7 @@ class CudaRuntime : public DeviceRuntime {
   }
 
   std::unique_ptr<HostBuffer> make_host_buffer(size_t bytes) override {
-    return std::make_unique<PinnedHostBuffer>(bytes);
+    return std::make_unique<MappedHostBuffer>(bytes);
   }
   std::unique_ptr<UploadBuffer> make_upload_buffer(size_t bytes) override {
     return std::make_unique<PinnedUploadBuffer>(bytes);

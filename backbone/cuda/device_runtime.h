@@ -18,14 +18,17 @@ class DeviceGraph {
   virtual void replay() = 0;
 };
 
-/// Memory of the host that the device writes to, and the moment when it has.
+/// Memory of the host that kernels write to, and the moment when they have.
 class HostBuffer {
  public:
   virtual ~HostBuffer() = default;
-  virtual void* data() = 0;
-  /// Copies from the device, behind all earlier work of the default stream. Does not wait.
-  virtual void post(const void* device) = 0;
-  /// Waits until the last post() has arrived, and only for that.
+  /// Where kernels write.
+  virtual void* on_device() = 0;
+  /// What they wrote, after wait().
+  virtual const void* data() = 0;
+  /// Marks what all earlier work of the default stream writes. Does not wait.
+  virtual void mark() = 0;
+  /// Waits for what the last mark() has marked, and only for that.
   virtual void wait() = 0;
 };
 

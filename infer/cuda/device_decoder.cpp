@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/elapsed.h"
 #include "base/error.h"
+#include "infer/sampling.h"
 
 namespace medusa {
 
@@ -39,8 +40,7 @@ struct DeviceDecoder::Sequence : DecodedSequence {
 
 /// A step that was started and whose tokens have not been read.
 struct DeviceDecoder::InFlightStep {
-  explicit InFlightStep(std::unique_ptr<HostBuffer> box) : buffer(std::move(box)) {}
-  std::unique_ptr<HostBuffer> buffer;
+  HostBuffer* buffer = nullptr;                      // not owned
   std::vector<std::shared_ptr<Sequence>> sequences;  // by place, when it was started; empty: none
 };
 
@@ -53,14 +53,23 @@ DeviceDecoder::DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads
       heads_(std::move(heads)),
       step_(llama_, heads_.get(), shape, verify, *kernels.steps, target.cache(),
             target.num_free_slots()),
-      graphs_(*kernels.runtime) {
+      graphs_(*kernels.runtime),
+      running_(std::make_unique<InFlightStep>()),
+      read_(std::make_unique<InFlightStep>()) {
   MEDUSA_ASSERT(kernels.complete());
-  const auto bytes = static_cast<size_t>(step_.emitted().nbytes());
-  running_ = std::make_unique<InFlightStep>(kernels_.runtime->make_host_buffer(bytes));
-  read_ = std::make_unique<InFlightStep>(kernels_.runtime->make_host_buffer(bytes));
+  for (auto& each : buffers_)
+    each = kernels_.runtime->make_host_buffer(static_cast<size_t>(step_.bytes_emitted()));
+  step_.emit_to(static_cast<int32_t*>(buffers_[0]->on_device()),
+                static_cast<int32_t*>(buffers_[1]->on_device()));
 }
 
-DeviceDecoder::~DeviceDecoder() { cancel_all(); }
+DeviceDecoder::~DeviceDecoder() {
+  try {
+    cancel_all();
+  } catch (const std::exception&) {  // a GPU that has failed writes nothing any more
+    running_->sequences.clear();
+  }
+}
 
 /// What a GPU still writes must have somewhere to go.
 void DeviceDecoder::wait_for_in_flight() {
@@ -115,12 +124,16 @@ void DeviceDecoder::replay(InFlightStep& in_flight) {
   const CapturedGraph key{static_cast<int32_t>(sequences_.running.size()), step_.num_nodes(),
                           captured_context(most, target_.cache().capacity())};
 
+  if (!std::exchange(turn_is_set_, false)) step_.set_turn(turn_);
   // A long prompt moves the buffers: then another generation begins.
   graphs_.run(key, llama_.generation(), [this, key](DeviceStream stream) {
     step_.run(key.num_sequences, key.max_context, stream);
   });
-  in_flight.buffer->post(step_.emitted().data_ptr());
+  in_flight.buffer = buffers_[turn_].get();
+  in_flight.buffer->mark();
   in_flight.sequences = sequences_.running;
+  turn_ = 1 - turn_;
+  turn_is_set_ = true;
 }
 
 /// Emits the tokens of a step as far as the text goes on.
@@ -150,8 +163,9 @@ void DeviceDecoder::take(InFlightStep& in_flight) {
     const std::span<const int32_t> tokens(words + 1, static_cast<size_t>(std::max(count, 0)));
     words += 1 + step_.max_emitted();
     if (!s->more) continue;  // it ended in the step before
-    MEDUSA_ASSERT(count >= 1 && count <= step_.max_emitted(), count);
+    MEDUSA_ASSERT(count == kNoToken || (count >= 1 && count <= step_.max_emitted()), count);
     try {
+      if (count == kNoToken) refuse_logits();
       take_tokens(*s, tokens);
     } catch (...) {
       s->fail(std::current_exception());
@@ -185,7 +199,7 @@ std::optional<DecodeStats> DeviceDecoder::cancel(RequestId id) {
   sequences_.expect_no_step("cancel");
   const auto s = sequences_.running_one(id);
   if (s == nullptr) return sequences_.cancel_waiting(id);
-  const KernelDeviceGuard guard(step_.emitted().device());
+  const KernelDeviceGuard guard(step_.device());
   DecodeStats stats = s->stats;
   s->more = false;  // the step that still runs is read without it
   drop_ended();
@@ -207,7 +221,7 @@ void DeviceDecoder::cancel_all() {
 std::vector<FinishedRequest> DeviceDecoder::step() {
   sequences_.expect_no_step("step");
   const SequenceList<Sequence>::Step in_step(sequences_);
-  const KernelDeviceGuard guard(step_.emitted().device());
+  const KernelDeviceGuard guard(step_.device());
   auto began = std::chrono::steady_clock::now();
   while (!sequences_.waiting.empty() && target_.num_free_slots() > 0) {
     const int32_t slot = target_.open();

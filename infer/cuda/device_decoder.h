@@ -99,6 +99,9 @@ class DeviceDecoder : public Decoder {
   DeviceStep step_;
   GraphCache<CapturedGraph> graphs_;
   SequenceList<Sequence> sequences_;              // the running ones by place
+  std::unique_ptr<HostBuffer> buffers_[2];        // steps write to them in turns
+  int32_t turn_ = 0;                              // of the next step: 0 or 1
+  bool turn_is_set_ = false;                      // on the device: not behind a step that failed
   std::unique_ptr<InFlightStep> running_, read_;  // read_ is the step that was started before
   DecodeTimes times_;
 };

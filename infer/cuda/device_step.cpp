@@ -41,7 +41,7 @@ DeviceStep::DeviceStep(CudaLlama& llama, DeviceHeads* heads, const TreeShape& sh
   states_ = buffer({b, llama_.config().hidden_size}, at::kBFloat16);
   tokens_ = heads_ != nullptr ? buffer({b, n}, at::kInt) : roots_.view({b, 1});
   paths_ = buffer({b, max_depth_ + 1}, at::kInt);
-  emitted_ = buffer({b, 1 + max_emitted()}, at::kInt);
+  turn_ = buffer({1}, at::kInt);
   for (at::Tensor* each : {&row_slots_, &starts_, &positions_, &cache_rows_, &verified_})
     *each = buffer({rows}, at::kInt);
   row_paths_ = buffer({rows}, at::kLong);
@@ -152,7 +152,8 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   walk.counts = elements<int32_t>(counts_);
   walk.paths = elements<int32_t>(paths_);
   walk.next = elements<int32_t>(roots_);
-  walk.emitted = elements<int32_t>(emitted_);
+  for (int i = 0; i < 2; ++i) walk.emitted[i] = emitted_[i];
+  walk.turn = elements<int32_t>(turn_);
   kernels_.walk(walk, stream);
 
   MoveRowsArgs move;
@@ -175,6 +176,7 @@ void DeviceStep::run(int32_t num_sequences, int64_t max_context, DeviceStream st
   advance.hidden = hidden;
   advance.hidden_size = hidden_size;
   advance.states = elements<Bf16>(states_);
+  advance.turn = elements<int32_t>(turn_);
   kernels_.advance(advance, stream);
 }
 

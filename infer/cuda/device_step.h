@@ -53,9 +53,17 @@ class DeviceStep {
   int32_t num_nodes() const { return num_nodes_; }        // N
   int32_t max_emitted() const { return max_depth_ + 1; }  // tokens of a step, at most
 
-  /// [B, 1 + max_emitted()] on the device: for each place the number of tokens that the last step
-  /// emitted, then these.
-  const at::Tensor& emitted() const { return emitted_; }
+  /// Where steps write what they emit, in turns: [B, 1 + max_emitted()], for each place the number
+  /// of tokens, then these; kNoToken for the number where logits were not finite.
+  /// @param even, odd  written by kernels. Before the first run().
+  void emit_to(int32_t* even, int32_t* odd) { emitted_[0] = even, emitted_[1] = odd; }
+  int64_t bytes_emitted() const {
+    return slots_.numel() * (1 + max_emitted()) * static_cast<int64_t>(sizeof(int32_t));
+  }
+  /// Says whose turn the next step is: 0 even, 1 odd.
+  void set_turn(int32_t turn) { turn_.fill_(turn); }
+
+  at::Device device() const { return turn_.device(); }
 
  private:
   DeviceTree tree() const;
@@ -68,18 +76,19 @@ class DeviceStep {
   DeviceCache cache_;
   int32_t num_nodes_ = 1, max_depth_ = 0;
 
-  at::Tensor parents_, depths_, ancestors_;      // [N] the tree
-  at::Tensor slots_, lengths_, roots_, counts_;  // [B] int32
-  at::Tensor seeds_;                             // [B] int64
-  at::Tensor states_;                            // [B, H] bfloat16
-  at::Tensor tokens_;                            // [B, N] int32
-  at::Tensor paths_;                             // [B, max_depth + 1] int32
-  at::Tensor emitted_;                           // [B, 1 + max_emitted()] int32
+  at::Tensor parents_, depths_, ancestors_;                            // [N] the tree
+  at::Tensor slots_, lengths_, roots_, counts_;                        // [B] int32
+  at::Tensor seeds_;                                                   // [B] int64
+  at::Tensor states_;                                                  // [B, H] bfloat16
+  at::Tensor tokens_;                                                  // [B, N] int32
+  at::Tensor paths_;                                                   // [B, max_depth + 1] int32
+  at::Tensor turn_;                                                    // [1] int32
   at::Tensor row_slots_, starts_, positions_, cache_rows_, verified_;  // [B N] int32
   at::Tensor row_paths_;                                               // [B N] int64
   at::Tensor maxima_, log_sums_, thresholds_;                          // [B N] float32
   at::Tensor tiles_;  // [T, 2] int32, sequence after sequence
   int32_t tiles_per_sequence_ = 1;
+  int32_t* emitted_[2] = {};  // not owned
 };
 
 }  // namespace medusa

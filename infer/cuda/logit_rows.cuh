@@ -1,8 +1,8 @@
-// A row of logits shared by the threads of a block: its largest, its exponentials, and a draw.
+// A row of logits shared by many threads: its largest, its exponentials, and a draw.
 #pragma once
 
-#include "backbone/cuda/kernels/reduce_block.cuh"
 #include "base/random.h"
+#include "infer/cuda/row_threads.cuh"
 
 namespace medusa {
 namespace {
@@ -18,8 +18,11 @@ constexpr int32_t kNoIndex = 0x7FFFFFFF;
 /// Worse than any logit.
 __device__ inline BestLogit no_logit() { return {-INFINITY, kNoIndex}; }
 
+/// A NaN is better than any number, so a row that has one is known by its best.
 __device__ inline bool is_better(const BestLogit& a, const BestLogit& b) {
-  return a.value > b.value || (a.value == b.value && a.index < b.index);
+  const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+  if (a_is_nan != b_is_nan) return a_is_nan;
+  return a.value > b.value || ((a_is_nan || a.value == b.value) && a.index < b.index);
 }
 __device__ inline BestLogit better_of(const BestLogit& a, const BestLogit& b) {
   return is_better(a, b) ? a : b;
@@ -29,12 +32,14 @@ __device__ inline BestLogit of_lane(const BestLogit& mine, int mask) {
   return {shuffle_xor(mine.value, mask), shuffle_xor(mine.index, mask)};
 }
 
-/// Of a row, known to all threads of the block.
-__device__ inline BestLogit best_of_row(const float* row, int64_t size) {
+/// Of a row, known to all of its threads.
+template <typename Threads>
+__device__ BestLogit best_of_row(const float* row, int64_t size) {
   BestLogit best = no_logit();
-  for (int64_t i = thread_index(); i < size; i += kRowThreads)
-    best = better_of(best, {row[i], static_cast<int32_t>(i)});
-  return reduce_block(best, better_of);
+  for_each_own<Threads>(row, size, [&](float logit, int64_t i) {
+    best = better_of(best, {logit, static_cast<int32_t>(i)});
+  });
+  return Threads::reduce(best, better_of);
 }
 
 constexpr float kLowestExponent = -87.0F;  // exp of less is taken as 0
@@ -75,26 +80,27 @@ __device__ inline double arrival_of(double weight, double u) {
 }
 
 /// Draws from softmax(row / T) with the random numbers of a position: the exponential race of
-/// infer/gumbel_max.h, a block to a row. The winner is the same, but where two tokens arrive within
-/// the rounding of a logarithm.
-/// @param best  the row's largest logit: who meets it first is soon late.
-__device__ inline int32_t gumbel_max_of_row(const float* row, int64_t size, const BestLogit& best,
-                                            float inverse_temperature, const Random& random,
-                                            int64_t position) {
+/// infer/gumbel_max.h. The winner is the same, but where two tokens arrive within the rounding of a
+/// logarithm.
+/// @param best  the row's largest logit, which is finite: who meets it first is soon late.
+template <typename Threads>
+__device__ int32_t gumbel_max_of_row(const float* row, int64_t size, const BestLogit& best,
+                                     float inverse_temperature, const Random& random,
+                                     int64_t position) {
   const auto uniform = [&](int64_t token) {
     return random.uniform(RandomUse::Accept, position, static_cast<uint64_t>(token));
   };
 
   Arrival first{arrival_of(1, uniform(best.index)), best.index};
-  for (int64_t i = thread_index(); i < size; i += kRowThreads) {
+  for_each_own<Threads>(row, size, [&](float logit, int64_t i) {
     const auto weight =
-        static_cast<double>(exp_of_logit((row[i] - best.value) * inverse_temperature));
+        static_cast<double>(exp_of_logit((logit - best.value) * inverse_temperature));
     const double u = uniform(i);
-    if (1 - u >= first.time * weight) continue;  // -log(u) >= 1 - u: late without a logarithm
+    if (1 - u >= first.time * weight) return;  // -log(u) >= 1 - u: late without a logarithm
     const double time = arrival_of(weight, u);
     if (time < first.time) first = {time, static_cast<int32_t>(i)};
-  }
-  return reduce_block(first, earlier_of).token;
+  });
+  return Threads::reduce(first, earlier_of).token;
 }
 
 }  // namespace

@@ -20,6 +20,9 @@ struct LogitFilter {
   bool filters() const { return top_k > 0 || top_p < 1 || min_p > 0; }
 };
 
+/// In place of a token where logits are not finite, and so in place of a step's count.
+inline constexpr int32_t kNoToken = -1;
+
 /// Looks at every row of logits once: the token that the rule would emit after it and, for the
 /// typical rule, what a child's logit is compared with.
 struct VerifyRowsArgs {
@@ -33,7 +36,8 @@ struct VerifyRowsArgs {
   const uint64_t* seeds = nullptr;     // [B] Random's, of each sequence
   const int32_t* positions = nullptr;  // [R] of the rows: the draw's address (RandomUse::Accept)
   int32_t rows_per_sequence = 0;       // N: row r belongs to sequence r / N
-  int32_t* tokens = nullptr;           // [R] written: argmax (of equals the first), or the draw
+  int32_t* tokens = nullptr;           // [R] written: argmax (of equals the first), or the draw;
+                                       // kNoToken where the largest logit is not finite
   float* maxima = nullptr;             // [R] written for Typical: the largest logit
   float* log_sums = nullptr;           // [R] written for Typical: log Σ exp((z - max) / T)
   float* thresholds = nullptr;         // [R] written for Typical: min(ε, δ exp(-entropy))
@@ -60,15 +64,16 @@ struct WalkArgs {
   const float* maxima = nullptr;
   const float* log_sums = nullptr;
   const float* thresholds = nullptr;
-  int32_t num_sequences = 0;   // B
-  int32_t* counts = nullptr;   // [B] written: rows that stay, the root's included
-  int32_t* paths = nullptr;    // [B, max_depth + 1] written: those rows' nodes, ascending from 0
-  int32_t* next = nullptr;     // [B] written: the token after the path, the next root
-  int32_t* emitted = nullptr;  // [B, max_depth + 2] written: count, then the tokens: those of the
-                               // path below the root, then next
+  int32_t num_sequences = 0;      // B
+  int32_t* counts = nullptr;      // [B] written: rows that stay, the root's included
+  int32_t* paths = nullptr;       // [B, max_depth + 1] written: those rows' nodes, ascending from 0
+  int32_t* next = nullptr;        // [B] written: the token after the path, the next root
+  int32_t* emitted[2] = {};       // [B, max_depth + 2] one is written: count or kNoToken, then the
+                                  // tokens: those of the path below the root, then next
+  const int32_t* turn = nullptr;  // [1] which one is
 };
 
-/// lengths += counts; the last row of each path to `states`.
+/// lengths += counts; the last row of each path to `states`; the other turn.
 struct AdvanceArgs {
   int32_t num_sequences = 0;        // B
   int32_t num_nodes = 0;            // N
@@ -79,6 +84,7 @@ struct AdvanceArgs {
   const Bf16* hidden = nullptr;     // [B N, H]
   int64_t hidden_size = 0;          // H
   Bf16* states = nullptr;           // [B, H] written
+  int32_t* turn = nullptr;          // [1] counts on
 };
 
 /// The top-k drafts of each row of head logits, best first; of equals the lower row number.

@@ -46,6 +46,7 @@ __global__ void __launch_bounds__(kManyThreads) advance_kernel(const AdvanceArgs
   if (i < args.hidden_size)
     args.states[sequence * args.hidden_size + i] = args.hidden[last * args.hidden_size + i];
   if (i == 0) args.lengths[sequence] += count;
+  if (i == 0 && sequence == 0) ++*args.turn;
 }
 
 void advance(const AdvanceArgs& args, DeviceStream stream) {

@@ -87,14 +87,15 @@ __global__ void __launch_bounds__(kMostNodes) walk_kernel(const WalkArgs args) {
 
   const int last = walked_to, depth = tree.depths[last];
   if (i < tree.num_nodes && has_node(tree.paths[last], i)) {
-    int32_t* emitted = args.emitted + sequence * (tree.max_depth + 2);
+    int32_t* emitted = args.emitted[*args.turn % 2] + sequence * (tree.max_depth + 2);
     args.paths[sequence * (tree.max_depth + 1) + tree.depths[i]] = i;
     if (i > 0) emitted[tree.depths[i]] = args.tokens[first_row + i];
     if (i == last) {
+      const int32_t next = args.verified[first_row + last];
       args.counts[sequence] = depth + 1;
-      args.next[sequence] = args.verified[first_row + last];
-      emitted[0] = depth + 1;
-      emitted[depth + 1] = args.verified[first_row + last];
+      args.next[sequence] = next == kNoToken ? 0 : next;  // the next step may run already
+      emitted[0] = next == kNoToken ? kNoToken : depth + 1;
+      emitted[depth + 1] = next;
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "infer/cuda/device_decoder.h"
 
 #include "backbone/llama.h"
+#include "base/error.h"
 #include "infer/drafter.h"
 #include "infer/rules/greedy_rule.h"
 #include "infer/rules/match_rule.h"
@@ -275,6 +276,44 @@ TEST_P(DeviceDecoderTest, AFailedRequestClosesAllSlots) {
     return DecodeRequest{};  // no prompt
   };
   EXPECT_THROW(decode(decoder, next, [](size_t, const DecodeStats&) { return true; }), UserError);
+  EXPECT_EQ(target.num_free_slots(), 2);
+}
+
+TEST_P(DeviceDecoderTest, ASequenceWhoseLogitsAreNotFiniteFailsAlone) {
+  constexpr TokenId kDamaged = 5;
+  auto list = requests(2, 8);
+  const std::vector<TokenId> healthy = graphed({list[0]}, {}, nullptr, 1).tokens[0];
+  for (const auto& tokens : {list[0].prompt, healthy})
+    ASSERT_EQ(std::count(tokens.begin(), tokens.end(), kDamaged), 0) << "take another token";
+  list[1].prompt = {7, 8, kDamaged};
+  Weights damaged = weights_;
+  damaged.embedding = weights_.embedding.clone();
+  damaged.embedding[kDamaged].fill_(std::numeric_limits<float>::quiet_NaN());
+  damaged.lm_head = weights_.lm_head.clone();
+  llama_ = std::make_unique<Llama>(llama_on_kernels(damaged));
+  const auto heads = device_heads(this->heads(HeadInput::Root));
+  BackboneTarget target(*llama_, 2, kRows);
+  DeviceDecoder decoder(target, {std::shared_ptr<void>(), heads.get()}, shape_, {}, loop_kernels());
+
+  std::vector<TokenId> text;
+  list[0].emit = [&](const EmittedToken& token) {
+    text.push_back(token.id);
+    return true;
+  };
+  list[1].emit = [](const EmittedToken&) {
+    ADD_FAILURE() << "a token of no logits";
+    return true;
+  };
+  const RequestId good = decoder.submit(list[0]), bad = decoder.submit(list[1]);
+  std::vector<FinishedRequest> finished;
+  for (int i = 0; i < 40 && finished.size() < 2; ++i)
+    for (FinishedRequest& each : decoder.step()) finished.push_back(std::move(each));
+  ASSERT_EQ(finished.size(), 2U);
+  EXPECT_EQ(finished[0].id, bad);
+  EXPECT_THROW(std::rethrow_exception(finished[0].error), UserError);
+  EXPECT_EQ(finished[1].id, good);
+  EXPECT_EQ(finished[1].error, nullptr);
+  EXPECT_EQ(text, healthy);
   EXPECT_EQ(target.num_free_slots(), 2);
 }
 

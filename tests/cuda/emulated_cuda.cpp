@@ -14,7 +14,7 @@ namespace medusa {
 namespace {
 
 constexpr size_t kStackBytes = 128 * 1024;
-constexpr int kMostThreads = 1024;
+constexpr int kMostThreads = 2048;  // of a cluster
 
 enum class Waits { Nothing, Warp, Block, Cluster, Done };
 

@@ -1,6 +1,6 @@
-// Graphs and mailboxes without a GPU: a graph is the work itself, done again; a post arrives at
-// once.
+// Graphs and host buffers without a GPU: a graph is the work itself, done again.
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "backbone/cuda/device_runtime.h"
@@ -20,14 +20,19 @@ class WorkAgain : public DeviceGraph {
 
 class PageableBuffer : public HostBuffer {
  public:
-  explicit PageableBuffer(size_t bytes) : bytes_(bytes), arrived_(bytes) {}
-  void* data() override { return bytes_.data(); }
-  void post(const void* device) override { std::memcpy(arrived_.data(), device, arrived_.size()); }
-  // Not before: who reads without waiting shall read something else.
-  void wait() override { bytes_ = arrived_; }
+  explicit PageableBuffer(size_t bytes) : bytes_(bytes), written_(bytes), marked_(bytes) {}
+  void* on_device() override { return written_.data(); }
+  const void* data() override { return bytes_.data(); }
+  void mark() override { marked_ = written_; }
+  // Not before: who reads without waiting shall read something else, and so shall who lets a later
+  // step write before this one was read.
+  void wait() override {
+    if (marked_ != written_) throw std::logic_error("a host buffer was written before it was read");
+    bytes_ = marked_;
+  }
 
  private:
-  std::vector<unsigned char> bytes_, arrived_;
+  std::vector<unsigned char> bytes_, written_, marked_;
 };
 
 class PageableUpload : public UploadBuffer {

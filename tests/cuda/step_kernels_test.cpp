@@ -19,7 +19,7 @@ using fixtures::normal;
 
 using StepKernelsTest = TableTest<StepKernels>;
 INSTANTIATE_TEST_SUITE_P(Tables, StepKernelsTest,
-                         table_choices(emulated_step_kernels, cuda_step_kernels),
+                         table_choices_and_blocks(emulated_step_kernels, cuda_step_kernels),
                          table_choice_name<StepKernels>);
 
 std::vector<int32_t> top_k(const StepKernels& kernels, at::Device device, const at::Tensor& logits,
@@ -55,7 +55,7 @@ TEST_P(StepKernelsTest, TopKIsSortedAndOfEqualsTheLowerRowComesFirst) {
 }
 
 TEST_P(StepKernelsTest, TopKFindsTheBestWhereverTheyStand) {
-  const at::Tensor one_thread = normal({1, 70000}, 1);  // all of one thread's numbers
+  const at::Tensor one_thread = normal({1, 70000}, 1);  // all of one thread's numbers, or of two's
   for (int64_t i = 0; i < 60; ++i) one_thread[0][i * 1024 + 77] = 10 + i % 7;
   const at::Tensor rising = at::arange(5000, at::kFloat).unsqueeze(0), falling = rising.flip(1);
   const at::Tensor equal = at::zeros({1, 2500});
@@ -64,6 +64,18 @@ TEST_P(StepKernelsTest, TopKFindsTheBestWhereverTheyStand) {
   few[0][7] = 0;
   for (const at::Tensor& logits : {one_thread, rising, falling.contiguous(), equal, few})
     EXPECT_EQ(top_k(kernels(), device(), logits, 16), sorted_top_k(logits, 16));
+}
+
+TEST_P(StepKernelsTest, TopKOfDamagedRowsNamesRowsThatThereAre) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  at::Tensor some = normal({1, 1500}, 4);
+  some[0][1400] = some[0][3] = kNan;
+  const at::Tensor all = at::full({1, 20}, kNan), none = at::full({1, 20}, -INFINITY);
+  EXPECT_EQ(top_k(kernels(), device(), all, 3), (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(top_k(kernels(), device(), none, 3), (std::vector<int32_t>{0, 1, 2}));
+  std::vector<int32_t> expected = sorted_top_k(some.nan_to_num(-1e9), 14);
+  expected.insert(expected.begin(), {3, 1400});
+  EXPECT_EQ(top_k(kernels(), device(), some, 16), expected);
 }
 
 TEST_P(StepKernelsTest, TopKNamesTheTokensOfRows) {
@@ -133,6 +145,7 @@ TEST_P(StepKernelsTest, AdvanceCommitsAndKeepsTheLastState) {
     const at::Tensor counts = ints({1, 3, 4}, device()), lengths = ints({5, 0, 90}, device());
     const at::Tensor paths = ints({0, -1, -1, -1, 0, 2, 5, -1, 0, 1, 3, 6}, device());
     const at::Tensor states = at::zeros({3, hidden_size}, hidden.options());
+    const at::Tensor turn = ints({4}, device());
     kernels().advance({.num_sequences = 3,
                        .num_nodes = kNodes,
                        .max_path = kMostPath,
@@ -141,8 +154,10 @@ TEST_P(StepKernelsTest, AdvanceCommitsAndKeepsTheLastState) {
                        .lengths = elements<int32_t>(lengths),
                        .hidden = elements<Bf16>(hidden),
                        .hidden_size = hidden_size,
-                       .states = elements<Bf16>(states)},
+                       .states = elements<Bf16>(states),
+                       .turn = elements<int32_t>(turn)},
                       nullptr);
+    EXPECT_EQ(vector_of(turn), std::vector<int32_t>{5});
     EXPECT_EQ(vector_of(lengths), (std::vector<int32_t>{6, 3, 94}));
     EXPECT_TRUE(states.equal(hidden.index_select(0, ints({0, 7 + 5, 14 + 6}, device()))))
         << hidden_size;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/cuda/emulated_cuda.h"
+#include "tests/cuda/emulated_kernels.h"
 
 namespace medusa {
 
@@ -17,6 +18,7 @@ struct TableChoice {
   const Table* (*table)();
   at::DeviceType device;
   EmulatedOrder order;
+  bool clusters = true;
 };
 
 /// Tensors go to the device as arguments and come back with .cpu() as results.
@@ -30,8 +32,12 @@ class TableTest : public testing::TestWithParam<TableChoice<Table>> {
          at::detail::getCUDAHooks().deviceCount() == 0))
       GTEST_SKIP() << "no GPU";
     set_emulated_order(choice.order);
+    set_emulated_clusters(choice.clusters);
   }
-  void TearDown() override { set_emulated_order(EmulatedOrder::Ascending); }
+  void TearDown() override {
+    set_emulated_order(EmulatedOrder::Ascending);
+    set_emulated_clusters(true);
+  }
 
   const Table& kernels() const { return *this->GetParam().table(); }
   at::Device device() const { return this->GetParam().device; }
@@ -43,6 +49,17 @@ auto table_choices(const Table* (*emulated)(), const Table* (*real)()) {
   return testing::Values(
       Choice{"emulated", emulated, at::kCPU, EmulatedOrder::Ascending},
       Choice{"emulated_backwards", emulated, at::kCPU, EmulatedOrder::Descending},
+      Choice{"cuda", real, at::kCUDA, EmulatedOrder::Ascending});
+}
+
+/// The same for kernels that are others where a GPU has no clusters.
+template <typename Table>
+auto table_choices_and_blocks(const Table* (*emulated)(), const Table* (*real)()) {
+  using Choice = TableChoice<Table>;
+  return testing::Values(
+      Choice{"emulated", emulated, at::kCPU, EmulatedOrder::Ascending},
+      Choice{"emulated_backwards", emulated, at::kCPU, EmulatedOrder::Descending},
+      Choice{"emulated_without_clusters", emulated, at::kCPU, EmulatedOrder::Ascending, false},
       Choice{"cuda", real, at::kCUDA, EmulatedOrder::Ascending});
 }
 

@@ -19,7 +19,7 @@ using fixtures::normal;
 
 using VerifyAndWalkTest = TableTest<StepKernels>;
 INSTANTIATE_TEST_SUITE_P(Tables, VerifyAndWalkTest,
-                         table_choices(emulated_step_kernels, cuda_step_kernels),
+                         table_choices_and_blocks(emulated_step_kernels, cuda_step_kernels),
                          table_choice_name<StepKernels>);
 
 constexpr int32_t kUnwritten = -77;
@@ -175,7 +175,8 @@ Walked walk(const StepKernels& kernels, at::Device device, const Step& step, con
   const auto fresh = [&](int64_t size) { return filled(size, kUnwritten, at::kInt, device); };
   const at::Tensor counts = fresh(b), next = fresh(b);
   const at::Tensor paths = fresh(b * (step.shape.max_depth() + 1));
-  const at::Tensor emitted = fresh(b * (step.shape.max_depth() + 2));
+  const at::Tensor emitted = fresh(b * (step.shape.max_depth() + 2)), other = emitted.clone();
+  const at::Tensor turn = ints({7}, device);  // odd
   kernels.walk({.rule = rule.kind,
                 .tree = tree.view(),
                 .tokens = elements<int32_t>(tokens),
@@ -190,8 +191,10 @@ Walked walk(const StepKernels& kernels, at::Device device, const Step& step, con
                 .counts = elements<int32_t>(counts),
                 .paths = elements<int32_t>(paths),
                 .next = elements<int32_t>(next),
-                .emitted = elements<int32_t>(emitted)},
+                .emitted = {elements<int32_t>(other), elements<int32_t>(emitted)},
+                .turn = elements<int32_t>(turn)},
                nullptr);
+  EXPECT_EQ(vector_of(other), vector_of(fresh(b * (step.shape.max_depth() + 2)))) << "not its turn";
   return {vector_of(counts), vector_of(paths), vector_of(next), vector_of(emitted)};
 }
 
@@ -371,6 +374,30 @@ TEST_P(VerifyAndWalkTest, ImpossibleTokensNeverWin) {
     const Rule rule{DeviceRule::Typical, temperature, {0.3, 0.9}};
     expect_same(verify(kernels(), device(), step, rule), verify_on_host(step, rule), rule);
   }
+}
+
+TEST_P(VerifyAndWalkTest, ARowThatIsNotFiniteEndsItsSequenceAlone) {
+  for (const float worst : {std::numeric_limits<float>::quiet_NaN(), INFINITY, -INFINITY})
+    for (const Rule& rule : {Rule{DeviceRule::Greedy}, Rule{DeviceRule::Match, 0.7},
+                             Rule{DeviceRule::Match, 0.7, {}, {.top_k = 3, .top_p = 0.9}},
+                             Rule{DeviceRule::Typical, 0.5, {0.3, 0.9}}}) {
+      Step step = random_step(11, 2, 3, 1, 1100, 4);  // a root, and two below
+      if (std::isinf(worst) && worst < 0)
+        step.logits[1][0].fill_(worst);
+      else
+        step.logits[1][0][1099] = worst;
+      const Verified verified = verify(kernels(), device(), step, rule);
+      EXPECT_EQ(verified.tokens[3], kNoToken);
+      const Walked walked = walk(kernels(), device(), step, rule, verified);
+      const auto size = static_cast<size_t>(step.shape.max_depth()) + 2;
+      EXPECT_EQ(walked.emitted[size], kNoToken);
+      EXPECT_EQ(walked.counts[1], 1);
+      EXPECT_EQ(walked.next[1], 0) << "a token, which the step that runs already embeds";
+      Step other = step;  // the other sequence alone
+      other.tokens.resize(1);
+      other.logits = step.logits.narrow(0, 0, 1);
+      expect_same(walked, other, rule);
+    }
 }
 
 TEST_P(VerifyAndWalkTest, ARowIsVerifiedAlikeBesideAnyOthers) {

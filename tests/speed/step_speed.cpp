@@ -233,10 +233,13 @@ StepSpeed measure_step_speed(const SpeedShape& shape, at::ScalarType dtype, at::
     speed.weight_bytes += static_cast<double>(bytes);
 
   std::vector<SpeedThing> things = device_limits(dtype, device);
+  const ModelConfig& config = shape.config;
+  const int64_t bytes_of_position = 2 * config.num_layers * config.num_kv_heads * config.head_size *
+                                    static_cast<int64_t>(elementSize(dtype));  // keys and values
   for (const int64_t context : shape.contexts)
     for (const int32_t rows : shape.rows)
       for (SpeedThing& thing : step_ways(plain, fast, context, rows)) {
-        thing.row.bytes = speed.weight_bytes;
+        thing.row.bytes = speed.weight_bytes + static_cast<double>(context * bytes_of_position);
         things.push_back(std::move(thing));
       }
   time_interleaved(things, samples, device_wait(device));
@@ -275,7 +278,7 @@ std::string step_speed_table(const StepSpeed& speed) {
       if (row.flops > 0) return fmt::format("{:.1f} TFLOP/s", row.flops / row.ms.middle / 1e9);
       if (!row.is_step) return fmt::format("{:.1f} GB/s", row.bytes / row.ms.middle / 1e6);
       const double share = row.bytes / row.ms.middle / copied_per_ms;
-      return fmt::format("weights at {:.1f} GB/s, {:.1f} % of the copy",
+      return fmt::format("weights and cache at {:.1f} GB/s, {:.1f} % of the copy",
                          row.bytes / row.ms.middle / 1e6, 100 * share);
     };
     const std::string quartiles = fmt::format("{:.3f} to {:.3f}", row.ms.low, row.ms.high);

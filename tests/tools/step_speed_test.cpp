@@ -47,7 +47,7 @@ TEST(StepSpeed, TheTableSetsStepsBesideTheCopy) {
       "product of 8192 x 8192            2.000      2.000 to 2.500     0.010          550.0 "
       "TFLOP/s\n"
       "graph: 1 row behind 512          10.000     9.500 to 10.500     9.000  0.020   weights "
-      "at 1500.0 GB/s, 50.0 % of the copy\n");
+      "and cache at 1500.0 GB/s, 50.0 % of the copy\n");
 }
 
 TEST(MedusaSpeed, ATableSetsTreesBesideThePlainStep) {
