@@ -18,4 +18,8 @@ struct QuantFormat {
   constexpr bool operator==(const QuantFormat&) const = default;
 };
 
+/// The least largest number of a row's block: smaller ones are taken as zeros, since 127 over them
+/// is no number.
+inline constexpr float kLeastRowBlock = 0x1p-110F;
+
 }  // namespace medusa

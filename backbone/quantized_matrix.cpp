@@ -179,7 +179,8 @@ at::Tensor round_to_quantized(const at::Tensor& x) {
   const int64_t m = x.size(0), k = x.size(1);
   const at::Tensor elements = at::constant_pad_nd(x, {0, padded(k) - k}).view({m, -1, kRowBlock});
   const at::Tensor largest = elements.abs().amax(-1, true);
-  const at::Tensor quants = at::where(largest > 0, elements * (kLargestQuant / largest), 0).round();
+  const at::Tensor quants =
+      at::where(largest >= kLeastRowBlock, elements * (kLargestQuant / largest), 0).round();
   return (quants * (largest / kLargestQuant)).view({m, -1}).narrow(1, 0, k);
 }
 

@@ -170,6 +170,18 @@ std::vector<int64_t> Loader::order_of(int64_t rows, int64_t heads) const {
   return order;
 }
 
+/// Scales are of half precision, which keeps little of a matrix whose numbers are all tiny.
+void expect_quantizable(const StoredTensor& stored, const std::string& name,
+                        const at::Tensor& elements) {
+  constexpr float kLeast = 127 * 0x1p-20F;  // scales are within a thirtieth from there on
+  const auto largest = elements.abs().max().item<float>();
+  if (largest == 0 || !(largest < kLeast)) return;
+  throw UserError(
+      fmt::format("{}: tensor '{}' has no number above {:.3g}, expected one of at least {:.3g}, "
+                  "since --dtype int8 keeps a half for each 32; load it with --dtype bfloat16",
+                  stored.file.string(), name, largest, kLeast));
+}
+
 /// A quantized matrix, as fill() would write its rows.
 QuantizedMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, int64_t columns,
                                int64_t heads) {
@@ -178,6 +190,7 @@ QuantizedMatrix Loader::blocks(const Name& name, int64_t layer, int64_t rows, in
   if (kind_ == QuantKind::Int8 || !quant_format(stored.type)) {
     at::Tensor elements = at::empty({rows, columns}, at::kFloat);
     convert_rows(stored, elements, order);
+    expect_quantizable(stored, name_of(name, layer), elements);
     return quantize_matrix(elements);
   }
   const QuantizedMatrix matrix = read_quantized(stored.type, stored.bytes, rows, columns);

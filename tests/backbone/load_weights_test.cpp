@@ -385,6 +385,31 @@ TEST_F(LoadWeightsTest, AcceptsACopyOfATiedOutputOnlyIfItIsEqual) {
             "is meant to");
 }
 
+TEST_F(LoadWeightsTest, RejectsEightBitsOfNumbersThatAreAllTiny) {
+  const auto with_largest = [&](float largest) {
+    std::vector<uint8_t> bytes;
+    return changed_folder([&](Entries& e, json&) {
+      SafetensorsEntry& entry = e["model.layers.1.mlp.down_proj.weight"];
+      std::vector<float> numbers(entry.bytes.size() / sizeof(float), largest / 3);
+      numbers[7] = -largest;
+      bytes.resize(entry.bytes.size());
+      std::memcpy(bytes.data(), numbers.data(), bytes.size());
+      entry.bytes = bytes;
+    });
+  };
+  const auto as_int8 = [&](float largest) {
+    const fs::path model = with_largest(largest);
+    return fixtures::error_text(
+        folder_, [&] { load_weights(model, at::kBFloat16, at::kCPU, QuantKind::Int8); });
+  };
+  EXPECT_EQ(as_int8(1e-6F),
+            "<>/model.safetensors: tensor 'model.layers.1.mlp.down_proj.weight' has no number "
+            "above 1e-06, expected one of at least 0.000121, since --dtype int8 keeps a half for "
+            "each 32; load it with --dtype bfloat16");
+  EXPECT_EQ(as_int8(2e-4F), "(no error)");
+  EXPECT_EQ(as_int8(0), "(no error)") << "zeros are zeros";
+}
+
 TEST_F(LoadWeightsTest, RejectsWhatIsNoModel) {
   fs::copy_file(kFolder / "config.json", folder_.path() / "config.json");
   EXPECT_EQ(error(folder_.path()),

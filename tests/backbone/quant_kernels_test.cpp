@@ -95,6 +95,19 @@ TEST_P(QuantKernels, RowsOfZerosAndOfOneLargeNumberAreExact) {
   EXPECT_TRUE(at::allclose(y[1], expected, 1e-5, 1e-4));
 }
 
+TEST_P(QuantKernels, BlocksOfRowsAreTakenAsZerosWhereNoScaleIsLeft) {
+  const QuantizedMatrix matrix = quantize_matrix(normal({32, 64}, 5));
+  for (const double tiny : {1e-45, 1e-38, 3e-37}) {
+    at::Tensor x = at::full({9, 64}, tiny, at::kFloat);
+    x.narrow(1, 32, 32).fill_(2);
+    at::Tensor without = x.clone();
+    without.narrow(1, 0, 32).zero_();
+    EXPECT_TRUE(at::equal(multiply(x, matrix), multiply(without, matrix))) << tiny;
+    EXPECT_TRUE(at::equal(Linear(matrix, Kernels::Reference)(x),
+                          Linear(matrix, Kernels::Reference)(without)));
+  }
+}
+
 TEST_P(QuantKernels, TheLargestQuantsDoNotOverflow) {
   for (const QuantFormat format : kQuantFormats) {
     QuantizedMatrix matrix = in_format(normal({32, 64}, 6), format);

@@ -79,7 +79,8 @@ void quantize_rows(const void* tiled, int64_t depth, Range blocks, void* out) {
     const float* from = static_cast<const float*>(tiled) + tiled_index(row, tile * 32, depth);
     RowBlock& to = static_cast<RowBlock*>(out)[row_block_index(row, tile, depth)];
     const F32x16 zero = splat(0), a = load_f32(from), b = load_f32(from + kLanes);
-    const float largest = largest_of(larger(larger(a, zero - a), larger(b, zero - b)));
+    float largest = largest_of(larger(larger(a, zero - a), larger(b, zero - b)));
+    if (largest < kLeastRowBlock) largest = 0;
     const F32x16 factor = splat(largest > 0 ? 127.0F / largest : 0.0F);
     const int32_t sums[2] = {Kernel::store_quants(a * factor, to.quants),
                              Kernel::store_quants(b * factor, to.quants + kLanes)};
