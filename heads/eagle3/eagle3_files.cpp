@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -222,7 +223,14 @@ Eagle3Files read_eagle3_files(const fs::path& path) {
   out.path = path;
   out.mapped = std::move(files.mapped);
   out.tensors = std::move(files.tensors);
-  for (SafetensorsEntry& entry : out.tensors) entry.name = eagle_name(entry.name);
+  std::map<std::string, std::string> called;  // in the file
+  for (SafetensorsEntry& entry : out.tensors) {
+    const std::string name = std::exchange(entry.name, eagle_name(entry.name));
+    if (const auto [other, is_new] = called.try_emplace(entry.name, name); !is_new)
+      refuse_draft(path, fmt::format("holds '{}' and '{}', which are names of one tensor, expected "
+                                     "one of them",
+                                     other->second, name));
+  }
   std::sort(out.tensors.begin(), out.tensors.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
   out.settings = read_file(settings);

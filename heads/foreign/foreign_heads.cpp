@@ -36,6 +36,7 @@ class Sorter {
 
  private:
   void place(const SafetensorsEntry& entry);
+  void put(const SafetensorsEntry*& place, const SafetensorsEntry& entry);
   void check_places();
   void check_shapes();
   std::string name_of(HeadTensorKind part, int64_t head, int64_t layer) const {
@@ -57,7 +58,13 @@ class Sorter {
 void Sorter::place(const SafetensorsEntry& entry) {
   const auto name = parse_head_name(out_.layout, entry.name);
   if (!name) {
-    if (holds_whole_model(out_.layout)) return;
+    const auto other = layout_of_name(entry.name);
+    if (holds_whole_model(out_.layout) && !other) return;
+    if (other)
+      fail(out_.files.path,
+           fmt::format("tensor '{}' is named in the layout '{}' and others in '{}', "
+                       "expected heads in one layout",
+                       entry.name, enum_name(*other), enum_name(out_.layout)));
     fail(out_.files.path,
          fmt::format("tensor '{}' belongs to no part of heads in the layout '{}', expected only "
                      "heads",
@@ -65,19 +72,20 @@ void Sorter::place(const SafetensorsEntry& entry) {
   }
   switch (name->part) {
     case HeadTensorKind::Weight:
-      weights_[{name->head, name->layer}] = &entry;
+      put(weights_[{name->head, name->layer}], entry);
       break;
     case HeadTensorKind::Bias:
-      biases_[{name->head, name->layer}] = &entry;
+      put(biases_[{name->head, name->layer}], entry);
       break;
     case HeadTensorKind::Output:
-      outputs_[name->head] = {&entry, name->layer};
+      put(outputs_[name->head].first, entry);
+      outputs_[name->head].second = name->layer;
       break;
     case HeadTensorKind::SharedOutput:
-      out_.shared_output = &entry;
+      put(out_.shared_output, entry);
       break;
     case HeadTensorKind::TokenMap:
-      out_.token_map = &entry;
+      put(out_.token_map, entry);
       break;
     case HeadTensorKind::Scale:
       fail(out_.files.path,
@@ -87,7 +95,19 @@ void Sorter::place(const SafetensorsEntry& entry) {
   }
 }
 
+void Sorter::put(const SafetensorsEntry*& place, const SafetensorsEntry& entry) {
+  if (place != nullptr)
+    fail(out_.files.path, fmt::format("tensors '{}' and '{}' are the same part of a head, expected "
+                                      "one of them",
+                                      place->name, entry.name));
+  place = &entry;
+}
+
 void Sorter::check_places() {
+  if (out_.shared_output != nullptr && !outputs_.empty())
+    fail(out_.files.path,
+         fmt::format("holds '{}' for all heads and '{}' for one, expected one kind of output",
+                     out_.shared_output->name, outputs_.begin()->second.first->name));
   for (const auto& [place, entry] : weights_) {
     out_.num_heads = std::max(out_.num_heads, place.first + 1);
     out_.layers_per_head = std::max(out_.layers_per_head, place.second + 1);

@@ -156,11 +156,12 @@ ImportedHeads import_heads(const ForeignHeads& heads, const Weights& backbone,
         fmt::format("{}: holds {} heads, --num-heads asks for {}, expected at most as many "
                     "as there are; ask for fewer",
                     heads.files.path.string(), heads.num_heads, wanted));
-  if (wanted > 16 || heads.layers_per_head > 8)
-    throw UserError(
-        fmt::format("{}: {} heads of {} layers, expected at most 16 of 8; keep fewer "
-                    "with --heads",
-                    heads.files.path.string(), wanted, heads.layers_per_head));
+  if (heads.layers_per_head > 8)
+    throw UserError(fmt::format("{}: heads of {} layers, expected at most 8; use other heads",
+                                heads.files.path.string(), heads.layers_per_head));
+  if (wanted > 16)
+    throw UserError(fmt::format("{}: {} heads, expected at most 16; keep fewer with --num-heads",
+                                heads.files.path.string(), wanted));
   return Importer(heads, backbone, wanted).run();
 }
 

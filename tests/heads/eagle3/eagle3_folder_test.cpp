@@ -182,6 +182,12 @@ TEST_F(Eagle3FolderTest, WhatDoesNotFitIsRefused) {
             "<>: 'd2t' names token 7 twice, expected a token for each row" + remedy);
   EXPECT_EQ(tensor("d2t", at::zeros({40}, at::kLong)),
             "<>: 'd2t' names token 0, which 't2d' does not, expected the same" + remedy);
+  EXPECT_EQ(refusal([](Tensors& tensors, json&) {
+              tensors["layers.0.mlp.up_proj.weight"] = tensors["midlayer.mlp.up_proj.weight"];
+            }),
+            "<>: holds 'layers.0.mlp.up_proj.weight' and 'midlayer.mlp.up_proj.weight', which are "
+            "names of one tensor, expected one of them" +
+                remedy);
   EXPECT_EQ(tensor("t2d", at::zeros({129}, at::kBool)),
             "<>: tensor 't2d' is BOOL [129], expected BOOL [130]" + remedy);
 }

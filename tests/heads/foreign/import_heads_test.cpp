@@ -260,6 +260,54 @@ TEST_F(ImportHeads, HolesAndStrangersAmongTheTensorsAreRefused) {
                 remedy);
 }
 
+TEST_F(ImportHeads, APartThatIsThereTwiceIsRefused) {
+  const std::string remedy = "; download the heads again, or choose others";
+  heads_ = random_heads(heads_config(HeadInput::Hidden, HeadOutput::Own), backbone_);
+  const auto with = [&](const char* name, const at::Tensor& tensor) {
+    NamedTensors tensors = published_tensors(HeadLayout::Vllm, heads_, at::kFloat);
+    tensors[name] = tensor;
+    write(tensors);
+    return error();
+  };
+  EXPECT_EQ(with("medusa_heads.blocks.1.layers.0.weight", at::zeros({64, 64})),
+            "<>: tensors 'blocks.1.layers.0.weight' and 'medusa_heads.blocks.1.layers.0.weight' "
+            "are the same part of a head, expected one of them" +
+                remedy);
+  EXPECT_EQ(with("medusa_heads.lm_heads.0.weight", at::zeros({130, 64})),
+            "<>: tensors 'lm_heads.0.weight' and 'medusa_heads.lm_heads.0.weight' are the same "
+            "part of a head, expected one of them" +
+                remedy);
+  EXPECT_EQ(with("lm_head.weight", backbone_.lm_head),
+            "<>: holds 'lm_head.weight' for all heads and 'lm_heads.0.weight' for one, expected "
+            "one kind of output" +
+                remedy);
+}
+
+TEST_F(ImportHeads, HeadsInTwoLayoutsAreRefused) {
+  heads_ = random_heads(heads_config(HeadInput::Hidden, HeadOutput::Own), backbone_);
+  NamedTensors tensors = published_tensors(HeadLayout::Medusa2, heads_, at::kFloat);
+  tensors["model.norm.weight"] = at::ones({64});  // of the whole model
+  write(tensors);
+  EXPECT_EQ(error(), "(no error)");
+  tensors["medusa_heads.0.0.linear.weight"] = at::zeros({64, 64});
+  write(tensors);
+  EXPECT_EQ(error(),
+            "<>: tensor 'medusa_heads.0.0.linear.weight' is named in the layout 'modelopt' and "
+            "others in 'medusa-2', expected heads in one layout; download the heads again, or "
+            "choose others");
+}
+
+TEST_F(ImportHeads, MoreHeadsThanAreRunAreRefused) {
+  HeadsConfig config = heads_config(HeadInput::Hidden, HeadOutput::Own);
+  config.num_heads = 17;
+  heads_ = random_heads(config, backbone_);
+  write(published_tensors(HeadLayout::FasterDecoding, heads_, at::kHalf));
+  EXPECT_EQ(error(), "<>: 17 heads, expected at most 16; keep fewer with --num-heads");
+  EXPECT_EQ(import(16).heads.config.num_heads, 16);
+  write(plain(HeadOutput::Own, 9));
+  EXPECT_EQ(error(), "<>: heads of 9 layers, expected at most 8; use other heads");
+}
+
 TEST_F(ImportHeads, ATokenMapThatIsNoListOfTokensIsRefused) {
   heads_ = random_heads(heads_config(HeadInput::Hidden, HeadOutput::TruncatedOwn), backbone_);
   NamedTensors tensors = published_tensors(HeadLayout::Vllm, heads_, at::kFloat);
