@@ -14,8 +14,17 @@ CodePoints::CodePoints(std::initializer_list<std::pair<uint32_t, uint32_t>> rang
 
 void CodePoints::add(uint32_t first, uint32_t last) {
   ranges_.emplace_back(first, last);
+  in_order_ = false;
+}
+
+void CodePoints::add(const CodePoints& others) {
+  for (const auto& [first, last] : others.ranges()) add(first, last);
+}
+
+const CodePoints::Ranges& CodePoints::ranges() const {
+  if (in_order_) return ranges_;
   std::sort(ranges_.begin(), ranges_.end());
-  std::vector<std::pair<uint32_t, uint32_t>> merged;
+  Ranges merged;
   for (const auto& range : ranges_) {
     if (!merged.empty() && range.first <= merged.back().second + 1)
       merged.back().second = std::max(merged.back().second, range.second);
@@ -23,16 +32,14 @@ void CodePoints::add(uint32_t first, uint32_t last) {
       merged.push_back(range);
   }
   ranges_ = std::move(merged);
-}
-
-void CodePoints::add(const CodePoints& others) {
-  for (const auto& [first, last] : others.ranges_) add(first, last);
+  in_order_ = true;
+  return ranges_;
 }
 
 CodePoints CodePoints::complement() const {
   CodePoints out;
   uint32_t next = 0;
-  for (const auto& [first, last] : ranges_) {
+  for (const auto& [first, last] : ranges()) {
     if (next < first) out.ranges_.emplace_back(next, first - 1);
     next = last + 1;
   }
@@ -47,7 +54,7 @@ CodePoints CodePoints::without(const CodePoints& others) const {
 }
 
 bool CodePoints::contains(uint32_t code) const {
-  return std::any_of(ranges_.begin(), ranges_.end(), [code](const auto& range) {
+  return std::any_of(ranges().begin(), ranges().end(), [code](const auto& range) {
     return range.first <= code && code <= range.second;
   });
 }
@@ -66,7 +73,7 @@ std::string CodePoints::to_class() const {
                          : fmt::format("\\u{{{:x}}}-\\u{{{:x}}}", first, last);
   };
   for (const bool at_first : {true, false})
-    for (const auto& range : ranges_) {
+    for (const auto& range : ranges()) {
       if (comes_first(range) != at_first) continue;
       if (range.first != kCaret)
         put(range.first, range.second);
@@ -74,7 +81,7 @@ std::string CodePoints::to_class() const {
         put(kCaret + 1, range.second);
     }
   const bool begins_with_caret = std::any_of(
-      ranges_.begin(), ranges_.end(), [](const auto& range) { return range.first == kCaret; });
+      ranges().begin(), ranges().end(), [](const auto& range) { return range.first == kCaret; });
   if (begins_with_caret && out.empty()) return "\\^";
   if (begins_with_caret) put(kCaret, kCaret);
   return "[" + out + "]";

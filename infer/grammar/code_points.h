@@ -33,7 +33,12 @@ class CodePoints {
   std::string to_class() const;
 
  private:
-  std::vector<std::pair<uint32_t, uint32_t>> ranges_;  // ascending, apart from each other
+  using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
+  /// Ascending and apart from each other: brought in order once, however many were added.
+  const Ranges& ranges() const;
+
+  mutable Ranges ranges_;
+  mutable bool in_order_ = true;
 };
 
 /// What \d, \w and \s stand for in ECMA-262.

@@ -68,7 +68,7 @@ bool has_forgotten_keys(const ordered_json& value) {
 
 class SchemaReader {
  public:
-  explicit SchemaReader(const ordered_json& root) : root_(root) {}
+  SchemaReader(const ordered_json& root, const SchemaTime* time) : root_(root), time_(time) {}
 
   ordered_json read() {
     ordered_json out = read_schema(root_, "");
@@ -89,6 +89,7 @@ class SchemaReader {
   ordered_json read_schema(const ordered_json& schema, const std::string& place,
                            std::string_view implied_type = "") {
     schemas_.insert(place);
+    if (time_ != nullptr) time_->check();
     if (schema.is_boolean()) {
       if (!schema.get<bool>()) refuse_schema(place, "false", "a schema that a value can have");
       return schema;
@@ -150,7 +151,7 @@ class SchemaReader {
       if (decides == "allOf" && schema[decides].size() > 1)
         refuse_schema(below, "several schemas", "one, with all of the others' keywords");
       if (decides == "oneOf") {
-        expect_one_of_them(root_, schema[decides], below);
+        expect_one_of_them(root_, schema[decides], below, time_);
         ordered_json branches = std::move(schema[decides]);
         schema.erase(decides);
         schema["anyOf"] = std::move(branches);  // the same, as no two of them hold at once
@@ -276,7 +277,7 @@ class SchemaReader {
                     fmt::format("at least {}, as many as there must be", wanted));
   }
 
-  static void read_string(ordered_json& schema, const std::string& place) {
+  void read_string(ordered_json& schema, const std::string& place) const {
     expect_room(schema, place, "minLength", "maxLength");
     for (const char* word : {"pattern", "format"})
       if (schema.contains(word) && !schema[word].is_string())
@@ -313,9 +314,9 @@ class SchemaReader {
                                 : fmt::format("^[\\s\\S]{{{},{}}}$", least, most);
   }
 
-  static std::string supported_pattern(const std::string& pattern, const std::string& place) {
+  std::string supported_pattern(const std::string& pattern, const std::string& place) const {
     try {
-      return regex_of_json_string(pattern);
+      return regex_of_json_string(pattern, time_);
     } catch (const UnsupportedRegex& error) {
       throw UnsupportedSchema(
           fmt::format("the JSON schema at {}: {}", shown_place(place), error.what()));
@@ -350,12 +351,13 @@ class SchemaReader {
     read_property_counts(schema, properties, place);
   }
 
-  static void read_required(const ordered_json& schema, const ordered_json& properties,
-                            const std::string& place) {
+  void read_required(const ordered_json& schema, const ordered_json& properties,
+                     const std::string& place) const {
     if (!schema.contains("required")) return;
     const std::string below = place + "/required";
     if (!schema["required"].is_array()) refuse_no_schema(below, "no list", "a list of names");
     for (const ordered_json& each : schema["required"]) {
+      if (time_ != nullptr) time_->check();
       if (!each.is_string()) refuse_no_schema(below, json_text(each), "a list of names");
       if (!properties.contains(each.get<std::string>()))
         refuse_schema(below, json_text(each), "names that properties describes");
@@ -429,6 +431,7 @@ class SchemaReader {
   }
 
   const ordered_json& root_;
+  const SchemaTime* time_;
   std::set<std::string> confusable_;  // places, too: the library would take them for others
   std::set<std::string> schemas_;     // places, as JSON pointers
   std::vector<std::pair<std::string, std::string>> references_;  // place and target
@@ -436,8 +439,9 @@ class SchemaReader {
 
 }  // namespace
 
-nlohmann::ordered_json supported_schema(const nlohmann::ordered_json& schema) {
-  return SchemaReader(schema).read();
+nlohmann::ordered_json supported_schema(const nlohmann::ordered_json& schema,
+                                        const SchemaTime* time) {
+  return SchemaReader(schema, time).read();
 }
 
 }  // namespace medusa

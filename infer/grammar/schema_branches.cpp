@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
-#include <vector>
+#include <set>
+#include <tuple>
 
 #include "infer/grammar/json_schema.h"
 
@@ -35,19 +37,13 @@ const ordered_json* resolved(const ordered_json& root, const ordered_json* schem
   return nullptr;
 }
 
-/// The constants of a schema, equal whatever the order of their keys; nothing where it has none.
-std::optional<std::vector<nlohmann::json>> constants(const ordered_json& schema) {
-  if (!schema.is_object()) return std::nullopt;
-  if (schema.contains("const")) return std::vector<nlohmann::json>{schema["const"]};
-  if (schema.contains("enum") && schema["enum"].is_array())
-    return std::vector<nlohmann::json>(schema["enum"].begin(), schema["enum"].end());
-  return std::nullopt;
-}
-
-bool requires_property(const ordered_json& schema, const std::string& name) {
-  return schema.contains("required") && schema["required"].is_array() &&
-         std::find(schema["required"].begin(), schema["required"].end(), name) !=
-             schema["required"].end();
+/// The list of a schema's constants; null where it has none.
+/// @param room  holds that of a single one.
+const ordered_json* constants_of(const ordered_json& schema, ordered_json& room) {
+  if (!schema.is_object()) return nullptr;
+  if (schema.contains("const")) return &(room = ordered_json::array({schema["const"]}));
+  const bool has_list = schema.contains("enum") && schema["enum"].is_array();
+  return has_list ? &schema["enum"] : nullptr;
 }
 
 bool forbids_property(const ordered_json& schema, const std::string& name) {
@@ -56,42 +52,94 @@ bool forbids_property(const ordered_json& schema, const std::string& name) {
          !(schema.contains("properties") && schema["properties"].contains(name));
 }
 
-bool are_apart(const ordered_json& root, const ordered_json& one, const ordered_json& other,
-               int depth);
+/// Tells schemas apart, each pair once.
+class Comparison {
+ public:
+  /// @param time  null: it may take any.
+  Comparison(const ordered_json& root, const SchemaTime* time) : root_(root), time_(time) {}
 
-/// A property that one requires tells objects of both apart.
-bool properties_tell(const ordered_json& root, const ordered_json& one, const ordered_json& other,
-                     int depth) {
-  if (!one.contains("required") || !one["required"].is_array()) return false;
-  for (const ordered_json& each : one["required"]) {
-    if (!each.is_string()) continue;
-    const std::string name = each.get<std::string>();
-    if (forbids_property(other, name)) return true;
-    const bool both_have = one.contains("properties") && one["properties"].contains(name) &&
-                           other.contains("properties") && other["properties"].contains(name);
-    if (both_have && requires_property(other, name) &&
-        are_apart(root, one["properties"][name], other["properties"][name], depth + 1))
-      return true;
+  /// No value is of both.
+  /// @param one, other  stay where they are.
+  bool are_apart(const ordered_json& one, const ordered_json& other, int depth = 0) {
+    if (time_ != nullptr) time_->check();
+    if (depth > kDeepest) return false;
+    const ordered_json* left = meant_by(one);
+    const ordered_json* right = meant_by(other);
+    if (left == nullptr || right == nullptr) return false;
+    const auto [found, is_new] = known_.try_emplace({left, right, depth}, false);
+    if (is_new) found->second = compare(*left, *right, depth);  // a map's entries do not move
+    return found->second;
   }
-  return false;
-}
 
-/// No value is of both.
-bool are_apart(const ordered_json& root, const ordered_json& one, const ordered_json& other,
-               int depth) {
-  if (depth > kDeepest) return false;
-  const ordered_json* left = resolved(root, &one);
-  const ordered_json* right = resolved(root, &other);
-  if (left == nullptr || right == nullptr) return false;
-  if ((types_of(root, *left) & types_of(root, *right)) == 0) return true;
-  const auto of_left = constants(*left), of_right = constants(*right);
-  if (of_left && of_right)
-    return std::none_of(of_left->begin(), of_left->end(), [&](const auto& each) {
-      return std::find(of_right->begin(), of_right->end(), each) != of_right->end();
-    });
-  if (types_of(root, *left) != kObjectType || types_of(root, *right) != kObjectType) return false;
-  return properties_tell(root, *left, *right, depth) || properties_tell(root, *right, *left, depth);
-}
+ private:
+  /// What is asked of a schema again and again.
+  struct Traits {
+    JsonTypes types = kAnyType;
+    std::optional<std::set<nlohmann::json>> constants;  // whatever the order of their keys
+    std::set<std::string> required;
+  };
+
+  /// As resolved().
+  const ordered_json* meant_by(const ordered_json& schema) {
+    const auto [found, is_new] = resolved_.try_emplace(&schema, nullptr);
+    if (is_new) found->second = resolved(root_, &schema);
+    return found->second;
+  }
+
+  const Traits& traits_of(const ordered_json& schema) {
+    const auto [found, is_new] = traits_.try_emplace(&schema);
+    if (!is_new) return found->second;
+    Traits& traits = found->second;
+    traits.types = types_of(root_, schema);
+    ordered_json room;
+    if (const ordered_json* list = constants_of(schema, room); list != nullptr) {
+      traits.constants.emplace();
+      for (const ordered_json& each : *list) {
+        if (time_ != nullptr) time_->check();
+        traits.constants->insert(nlohmann::json(each));
+      }
+    }
+    if (schema.is_object() && schema.contains("required") && schema["required"].is_array())
+      for (const ordered_json& each : schema["required"])
+        if (each.is_string()) traits.required.insert(each.get<std::string>());
+    return traits;
+  }
+
+  bool compare(const ordered_json& left, const ordered_json& right, int depth) {
+    const Traits &of_left = traits_of(left), &of_right = traits_of(right);
+    if ((of_left.types & of_right.types) == 0) return true;
+    if (of_left.constants && of_right.constants) {
+      const bool fewer = of_left.constants->size() < of_right.constants->size();
+      const auto& few = fewer ? *of_left.constants : *of_right.constants;
+      const auto& many = fewer ? *of_right.constants : *of_left.constants;
+      return std::none_of(few.begin(), few.end(),
+                          [&](const auto& each) { return many.contains(each); });
+    }
+    if (of_left.types != kObjectType || of_right.types != kObjectType) return false;
+    return properties_tell(left, right, depth) || properties_tell(right, left, depth);
+  }
+
+  /// A property that one requires tells objects of both apart.
+  bool properties_tell(const ordered_json& one, const ordered_json& other, int depth) {
+    const std::set<std::string>& required_by_other = traits_of(other).required;
+    const auto tells = [&](const std::string& name) {
+      if (time_ != nullptr) time_->check();
+      if (forbids_property(other, name)) return true;
+      const bool both_have = one.contains("properties") && one["properties"].contains(name) &&
+                             other.contains("properties") && other["properties"].contains(name);
+      return both_have && required_by_other.contains(name) &&
+             are_apart(one["properties"][name], other["properties"][name], depth + 1);
+    };
+    const std::set<std::string>& required = traits_of(one).required;
+    return std::any_of(required.begin(), required.end(), tells);
+  }
+
+  const ordered_json& root_;
+  const SchemaTime* time_;
+  std::map<const ordered_json*, const ordered_json*> resolved_;
+  std::map<const ordered_json*, Traits> traits_;
+  std::map<std::tuple<const ordered_json*, const ordered_json*, int>, bool> known_;
+};
 
 }  // namespace
 
@@ -120,7 +168,8 @@ JsonTypes types_of_value(const ordered_json& value) {
 JsonTypes types_of(const ordered_json& root, const ordered_json& schema) {
   const ordered_json* meant = resolved(root, &schema);
   if (meant == nullptr || !meant->is_object()) return kAnyType;
-  if (const auto values = constants(*meant)) {
+  ordered_json room;
+  if (const ordered_json* values = constants_of(*meant, room); values != nullptr) {
     JsonTypes out = 0;
     for (const auto& each : *values) out |= types_of_value(each);
     return out;
@@ -134,15 +183,16 @@ JsonTypes types_of(const ordered_json& root, const ordered_json& schema) {
 }
 
 void expect_one_of_them(const ordered_json& root, const ordered_json& branches,
-                        const std::string& place) {
+                        const std::string& place, const SchemaTime* time) {
   if (branches.size() > kMostBranches)
     throw UnsupportedSchema(fmt::format(
         "the JSON schema has {} branches at {:?}, expected at most {}; write anyOf where several "
         "may hold",
         branches.size(), place, kMostBranches));
+  Comparison comparison(root, time);
   for (size_t i = 0; i < branches.size(); ++i)
     for (size_t j = i + 1; j < branches.size(); ++j)
-      if (!are_apart(root, branches[i], branches[j], 0))
+      if (!comparison.are_apart(branches[i], branches[j]))
         throw UnsupportedSchema(fmt::format(
             "the JSON schema has branches {} and {} at {:?} of which one value may be, expected "
             "other types, or a required property of other constants; write anyOf, or add one",

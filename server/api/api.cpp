@@ -33,7 +33,7 @@ namespace asio = boost::asio;
 
 constexpr const char* kJsonType = "application/json";
 constexpr const char* kOneModel = "/v1/models/";  // before its name
-constexpr size_t kLongBody = 64 << 10;  // parsing and encoding longer ones takes milliseconds
+constexpr size_t kLongBody = 4 << 10;             // reading longer ones may take milliseconds
 
 nlohmann::json model_json(const ServedModel& model) {
   nlohmann::json drafters = nlohmann::json::array();

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "server/api/api_error.h"
 #include "server/request/chat_messages.h"
 #include "server/request/request_reader.h"
 #include "server/tool_calls/tool_fields.h"
@@ -38,6 +39,13 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
   if (!fields.has("prompt")) fields.refuse("prompt", expected);
   const auto ids_of = [&](const nlohmann::json& list) {
     std::vector<TokenId> ids;
+    const auto context = static_cast<size_t>(model.context);
+    if (list.size() > context && list[0].is_number())  // before it is copied for each answer
+      throw ApiError(400,
+                     fmt::format("prompt has {} tokens, expected fewer than the context of {}; "
+                                 "shorten it",
+                                 list.size(), context),
+                     "prompt", "context_length_exceeded");
     for (const nlohmann::json& id : list) {
       if (!id.is_number_integer() || id < 0 || id >= model.tokenizer.vocab_size())
         fields.refuse("prompt", fmt::format("token ids from 0 to {}, or texts",

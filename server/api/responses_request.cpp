@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "server/api/api_error.h"
 #include "server/request/chat_messages.h"
 #include "server/request/request_reader.h"
@@ -162,6 +163,19 @@ class InputReader {
   CalledFunctions called_;
 };
 
+/// The answer repeats these, and a stream does so in three events, for which others wait.
+void expect_short_repeats(RequestFields& fields) {
+  constexpr size_t kMost = 1 << 20;
+  size_t bytes = 0;
+  for (const char* name : {"metadata", "text", "tool_choice", "tools"}) {
+    if (fields.has(name)) bytes += json_text(fields.at(name)).size();
+    if (bytes > kMost)
+      fields.refuse(name, fmt::format("at most {} bytes of metadata, text, tool_choice and tools, "
+                                      "which the answer repeats",
+                                      kMost));
+  }
+}
+
 }  // namespace
 
 CompletionRequest read_responses_request(const nlohmann::json& body, std::string_view text,
@@ -170,6 +184,7 @@ CompletionRequest read_responses_request(const nlohmann::json& body, std::string
   RequestFields& fields = reader.fields();
   expect_served_model(fields, model);
   refuse_what_needs_a_memory(fields);
+  expect_short_repeats(fields);
   reader.out().is_chat = true;
   const char* length = "max_output_tokens";
   reader.set_max_tokens(fields.integer(length, 1, INT32_MAX).value_or(INT32_MAX), length);

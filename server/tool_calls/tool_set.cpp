@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 
 #include "base/error.h"
 #include "base/json_text.h"
@@ -21,6 +22,9 @@ constexpr size_t kLongestName = 64;
 // One after the other, between JSON's tokens. Calls are for programs: they are written in one line,
 // as chat templates write them.
 constexpr int kMostSpacesOfText = 20, kMostSpacesOfCalls = 1;
+
+/// What reading all schemas of a request may take: streams of others may wait for it.
+constexpr std::chrono::milliseconds kSchemaTime{50};
 
 bool is_function_name(const std::string& name) {
   return !name.empty() && name.size() <= kLongestName &&
@@ -55,11 +59,11 @@ ordered_json schema_of_objects(ordered_json schema) {
 }
 
 ordered_json arguments_schema(const ToolFunction& function, bool with_schema,
-                              std::vector<std::string>& warnings) {
+                              const SchemaTime& time, std::vector<std::string>& warnings) {
   ordered_json any{{"type", "object"}};
   if (!with_schema || function.parameters.is_null()) return any;
   try {
-    return supported_schema(schema_of_objects(function.parameters));
+    return supported_schema(schema_of_objects(function.parameters), &time);
   } catch (const UnsupportedSchema& error) {
     if (function.strict) refuse_schema(function, error.what());
     warnings.push_back(fmt::format("tools: arguments of {} may be any object, since {}",
@@ -79,9 +83,9 @@ ordered_json call_format(const ToolFunction& function, ordered_json arguments) {
 }
 
 /// The schema of a text that makes no calls.
-ordered_json text_schema(const WantedGrammar& format) {
+ordered_json text_schema(const WantedGrammar& format, const SchemaTime& time) {
   try {
-    return supported_schema(ordered_json::parse(format.grammar.text));
+    return supported_schema(ordered_json::parse(format.grammar.text), &time);
   } catch (const UserError& error) {
     throw ApiError(400, error.what(), format.field);
   }
@@ -131,10 +135,17 @@ std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
                                       [](const ToolFunction& each) { return each.strict; });
   if (!required && !format && tools.parallel && !any_strict) return std::nullopt;
 
+  std::string schemas;  // before they are read
+  for (const ToolFunction& each : tools.functions)
+    if ((tools.only.empty() || tools.only == each.name) && (required || each.strict))
+      schemas += json_text(each.parameters);
+  expect_short({{GrammarKind::JsonSchema, std::move(schemas)}, "tools"});
+  const SchemaTime time(kSchemaTime);
   ordered_json tags = ordered_json::array();
   for (const ToolFunction& each : tools.functions)
     if (tools.only.empty() || tools.only == each.name)
-      tags.push_back(call_format(each, arguments_schema(each, required || each.strict, warnings)));
+      tags.push_back(
+          call_format(each, arguments_schema(each, required || each.strict, time, warnings)));
   const bool stop_after_first = !tools.parallel || !tools.only.empty();
   ordered_json out;
   if (required)
@@ -143,7 +154,7 @@ std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
     out = {{"type", "or"},
            {"elements",
             {only_calls(std::move(tags), stop_after_first),
-             json_format(text_schema(*format), kMostSpacesOfText)}}};
+             json_format(text_schema(*format, time), kMostSpacesOfText)}}};
   else
     out = {{"type", "triggered_tags"},
            {"triggers", {"<tool_call>"}},

@@ -197,6 +197,34 @@ TEST_F(RefusalsTest, TextsThatAreSurelyTooLongAreNotEncoded) {
   }
 }
 
+TEST_F(RefusalsTest, TokensBeyondTheContextAreRefusedBeforeTheyAreCopied) {
+  json body{{"prompt", std::vector<int>(1 << 20, 1)}, {"n", 16}, {"max_tokens", 1}};
+  for (const json& prompt : {body["prompt"], json{body["prompt"], body["prompt"]}}) {
+    body["prompt"] = prompt;
+    const json error = ask(port(), "POST", "/v1/completions", body.dump()).json()["error"];
+    EXPECT_EQ(error["code"], "context_length_exceeded");
+    EXPECT_NE(error["message"].get<std::string>().find("prompt has 1048576 tokens"),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST_F(RefusalsTest, WhatAResponseRepeatsIsShort) {
+  for (const auto& [name, value] : std::initializer_list<std::pair<const char*, json>>{
+           {"metadata", {{"a", std::vector<json>(400'000, json::array())}}},
+           {"tools",
+            {{{"type", "function"}, {"name", "f"}, {"description", std::string(1 << 20, 'x')}}}}}) {
+    const json body{
+        {"input", "a"}, {"max_output_tokens", 1}, {"tool_choice", "none"}, {name, value}};
+    const auto reply = ask(port(), "POST", "/v1/responses", body.dump());
+    EXPECT_EQ(reply.status, 400) << name;
+    EXPECT_EQ(reply.json()["error"]["param"], name);
+    EXPECT_NE(reply.body.find("at most 1048576 bytes of metadata, text, tool_choice and tools"),
+              std::string::npos)
+        << reply.body;
+  }
+}
+
 TEST_F(RefusalsTest, AWordOfOtherServersForAFormatIsRefused) {
   for (const char* name : {"guided_json", "guided_choice", "structured_outputs", "structural_tag",
                            "grammar", "ebnf"}) {

@@ -112,6 +112,48 @@ TEST_F(ToolGrammar, ASchemaThatNoGrammarHoldsIsRefusedIfStrictAndLeftOutWithAWar
   }
 }
 
+/// All streams wait while schemas are read.
+TEST_F(ToolGrammar, SchemasThatTakeLongToReadAreRefused) {
+  std::string pattern(9000, '(');  // each count copies what it counts
+  for (int i = 0; i < 4500; ++i) pattern += "\\S";
+  for (int i = 0; i < 9000; ++i) pattern += "){1}";
+  ToolSet tools;
+  const nlohmann::json described = nlohmann::json::object();
+  const RequestFields fields(described);
+  add_tool(tools,
+           {.name = "go",
+            .description = "",
+            .parameters = {{"type", "object"},
+                           {"properties", {{"a", {{"type", "string"}, {"pattern", pattern}}}}}}},
+           fields);
+  tools.use = ToolUse::Required;
+  std::vector<std::string> warnings;
+  try {
+    grammar_with_tools(tools, {}, warnings);
+    ADD_FAILURE() << "read";
+  } catch (const ApiError& error) {
+    EXPECT_EQ(error.status(), 400);
+    EXPECT_NE(std::string(error.what()).find("go: the JSON schema takes too long to read"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST_F(ToolGrammar, SchemasAreAsLongAsAGrammarMayBeBeforeTheyAreRead) {
+  ToolSet tools;
+  const nlohmann::json described = nlohmann::json::object();
+  const RequestFields fields(described);
+  add_tool(tools,
+           {.name = "go",
+            .description = "",
+            .parameters = {{"type", "object"}, {"description", std::string(70'000, 'x')}}},
+           fields);
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(grammar_with_tools(tools, {}, warnings)) << "no schema is read";
+  tools.use = ToolUse::Required;
+  EXPECT_THROW(grammar_with_tools(tools, {}, warnings), ApiError);
+}
+
 TEST_F(ToolGrammar, WithoutParallelCallsOneIsTheLast) {
   if (!has_grammar_library()) return;
   for (const bool strict : {false, true}) {

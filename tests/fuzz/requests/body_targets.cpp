@@ -1,3 +1,4 @@
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -97,7 +98,9 @@ void read_grammars(const std::string& path) {
   const std::string text = read_file(path);
   std::optional<UserError> refusal;
   bool is_taken = false;
-  for (const auto& read : {supported_regex, regex_of_json_string, supported_rules}) {
+  const auto of_json = [](std::string_view each) { return regex_of_json_string(each); };
+  using Read = std::function<std::string(std::string_view)>;
+  for (const Read& read : {Read(supported_regex), Read(of_json), Read(supported_rules)}) {
     try {
       if (read(text).size() > 2 * kMostCountedBytes + text.size())
         throw std::logic_error("a grammar that has grown too much");

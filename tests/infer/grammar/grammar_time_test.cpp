@@ -136,10 +136,12 @@ TEST_F(GrammarTime, AMaskThatComputesForMinutesIsLeftBehind) {
   EXPECT_GE(num_left_behind(), 1);
   EXPECT_TRUE(at->has_ended()) << "and is not touched by two threads";
   at->rollback(3);
-  const auto plain = matcher(GrammarKind::Ebnf, "root ::= [a-z]+");
+  const auto other = compile(GrammarKind::Ebnf, "root ::= [a-z]+");
+  other->begin_step();
+  const auto plain = other->make_matcher();
   plain->fill_mask(mask);
-  EXPECT_TRUE(plain->accept('a')) << "others go on";
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+  EXPECT_TRUE(plain->accept('a')) << "others go on in the next step";
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(60));
 }
 
 TEST_F(GrammarTime, AllGrammarsTogetherTakeNotMuchLongerThanOneMay) {

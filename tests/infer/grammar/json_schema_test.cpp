@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "infer/grammar/schema_branches.h"
 #include "tests/base/error_text.h"
 
 namespace medusa {
@@ -47,6 +48,90 @@ TEST(JsonSchema, WhatClientsWritePasses) {
         R"({"type": "object", "propertyNames": {"pattern": "^a+$"}})",
         R"({"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#"}}})"})
     EXPECT_EQ(schema_refusal(each), "(no error)") << each;
+}
+
+/// Two objects whose required properties are the same two again.
+ordered_json schema_of_itself(int num_properties) {
+  ordered_json both = {{"oneOf", {{{"$ref", "#/$defs/a"}}, {{"$ref", "#/$defs/b"}}}}};
+  for (const char* name : {"a", "b"}) {
+    ordered_json object{{"type", "object"}, {"required", ordered_json::array()}};
+    for (int i = 0; i < num_properties; ++i) {
+      const std::string key = "p" + std::to_string(i);
+      object["properties"][key] = {{"$ref", std::string("#/$defs/") + name}};
+      object["required"].push_back(key);
+    }
+    both["$defs"][name] = object;
+  }
+  return both;
+}
+
+TEST(JsonSchema, BranchesAreComparedInTimeByTheirNumberAndNotByTheWaysToThem) {
+  EXPECT_NE(schema_refusal(schema_of_itself(40).dump()).find("of which one value may be"),
+            std::string::npos);
+  ordered_json names = ordered_json::array(), one{{"type", "object"}};
+  for (int i = 0; i < 20000; ++i) names.push_back("name");
+  one["properties"]["name"] = {{"type", "string"}};
+  one["required"] = names;
+  EXPECT_NE(
+      schema_refusal(ordered_json{{"oneOf", {one, one}}}.dump()).find("of which one value may be"),
+      std::string::npos);
+  ordered_json even{{"enum", ordered_json::array()}}, odd = even;
+  for (int i = 0; i < 40000; ++i) (i % 2 == 0 ? even : odd)["enum"].push_back(i);
+  EXPECT_EQ(schema_refusal(ordered_json{{"oneOf", {even, odd}}}.dump()), "(no error)");
+  odd["enum"].push_back(4.0);
+  EXPECT_NE(
+      schema_refusal(ordered_json{{"oneOf", {even, odd}}}.dump()).find("of which one value may be"),
+      std::string::npos);
+}
+
+TEST(JsonSchema, AClassOfManyCharactersIsReadInTimeByTheirNumber) {
+  std::string characters;
+  for (int i = 0; i < 6000; ++i) {  // every other one, from Chinese on
+    const int code = 0x4E00 + 2 * i;
+    characters += static_cast<char>(0xE0 | code >> 12);
+    characters += static_cast<char>(0x80 | (code >> 6 & 0x3F));
+    characters += static_cast<char>(0x80 | (code & 0x3F));
+  }
+  const ordered_json schema{{"type", "string"}, {"pattern", "^[" + characters + "]$"}};
+  EXPECT_EQ(schema_refusal(schema.dump()), "(no error)");
+}
+
+TEST(JsonSchema, ReadingEndsWithTheTimeThatItMayTake) {
+  const auto refusal = [](const ordered_json& schema, std::chrono::nanoseconds most) {
+    const SchemaTime time(most);
+    return fixtures::error_text([&] { supported_schema(schema, &time); });
+  };
+  const std::string over =
+      "the JSON schema takes too long to read, expected fewer branches, constants, required "
+      "properties and counts in patterns; make it smaller";
+  for (const char* each : {"{}", R"({"properties": {"a": {"type": "string"}}})"})
+    EXPECT_EQ(refusal(ordered_json::parse(each), std::chrono::nanoseconds(0)), over);
+  // What is read for seconds without a limit: counts around counts, many names of many properties.
+  const std::chrono::milliseconds short_time(2);
+  std::string counts(3000, '(');
+  for (int i = 0; i < 1500; ++i) counts += "\\S";
+  for (int i = 0; i < 3000; ++i) counts += "){1}";
+  EXPECT_EQ(refusal({{"type", "string"}, {"pattern", counts}}, short_time), over);
+  ordered_json names{{"type", "object"}}, constants{{"enum", ordered_json::array()}};
+  for (int i = 0; i < 20000; ++i) {
+    names["required"].push_back("p500");
+    constants["enum"].push_back(i);
+  }
+  for (int i = 0; i <= 500; ++i)
+    names["properties"]["p" + std::to_string(i)] = {{"type", "string"}};
+  EXPECT_EQ(refusal(names, short_time), over);
+  EXPECT_EQ(refusal({{"oneOf", {constants, {{"const", -1}}}}}, short_time), over);
+}
+
+TEST(JsonSchema, AReferenceIsFollowedOnceForAllPairsOfBranches) {
+  ordered_json schema{{"oneOf", ordered_json::array()}};
+  for (int i = 0; i < 256; ++i) {
+    const std::string name = "c" + std::to_string(i);
+    schema["$defs"][name] = {{"const", i}};
+    schema["oneOf"].push_back({{"$ref", "#/$defs/" + name}});
+  }
+  const SchemaTime time(std::chrono::seconds(5));
+  EXPECT_EQ(fixtures::error_text([&] { supported_schema(schema, &time); }), "(no error)");
 }
 
 TEST(JsonSchema, KeywordsThatTheLibraryWouldLeaveOutAreRefused) {
