@@ -64,10 +64,18 @@ class FieldReader {
       if (!detail::parse_scalar(text, value))
         fail(key, found,
              "'" + std::string(key) + "' is '" + text + "', must be " + detail::kind_of<T>());
+      if constexpr (std::is_same_v<T, int64_t>)
+        if (value > kMostOfSetting || value < -kMostOfSetting)
+          fail(key, found,
+               "'" + std::string(key) + "' is " + text + ", must be at most " +
+                   std::to_string(kMostOfSetting) + " either way");
       if (rule.holds && !rule.holds(value))
         fail(key, found, "'" + std::string(key) + "' is " + text + ", must be " + rule.text);
     }
   }
+
+  /// Whole numbers are added and multiplied without a thought of overflows.
+  static constexpr int64_t kMostOfSetting = 1'000'000'000'000;
 
   std::string place(const std::string& key) const {
     return path_.empty() ? key : path_ + "." + key;

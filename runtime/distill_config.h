@@ -44,7 +44,7 @@ struct DistillConfig {
     f("states_dtype", states_dtype, "how they are kept; int8 takes half the room");
     f("states_budget_mb", states_budget_mb,
       "most megabytes (10^6 bytes) of states; training computes the others again; null: no limit",
-      greater_than(0.0));
+      between(1e-6, 1e9));
   }
   void validate() const {}
 };

@@ -156,6 +156,7 @@ DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& 
   RunIdentity identity;
   identity.add_run(inputs.seed, inputs.dataset, inputs.backbone);
   identity.add_settings("draft", config);
+  identity.add_dtype(draft.lm_head().scalar_type());
   DraftStage stage(config, inputs, draft);
   DraftTrainResult result{
       run_stage(stage, {config.optimizer, config.reports},

@@ -85,7 +85,7 @@ struct SharedTrainConfig {
       at_least<int64_t>(1))
         .cosmetic();
     f("peer_timeout_s", peer_timeout_s,
-      "seconds for which one of several processes may keep the others waiting", greater_than(0.0))
+      "seconds for which one of several processes may keep the others waiting", between(1e-3, 1e6))
         .cosmetic();
   }
   void validate() const {}

@@ -124,6 +124,11 @@ JointPlan plan_joint(const SharedTrainConfig& config, const JointConfig& joint,
     plan.validation.push_back({{sample}, std::ssize(dataset.answer(sample))});
     room -= num_positions(dataset, sample);
   }
+  if (plan.probe.empty() && joint.guard.samples > 0)
+    throw UserError(
+        "train.joint.guard: the dataset has no validation sample, expected some to compare the "
+        "backbone on; raise train.validation_fraction, distil more, or set "
+        "train.joint.guard.samples to 0 to train without a guard");
   return plan;
 }
 

@@ -135,6 +135,10 @@ TEST(FieldReader, RejectsWrongTypes) {
   EXPECT_EQ(optimizer_error("warmup_steps: 9223372036854775808"),
             "run.yaml:2: 'warmup_steps' is '9223372036854775808', must be a whole number; correct "
             "or remove it");
+  EXPECT_EQ(optimizer_error("warmup_steps: 1000000000000"), "(no error)");
+  EXPECT_EQ(optimizer_error("warmup_steps: 1000000000001"),
+            "run.yaml:2: 'warmup_steps' is 1000000000001, must be at most 1000000000000 either "
+            "way; correct or remove it");
   EXPECT_EQ(optimizer_error("learning_rate: .nan"),
             "run.yaml:2: 'learning_rate' is '.nan', must be a finite number; correct or remove it");
   EXPECT_EQ(optimizer_error("learning_rate: inf"),

@@ -129,6 +129,18 @@ TEST(DraftTrainer, RefusesACheckpointOfOtherSettings) {
       "draft.layers 1, expected the same; set it back to continue, or train anew with --fresh");
 }
 
+TEST(DraftTrainer, RefusesACheckpointOfAnotherDtype) {
+  TinyDraft run(20);
+  run.train("a");
+  const std::string model = run.backbone.fingerprint;
+  run.backbone = tiny_weights(1, run.backbone.config, at::kBFloat16);
+  run.backbone.fingerprint = model;
+  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train("a"); }),
+            "<>/a/checkpoint: the checkpoint was made with backbone.dtype float32, this run has "
+            "backbone.dtype bfloat16, expected the same; set it back to continue, or train anew "
+            "with --fresh");
+}
+
 TEST(DraftTrainer, NothingToTrainOnIsTheUsersError) {
   TinyDraft run(1);
   run.config.validation_fraction = 0.5;

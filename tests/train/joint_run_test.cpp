@@ -246,9 +246,11 @@ TEST(JointRun, RefusesACheckpointOfOtherSettings) {
       "has the first heads sha256:6, expected the same; set it back to continue, or train anew "
       "with --fresh");
   run.backbone = tiny_weights(1, tiny_config(), at::kBFloat16);
-  EXPECT_EQ(fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
-            "<>/a/train/checkpoint: the checkpoint was made with backbone.dtype float32, this run "
-            "has nothing, expected the same; set it back to continue, or train anew with --fresh");
+  EXPECT_EQ(
+      fixtures::error_text(run.folder, [&] { run.train_jointly("a"); }),
+      "<>/a/train/checkpoint: the checkpoint was made with backbone.dtype float32, this run "
+      "has backbone.dtype bfloat16, expected the same; set it back to continue, or train anew "
+      "with --fresh");
 }
 
 TEST(JointRun, RefusesADatasetOfAnotherBackbone) {

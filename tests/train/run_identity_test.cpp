@@ -109,8 +109,8 @@ TEST(RunIdentity, WhatAnEarlierProgramKeptIsTheSameRun) {
             "(no error)");
   saved.push_back("train.magic=3");
   EXPECT_EQ(difference(identity_with({}), saved),
-            "c: the checkpoint was made with train.magic 3, this run has nothing, expected the "
-            "same; set it back to continue, or train anew with --fresh");
+            "c: the checkpoint was made with train.magic 3, this run has no train.magic, "
+            "expected the same; set it back to continue, or train anew with --fresh");
 }
 
 TEST(RunIdentity, ADatasetMoreOrLessIsAnotherRun) {
@@ -119,10 +119,10 @@ TEST(RunIdentity, ADatasetMoreOrLessIsAnotherRun) {
   EXPECT_EQ(difference(one, one.entries()), "(no error)");
   EXPECT_TRUE(difference(one, two.entries())
                   .starts_with("c: the checkpoint was made with dataset 2 sha256:bb, this run has "
-                               "nothing, expected the same; "));
+                               "no dataset 2, expected the same; "));
   EXPECT_TRUE(difference(two, one.entries())
-                  .starts_with("c: the checkpoint was made with nothing, this run has dataset 2 "
-                               "sha256:bb, expected the same; "));
+                  .starts_with("c: the checkpoint was made with no dataset 2, this run has "
+                               "dataset 2 sha256:bb, expected the same; "));
 }
 
 }  // namespace

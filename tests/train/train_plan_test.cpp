@@ -133,6 +133,17 @@ TEST(JointPlan, RefusesWeightsByWhichNothingIsVisited) {
             0U);
 }
 
+TEST(JointPlan, RefusesAGuardThatHasNothingToWatch) {
+  TinyJoint run;
+  run.config.validation_fraction = 0;
+  EXPECT_EQ(fixtures::error_text([&] { Plan unguarded(run); }),
+            "train.joint.guard: the dataset has no validation sample, expected some to compare the "
+            "backbone on; raise train.validation_fraction, distil more, or set "
+            "train.joint.guard.samples to 0 to train without a guard");
+  run.joint.guard.samples = 0;
+  EXPECT_TRUE(Plan(run).plan.validation.empty());
+}
+
 TEST(JointPlan, RefusesADatasetWithoutASampleToTrainOn) {
   TinyJoint run;
   const fixtures::TempFolder folder;

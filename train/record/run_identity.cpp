@@ -14,6 +14,7 @@ namespace medusa {
 namespace {
 
 constexpr std::string_view kProcesses = "processes";
+constexpr const char* kDtype = "backbone.dtype";
 
 /// "train.epochs=2" -> "train.epochs" and "2".
 std::pair<std::string, std::string> split_entry(const std::string& entry) {
@@ -52,7 +53,8 @@ struct Difference {
           folder.string(), size.spoken(found.was, found.processes_were),
           size.spoken(found.is, found.processes_are), size.key, found.was));
   const auto spoken = [&](const std::string& value) {
-    return value.empty() ? "nothing" : found.key + " " + value;
+    if (!value.empty()) return found.key + " " + value;
+    return found.key == kDtype ? found.key + " bfloat16" : "no " + found.key;  // add_dtype()
   };
   throw UserError(
       fmt::format("{}: the checkpoint was made with {}, this run has {}, expected the same; set "
@@ -85,7 +87,7 @@ void RunIdentity::add_run(uint64_t seed, const DatasetReader& dataset,
 }
 
 void RunIdentity::add_dtype(c10::ScalarType dtype) {
-  if (dtype != c10::ScalarType::BFloat16) add("backbone.dtype", "float32");
+  if (dtype != c10::ScalarType::BFloat16) add(kDtype, "float32");
 }
 
 void RunIdentity::add_lines(const std::vector<FieldHelp>& lines,
