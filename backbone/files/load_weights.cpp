@@ -176,10 +176,10 @@ void expect_quantizable(const StoredTensor& stored, const std::string& name,
   constexpr float kLeast = 127 * 0x1p-20F;  // scales are within a thirtieth from there on
   const auto largest = elements.abs().max().item<float>();
   if (largest == 0 || !(largest < kLeast)) return;
-  throw UserError(
-      fmt::format("{}: tensor '{}' has no number above {:.3g}, expected one of at least {:.3g}, "
-                  "since --dtype int8 keeps a half for each 32; load it with --dtype bfloat16",
-                  stored.file.string(), name, largest, kLeast));
+  throw UserError(fmt::format(
+      "{}: tensor '{}' has no number above {:.3g}, expected one of at least {:.3g}, "
+      "as 8-bit blocks keep a half-precision scale for 32 numbers; load it with --dtype bfloat16",
+      stored.file.string(), name, largest, kLeast));
 }
 
 /// A quantized matrix, as fill() would write its rows.

@@ -58,13 +58,12 @@ class Sorter {
 void Sorter::place(const SafetensorsEntry& entry) {
   const auto name = parse_head_name(out_.layout, entry.name);
   if (!name) {
-    const auto other = layout_of_name(entry.name);
-    if (holds_whole_model(out_.layout) && !other) return;
-    if (other)
+    if (const auto other = layout_of_name(entry.name))
       fail(out_.files.path,
            fmt::format("tensor '{}' is named in the layout '{}' and others in '{}', "
                        "expected heads in one layout",
                        entry.name, enum_name(*other), enum_name(out_.layout)));
+    if (holds_whole_model(out_.layout)) return;
     fail(out_.files.path,
          fmt::format("tensor '{}' belongs to no part of heads in the layout '{}', expected only "
                      "heads",

@@ -66,8 +66,8 @@ DeviceDecoder::DeviceDecoder(BackboneTarget& target, std::shared_ptr<DeviceHeads
 DeviceDecoder::~DeviceDecoder() {
   try {
     cancel_all();
-  } catch (const std::exception&) {  // a GPU that has failed writes nothing any more
-    running_->sequences.clear();
+  } catch (const std::exception&) {
+    // A GPU that has failed writes nothing any more.
   }
 }
 

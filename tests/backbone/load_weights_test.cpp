@@ -404,8 +404,8 @@ TEST_F(LoadWeightsTest, RejectsEightBitsOfNumbersThatAreAllTiny) {
   };
   EXPECT_EQ(as_int8(1e-6F),
             "<>/model.safetensors: tensor 'model.layers.1.mlp.down_proj.weight' has no number "
-            "above 1e-06, expected one of at least 0.000121, since --dtype int8 keeps a half for "
-            "each 32; load it with --dtype bfloat16");
+            "above 1e-06, expected one of at least 0.000121, as 8-bit blocks keep a half-precision "
+            "scale for 32 numbers; load it with --dtype bfloat16");
   EXPECT_EQ(as_int8(2e-4F), "(no error)");
   EXPECT_EQ(as_int8(0), "(no error)") << "zeros are zeros";
 }

@@ -19,7 +19,8 @@ using fixtures::normal;
 
 using StepKernelsTest = TableTest<StepKernels>;
 INSTANTIATE_TEST_SUITE_P(Tables, StepKernelsTest,
-                         table_choices_and_blocks(emulated_step_kernels, cuda_step_kernels),
+                         table_choices(emulated_step_kernels, cuda_step_kernels,
+                                       /*has_blocks=*/true),
                          table_choice_name<StepKernels>);
 
 std::vector<int32_t> top_k(const StepKernels& kernels, at::Device device, const at::Tensor& logits,

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/cuda/emulated_cuda.h"
 #include "tests/cuda/emulated_kernels.h"
@@ -43,24 +44,17 @@ class TableTest : public testing::TestWithParam<TableChoice<Table>> {
   at::Device device() const { return this->GetParam().device; }
 };
 
+/// @param has_blocks  where a GPU has no clusters the kernels are others.
 template <typename Table>
-auto table_choices(const Table* (*emulated)(), const Table* (*real)()) {
-  using Choice = TableChoice<Table>;
-  return testing::Values(
-      Choice{"emulated", emulated, at::kCPU, EmulatedOrder::Ascending},
-      Choice{"emulated_backwards", emulated, at::kCPU, EmulatedOrder::Descending},
-      Choice{"cuda", real, at::kCUDA, EmulatedOrder::Ascending});
-}
-
-/// The same for kernels that are others where a GPU has no clusters.
-template <typename Table>
-auto table_choices_and_blocks(const Table* (*emulated)(), const Table* (*real)()) {
-  using Choice = TableChoice<Table>;
-  return testing::Values(
-      Choice{"emulated", emulated, at::kCPU, EmulatedOrder::Ascending},
-      Choice{"emulated_backwards", emulated, at::kCPU, EmulatedOrder::Descending},
-      Choice{"emulated_without_clusters", emulated, at::kCPU, EmulatedOrder::Ascending, false},
-      Choice{"cuda", real, at::kCUDA, EmulatedOrder::Ascending});
+auto table_choices(const Table* (*emulated)(), const Table* (*real)(), bool has_blocks = false) {
+  std::vector<TableChoice<Table>> out{
+      {"emulated", emulated, at::kCPU, EmulatedOrder::Ascending},
+      {"emulated_backwards", emulated, at::kCPU, EmulatedOrder::Descending},
+      {"cuda", real, at::kCUDA, EmulatedOrder::Ascending}};
+  if (has_blocks)
+    out.push_back({"emulated_without_clusters", emulated, at::kCPU, EmulatedOrder::Ascending,
+                   /*clusters=*/false});
+  return testing::ValuesIn(out);
 }
 
 template <typename Table>

@@ -19,7 +19,8 @@ using fixtures::normal;
 
 using VerifyAndWalkTest = TableTest<StepKernels>;
 INSTANTIATE_TEST_SUITE_P(Tables, VerifyAndWalkTest,
-                         table_choices_and_blocks(emulated_step_kernels, cuda_step_kernels),
+                         table_choices(emulated_step_kernels, cuda_step_kernels,
+                                       /*has_blocks=*/true),
                          table_choice_name<StepKernels>);
 
 constexpr int32_t kUnwritten = -77;
