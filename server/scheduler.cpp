@@ -157,13 +157,7 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
                                enum_name(settings.drafter), enum_name(settings.rule)),
                    "medusa.drafter");
   const auto tokens = static_cast<int64_t>(request.prompt.size());
-  if (tokens >= model_.context)
-    throw ApiError(400,
-                   fmt::format("the prompt has {} tokens, expected fewer than the context of {}; "
-                               "shorten it, or start the server with a larger --context if the "
-                               "model was trained for more",
-                               tokens, model_.context),
-                   request.prompt_field, "context_length_exceeded");
+  if (tokens >= model_.context) throw long_prompt(tokens, model_.context, request.prompt_field);
   out.prompt = request.prompt;
   out.limits.max_new_tokens = std::max(request.max_tokens, 1);
   if (request.tree_size) out.limits.max_nodes = *request.tree_size;

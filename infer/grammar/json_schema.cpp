@@ -68,7 +68,7 @@ bool has_forgotten_keys(const ordered_json& value) {
 
 class SchemaReader {
  public:
-  SchemaReader(const ordered_json& root, const SchemaTime* time) : root_(root), time_(time) {}
+  SchemaReader(const ordered_json& root, const SchemaTime& time) : root_(root), time_(time) {}
 
   ordered_json read() {
     ordered_json out = read_schema(root_, "");
@@ -89,7 +89,7 @@ class SchemaReader {
   ordered_json read_schema(const ordered_json& schema, const std::string& place,
                            std::string_view implied_type = "") {
     schemas_.insert(place);
-    if (time_ != nullptr) time_->check();
+    time_.check();
     if (schema.is_boolean()) {
       if (!schema.get<bool>()) refuse_schema(place, "false", "a schema that a value can have");
       return schema;
@@ -357,7 +357,7 @@ class SchemaReader {
     const std::string below = place + "/required";
     if (!schema["required"].is_array()) refuse_no_schema(below, "no list", "a list of names");
     for (const ordered_json& each : schema["required"]) {
-      if (time_ != nullptr) time_->check();
+      time_.check();
       if (!each.is_string()) refuse_no_schema(below, json_text(each), "a list of names");
       if (!properties.contains(each.get<std::string>()))
         refuse_schema(below, json_text(each), "names that properties describes");
@@ -431,7 +431,7 @@ class SchemaReader {
   }
 
   const ordered_json& root_;
-  const SchemaTime* time_;
+  const SchemaTime& time_;
   std::set<std::string> confusable_;  // places, too: the library would take them for others
   std::set<std::string> schemas_;     // places, as JSON pointers
   std::vector<std::pair<std::string, std::string>> references_;  // place and target
@@ -440,7 +440,7 @@ class SchemaReader {
 }  // namespace
 
 nlohmann::ordered_json supported_schema(const nlohmann::ordered_json& schema,
-                                        const SchemaTime* time) {
+                                        const SchemaTime& time) {
   return SchemaReader(schema, time).read();
 }
 

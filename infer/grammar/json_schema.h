@@ -18,11 +18,11 @@ class UnsupportedSchema : public UserError {
 /// grammar must be valid under the schema, as draft 2020-12 and draft 7 read it. The grammar may
 /// have fewer texts: objects hold the properties that the schema names, and no others unless
 /// additionalProperties allows them, and keys come in the schema's order.
-/// @param time  that reading it may take; null: any.
+/// @param time  that reading it may take.
 /// @returns  a schema of the same texts that the library reads as it is meant.
 /// @throws UnsupportedSchema  names the keyword and its place, as a JSON pointer.
 /// @throws UserError          it is no schema, or takes too long.
 nlohmann::ordered_json supported_schema(const nlohmann::ordered_json& schema,
-                                        const SchemaTime* time = nullptr);
+                                        const SchemaTime& time = {});
 
 }  // namespace medusa

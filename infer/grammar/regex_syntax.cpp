@@ -22,13 +22,12 @@ bool is_ascii_alnum(char c) { return static_cast<unsigned char>(c) < 0x80 && std
 /// to.
 class RegexReader {
  public:
-  /// @param time  null: reading may take any.
-  RegexReader(std::string_view text, bool in_json, const SchemaTime* time = nullptr)
+  RegexReader(std::string_view text, bool in_json, const SchemaTime& time)
       : text_(text), in_json_(in_json), time_(time) {}
 
   std::string read() {
     while (at_ < text_.size()) {
-      if (time_ != nullptr) time_->check();
+      time_.check();
       read_next();
     }
     if (!groups_.empty()) refuse(text_.size() - 1, "'(' without ')'", "close the group");
@@ -322,7 +321,7 @@ class RegexReader {
 
   std::string_view text_;
   bool in_json_;
-  const SchemaTime* time_;
+  const SchemaTime& time_;
   size_t at_ = 0;
   bool at_start_ = true;     // nothing before takes up text
   bool ends_ = false;        // $ has come in this alternative
@@ -335,10 +334,10 @@ class RegexReader {
 }  // namespace
 
 std::string supported_regex(std::string_view expression) {
-  return RegexReader(expression, false).read();
+  return RegexReader(expression, false, SchemaTime()).read();
 }
 
-std::string regex_of_json_string(std::string_view expression, const SchemaTime* time) {
+std::string regex_of_json_string(std::string_view expression, const SchemaTime& time) {
   // The library leaves expressions with other characters than ASCII's to its rules.
   constexpr std::string_view kNoAutomaton = "é{0}";
   return fmt::format("{}({})", kNoAutomaton, RegexReader(expression, true, time).read());

@@ -26,9 +26,9 @@ std::string supported_regex(std::string_view expression);
 /// as a whole; those with characters that JSON escapes are left out. It is in a form that the
 /// library does not compile by its automata, which confuse counts and repetitions behind each other
 /// (xgrammar 0.2.8: "(ab+)?" has the text "b").
-/// @param time  that reading it may take; null: any.
+/// @param time  that reading it may take.
 /// @throws UnsupportedRegex  as above, or the expression names a character that JSON escapes.
 /// @throws UserError         the time is over.
-std::string regex_of_json_string(std::string_view expression, const SchemaTime* time = nullptr);
+std::string regex_of_json_string(std::string_view expression, const SchemaTime& time = {});
 
 }  // namespace medusa

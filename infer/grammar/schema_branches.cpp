@@ -55,13 +55,12 @@ bool forbids_property(const ordered_json& schema, const std::string& name) {
 /// Tells schemas apart, each pair once.
 class Comparison {
  public:
-  /// @param time  null: it may take any.
-  Comparison(const ordered_json& root, const SchemaTime* time) : root_(root), time_(time) {}
+  Comparison(const ordered_json& root, const SchemaTime& time) : root_(root), time_(time) {}
 
   /// No value is of both.
   /// @param one, other  stay where they are.
   bool are_apart(const ordered_json& one, const ordered_json& other, int depth = 0) {
-    if (time_ != nullptr) time_->check();
+    time_.check();
     if (depth > kDeepest) return false;
     const ordered_json* left = meant_by(one);
     const ordered_json* right = meant_by(other);
@@ -95,7 +94,7 @@ class Comparison {
     if (const ordered_json* list = constants_of(schema, room); list != nullptr) {
       traits.constants.emplace();
       for (const ordered_json& each : *list) {
-        if (time_ != nullptr) time_->check();
+        time_.check();
         traits.constants->insert(nlohmann::json(each));
       }
     }
@@ -123,7 +122,7 @@ class Comparison {
   bool properties_tell(const ordered_json& one, const ordered_json& other, int depth) {
     const std::set<std::string>& required_by_other = traits_of(other).required;
     const auto tells = [&](const std::string& name) {
-      if (time_ != nullptr) time_->check();
+      time_.check();
       if (forbids_property(other, name)) return true;
       const bool both_have = one.contains("properties") && one["properties"].contains(name) &&
                              other.contains("properties") && other["properties"].contains(name);
@@ -135,7 +134,7 @@ class Comparison {
   }
 
   const ordered_json& root_;
-  const SchemaTime* time_;
+  const SchemaTime& time_;
   std::map<const ordered_json*, const ordered_json*> resolved_;
   std::map<const ordered_json*, Traits> traits_;
   std::map<std::tuple<const ordered_json*, const ordered_json*, int>, bool> known_;
@@ -183,7 +182,7 @@ JsonTypes types_of(const ordered_json& root, const ordered_json& schema) {
 }
 
 void expect_one_of_them(const ordered_json& root, const ordered_json& branches,
-                        const std::string& place, const SchemaTime* time) {
+                        const std::string& place, const SchemaTime& time) {
   if (branches.size() > kMostBranches)
     throw UnsupportedSchema(fmt::format(
         "the JSON schema has {} branches at {:?}, expected at most {}; write anyOf where several "

@@ -28,9 +28,9 @@ JsonTypes types_of(const nlohmann::ordered_json& root, const nlohmann::ordered_j
 /// objects told apart by a property that both require, or that one requires and the other forbids.
 /// @param branches  a list of schemas.
 /// @param place     of the list, as a JSON pointer.
-/// @param time      that it may take; null: any.
+/// @param time      that it may take.
 /// @throws UnsupportedSchema  that is not to be seen of two branches.
 void expect_one_of_them(const nlohmann::ordered_json& root, const nlohmann::ordered_json& branches,
-                        const std::string& place, const SchemaTime* time);
+                        const std::string& place, const SchemaTime& time);
 
 }  // namespace medusa

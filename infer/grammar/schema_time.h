@@ -9,6 +9,8 @@ namespace medusa {
 /// Thread safety: one thread, which made it.
 class SchemaTime {
  public:
+  /// Any time.
+  SchemaTime() : end_(CallBudget::Duration::max()) {}
   /// @param most  of the thread's CPU time from now on.
   explicit SchemaTime(CallBudget::Duration most) : end_(CallBudget::thread_time() + most) {}
 

@@ -63,4 +63,14 @@ ApiError unknown_model(const std::string& asked, const std::string& served) {
           "model", "model_not_found"};
 }
 
+ApiError long_prompt(int64_t tokens, int64_t context, std::string field) {
+  return {
+      400,
+      fmt::format("the prompt has {} tokens, expected fewer than the context of {}; shorten it, "
+                  "or start the server with a larger --context if the model was trained for "
+                  "more",
+                  tokens, context),
+      std::move(field), "context_length_exceeded"};
+}
+
 }  // namespace medusa

@@ -1,6 +1,7 @@
 // What is wrong with a client's request, in the shape that OpenAI's clients read.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <stdexcept>
 #include <string>
@@ -33,5 +34,8 @@ ApiError server_fault(const std::exception& error);
 
 /// For a model that is not the one served: 404, "model_not_found".
 ApiError unknown_model(const std::string& asked, const std::string& served);
+
+/// For a prompt of as many tokens as the context, or more: 400, "context_length_exceeded".
+ApiError long_prompt(int64_t tokens, int64_t context, std::string field);
 
 }  // namespace medusa

@@ -39,13 +39,6 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
   if (!fields.has("prompt")) fields.refuse("prompt", expected);
   const auto ids_of = [&](const nlohmann::json& list) {
     std::vector<TokenId> ids;
-    const auto context = static_cast<size_t>(model.context);
-    if (list.size() > context && list[0].is_number())  // before it is copied for each answer
-      throw ApiError(400,
-                     fmt::format("prompt has {} tokens, expected fewer than the context of {}; "
-                                 "shorten it",
-                                 list.size(), context),
-                     "prompt", "context_length_exceeded");
     for (const nlohmann::json& id : list) {
       if (!id.is_number_integer() || id < 0 || id >= model.tokenizer.vocab_size())
         fields.refuse("prompt", fmt::format("token ids from 0 to {}, or texts",
@@ -63,6 +56,8 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
         ids.insert(ids.begin(), *model.tokenizer.bos());
     } else if (prompt.is_array()) {
       ids = ids_of(prompt);
+      if (std::ssize(ids) >= model.context)  // before they are copied for each answer
+        throw long_prompt(std::ssize(ids), model.context, "prompt");
     }
     if (ids.empty()) fields.refuse("prompt", expected);
     return ids;

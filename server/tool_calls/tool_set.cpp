@@ -63,7 +63,7 @@ ordered_json arguments_schema(const ToolFunction& function, bool with_schema,
   ordered_json any{{"type", "object"}};
   if (!with_schema || function.parameters.is_null()) return any;
   try {
-    return supported_schema(schema_of_objects(function.parameters), &time);
+    return supported_schema(schema_of_objects(function.parameters), time);
   } catch (const UnsupportedSchema& error) {
     if (function.strict) refuse_schema(function, error.what());
     warnings.push_back(fmt::format("tools: arguments of {} may be any object, since {}",
@@ -85,7 +85,7 @@ ordered_json call_format(const ToolFunction& function, ordered_json arguments) {
 /// The schema of a text that makes no calls.
 ordered_json text_schema(const WantedGrammar& format, const SchemaTime& time) {
   try {
-    return supported_schema(ordered_json::parse(format.grammar.text), &time);
+    return supported_schema(ordered_json::parse(format.grammar.text), time);
   } catch (const UserError& error) {
     throw ApiError(400, error.what(), format.field);
   }

@@ -203,7 +203,7 @@ TEST_F(RefusalsTest, TokensBeyondTheContextAreRefusedBeforeTheyAreCopied) {
     body["prompt"] = prompt;
     const json error = ask(port(), "POST", "/v1/completions", body.dump()).json()["error"];
     EXPECT_EQ(error["code"], "context_length_exceeded");
-    EXPECT_NE(error["message"].get<std::string>().find("prompt has 1048576 tokens"),
+    EXPECT_NE(error["message"].get<std::string>().find("the prompt has 1048576 tokens"),
               std::string::npos)
         << error;
   }

@@ -2,6 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
 #include "infer/grammar/grammar.h"
 #include "server/request/chat_messages.h"
 #include "server/tool_calls/tool_fields.h"
@@ -67,6 +72,32 @@ TEST_F(ToolsTest, ARequiredCallIsOneOfTheToolsWithItsArguments) {
     else
       EXPECT_TRUE(arguments["it"].is_boolean());
   }
+}
+
+TEST_F(ToolsTest, OthersAreAnsweredWhileSchemasAreReadThatTakeLong) {
+  std::string pattern(9000, '(');  // each count copies what it counts, until the time is over
+  for (int i = 0; i < 4500; ++i) pattern += "\\S";
+  for (int i = 0; i < 9000; ++i) pattern += "){1}";
+  json tool = kGo;
+  tool["function"]["parameters"]["properties"]["to"] = {{"type", "string"}, {"pattern", pattern}};
+  const json body = chat({{"tools", {tool}}, {"tool_choice", "required"}});
+
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  std::atomic<int> left = 40;
+  std::vector<std::jthread> clients;
+  for (int i = left; i > 0; --i)
+    clients.emplace_back([&] {
+      EXPECT_EQ(post(body).status, 400);
+      --left;
+    });
+  Clock::duration longest{};
+  while (left > 0) {
+    const auto asked = Clock::now();
+    EXPECT_EQ(ask(server_.port(), "GET", "/health", "").status, 200);
+    longest = std::max(longest, Clock::now() - asked);
+  }
+  EXPECT_LT(2 * longest, Clock::now() - began) << "one of many waits for all others";
 }
 
 TEST_F(ToolsTest, ANamedFunctionIsCalledOnce) {
