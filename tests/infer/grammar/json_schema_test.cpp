@@ -69,7 +69,7 @@ ordered_json schema_of_itself(int num_properties) {
 std::string soon_refused(const ordered_json& schema) {
   const auto began = CallBudget::thread_time();
   const std::string refusal = fixtures::error_text([&] { supported_schema(schema); });
-  EXPECT_LT(CallBudget::thread_time() - began, std::chrono::seconds(4));
+  EXPECT_LT(CallBudget::thread_time() - began, std::chrono::seconds(2));
   return refusal;
 }
 
@@ -94,9 +94,9 @@ TEST(JsonSchema, AReferenceIsFollowedOnceForAllPairsOfBranches) {
   ordered_json last{{"type", "object"}};
   std::string place = "#/$defs/far";
   for (int i = 0; i < 256; ++i) last["properties"]["c" + std::to_string(i)] = {{"const", i}};
-  for (int depth = 0; depth < 10; ++depth) {
+  for (int depth = 0; depth < 30; ++depth) {
     ordered_json around{{"type", "object"}};
-    for (int i = 0; i < 400; ++i) around["properties"]["p" + std::to_string(i)] = true;
+    for (int i = 0; i < 500; ++i) around["properties"]["p" + std::to_string(i)] = true;
     around["properties"]["next"] = last;
     last = around;
     place += "/properties/next";
@@ -109,8 +109,8 @@ TEST(JsonSchema, AReferenceIsFollowedOnceForAllPairsOfBranches) {
 
 TEST(JsonSchema, AClassOfManyCharactersIsReadInTimeByTheirNumber) {
   std::string characters;
-  for (int i = 0; i < 17000; ++i) {  // every other one, from Chinese on
-    const int code = 0x4E00 + 2 * i;
+  for (int i = 0; i < 24000; ++i) {  // every other one
+    const int code = 0x1000 + 2 * i;
     characters += static_cast<char>(0xE0 | code >> 12);
     characters += static_cast<char>(0x80 | (code >> 6 & 0x3F));
     characters += static_cast<char>(0x80 | (code & 0x3F));
