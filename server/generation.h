@@ -20,6 +20,7 @@ namespace medusa {
 struct GenerationRequest {
   std::vector<TokenId> prompt;  // at least one token
   int32_t max_tokens = 256;     // 0: only what is known of the prompt
+  bool fills_context = false;   // more were asked for than the context has room for
   SamplingConfig sampling;
   LogitsConfig logits{};                             // its min_tokens holds for stop, too
   std::shared_ptr<const CompiledGrammar> grammar{};  // that the answer follows; null: any text

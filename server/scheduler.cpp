@@ -47,6 +47,7 @@ struct Scheduler::Generation {
         stop_tokens(wanted.stop_tokens),
         max_tokens(wanted.max_tokens),
         min_tokens(wanted.logits.min_tokens),
+        fills_context(wanted.fills_context),
         logprobs(wanted.logprobs),
         text(tokenizer, wanted.stop) {}
 
@@ -58,6 +59,7 @@ struct Scheduler::Generation {
   std::vector<TokenId> prompt;                     // kept where its log-probabilities are asked for
   std::vector<TokenId> stop_tokens;
   int64_t prompt_size = 0, max_tokens = 0, min_tokens = 0, num_tokens = 0;
+  bool fills_context = false;
   std::optional<int64_t> logprobs;
   RequestId id = -1;  // of the decoder; -1: not there yet
   TextUntilStop text;
@@ -367,6 +369,8 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
   if (g->is_kept && is_whole) model_.shared->add(std::move(g->said));
   const auto now = Clock::now();
   if (g->max_tokens == 0) stats.emitted = 0;
+  if (g->fills_context && stats.finish == FinishReason::Length)
+    stats.finish = FinishReason::Context;
   metrics_.count_end(stats, g->prompt_size, g->max_tokens, seconds_between(g->submitted, now),
                      g->has_begun ? seconds_between(g->first_piece, now) : -1);
   {

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
@@ -247,19 +244,13 @@ asio::awaitable<void> Api::metrics_text(Exchange& exchange) {
       metrics_.text(state.running, state.waiting, state.cache, state.shared));
 }
 
-/// Calls what reads a request. Of a long body it does so beside the io thread, which the streams of
-/// all others wait for.
+/// Calls what reads a request, of a long body beside the io thread.
 asio::awaitable<void> Api::read_aside(const HttpRequest& request,
                                       const std::function<void()>& read) {
-  if (request.body.size() < kLongBody) {
+  if (request.body.size() < kLongBody)
     read();
-    co_return;
-  }
-  const auto on_thread = [&read]() -> asio::awaitable<void> {
-    read();
-    co_return;
-  };
-  co_await asio::co_spawn(reader_, on_thread, asio::use_awaitable);
+  else
+    co_await aside_.run(read);
 }
 
 /// Answers with what a body asks for, as JSON.
@@ -345,7 +336,8 @@ asio::awaitable<void> Api::complete(Exchange& exchange) {
     for (size_t i = 0; i < wanted.choices.size();
          i += static_cast<size_t>(wanted.choices_per_prompt))
       exchange.log.prompts.push_back(model.tokenizer.decode(wanted.choices[i].prompt));
-  co_await run_answer(scheduler(), metrics_, wanted, *writer, times, exchange.answer, exchange.log);
+  co_await run_answer({scheduler(), metrics_, aside_}, wanted, *writer, times, exchange.answer,
+                      exchange.log);
 }
 
 }  // namespace medusa

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -13,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "server/api/aside.h"
 #include "server/http/access.h"
 #include "server/http/access_log.h"
 #include "server/http/http_server.h"
@@ -99,7 +99,7 @@ class Api {
   std::map<std::string, std::pair<std::string, Endpoint>> endpoints_;  // path -> method, function
   std::random_device random_;
   bool draining_ = false;
-  boost::asio::thread_pool reader_{1};  // of long bodies
+  Aside aside_;  // last: its work refers to all the others
 };
 
 }  // namespace medusa

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -57,6 +58,11 @@ void expect_they_can_wait(const CompletionRequest& request, int64_t most) {
                   prompts == 1 ? "a prompt" : fmt::format("a list of {} prompts", prompts), each,
                   wanted, most),
       prompts == 1 ? "n" : "prompt", "too_many_answers");
+}
+
+/// Whether the whole answer may be tens of megabytes: kMostListed entries take seconds to write.
+bool lists_much(const CompletionRequest& request) {
+  return request.steps || (!request.choices.empty() && request.choices.front().logprobs);
 }
 
 [[noreturn]] void throw_failure(const GenerationEnd& end) {
@@ -152,14 +158,14 @@ asio::awaitable<void> stream(EventQueue& queue, size_t open, AnswerWriter& write
 
 }  // namespace
 
-asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
-                                 const CompletionRequest& request, AnswerWriter& writer,
-                                 const AnswerTimes& times, HttpAnswer& answer, LoggedRequest& log) {
-  OpenGenerations generations(scheduler, co_await asio::this_coro::executor);
+asio::awaitable<void> run_answer(AnswerParts parts, const CompletionRequest& request,
+                                 AnswerWriter& writer, const AnswerTimes& times, HttpAnswer& answer,
+                                 LoggedRequest& log) {
+  OpenGenerations generations(parts.scheduler, co_await asio::this_coro::executor);
   expect_in_time(times);  // a grammar may have taken long
-  expect_they_can_wait(request, scheduler.most_open());
+  expect_they_can_wait(request, parts.scheduler.most_open());
   generations.submit(request.choices);
-  metrics.count_prompt(request.prompt_tokens);
+  parts.metrics.count_prompt(request.prompt_tokens);
   log.generated.emplace().prompt_tokens = request.prompt_tokens;
   const std::shared_ptr<EventQueue> queue = generations.queue();
   answer.on_leaving([queue] { queue->client_ended(); }, [queue] { queue->client_gone(); });
@@ -175,7 +181,13 @@ asio::awaitable<void> run_answer(Scheduler& scheduler, ServerMetrics& metrics,
     if (event.end) writer.add(event.choice, *event.end);
     if (queue->take_client_end()) co_await answer.write_sign_of_life();
   }
-  co_await answer.reply(200, "application/json", writer.whole());
+  std::string whole;
+  const std::function<void()> write = [&] { whole = writer.whole(); };
+  if (lists_much(request))
+    co_await parts.aside.run(write);
+  else
+    write();
+  co_await answer.reply(200, "application/json", std::move(whole));
 }
 
 }  // namespace medusa

@@ -186,31 +186,44 @@ void RequestReader::set_grammar(std::optional<WantedGrammar> format, const ToolS
                    fmt::format("false beside {}, which ends the text", out_.grammar->field));
 }
 
+/// Entries that each token of an answer may have, of those that kMostListed bounds.
+int64_t RequestReader::listed_of_token() const {
+  const int64_t logprobs = each_.logprobs ? *each_.logprobs + 1 : 0;
+  return logprobs + (each_.steps ? int64_t{each_.tree_size.value_or(kMostNodes)} : 0);
+}
+
+void RequestReader::refuse_listed() {
+  const std::string expected = fmt::format(
+      "at most {} log-probabilities and nodes of trees in all prompts and answers of max_tokens, "
+      "each prompt counted as often as it is answered",
+      kMostListed);
+  if (!each_.logprobs) own_->refuse("steps", expected);
+  fields_.refuse(fields_.has("top_logprobs") ? "top_logprobs" : "logprobs", expected);
+}
+
 void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t count,
                                 const std::string& echo) {
   out_.prompt_tokens += std::ssize(prompt);
   out_.choices_per_prompt = count;
   const bool says_length = each_.max_tokens != INT32_MAX;
+  const int64_t of_token = listed_of_token();
   for (int64_t i = 0; i < count; ++i) {
     GenerationRequest& choice = out_.choices.emplace_back(each_);
     choice.prompt = prompt;
     choice.seed = each_.seed + static_cast<uint64_t>(i);
     const int64_t room = std::max<int64_t>(1, model_.context - std::ssize(prompt));
-    choice.max_tokens = static_cast<int32_t>(std::min<int64_t>(choice.max_tokens, room));
-    if (each_.logprobs) {
-      const int64_t of_token = *each_.logprobs + 1;
-      const int64_t fair = kMostLogprobsOfRequest / (count * of_token);
-      if (!says_length)
-        choice.max_tokens = static_cast<int32_t>(std::min<int64_t>(choice.max_tokens, fair));
-      num_logprobs_ +=
+    choice.fills_context = choice.max_tokens > room;
+    if (choice.fills_context) choice.max_tokens = static_cast<int32_t>(room);
+    if (of_token > 0) {
+      const int64_t fair = kMostListed / (count * of_token);
+      if (!says_length && choice.max_tokens > fair) {
+        choice.max_tokens = static_cast<int32_t>(fair);
+        choice.fills_context = false;
+      }
+      num_listed_ +=
           of_token * (choice.max_tokens + (each_.prompt_logprobs ? std::ssize(prompt) : 0));
     }
-    if (num_logprobs_ > kMostLogprobsOfRequest)
-      fields_.refuse(
-          fields_.has("top_logprobs") ? "top_logprobs" : "logprobs",
-          fmt::format("at most {} of them in all prompts and answers of max_tokens, each "
-                      "prompt counted as often as it is answered",
-                      kMostLogprobsOfRequest));
+    if (num_listed_ > kMostListed) refuse_listed();
     echoed_bytes_ += echo.size();
     if (echoed_bytes_ > kMostEchoedBytes)
       fields_.refuse("echo",

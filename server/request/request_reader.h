@@ -16,8 +16,9 @@ namespace medusa {
 
 inline constexpr size_t kMostStops = 16;      // stop strings of a request
 inline constexpr size_t kLongestStop = 4096;  // bytes; each answer of a request has a copy
-// Of a request, in its prompts and answers: they take some 200 bytes each, and are written at once.
-inline constexpr int64_t kMostLogprobsOfRequest = 1'000'000;
+// Log-probabilities of a request, in its prompts and answers, and nodes of its steps' trees: they
+// take some 200 bytes each, and are written at once.
+inline constexpr int64_t kMostListed = 1'000'000;
 inline constexpr size_t kMostEchoedBytes = 4 << 20;  // of a request, for the same reason
 
 /// One request while it is read. An API reads its own fields from fields(), in any order, and adds
@@ -36,7 +37,7 @@ class RequestReader {
   CompletionRequest& out() { return out_; }
 
   /// Sets how long an answer may be. At least min_tokens. INT32_MAX: as long as there is room, for
-  /// its log-probabilities, too.
+  /// what is listed of its tokens, too.
   /// @param field  that says so, for errors.
   void set_max_tokens(int64_t tokens, const char* field = "max_tokens");
 
@@ -55,12 +56,15 @@ class RequestReader {
   CompletionRequest finish();
 
  private:
+  int64_t listed_of_token() const;
+  [[noreturn]] void refuse_listed();
+
   const ServedModel& model_;
   RequestFields fields_;
   std::optional<RequestFields> own_;  // the object medusa
   GenerationRequest each_;
   CompletionRequest out_;
-  int64_t num_logprobs_ = 0;  // of all answers so far
+  int64_t num_listed_ = 0;  // kMostListed says of what; of all answers so far
   size_t echoed_bytes_ = 0;
 };
 

@@ -62,6 +62,21 @@ TEST_F(MessagesTest, TheTextIsThatOfAChat) {
   EXPECT_EQ(system["content"][0]["text"], chat["choices"][0]["message"]["content"]);
 }
 
+TEST_F(MessagesTest, AnAnswerThatFillsTheContextSaysSo) {
+  json body = body_of("Once upon a time", {{"ignore_eos", true}});
+  body["max_tokens"] = 10'000;
+  const json answer = message(body);
+  EXPECT_EQ(answer["stop_reason"], "model_context_window_exceeded");
+  const int64_t tokens = answer["usage"]["output_tokens"];
+  EXPECT_EQ(tokens + answer["usage"]["input_tokens"].get<int64_t>(), tiny_->model().context);
+  body["max_tokens"] = tokens;
+  EXPECT_EQ(message(body)["stop_reason"], "max_tokens") << "as many as there is room for";
+  const std::string metrics = ask(server_.port(), "GET", "/metrics").body;
+  EXPECT_NE(metrics.find("request_success_total{finished_reason=\"context\"} 1\n"),
+            std::string::npos)
+      << metrics;
+}
+
 TEST_F(MessagesTest, AMessageOfEmptyPartsIsAnEmptyMessage) {
   const json empty = json::parse(R"({"max_tokens": 1, "messages":
       [{"role": "user", "content": [{"type": "text", "text": ""}]}]})");

@@ -138,6 +138,10 @@ TEST_F(RefusalsTest, WhatEveryAnswerHasACopyOfIsBounded) {
   EXPECT_EQ(field({{"prompt", prompts}, {"echo", true}, {"logprobs", 20}, {"n", 16}}), "logprobs");
   EXPECT_EQ(field({{"prompt", prompts}, {"max_tokens", 100}, {"logprobs", 20}, {"n", 16}}),
             "logprobs");
+  const json steps{{"steps", true}}, few{{"steps", true}, {"tree_size", 9}};
+  EXPECT_EQ(field({{"prompt", prompts}, {"max_tokens", 16}, {"n", 16}, {"medusa", steps}}),
+            "medusa.steps");
+  EXPECT_EQ(field({{"prompt", {{300}}}, {"max_tokens", 16}, {"n", 16}, {"medusa", few}}), "none");
   EXPECT_EQ(field({{"prompt", std::string(300'000, 'a')}, {"echo", true}, {"n", 16}}), "echo");
   const json ids{{"tokens", std::vector<int>(600'000, 300)}};
   const auto reply = ask(port(), "POST", "/detokenize", ids.dump());
@@ -156,6 +160,9 @@ TEST_F(RefusalsTest, AnswersOfUnsaidLengthAreAsLongAsTheirLogprobsMayBe) {
   EXPECT_EQ(read().choices.size(), 2U);
   body["max_tokens"] = 50'001;
   EXPECT_THROW(read(), ApiError);
+  body.erase("max_tokens");
+  body["medusa"] = {{"steps", true}, {"tree_size", 15}};
+  for (const GenerationRequest& each : read().choices) EXPECT_EQ(each.max_tokens, 20'000);
 }
 
 /// Others wait meanwhile.
