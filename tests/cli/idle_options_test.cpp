@@ -34,6 +34,15 @@ TEST(IdleOptions, GenerateRefusesThem) {
   EXPECT_EQ(shared.status, 0) << "settings are for several commands\n" << shared.err;
 }
 
+TEST(IdleOptions, ServeRefusesThem) {
+  const CliFixture place;
+  for (const char* idle : {"generate.max_new_tokens=5", "generate.stop=[the]"})
+    expect_idle(place.run(std::string("serve --config run.yaml --port 0 --set ") + idle),
+                std::string("--set ") + idle +
+                    ": found a setting that serve does not read, expected others, as requests say "
+                    "max_tokens and stop themselves; leave it out");
+}
+
 TEST(IdleOptions, ProfileRefusesHeadsThatAreNotThere) {
   const CliFixture place;
   const ProcessResult ran = place.run("profile --config run.yaml --heads nowhere --rows 1");

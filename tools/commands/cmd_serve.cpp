@@ -132,7 +132,19 @@ struct LoadedRun {
   ServedModel served;
 };
 
+/// Settings that would bound no answer. A file of settings may have them for other commands.
+void refuse_ends_of_answers(const CommonOptions& common) {
+  for (const std::string& set : common.sets)
+    for (const char* key : {"generate.max_new_tokens", "generate.stop"})
+      if (set.starts_with(key + std::string("=")))
+        throw UserError(fmt::format(
+            "--set {}: found a setting that serve does not read, expected others, as requests say "
+            "max_tokens and stop themselves; leave it out",
+            shown_in_line(set)));
+}
+
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
+  refuse_ends_of_answers(common);
   const RunConfig config = read_run_config(common);
   std::optional<SharedTexts> shared;
   if (!options.no_share)
@@ -171,9 +183,12 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
 Command serve_command() {
   return {.name = "serve",
           .summary = "answer over HTTP, as OpenAI's and Anthropic's APIs do",
+          .details =
+              "Requests say what ends their answers: generate.max_new_tokens and "
+              "generate.stop are not read.",
           .sections = {"backbone", "generate"},
-          .settings = {"--drafter", "--heads", "--tree", "--temperature", "--max-tokens",
-                       "--device", "--dtype", "--threads", "--context", "--cache-mb"},
+          .settings = {"--drafter", "--heads", "--tree", "--temperature", "--device", "--dtype",
+                       "--threads", "--context", "--cache-mb"},
           .says_run = false,
           .examples = {"serve model.gguf --port 9000 --batch 16"},
           .attach = [](Options& added, const CommonOptions& common) -> std::function<void()> {
