@@ -8,7 +8,7 @@ namespace medusa {
 namespace {
 
 volatile std::sig_atomic_t g_sigints = 0, g_sigterms = 0;
-volatile std::sig_atomic_t g_outlives_sigint = 0;
+volatile std::sig_atomic_t g_outlives_sigint = 0, g_elsewhere = 0;
 
 extern "C" void on_signal(int signal) {
   if (signal == SIGINT)
@@ -27,9 +27,12 @@ void install_interrupt_handler() {
 
 bool interrupted() { return g_sigints > 0 || g_sigterms > 0; }
 
+void interrupted_elsewhere() { g_elsewhere = 1; }
+
 int interrupted_status() {
   if (g_sigterms > 0) return 128 + SIGTERM;
-  return g_sigints > 0 ? 128 + SIGINT : 0;
+  if (g_sigints > 0) return 128 + SIGINT;
+  return g_elsewhere > 0 ? 128 + SIGTERM : 0;
 }
 
 void stop_if_interrupted() {

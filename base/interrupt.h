@@ -18,8 +18,12 @@ void install_interrupt_handler();
 /// True once SIGINT or SIGTERM came. Any thread may ask.
 bool interrupted();
 
+/// The work that this process shares with others ends, as one of them was interrupted. A signal of
+/// its own still counts as its first one.
+void interrupted_elsewhere();
+
 /// What a process that such a signal ended exits with, as shells have it: 130 after SIGINT, 143 if
-/// SIGTERM came; 0 if neither did.
+/// SIGTERM came or another process was interrupted; 0 if nothing did.
 int interrupted_status();
 
 /// @throws Interrupted  SIGINT or SIGTERM came.

@@ -80,7 +80,11 @@ class TrainLoop {
 
  private:
   /// Hears of Ctrl-C, of which several processes learn together, after the same step.
-  void listen() { ends_ = ends_ || is_true_in_any(group_, interrupted()); }
+  void listen() {
+    if (ends_) return;
+    ends_ = is_true_in_any(group_, interrupted());
+    if (ends_ && !interrupted()) interrupted_elsewhere();
+  }
 
   /// Whether the run before this one was interrupted at the end of an epoch.
   bool lacks_validation() {

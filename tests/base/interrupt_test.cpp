@@ -1,6 +1,7 @@
 #include "base/interrupt.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -18,6 +19,18 @@ TEST(Interrupt, SigintIsTakenAndForgottenHoweverOftenItCame) {
   EXPECT_EQ(interrupted_status(), 0);
   EXPECT_FALSE(interrupted());
   EXPECT_FALSE(take_sigint());
+}
+
+TEST(InterruptDeathTest, AnotherProcessesSignalIsTheStatusButNotTheFirstOfTwo) {
+  EXPECT_EXIT(
+      {
+        install_interrupt_handler();
+        interrupted_elsewhere();
+        if (interrupted() || interrupted_status() != 143) _exit(1);
+        ::raise(SIGINT);
+        _exit(interrupted_status());
+      },
+      testing::ExitedWithCode(130), "");
 }
 
 TEST(InterruptDeathTest, SigtermStaysAndTheSecondEndsTheProcess) {

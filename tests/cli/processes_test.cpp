@@ -145,6 +145,17 @@ TEST_F(Processes, ASignalToOneEndsAllWithACheckpoint) {
   EXPECT_EQ(inspected.status, 0) << inspected.err;
 }
 
+TEST_F(Processes, OneThatEndsByTheSignalToAnotherDoesNotExitWithSuccess) {
+  const std::string long_run = "train --config run.yaml --set train.epochs=9999 ";
+  const int port = fixtures::free_port();
+  const ProcessResult ran =
+      place_.run_with("{ env " + torchrun(1, port) +
+                          "timeout --foreground --preserve-status 4 '" MEDUSA_BINARY "' " +
+                          long_run + ">second.txt 2>&1 </dev/null & }; env " + torchrun(0, port),
+                      long_run + "; first=$?; wait $!; echo \"$first $?\"");
+  EXPECT_TRUE(ran.out.ends_with("143 143\n")) << ran.out << ran.err;
+}
+
 TEST_F(Processes, WhatCannotWorkIsTheUsersError) {
   const auto error = [&](const std::string& variables, const std::string& arguments) {
     const ProcessResult ran = place_.run_as(variables, "train --config run.yaml " + arguments);
