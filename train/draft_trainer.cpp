@@ -1,6 +1,7 @@
 #include "train/draft_trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
@@ -157,6 +158,7 @@ DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& 
   identity.add_run(inputs.seed, inputs.dataset, inputs.backbone);
   identity.add_settings("draft", config);
   identity.add_dtype(draft.lm_head().scalar_type());
+  if (draft.lm_head().is_cpu()) identity.set_threads(at::get_num_threads());
   DraftStage stage(config, inputs, draft);
   DraftTrainResult result{
       run_stage(stage, {config.optimizer, config.reports},

@@ -90,6 +90,23 @@ TEST_F(Joint, WhatTheGuardStoppedIsTheLastGoodModel) {
   EXPECT_NEAR(from.at("drift").at("guard_kl_nats"), 0, 1e-6);
 }
 
+TEST_F(Joint, GoingOnWithOtherThreadsIsSaid) {
+  const auto until = [&](const std::string& state, const std::string& options) {
+    const ProcessResult ran =
+        place_.run(std::string(kJoint) + "--set train.joint.epochs=9999 " + options +
+                   " >joint.txt 2>joint-err.txt & pid=$!; for i in $(seq 1200); do " + state +
+                   " && break; sleep 0.05; done; kill $pid; wait $pid");
+    EXPECT_EQ(ran.status, 143);
+    return file_text(place_ / "joint-err.txt");
+  };
+  const std::string note =
+      "note: this training has gone on with 1 CPU threads and goes on with 2, ";
+  const std::string begun = until("test -e runs/tiny/joint/train/checkpoint/DONE", "--threads 1");
+  EXPECT_EQ(begun.find("CPU threads"), std::string::npos) << begun;
+  const std::string other = until("grep -q '^note: this training' joint-err.txt", "--threads 2");
+  EXPECT_NE(other.find(note), std::string::npos) << other;
+}
+
 TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
   const ProcessResult ran = place_.run(std::string(kJoint) + "--dry-run");
   ASSERT_EQ(ran.status, 0) << ran.err;

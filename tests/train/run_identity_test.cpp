@@ -113,6 +113,17 @@ TEST(RunIdentity, WhatAnEarlierProgramKeptIsTheSameRun) {
             "expected the same; set it back to continue, or train anew with --fresh");
 }
 
+TEST(RunIdentity, ThreadsAreKeptButNotCompared) {
+  RunIdentity two = identity_with({}), one = two;
+  two.set_threads(2);
+  one.set_threads(1);
+  EXPECT_EQ(threads_in(two.entries()), 2);
+  EXPECT_EQ(threads_in(identity_with({}).entries()), 0);
+  EXPECT_EQ(difference(one, two.entries()), "(no error)");
+  EXPECT_EQ(difference(identity_with({}), two.entries()), "(no error)");
+  EXPECT_EQ(one.fingerprint(), two.fingerprint());
+}
+
 TEST(RunIdentity, ADatasetMoreOrLessIsAnotherRun) {
   const RunIdentity one{"seed=1", "the dataset=sha256:aa"};
   const RunIdentity two{"seed=1", "the dataset=sha256:aa", "dataset 2=sha256:bb"};

@@ -16,6 +16,7 @@
 #include "tools/commands/options.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
+#include "tools/training/stages.h"
 #include "train/draft_trainer.h"
 #include "train/record/checkpoint.h"
 
@@ -89,6 +90,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   weights.layers.clear();
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, llama.get()) : online_hidden(dataset, *llama);
+  note_other_threads(config.draft_train_folder() / "checkpoint");
   const DraftTrainResult result = train_draft(config.draft,
                                               {dataset,
                                                hidden,

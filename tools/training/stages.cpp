@@ -1,5 +1,6 @@
 #include "tools/training/stages.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,6 +29,7 @@
 #include "train/processes/data_parallel.h"
 #include "train/record/checkpoint.h"
 #include "train/record/heads_place.h"
+#include "train/record/run_identity.h"
 
 namespace medusa {
 
@@ -215,6 +217,16 @@ void write_result(const RunConfig& config, const TunedManifest& tuned,
 
 }  // namespace
 
+void note_other_threads(const std::filesystem::path& checkpoint) {
+  if (!has_checkpoint(checkpoint)) return;
+  const int64_t were = threads_in(read_checkpoint(checkpoint).run), are = at::get_num_threads();
+  if (were == 0 || were == are) return;
+  print_note(
+      "note: this training has gone on with {} CPU threads and goes on with {}, which changes its "
+      "last bits; --threads {} makes those of a run that was never interrupted\n",
+      were, are, were);
+}
+
 void check_joint_outputs(const RunConfig& config, bool fresh) {
   check_output_folder(config.joint_model_folder(), ArtifactKind::HuggingFace);
   check_output_folder(config.joint_heads_folder(), ArtifactKind::Heads);
@@ -246,6 +258,8 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   const FirstHeads first = first_heads(config, dataset, weights);
   if (first.fingerprint == kUntrained && is_first(group))
     print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
+  if (is_first(group) && !folder_is_done(config.joint_model_folder()))
+    note_other_threads(config.joint_train_folder() / "checkpoint");
   JointResult result =
       train_joint(config.train.config, config.train.joint,
                   {dataset, weights, first.heads, first.fingerprint, config.joint_train_folder(),

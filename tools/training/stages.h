@@ -2,6 +2,7 @@
 // heads.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -52,6 +53,10 @@ void check_joint_outputs(const RunConfig& config, bool fresh);
 /// @throws UserError
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
                             const Reported& reported, ProcessGroup* group);
+
+/// Says so where the checkpoint, if there is one, comes from other CPU threads than there are now.
+/// @throws UserError  it is not whole.
+void note_other_threads(const std::filesystem::path& checkpoint);
 
 /// What that would take, without doing it. The heads of an earlier stage that are not there yet
 /// count as untrained ones.

@@ -1,5 +1,6 @@
 #include "train/joint/joint_run.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ RunIdentity identity_of_joint(const SharedTrainConfig& config, const JointConfig
   identity.ignore_settings<TrainConfig>("train");  // the heads' stage reads the others
   identity.add_settings("train.joint", joint);
   identity.set_processes(group_size(inputs.group));
+  if (inputs.backbone.embedding.is_cpu()) identity.set_threads(at::get_num_threads());
   return identity;
 }
 

@@ -14,6 +14,7 @@ namespace medusa {
 namespace {
 
 constexpr std::string_view kProcesses = "processes";
+constexpr std::string_view kThreads = "threads";
 constexpr const char* kDtype = "backbone.dtype";
 
 /// "train.epochs=2" -> "train.epochs" and "2".
@@ -103,6 +104,7 @@ std::vector<std::string> RunIdentity::entries() const {
   std::vector<std::string> out;
   for (const Entry& entry : entries_) out.push_back(entry.key + "=" + entry.value);
   if (processes_ > 1) out.push_back(fmt::format("{}={}", kProcesses, processes_));
+  if (threads_ > 0) out.push_back(fmt::format("{}={}", kThreads, threads_));
   return out;
 }
 
@@ -122,7 +124,7 @@ void RunIdentity::check(const std::filesystem::path& folder,
     auto [key, value] = split_entry(entry);
     if (key == kProcesses)
       found.processes_were = std::atoll(value.c_str());
-    else
+    else if (key != kThreads)
       left.emplace_back(std::move(key), std::move(value));
   }
   for (const Entry& entry : entries_) {
@@ -141,6 +143,13 @@ void RunIdentity::check(const std::filesystem::path& folder,
     found.is = "";
     fail_differs(folder, found);
   }
+}
+
+int64_t threads_in(const std::vector<std::string>& entries) {
+  for (const std::string& entry : entries)
+    if (const auto [key, value] = split_entry(entry); key == kThreads)
+      return std::atoll(value.c_str());
+  return 0;
 }
 
 }  // namespace medusa

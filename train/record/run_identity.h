@@ -54,6 +54,10 @@ class RunIdentity {
   /// of one process with a batch of all their positions, which train.batch_positions then says.
   void set_processes(int64_t count) { processes_ = count; }
 
+  /// Says on how many CPU threads LibTorch adds up what is trained. It is not compared: other
+  /// threads change the last bits alone, and another machine may not have as many.
+  void set_threads(int64_t count) { threads_ = count; }
+
   /// What a checkpoint keeps: "key=value" of everything that decides.
   std::vector<std::string> entries() const;
 
@@ -76,6 +80,10 @@ class RunIdentity {
   std::vector<Entry> entries_;
   std::vector<std::string> silent_;  // keys that say nothing here, and did once
   int64_t processes_ = 1;
+  int64_t threads_ = 0;  // 0: they change nothing
 };
+
+/// The CPU threads that a checkpoint's entries name; 0: they changed nothing, or were not kept.
+int64_t threads_in(const std::vector<std::string>& entries);
 
 }  // namespace medusa
