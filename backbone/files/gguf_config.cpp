@@ -63,7 +63,8 @@ void read_rope(const GgufFile& file, ModelConfig& config, const Fail& fail) {
     fail(fmt::format("'{}original_context_length' is {}, expected 2 to {}", prefix, first_context,
                      kMaxSize));
   const double linear = file.find<double>(config.architecture + ".rope.scale_linear").value_or(1.0);
-  const double factor = number("factor", linear);
+  const bool says_none = file.find<std::string>(prefix + "type").has_value() && type == "none";
+  const double factor = says_none ? 1.0 : number("factor", linear);
   if (auto factors = read_factors(file, kGgufShortFactors, config, fail); !factors.empty()) {
     // The long factors would rotate all keys anew, also those that a cache already holds.
     config.rope_factors = std::move(factors);

@@ -32,6 +32,27 @@ std::optional<TokenId> token_id(const GgufFile& file, const char* key, size_t vo
   return static_cast<TokenId>(*id);
 }
 
+/// The bos or eos token of a file of the Llama family that does not say which: the one that all of
+/// them have there, as llama.cpp assumes, too.
+std::optional<TokenId> usual_id(const std::vector<int64_t>& types, TokenId id) {
+  const auto at = static_cast<size_t>(id);
+  if (at < types.size() && types[at] == kControl) return id;
+  return std::nullopt;
+}
+
+/// Whether prompts begin with the bos token.
+/// @param otherwise  what a file means that does not say.
+bool adds_bos(const GgufFile& file, bool has_bos, bool otherwise) {
+  const char* key = "tokenizer.ggml.add_bos_token";
+  const auto says = file.find<bool>(key);
+  if (says.value_or(false) && !has_bos)
+    throw UserError(fmt::format(
+        "{}: the metadata key '{}' is true, found no 'tokenizer.ggml.bos_token_id', expected the "
+        "token that prompts begin with; convert or download the model again",
+        file.path().string(), key));
+  return says.value_or(otherwise);
+}
+
 /// Throws unless an array beside the tokens has one element for each.
 void check_length(const GgufFile& file, const char* key, size_t found, size_t expected) {
   if (found == expected) return;
@@ -100,7 +121,7 @@ BpeParts bpe_from_gguf(const GgufFile& file) {
   parts.whole_words_first = is_llama3(pre);
   parts.bos = token_id(file, "tokenizer.ggml.bos_token_id", parts.tokens.size());
   parts.eos = token_id(file, "tokenizer.ggml.eos_token_id", parts.tokens.size());
-  parts.adds_bos = file.find<bool>("tokenizer.ggml.add_bos_token").value_or(is_llama3(pre));
+  parts.adds_bos = adds_bos(file, parts.bos.has_value(), is_llama3(pre));
   parts.chat_template = file.find<std::string>("tokenizer.chat_template").value_or("");
   return parts;
 }
@@ -123,8 +144,10 @@ SentencePieceParts sentencepiece_from_gguf(const GgufFile& file) {
   parts.unknown = token_id(file, "tokenizer.ggml.unknown_token_id", size);
   parts.bos = token_id(file, "tokenizer.ggml.bos_token_id", size);
   parts.eos = token_id(file, "tokenizer.ggml.eos_token_id", size);
+  if (!unigram && !parts.bos) parts.bos = usual_id(types, 1);
+  if (!unigram && !parts.eos) parts.eos = usual_id(types, 2);
   // These two are left out by files whose family has them set.
-  parts.adds_bos = file.find<bool>("tokenizer.ggml.add_bos_token").value_or(!unigram);
+  parts.adds_bos = adds_bos(file, parts.bos.has_value(), !unigram);
   const bool adds_space = file.find<bool>("tokenizer.ggml.add_space_prefix").value_or(true);
   const bool trims = file.find<bool>("tokenizer.ggml.remove_extra_whitespaces").value_or(false);
   const auto map = file.find<std::vector<int64_t>>("tokenizer.ggml.precompiled_charsmap");

@@ -173,6 +173,12 @@ TEST_F(ModelConfigTest, ReadsTheStretchingOfAGguf) {
   linear.set("llama.rope.scaling.type", "linear");
   linear.set("llama.rope.scaling.factor", 4.0f);
   EXPECT_EQ(factors(linear), std::vector<double>(4, 4.0));
+  fixtures::GgufBuilder none = linear;
+  none.set("llama.rope.scaling.type", "none");
+  EXPECT_TRUE(factors(none).empty()) << "whatever factor stands beside it";
+  fixtures::GgufBuilder unsaid = fixtures::tiny_gguf();
+  unsaid.set("llama.rope.scaling.factor", 4.0f);
+  EXPECT_EQ(factors(unsaid), std::vector<double>(4, 4.0));
   fixtures::GgufBuilder yarn = linear;
   yarn.set("llama.rope.scaling.type", "yarn");
   yarn.set("llama.rope.scaling.original_context_length", 100u);

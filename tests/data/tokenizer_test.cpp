@@ -146,6 +146,25 @@ TEST(LoadTokenizer, ReadsGgufMetadata) {
   EXPECT_EQ(tokenizer->chat_template(), "T");
 }
 
+TEST(LoadTokenizer, AGgufOfTheLlamaFamilyHasItsUsualTokensWhereItDoesNotSay) {
+  const TempFolder folder;
+  const auto tokenizer = [&](std::vector<int32_t> types) {
+    GgufBuilder builder;
+    builder.text("tokenizer.ggml.model", "llama")
+        .strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a"})
+        .f32s("tokenizer.ggml.scores", {0, 0, 0, 0})
+        .i32s("tokenizer.ggml.token_type", std::move(types));
+    return load_tokenizer(builder.write(folder / "m.gguf"));
+  };
+  const auto usual = tokenizer({2, 3, 3, 1});
+  EXPECT_EQ(usual->bos(), 1);
+  EXPECT_EQ(usual->eos(), 2);
+  EXPECT_TRUE(usual->adds_bos());
+  const auto words = tokenizer({2, 1, 1, 1});
+  EXPECT_FALSE(words->bos()) << "a word begins nothing";
+  EXPECT_FALSE(words->eos());
+}
+
 TEST(LoadTokenizer, RefusesAGgufThatDoesNotFitTogether) {
   EXPECT_EQ(error_of(small_gguf("bert")),
             "tokenizer.ggml.model is 'bert', expected 'gpt2' (byte-level BPE), 'llama' or 't5' "
@@ -154,6 +173,10 @@ TEST(LoadTokenizer, RefusesAGgufThatDoesNotFitTogether) {
       error_of(small_gguf().u32("tokenizer.ggml.bos_token_id", 5)),
       "the metadata key 'tokenizer.ggml.bos_token_id' is 5, expected an id below 5; convert or "
       "download the model again");
+  EXPECT_EQ(error_of(small_gguf().boolean("tokenizer.ggml.add_bos_token", true)),
+            "the metadata key 'tokenizer.ggml.add_bos_token' is true, found no "
+            "'tokenizer.ggml.bos_token_id', expected the token that prompts begin with; convert or "
+            "download the model again");
   EXPECT_EQ(error_of(small_gguf("llama").f32s("tokenizer.ggml.scores", {0.0F})),
             "the metadata key 'tokenizer.ggml.scores' has 1 elements, expected 5 as "
             "'tokenizer.ggml.tokens' has; convert or download the model again");
