@@ -6,6 +6,7 @@
 
 #include "backbone/cpu/threads/thread_pool.h"
 #include "base/check.h"
+#include "base/error.h"
 
 namespace medusa {
 namespace {
@@ -151,6 +152,9 @@ void HostDecoder::admit() {
       const DrafterFactory& make =
           next.request.make_drafter ? next.request.make_drafter : make_drafter_;
       next.drafter = make();
+      if (next.drafter == nullptr)
+        throw UserError(
+            "own_drafter: it returned null, expected a new drafter for each text; return one");
       next.drafter->begin(next.request.prompt);
       next.rows = ProcessedRows(next.request.processors, next.request.prompt);
     });

@@ -164,6 +164,19 @@ TEST_F(GeneratorOfTinyModel, OptionsThatCannotWorkAreRefusedBeforeAnythingIsLoad
             0U);
 }
 
+TEST_F(GeneratorOfTinyModel, AnOwnDrafterThatIsNoneIsRefused) {
+  GeneratorOptions options = short_texts();
+  options.own_drafter = [] { return nullptr; };
+  Generator generator(model_, options);
+  try {
+    generator.generate("Once");
+    ADD_FAILURE() << "taken";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("own_drafter: it returned null"), std::string::npos)
+        << error.what();
+  }
+}
+
 // Two threads over one model, whose passes share their buffers.
 TEST_F(GeneratorOfTinyModel, CallsFromSeveralThreadsTakeTurns) {
   Generator one(model_, short_texts()), other(model_, short_texts());
