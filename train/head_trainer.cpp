@@ -17,6 +17,7 @@ namespace medusa {
 MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
                             const DatasetReader& dataset, const Weights& backbone,
                             const LayerWeights* last_layer) {
+  check_heads_fit(heads, backbone.config);
   std::vector<TokenId> kept;
   if (is_truncated(heads.output)) {
     const Random random(config.seed);

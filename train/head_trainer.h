@@ -23,7 +23,7 @@ namespace medusa {
 /// samples, each counted as often as the epochs visit it: validation must not choose what it is
 /// judged by.
 /// @param last_layer  of the backbone, for heads that begin as it; else ignored.
-/// @throws UserError  as begin_as_last_layer().
+/// @throws UserError  as check_heads_fit() and begin_as_last_layer().
 MedusaHeads untrained_heads(const TrainConfig& config, const HeadsConfig& heads,
                             const DatasetReader& dataset, const Weights& backbone,
                             const LayerWeights* last_layer = nullptr);

@@ -140,6 +140,13 @@ TEST_F(Joint, WhatCannotWorkIsTheUsersError) {
   EXPECT_EQ(error("--set train.stages='[joint]' --set train.begin_with=run/heads"),
             "medusa: train.begin_with names heads for the stage heads, train.stages is [joint], "
             "expected heads among the stages; name them in train.joint.heads\n");
+  const std::string size =
+      "medusa: heads: 'output_size' is 8192, the backbone's vocabulary has 512 tokens, expected at "
+      "most that many; lower it, or set 'output' to shared or own\n";
+  for (const char* dry : {"", "--dry-run "})
+    EXPECT_EQ(error(dry + std::string("--set train.stages=[joint] --set train.heads.output="
+                                      "truncated_shared --set train.heads.output_size=8192")),
+              size);
   // Heads of another backbone are refused as by every other command.
   ASSERT_EQ(place_.run(kJoint).status, 0);
   const std::string wrong =

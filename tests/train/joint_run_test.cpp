@@ -72,15 +72,24 @@ TEST(JointRun, ItsStepsAreThoseOfThePlan) {
 }
 
 TEST(JointRun, TheHeadsThatItBeginsWithStayAsTheyAre) {
-  TinyJoint run;
-  run.joint.max_steps = 2;
-  const DatasetReader dataset(run.folder.path() / "dataset");
-  const MedusaHeads first = run.first_heads();
-  const JointResult result =
-      train_joint(run.config, run.joint,
-                  {dataset, run.backbone, first, "sha256:5", run.folder.path() / "a/train"});
-  EXPECT_TRUE(at::equal(first.blocks[0].weight, run.first_heads().blocks[0].weight));
-  EXPECT_FALSE(at::equal(first.blocks[0].weight, result.heads.blocks[0].weight));
+  for (const HeadOutput output : {HeadOutput::TruncatedShared, HeadOutput::LowRank}) {
+    TinyJoint run(output);
+    run.joint.max_steps = 2;
+    run.heads.output_rank = 8;
+    run.heads.correction_rank = output == HeadOutput::LowRank ? 0 : 4;
+    const DatasetReader dataset(run.folder.path() / "dataset");
+    const MedusaHeads first = run.first_heads();
+    const JointResult result =
+        train_joint(run.config, run.joint,
+                    {dataset, run.backbone, first, "sha256:5", run.folder.path() / "a/train"});
+    const MedusaHeads before = run.first_heads();
+    const auto as_it_was = named_parameters(before), given = named_parameters(first),
+               trained = named_parameters(result.heads);
+    for (size_t i = 0; i < given.size(); ++i) {
+      EXPECT_TRUE(at::equal(given[i].second, as_it_was[i].second)) << given[i].first;
+      EXPECT_FALSE(at::equal(given[i].second, trained[i].second)) << given[i].first;
+    }
+  }
 }
 
 /// What was trained is what is served: heads and merged backbone, run as decoding runs them, give

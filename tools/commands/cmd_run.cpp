@@ -85,7 +85,7 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
   const bool is_stream =  // which can be read once
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
-  check_output_size(config.train.heads, read_model_config(config.backbone.model).vocab_size);
+  check_heads_fit(config.train.heads, read_model_config(config.backbone.model));
   check_heads_output(config, options.fresh);
   check_lonely_heads(config, options.fresh);
   check_output_tree(config);

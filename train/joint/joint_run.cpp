@@ -41,6 +41,10 @@ MedusaHeads copy_of(const MedusaHeads& heads) {
     for (at::Tensor* tensor : {&block.weight, &block.bias, &block.second}) copy(*tensor);
   for (auto* list : {&out.outputs, &out.downs})
     for (at::Tensor& tensor : *list) copy(tensor);
+  if (out.correction) {
+    copy(out.correction->table);
+    for (at::Tensor& factor : out.correction->factors) copy(factor);
+  }
   if (out.prefix)
     for (const PrefixPart& part : prefix_parts(*out.prefix)) copy(*part.tensor);
   return out;

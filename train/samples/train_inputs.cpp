@@ -70,24 +70,13 @@ void check_keep_best(const TrainConfig& config, const DatasetReader& dataset) {
       number_text(fraction), dataset.size()));
 }
 
-void check_output_size(const HeadsConfig& heads, int64_t vocab_size) {
-  if (!is_truncated(heads.output) || heads.output_size <= vocab_size) return;
-  throw UserError(fmt::format(
-      "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
-      "that many; lower it, or set 'output' to shared or own",
-      heads.output_size, vocab_size));
-}
-
-void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
-  check_backbone(inputs.dataset, inputs.backbone);
-  check_trunk_gradient(config, heads);
-  if (config.hidden == HiddenFrom::Offline && !inputs.dataset.has_hidden())
-    throw UserError(
-        fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "
-                    "distil with record_hidden: true and no states_budget_mb",
-                    dataset_without_hidden(inputs.dataset)));
-  check_output_size(heads, inputs.backbone.config.vocab_size);
-  const int64_t h = inputs.backbone.config.hidden_size;
+void check_heads_fit(const HeadsConfig& heads, const ModelConfig& backbone) {
+  if (is_truncated(heads.output) && heads.output_size > backbone.vocab_size)
+    throw UserError(fmt::format(
+        "heads: 'output_size' is {}, the backbone's vocabulary has {} tokens, expected at most "
+        "that many; lower it, or set 'output' to shared or own",
+        heads.output_size, backbone.vocab_size));
+  const int64_t h = backbone.hidden_size;
   if (is_low_rank(heads.output) && heads.output_rank > h)
     throw UserError(fmt::format(
         "heads: 'output_rank' is {}, the backbone's states have {} numbers, expected at most that "
@@ -98,6 +87,17 @@ void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const Tra
         "heads: 'correction_rank' is {}, the backbone's embeddings have {} numbers, expected at "
         "most that many; lower it",
         heads.correction_rank, h));
+}
+
+void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {
+  check_backbone(inputs.dataset, inputs.backbone);
+  check_trunk_gradient(config, heads);
+  if (config.hidden == HiddenFrom::Offline && !inputs.dataset.has_hidden())
+    throw UserError(
+        fmt::format("train: 'hidden' is cached, {}, expected those of all; set it to auto, or "
+                    "distil with record_hidden: true and no states_budget_mb",
+                    dataset_without_hidden(inputs.dataset)));
+  check_heads_fit(heads, inputs.backbone.config);
   if (inputs.earlier != nullptr) check_earlier(heads, inputs.earlier->manifest.config);
 }
 

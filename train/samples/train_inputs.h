@@ -40,15 +40,15 @@ void check_trunk_gradient(const SharedTrainConfig& config, const HeadsConfig& he
 /// @throws UserError  keep_best, and no sample is kept out of training that could judge.
 void check_keep_best(const TrainConfig& config, const DatasetReader& dataset);
 
-/// @throws UserError  an output is truncated to more tokens than there are.
-void check_output_size(const HeadsConfig& heads, int64_t vocab_size);
+/// @throws UserError  an output is truncated to more tokens than there are; a rank is above H.
+void check_heads_fit(const HeadsConfig& heads, const ModelConfig& backbone);
 
 /// @throws UserError  another backbone than the one given wrote the dataset.
 void check_backbone(const DatasetReader& dataset, const Weights& backbone);
 
-/// @throws UserError  dataset of another backbone; recorded states asked for and not there; an
-///                    output larger than the vocabulary; a rank above H; a share of the gradient
-///                    for a layer that is not there; heads to begin with of other settings.
+/// @throws UserError  dataset of another backbone; recorded states asked for and not there; as
+///                    check_heads_fit(); a share of the gradient for a layer that is not there;
+///                    heads to begin with of other settings.
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs);
 
 /// Recorded states where there are some, unless the settings say otherwise; else the llama's.
