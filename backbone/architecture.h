@@ -27,7 +27,8 @@ struct Architecture {
   bool partial_rotary = false;         // files may say that only some dimensions are rotated
   int64_t no_rope_interval = 0;        // every so many layers one has no RoPE; 0: all have it
   WindowRule windows = WindowRule::Never;
-  bool tied_output = false;  // where config.json does not say
+  int64_t window = 0;        // where config.json does not say; 0: none
+  bool tied_output = false;  // likewise
   double rope_base = 10000;  // likewise
 };
 

@@ -1,5 +1,7 @@
 #include "backbone/model_config.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace medusa {
@@ -14,6 +16,7 @@ ModelConfig with_layers(const ModelConfig& config, std::span<const int64_t> laye
     if (!config.no_rope.empty()) out.no_rope.push_back(!config.uses_rope(layer));
     if (!config.windows.empty()) out.windows.push_back(config.window(layer));
   }
+  if (std::ranges::count(out.windows, 0) == out.num_layers) out.windows.clear();
   return out;
 }
 

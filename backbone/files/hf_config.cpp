@@ -60,14 +60,16 @@ std::vector<int64_t> read_windows(const JsonSettings& file, const Architecture& 
                                   const ModelConfig& config) {
   constexpr const char* kKey = "sliding_window";
   const bool switched = architecture.windows == WindowRule::Switched;
-  if (architecture.windows == WindowRule::Never || !file.find(kKey)) return {};
+  const int64_t unsaid = file.contains(kKey) ? 0 : architecture.window;  // null says: none
+  if (architecture.windows == WindowRule::Never || (!file.find(kKey) && unsaid == 0)) return {};
   if (switched && !file.flag("use_sliding_window")) return {};
-  const int64_t window = file.integer(kKey);
+  const int64_t window = file.integer(kKey, unsaid);
   if (window < 1) file.fail(fmt::format("'{}' is {}, expected 1 or more, or none", kKey, window));
   if (window >= config.context) return {};
   std::vector<int64_t> windows;
   for (int64_t layer = 0; layer < config.num_layers; ++layer)
     windows.push_back(!switched || slides(file, config, layer) ? window : 0);
+  if (std::ranges::count(windows, 0) == config.num_layers) windows.clear();
   return windows;
 }
 

@@ -41,9 +41,17 @@ void set_layers(const ModelConfig& c, json& out) {
     out["no_rope_layers"] = turning;
   }
   out.erase("layer_types");  // newer files say one for each layer
-  if (c.windows.empty()) return;
+  const bool switched = find_architecture(c.architecture)->windows == WindowRule::Switched;
+  if (c.windows.empty()) {
+    // What is not said may have a default: a window, or layers that have one.
+    if (switched)
+      out["use_sliding_window"] = false;
+    else if (!out.contains("sliding_window"))
+      out["sliding_window"] = nullptr;
+    return;
+  }
   out["sliding_window"] = *std::max_element(c.windows.begin(), c.windows.end());
-  if (find_architecture(c.architecture)->windows != WindowRule::Switched) return;
+  if (!switched) return;
   out["use_sliding_window"] = true;
   json types = json::array();
   for (const int64_t window : c.windows)

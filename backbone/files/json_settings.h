@@ -42,6 +42,9 @@ class JsonSettings {
     return found == root_.end() || found->is_null() ? nullptr : &*found;
   }
 
+  /// Whether the key is there, null or not.
+  bool contains(const char* key) const { return root_.contains(key); }
+
   int64_t integer(const char* key) const {
     const Json& value = required(key, "a whole number");
     if (!value.is_number_integer()) mistyped(key, value, "a whole number");

@@ -87,6 +87,38 @@ TEST(HfExport, ACutModelKeepsWhatIsSaidOfItsLayers) {
   EXPECT_EQ(back.windows, (std::vector<int64_t>{0, 100, 0}));
 }
 
+/// What is left of a model with windows may have none, though layers from the 28th on have one by
+/// default.
+TEST(HfExport, ACutModelOfWholeLayersHasNoWindow) {
+  const fixtures::TempFolder folder, cut;
+  ModelConfig config = config_of(*find_architecture("qwen2"));
+  config.num_layers = 30;
+  config.windows.assign(30, 0);
+  config.windows[1] = 100;
+  const Weights weights = tiny_weights(4, config);
+  write_hf_model(folder.path(), weights, "some.gguf");
+  EXPECT_EQ(read_hf_config(folder.path()).windows, config.windows);
+  std::vector<int64_t> kept(29);
+  for (int64_t i = 0; i < 29; ++i) kept[static_cast<size_t>(i)] = i == 0 ? 0 : i + 1;
+  Weights some = weights;
+  some.config = with_layers(config, kept);
+  some.layers.erase(some.layers.begin() + 1);
+  write_hf_model(cut.path(), some, folder.path());
+  EXPECT_TRUE(read_hf_config(cut.path()).windows.empty());
+}
+
+TEST(HfExport, AMistralWithoutAWindowHasNoneOnceItIsWritten) {
+  const fixtures::TempFolder folder, again;
+  ModelConfig config = config_of(*find_architecture("mistral"));
+  config.context = 8192;
+  config.windows.clear();
+  const Weights weights = tiny_weights(4, config);
+  write_hf_model(folder.path(), weights, "some.gguf");
+  EXPECT_TRUE(read_hf_config(folder.path()).windows.empty());
+  write_hf_model(again.path(), weights, folder.path());
+  EXPECT_TRUE(read_hf_config(again.path()).windows.empty());
+}
+
 TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
   const fixtures::TempFolder source, folder;
   const Weights weights = tiny_weights(4);

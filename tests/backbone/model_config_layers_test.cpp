@@ -27,6 +27,11 @@ TEST_F(ModelConfigTest, ReadsWhichLayersSeeTheLastTokensOnly) {
   using Windows = std::vector<int64_t>;
   json mistral = config_as("mistral", "MistralForCausalLM");
   EXPECT_EQ(read(mistral).windows, Windows{});
+  json vast = mistral;
+  vast["max_position_embeddings"] = 5000;
+  EXPECT_EQ(read(vast).windows, (Windows{4096, 4096})) << "as transformers has it";
+  vast["sliding_window"] = nullptr;
+  EXPECT_EQ(read(vast).windows, Windows{});
   mistral["sliding_window"] = 256;  // of 256 tokens
   EXPECT_EQ(read(mistral).windows, Windows{});
   mistral["sliding_window"] = 128;
@@ -41,7 +46,7 @@ TEST_F(ModelConfigTest, ReadsWhichLayersSeeTheLastTokensOnly) {
   EXPECT_TRUE(read(qwen).qkv_bias);
   EXPECT_EQ(read(qwen).windows, Windows{});
   qwen["use_sliding_window"] = true;
-  EXPECT_EQ(read(qwen).windows, (Windows{0, 0})) << "from the 28th layer on";
+  EXPECT_EQ(read(qwen).windows, Windows{}) << "from the 28th layer on";
   qwen["max_window_layers"] = 1;
   EXPECT_EQ(read(qwen).windows, (Windows{0, 128}));
   qwen["layer_types"] = {"sliding_attention", "full_attention"};
@@ -143,6 +148,7 @@ TEST_F(ModelConfigTest, SomeLayersKeepWhatIsSaidOfThem) {
   EXPECT_EQ(cut.num_layers, 2);
   EXPECT_EQ(cut.no_rope, (std::vector<bool>{true, false}));
   EXPECT_EQ(cut.windows, (std::vector<int64_t>{2, 0}));
+  EXPECT_TRUE(with_layers(config, std::vector<int64_t>{2}).windows.empty());
 }
 
 TEST_F(ModelConfigTest, ReadsHowFarAStretchedModelReaches) {
