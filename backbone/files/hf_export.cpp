@@ -42,7 +42,8 @@ void set_layers(const ModelConfig& c, json& out) {
   }
   out.erase("layer_types");  // newer files say one for each layer
   const bool switched = find_architecture(c.architecture)->windows == WindowRule::Switched;
-  if (c.windows.empty()) {
+  const int64_t with_window = c.num_layers - std::ranges::count(c.windows, 0);
+  if (c.windows.empty() || with_window == 0) {
     // What is not said may have a default: a window, or layers that have one.
     if (switched)
       out["use_sliding_window"] = false;
@@ -51,7 +52,13 @@ void set_layers(const ModelConfig& c, json& out) {
     return;
   }
   out["sliding_window"] = *std::max_element(c.windows.begin(), c.windows.end());
-  if (!switched) return;
+  if (!switched) {
+    if (with_window == c.num_layers) return;
+    throw UserError(fmt::format(
+        "the {} model has a window in {} of {} layers, expected one in all or none, as its "
+        "config.json says one for all; begin with the model's own Hugging Face folder",
+        c.architecture, with_window, c.num_layers));
+  }
   out["use_sliding_window"] = true;
   json types = json::array();
   for (const int64_t window : c.windows)

@@ -117,6 +117,15 @@ TEST(HfExport, AMistralWithoutAWindowHasNoneOnceItIsWritten) {
   EXPECT_TRUE(read_hf_config(folder.path()).windows.empty());
   write_hf_model(again.path(), weights, folder.path());
   EXPECT_TRUE(read_hf_config(again.path()).windows.empty());
+
+  Weights some = weights;
+  some.config.windows = {0, 0};  // as a GGUF file may say it
+  write_hf_model(again.path(), some, "some.gguf");
+  EXPECT_TRUE(read_hf_config(again.path()).windows.empty());
+  some.config.windows = {100, 0};
+  EXPECT_TRUE(fixtures::error_text([&] {
+                write_hf_model(again.path(), some, "some.gguf");
+              }).starts_with("the mistral model has a window in 1 of 2 layers, expected "));
 }
 
 TEST(HfExport, AFoldersOwnFilesAreTakenOver) {
