@@ -222,8 +222,8 @@ void note_other_threads(const std::filesystem::path& checkpoint) {
   const int64_t were = threads_in(read_checkpoint(checkpoint).run), are = at::get_num_threads();
   if (were == 0 || were == are) return;
   print_note(
-      "note: this training has gone on with {} CPU threads and goes on with {}, which changes its "
-      "last bits; --threads {} makes those of a run that was never interrupted\n",
+      "note: --threads was {} when this training was interrupted and is {}, which changes its last "
+      "bits; --threads {} makes those of a run that was never interrupted\n",
       were, are, were);
 }
 
