@@ -361,6 +361,7 @@ void Scheduler::end(std::map<Ticket, std::shared_ptr<Generation>>::iterator whic
   if (stats.finish != FinishReason::Cancelled) {
     GenerationPiece rest;
     if (g->max_tokens == 0) rest = std::move(g->piece);  // what it says of the prompt
+    if (g->grammar) g->text.drop_unfinished();  // U+FFFD would begin no text of the grammar
     rest.text = g->text.finish();
     if (!rest.text.empty() || !rest.prompt.empty()) g->listener->on_piece(std::move(rest));
   }

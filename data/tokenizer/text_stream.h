@@ -25,6 +25,9 @@ class TextStream {
   /// What is left: an unfinished character becomes U+FFFD. The stream is then as new.
   std::string finish();
 
+  /// Forgets an unfinished character.
+  void drop_unfinished() { pending_.clear(); }
+
  private:
   const Tokenizer& tokenizer_;
   bool show_special_;
@@ -79,6 +82,9 @@ class TextUntilStop {
     const std::string last = matcher_.add(stream_.finish());
     return last + matcher_.finish();
   }
+
+  /// No more tokens come, and finish() shall say nothing of a character that is unfinished.
+  void drop_unfinished() { stream_.drop_unfinished(); }
 
   bool stopped() const { return matcher_.stopped(); }
   const std::string& stop() const { return matcher_.stop(); }  // empty: none yet

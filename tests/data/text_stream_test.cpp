@@ -37,6 +37,14 @@ TEST(TextStream, ReplacesBytesOnceTheyAreCertainToBeInvalid) {
   EXPECT_EQ(shown({'a', 0xF0, 0x9F}), "a|\uFFFD");
 }
 
+TEST(TextStream, DropsAnUnfinishedCharacterWhereItIsTold) {
+  const ByteTokenizer tokenizer;
+  TextUntilStop text(tokenizer, {"ab"});
+  EXPECT_EQ(text.add('a') + text.add(0xF0), "");
+  text.drop_unfinished();
+  EXPECT_EQ(text.finish(), "a") << "what is held back for a stop text is whole";
+}
+
 TEST(TextStream, HidesSpecialTokensUnlessAsked) {
   EXPECT_EQ(shown({'a', ByteTokenizer::kSpecial, 'b'}), "ab|");
   EXPECT_EQ(shown({'a', ByteTokenizer::kSpecial, 'b'}, true), "a<end>b|");

@@ -46,5 +46,20 @@ TEST_F(GrammarsTest, MoreThanSixteenThatWaitAreRefused) {
   EXPECT_EQ(compiled, 17) << "none waits any more";
 }
 
+/// A character of three bytes that max_tokens cuts is none of the expression's.
+TEST_F(GrammarsTest, AnAnswerThatIsCutOffIsTheBeginningOfAValidOne) {
+  if (!has_grammar_library()) return;
+  const std::string allowed = "日本語";
+  for (int tokens = 1; tokens <= 9; ++tokens) {
+    const auto answer = complete(
+        {{"prompt", "Once"}, {"max_tokens", tokens}, {"medusa", {{"regex", "[日本語]{20}"}}}});
+    const std::string text = answer["choices"][0]["text"];
+    EXPECT_EQ(answer["choices"][0]["finish_reason"], "length");
+    ASSERT_EQ(text.size() % 3, 0U) << text;
+    for (size_t at = 0; at < text.size(); at += 3)
+      EXPECT_NE(allowed.find(text.substr(at, 3)), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace medusa
