@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,10 +23,16 @@ constexpr size_t kLongestPath = 200;  // bytes of it in a line
 /// To the microsecond, which is what anybody reads.
 double rounded(double seconds) { return static_cast<double>(std::llround(seconds * 1e6)) / 1e6; }
 
+bool is_empty(int file) {
+  struct stat status {};
+  return ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size == 0;
+}
+
 /// Refuses a file that holds something else than lines of ours: a model, for example.
 void expect_log(const std::string& place) {
   constexpr std::string_view kBegin = R"({"time":")";
   std::ifstream file(place, std::ios::binary);
+  file >> std::ws;  // behind a full disk a log may begin with the end of a line
   std::string begin(kBegin.size(), '\0');
   file.read(begin.data(), std::ssize(begin));
   begin.resize(static_cast<size_t>(file.gcount()));
@@ -106,7 +113,8 @@ AccessLog::AccessLog(const std::string& place) : place_(place) {
 
 bool AccessLog::send(std::string line) {
   if (file_) {
-    if (is_torn_) line.insert(0, "\n");  // what was begun ends there, and the next lines are whole
+    // What was begun ends there, unless it was taken away, and the next lines are whole.
+    if (is_torn_ && !is_empty(file_->get())) line.insert(0, "\n");
     const ssize_t put = ::write(file_->get(), line.data(), line.size());
     if (put > 0) is_torn_ = put != std::ssize(line);
     return put == std::ssize(line);

@@ -3,10 +3,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -198,6 +201,30 @@ TEST(AccessLog, AFileOfSomethingElseIsNotWrittenTo) {
   }
   const std::string lines = read_file(folder / "new.jsonl");
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+}
+
+/// As behind a full disk, where somebody empties the log.
+TEST(AccessLog, AnEmptiedLogBeginsWithALineThoughTheLastOneWasTorn) {
+  const fixtures::TempFolder folder;
+  const std::string file = (folder / "log").string();
+  AccessLog log(file);
+  LoggedRequest large;
+  large.prompts = {std::string(900, 'a')};
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 100;
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  log.write(large);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, ignored);
+  ASSERT_EQ(std::filesystem::file_size(file), 100U);
+  std::filesystem::resize_file(file, 0);
+  log.write(large);
+  EXPECT_TRUE(read_file(file).starts_with("{\"time\""));
+  write_file(file, "\n" + read_file(file));  // as an earlier program left it
+  EXPECT_EQ(fixtures::error_text([&] { AccessLog again(file); }), "(no error)");
 }
 
 TEST(AccessLog, ATraceparentHasItsForm) {
