@@ -94,9 +94,12 @@ TextNormalizer gguf_normalizer(bool adds_space, bool trims,
   return normalizer;
 }
 
-/// Families whose GGUF files leave this to be known.
-bool is_llama3(const std::string& pre) {
-  return pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3" || pre == "falcon3";
+/// Families whose GGUF files leave to be known that a word of the vocabulary is taken whole,
+/// whatever the merges say, and that prompts begin with the bos token: Llama 3's, and Mistral's
+/// Tekken.
+bool takes_whole_words(const std::string& pre) {
+  return pre == "llama-bpe" || pre == "llama3" || pre == "llama-v3" || pre == "falcon3" ||
+         pre == "tekken";
 }
 
 }  // namespace
@@ -118,10 +121,10 @@ BpeParts bpe_from_gguf(const GgufFile& file) {
   const auto pre = file.find<std::string>("tokenizer.ggml.pre").value_or("default");
   parts.pre_tokenizer = PreTokenizer::named(pre, parts.source);
   parts.pre_tokenizer_text = pre;
-  parts.whole_words_first = is_llama3(pre);
+  parts.whole_words_first = takes_whole_words(pre);
   parts.bos = token_id(file, "tokenizer.ggml.bos_token_id", parts.tokens.size());
   parts.eos = token_id(file, "tokenizer.ggml.eos_token_id", parts.tokens.size());
-  parts.adds_bos = adds_bos(file, parts.bos.has_value(), is_llama3(pre));
+  parts.adds_bos = adds_bos(file, parts.bos.has_value(), takes_whole_words(pre));
   parts.chat_template = file.find<std::string>("tokenizer.chat_template").value_or("");
   return parts;
 }

@@ -146,6 +146,26 @@ TEST(LoadTokenizer, ReadsGgufMetadata) {
   EXPECT_EQ(tokenizer->chat_template(), "T");
 }
 
+TEST(LoadTokenizer, SomeFamiliesOfGgufFilesTakeWordsWholeAndBeginWithBos) {
+  const TempFolder folder;
+  const auto tokenizer = [&](const char* pre) {
+    GgufBuilder builder;
+    builder.text("tokenizer.ggml.model", "gpt2")
+        .text("tokenizer.ggml.pre", pre)
+        .strings("tokenizer.ggml.tokens", {"<s>", "a", "b", "c", "ab", "abc"})
+        .i32s("tokenizer.ggml.token_type", {3, 1, 1, 1, 1, 1})
+        .strings("tokenizer.ggml.merges", {"a b"})
+        .u32("tokenizer.ggml.bos_token_id", 0);
+    return load_tokenizer(builder.write(folder / "m.gguf"));
+  };
+  for (const char* pre : {"llama-bpe", "llama3", "falcon3", "tekken"}) {
+    EXPECT_EQ(tokenizer(pre)->encode("abc", true), (Ids{5})) << pre;
+    EXPECT_TRUE(tokenizer(pre)->adds_bos()) << pre;
+  }
+  EXPECT_EQ(tokenizer("gpt-2")->encode("abc", true), (Ids{4, 3}));
+  EXPECT_FALSE(tokenizer("gpt-2")->adds_bos());
+}
+
 TEST(LoadTokenizer, AGgufOfTheLlamaFamilyHasItsUsualTokensWhereItDoesNotSay) {
   const TempFolder folder;
   const auto tokenizer = [&](std::vector<int32_t> types) {
