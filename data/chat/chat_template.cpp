@@ -158,25 +158,36 @@ std::optional<ChatTemplate> ChatTemplate::recognize(std::string_view jinja) {
   return std::nullopt;
 }
 
-/// Whether the source gives the same texts, as far as it accepts the conversation.
+/// Whether the source gives the same texts, and refuses none but system messages.
 bool ChatTemplate::writes_like(const ModelChatTemplate& source) const {
-  const ChatMessage system{"system", "Be brief."};
-  const ChatMessage user{"user", "What is 東京?"};
-  const ChatMessage answer{"assistant", "A city."};
+  const ChatMessage system{"system", "Be brief."}, spaced{"system", " Be\n"};
+  const ChatMessage user{"user", "What is 東京?"}, empty{"user", ""}, padded{"user", "  Hi \n"};
+  const ChatMessage answer{"assistant", "A city."}, padded_answer{"assistant", "\n A city. "};
+  const ChatMessage thought{"assistant", "<think>\nHm.\n</think>\n\nA city."};
   const std::vector<std::vector<ChatMessage>> conversations = {
-      {user}, {system, user}, {user, answer, user}, {system, user, answer, user, answer, user}};
-  int compared = 0;
+      {user},
+      {system, user},
+      {spaced, user},
+      {user, answer, user},
+      {system, user, answer, user, answer, user},
+      {empty},
+      {padded},
+      {user, padded_answer, user},
+      {user, thought, user},
+      {user, user},
+      {user, answer, answer, user}};
   for (const auto& messages : conversations) {
     std::string text;
     try {
       text = source.render(messages, true);
     } catch (const UserError&) {
-      continue;  // many sources refuse a system message, which ours then has a place for
+      // Many sources refuse a system message, which ours then has a place for.
+      if (messages[0].role == "system") continue;
+      return false;
     }
     if (render(messages, true) != text) return false;
-    ++compared;
   }
-  return compared > 0;
+  return true;
 }
 
 ChatTemplate ChatTemplate::of_model(const Tokenizer& tokenizer) {

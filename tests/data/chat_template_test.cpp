@@ -204,6 +204,32 @@ TEST(ChatTemplate, TakesABuiltInOnlyIfItWritesTheSame) {
             "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>");
 }
 
+TEST(ChatTemplate, TakesABuiltInOnlyIfItChangesAndRefusesAsMuch) {
+  const auto chatml = [](const std::string& content, const std::string& before = "") {
+    const std::string text =
+        "{% for m in messages %}" + before + "{{ '<|im_start|>' + m.role + '\n' + " + content +
+        " + '<|im_end|>\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+    return ChatTemplate::of_model(ModelTokenizer(text));
+  };
+  EXPECT_EQ(chatml("m.content").name(), "chatml");
+  EXPECT_EQ(chatml("m.content | trim").name(), "the model's own");
+  EXPECT_EQ(chatml("(m.content or 'nothing')").name(), "the model's own");
+  const auto thinking = chatml("(m.content.split('</think>') | last)");
+  EXPECT_EQ(thinking.name(), "the model's own");
+  const std::string text =
+      thinking.render({{"user", "a"}, {"assistant", "<think>b</think>c"}, {"user", "d"}}, true);
+  EXPECT_EQ(text.find("think"), std::string::npos) << text;
+  const auto strict = chatml("m.content",
+                             "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}"
+                             "{{ raise_exception('roles must alternate') }}{% endif %}");
+  EXPECT_EQ(strict.name(), "the model's own");
+  EXPECT_NE(error_text([&] {
+              strict.render({{"user", "a"}, {"user", "b"}}, true);
+            }).find("roles must alternate"),
+            std::string::npos);
+}
+
 TEST(ChatTemplate, AsksTemplatesOnTheSameDayAlways) {
   const ModelTokenizer tokenizer("{{ '<|begin_of_text|>' }}" + own_template("header_today"));
   EXPECT_EQ(ChatTemplate::of_model(tokenizer).name(), "llama-3");
