@@ -20,6 +20,7 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space behind it along
   bool single_word = false;  // only where no letter, digit or underscore touches it
   std::string normalized{};  // not empty: looked for in this form, in the normalized text
+  bool of_model = true;      // the model's own vocabulary lists it: merges may make it, too
 };
 
 /// Thread safety: const calls may run at the same time.

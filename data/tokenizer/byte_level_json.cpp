@@ -1,5 +1,6 @@
 // Byte-level BPE from tokenizer.json, or from vocab.json with merges.txt.
 #include <algorithm>
+#include <cctype>
 
 #include "base/json_text.h"
 #include "data/tokenizer/tokenizer_config.h"
@@ -23,10 +24,21 @@ Normalization read_normalizer(const Json& normalizer, const std::string& source)
                    "none, or one of NFC, NFD, NFKC, NFKD");
 }
 
+/// A regular expression that matches this text.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 && std::isalnum(byte) == 0) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 void read_split(const Json& step, PreTokenizer& result, const std::string& source) {
   const auto pattern = need_json<Json>(step, "pattern", source);
   auto text = find_json<std::string>(pattern, "Regex", source);
-  if (!text) text = "\\Q" + need_json<std::string>(pattern, "String", source) + "\\E";
+  if (!text) text = escaped(need_json<std::string>(pattern, "String", source));
   const auto behavior = need_json<std::string>(step, "behavior", source);
   if (behavior != "Isolated" && behavior != "Removed")
     refuse_tokenizer(source, fmt::format("a pre-tokenizer splits with '{}'", behavior),
@@ -91,7 +103,9 @@ BpeParts byte_level_from_json(const Json& root, const std::string& source) {
       read_normalizer(find_json<Json>(root, "normalizer", source).value_or(Json()), source);
   normalize_added(parts);
   parts.whole_words_first = find_json<bool>(model, "ignore_merges", source).value_or(false);
-  parts.adds_bos = begins_with_special(root, source);
+  const auto first = begins_with_special(root, source);
+  parts.adds_bos = first.has_value();
+  parts.bos = id_among(parts.tokens, first);
   return parts;
 }
 

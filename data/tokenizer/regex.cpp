@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <pcre2.h>
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/check.h"
@@ -33,6 +34,31 @@ std::string with_unicode_space(std::string_view pattern) {
   return out;
 }
 
+/// What Oniguruma, whose expressions these files hold, reads otherwise than PCRE2; empty: nothing.
+std::string read_otherwise(std::string_view pattern) {
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const auto rest = pattern.substr(i);
+    if (rest[0] == '\\') {
+      if (rest.starts_with("\\h") || rest.starts_with("\\H")) return std::string(rest.substr(0, 2));
+      ++i;
+    } else if (in_class && rest.starts_with("&&")) {
+      return "&& in a class";
+    } else if (in_class && rest.starts_with("[:")) {
+      i += std::min(rest.find(":]"), rest.size() - 2) + 1;
+    } else if (in_class && rest[0] == '[') {
+      return "a class in a class";
+    } else if (in_class && rest[0] == ']') {
+      in_class = false;
+    } else if (!in_class && rest[0] == '[') {
+      in_class = true;
+      if (rest.starts_with("[^")) ++i;
+      if (pattern.substr(i + 1).starts_with("]")) ++i;  // the first one is a character
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 struct Regex::Code {
@@ -54,6 +80,11 @@ Regex::Scratch::Scratch() : state_(std::make_unique<State>()) {}
 Regex::Scratch::~Scratch() = default;
 
 Regex::Regex(std::string_view pattern, const std::string& source) {
+  if (const std::string found = read_otherwise(pattern); !found.empty())
+    throw UserError(fmt::format(
+        "{}: the pattern '{}' holds {}, expected a regular expression without it, which medusa "
+        "would read otherwise than the model's authors; use the GGUF file of the model",
+        source, pattern, found));
   const std::string text = with_unicode_space(pattern);
   int error = 0;
   size_t offset = 0;

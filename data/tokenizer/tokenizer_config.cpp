@@ -67,6 +67,13 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   result.family = find_json<std::string>(config, "tokenizer_class", result.source);
   result.chat_template = read_chat_template(config, result.source);
   result.added = read_added(folder, config, result.source);
+  for (const auto& each : {result.bos, result.eos, token_text(config, "pad_token", result.source)})
+    if (each) result.special.push_back(*each);
+  const auto more = find_json<Json>(config, "additional_special_tokens", result.source);
+  for (const Json& each : more && more->is_array() ? *more : Json::array()) {
+    const Json one{{"token", each}};
+    if (const auto text = token_text(one, "token", result.source)) result.special.push_back(*text);
+  }
   if (const fs::path jinja = folder / "chat_template.jinja"; fs::exists(jinja))
     result.chat_template = read_file(jinja);
   return result;

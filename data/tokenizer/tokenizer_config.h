@@ -19,7 +19,8 @@ struct TokenizerConfig {
   std::optional<bool> adds_bos;
   std::optional<std::string> family;  // tokenizer_class
   std::string chat_template;
-  std::vector<AddedToken> added;  // by id
+  std::vector<AddedToken> added;     // by id
+  std::vector<std::string> special;  // texts of bos, eos, padding and additional special tokens
 };
 
 /// @throws UserError  a file is not JSON, or a value has another type than it should.

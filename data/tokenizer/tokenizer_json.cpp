@@ -1,6 +1,7 @@
 #include "data/tokenizer/tokenizer_json.h"
 
 #include <algorithm>
+#include <set>
 
 #include "data/tokenizer/tokenizer_config.h"
 #include "data/tokenizer/tokenizer_files.h"
@@ -18,16 +19,76 @@ bool has_step(const Json& step, const char* type, const std::string& source) {
                      [&](const Json& each) { return has_step(each, type, source); });
 }
 
-bool processor_begins_with_special(const Json& processor, const std::string& source) {
+/// The token that a post-processor puts before every text.
+std::optional<std::string> first_special(const Json& processor, const std::string& source) {
   const auto type = find_json<std::string>(processor, "type", source).value_or("");
   if (type == "TemplateProcessing") {
     const auto single = need_json<Json>(processor, "single", source);
-    return single.is_array() && !single.empty() && single[0].contains("SpecialToken");
+    if (!single.is_array() || single.empty() || !single[0].contains("SpecialToken")) return {};
+    return need_json<std::string>(single[0]["SpecialToken"], "id", source);
   }
   if (type == "Sequence")
     for (const auto& inner : need_json<Json>(processor, "processors", source))
-      if (processor_begins_with_special(inner, source)) return true;
-  return false;
+      if (auto token = first_special(inner, source)) return token;
+  return {};
+}
+
+/// The id of a token of the model's vocabulary: an object of ids, or a list of [text, score].
+std::optional<int64_t> id_in_vocabulary(const Json& model, const std::string& text) {
+  const auto vocab = model.find("vocab");
+  if (vocab == model.end()) return {};
+  if (vocab->is_object()) {
+    const auto found = vocab->find(text);
+    if (found == vocab->end() || !found->is_number_integer()) return {};
+    return found->get<int64_t>();
+  }
+  for (size_t id = 0; vocab->is_array() && id < vocab->size(); ++id)
+    if ((*vocab)[id].is_array() && !(*vocab)[id].empty() && (*vocab)[id][0] == text)
+      return static_cast<int64_t>(id);
+  return {};
+}
+
+bool is_merged(const Json& model, const std::string& text, const std::string& source) {
+  const auto merges = find_json<Json>(model, "merges", source).value_or(Json::array());
+  return std::ranges::any_of(merges, [&](const Json& merge) {
+    const auto [first, second] = read_merge(merge, source);
+    return first + second == text;
+  });
+}
+
+/// Adds to the tokens of tokenizer.json what tokenizer_config.json names beside them, as
+/// transformers does: added tokens of its own, and special ones of the vocabulary.
+void add_configured_tokens(const TokenizerConfig& config, const std::string& source, Json& root) {
+  std::set<int64_t> ids;
+  std::set<std::string> texts;
+  Json added = find_json<Json>(root, "added_tokens", source).value_or(Json::array());
+  for (const AddedToken& each : read_added_tokens(root, source)) {
+    ids.insert(each.id);
+    texts.insert(each.text);
+  }
+  const auto add = [&](int64_t id, const AddedToken& token) {
+    if (ids.insert(id).second && texts.insert(token.text).second)
+      added.push_back({{"id", id},
+                       {"content", token.text},
+                       {"special", token.special},
+                       {"lstrip", token.lstrip},
+                       {"rstrip", token.rstrip},
+                       {"single_word", token.single_word},
+                       {"normalized", !token.normalized.empty()}});
+  };
+  const auto model = find_json<Json>(root, "model", source).value_or(Json::object());
+  for (const AddedToken& token : config.added) {
+    const auto known = id_in_vocabulary(model, token.text);
+    if (!known || known == token.id) add(token.id, token);
+  }
+  for (const std::string& text : config.special)
+    if (const auto id = id_in_vocabulary(model, text); id && !text.empty()) {
+      AddedToken token;
+      token.text = text;
+      token.special = !is_merged(model, text, source);  // what merges make is text, too
+      add(*id, token);
+    }
+  root["added_tokens"] = std::move(added);
 }
 
 }  // namespace
@@ -86,9 +147,15 @@ std::vector<AddedToken> read_added_tokens(const Json& root, const std::string& s
   return added;
 }
 
-bool begins_with_special(const Json& root, const std::string& source) {
-  return processor_begins_with_special(
-      find_json<Json>(root, "post_processor", source).value_or(Json()), source);
+std::optional<std::string> begins_with_special(const Json& root, const std::string& source) {
+  return first_special(find_json<Json>(root, "post_processor", source).value_or(Json()), source);
+}
+
+std::optional<TokenId> id_among(const std::vector<std::string>& tokens,
+                                const std::optional<std::string>& text) {
+  const auto found = text ? std::find(tokens.begin(), tokens.end(), *text) : tokens.end();
+  if (found == tokens.end()) return std::nullopt;
+  return static_cast<TokenId>(found - tokens.begin());
 }
 
 std::pair<std::string, std::string> read_merge(const Json& merge, const std::string& source) {
@@ -113,8 +180,9 @@ std::optional<Normalization> normal_form(const std::string& type) {
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(const fs::path& file) {
   const std::string source = file.string();
-  const Json root = read_json_file(file);
+  Json root = read_json_file(file);
   const auto config = read_tokenizer_config(file.parent_path());
+  add_configured_tokens(config, source, root);
   const auto model = find_json<Json>(root, "model", source).value_or(Json());
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (const auto mark = find_json<std::string>(model, key, source); mark && !mark->empty())

@@ -2,6 +2,7 @@
 // library.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,8 +32,12 @@ std::vector<std::string> tokens_by_id(const Json& vocab, const std::vector<Added
 /// "a b" or ["a", "b"].
 std::pair<std::string, std::string> read_merge(const Json& merge, const std::string& source);
 
-/// True if the file's post-processor puts a special token before every text.
-bool begins_with_special(const Json& root, const std::string& source);
+/// The special token that the file's post-processor puts before every text.
+std::optional<std::string> begins_with_special(const Json& root, const std::string& source);
+
+/// The id of a token; nullopt: no text, or none of the tokens.
+std::optional<TokenId> id_among(const std::vector<std::string>& tokens,
+                                const std::optional<std::string>& text);
 
 /// A step of the normaliser that is a Unicode normal form, by its type; nullopt: another step.
 std::optional<Normalization> normal_form(const std::string& type);

@@ -40,7 +40,8 @@ TEST(TextStream, ReplacesBytesOnceTheyAreCertainToBeInvalid) {
 TEST(TextStream, DropsAnUnfinishedCharacterWhereItIsTold) {
   const ByteTokenizer tokenizer;
   TextUntilStop text(tokenizer, {"ab"});
-  EXPECT_EQ(text.add('a') + text.add(0xF0), "");
+  EXPECT_EQ(text.add('a'), "") << "it may begin the stop text";
+  EXPECT_EQ(text.add(0xF0), "");
   text.drop_unfinished();
   EXPECT_EQ(text.finish(), "a") << "what is held back for a stop text is whole";
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "data/tokenizer/tokenizer_files.h"
 #include "tests/base/error_text.h"
 #include "tests/base/gguf_builder.h"
@@ -83,6 +85,64 @@ TEST(LoadTokenizer, ReadsTokenizerJsonAndTheConfigurationBesideIt) {
   EXPECT_EQ(load_tokenizer(folder / "tokenizer.json")->fingerprint(), tokenizer->fingerprint());
   write_file(folder / "chat_template.jinja", "U");
   EXPECT_EQ(load_tokenizer(folder.path())->chat_template(), "U");
+}
+
+TEST(LoadTokenizer, ATokenThatThePostProcessorPutsFirstIsBosWhereNobodySays) {
+  const TempFolder folder;
+  write_file(folder / "tokenizer.json", kModel);
+  for (const char* config : {"", "{}"}) {
+    if (*config != 0) write_file(folder / "tokenizer_config.json", config);
+    const auto tokenizer = load_tokenizer(folder.path());
+    EXPECT_EQ(tokenizer->bos(), 5);
+    EXPECT_TRUE(tokenizer->adds_bos());
+  }
+  write_file(folder / "tokenizer_config.json", R"({"add_bos_token": false})");
+  EXPECT_FALSE(load_tokenizer(folder.path())->adds_bos());
+}
+
+/// As transformers does.
+TEST(LoadTokenizer, TokensThatTheConfigurationAloneNamesAreNotCut) {
+  const TempFolder folder;
+  write_file(folder / "tokenizer.json", kModel);
+  write_file(folder / "tokenizer_config.json",
+             R"({"added_tokens_decoder": {"5": {"content": "<bos>", "special": true},
+                                          "8": {"content": "<x>", "special": true}},
+                 "additional_special_tokens": [{"content": "aa"}, "<bos>"], "eos_token": "©"})");
+  const auto tokenizer = load_tokenizer(folder.path());
+  EXPECT_EQ(tokenizer->encode("aa<x>a©", true), (Ids{2, 8, 0, 7}));
+  for (const TokenId special : {7, 8}) EXPECT_TRUE(tokenizer->is_special(special)) << special;
+  EXPECT_FALSE(tokenizer->is_special(2)) << "merges make it";
+  EXPECT_EQ(tokenizer->eos(), 7);
+}
+
+/// The ids of the package tokenizers.
+TEST(LoadTokenizer, MergesMakeNoAddedTokenThatTheModelDoesNotKnow) {
+  const TempFolder folder;
+  const std::string text =
+      read_file(std::filesystem::path(MEDUSA_SOURCE_DIR) / "tests/golden/tokenizers/llama.json");
+  auto json = nlohmann::json::parse(text);
+  json["added_tokens"].push_back({{"id", 500}, {"content", "é"}, {"normalized", true}});
+  write_file(folder / "tokenizer.json", json.dump());
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("café", false), (Ids{273, 416, 432, 200, 174}));
+}
+
+TEST(LoadTokenizer, PatternsThatTwoLibrariesReadDifferentlyAreRefused) {
+  const auto with = [](const std::string& regex) {
+    return error_of(changed(R"({"String": "b"})", R"({"Regex": ")" + regex + R"("})"));
+  };
+  const std::string rest =
+      ", expected a regular expression without it, which medusa would read otherwise than the "
+      "model's authors; use the GGUF file of the model";
+  EXPECT_EQ(with(R"([\\p{L}&&[^b]]+)"),
+            R"(the pattern '[\p{L}&&[^b]]+' holds && in a class)" + rest);
+  EXPECT_EQ(with("[a[bc]]"), "the pattern '[a[bc]]' holds a class in a class" + rest);
+  EXPECT_EQ(with(R"(\\h+)"), R"(the pattern '\h+' holds \h)" + rest);
+  for (const char* taken : {R"(a&&b)", R"([a&]+)", R"([[:alpha:]&]+)", R"([]\\[]|\\[)", R"(\\\\h)"})
+    EXPECT_EQ(with(taken), "(no error)") << taken;
+  const TempFolder folder;
+  write_file(folder / "tokenizer.json", changed(R"("String": "b")", R"("String": "\\b")"));
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("aab", false), (Ids{2, 1}))
+      << "a text, and no border of words";
 }
 
 TEST(LoadTokenizer, RefusesATokenizerJsonItDoesNotRun) {
@@ -173,7 +233,8 @@ TEST(LoadTokenizer, AGgufOfTheLlamaFamilyHasItsUsualTokensWhereItDoesNotSay) {
     builder.text("tokenizer.ggml.model", "llama")
         .strings("tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a"})
         .f32s("tokenizer.ggml.scores", {0, 0, 0, 0})
-        .i32s("tokenizer.ggml.token_type", std::move(types));
+        .i32s("tokenizer.ggml.token_type", std::move(types))
+        .u32("tokenizer.ggml.unknown_token_id", 0);
     return load_tokenizer(builder.write(folder / "m.gguf"));
   };
   const auto usual = tokenizer({2, 3, 3, 1});

@@ -146,8 +146,10 @@ void add_pieces(std::vector<Piece> pieces, SentencePieceParts& parts) {
 
 /// Tokens that the folder adds to the model's own.
 void add_tokens(const std::vector<AddedToken>& added, SentencePieceParts& parts) {
-  for (const auto& token : added) {
+  for (AddedToken token : added) {
     const auto size = static_cast<int64_t>(parts.pieces.size());
+    token.of_model = token.id < size;
+    token.normalized.clear();
     if (token.id < size) {
       const auto same = std::find_if(parts.added.begin(), parts.added.end(),
                                      [&](const AddedToken& each) { return each.id == token.id; });
@@ -159,8 +161,7 @@ void add_tokens(const std::vector<AddedToken>& added, SentencePieceParts& parts)
       refuse(parts.source, fmt::format("the added token '{}' has the id {}", token.text, token.id),
              fmt::format("the id {}", size));
     }
-    parts.added.push_back(token);
-    parts.added.back().normalized.clear();
+    parts.added.push_back(std::move(token));
   }
 }
 

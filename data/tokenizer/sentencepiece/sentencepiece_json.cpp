@@ -82,7 +82,9 @@ bool replaces_spaces(const Json& step) {
 void read_bpe(const Json& model, SentencePieceParts& parts) {
   const auto& source = parts.source;
   parts.rule = PieceRule::Merges;
-  parts.pieces = tokens_by_id(need_json<Json>(model, "vocab", source), parts.added, source);
+  const auto vocab = need_json<Json>(model, "vocab", source);
+  parts.pieces = tokens_by_id(vocab, parts.added, source);
+  for (auto& token : parts.added) token.of_model = vocab.contains(token.text);
   for (const auto& merge : need_json<Json>(model, "merges", source))
     parts.merges.push_back(read_merge(merge, source));
   parts.fuse_unknown = find_json<bool>(model, "fuse_unk", source).value_or(false);
@@ -109,8 +111,9 @@ void read_unigram(const Json& model, SentencePieceParts& parts) {
   double lowest = 0;
   for (const double score : parts.scores) lowest = std::min(lowest, score);
   parts.unknown_score = lowest - 10;  // this library counts special tokens too
-  for (const auto& token : parts.added) {
+  for (auto& token : parts.added) {
     if (token.id < static_cast<int64_t>(parts.pieces.size())) continue;
+    token.of_model = false;
     if (token.id > static_cast<int64_t>(parts.pieces.size()))
       refuse_tokenizer(source, fmt::format("'{}' has the id {}", token.text, token.id),
                        fmt::format("the id {}", parts.pieces.size()));
@@ -156,7 +159,9 @@ SentencePieceParts sentencepiece_from_json(const Json& root, const std::string& 
   if (find_json<bool>(model, "byte_fallback", source).value_or(false))
     for (size_t id = 0; id < parts.pieces.size(); ++id)
       if (is_byte_piece(parts.pieces[id])) parts.byte_pieces.push_back(static_cast<TokenId>(id));
-  parts.adds_bos = begins_with_special(root, source);
+  const auto first = begins_with_special(root, source);
+  parts.adds_bos = first.has_value();
+  parts.bos = id_among(parts.pieces, first);
   return parts;
 }
 

@@ -168,9 +168,10 @@ void SentencePieceTokenizer::read_pieces(const SentencePieceParts& parts,
           fmt::format("the piece '{}' has the ids {} and {}", piece, there->second, id),
           "every piece once");
   }
-  // An ordinary added token may be the result of merges too; a control token never is.
+  // An ordinary added token that the model knows may be the result of merges, too; a control token
+  // never is.
   for (const auto& token : parts.added)
-    if (!token.special && token.text.size() <= kLongestPiece)
+    if (!token.special && token.of_model && token.text.size() <= kLongestPiece)
       ids_.emplace(pieces_[static_cast<size_t>(token.id)], token.id);
 }
 
