@@ -49,6 +49,10 @@ TEST_F(ModelConfigTest, ReadsWhichLayersSeeTheLastTokensOnly) {
   EXPECT_EQ(read(qwen).windows, Windows{}) << "from the 28th layer on";
   qwen["max_window_layers"] = 1;
   EXPECT_EQ(read(qwen).windows, (Windows{0, 128}));
+  json unsaid = qwen;
+  unsaid.erase("sliding_window");
+  unsaid["max_position_embeddings"] = 5000;
+  EXPECT_EQ(read(unsaid).windows, (Windows{0, 4096}));
   qwen["layer_types"] = {"sliding_attention", "full_attention"};
   EXPECT_EQ(read(qwen).windows, (Windows{128, 0}));
   qwen["layer_types"] = {"sliding_attention"};
