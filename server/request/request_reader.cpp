@@ -124,8 +124,9 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
   fields.ignore_where("cache_prompt", {true});
 }
 
-/// @param own  the object medusa.
-void read_own_fields(RequestFields& own, GenerationRequest& out) {
+/// @param own      the object medusa.
+/// @param typical  thresholds that the request need not say.
+void read_own_fields(RequestFields& own, const TypicalConfig& typical, GenerationRequest& out) {
   if (const auto drafter = own.text("drafter"))
     out.drafter = named<DrafterKind>(own, "drafter", *drafter);
   if (const auto nodes = own.integer("tree_size", 1, kMostNodes))
@@ -136,7 +137,7 @@ void read_own_fields(RequestFields& own, GenerationRequest& out) {
     for (const char* name : {"epsilon", "delta"})
       if (out.rule != RuleKind::Typical && own.has(name))
         own.warn(name, "only the rule typical reads it, ignored");
-    out.typical.emplace();
+    out.typical = typical;
     if (epsilon) out.typical->epsilon = *epsilon;
     if (delta) out.typical->delta = *delta;
   }
@@ -166,7 +167,7 @@ RequestReader::RequestReader(const nlohmann::json& body, const ServedModel& mode
   each_.ignore_eos = fields_.boolean("ignore_eos").value_or(false);
   out_.stream = fields_.boolean("stream").value_or(false);
   refuse_what_cannot_be_followed(fields_);
-  if (own_) read_own_fields(*own_, each_);
+  if (own_) read_own_fields(*own_, model.settings.typical, each_);
   out_.steps = each_.steps;
 }
 

@@ -36,11 +36,11 @@ TEST(IdleOptions, GenerateRefusesThem) {
 
 TEST(IdleOptions, ServeRefusesThem) {
   const CliFixture place;
-  for (const char* idle : {"generate.max_new_tokens=5", "generate.stop=[the]"})
+  for (const char* idle : {"generate.max_new_tokens=5", "generate.stop=[the]", "seed=5"})
     expect_idle(place.run(std::string("serve --config run.yaml --port 0 --set ") + idle),
                 std::string("--set ") + idle +
                     ": found a setting that serve does not read, expected others, as requests say "
-                    "max_tokens and stop themselves; leave it out");
+                    "max_tokens, stop and seed themselves; leave it out");
 }
 
 TEST(IdleOptions, ProfileRefusesHeadsThatAreNotThere) {

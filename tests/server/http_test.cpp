@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "server/http/http_server.h"
 #include "server/http/request_head.h"
 #include "tests/server/server_fixture.h"
 

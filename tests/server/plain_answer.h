@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/token.h"
+#include "runtime/model.h"
+
 namespace medusa::fixtures {
 
 struct PlainAnswer {

@@ -6,6 +6,7 @@
 
 #include <future>
 
+#include "server/api/completion_request.h"
 #include "tests/server/server_fixture.h"
 
 namespace medusa {
@@ -364,6 +365,20 @@ TEST_F(ServerTest, ALimitOfTheTreeIsKept) {
               (size - 1) * stats["num_spec_steps"].get<int>());
     EXPECT_EQ(stats["num_draft_tokens"] == 0, size == 1);
   }
+}
+
+TEST_F(ServerTest, AThresholdThatIsNotSaidIsTheServersOwn) {
+  ServedModel strict = tiny_->model();
+  strict.settings.typical.epsilon = 0.5;
+  strict.settings.typical.delta = 0.01;
+  const auto read = [&](const char* name, double value) {
+    const json body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                    {"medusa", {{"rule", "typical"}, {name, value}}}};
+    return read_chat_request(body, body.dump(), strict).choices.at(0).typical.value();
+  };
+  EXPECT_EQ(read("epsilon", 0.4).epsilon, 0.4);
+  EXPECT_EQ(read("epsilon", 0.4).delta, 0.01);
+  EXPECT_EQ(read("delta", 0.4).epsilon, 0.5);
 }
 
 TEST_F(ServerTest, TheSlotsSayWhatRuns) {

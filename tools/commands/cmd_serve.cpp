@@ -132,19 +132,19 @@ struct LoadedRun {
   ServedModel served;
 };
 
-/// Settings that would bound no answer. A file of settings may have them for other commands.
-void refuse_ends_of_answers(const CommonOptions& common) {
+/// Settings that would change no answer. A file of settings may have them for other commands.
+void refuse_what_requests_say(const CommonOptions& common) {
   for (const std::string& set : common.sets)
-    for (const char* key : {"generate.max_new_tokens", "generate.stop"})
+    for (const char* key : {"generate.max_new_tokens", "generate.stop", "seed"})
       if (set.starts_with(key + std::string("=")))
         throw UserError(fmt::format(
             "--set {}: found a setting that serve does not read, expected others, as requests say "
-            "max_tokens and stop themselves; leave it out",
+            "max_tokens, stop and seed themselves; leave it out",
             shown_in_line(set)));
 }
 
 void run_serve(const CommonOptions& common, const ServeOptions& options) {
-  refuse_ends_of_answers(common);
+  refuse_what_requests_say(common);
   const RunConfig config = read_run_config(common);
   std::optional<SharedTexts> shared;
   if (!options.no_share)
@@ -183,9 +183,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
 Command serve_command() {
   return {.name = "serve",
           .summary = "answer over HTTP, as OpenAI's and Anthropic's APIs do",
-          .details =
-              "Requests say what ends their answers: generate.max_new_tokens and "
-              "generate.stop are not read.",
+          .details = "Each request says seed, generate.max_new_tokens and generate.stop itself.",
           .sections = {"backbone", "generate"},
           .settings = {"--drafter", "--heads", "--tree", "--temperature", "--device", "--dtype",
                        "--threads", "--context", "--cache-mb"},
