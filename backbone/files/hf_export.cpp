@@ -41,13 +41,14 @@ void set_layers(const ModelConfig& c, json& out) {
     out["no_rope_layers"] = turning;
   }
   out.erase("layer_types");  // newer files say one for each layer
-  const bool switched = find_architecture(c.architecture)->windows == WindowRule::Switched;
+  const Architecture& architecture = *find_architecture(c.architecture);
+  const bool switched = architecture.windows == WindowRule::Switched;
   const int64_t with_window = c.num_layers - std::ranges::count(c.windows, 0);
   if (c.windows.empty() || with_window == 0) {
     // What is not said may have a default: a window, or layers that have one.
     if (switched)
       out["use_sliding_window"] = false;
-    else if (!out.contains("sliding_window"))
+    else if (architecture.window > 0 && !out.contains("sliding_window"))
       out["sliding_window"] = nullptr;
     return;
   }
