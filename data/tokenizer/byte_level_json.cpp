@@ -103,9 +103,7 @@ BpeParts byte_level_from_json(const Json& root, const std::string& source) {
       read_normalizer(find_json<Json>(root, "normalizer", source).value_or(Json()), source);
   normalize_added(parts);
   parts.whole_words_first = find_json<bool>(model, "ignore_merges", source).value_or(false);
-  const auto first = begins_with_special(root, source);
-  parts.adds_bos = first.has_value();
-  parts.bos = id_among(parts.tokens, first);
+  read_bos(root, parts.tokens, parts);
   return parts;
 }
 

@@ -79,13 +79,19 @@ TokenizerConfig read_tokenizer_config(const fs::path& folder) {
   return result;
 }
 
+std::optional<TokenId> find_token(const std::vector<std::string>& tokens, const std::string& text) {
+  const auto found = std::find(tokens.begin(), tokens.end(), text);
+  if (found == tokens.end()) return std::nullopt;
+  return static_cast<TokenId>(found - tokens.begin());
+}
+
 TokenId configured_token(const TokenizerConfig& config, const char* key, const std::string& text,
                          const std::vector<std::string>& tokens) {
-  const auto found = std::find(tokens.begin(), tokens.end(), text);
-  if (found == tokens.end())
+  const auto id = find_token(tokens, text);
+  if (!id)
     refuse_tokenizer(config.source, fmt::format("'{}' is '{}'", key, text),
                      "a token of the vocabulary");
-  return static_cast<TokenId>(found - tokens.begin());
+  return *id;
 }
 
 }  // namespace medusa

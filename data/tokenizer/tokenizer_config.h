@@ -26,6 +26,9 @@ struct TokenizerConfig {
 /// @throws UserError  a file is not JSON, or a value has another type than it should.
 TokenizerConfig read_tokenizer_config(const std::filesystem::path& folder);
 
+/// The id of a token; nullopt: it is none of them.
+std::optional<TokenId> find_token(const std::vector<std::string>& tokens, const std::string& text);
+
 /// The id of the token that config names as "bos_token" or "eos_token".
 /// @throws UserError  it is not among tokens.
 TokenId configured_token(const TokenizerConfig& config, const char* key, const std::string& text,

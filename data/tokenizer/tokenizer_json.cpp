@@ -49,11 +49,11 @@ std::optional<int64_t> id_in_vocabulary(const Json& model, const std::string& te
 }
 
 bool is_merged(const Json& model, const std::string& text, const std::string& source) {
-  const auto merges = find_json<Json>(model, "merges", source).value_or(Json::array());
-  return std::ranges::any_of(merges, [&](const Json& merge) {
-    const auto [first, second] = read_merge(merge, source);
-    return first + second == text;
-  });
+  const auto merges = model.find("merges");
+  return merges != model.end() && std::ranges::any_of(*merges, [&](const Json& merge) {
+           const auto [first, second] = read_merge(merge, source);
+           return first + second == text;
+         });
 }
 
 /// Adds to the tokens of tokenizer.json what tokenizer_config.json names beside them, as
@@ -76,18 +76,22 @@ void add_configured_tokens(const TokenizerConfig& config, const std::string& sou
                        {"single_word", token.single_word},
                        {"normalized", !token.normalized.empty()}});
   };
-  const auto model = find_json<Json>(root, "model", source).value_or(Json::object());
+  const auto found = root.find("model");  // not copied: it is most of the file
+  const Json& model = found == root.end() ? root : *found;
   for (const AddedToken& token : config.added) {
+    if (texts.contains(token.text)) continue;
     const auto known = id_in_vocabulary(model, token.text);
     if (!known || known == token.id) add(token.id, token);
   }
-  for (const std::string& text : config.special)
-    if (const auto id = id_in_vocabulary(model, text); id && !text.empty()) {
+  for (const std::string& text : config.special) {
+    if (text.empty() || texts.contains(text)) continue;
+    if (const auto id = id_in_vocabulary(model, text)) {
       AddedToken token;
       token.text = text;
       token.special = !is_merged(model, text, source);  // what merges make is text, too
       add(*id, token);
     }
+  }
   root["added_tokens"] = std::move(added);
 }
 
@@ -147,15 +151,8 @@ std::vector<AddedToken> read_added_tokens(const Json& root, const std::string& s
   return added;
 }
 
-std::optional<std::string> begins_with_special(const Json& root, const std::string& source) {
+std::optional<std::string> first_token(const Json& root, const std::string& source) {
   return first_special(find_json<Json>(root, "post_processor", source).value_or(Json()), source);
-}
-
-std::optional<TokenId> id_among(const std::vector<std::string>& tokens,
-                                const std::optional<std::string>& text) {
-  const auto found = text ? std::find(tokens.begin(), tokens.end(), *text) : tokens.end();
-  if (found == tokens.end()) return std::nullopt;
-  return static_cast<TokenId>(found - tokens.begin());
 }
 
 std::pair<std::string, std::string> read_merge(const Json& merge, const std::string& source) {

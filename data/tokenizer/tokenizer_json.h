@@ -11,6 +11,7 @@
 #include "data/tokenizer/added_tokens.h"
 #include "data/tokenizer/bpe_tokenizer.h"
 #include "data/tokenizer/sentencepiece/sentencepiece_tokenizer.h"
+#include "data/tokenizer/tokenizer_config.h"
 
 namespace medusa {
 
@@ -33,11 +34,16 @@ std::vector<std::string> tokens_by_id(const Json& vocab, const std::vector<Added
 std::pair<std::string, std::string> read_merge(const Json& merge, const std::string& source);
 
 /// The special token that the file's post-processor puts before every text.
-std::optional<std::string> begins_with_special(const Json& root, const std::string& source);
+std::optional<std::string> first_token(const Json& root, const std::string& source);
 
-/// The id of a token; nullopt: no text, or none of the tokens.
-std::optional<TokenId> id_among(const std::vector<std::string>& tokens,
-                                const std::optional<std::string>& text);
+/// Makes that token the bos.
+/// @tparam Parts  BpeParts or SentencePieceParts.
+template <typename Parts>
+void read_bos(const Json& root, const std::vector<std::string>& tokens, Parts& parts) {
+  const auto first = first_token(root, parts.source);
+  parts.adds_bos = first.has_value();
+  if (first) parts.bos = find_token(tokens, *first);
+}
 
 /// A step of the normaliser that is a Unicode normal form, by its type; nullopt: another step.
 std::optional<Normalization> normal_form(const std::string& type);

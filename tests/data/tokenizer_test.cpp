@@ -116,14 +116,24 @@ TEST(LoadTokenizer, TokensThatTheConfigurationAloneNamesAreNotCut) {
 }
 
 /// The ids of the package tokenizers.
-TEST(LoadTokenizer, MergesMakeNoAddedTokenThatTheModelDoesNotKnow) {
-  const TempFolder folder;
-  const std::string text =
-      read_file(std::filesystem::path(MEDUSA_SOURCE_DIR) / "tests/golden/tokenizers/llama.json");
-  auto json = nlohmann::json::parse(text);
-  json["added_tokens"].push_back({{"id", 500}, {"content", "é"}, {"normalized", true}});
-  write_file(folder / "tokenizer.json", json.dump());
-  EXPECT_EQ(load_tokenizer(folder.path())->encode("café", false), (Ids{273, 416, 432, 200, 174}));
+TEST(LoadTokenizer, AnAddedTokenThatTheModelDoesNotKnowIsNoPiece) {
+  struct Case {
+    const char *file, *added, *text;
+    int id;
+    bool single_word;
+    Ids ids;
+  };
+  for (const auto& [file, added, text, id, single_word, ids] :
+       {Case{"llama.json", "é", "café", 500, false, {273, 416, 432, 200, 174}},
+        Case{"unigram.json", "ell", "hello ell", 502, true, {5, 102, 19, 230, 34, 5, 502}}}) {
+    const TempFolder folder;
+    const auto golden = std::filesystem::path(MEDUSA_SOURCE_DIR) / "tests/golden/tokenizers";
+    auto json = nlohmann::json::parse(read_file(golden / file));
+    json["added_tokens"].push_back(
+        {{"id", id}, {"content", added}, {"normalized", true}, {"single_word", single_word}});
+    write_file(folder / "tokenizer.json", json.dump());
+    EXPECT_EQ(load_tokenizer(folder.path())->encode(text, false), ids) << file;
+  }
 }
 
 TEST(LoadTokenizer, PatternsThatTwoLibrariesReadDifferentlyAreRefused) {

@@ -90,11 +90,10 @@ void read_bpe(const Json& model, SentencePieceParts& parts) {
   parts.fuse_unknown = find_json<bool>(model, "fuse_unk", source).value_or(false);
   parts.whole_words_first = find_json<bool>(model, "ignore_merges", source).value_or(false);
   if (const auto text = find_json<std::string>(model, "unk_token", source)) {
-    const auto found = std::find(parts.pieces.begin(), parts.pieces.end(), *text);
-    if (found == parts.pieces.end())
+    parts.unknown = find_token(parts.pieces, *text);
+    if (!parts.unknown)
       refuse_tokenizer(source, fmt::format("'unk_token' is '{}'", *text),
                        "a token of the vocabulary");
-    parts.unknown = static_cast<TokenId>(found - parts.pieces.begin());
   }
 }
 
@@ -159,9 +158,7 @@ SentencePieceParts sentencepiece_from_json(const Json& root, const std::string& 
   if (find_json<bool>(model, "byte_fallback", source).value_or(false))
     for (size_t id = 0; id < parts.pieces.size(); ++id)
       if (is_byte_piece(parts.pieces[id])) parts.byte_pieces.push_back(static_cast<TokenId>(id));
-  const auto first = begins_with_special(root, source);
-  parts.adds_bos = first.has_value();
-  parts.bos = id_among(parts.pieces, first);
+  read_bos(root, parts.pieces, parts);
   return parts;
 }
 
