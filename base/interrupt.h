@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <string>
+#include <utility>
 
 namespace medusa {
 
@@ -9,7 +11,13 @@ namespace medusa {
 /// or measured.
 class Interrupted : public std::exception {
  public:
-  const char* what() const noexcept override { return "interrupted"; }
+  Interrupted() = default;
+  /// @param message  what is missing for that; empty: nothing that needs to be said.
+  explicit Interrupted(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
 };
 
 /// From now on SIGINT and SIGTERM set the flag; a second one ends the process at once.

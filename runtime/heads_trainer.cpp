@@ -83,7 +83,7 @@ auto with_inputs(const DatasetReader& dataset, const HeadsTrainerOptions& option
   return use(TrainInputs{dataset, ends, llama.get(), options.heads, options.work,
                          settings_of(options), options.reported, options.group, execution,
                          loading.progress, last_layer ? &*last_layer : nullptr,
-                         earlier ? &*earlier : nullptr, options.replaceable});
+                         earlier ? &*earlier : nullptr, options.replaceable, options.begin_anew});
 }
 
 }  // namespace
@@ -100,8 +100,7 @@ HeadsTrainer::HeadsTrainer(HeadsTrainerOptions options) : options_(std::move(opt
       fs::weakly_canonical(options_.begin_with) == fs::weakly_canonical(options_.heads))
     throw UserError(
         fmt::format("train.begin_with is {}, where the result goes, expected heads in another "
-                    "place, since these would be replaced; name a place for the result with "
-                    "--heads FOLDER",
+                    "place, since these would be replaced; name another place for the result",
                     options_.begin_with.string()));
 }
 

@@ -27,6 +27,7 @@ struct HeadsTrainerOptions {
   std::string replaceable{};      // other heads there that may be replaced, too, by what
                                   // identity_of_heads_at() says (train/record/heads_place.h)
   std::filesystem::path work{};   // checkpoint and metrics; a run found here is continued
+  RemoveProgress begin_anew{};    // else removed by this (train/train_loop.h); empty: continued
   std::string settings{};         // kept with the heads, for people; empty: these options as YAML
   Reported reported{};            // told each report, when it is on the disk
   ProcessGroup* group = nullptr;  // processes that train with this one; null: it is alone

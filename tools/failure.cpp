@@ -47,7 +47,8 @@ std::string path_text(const std::filesystem::filesystem_error& error) {
 
 Failure failure_of(const std::exception& error) {
   if (dynamic_cast<const UserError*>(&error) != nullptr) return {kUserError, error.what()};
-  if (dynamic_cast<const Interrupted*>(&error) != nullptr) return {interrupted_status(), ""};
+  if (dynamic_cast<const Interrupted*>(&error) != nullptr)
+    return {interrupted_status(), error.what()};
   if (is_out_of_memory(error)) return {kUserError, kMemory};
   if (const auto* path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return {kUserError, UserError(path_text(*path)).what()};

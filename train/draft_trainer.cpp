@@ -160,9 +160,9 @@ DraftTrainResult train_draft(const DraftTrainConfig& config, const DraftInputs& 
   identity.add_dtype(draft.lm_head().scalar_type());
   if (draft.lm_head().is_cpu()) identity.set_threads(at::get_num_threads());
   DraftStage stage(config, inputs, draft);
-  DraftTrainResult result{
-      run_stage(stage, {config.optimizer, config.reports},
-                {inputs.work_folder, identity, inputs.reported, nullptr, inputs.progress})};
+  DraftTrainResult result{run_stage(stage, {config.optimizer, config.reports},
+                                    {inputs.work_folder, identity, inputs.reported, nullptr,
+                                     inputs.progress, inputs.begin_anew})};
   if (result.validation.empty()) return result;
   result.validation_loss = result.validation[0].loss;
   result.agreement = result.validation[0].top_1;

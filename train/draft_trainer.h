@@ -29,6 +29,7 @@ struct DraftInputs {
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
   Reported reported = {};             // told after each report
   ProgressFunction progress = {};     // empty: untold
+  RemoveProgress begin_anew = {};     // as LoopPlace::begin_anew
 };
 
 struct DraftTrainResult : TrainResult {

@@ -42,7 +42,7 @@ class TrainLoop {
         num_steps_(stage.num_steps()),
         store_(place.work_folder, place.identity, stage.parameters(), stage.optimizer(),
                config.keep_checkpoints, place.group),
-        start_(store_.load(num_steps_)),
+        start_(open_progress(place)),
         sums_(kept_sums(store_)) {
     if (config_.keep_best && is_first(group_)) store_.check_best();
     if (is_first(group_)) log_.emplace(place.work_folder / "metrics.jsonl", start_, place.reported);
@@ -79,6 +79,12 @@ class TrainLoop {
   }
 
  private:
+  /// @returns  the steps that were done before.
+  int64_t open_progress(const LoopPlace& place) {
+    if (place.begin_anew && is_first(group_)) place.begin_anew();
+    return store_.load(num_steps_);
+  }
+
   /// Hears of Ctrl-C, of which several processes learn together, after the same step.
   void listen() {
     if (ends_) return;

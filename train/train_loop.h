@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ struct LoopConfig {
   bool keep_best = false;  // what the best validation judged is the result
 };
 
+/// Removes an earlier run's progress from a work folder. Called when nothing else is missing that
+/// training needs, so that what is refused costs nothing.
+using RemoveProgress = std::function<void()>;
+
 /// Where a run is kept, and with whom it is trained.
 struct LoopPlace {
   std::filesystem::path work_folder;  // checkpoint/ and metrics.jsonl; a run found here is resumed
@@ -30,6 +35,7 @@ struct LoopPlace {
   Reported reported = {};          // told after each report
   ProcessGroup* group = nullptr;   // processes that train with this one; null: it is alone
   ProgressFunction progress = {};  // of the first process; empty: untold
+  RemoveProgress begin_anew = {};  // of the first process; empty: a run found there is resumed
 };
 
 struct TrainResult {

@@ -189,7 +189,8 @@ TrainResult train_heads(const TrainConfig& config, const HeadsConfig& heads,
   HeadsStage stage(whole, heads, inputs, training);
   const TrainResult result =
       run_stage(stage, {whole.optimizer, whole.reports, whole.keep_checkpoints, whole.keep_best},
-                {inputs.work_folder, identity, inputs.reported, inputs.group, inputs.progress});
+                {inputs.work_folder, identity, inputs.reported, inputs.group, inputs.progress,
+                 inputs.begin_anew});
   if (result.complete && is_first(inputs.group)) {
     HeadsManifest manifest = manifest_of_heads(config, inputs, result);
     manifest.training = training;

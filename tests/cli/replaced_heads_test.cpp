@@ -97,6 +97,33 @@ TEST_F(ReplacedHeads, ARefusedFreshStartKeepsWhatWasBegun) {
   EXPECT_EQ(file_text(place_ / "runs/tiny/dataset/manifest.yaml"), dataset);
 }
 
+/// Whatever it is refused for, and whichever stage that is.
+TEST_F(ReplacedHeads, ARefusedFreshTrainingKeepsItsProgress) {
+  const std::string joint = "train --set train.stages=[joint] --set train.joint.max_steps=1";
+  succeed("train");
+  succeed(joint);
+  succeed("make-draft --set draft.layers=1");
+  const std::string run = "runs/tiny/";
+  const auto refused = [&](const std::string& arguments, const std::string& progress) {
+    const std::string before = file_text(place_ / (run + progress + "/metrics.jsonl"));
+    ASSERT_FALSE(before.empty()) << progress;
+    EXPECT_EQ(place_.run(arguments + " --fresh" + kShort).status, 2) << arguments;
+    EXPECT_EQ(file_text(place_ / (run + progress + "/metrics.jsonl")), before) << arguments;
+  };
+  for (const char* more :
+       {" --set train.begin_with=nowhere", " --set train.begin_with=model.gguf",
+        " --set train.begin_with=runs/tiny/heads", " --set backbone.threads=99999",
+        " --set train.begin_with=runs/tiny/heads --set train.heads.num_heads=1 --heads more"})
+    refused(std::string("train") + more, "train");
+  refused(joint + " --set train.joint.heads=nowhere", "joint/train");
+  refused(joint + " --set backbone.threads=99999", "joint/train");
+  refused("make-draft --set draft.layers=99", "draft-train");
+  refused(
+      "make-draft --set draft.layers=1 --set train.validation_fraction=0.999 --set "
+      "train.data=[runs/tiny/dataset,nowhere]",
+      "draft-train");
+}
+
 TEST_F(ReplacedHeads, AFreshRunThatWasInterruptedGoesOnWithoutFresh) {
   succeed("train");
   const std::string run = std::string("run") + kShort +
@@ -142,7 +169,13 @@ TEST_F(ReplacedHeads, ImportedHeadsStayWhereTheyAre) {
 TEST_F(ReplacedHeads, TheHeadsToBeginWithAreNotReplacedByTheResult) {
   succeed("train");
   expect_refused("train --fresh --set train.begin_with=runs/tiny/../tiny/heads", "runs/tiny/heads",
-                 "where the result goes, expected heads in another place");
+                 "in another run: --run FOLDER --set 'train.data=[runs/tiny/dataset]'");
+  EXPECT_EQ(place_
+                .run(std::string("train --run further --set train.data=[runs/tiny/dataset] --set "
+                                 "train.begin_with=runs/tiny/heads") +
+                     kShort)
+                .status,
+            0);
   succeed("train --fresh --set train.begin_with=runs/tiny/heads --heads further");
 }
 

@@ -68,12 +68,14 @@ TEST(Failure, ThreadsThatTheSystemRefusesAreNoBug) {
   EXPECT_EQ(failure_of(std::system_error(none)).message.find("threads: "), 0U);
 }
 
-TEST(Failure, AnInterruptTellsNothing) {
+TEST(Failure, AnInterruptTellsOnlyWhatIsMissingForIt) {
   install_interrupt_handler();
   outlive_sigint();  // the signal can be forgotten then
   ::raise(SIGINT);
   EXPECT_EQ(failure_of(Interrupted()).status, 130);
   EXPECT_EQ(failure_of(Interrupted()).message, "");
+  EXPECT_EQ(failure_of(Interrupted("nothing was measured")).status, 130);
+  EXPECT_EQ(failure_of(Interrupted("nothing was measured")).message, "nothing was measured");
   EXPECT_TRUE(take_sigint());
 }
 

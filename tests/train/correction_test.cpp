@@ -95,10 +95,11 @@ TEST(Correction, HeadsMayBeginWithEarlierOnesThatAreNotCorrected) {
   EXPECT_LT(begins, ends + 0.3) << "it goes on where the others ended";
   EXPECT_LT(begins, losses(run, "plain").front() - 0.3);
   run.heads = config;
-  EXPECT_NE(fixtures::error_text(run.folder, [&] { run.train("a"); })
-                .find("the checkpoint was made with the heads to begin with sha256:"),
+  const std::string refusal = fixtures::error_text(run.folder, [&] { run.train("a"); });
+  EXPECT_NE(refusal.find("the checkpoint was made with the heads to begin with sha256:"),
             std::string::npos)
       << "another training cannot go on there";
+  EXPECT_NE(refusal.find("this run has no heads to begin with"), std::string::npos) << refusal;
   config.layers_per_head = 2;
   EXPECT_EQ(fixtures::error_text(run.folder, [&] { train_heads(run.config, config, inputs("b")); }),
             "train: the heads of 'begin_with' have train.heads.layers_per_head 1, these heads have "

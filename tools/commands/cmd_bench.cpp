@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/folder_lock.h"
+#include "base/interrupt.h"
 #include "base/output.h"
 #include "base/yaml_fields.h"
 #include "tools/bench/bench.h"
@@ -139,7 +140,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   };
   const Measurement measured = run_bench(config, model, plan, questions, folder.next_run(), save);
   if (measured.samples.empty())
-    throw UserError(
+    throw Interrupted(
         "bench: interrupted before the first answer, expected at least one; run it again");
   const BenchResult result = save(measured);
   refresh_run_report(out);

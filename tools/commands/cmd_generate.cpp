@@ -217,7 +217,7 @@ void compare_methods(const RunConfig& config, const std::vector<Prompt>& asked, 
   const Comparison comparison =
       compare(config, model, target, drafting, all_methods(config.generate.infer), prompts);
   if (comparison.num_prompts == 0)
-    throw UserError("--compare: interrupted before the first prompt was finished; run it again");
+    throw Interrupted("--compare: interrupted before the first prompt was finished; run it again");
   const nlohmann::json out = comparison_json(comparison, first, config, model);
   make_folder(config.run);
   write_file(config.compare_file(), json_text(out, 1) + "\n");

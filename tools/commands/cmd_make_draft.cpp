@@ -64,7 +64,6 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   manifest.tokenizer = dataset.info().tokenizer;
   manifest.dataset = dataset.fingerprint();
   manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
-  if (fresh) remove_folder(config.draft_train_folder());
   if (!fresh && folder_is_done(folder)) {
     const auto there = read_draft_manifest(folder);
     if (there && there->complete && there->dataset == manifest.dataset &&
@@ -90,7 +89,11 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   weights.layers.clear();
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, llama.get()) : online_hidden(dataset, *llama);
-  note_other_threads(config.draft_train_folder() / "checkpoint");
+  RemoveProgress begin_anew;
+  if (fresh)
+    begin_anew = [&config] { remove_folder(config.draft_train_folder()); };
+  else
+    note_other_threads(config.draft_train_folder() / "checkpoint");
   const DraftTrainResult result = train_draft(config.draft,
                                               {dataset,
                                                hidden,
@@ -98,7 +101,8 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
                                                config.seed,
                                                config.draft_train_folder(),
                                                {},
-                                               stderr_progress()},
+                                               stderr_progress(),
+                                               begin_anew},
                                               draft);
   if (!result.complete) return report_interrupted(result, folder, fresh, options.json);
   manifest.steps = result.steps;

@@ -6,14 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "backbone/files/model_files.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process.h"
 #include "base/replace_folder.h"
 #include "base/yaml_fields.h"
 #include "data/dataset/dataset_reader.h"
-#include "runtime/check_dataset.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
 #include "tools/measure/acceptance.h"
@@ -110,12 +108,12 @@ void check_outputs(const RunConfig& config, bool fresh) {
 }
 
 /// As one of several processes that is not the first: writes and says nothing.
-void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGroup* group,
-                const std::string& replaceable) {
+void help_train(const RunConfig& config, const DatasetReader& dataset,
+                const StageOptions& options) {
   for (const StageKind stage : config.train.stages) {
     const bool complete = stage == StageKind::Heads
-                              ? run_heads_stage(config, dataset, {}, group, replaceable).complete
-                              : run_joint_stage(config, dataset, {}, group).complete;
+                              ? run_heads_stage(config, dataset, options).complete
+                              : run_joint_stage(config, dataset, options).complete;
     if (!complete) return;
   }
 }
@@ -123,17 +121,6 @@ void help_train(const RunConfig& config, const DatasetReader& dataset, ProcessGr
 /// Where a stage keeps what it continues from.
 std::filesystem::path progress_folder(const RunConfig& config, StageKind stage) {
   return stage == StageKind::Heads ? config.train_folder() : config.joint_train_folder();
-}
-
-/// Heads stay until new ones replace them, and progress until it is known that training can begin.
-void remove_progress(const RunConfig& config, const DatasetReader& dataset) {
-  const ModelFiles model = open_model_files(config.backbone.model);
-  check_dataset(dataset, config.backbone.model, fingerprint_model(model), model.config);
-  for (const StageKind stage : config.train.stages)
-    if (stage == StageKind::Heads)
-      begin_heads_anew(config);
-    else
-      begin_joint_anew(config);
 }
 
 void say_where_heads_run(const RunConfig& config) {
@@ -162,31 +149,30 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   if (std::ranges::count(config.train.stages, StageKind::Heads) > 0)
     check_keep_best(config.train.config, dataset);
   if (dry) return dry_run(config, dataset, options.json);
-  const std::string replaceable = replaceable_heads(config, own.fresh);
-  if (!is_first(group.get())) return help_train(config, dataset, group.get(), replaceable);
+  StageOptions stage_options{{}, group.get(), replaceable_heads(config, own.fresh), own.fresh};
+  if (!is_first(group.get())) return help_train(config, dataset, stage_options);
   const FolderLock lock = lock_run(config, "medusa train");  // of all its processes
-  if (own.fresh) remove_progress(config, dataset);
   say_where_heads_run(config);
   const at::Device device = place_process(config.backbone, process.local_rank).device;
   LiveReport page(config, dataset);
-  const Reported reported = [&page](const Metrics&) { page.update(); };
+  stage_options.reported = [&page](const Metrics&) { page.update(); };
   nlohmann::ordered_json out;
   bool complete = true;  // the stages so far
   for (const StageKind stage : config.train.stages) {
     if (!complete) break;
     // What continues has said it. Others would wait while the first process makes a step.
-    if (group == nullptr && !std::filesystem::exists(progress_folder(config, stage) / "checkpoint"))
-      print_estimate(config, dataset, stage);
+    const bool continues =
+        !own.fresh && std::filesystem::exists(progress_folder(config, stage) / "checkpoint");
+    if (group == nullptr && !continues) print_estimate(config, dataset, stage);
     reset_peak_memory(device);
     if (stage == StageKind::Heads) {
-      const TrainResult result =
-          run_heads_stage(config, dataset, reported, group.get(), replaceable);
+      const TrainResult result = run_heads_stage(config, dataset, stage_options);
       const PeakMemory peak = peak_memory(device);
       complete = result.complete;
       out = heads_json(result, peak, config.heads_folder());
       report(result, peak, config.heads_folder());
     } else {
-      const JointResult result = run_joint_stage(config, dataset, reported, group.get());
+      const JointResult result = run_joint_stage(config, dataset, stage_options);
       const PeakMemory peak = peak_memory(device);
       complete = result.complete;
       out["joint"] = joint_json(config, result, peak);

@@ -93,7 +93,7 @@ HeadAcceptance measure_acceptance(const Model& model, const MedusaHeads& heads,
   }
   progress.finish();
   if (interrupted() && statistics.num_positions() == 0)
-    throw UserError(
+    throw Interrupted(
         "doctor: interrupted before the first answer was finished, expected at least one; run the "
         "same command again");
   if (statistics.num_positions() == 0)

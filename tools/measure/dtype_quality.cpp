@@ -135,7 +135,7 @@ DtypeComparison compare_dtypes(const RunConfig& config, const std::vector<DtypeK
   out.complete = !interrupted();
   const auto has_answers = [](const DtypeQuality& row) { return row.distance.answers() > 0; };
   if (!out.complete && std::none_of(out.rows.begin(), out.rows.end(), has_answers))
-    throw UserError(
+    throw Interrupted(
         "quality: interrupted before any dtype had followed an answer, expected at least one; run "
         "it again");
   return out;

@@ -194,7 +194,7 @@ TypicalSweep sweep_typical(const RunConfig& config, BackboneTarget& target,
   progress.finish();
   const Contestant& plain = all.front();
   if (plain.scores.empty())
-    throw UserError("--typical: interrupted before the first prompt was finished; run it again");
+    throw Interrupted("--typical: interrupted before the first prompt was finished; run it again");
   TypicalSweep sweep{
       sweep_sampling(config).temperature, mean_surprisal(plain.scores, config.seed), {}, 0};
   for (size_t i = 0; i < typical.size(); ++i)

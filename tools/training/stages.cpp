@@ -30,6 +30,7 @@
 #include "train/record/checkpoint.h"
 #include "train/record/heads_place.h"
 #include "train/record/run_identity.h"
+#include "train/samples/train_inputs.h"
 
 namespace medusa {
 
@@ -37,34 +38,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-HeadsTrainerOptions options_of(const RunConfig& config, const Reported& reported,
-                               ProcessGroup* group) {
+HeadsTrainerOptions options_of(const RunConfig& config, const StageOptions& stage) {
   HeadsTrainerOptions options;
   options.model = config.backbone.model;
-  options.loading = placed_options(config.backbone, group == nullptr ? 0 : group->local_rank());
-  if (!is_first(group)) options.loading.progress = {};
+  options.loading =
+      placed_options(config.backbone, stage.group == nullptr ? 0 : stage.group->local_rank());
+  if (!is_first(stage.group)) options.loading.progress = {};
   options.shape = config.train.heads;
   options.training = config.train.config;
   options.begin_with = config.train.begin_with.value_or("");
   options.heads = config.heads_folder();
   options.work = config.train_folder();
   options.settings = write_config(config);
-  options.reported = reported;
-  options.group = group;
+  options.reported = stage.reported;
+  options.group = stage.group;
+  options.replaceable = stage.replaceable;
   return options;
 }
-
-}  // namespace
-
-TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group,
-                            const std::string& replaceable) {
-  HeadsTrainerOptions options = options_of(config, reported, group);
-  options.replaceable = replaceable;
-  return HeadsTrainer(std::move(options)).run(dataset);
-}
-
-namespace {
 
 bool is_own_place(const RunConfig& config) {
   return fs::weakly_canonical(config.heads_folder()) ==
@@ -104,12 +94,49 @@ void begin_heads_anew(const RunConfig& config) {
   begin_anew(config.train_folder(), replaceable_heads(config, /*fresh=*/true));
 }
 
+namespace {
+
 void begin_joint_anew(const RunConfig& config) {
   begin_anew(config.joint_train_folder(), identity_of_heads_at(config.joint_heads_folder()));
 }
 
+/// What removes the progress of all stages; empty: nothing is to be removed by this one.
+RemoveProgress remove_progress(const RunConfig& config, StageKind stage, bool fresh) {
+  if (!fresh || stage != config.train.stages.front()) return {};
+  return [&config] {
+    for (const StageKind each : config.train.stages)
+      if (each == StageKind::Heads)
+        begin_heads_anew(config);
+      else
+        begin_joint_anew(config);
+  };
+}
+
+void check_begin_with(const RunConfig& config) {
+  if (!config.train.begin_with) return;
+  check_earlier(config.train.heads, read_heads_manifest(*config.train.begin_with).config);
+  if (fs::weakly_canonical(*config.train.begin_with) != fs::weakly_canonical(config.heads_folder()))
+    return;
+  std::vector<std::string> data = config.train.data;
+  if (data.empty()) data.push_back(config.dataset_folder().string());
+  throw UserError(fmt::format(
+      "train.begin_with is {}, where the result goes, expected heads in another place, since these "
+      "would be replaced; train in another run: --run FOLDER --set 'train.data=[{}]'",
+      *config.train.begin_with, fmt::join(data, ", ")));
+}
+
+}  // namespace
+
+TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
+                            const StageOptions& options) {
+  HeadsTrainerOptions of_stage = options_of(config, options);
+  of_stage.begin_anew = remove_progress(config, StageKind::Heads, options.fresh);
+  return HeadsTrainer(std::move(of_stage)).run(dataset);
+}
+
 void check_heads_output(const RunConfig& config, bool fresh) {
   const fs::path folder = config.heads_folder();
+  check_begin_with(config);
   check_output_folder(folder, ArtifactKind::Heads);
   check_not_imported(folder);
   if (is_own_place(config) && identity_of_heads_at(folder) == kUnreadableHeads &&
@@ -132,7 +159,7 @@ void check_heads_output(const RunConfig& config, bool fresh) {
 }
 
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset) {
-  return HeadsTrainer(options_of(config, {}, nullptr)).estimate_resources(dataset);
+  return HeadsTrainer(options_of(config, {})).estimate_resources(dataset);
 }
 
 namespace {
@@ -253,17 +280,19 @@ ResourceEstimate estimate_joint_resources(const RunConfig& config, const Dataset
 }
 
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group) {
+                            const StageOptions& options) {
+  ProcessGroup* const group = options.group;
   const Weights weights = load_backbone(config, dataset, group);
   const FirstHeads first = first_heads(config, dataset, weights);
   if (first.fingerprint == kUntrained && is_first(group))
     print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
-  if (is_first(group) && !folder_is_done(config.joint_model_folder()))
+  const RemoveProgress begin_anew = remove_progress(config, StageKind::Joint, options.fresh);
+  if (is_first(group) && !begin_anew && !folder_is_done(config.joint_model_folder()))
     note_other_threads(config.joint_train_folder() / "checkpoint");
   JointResult result =
       train_joint(config.train.config, config.train.joint,
                   {dataset, weights, first.heads, first.fingerprint, config.joint_train_folder(),
-                   reported, group, progress_of(group)});
+                   options.reported, group, progress_of(group), begin_anew});
   if (result.complete && is_first(group)) {
     TunedManifest manifest = manifest_of(config, result, weights.fingerprint, dataset);
     manifest.heads = first.fingerprint;

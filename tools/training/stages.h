@@ -15,24 +15,31 @@
 
 namespace medusa {
 
-/// @param reported     told after each report.
-/// @param group        processes that train with this one; null: none.
-/// @param replaceable  as HeadsTrainerOptions::replaceable.
+/// How a stage is run.
+struct StageOptions {
+  Reported reported{};            // told after each report
+  ProcessGroup* group = nullptr;  // processes that train together, of which the first writes; null:
+                                  // this one alone
+  std::string replaceable{};      // as HeadsTrainerOptions::replaceable; of the heads' stage
+  bool fresh = false;             // the run's first stage removes the progress of all of them when
+                                  // nothing else is missing
+};
+
 /// @throws UserError
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group,
-                            const std::string& replaceable);
+                            const StageOptions& options);
 
 /// Other heads that the training may replace: those in the run's own place, if --fresh says so, or
 /// said so when the training was begun; or if they are damaged. Asked before begin_heads_anew().
 /// @returns  as HeadsTrainerOptions::replaceable.
 std::string replaceable_heads(const RunConfig& config, bool fresh);
 
-/// Remove a stage's progress. What it made stays until it is replaced, which is noted as allowed.
+/// Removes the stage's progress. What it made stays until it is replaced, which is noted as
+/// allowed.
 void begin_heads_anew(const RunConfig& config);
-void begin_joint_anew(const RunConfig& config);
 
-/// @throws UserError  the heads' place holds imported heads; or it is not the run's own, and holds
+/// @throws UserError  the heads to begin with are not there, of other settings, or where the result
+///                    goes; that place holds imported heads; or it is not the run's own, and holds
 ///                    heads that are to be made anew, or that this run has no training of.
 void check_heads_output(const RunConfig& config, bool fresh);
 
@@ -47,12 +54,9 @@ void check_joint_outputs(const RunConfig& config, bool fresh);
 
 /// Trains, and writes <run>/joint/model, a Hugging Face folder with the adapters merged, and
 /// <run>/joint/heads, unless interrupted.
-/// @param reported  told after each report.
-/// @param group     the processes that train together, of which the first writes; null: this one
-///                  alone.
 /// @throws UserError
 JointResult run_joint_stage(const RunConfig& config, const DatasetReader& dataset,
-                            const Reported& reported, ProcessGroup* group);
+                            const StageOptions& options);
 
 /// Says so where the checkpoint, if there is one, comes from other CPU threads than there are now.
 /// @throws UserError  it is not whole.

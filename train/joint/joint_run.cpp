@@ -177,7 +177,7 @@ JointResult train_joint(const SharedTrainConfig& config, const JointConfig& join
   return stage.take_result(
       run_stage(stage, {whole.optimizer, whole.reports, config.keep_checkpoints, false},
                 {inputs.work_folder, identity_of_joint(config, whole, inputs), inputs.reported,
-                 inputs.group, inputs.progress}));
+                 inputs.group, inputs.progress, inputs.begin_anew}));
 }
 
 }  // namespace medusa

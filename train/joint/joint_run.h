@@ -26,6 +26,7 @@ struct JointInputs {
   Reported reported = {};             // told after each report
   ProcessGroup* group = nullptr;      // the processes that train together; null: this one alone
   ProgressFunction progress = {};     // empty: untold
+  RemoveProgress begin_anew = {};     // as LoopPlace::begin_anew
 };
 
 /// In several processes all have the same, but for `drift`, which the first measures.

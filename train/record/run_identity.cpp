@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view kProcesses = "processes";
 constexpr std::string_view kThreads = "threads";
+constexpr std::string_view kThe = "the ";
 constexpr const char* kDtype = "backbone.dtype";
 
 /// "train.epochs=2" -> "train.epochs" and "2".
@@ -55,7 +56,8 @@ struct Difference {
           size.spoken(found.is, found.processes_are), size.key, found.was));
   const auto spoken = [&](const std::string& value) {
     if (!value.empty()) return found.key + " " + value;
-    return found.key == kDtype ? found.key + " bfloat16" : "no " + found.key;  // add_dtype()
+    if (found.key == kDtype) return found.key + " bfloat16";  // add_dtype()
+    return "no " + found.key.substr(found.key.starts_with(kThe) ? kThe.size() : 0);
   };
   throw UserError(
       fmt::format("{}: the checkpoint was made with {}, this run has {}, expected the same; set "

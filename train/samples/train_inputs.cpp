@@ -9,24 +9,6 @@
 namespace medusa {
 namespace {
 
-/// A correction may be new; all else that says what heads are must be the same.
-void check_earlier(const HeadsConfig& heads, const HeadsConfig& earlier) {
-  HeadsConfig is = heads, was = earlier;
-  FieldLister now("train.heads"), then("train.heads");
-  is.fields(now);
-  was.fields(then);
-  for (size_t i = 0; i < now.lines().size(); ++i) {
-    const FieldHelp &line = now.lines()[i], &before = then.lines()[i];
-    const bool new_correction =
-        line.key == "train.heads.correction_rank" && earlier.correction_rank == 0;
-    if (!line.decides || new_correction || line.value == before.value) continue;
-    throw UserError(fmt::format(
-        "train: the heads of 'begin_with' have {} {}, these heads have {}, expected the same, but "
-        "for a correction that the earlier ones lack; set it to {}, or leave 'begin_with' out",
-        line.key, before.value, line.value, before.value));
-  }
-}
-
 /// Which of several it is, and what it holds.
 std::string dataset_without_hidden(const DatasetReader& dataset) {
   for (const DatasetSource& source : dataset.sources()) {
@@ -87,6 +69,23 @@ void check_heads_fit(const HeadsConfig& heads, const ModelConfig& backbone) {
         "heads: 'correction_rank' is {}, the backbone's embeddings have {} numbers, expected at "
         "most that many; lower it",
         heads.correction_rank, h));
+}
+
+void check_earlier(const HeadsConfig& heads, const HeadsConfig& earlier) {
+  HeadsConfig is = heads, was = earlier;
+  FieldLister now("train.heads"), then("train.heads");
+  is.fields(now);
+  was.fields(then);
+  for (size_t i = 0; i < now.lines().size(); ++i) {
+    const FieldHelp &line = now.lines()[i], &before = then.lines()[i];
+    const bool new_correction =
+        line.key == "train.heads.correction_rank" && earlier.correction_rank == 0;
+    if (!line.decides || new_correction || line.value == before.value) continue;
+    throw UserError(fmt::format(
+        "train: the heads of 'begin_with' have {} {}, these heads have {}, expected the same, but "
+        "for a correction that the earlier ones lack; set it to {}, or leave 'begin_with' out",
+        line.key, before.value, line.value, before.value));
+  }
 }
 
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs) {

@@ -13,6 +13,7 @@
 #include "train/record/metrics.h"
 #include "train/samples/hidden_source.h"
 #include "train/train_config.h"
+#include "train/train_loop.h"
 
 namespace medusa {
 
@@ -30,8 +31,9 @@ struct TrainInputs {
   ProgressFunction progress = {};      // empty: untold
   const LayerWeights* last_layer = nullptr;  // of the backbone; needed by heads that begin as it
   const LoadedHeads* earlier = nullptr;      // heads to begin with; null: untrained ones
-  std::string replaceable = {};  // heads of another training in the result's place that may be
-                                 // replaced (record/heads_place.h)
+  std::string replaceable = {};    // heads of another training in the result's place that may be
+                                   // replaced (record/heads_place.h)
+  RemoveProgress begin_anew = {};  // as LoopPlace::begin_anew
 };
 
 /// @throws UserError  trunk_gradient is set and the heads have no prefix layer.
@@ -46,9 +48,14 @@ void check_heads_fit(const HeadsConfig& heads, const ModelConfig& backbone);
 /// @throws UserError  another backbone than the one given wrote the dataset.
 void check_backbone(const DatasetReader& dataset, const Weights& backbone);
 
+/// @throws UserError  heads to begin with have other settings than these, but for a correction,
+/// which
+///                    may be new.
+void check_earlier(const HeadsConfig& heads, const HeadsConfig& earlier);
+
 /// @throws UserError  dataset of another backbone; recorded states asked for and not there; as
 ///                    check_heads_fit(); a share of the gradient for a layer that is not there;
-///                    heads to begin with of other settings.
+///                    as check_earlier().
 void check_inputs(const TrainConfig& config, const HeadsConfig& heads, const TrainInputs& inputs);
 
 /// Recorded states where there are some, unless the settings say otherwise; else the llama's.
