@@ -171,8 +171,8 @@ TEST_F(TrainedStories, TheProgramTrainsTheSameHeadsAndContinuesTheLibrarysRun) {
   };
   EXPECT_THROW(HeadsTrainer(asked).run(dataset()), std::out_of_range);
   int64_t reports = 0;
-  const TrainResult result = run_heads_stage(
-      config, dataset(), [&](const Metrics&) { ++reports; }, nullptr, /*replaceable=*/"");
+  const StageOptions counted{.reported = [&](const Metrics&) { ++reports; }};
+  const TrainResult result = run_heads_stage(config, dataset(), counted);
   EXPECT_LT(reports, result.steps + 2) << "the program began anew";
   asked.reported = {};
   asked.heads = *folder_ / "alone/heads";

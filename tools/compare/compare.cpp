@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/random.h"
 #include "base/yaml_fields.h"
 #include "infer/backbone_target.h"
 #include "runtime/answer.h"
@@ -128,7 +129,9 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
   const auto run_method = [&](size_t i, size_t prompt, int32_t most) -> std::vector<Answer> {
     target.forget_ended();  // nobody's prompts are computed for the next
     const AnswerOptions options{.max_new_tokens = most, .stop = config.generate.stop, .show = {}};
-    return {answer(model, *runners[i].method.decoder, {prompts[prompt], config.seed}, options)};
+    // Of its own: with the same random numbers answers to two prompts would be one sample.
+    const uint64_t seed = Random(config.seed).child(prompt).seed();
+    return {answer(model, *runners[i].method.decoder, {prompts[prompt], seed}, options)};
   };
 
   Comparison out;

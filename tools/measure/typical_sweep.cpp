@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/progress.h"
+#include "base/random.h"
 #include "base/stderr_progress.h"
 #include "heads/tree/step_sum.h"
 #include "infer/row_math.h"
@@ -179,9 +180,11 @@ TypicalSweep sweep_typical(const RunConfig& config, BackboneTarget& target,
   for (Contestant& each : all) decode_watched(*each.method.decoder, prompts[0], few, config.seed);
   for (size_t prompt = 0; prompt < prompts.size() && !interrupted(); ++prompt) {
     std::vector<Decoded> decoded(all.size());
+    // Of its own: with the same random numbers answers to two prompts would be one sample.
+    const uint64_t seed = Random(config.seed).child(prompt).seed();
     for (const size_t i : method_order(all.size(), prompt, /*repeat=*/0)) {
       target.forget_ended();  // nobody's prompt is computed for the next
-      decoded[i] = decode_watched(*all[i].method.decoder, prompts[prompt], limits, config.seed);
+      decoded[i] = decode_watched(*all[i].method.decoder, prompts[prompt], limits, seed);
       progress.update(++done);
     }
     if (interrupted()) break;
