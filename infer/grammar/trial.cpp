@@ -19,6 +19,10 @@ namespace {
 
 constexpr size_t kMostKnown = 64;  // grammars, of at most 64 KiB each
 
+bool needed_memory(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == kTrialNeedsMemory;
+}
+
 }  // namespace
 
 GrammarTrial::GrammarTrial(const GrammarVocabulary& vocabulary, std::filesystem::path program,
@@ -68,17 +72,25 @@ int GrammarTrial::end() {
   return status;
 }
 
-std::string GrammarTrial::outcome_of(const GrammarText& grammar) {
+std::optional<int> GrammarTrial::ended_by(const GrammarText& grammar) {
   if (process_ == 0) start();
-  if (send_frame(socket_, packed(grammar)) && receive_frame(socket_)) return "";
-  const int status = end();
+  if (send_frame(socket_, packed(grammar)) && receive_frame(socket_)) return std::nullopt;
+  return end();
+}
+
+std::string GrammarTrial::outcome_of(const GrammarText& grammar) {
+  const bool is_new = process_ == 0;
+  std::optional<int> ended = ended_by(grammar);
+  if (ended && !is_new && needed_memory(*ended)) ended = ended_by(grammar);  // earlier ones took it
+  if (!ended) return "";
+  const int status = *ended;
   const std::string kind = enum_name(grammar.kind);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
     return fmt::format(
         "the {} takes more than {} seconds to compile, expected less; write it with fewer parts "
         "that may be left out behind each other, and with smaller counts",
         kind, limits_.seconds);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kTrialNeedsMemory)
+  if (needed_memory(status))
     return fmt::format("the {} takes more than {} MB to compile, expected less; shorten it", kind,
                        limits_.bytes >> 20);
   // What may be another time: nothing is known then.

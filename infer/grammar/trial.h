@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "infer/grammar/grammar.h"
@@ -42,6 +43,9 @@ class GrammarTrial {
   void start();
   /// Ends the process, if there is one. @returns  what waitpid() says of it.
   int end();
+  /// Lets the process compile it, which begins if there is none.
+  /// @returns  what waitpid() says of a process that it ended; nothing: it is compiled.
+  std::optional<int> ended_by(const GrammarText& grammar);
   /// @returns  why not; empty: it compiles. Of another try it would be the same.
   /// @throws UserError  as expect_compiles(), where that is not sure.
   std::string outcome_of(const GrammarText& grammar);

@@ -29,7 +29,8 @@ namespace {
 
 namespace ffi = tvm::ffi;
 
-constexpr int64_t kCacheBytes = int64_t{256} << 20;  // of compiled grammars
+constexpr int64_t kCacheBytes = int64_t{256} << 20;  // of compiled grammars, as the library counts
+constexpr size_t kMostKept = 1024;                   // grammars; of small ones it counts a little
 constexpr int64_t kMostSpaces = 20;                  // one after the other, between JSON's tokens
 constexpr int64_t kRawVocabulary = 0;                // tokens are given as their bytes
 
@@ -59,6 +60,7 @@ ffi::Function method(std::string_view type, std::string_view name) {
 struct Library {
   ffi::Function new_tokenizer = method("TokenizerInfo", "__ffi_init__");
   ffi::Function new_compiler = method("GrammarCompiler", "__ffi_init__");
+  ffi::Function clear_cache = method("GrammarCompiler", "clear_cache");
   ffi::Function compile_schema = method("GrammarCompiler", "compile_json_schema");
   ffi::Function compile_regex = method("GrammarCompiler", "compile_regex");
   ffi::Function compile_tags = method("GrammarCompiler", "compile_structural_tag");
@@ -351,11 +353,14 @@ class Compiler : public GrammarCompiler {
     return !has("pattern") && !has("regex") && !has("grammar") && !has("ebnf");
   }
 
-  /// The same one when a grammar comes again.
+  /// The same one when a grammar comes again. With so many of them the library forgets its own,
+  /// too.
   std::shared_ptr<CallBudget> budget_of(const GrammarText& grammar) {
-    constexpr size_t kMostKept = 1024;
     const std::string key = Fingerprint().add(enum_name(grammar.kind)).add(grammar.text).digest();
-    if (budgets_.size() >= kMostKept && !budgets_.contains(key)) budgets_.clear();
+    if (budgets_.size() >= kMostKept && !budgets_.contains(key)) {
+      budgets_.clear();
+      library().clear_cache(compiler_);
+    }
     const auto [found, is_new] = budgets_.try_emplace(key);
     if (is_new) found->second = std::make_shared<CallBudget>(time_of_all_);
     return found->second;

@@ -58,6 +58,26 @@ TEST(GrammarTrial, WhatTakesTooMuchMemoryIsRefused) {
   EXPECT_NO_THROW(trial.expect_compiles({GrammarKind::Regex, "[ab]+"}));
 }
 
+/// The process keeps what it has compiled, for the parts that grammars have in common.
+TEST(GrammarTrial, MemoryThatEarlierOnesTookIsNoReasonToRefuse) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return;  // they map terabytes
+#endif
+  if (!has_grammar_library()) return;
+  const GrammarVocabulary vocabulary = letters();
+  GrammarTrial trial(vocabulary, grammar_trial_program(),
+                     {.seconds = 20, .bytes = int64_t{40} << 20});
+  for (int i = 0; i < 120; ++i) {
+    std::string values;
+    for (int v = 0; v < 300; ++v)
+      values +=
+          (v == 0 ? "\"" : ", \"") + std::to_string(int64_t{1000000007} * (300 * i + v)) + "\"";
+    ASSERT_NO_THROW(
+        trial.expect_compiles({GrammarKind::JsonSchema, R"({"enum": [)" + values + "]}"}))
+        << i;
+  }
+}
+
 TEST(GrammarTrial, AProgramThatIsNotThereIsNamed) {
   const GrammarVocabulary vocabulary = letters();
   GrammarTrial trial(vocabulary, "/nowhere/medusa-grammar");

@@ -7,6 +7,7 @@
 #include <regex>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "base/random.h"
 #include "infer/grammar/grammar.h"
 #include "tests/base/error_text.h"
@@ -45,6 +46,24 @@ TEST_F(Xgrammar, AnExpressionLetsItsTokensComeAndNoOthers) {
   at->rollback(2);
   EXPECT_FALSE(at->has_ended());
   EXPECT_EQ(texts(allowed(*at)), "a b c ab bc aab ");
+}
+
+/// The library counts a small part of what small ones take.
+TEST_F(Xgrammar, ManyGrammarsTakeNoMoreMemoryThanSome) {
+  if (!has_grammar_library()) return;
+  int next = 0;
+  const auto compile_some = [&] {
+    for (int i = 0; i < 1100; ++i, ++next) {
+      std::string values;
+      for (int v = 0; v < 20; ++v)
+        values += (v == 0 ? "\"" : ", \"") + std::to_string(1000 * next + v) + "\"";
+      compile(GrammarKind::JsonSchema, R"({"enum": [)" + values + "]}");
+    }
+    return memory_in_use();
+  };
+  compile_some();
+  const int64_t some = compile_some(), more = (compile_some(), compile_some());
+  EXPECT_LT(more - some, int64_t{4} << 20);
 }
 
 TEST_F(Xgrammar, TextsOfASchemaAreOfTheSchema) {
