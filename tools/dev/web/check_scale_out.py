@@ -193,6 +193,34 @@ def check_a_stopped_server(client, servers, expected):
     print("one stopped by SIGTERM: every answer came")
 
 
+def check_a_new_version(client, servers, options, expected, error_log):
+    """Each is stopped and started again, at once behind the one before; clients ask all the time."""
+    stopped = []
+
+    def run(i):
+        content, count = f"{i % 8} Lily and Tom", 0
+        while not stopped:
+            status, text = client.ask(content, 60)
+            assert (status, text) == (200, expected[content]), (status, text)
+            count += 1
+        return count
+
+    with concurrent.futures.ThreadPoolExecutor(NUM_CLIENTS) as pool:
+        running = [pool.submit(run, i) for i in range(4)]
+        try:
+            for i in range(NUM_SERVERS):
+                servers.processes[i].send_signal(signal.SIGTERM)
+                servers.processes[i].wait(timeout=30)
+                servers.start(i, options)
+        finally:
+            stopped.append(True)
+        counts = [each.result() for each in running]
+    # On a slow machine the first one has rested enough before the last one stops.
+    rested = error_log.read_text().count("no live upstreams")
+    print(f"all three started again, one after the other: {sum(counts)} answers, none lost; all were "
+          f"at rest for {rested} of them")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--medusa", default=str(ROOT / "build/release/medusa"))
@@ -226,6 +254,8 @@ def main() -> None:
             servers.start(0, options)
             time.sleep(11)  # nginx lets it rest for 10 s
             check_a_stopped_server(client, servers, expected)
+            servers.start(1, options)
+            check_a_new_version(client, servers, options, expected, folder / "error.log")
         finally:
             nginx.terminate()
             nginx.wait()
