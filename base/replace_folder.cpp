@@ -124,6 +124,22 @@ void replace_folder(const fs::path& folder, const std::function<void(const fs::p
   fs::remove_all(old, ignored);
 }
 
+void create_folder(const fs::path& folder, const std::function<void(const fs::path&)>& write) {
+  const fs::path target = plain(folder), fresh = target.string() + ".partial";
+  std::error_code ignored;
+  fs::remove_all(fresh, ignored);
+  if (target.has_parent_path()) make_folder(target.parent_path());
+  if (::mkdir(fresh.c_str(), 0777) != 0) fail(fresh, errno);
+  try {
+    write(fresh);
+    flush_folder(fresh);
+    rename_durably(fresh, target);
+  } catch (...) {
+    fs::remove_all(fresh, ignored);
+    throw;
+  }
+}
+
 void remove_folder(const fs::path& folder) {
   const fs::path target = plain(folder);
   std::error_code ignored;

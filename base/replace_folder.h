@@ -14,6 +14,12 @@ namespace medusa {
 void replace_folder(const std::filesystem::path& folder,
                     const std::function<void(const std::filesystem::path&)>& write);
 
+/// The same for a folder that nothing has the place of yet, and that gets no DONE: what is in it
+/// says that it is whole.
+/// @throws UserError  something is there, or it cannot be written.
+void create_folder(const std::filesystem::path& folder,
+                   const std::function<void(const std::filesystem::path&)>& write);
+
 /// For before the work that the folder is to hold.
 /// @throws UserError  something has the name that replace_folder() must not remove: no folder, one
 ///                    that holds something and was not finished by it (no DONE), or one that holds

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "base/check.h"
-#include "base/durable_file.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/replace_folder.h"
 #include "data/dataset/shard_file.h"
 
 namespace medusa {
@@ -81,18 +81,10 @@ int64_t merge_datasets(const std::vector<fs::path>& parts, const fs::path& targe
         target.string()));
   const Shards shards = collect_shards(parts);
   const std::vector<ShardFile> checked = check_shards(shards, target);
-  const fs::path fresh = target.string() + ".merging";
-  std::error_code ignored;
-  fs::remove_all(fresh, ignored);  // of an earlier crash
-  make_folder(fresh);
-  try {
+  create_folder(target, [&](const fs::path& fresh) {
     for (const ShardFile& shard : checked)
       write_file(fresh / shard.path().filename(), shard.bytes());
-    rename_durably(fresh, target);
-  } catch (...) {
-    fs::remove_all(fresh, ignored);
-    throw;
-  }
+  });
   return std::ssize(shards);
 }
 

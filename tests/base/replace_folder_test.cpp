@@ -87,6 +87,23 @@ TEST(ReplaceFolder, ALinkUnderTheTemporaryNameIsNotFollowed) {
   EXPECT_FALSE(fs::is_symlink(folder / "a"));
 }
 
+TEST(CreateFolder, IsWholeOrAbsent) {
+  const TempFolder folder;
+  make_folder(folder / "a.partial");
+  write_file(folder / "a.partial/left", "of a kill");
+  const auto fails = [](const fs::path& fresh) {
+    write_one(fresh);
+    throw std::runtime_error("full");
+  };
+  EXPECT_THROW(create_folder(folder / "a", fails), std::runtime_error);
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+  create_folder(folder / "b/a/", write_one);
+  EXPECT_EQ(read_file(folder / "b/a/new"), "new");
+  EXPECT_FALSE(fs::exists(folder / "b/a/DONE"));
+  EXPECT_NE(error_text([&] { create_folder(folder / "b/a", write_one); }), "(no error)");
+  EXPECT_FALSE(fs::exists(folder / "b/a.partial"));
+}
+
 TEST(ReplaceFolder, AFailureLeavesTheOldOneAlone) {
   const TempFolder folder;
   replace_folder(folder / "a", write_one);

@@ -233,9 +233,11 @@ TEST_F(Formats, ADatasetGoesOutAsTextAndComesBack) {
       "{\"conversations\": [{\"from\": \"human\", \"value\": \"Tim\"}, {\"from\": \"gpt\", "
       "\"value\": \"  \"}]}\n"
       "{\"conversations\": [{\"from\": \"bing\", \"value\": \"Tim\"}]}\n");
-  const ProcessResult in = place_.run(
+  const std::string import =
       "dataset import other.jsonl --json --config run.yaml --set run=new "
-      "--set backbone.chat_template=chatml");
+      "--set backbone.chat_template=chatml";
+  EXPECT_EQ(place_.run_as("sh -c 'ulimit -f 4; exec \"$@\"' sh ", import).status, 2);
+  const ProcessResult in = place_.run(import);  // nothing of it is in the way
   ASSERT_EQ(in.status, 0) << in.err;
   const json imported = json::parse(in.out);
   EXPECT_EQ(imported.at("answers"), 1);

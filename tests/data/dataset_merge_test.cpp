@@ -96,7 +96,7 @@ TEST_F(DatasetMerge, RefusesPartsThatDoNotMakeOneDataset) {
             "18446744073709551615, expected parts of one run; distil it again with the other "
             "parts' settings");
   EXPECT_FALSE(fs::exists(place("all")));
-  EXPECT_FALSE(fs::exists(place("all.merging")));
+  EXPECT_FALSE(fs::exists(place("all.partial")));
 }
 
 TEST_F(DatasetMerge, RefusesAPartWithoutItsLastShardAndADamagedOne) {

@@ -12,6 +12,7 @@
 #include "base/fingerprint.h"
 #include "base/json_text.h"
 #include "base/output.h"
+#include "base/replace_folder.h"
 #include "data/chat/conversations.h"
 #include "data/dataset/answer_places.h"
 #include "data/dataset/dataset_merge.h"
@@ -191,13 +192,18 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
   const auto count = static_cast<int64_t>(in.samples.size());
   const FolderLock lock = lock_run(config, "medusa dataset import");
   check_no_dataset(folder);
-  DatasetWriter writer(folder, info, count, config.distill.shard_samples);
-  for (int64_t i = 0; i < count; ++i) writer.add(i, std::move(in.samples[static_cast<size_t>(i)]));
+  int64_t num_tokens = 0;
+  create_folder(folder, [&](const std::filesystem::path& fresh) {
+    DatasetWriter writer(fresh, info, count, config.distill.shard_samples);
+    for (int64_t i = 0; i < count; ++i)
+      writer.add(i, std::move(in.samples[static_cast<size_t>(i)]));
+    num_tokens = writer.num_answer_tokens();
+  });
   const AnswerRefusals& no = in.refusals;
   if (as_json)
     print_json(json{{"dataset", folder.string()},
                     {"answers", count},
-                    {"answer_tokens", writer.num_answer_tokens()},
+                    {"answer_tokens", num_tokens},
                     {"empty", no.empty},
                     {"altered", no.altered},
                     {"too_long", no.too_long},
@@ -206,8 +212,7 @@ void import_dataset(const RunConfig& config, const DatasetOptions& options, bool
     print_note(
         "{} answers, {} tokens; refused: {} empty, {} not as the chat template writes them, "
         "{} too long; {} conversations without a known speaker or an answer\ndataset: {}\n",
-        count, writer.num_answer_tokens(), no.empty, no.altered, no.too_long, in.skipped,
-        folder.string());
+        count, num_tokens, no.empty, no.altered, no.too_long, in.skipped, folder.string());
 }
 
 /// The parts that medusa distill --shard left in the run's folder.
