@@ -76,7 +76,9 @@ nlohmann::ordered_json cut_special_tokens(const Tokenizer& tokenizer,
 }
 
 std::string cut_json_text(const Tokenizer& tokenizer, const std::string& json) {
-  return json_text(cut_special_tokens(tokenizer, nlohmann::ordered_json::parse(json)));
+  const auto parsed = nlohmann::ordered_json::parse(json);
+  const auto cut = cut_special_tokens(tokenizer, parsed);
+  return cut == parsed ? json : json_text(cut);  // which may not have all digits of its numbers
 }
 
 /// A message as transformers gives it to a template.
@@ -85,14 +87,15 @@ jinja::Value message_value(const ChatMessage& message, jinja::Heap& heap) {
       {heap.text("role"), heap.text(message.role)},
       {heap.text("content"), heap.text(message.content)}};
   if (!message.tool_calls.empty()) {
-    auto calls = nlohmann::ordered_json::array();
+    std::vector<jinja::Value> calls;
     for (const ToolCall& call : message.tool_calls)
-      calls.push_back(
-          {{"type", "function"},
-           {"id", call.id},
-           {"function",
-            {{"name", call.name}, {"arguments", nlohmann::ordered_json::parse(call.arguments)}}}});
-    entries.emplace_back(heap.text("tool_calls"), jinja::from_json(calls, heap));
+      calls.push_back(heap.dict(
+          {{heap.text("type"), heap.text("function")},
+           {heap.text("id"), heap.text(call.id)},
+           {heap.text("function"),
+            heap.dict({{heap.text("name"), heap.text(call.name)},
+                       {heap.text("arguments"), jinja::from_json(call.arguments, heap)}})}}));
+    entries.emplace_back(heap.text("tool_calls"), heap.list(std::move(calls)));
   }
   if (message.role == "tool") {
     entries.emplace_back(heap.text("tool_call_id"), heap.text(message.tool_call_id));
@@ -154,9 +157,7 @@ std::string ModelChatTemplate::render(const std::vector<ChatMessage>& messages,
     std::vector<jinja::Value> list;
     list.reserve(messages.size());
     for (const ChatMessage& message : messages) list.push_back(message_value(message, heap));
-    const jinja::Value declared =
-        tools.empty() ? jinja::None{}
-                      : jinja::from_json(nlohmann::ordered_json::parse(tools), heap);
+    const jinja::Value declared = tools.empty() ? jinja::None{} : jinja::from_json(tools, heap);
     return jinja::Variables{{"messages", heap.list(std::move(list))},
                             {"add_generation_prompt", add_generation_prompt},
                             {"tools", declared},

@@ -1,5 +1,7 @@
 #include "server/api/messages_answer.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/json_text.h"
@@ -30,13 +32,19 @@ const char* messages_error_type(int status) {
   }
 }
 
-json tool_use(const ToolCall& call, json input) {
-  return {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", std::move(input)}};
+json tool_use(const ToolCall& call) {
+  return {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}};
 }
 
-json block_of(const AnswerPart& part) {
-  if (part.call) return tool_use(*part.call, json::parse(part.call->arguments));
-  return {{"type", "text"}, {"text", part.text}};
+/// With one more member in front: its value's JSON stays as it is written, all digits of its
+/// numbers, too.
+std::string with_member(const char* key, const std::string& value, const json& object) {
+  return fmt::format("{{\"{}\":{},{}", key, value, json_text(object).substr(1));
+}
+
+std::string block_of(const AnswerPart& part) {
+  if (part.call) return with_member("input", part.call->arguments, tool_use(*part.call));
+  return json_text(json{{"type", "text"}, {"text", part.text}});
 }
 
 }  // namespace
@@ -63,7 +71,6 @@ json MessagesAnswer::message() const {
           {"type", "message"},
           {"role", "assistant"},
           {"model", model_.name},
-          {"content", json::array()},
           {"stop_reason", nullptr},
           {"stop_sequence", nullptr},
           {"usage", usage()}};
@@ -82,11 +89,13 @@ json MessagesAnswer::end_fields() const {
 }
 
 std::string MessagesAnswer::whole() {
+  std::string content;
+  for (const AnswerPart& part : answer_.parts())
+    content += (content.empty() ? "" : ",") + block_of(part);
   json out = message();
-  for (const AnswerPart& part : answer_.parts()) out["content"].push_back(block_of(part));
   out.update(end_fields());
   out.update(own_fields());
-  return json_text(out);
+  return with_member("content", "[" + content + "]", out);
 }
 
 /// What Anthropic's API does not know.
@@ -97,7 +106,9 @@ json MessagesAnswer::own_fields() const {
 }
 
 std::string MessagesAnswer::first_events() {
-  return named_event({{"type", "message_start"}, {"message", message()}});
+  json begun = message();
+  begun["content"] = json::array();
+  return named_event({{"type", "message_start"}, {"message", std::move(begun)}});
 }
 
 std::string MessagesAnswer::end_text() {
@@ -116,7 +127,9 @@ std::string MessagesAnswer::part_events(const std::vector<AddedPart>& parts) {
   for (const AddedPart& each : parts) {
     if (each.begins) out += end_text();
     if (const auto& call = each.part.call) {
-      say("content_block_start", each.index, "content_block", tool_use(*call, json::object()));
+      json begun = tool_use(*call);
+      begun["input"] = json::object();
+      say("content_block_start", each.index, "content_block", std::move(begun));
       say("content_block_delta", each.index, "delta",
           {{"type", "input_json_delta"}, {"partial_json", call->arguments}});
       say("content_block_stop", each.index, nullptr, {});

@@ -151,6 +151,25 @@ TEST(ChatTemplate, WritesToolsCallsAndResults) {
       "\"arguments\": {}}</tool_call><end>#tool Done. (go, c1)<end>");
 }
 
+TEST(ChatTemplate, NumbersOfCallsKeepTheirDigits) {
+  const std::string numbers =
+      R"({"a": 18446744073709551615, "b": [-123456789012345678901234567890], )"
+      R"("c": -9223372036854775808, "d": 1e+22, "e": 0.5})";
+  for (const char* text : {"", "<end>"}) {  // which is cut out of calls
+    const ModelTokenizer tokenizer(kWithTools);
+    const auto chat = ChatTemplate::of_model(tokenizer);
+    const std::string written =
+        tokenizer.decode(chat.encode(tokenizer, {{"assistant", text, {{"c", "go", numbers}}}}));
+    EXPECT_NE(written.find(numbers), std::string::npos) << written;
+  }
+  const ModelTokenizer printed(
+      "{% for m in messages %}{% for c in m.tool_calls %}"
+      "{{ c.function.arguments }}{% endfor %}{% endfor %}");
+  EXPECT_EQ(ChatTemplate::of_model(printed).render(
+                {{"assistant", "", {{"c", "go", R"({"a": 18446744073709551615})"}}}}, false),
+            "{'a': 18446744073709551615}");
+}
+
 TEST(ChatTemplate, KeepsAMarkerInAToolOrdinary) {
   const ModelTokenizer tokenizer(kWithTools);
   const auto chat = ChatTemplate::of_model(tokenizer);

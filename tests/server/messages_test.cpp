@@ -161,6 +161,31 @@ TEST_F(MessagesTest, TheEventsOfAStreamBuildTheSame) {
   }
 }
 
+/// All of its bytes: numbers keep their digits, keys their order.
+TEST_F(MessagesTest, AWholeCallIsWhatTheModelWrote) {
+  if (!has_grammar_library()) return;
+  const json tool = json::parse(R"({"name": "pay", "input_schema": {"type": "object",
+      "properties": {"to": {"type": "integer", "minimum": 1000000000000000},
+                     "by": {"type": "integer"}}, "required": ["to", "by"],
+      "additionalProperties": false}})");
+  int calls = 0;
+  for (int seed = 1; seed <= 8; ++seed) {
+    json body = body_of("go", {{"max_tokens", 240}, {"temperature", 1}, {"seed", seed}});
+    body.update({{"tools", {tool}}, {"tool_choice", {{"type", "any"}}}});
+    const std::string whole = post(body).body;
+    body["stream"] = true;
+    std::string written;
+    for (const json& event : events_of(post(body).body))
+      if (event["type"] == "content_block_delta" && event["delta"].contains("partial_json") &&
+          event["index"] == 0)
+        written += event["delta"]["partial_json"].get<std::string>();
+    if (written.empty()) continue;  // the call was cut off
+    ++calls;
+    EXPECT_NE(whole.find("{\"input\":" + written + ","), std::string::npos) << whole << written;
+  }
+  EXPECT_GT(calls, 2);
+}
+
 TEST_F(MessagesTest, ToolsAndResultsStandInThePromptAndAreCounted) {
   const json messages = json::parse(R"([
       {"role": "user", "content": [{"type": "text", "text": "Where?"}]},

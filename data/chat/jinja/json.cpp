@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/check.h"
 #include "base/utf8.h"
 #include "data/chat/jinja/error.h"
 #include "data/chat/jinja/operators.h"
@@ -24,7 +25,9 @@ class JsonWriter {
     const Descent descent(heap_);
     heap_.step();
     heap_.check_room(1, out_.size());
-    if (const Text* text = as_text(value))
+    if (const Text* text = as_text(value); text && text->is_number)
+      out_ += text->utf8;
+    else if (text)
       write_text(text->utf8);
     else if (const Dict* dict = as_dict(value))
       write_dict(*dict);
@@ -128,6 +131,67 @@ class JsonWriter {
   int level_ = 0;
 };
 
+class JsonReader : public nlohmann::json_sax<nlohmann::ordered_json> {
+ public:
+  explicit JsonReader(Heap& heap) : heap_(heap) {}
+
+  Value take() { return open_.front().items.front(); }
+
+  bool null() override { return add(None{}); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value <= static_cast<uint64_t>(INT64_MAX)) return add(static_cast<int64_t>(value));
+    return add(heap_.large_integer(fmt::format("{}", value)));
+  }
+  bool number_float(number_float_t value, const string_t& written) override {
+    if (written.find_first_of(".eE") == string_t::npos) return add(heap_.large_integer(written));
+    return add(value);
+  }
+  bool string(string_t& value) override { return add(heap_.text(std::move(value))); }
+  bool binary(binary_t&) override { return false; }  // not in JSON
+  bool start_object(size_t) override { return open(); }
+  bool key(string_t& name) override {
+    open_.back().keys.push_back(heap_.text(std::move(name)));
+    return true;
+  }
+  bool end_object() override {
+    const Level level = close();
+    std::vector<std::pair<Value, Value>> entries;
+    for (size_t i = 0; i < level.keys.size(); ++i)
+      entries.emplace_back(level.keys[i], level.items[i]);
+    return add(heap_.dict(entries));
+  }
+  bool start_array(size_t) override { return open(); }
+  bool end_array() override { return add(heap_.list(close().items)); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  struct Level {
+    std::vector<Value> keys, items;
+  };
+
+  bool open() {
+    open_.emplace_back();
+    return true;
+  }
+  Level close() {
+    Level level = std::move(open_.back());
+    open_.pop_back();
+    return level;
+  }
+  bool add(const Value& value) {
+    heap_.step();
+    open_.back().items.push_back(value);
+    return true;
+  }
+
+  Heap& heap_;
+  std::vector<Level> open_{{}};  // the first one holds the whole
+};
+
 }  // namespace
 
 std::string to_json(const Value& value, const JsonStyle& style, Heap& heap) {
@@ -136,27 +200,11 @@ std::string to_json(const Value& value, const JsonStyle& style, Heap& heap) {
   return writer.take();
 }
 
-Value from_json(const nlohmann::ordered_json& json, Heap& heap) {
-  heap.step();
-  const Descent descent(heap);
-  if (json.is_string()) return heap.text(json.get<std::string>());
-  if (json.is_boolean()) return json.get<bool>();
-  const bool fits =
-      !json.is_number_unsigned() || json.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
-  if (json.is_number_integer() && fits) return json.get<int64_t>();
-  if (json.is_number()) return json.get<double>();
-  if (json.is_array()) {
-    std::vector<Value> items;
-    for (const auto& each : json) items.push_back(from_json(each, heap));
-    return heap.list(std::move(items));
-  }
-  if (json.is_object()) {
-    std::vector<std::pair<Value, Value>> entries;
-    for (const auto& [key, value] : json.items())
-      entries.emplace_back(heap.text(key), from_json(value, heap));
-    return heap.dict(entries);
-  }
-  return None{};
+Value from_json(std::string_view text, Heap& heap) {
+  JsonReader reader(heap);
+  const bool is_json = nlohmann::ordered_json::sax_parse(text, &reader);
+  MEDUSA_ASSERT(is_json);
+  return reader.take();
 }
 
 }  // namespace medusa::jinja

@@ -1,9 +1,9 @@
 // JSON -> values, and the filter tojson as transformers sets it up: Python's json.dumps.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "data/chat/jinja/value.h"
 
@@ -20,8 +20,9 @@ struct JsonStyle {
 /// @throws Error  undefined values, generators, functions and namespaces have no JSON.
 std::string to_json(const Value& value, const JsonStyle& style, Heap& heap);
 
-/// Objects keep the order of their keys.
+/// Objects keep the order of their keys, integers their digits.
+/// @param text  JSON.
 /// @throws Error  the heap's limits are passed.
-Value from_json(const nlohmann::ordered_json& json, Heap& heap);
+Value from_json(std::string_view text, Heap& heap);
 
 }  // namespace medusa::jinja

@@ -47,7 +47,10 @@ class Printer {
       out_ += print_float(*d);
     } else if (const Text* text = as_text(value)) {
       heap_.scan(text->utf8.size());
-      text->is_markup ? print_markup(text->utf8) : quote(text->utf8);
+      if (text->is_number)
+        out_ += text->utf8;
+      else
+        text->is_markup ? print_markup(text->utf8) : quote(text->utf8);
     } else if (const Dict* dict = as_dict(value)) {
       print_dict(*dict);
     } else if (const Sequence* sequence = as_sequence(value)) {

@@ -75,7 +75,12 @@ std::optional<double> as_number(const Value& value) {
 
 Value Heap::text(std::string utf8, bool is_markup) {
   take(sizeof(Text) + utf8.size());
-  return &texts_.emplace_back(Text{std::move(utf8), is_markup});
+  return &texts_.emplace_back(Text{std::move(utf8), is_markup, false});
+}
+
+Value Heap::large_integer(std::string digits) {
+  take(sizeof(Text) + digits.size());
+  return &texts_.emplace_back(Text{std::move(digits), false, /*is_number=*/true});
 }
 
 Value Heap::sequence(Sequence::Kind kind, std::vector<Value> items) {

@@ -37,6 +37,7 @@ using Value = std::variant<Undefined, None, bool, int64_t, double, const Text*, 
 struct Text {
   std::string utf8;
   bool is_markup = false;  // came from |safe or |escape: what is added to it is escaped for HTML
+  bool is_number = false;  // digits of an integer that int64_t cannot hold: written without quotes
 };
 
 struct Sequence {
@@ -165,6 +166,7 @@ class Heap {
   Heap& operator=(const Heap&) = delete;
 
   Value text(std::string utf8, bool is_markup = false);
+  Value large_integer(std::string digits);
   Value sequence(Sequence::Kind kind, std::vector<Value> items);
   Value list(std::vector<Value> items) { return sequence(Sequence::Kind::List, std::move(items)); }
   Value tuple(std::vector<Value> items) {

@@ -18,7 +18,7 @@ inline jinja::Variables to_variables(std::initializer_list<const OrderedJson*> o
   jinja::Variables variables;
   for (const OrderedJson* object : objects)
     for (const auto& [key, value] : object->items())
-      variables.emplace_back(key, jinja::from_json(value, heap));
+      variables.emplace_back(key, jinja::from_json(value.dump(), heap));
   return variables;
 }
 
