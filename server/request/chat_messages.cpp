@@ -119,7 +119,7 @@ std::optional<std::string> content_text(const nlohmann::json& content,
 std::string CalledFunctions::of(const std::vector<ChatMessage>& before, const std::string& id) {
   for (; num_read_ < before.size(); ++num_read_)
     for (const ToolCall& call : before[num_read_].tool_calls)
-      names_.try_emplace(call.id, call.name);
+      names_.insert_or_assign(call.id, call.name);  // some number them anew in each turn
   const auto found = names_.find(id);
   return found == names_.end() ? "" : found->second;
 }

@@ -28,7 +28,7 @@ std::optional<std::string> content_text(const nlohmann::json& content,
 /// Thread safety: none.
 class CalledFunctions {
  public:
-  /// The name of the function that a call before asked for; empty: there is no such call.
+  /// The name of the function that the last call of this id before asked for; empty: there is none.
   /// @param before  as at the last time, with more messages behind it.
   std::string of(const std::vector<ChatMessage>& before, const std::string& id);
 

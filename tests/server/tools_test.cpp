@@ -223,6 +223,16 @@ TEST_F(ToolsTest, ToolsAndResultsStandInThePrompt) {
   EXPECT_EQ(prompt_tokens(none), encoded(text));
 }
 
+TEST(CalledFunctions, AnIdIsThatOfItsLastCall) {
+  std::vector<ChatMessage> before{{"assistant", "", {{"c", "weather", "{}"}}}};
+  CalledFunctions called;
+  EXPECT_EQ(called.of(before, "c"), "weather");
+  before.push_back({"tool", "Sunny.", {}, "c", "weather"});
+  before.push_back({"assistant", "", {{"c", "pay", "{}"}}});
+  EXPECT_EQ(called.of(before, "c"), "pay");
+  EXPECT_EQ(called.of(before, "d"), "");
+}
+
 TEST_F(ToolsTest, ArgumentsCountAsTextOfThePrompt) {
   const std::string arguments = R"({"to": ")" + std::string(1 << 20, 'x') + R"("})";
   const json call{{"id", "c"}, {"function", {{"name", "go"}, {"arguments", arguments}}}};
