@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/interrupt.h"
 #include "base/json_text.h"
 #include "base/yaml_fields.h"
@@ -60,7 +61,7 @@ std::string computed_before(const std::filesystem::path& folder, const std::stri
 }
 
 std::string in_one_line(std::string text) {
-  text.pop_back();
+  if (text.ends_with('\n')) text.pop_back();
   for (size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, ", ");
   return text;
 }
@@ -79,10 +80,33 @@ std::vector<std::string> keep_good(const std::vector<std::string>& questions,
   return kept;
 }
 
-void save(const std::filesystem::path& file, const std::vector<std::string>& questions) {
+constexpr const char *kMadeWith = "made_with", *kTexts = "texts";  // in the first line of the file
+
+/// Of texts as the file gives them back: with U+FFFD where bytes are not UTF-8.
+std::string fingerprint_texts(const std::vector<std::string>& texts) {
+  Fingerprint all;
+  for (const std::string& text : texts) all.add(json_text(nlohmann::json(text)));
+  return all.digest();
+}
+
+/// What the model's questions of the file were written with; empty: somebody else wrote them, or
+/// has changed them since.
+std::string made_with(const std::filesystem::path& file, const std::vector<Prompt>& prompts) {
+  const std::string all = read_file(file);
+  const auto first = nlohmann::json::parse(all.substr(0, all.find('\n')), nullptr, false);
+  if (!first.is_object() || !first.contains(kMadeWith) || !first[kMadeWith].is_string()) return "";
+  std::vector<std::string> texts;
+  for (const Prompt& prompt : prompts) texts.push_back(prompt.messages.back().content);
+  const bool is_unchanged = first.value(kTexts, nlohmann::json()) == fingerprint_texts(texts);
+  return is_unchanged ? first[kMadeWith].get<std::string>() : "";
+}
+
+void save(const std::filesystem::path& file, const std::vector<std::string>& questions,
+          const std::string& settings) {
   std::string lines;
   for (size_t i = 0; i < questions.size(); ++i) {
-    const nlohmann::json line{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}};
+    nlohmann::json line{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}};
+    if (i == 0) line.update({{kMadeWith, settings}, {kTexts, fingerprint_texts(questions)}});
     lines += json_text(line) + "\n";
   }
   if (file.has_parent_path()) make_folder(file.parent_path());
@@ -147,21 +171,44 @@ Distiller::Distiller(const Model& model, DistillerOptions options)
 PromptSet Distiller::self_prompts() {
   const std::filesystem::path& file = options_.questions;
   expect_named(file, "DistillerOptions::questions");
-  if (!std::filesystem::exists(file)) {
-    expect_chat_template(model_, "Distiller");
-    const auto turn = model_.turns->take("Distiller");
-    const std::vector<std::string> kept =
-        keep_good(write_questions(options_.config, options_.seed, model_, target_), options_.note);
-    if (interrupted()) return {};
-    if (kept.empty())
-      throw UserError(
-          fmt::format("distill: the model finished none of {} questions, expected most of them; is "
-                      "it a chat model with this template ({})? "
-                      "Give prompts instead: distill.prompts",
-                      options_.config.self_prompts, model_.chat.name()));
-    save(file, kept);
+  const std::string own = question_text();
+  if (std::filesystem::exists(file)) {
+    PromptSet there = read_prompts(file);
+    const std::string made = made_with(file, there.prompts);
+    if (made.empty() && options_.fresh && options_.note)
+      options_.note(fmt::format(
+          "{} questions of {} are asked, which are somebody's own; remove the file and {} are "
+          "written",
+          there.prompts.size(), file.string(), options_.config.self_prompts));
+    if (made.empty() || made == own) return there;
+    if (!options_.fresh)
+      throw UserError(fmt::format(
+          "{}: the questions were written with {}, this run has {}, expected the same; set them "
+          "back, or say --fresh to write them anew",
+          file.string(), made, own));
   }
+  expect_chat_template(model_, "Distiller");
+  const auto turn = model_.turns->take("Distiller");
+  const std::vector<std::string> kept =
+      keep_good(write_questions(options_.config, options_.seed, model_, target_), options_.note);
+  if (interrupted()) return {};
+  if (kept.empty())
+    throw UserError(
+        fmt::format("distill: the model finished none of {} questions, expected most of them; is "
+                    "it a chat model with this template ({})? "
+                    "Give prompts instead: distill.prompts",
+                    options_.config.self_prompts, model_.chat.name()));
+  save(file, kept, own);
   return read_prompts(file);
+}
+
+/// What decides the questions that the model writes.
+std::string Distiller::question_text() const {
+  const DistillConfig& config = options_.config;
+  return fmt::format("self_prompts {}, question_tokens {}, {}, seed {}, template {}, model {}",
+                     config.self_prompts, config.question_tokens,
+                     in_one_line(write_config(config.question_sampling)), options_.seed,
+                     model_.chat.name(), short_fingerprint(model_.llama->weights().fingerprint));
 }
 
 /// What decides the samples beside the settings, as lines of theirs.

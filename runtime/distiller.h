@@ -23,7 +23,8 @@ namespace medusa {
 struct DistillerOptions {
   DistillConfig config{};
   std::filesystem::path dataset{};  // folder of the result; a dataset found here is continued
-  bool fresh = false;  // its shards are removed instead, once it is certain that others come
+  bool fresh = false;  // its shards are removed instead, once it is certain that others come;
+                       // self-written questions of other settings are written anew
   std::function<void()> before_removal{};  // called right before that; empty: nothing
   std::filesystem::path questions{};  // file of those that self_prompts() writes; else not read
   std::optional<DatasetPart> part{};  // of several processes (--shard); none: the whole dataset
@@ -47,9 +48,11 @@ class Distiller {
 
   /// Questions that a chat model asks itself: read from options.questions if that is there, else
   /// written by the model, those that teach nothing new left out (data/question_filter.h), and
-  /// kept there. What becomes of each depends on the seed alone.
+  /// kept there. What becomes of each depends on the seed alone. With `fresh` those that this wrote
+  /// with other settings are written anew; others, also those that somebody has changed, stay.
   /// @returns  empty when interrupted.
-  /// @throws UserError  no file is named; none of the questions was finished.
+  /// @throws UserError  no file is named; it was written with other settings; none of the questions
+  ///                    was finished.
   PromptSet self_prompts();
 
   /// Answers the prompts. Killed and started again with the same ones, it continues, and ends with
@@ -68,6 +71,7 @@ class Distiller {
 
  private:
   std::string computed_text() const;
+  std::string question_text() const;
   DatasetWriter open_writer(const std::string& prompts, const std::string& sampling,
                             int64_t count) const;
 

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "data/dataset/dataset_reader.h"
 #include "runtime/generator.h"
 #include "tests/base/error_text.h"
@@ -246,6 +249,42 @@ TEST_F(DistilledStories, SelfWrittenQuestionsAreThoseOfTheFile) {
   const PromptSet set = Distiller(model, options()).self_prompts();
   ASSERT_EQ(set.prompts.size(), 1U);
   EXPECT_EQ(set.prompts[0].id, "self/0");
+}
+
+/// Of a file that the program has written before with other settings.
+TEST_F(DistilledStories, SelfWrittenQuestionsOfOtherSettingsAreWrittenAnewIfThatIsAsked) {
+  const std::filesystem::path file = folder / "questions.jsonl";
+  DistillerOptions asked = options();
+  std::string noted;
+  asked.note = [&](std::string_view text) { noted += text; };
+  const auto lines = [&](const std::string& made_with, const std::string& text) {
+    return nlohmann::json{{"id", "self/0"},
+                          {"text", text},
+                          {"made_with", made_with},
+                          {"texts", Fingerprint().add("\"Who are you?\"").digest()}}
+               .dump() +
+           "\n";
+  };
+  const auto asks = [&] { return error_text([&] { Distiller(model, asked).self_prompts(); }); };
+  asked.config.self_prompts = 2;
+  asked.config.question_tokens = 8;
+  write_file(file, lines("self_prompts 1, seed 1", "Who are you?"));
+  EXPECT_NE(asks().find("the questions were written with self_prompts 1, seed 1, this run has "
+                        "self_prompts 2, question_tokens 8, "),
+            std::string::npos);
+  asked.fresh = true;
+  EXPECT_NE(asks().find("the model finished none of 2 questions"), std::string::npos)
+      << "they are written";
+  EXPECT_TRUE(std::filesystem::exists(file)) << "until there are others";
+  EXPECT_EQ(noted.find("somebody's own"), std::string::npos);
+  for (const std::string& own : {std::string("{\"text\": \"Who are you?\"}\n"),
+                                 lines("self_prompts 1, seed 1", "Who is he?")}) {
+    write_file(file, own);
+    noted.clear();
+    EXPECT_EQ(asks(), "(no error)");
+    EXPECT_NE(noted.find("1 questions of "), std::string::npos) << noted;
+    EXPECT_EQ(read_file(file), own);
+  }
 }
 
 // The tiny model knows no turns.
