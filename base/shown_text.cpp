@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <iterator>
 
 #include "base/utf8.h"
@@ -64,6 +66,33 @@ std::string shown_json(std::string_view text) {
   return replace_controls(text, [](std::string& out, uint32_t c, std::string_view) {
     fmt::format_to(std::back_inserter(out), "\\u{:04x}", c == kNotUtf8 ? 0xFFFDU : c);
   });
+}
+
+std::string shell_word(const std::string& word) {
+  const auto plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return std::isalnum(byte) != 0 || byte >= 0x80 ||
+           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  if (word.find_first_of("\"$`\\!") == std::string::npos) return "\"" + word + "\"";
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string yaml_text(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\')
+      out += std::string("\\") + c;
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "\"";
 }
 
 }  // namespace medusa

@@ -1,4 +1,5 @@
-// Text that came from a file, a model or the command line, made harmless for a terminal.
+// Text that came from a file, a model or the command line, made harmless for a terminal, or quoted
+// for what reads it back.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +23,11 @@ std::string shown_in_line(std::string_view text);
 /// \u009b. The object it says is the same.
 /// @param text  JSON as nlohmann's dump() gives it, so that C0 is escaped and all of it UTF-8.
 std::string shown_json(std::string_view text);
+
+/// A word as a shell reads it back.
+std::string shell_word(const std::string& word);
+
+/// A YAML scalar that is this text, in quotes.
+std::string yaml_text(const std::string& text);
 
 }  // namespace medusa

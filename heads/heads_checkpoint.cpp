@@ -210,18 +210,17 @@ void check_nothing_left(const SafetensorsFile& file, const MedusaHeads& heads) {
           file.path().string(), entry.name));
 }
 
-void check_backbone(const fs::path& folder, const HeadsManifest& manifest,
-                    const Weights& backbone) {
-  if (manifest.backbone != backbone.fingerprint)
-    throw UserError(
-        fmt::format("{}: trained on the backbone {}, the backbone given is {}; pass the other "
-                    "backbone or train "
-                    "heads for this one",
-                    folder.string(), short_fingerprint(manifest.backbone),
-                    short_fingerprint(backbone.fingerprint)));
-}
-
 }  // namespace
+
+void check_trained_on(const std::string& backbone, const fs::path& folder,
+                      const HeadsManifest& manifest) {
+  if (manifest.backbone != backbone)
+    throw UserError(fmt::format(
+        "{}: trained on the backbone {}, the backbone given is {}; pass the other "
+        "backbone or train "
+        "heads for this one",
+        folder.string(), short_fingerprint(manifest.backbone), short_fingerprint(backbone)));
+}
 
 void save_heads(const fs::path& folder, const MedusaHeads& heads, at::ScalarType dtype,
                 HeadsManifest& manifest) {
@@ -279,7 +278,7 @@ HeadsManifest read_heads_manifest(const fs::path& folder) {
 LoadedHeads load_heads(const fs::path& folder, const Weights& backbone) {
   LoadedHeads loaded{{}, at::kFloat, read_heads_manifest(folder)};
   const HeadsManifest& manifest = loaded.manifest;
-  check_backbone(folder, manifest, backbone);
+  check_trained_on(backbone.fingerprint, folder, manifest);
   MedusaHeads& heads = loaded.heads;
   heads.config = manifest.config;
   heads.hidden_size = backbone.config.hidden_size;

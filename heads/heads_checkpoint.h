@@ -70,6 +70,11 @@ LoadedHeads load_heads(const std::filesystem::path& folder, const Weights& backb
 /// what was learned before.
 std::vector<LearnedText> learned_texts(const HeadsManifest& manifest);
 
+/// @param backbone  a fingerprint.
+/// @throws UserError  the heads were trained on another one.
+void check_trained_on(const std::string& backbone, const std::filesystem::path& folder,
+                      const HeadsManifest& manifest);
+
 /// Only what the heads say of themselves; the same errors, but for those about the backbone and the
 /// tensors.
 HeadsManifest read_heads_manifest(const std::filesystem::path& folder);

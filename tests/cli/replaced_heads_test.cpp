@@ -92,7 +92,7 @@ TEST_F(ReplacedHeads, ARefusedFreshStartKeepsWhatWasBegun) {
                    "--heads mine: holds heads, expected a new folder with --fresh");
   expect_refused(
       "train --fresh --set train.keep_best=true --set train.validation_fraction=0 --heads new",
-      "mine", "train.keep_best: ");
+      "mine", "train.keep_best needs samples");
   EXPECT_EQ(file_text(place_ / "runs/tiny/train/checkpoint/checkpoint.yaml"), checkpoint);
   EXPECT_EQ(file_text(place_ / "runs/tiny/dataset/manifest.yaml"), dataset);
 }
@@ -122,6 +122,73 @@ TEST_F(ReplacedHeads, ARefusedFreshTrainingKeepsItsProgress) {
       "make-draft --set draft.layers=1 --set train.validation_fraction=0.999 --set "
       "train.data=[runs/tiny/dataset,nowhere]",
       "draft-train");
+}
+
+TEST_F(ReplacedHeads, AJointStageBehindOthersRemovesItsProgressWhenItBegins) {
+  const std::string both = "train --set train.stages=[heads,joint] --set train.joint.max_steps=1";
+  succeed(both);
+  const auto progress = [&] {
+    return file_text(place_ / "runs/tiny/train/metrics.jsonl") +
+           file_text(place_ / "runs/tiny/joint/train/metrics.jsonl");
+  };
+  const std::string before = progress();
+  expect_refused(both + " --fresh --set train.joint.heads=nowhere", "runs/tiny/heads", "nowhere");
+  expect_refused(both + " --fresh --set train.joint.heads=runs/tiny/joint/heads", "runs/tiny/heads",
+                 "trained on the backbone ");
+  expect_refused(both + " --fresh --set train.validation_fraction=0", "runs/tiny/heads",
+                 "train.joint.guard needs samples that are kept out");
+  EXPECT_EQ(progress(), before);
+  succeed(both + " --fresh --set train.epochs=1");
+  // Interrupted in the heads' stage it is still to begin anew, with other settings, too.
+  const std::string longer = both + " --set train.epochs=1 --set train.joint.max_steps=2";
+  expect_refused(longer, "runs/tiny/joint/heads", "train.joint.max_steps");
+  write_text(place_ / "runs/tiny/joint/train/begins-anew", "");
+  succeed(longer);
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/joint/train/begins-anew"));
+}
+
+TEST_F(ReplacedHeads, ARunLooksAtItsTrainingBeforeItBeginsAnew) {
+  succeed("train");
+  succeed("train --set train.stages=[joint] --set train.joint.max_steps=1");
+  const auto all = [&] {
+    return file_text(place_ / "runs/tiny/train/metrics.jsonl") +
+           file_text(place_ / "runs/tiny/dataset/shard-00000.h5");
+  };
+  const std::string before = all();
+  const std::string fresh = "run --fresh --set ";
+  expect_refused(fresh + "train.begin_with=runs/tiny/joint/heads", "runs/tiny/heads",
+                 "trained on the backbone ");
+  expect_refused(fresh + "train.data=[nowhere]", "runs/tiny/heads", "nowhere");
+  expect_refused(fresh + "train.keep_best=true --set train.validation_fraction=0",
+                 "runs/tiny/heads", "train.keep_best needs samples that are kept out");
+  write_text(place_ / "runs/tiny/joint/model/mine.txt", "mine");
+  expect_refused(fresh + "train.stages=[heads,joint]", "runs/tiny/heads", "holds 'mine.txt'");
+  EXPECT_EQ(all(), before);
+}
+
+TEST_F(ReplacedHeads, ARunOfTheJointStageAloneNeedsHeadsAndKeepsTheirProgress) {
+  const std::string joint =
+      " --set train.stages=[joint] --set train.joint.max_steps=1 --set train.data=[runs/text]";
+  std::filesystem::copy(place_ / "runs/tiny/dataset", place_ / "runs/text");
+  const ProcessResult ran = place_.run("run --fresh" + joint + kShort);
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_NE(ran.err.find("there are no heads in runs/tiny/heads to calibrate"), std::string::npos)
+      << ran.err;
+  succeed("train --set train.data=[runs/text]");
+  const std::string before = file_text(place_ / "runs/tiny/train/metrics.jsonl");
+  succeed("run --fresh" + joint);
+  EXPECT_EQ(file_text(place_ / "runs/tiny/train/metrics.jsonl"), before);
+}
+
+/// As one that was interrupted.
+TEST_F(ReplacedHeads, ADraftModelThatIsMadeAnewIsFinishedWithoutFresh) {
+  const std::string make = "make-draft --set draft.layers=1";
+  succeed(make);
+  const char* there = "is there already";
+  EXPECT_NE(succeed(make).find(there), std::string::npos);
+  write_text(place_ / "runs/tiny/draft-train/replaceable", "the draft model");
+  EXPECT_EQ(succeed(make).find(there), std::string::npos);
+  EXPECT_NE(succeed(make).find(there), std::string::npos);
 }
 
 TEST_F(ReplacedHeads, AFreshRunThatWasInterruptedGoesOnWithoutFresh) {
@@ -169,13 +236,10 @@ TEST_F(ReplacedHeads, ImportedHeadsStayWhereTheyAre) {
 TEST_F(ReplacedHeads, TheHeadsToBeginWithAreNotReplacedByTheResult) {
   succeed("train");
   expect_refused("train --fresh --set train.begin_with=runs/tiny/../tiny/heads", "runs/tiny/heads",
-                 "in another run: --run FOLDER --set 'train.data=[runs/tiny/dataset]'");
-  EXPECT_EQ(place_
-                .run(std::string("train --run further --set train.data=[runs/tiny/dataset] --set "
-                                 "train.begin_with=runs/tiny/heads") +
-                     kShort)
-                .status,
-            0);
+                 "in another run: --run FOLDER --set 'train.data=[\"runs/tiny/dataset\"]'");
+  succeed(
+      "train --run runs/further --set train.data=[runs/tiny/dataset] --set "
+      "train.begin_with=runs/tiny/heads");
   succeed("train --fresh --set train.begin_with=runs/tiny/heads --heads further");
 }
 

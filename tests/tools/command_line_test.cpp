@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "base/file.h"
+#include "base/shown_text.h"
 #include "data/prompts.h"
 #include "tests/base/error_text.h"
 #include "tools/commands/command.h"

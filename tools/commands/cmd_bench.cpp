@@ -104,10 +104,9 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   take_calibrated_thresholds(config, config.generate.infer);
   const std::vector<double> temperatures = temperatures_of(config, options);
   const DrafterKind chosen =
-      options.methods.empty()
-          ? chosen_drafter(config, DrafterKind::Medusa, DrafterKind::PromptLookup,
-                           same_run_command(common, "run"))
-          : DrafterKind::None;
+      options.methods.empty() ? chosen_drafter(config, DrafterKind::Medusa,
+                                               DrafterKind::PromptLookup, same_run_commands(common))
+                              : DrafterKind::None;
   const BenchPlan plan = make_plan(options, temperatures, chosen);
   if (!options.methods.empty()) {
     InferConfig infer = config.generate.infer;

@@ -18,7 +18,7 @@ namespace {
 
 void run_chat(const CommonOptions& common, ChatOptions options) {
   const RunConfig config = read_run_config(common);
-  const InferConfig infer = conversation_decoding(config, same_run_command(common, "run"));
+  const InferConfig infer = conversation_decoding(config, same_run_commands(common));
   if (!is_valid_utf8(options.system))
     throw UserError(
         "--system: is not UTF-8, expected text in it; set the terminal to UTF-8, or leave it out");

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/output.h"
+#include "base/shown_text.h"
 #include "data/prompts.h"
 #include "data/written_texts.h"
 #include "runtime/distiller.h"
@@ -18,6 +19,7 @@
 #include "tools/measure/resources.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
+#include "train/record/heads_place.h"
 
 namespace medusa {
 namespace {
@@ -110,7 +112,12 @@ void say_room(const DistillSection& settings, int64_t num_prompts,
 }
 
 /// Of all parts if there are several.
-int64_t most_prompts(const DistillSection& settings, const std::vector<PromptSet>& given) {
+/// @param kept  the file of self-written questions, which is read if it is there; empty: they are
+///              written anew.
+int64_t most_prompts(const DistillSection& settings, const std::vector<PromptSet>& given,
+                     const std::filesystem::path& kept) {
+  if (given.empty() && !kept.empty() && std::filesystem::exists(kept))
+    return std::ssize(read_prompts(kept).prompts);
   if (given.empty()) return settings.self_prompts;
   int64_t count = 0;
   for (const PromptSet& set : given) count += std::ssize(set.prompts);
@@ -214,7 +221,9 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   reset_peak_memory(device);
   Distiller distiller(model, asked);
   if (is_new) {  // what continues has said it
-    const int64_t all = most_prompts(config.distill, given), parts = part ? part->count : 1;
+    const int64_t all = most_prompts(config.distill, given,
+                                     own.fresh ? std::filesystem::path() : asked.questions),
+                  parts = part ? part->count : 1;
     say_room(config.distill, (all + parts - 1) / parts, asked.dataset,
              model.llama->config().hidden_size);
   }
@@ -225,8 +234,8 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   if (!result.complete) return;
   if (part)
     print_next(options, "dataset merge");
-  else
-    print_next(options, "train");
+  else  // imported heads are not trained, and need a tree
+    print_next(options, holds_imported_heads(config.heads_folder()) ? "calibrate" : "train");
 }
 
 }  // namespace
@@ -263,7 +272,7 @@ Command distill_command() {
                 "merge joins them",
                 [own](const std::string& text) { own->part = parse_part(text); });
             added.flag("--fresh", own->fresh,
-                       "start anew: remove the run's dataset; its questions stay");
+                       "start anew: remove the run's dataset; questions of your own stay");
             return [own, &options] { run_distill(options, *own); };
           }};
 }

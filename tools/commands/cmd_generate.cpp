@@ -278,7 +278,7 @@ void run_generate(const CommonOptions& given, GenerateOptions options) {
   InferConfig infer = config.generate.infer;
   infer.drafter = options.compare ? compared_drafter(infer)
                                   : chosen_drafter(config, DrafterKind::Medusa, DrafterKind::None,
-                                                   same_run_command(common, "run"));
+                                                   same_run_commands(common));
   infer.validate();
   if (config.generate.names_drafter && !options.compare)
     check_parts_are_read(common, {infer.drafter}, infer);

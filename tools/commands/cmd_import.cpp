@@ -12,6 +12,7 @@
 #include "backbone/files/model_files.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/shown_text.h"
 #include "base/stderr_progress.h"
 #include "base/yaml_fields.h"
 #include "heads/eagle3/eagle3_folder.h"

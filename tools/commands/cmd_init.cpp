@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/shown_text.h"
 #include "runtime/model.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"

@@ -16,6 +16,7 @@
 #include "tools/commands/options.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
+#include "tools/training/stage_places.h"
 #include "tools/training/stages.h"
 #include "train/draft_trainer.h"
 #include "train/record/checkpoint.h"
@@ -64,7 +65,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   manifest.tokenizer = dataset.info().tokenizer;
   manifest.dataset = dataset.fingerprint();
   manifest.layers = draft_layers(config.draft.layers, weights.config.num_layers);
-  if (!fresh && folder_is_done(folder)) {
+  if (!fresh && folder_is_done(folder) && !draft_is_begun_anew(config)) {
     const auto there = read_draft_manifest(folder);
     if (there && there->complete && there->dataset == manifest.dataset &&
         there->layers == manifest.layers) {
@@ -89,11 +90,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
   weights.layers.clear();
   const HiddenSource hidden =
       own_states ? recorded_hidden(dataset, llama.get()) : online_hidden(dataset, *llama);
-  RemoveProgress begin_anew;
-  if (fresh)
-    begin_anew = [&config] { remove_folder(config.draft_train_folder()); };
-  else
-    note_other_threads(config.draft_train_folder() / "checkpoint");
+  if (!fresh) note_other_threads(config.draft_train_folder() / "checkpoint");
   const DraftTrainResult result = train_draft(config.draft,
                                               {dataset,
                                                hidden,
@@ -102,7 +99,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
                                                config.draft_train_folder(),
                                                {},
                                                stderr_progress(),
-                                               begin_anew},
+                                               removal_of_draft_progress(config, fresh)},
                                               draft);
   if (!result.complete) return report_interrupted(result, folder, fresh, options.json);
   manifest.steps = result.steps;
@@ -114,6 +111,7 @@ void run_make_draft(const CommonOptions& options, bool fresh) {
     write_hf_model(place, narrowed(draft.weights()), config.backbone.model);
     write_draft_manifest(place, manifest);
   });
+  end_of_draft(config);
   report(manifest, folder, result.seconds, options.json);
   print_next(options, "generate", {"What is gravity?", "--drafter", "draft_model"});
 }

@@ -1,6 +1,7 @@
 // medusa run: distill, train, calibrate and compare, one after the other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -9,13 +10,15 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/output.h"
+#include "base/replace_folder.h"
+#include "data/dataset/dataset_reader.h"
 #include "data/prompts.h"
 #include "heads/tree/choice_tree.h"
 #include "tools/commands/command.h"
 #include "tools/commands/command_line.h"
 #include "tools/commands/options.h"
 #include "tools/run/output_check.h"
-#include "tools/training/stages.h"
+#include "tools/training/stage_places.h"
 #include "train/record/heads_place.h"
 #include "train/samples/train_inputs.h"
 
@@ -79,6 +82,25 @@ void check_lonely_heads(const RunConfig& config, bool fresh) {
       config.heads_folder().string()));
 }
 
+/// The tree and the comparison are of the heads that the first stage makes.
+void check_heads_stage(const RunConfig& config) {
+  if (std::ranges::count(config.train.stages, StageKind::Heads) > 0 ||
+      folder_is_done(config.heads_folder()))
+    return;
+  throw UserError(fmt::format(
+      "train.stages is [joint], and there are no heads in {} to calibrate and compare, expected "
+      "some; set it to [heads, joint], or use medusa distill and medusa train, which say what "
+      "follows",
+      config.heads_folder().string()));
+}
+
+/// Training text of other runs is there already.
+void check_named_data(const RunConfig& config) {
+  const auto own = std::filesystem::weakly_canonical(config.dataset_folder());
+  for (const std::string& folder : config.train.data)
+    if (std::filesystem::weakly_canonical(folder) != own) DatasetReader{folder};
+}
+
 /// What a later stage would refuse, before the first has taken hours.
 void check_later_stages(const RunConfig& config, const RunOptions& options) {
   std::error_code ignored;
@@ -86,7 +108,9 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
   check_heads_fit(config.train.heads, read_model_config(config.backbone.model));
-  check_heads_output(config, options.fresh);
+  check_stages(config, options.fresh);
+  check_heads_stage(config);
+  check_named_data(config);
   check_lonely_heads(config, options.fresh);
   check_output_tree(config);
   check_named_tree(config);
@@ -100,7 +124,7 @@ void run_all(const CommonOptions& common, const RunOptions& options) {
   const std::vector<std::string> fresh =
       options.fresh ? std::vector<std::string>{"--fresh"} : std::vector<std::string>();
   // Training goes with its text: who is killed in between goes on without --fresh.
-  run_stage(common, 1, "distill", fresh, [&config] { begin_heads_anew(config); });
+  run_stage(common, 1, "distill", fresh, [&config] { begin_stages_anew(config); });
   if (interrupted()) return;
   run_stage(common, 2, "train", fresh);
   if (interrupted()) return;

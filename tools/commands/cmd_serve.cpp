@@ -150,7 +150,7 @@ void run_serve(const CommonOptions& common, const ServeOptions& options) {
   if (!options.no_share)
     shared.emplace(int64_t{1'000'000} * config.generate.infer.shared.megabytes);
   const InferConfig infer =
-      conversation_decoding(config, same_run_command(common, "run"), shared.has_value());
+      conversation_decoding(config, same_run_commands(common), shared.has_value());
   if (config.generate.names_drafter) check_parts_are_read(common, {infer.drafter}, infer);
   if (options.server.log_prompts && options.server.log.empty())
     throw UserError(

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process.h"
-#include "base/replace_folder.h"
 #include "base/yaml_fields.h"
 #include "data/dataset/dataset_reader.h"
 #include "tools/commands/command.h"
@@ -20,6 +19,7 @@
 #include "tools/run/output_check.h"
 #include "tools/training/dry_run.h"
 #include "tools/training/live_report.h"
+#include "tools/training/stage_places.h"
 #include "tools/training/stages.h"
 #include "train/processes/data_parallel.h"
 #include "train/samples/train_inputs.h"
@@ -98,15 +98,6 @@ void share_cpus(ProcessGroup* group, BackboneSection& backbone) {
         own, std::thread::hardware_concurrency());
 }
 
-void check_outputs(const RunConfig& config, bool fresh) {
-  check_output_file(config.report_file(), ArtifactKind::Page);
-  for (const StageKind stage : config.train.stages)
-    if (stage == StageKind::Heads)
-      check_heads_output(config, fresh);
-    else
-      check_joint_outputs(config, fresh);
-}
-
 /// As one of several processes that is not the first: writes and says nothing.
 void help_train(const RunConfig& config, const DatasetReader& dataset,
                 const StageOptions& options) {
@@ -138,7 +129,8 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   config.train.config.seed = config.seed;
   const ProcessPlace process = process_place();
   check_together(process, dry);
-  check_outputs(config, own.fresh);
+  check_output_file(config.report_file(), ArtifactKind::Page);
+  check_stages(config, own.fresh);
   const auto group = join(process, config);
   check_same_settings(group.get(), config);
   share_cpus(group.get(), config.backbone);

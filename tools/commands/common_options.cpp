@@ -263,33 +263,6 @@ std::string model_name(const std::string& model) {
   return name.empty() ? "model" : name;
 }
 
-std::string shell_word(const std::string& word) {
-  const auto plain = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return std::isalnum(byte) != 0 || byte >= 0x80 ||
-           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
-  if (word.find_first_of("\"$`\\!") == std::string::npos) return "\"" + word + "\"";
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
-std::string yaml_text(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      out += std::string("\\") + c;
-    else if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  return out + "\"";
-}
-
 namespace {
 
 /// A value that begins with a dash would be read as an option.
@@ -337,6 +310,10 @@ std::string same_run_command(const CommonOptions& options, const std::string& co
   std::string out = shell_word(options.program) + " " + command;
   for (const std::string& word : words) out += " " + shell_word(word);
   return out;
+}
+
+std::function<std::string(const std::string&)> same_run_commands(const CommonOptions& options) {
+  return [&options](const std::string& command) { return same_run_command(options, command); };
 }
 
 void print_interrupted(bool fresh) {

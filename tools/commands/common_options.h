@@ -71,11 +71,8 @@ std::vector<std::string> same_run_words(const CommonOptions& options, const std:
 std::string same_run_command(const CommonOptions& options, const std::string& command,
                              const std::vector<std::string>& rest = {});
 
-/// A YAML scalar that is this text, in quotes.
-std::string yaml_text(const std::string& text);
-
-/// A word as a shell reads it back.
-std::string shell_word(const std::string& word);
+/// The same for any command, without more words.
+std::function<std::string(const std::string&)> same_run_commands(const CommonOptions& options);
 
 /// What an interrupted command says on stderr.
 /// @param fresh  whether it was told to start anew: told so again, it would begin once more.

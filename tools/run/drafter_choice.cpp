@@ -58,7 +58,7 @@ void join_shared(InferConfig& infer, bool is_named) {
 }  // namespace
 
 DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
-                           DrafterKind without_heads, const std::string& maker) {
+                           DrafterKind without_heads, const SameRunCommand& command) {
   if (config.generate.names_drafter) return config.generate.infer.drafter;
   const bool names_parts = config.generate.heads || config.generate.tree;
   const bool trained = fs::exists(config.heads_folder());  // damaged ones are refused later
@@ -71,6 +71,10 @@ DrafterKind chosen_drafter(const RunConfig& config, DrafterKind with_heads,
                  config.tree_file().string(), "--drafter merge decodes with the heads");
     return fastest;
   }
+  const bool has_text = !config.train.data.empty() || fs::exists(config.dataset_folder());
+  const std::string maker = !trained   ? command("run")
+                            : has_text ? command("calibrate")
+                                       : command("distill") + ", then " + command("calibrate");
   print_note("note: {} has no {}, so {}; this makes them: {}\n", config.run,
              trained ? "choice tree for its heads" : "trained heads",
              without_heads == DrafterKind::None ? "decoding is plain" : "lookup alone drafts",
@@ -136,9 +140,10 @@ void check_drafting(const RunConfig& config, const InferConfig& infer, bool shar
   }
 }
 
-InferConfig conversation_decoding(const RunConfig& config, const std::string& maker, bool shares) {
+InferConfig conversation_decoding(const RunConfig& config, const SameRunCommand& command,
+                                  bool shares) {
   InferConfig infer = config.generate.infer;
-  infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup, maker);
+  infer.drafter = chosen_drafter(config, DrafterKind::Merge, DrafterKind::PromptLookup, command);
   take_calibrated_thresholds(config, infer);
   if (shares) join_shared(infer, config.generate.names_drafter);
   infer.validate();

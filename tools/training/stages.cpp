@@ -10,7 +10,6 @@
 #include "backbone/files/hf_export.h"
 #include "backbone/files/model_files.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
 #include "base/stderr_progress.h"
@@ -24,13 +23,11 @@
 #include "runtime/tuned_model.h"
 #include "tools/measure/acceptance.h"
 #include "tools/run/open_model.h"
-#include "tools/run/output_check.h"
+#include "tools/training/stage_places.h"
 #include "train/head_trainer.h"
 #include "train/processes/data_parallel.h"
 #include "train/record/checkpoint.h"
-#include "train/record/heads_place.h"
 #include "train/record/run_identity.h"
-#include "train/samples/train_inputs.h"
 
 namespace medusa {
 
@@ -56,106 +53,13 @@ HeadsTrainerOptions options_of(const RunConfig& config, const StageOptions& stag
   return options;
 }
 
-bool is_own_place(const RunConfig& config) {
-  return fs::weakly_canonical(config.heads_folder()) ==
-         fs::weakly_canonical(config.own_heads_folder());
-}
-
-/// Says in a folder of progress which heads --fresh was told to replace.
-constexpr const char* kReplaceable = "replaceable";
-
-/// What it says; empty: nothing.
-std::string replaceable_in(const fs::path& progress) {
-  const fs::path file = progress / kReplaceable;
-  return fs::exists(file) ? read_file(file) : "";
-}
-
-/// At every moment the folder is as it was or says what may be replaced, so that whatever stops
-/// this costs no permission.
-void begin_anew(const fs::path& progress, const std::string& replaceable) {
-  if (replaceable.empty()) return remove_folder(progress);
-  make_folder(progress);
-  write_file(progress / kReplaceable, replaceable);
-  std::vector<fs::path> before;
-  for (const auto& entry : fs::directory_iterator(progress))
-    if (entry.path().filename() != kReplaceable) before.push_back(entry.path());
-  for (const fs::path& each : before) remove_folder(each);
-}
-
-}  // namespace
-
-std::string replaceable_heads(const RunConfig& config, bool fresh) {
-  if (!is_own_place(config)) return "";
-  return fresh ? identity_of_heads_at(config.heads_folder())
-               : replaceable_in(config.train_folder());
-}
-
-void begin_heads_anew(const RunConfig& config) {
-  begin_anew(config.train_folder(), replaceable_heads(config, /*fresh=*/true));
-}
-
-namespace {
-
-void begin_joint_anew(const RunConfig& config) {
-  begin_anew(config.joint_train_folder(), identity_of_heads_at(config.joint_heads_folder()));
-}
-
-/// What removes the progress of all stages; empty: nothing is to be removed by this one.
-RemoveProgress remove_progress(const RunConfig& config, StageKind stage, bool fresh) {
-  if (!fresh || stage != config.train.stages.front()) return {};
-  return [&config] {
-    for (const StageKind each : config.train.stages)
-      if (each == StageKind::Heads)
-        begin_heads_anew(config);
-      else
-        begin_joint_anew(config);
-  };
-}
-
-void check_begin_with(const RunConfig& config) {
-  if (!config.train.begin_with) return;
-  check_earlier(config.train.heads, read_heads_manifest(*config.train.begin_with).config);
-  if (fs::weakly_canonical(*config.train.begin_with) != fs::weakly_canonical(config.heads_folder()))
-    return;
-  std::vector<std::string> data = config.train.data;
-  if (data.empty()) data.push_back(config.dataset_folder().string());
-  throw UserError(fmt::format(
-      "train.begin_with is {}, where the result goes, expected heads in another place, since these "
-      "would be replaced; train in another run: --run FOLDER --set 'train.data=[{}]'",
-      *config.train.begin_with, fmt::join(data, ", ")));
-}
-
 }  // namespace
 
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
                             const StageOptions& options) {
   HeadsTrainerOptions of_stage = options_of(config, options);
-  of_stage.begin_anew = remove_progress(config, StageKind::Heads, options.fresh);
+  of_stage.begin_anew = removal_of_heads_progress(config, options.fresh);
   return HeadsTrainer(std::move(of_stage)).run(dataset);
-}
-
-void check_heads_output(const RunConfig& config, bool fresh) {
-  const fs::path folder = config.heads_folder();
-  check_begin_with(config);
-  check_output_folder(folder, ArtifactKind::Heads);
-  check_not_imported(folder);
-  if (is_own_place(config) && identity_of_heads_at(folder) == kUnreadableHeads &&
-      replaceable_heads(config, fresh) != kUnreadableHeads)
-    throw UserError(fmt::format(
-        "{}: holds heads that cannot be read, expected heads of this training or nothing there, "
-        "since they would be replaced; move them away, or say --fresh",
-        folder.string()));
-  if (is_own_place(config) || !folder_is_done(folder)) return;
-  if (fresh)
-    throw UserError(
-        fmt::format("--heads {}: holds heads, expected a new folder with --fresh, since they would "
-                    "be replaced; name another one, or remove them",
-                    folder.string()));
-  if (has_checkpoint(config.train_folder() / "checkpoint")) return;
-  throw UserError(fmt::format(
-      "--heads {}: holds heads, and this run has no training that made them, expected a "
-      "new folder, since they would be replaced; name another one, or remove them",
-      folder.string()));
 }
 
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset) {
@@ -254,21 +158,6 @@ void note_other_threads(const std::filesystem::path& checkpoint) {
       were, are, were);
 }
 
-void check_joint_outputs(const RunConfig& config, bool fresh) {
-  check_output_folder(config.joint_model_folder(), ArtifactKind::HuggingFace);
-  check_output_folder(config.joint_heads_folder(), ArtifactKind::Heads);
-  check_not_imported(config.joint_heads_folder());
-  const std::string there = identity_of_heads_at(config.joint_heads_folder());
-  if (fresh || there.empty() || there == replaceable_in(config.joint_train_folder()) ||
-      has_checkpoint(config.joint_train_folder() / "checkpoint"))
-    return;
-  throw UserError(
-      fmt::format("{}: holds a tuned model and its heads, and not the training that made them, "
-                  "expected both or neither, since they would be replaced; move the folder away, "
-                  "or say --fresh",
-                  config.joint_folder().string()));
-}
-
 ResourceEstimate estimate_joint_resources(const RunConfig& config, const DatasetReader& dataset) {
   const Weights weights = load_backbone(config, dataset, nullptr);
   const bool there = config.train.joint.heads || folder_is_done(config.heads_folder());
@@ -286,7 +175,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   const FirstHeads first = first_heads(config, dataset, weights);
   if (first.fingerprint == kUntrained && is_first(group))
     print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
-  const RemoveProgress begin_anew = remove_progress(config, StageKind::Joint, options.fresh);
+  const RemoveProgress begin_anew = removal_of_joint_progress(config, options.fresh);
   if (is_first(group) && !begin_anew && !folder_is_done(config.joint_model_folder()))
     note_other_threads(config.joint_train_folder() / "checkpoint");
   JointResult result =

@@ -21,36 +21,17 @@ struct StageOptions {
   ProcessGroup* group = nullptr;  // processes that train together, of which the first writes; null:
                                   // this one alone
   std::string replaceable{};      // as HeadsTrainerOptions::replaceable; of the heads' stage
-  bool fresh = false;             // the run's first stage removes the progress of all of them when
-                                  // nothing else is missing
+  bool fresh = false;             // each stage removes its progress when nothing else is missing
 };
 
 /// @throws UserError
 TrainResult run_heads_stage(const RunConfig& config, const DatasetReader& dataset,
                             const StageOptions& options);
 
-/// Other heads that the training may replace: those in the run's own place, if --fresh says so, or
-/// said so when the training was begun; or if they are damaged. Asked before begin_heads_anew().
-/// @returns  as HeadsTrainerOptions::replaceable.
-std::string replaceable_heads(const RunConfig& config, bool fresh);
-
-/// Removes the stage's progress. What it made stays until it is replaced, which is noted as
-/// allowed.
-void begin_heads_anew(const RunConfig& config);
-
-/// @throws UserError  the heads to begin with are not there, of other settings, or where the result
-///                    goes; that place holds imported heads; or it is not the run's own, and holds
-///                    heads that are to be made anew, or that this run has no training of.
-void check_heads_output(const RunConfig& config, bool fresh);
-
 /// What that would take, without doing it.
 ResourceEstimate estimate_heads_resources(const RunConfig& config, const DatasetReader& dataset);
 
 // The joint stage of medusa train: from the run's settings to a tuned model and its heads on disk.
-
-/// @throws UserError  what the stage writes would replace something else, or a tuned model whose
-///                    training is not there, unless it is to begin anew.
-void check_joint_outputs(const RunConfig& config, bool fresh);
 
 /// Trains, and writes <run>/joint/model, a Hugging Face folder with the adapters merged, and
 /// <run>/joint/heads, unless interrupted.

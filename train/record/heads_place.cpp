@@ -38,6 +38,11 @@ bool may_be_imported(const fs::path& folder) {
 
 }  // namespace
 
+bool holds_imported_heads(const fs::path& folder) {
+  const auto manifest = manifest_at(folder);
+  return manifest && !manifest->source.empty();
+}
+
 void check_not_imported(const fs::path& folder) {
   const auto manifest = manifest_at(folder);
   if (!manifest && folder_is_done(folder) && may_be_imported(folder))
@@ -49,7 +54,8 @@ void check_not_imported(const fs::path& folder) {
   if (!manifest || manifest->source.empty()) return;
   throw UserError(fmt::format(
       "{}: holds heads that were imported ({}), expected heads of this training or nothing there, "
-      "since they would be replaced; name another place with --heads FOLDER, or remove them",
+      "since they would be replaced; medusa distill and medusa calibrate make their tree; to train "
+      "others name another place with --heads FOLDER",
       folder.string(), manifest->source));
 }
 

@@ -24,6 +24,9 @@ std::string identity_of_heads_at(const std::filesystem::path& folder);
 /// What that says of heads that cannot be read: damaged ones, or those of a later program.
 inline constexpr const char* kUnreadableHeads = "unreadable";
 
+/// Whether whole heads are there that were imported.
+bool holds_imported_heads(const std::filesystem::path& folder);
+
 /// The part of check_heads_place() that needs no training to be known.
 /// @throws UserError  imported heads are there, or such as cannot be read and may be imported.
 void check_not_imported(const std::filesystem::path& folder);
