@@ -20,6 +20,14 @@ GrammarVocabulary letters() {
   return out;
 }
 
+bool can_limit_memory() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return false;  // they map terabytes
+#else
+  return has_grammar_library();
+#endif
+}
+
 /// Takes time with the square of the number of parts.
 GrammarText many_parts(int count) {
   GrammarText out{GrammarKind::Regex, ""};
@@ -45,10 +53,7 @@ TEST(GrammarTrial, WhatTakesTooLongIsRefusedAndNothingElse) {
 }
 
 TEST(GrammarTrial, WhatTakesTooMuchMemoryIsRefused) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return;  // they map terabytes
-#endif
-  if (!has_grammar_library()) return;
+  if (!can_limit_memory()) return;
   const GrammarVocabulary vocabulary = letters();
   GrammarTrial trial(vocabulary, grammar_trial_program(),
                      {.seconds = 20, .bytes = int64_t{80} << 20});
@@ -60,10 +65,7 @@ TEST(GrammarTrial, WhatTakesTooMuchMemoryIsRefused) {
 
 /// The process keeps what it has compiled, for the parts that grammars have in common.
 TEST(GrammarTrial, MemoryThatEarlierOnesTookIsNoReasonToRefuse) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return;  // they map terabytes
-#endif
-  if (!has_grammar_library()) return;
+  if (!can_limit_memory()) return;
   const GrammarVocabulary vocabulary = letters();
   GrammarTrial trial(vocabulary, grammar_trial_program(),
                      {.seconds = 20, .bytes = int64_t{40} << 20});
