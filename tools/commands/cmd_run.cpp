@@ -1,7 +1,6 @@
 // medusa run: distill, train, calibrate and compare, one after the other.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -84,9 +83,7 @@ void check_lonely_heads(const RunConfig& config, bool fresh) {
 
 /// The tree and the comparison are of the heads that the first stage makes.
 void check_heads_stage(const RunConfig& config) {
-  if (std::ranges::count(config.train.stages, StageKind::Heads) > 0 ||
-      folder_is_done(config.heads_folder()))
-    return;
+  if (config.train.has(StageKind::Heads) || folder_is_done(config.heads_folder())) return;
   throw UserError(fmt::format(
       "train.stages is [joint], and there are no heads in {} to calibrate and compare, expected "
       "some; set it to [heads, joint], or use medusa distill and medusa train, which say what "

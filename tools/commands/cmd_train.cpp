@@ -1,7 +1,6 @@
 // medusa train: fits heads, and the backbone if asked to, to the run's dataset.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -138,8 +137,7 @@ void run_train(const CommonOptions& options, const TrainOptions& own) {
   if (!dataset.complete() && is_first(group.get()))
     print_note("note: the dataset is not finished, found {} answers; medusa distill goes on\n",
                dataset.size());
-  if (std::ranges::count(config.train.stages, StageKind::Heads) > 0)
-    check_keep_best(config.train.config, dataset);
+  if (config.train.has(StageKind::Heads)) check_keep_best(config.train.config, dataset);
   if (dry) return dry_run(config, dataset, options.json);
   StageOptions stage_options{{}, group.get(), replaceable_heads(config, own.fresh), own.fresh};
   if (!is_first(group.get())) return help_train(config, dataset, stage_options);

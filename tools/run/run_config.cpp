@@ -15,6 +15,10 @@ void RunConfig::validate() const {
         "--model, or set backbone.model in the YAML");
 }
 
+bool TrainSection::has(StageKind stage) const {
+  return std::find(stages.begin(), stages.end(), stage) != stages.end();
+}
+
 void TrainSection::validate() const {
   check_stages(stages);
   if (!data_weights.empty() && data_weights.size() != data.size())
@@ -23,7 +27,7 @@ void TrainSection::validate() const {
         "each; add what is missing, or leave the weights out",
         data_weights.size(), data_weights.size() == 1 ? "" : "s", data.size(),
         data.size() == 1 ? "" : "s"));
-  if (begin_with && std::find(stages.begin(), stages.end(), StageKind::Heads) == stages.end())
+  if (begin_with && !has(StageKind::Heads))
     throw UserError(
         "train.begin_with names heads for the stage heads, train.stages is [joint], expected heads "
         "among the stages; name them in train.joint.heads");

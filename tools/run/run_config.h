@@ -66,6 +66,8 @@ struct TrainSection {
     config.fields(f);
     f.section("joint", joint, "the joint stage: backbone and heads together (Medusa-2)");
   }
+  /// Whether the run has the stage.
+  bool has(StageKind stage) const;
   /// @throws UserError  stages in an order that cannot work; not a weight for each dataset; heads
   ///                    to begin with for a stage that is not run.
   void validate() const;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -31,10 +30,6 @@ constexpr const char *kReplaceable = "replaceable", *kBeginsAnew = "begins-anew"
 bool is_own_place(const RunConfig& config) {
   return fs::weakly_canonical(config.heads_folder()) ==
          fs::weakly_canonical(config.own_heads_folder());
-}
-
-bool has_stage(const RunConfig& config, StageKind stage) {
-  return std::ranges::count(config.train.stages, stage) > 0;
 }
 
 /// What it says; empty: nothing.
@@ -129,8 +124,8 @@ void check_joint_outputs(const RunConfig& config, bool fresh) {
 /// Where settings alone keep all samples in training.
 void check_validation(const RunConfig& config) {
   if (config.train.config.validation_fraction > 0) return;
-  const bool guarded = has_stage(config, StageKind::Joint) && config.train.joint.guard.samples > 0;
-  const bool judged = has_stage(config, StageKind::Heads) && config.train.config.keep_best;
+  const bool guarded = config.train.has(StageKind::Joint) && config.train.joint.guard.samples > 0;
+  const bool judged = config.train.has(StageKind::Heads) && config.train.config.keep_best;
   if (!guarded && !judged) return;
   throw UserError(fmt::format(
       "train.validation_fraction is 0, and {} needs samples that are kept out of training, "
@@ -143,13 +138,13 @@ void check_validation(const RunConfig& config) {
 
 void check_stages(const RunConfig& config, bool fresh) {
   check_validation(config);
-  if (has_stage(config, StageKind::Heads)) {
+  if (config.train.has(StageKind::Heads)) {
     check_begin_with(config);
     check_heads_output(config, fresh);
   }
-  if (!has_stage(config, StageKind::Joint)) return;
+  if (!config.train.has(StageKind::Joint)) return;
   const auto& named = config.train.joint.heads;
-  const bool is_made = has_stage(config, StageKind::Heads) && named &&
+  const bool is_made = config.train.has(StageKind::Heads) && named &&
                        fs::weakly_canonical(*named) == fs::weakly_canonical(config.heads_folder());
   if (named && !is_made) named_heads(config, *named);
   check_joint_outputs(config, fresh);
@@ -162,8 +157,8 @@ std::string replaceable_heads(const RunConfig& config, bool fresh) {
 }
 
 void begin_stages_anew(const RunConfig& config) {
-  if (has_stage(config, StageKind::Joint)) let_joint_begin_anew(config);
-  if (has_stage(config, StageKind::Heads))
+  if (config.train.has(StageKind::Joint)) let_joint_begin_anew(config);
+  if (config.train.has(StageKind::Heads))
     begin_anew(config.train_folder(), replaceable_heads(config, /*fresh=*/true));
 }
 
@@ -174,7 +169,7 @@ RemoveProgress removal_of_heads_progress(const RunConfig& config, bool fresh) {
 
 RemoveProgress removal_of_joint_progress(const RunConfig& config, bool fresh) {
   const fs::path progress = config.joint_train_folder();
-  const bool told = fresh && !has_stage(config, StageKind::Heads);
+  const bool told = fresh && !config.train.has(StageKind::Heads);
   if (!told && !fs::exists(progress / kBeginsAnew)) return {};
   return [&config, progress] {
     begin_anew(progress, identity_of_heads_at(config.joint_heads_folder()));

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -79,9 +78,7 @@ struct FirstHeads {
 /// Those that are named, those of the stage before, or untrained ones.
 FirstHeads first_heads(const RunConfig& config, const DatasetReader& dataset,
                        const Weights& weights) {
-  const auto& stages = config.train.stages;
-  const bool trained = std::count(stages.begin(), stages.end(), StageKind::Heads) > 0;
-  if (config.train.joint.heads || trained) {
+  if (config.train.joint.heads || config.train.has(StageKind::Heads)) {
     const std::string folder = config.train.joint.heads.value_or(config.heads_folder().string());
     LoadedHeads loaded = load_heads(folder, weights);
     check_kept_out(folder, loaded.manifest, dataset, config.train.config.seed,
