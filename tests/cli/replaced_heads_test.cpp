@@ -1,5 +1,6 @@
 // Heads and trees that took hours: what train, run and calibrate may write over, and what not.
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "program.h"
 
@@ -231,6 +232,19 @@ TEST_F(ReplacedHeads, ImportedHeadsStayWhereTheyAre) {
   for (const char* command : {"train", "train --fresh", "run", "train --dry-run"})
     expect_refused(command, "runs/tiny/heads", reason);
   succeed("train --heads elsewhere");
+}
+
+TEST_F(ReplacedHeads, ImportedHeadsAreToldWhatMakesTheirTree) {
+  succeed("train");
+  succeed("export --format vllm --output out");
+  const std::string elsewhere = " --run runs/imported";
+  succeed("import out" + elsewhere);
+  const std::string note = succeed("generate Once --set generate.max_new_tokens=4" + elsewhere);
+  EXPECT_TRUE(std::regex_search(note, std::regex("makes them: \\S+ distill .*, then \\S+ calib")))
+      << note;
+  const std::string next = succeed("distill" + elsewhere);
+  EXPECT_TRUE(std::regex_search(next, std::regex("next: \\S+ calibrate "))) << next;
+  succeed("calibrate" + elsewhere);
 }
 
 TEST_F(ReplacedHeads, TheHeadsToBeginWithAreNotReplacedByTheResult) {

@@ -1,6 +1,7 @@
 // What generate and bench call, with a model that lies on a device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "heads/heads_checkpoint.h"
@@ -102,6 +103,22 @@ TEST_P(ModelOnDevice, MethodsAreComparedAndBenched) {
   EXPECT_TRUE(measured.failed.empty());
   EXPECT_EQ(measured.samples.size(), 6U);
   EXPECT_NE(machine_text(*run.model.llama).find(device().str()), std::string::npos);
+}
+
+TEST_P(ModelOnDevice, EachPromptOfAComparisonHasItsOwnRandomNumbers) {
+  DeviceRun run(device());
+  run.config.generate.infer.typical = {.epsilon = 0.01, .delta = 0.1};
+  BackboneTarget target(*run.model.llama, 1, run.model.context);
+  InferConfig infer = run.config.generate.infer;
+  infer.drafter = DrafterKind::Medusa;
+  const LoadedDrafting drafting = load_drafting(run.config.draft_files(), infer, run.model, target);
+  const Comparison compared =
+      compare(run.config, run.model, target, drafting,
+              {{DrafterKind::None, RuleKind::Match}, {DrafterKind::Medusa, RuleKind::Typical}},
+              std::vector(5, run.prompt()));
+  const auto& steps = compared.methods.at(1).emitted_per_step;
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](int64_t n) { return n % 5 != 0; }))
+      << "five times the same prompt took the same steps: " << testing::PrintToString(steps);
 }
 
 }  // namespace
