@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
@@ -12,11 +11,11 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/interrupt.h"
-#include "base/json_text.h"
 #include "base/yaml_fields.h"
 #include "data/dataset/shard_file.h"
 #include "data/question_filter.h"
 #include "runtime/generation.h"
+#include "runtime/question_lines.h"
 #include "runtime/self_prompt.h"
 
 namespace medusa {
@@ -80,39 +79,6 @@ std::vector<std::string> keep_good(const std::vector<std::string>& questions,
   return kept;
 }
 
-constexpr const char *kMadeWith = "made_with", *kTexts = "texts";  // in the first line of the file
-
-/// Of texts as the file gives them back: with U+FFFD where bytes are not UTF-8.
-std::string fingerprint_texts(const std::vector<std::string>& texts) {
-  Fingerprint all;
-  for (const std::string& text : texts) all.add(json_text(nlohmann::json(text)));
-  return all.digest();
-}
-
-/// What the model's questions of the file were written with; empty: somebody else wrote them, or
-/// has changed them since.
-std::string made_with(const std::filesystem::path& file, const std::vector<Prompt>& prompts) {
-  const std::string all = read_file(file);
-  const auto first = nlohmann::json::parse(all.substr(0, all.find('\n')), nullptr, false);
-  if (!first.is_object() || !first.contains(kMadeWith) || !first[kMadeWith].is_string()) return "";
-  std::vector<std::string> texts;
-  for (const Prompt& prompt : prompts) texts.push_back(prompt.messages.back().content);
-  const bool is_unchanged = first.value(kTexts, nlohmann::json()) == fingerprint_texts(texts);
-  return is_unchanged ? first[kMadeWith].get<std::string>() : "";
-}
-
-void save(const std::filesystem::path& file, const std::vector<std::string>& questions,
-          const std::string& settings) {
-  std::string lines;
-  for (size_t i = 0; i < questions.size(); ++i) {
-    nlohmann::json line{{"id", fmt::format("self/{}", i)}, {"text", questions[i]}};
-    if (i == 0) line.update({{kMadeWith, settings}, {kTexts, fingerprint_texts(questions)}});
-    lines += json_text(line) + "\n";
-  }
-  if (file.has_parent_path()) make_folder(file.parent_path());
-  write_file(file, lines);
-}
-
 struct MostTokens {
   int64_t document, conversation;  // of a sample
 };
@@ -174,7 +140,7 @@ PromptSet Distiller::self_prompts() {
   const std::string own = question_text();
   if (std::filesystem::exists(file)) {
     PromptSet there = read_prompts(file);
-    const std::string made = made_with(file, there.prompts);
+    const std::string made = questions_made_with(read_file(file));
     if (made.empty() && options_.fresh && options_.note)
       options_.note(fmt::format(
           "{} questions of {} are asked, which are somebody's own; remove the file and {} are "
@@ -198,7 +164,8 @@ PromptSet Distiller::self_prompts() {
                     "it a chat model with this template ({})? "
                     "Give prompts instead: distill.prompts",
                     options_.config.self_prompts, model_.chat.name()));
-  save(file, kept, own);
+  if (file.has_parent_path()) make_folder(file.parent_path());
+  write_file(file, question_lines(kept, own));
   return read_prompts(file);
 }
 

@@ -4,14 +4,13 @@
 
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 
 #include "base/file.h"
-#include "base/fingerprint.h"
 #include "data/dataset/dataset_reader.h"
 #include "runtime/generator.h"
+#include "runtime/question_lines.h"
 #include "tests/base/error_text.h"
 #include "tests/runtime/story_model.h"
 #include "train/samples/hidden_source.h"
@@ -257,18 +256,11 @@ TEST_F(DistilledStories, SelfWrittenQuestionsOfOtherSettingsAreWrittenAnewIfThat
   DistillerOptions asked = options();
   std::string noted;
   asked.note = [&](std::string_view text) { noted += text; };
-  const auto lines = [&](const std::string& made_with, const std::string& text) {
-    return nlohmann::json{{"id", "self/0"},
-                          {"text", text},
-                          {"made_with", made_with},
-                          {"texts", Fingerprint().add("\"Who are you?\"").digest()}}
-               .dump() +
-           "\n";
-  };
   const auto asks = [&] { return error_text([&] { Distiller(model, asked).self_prompts(); }); };
   asked.config.self_prompts = 2;
   asked.config.question_tokens = 8;
-  write_file(file, lines("self_prompts 1, seed 1", "Who are you?"));
+  const std::string written = question_lines({"Who are you?"}, "self_prompts 1, seed 1");
+  write_file(file, written);
   EXPECT_NE(asks().find("the questions were written with self_prompts 1, seed 1, this run has "
                         "self_prompts 2, question_tokens 8, "),
             std::string::npos);
@@ -278,11 +270,11 @@ TEST_F(DistilledStories, SelfWrittenQuestionsOfOtherSettingsAreWrittenAnewIfThat
   EXPECT_TRUE(std::filesystem::exists(file)) << "until there are others";
   EXPECT_EQ(noted.find("somebody's own"), std::string::npos);
   for (const std::string& own : {std::string("{\"text\": \"Who are you?\"}\n"),
-                                 lines("self_prompts 1, seed 1", "Who is he?")}) {
+                                 written + "{\"text\": \"Who is he?\"}\n"}) {
     write_file(file, own);
     noted.clear();
     EXPECT_EQ(asks(), "(no error)");
-    EXPECT_NE(noted.find("1 questions of "), std::string::npos) << noted;
+    EXPECT_NE(noted.find("which are somebody's own"), std::string::npos) << noted;
     EXPECT_EQ(read_file(file), own);
   }
 }
