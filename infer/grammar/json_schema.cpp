@@ -166,7 +166,7 @@ class SchemaReader {
     if (has_forgotten_keys(value)) confusable_.insert(place);
     if (has_long_numbers(value))
       refuse_schema(place + "/" + decides, "a number of more digits than the library keeps",
-                    "numbers between -9e15 and 9e15");
+                    "numbers of magnitudes below 2^53");
     if (!schema.contains("type")) return;
     const JsonTypes types = types_named(schema["type"], place);
     const ordered_json values = decides == "enum" ? value : ordered_json::array({value});
@@ -405,7 +405,7 @@ class SchemaReader {
     if (!names.is_object()) refuse_no_schema(below, "no object", "a schema of texts");
     refuse_all_of(names, below, {"$ref", "anyOf", "oneOf", "allOf"});
     schema["propertyNames"] = read_schema(names, below, "string");
-    if ((types_of(root_, names) & ~kStringType) != 0 &&
+    if ((types_of(root_, names, time_) & ~kStringType) != 0 &&
         (names.contains("type") || names.contains("enum") || names.contains("const")))
       refuse_schema(below, "values that are no texts", "a schema of texts");
   }

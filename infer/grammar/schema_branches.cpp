@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <vector>
 
 #include "infer/grammar/json_schema.h"
 
@@ -44,6 +45,28 @@ const ordered_json* constants_of(const ordered_json& schema, ordered_json& room)
   if (schema.contains("const")) return &(room = ordered_json::array({schema["const"]}));
   const bool has_list = schema.contains("enum") && schema["enum"].is_array();
   return has_list ? &schema["enum"] : nullptr;
+}
+
+/// The types that a schema itself names; none where it does not.
+std::optional<JsonTypes> named_types(const ordered_json& schema) {
+  JsonTypes out = 0;
+  ordered_json room;
+  if (const ordered_json* values = constants_of(schema, room); values != nullptr) {
+    for (const ordered_json& each : *values) out |= types_of_value(each);
+    return out;
+  }
+  if (!schema.contains("type")) return std::nullopt;
+  const ordered_json& type = schema["type"];
+  for (const ordered_json& each : type.is_array() ? type : ordered_json::array({type}))
+    out |= each.is_string() ? type_named(each.get<std::string>()) : kAnyType;
+  return out;
+}
+
+/// The schemas that a value's schema leads to; null where it leads to none.
+const ordered_json* branches_of(const ordered_json& schema) {
+  for (const char* word : {"anyOf", "oneOf", "allOf"})
+    if (schema.contains(word)) return &schema[word];
+  return nullptr;
 }
 
 bool forbids_property(const ordered_json& schema, const std::string& name) {
@@ -89,7 +112,7 @@ class Comparison {
     const auto [found, is_new] = traits_.try_emplace(&schema);
     if (!is_new) return found->second;
     Traits& traits = found->second;
-    traits.types = types_of(root_, schema);
+    traits.types = types_of(root_, schema, time_);
     ordered_json room;
     if (const ordered_json* list = constants_of(schema, room); list != nullptr) {
       traits.constants.emplace();
@@ -164,20 +187,24 @@ JsonTypes types_of_value(const ordered_json& value) {
   return value.is_array() ? kArrayType : kObjectType;
 }
 
-JsonTypes types_of(const ordered_json& root, const ordered_json& schema) {
-  const ordered_json* meant = resolved(root, &schema);
-  if (meant == nullptr || !meant->is_object()) return kAnyType;
-  ordered_json room;
-  if (const ordered_json* values = constants_of(*meant, room); values != nullptr) {
-    JsonTypes out = 0;
-    for (const auto& each : *values) out |= types_of_value(each);
-    return out;
-  }
-  if (!meant->contains("type")) return kAnyType;
-  const ordered_json& type = (*meant)["type"];
+JsonTypes types_of(const ordered_json& root, const ordered_json& schema, const SchemaTime& time) {
   JsonTypes out = 0;
-  for (const ordered_json& each : type.is_array() ? type : ordered_json::array({type}))
-    out |= each.is_string() ? type_named(each.get<std::string>()) : kAnyType;
+  std::set<const ordered_json*> seen;
+  std::vector<const ordered_json*> open{&schema};
+  while (!open.empty()) {
+    time.check();
+    const ordered_json* meant = resolved(root, open.back());
+    open.pop_back();
+    if (meant == nullptr || !meant->is_object()) return kAnyType;
+    if (!seen.insert(meant).second) continue;
+    if (const auto types = named_types(*meant)) {
+      out |= *types;
+      continue;
+    }
+    const ordered_json* branches = branches_of(*meant);
+    if (branches == nullptr || !branches->is_array()) return kAnyType;
+    for (const ordered_json& each : *branches) open.push_back(&each);
+  }
   return out;
 }
 

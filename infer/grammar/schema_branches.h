@@ -20,9 +20,12 @@ JsonTypes type_named(std::string_view name);
 
 JsonTypes types_of_value(const nlohmann::ordered_json& value);
 
-/// The types that values of a schema may have; all of them where that is not easily told.
+/// The types that values of a schema may have, as it and those that it leads to name them; all of
+/// them where that is not easily told.
 /// @param root  whose places references name.
-JsonTypes types_of(const nlohmann::ordered_json& root, const nlohmann::ordered_json& schema);
+/// @param time  that it may take.
+JsonTypes types_of(const nlohmann::ordered_json& root, const nlohmann::ordered_json& schema,
+                   const SchemaTime& time);
 
 /// Each value is of one branch alone: the branches have other types, other constants, or are
 /// objects told apart by a property that both require, or that one requires and the other forbids.

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kLargestExact = 9e15;  // below 2^53: each integer up to it is a double
+constexpr double kLargestExact = 9007199254740991;  // 2^53 - 1: integers up to it are doubles
 // Bounds up to this are exact in units of the last decimal.
 constexpr double kUnitsOfDecimals = 1e6, kLargestWithDecimals = 1e9;
 // The library's own limits; past them it leaves multipleOf out.
@@ -65,7 +65,7 @@ void expect_supported_number(const ordered_json& schema, const std::string& plac
 
 void expect_supported_integer(const ordered_json& schema, const std::string& place) {
   const Bounds bounds =
-      read_bounds(schema, place, 1, kLargestExact, "an integer between -9e15 and 9e15");
+      read_bounds(schema, place, 1, kLargestExact, "an integer between -2^53 and 2^53, both left out");
   if (!schema.contains("multipleOf")) return;
   const std::string below = place + "/multipleOf";
   if (!schema["multipleOf"].is_number()) refuse_no_schema(below, "no number", "a number");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "infer/grammar/json_schema.h"
+#include "infer/grammar/schema_branches.h"
 #include "server/api/api_error.h"
 
 namespace medusa {
@@ -43,17 +44,22 @@ ordered_json json_format(const ordered_json& schema, int most_spaces) {
 
 /// Whether a schema says that it is of something else than objects, which arguments are.
 bool is_of_no_object(const ordered_json& schema) {
-  return (schema.contains("type") && schema.at("type") != "object") || schema.contains("enum") ||
-         schema.contains("const");
+  const bool has_others = schema.contains("type") && schema.at("type") != "object" &&
+                          schema.at("type") != ordered_json::array({"object"});
+  return has_others || schema.contains("enum") || schema.contains("const");
 }
 
 /// A schema of objects alone. One that says nothing of types and of other schemas means them.
-ordered_json schema_of_objects(ordered_json schema) {
-  if (schema.contains("type")) return schema;
-  for (const char* word : {"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "not", "if"})
-    if (schema.contains(word))
-      throw UnsupportedSchema(fmt::format(
-          "the JSON schema has {} without type at its root, expected type: object; add it", word));
+ordered_json schema_of_objects(ordered_json schema, const SchemaTime& time) {
+  for (const char* word : {"$ref", "anyOf", "oneOf", "allOf"}) {
+    if (!schema.contains(word)) continue;
+    schema.erase("type");  // what it leads to says it
+    if ((types_of(schema, schema, time) & ~kObjectType) == 0) return schema;
+    throw UnsupportedSchema(fmt::format(
+        "the JSON schema has {} at its root that may lead to values that are no objects, expected "
+        "objects alone; say type: object in each schema that it leads to",
+        word));
+  }
   schema["type"] = "object";
   return schema;
 }
@@ -63,7 +69,7 @@ ordered_json arguments_schema(const ToolFunction& function, bool with_schema,
   ordered_json any{{"type", "object"}};
   if (!with_schema || function.parameters.is_null()) return any;
   try {
-    return supported_schema(schema_of_objects(function.parameters), time);
+    return supported_schema(schema_of_objects(function.parameters, time), time);
   } catch (const UnsupportedSchema& error) {
     if (function.strict) refuse_schema(function, error.what());
     warnings.push_back(fmt::format("tools: arguments of {} may be any object, since {}",

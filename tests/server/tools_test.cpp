@@ -47,6 +47,15 @@ class ToolsTest : public testing::Test {
     return reply.json()["choices"][0];
   }
 
+  /// A bias against all tokens with this character, which what must come does not feel.
+  static json without(char character) {
+    json bias = json::object();
+    const Tokenizer& tokenizer = *tiny_->loaded().tokenizer;
+    for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
+      if (tokenizer.bytes(id).find(character) != std::string::npos) bias[std::to_string(id)] = -100;
+    return bias;
+  }
+
   static fixtures::TinyServed* tiny_;
   fixtures::RunningServer server_{tiny_->model()};
 };
@@ -137,15 +146,36 @@ TEST_F(ToolsTest, ARequiredCallHasAnObjectAsItsArguments) {
     EXPECT_EQ(reply.status, 400) << each;
     EXPECT_EQ(reply.json()["error"]["param"], "tools[0].function.parameters") << each;
   }
-  const auto reply =
-      post(chat({{"tools", {tool({{"anyOf", {{{"type", "object"}}}}})}}, {"max_tokens", 2}}));
-  EXPECT_EQ(reply.status, 200) << reply.body;
-  const auto required = post(
-      chat({{"tools", {tool({{"anyOf", {{{"type", "object"}}}}})}}, {"tool_choice", "required"}}));
-  EXPECT_EQ(
-      required.json()["medusa"]["warnings"],
-      json({"tools: arguments of f may be any object, since the JSON schema has anyOf without "
-            "type at its root, expected type: object; add it"}));
+  const json tools{tool({{"anyOf", {{{"type", "object"}}, json::object()}}})};
+  EXPECT_EQ(post(chat({{"tools", tools}, {"max_tokens", 2}})).status, 200);
+  const auto required = post(chat({{"tools", tools}, {"tool_choice", "required"}}));
+  EXPECT_EQ(required.json()["medusa"]["warnings"],
+            json({"tools: arguments of f may be any object, since the JSON schema has anyOf at its "
+                  "root that may lead to values that are no objects, expected objects alone; say "
+                  "type: object in each schema that it leads to"}));
+}
+
+TEST_F(ToolsTest, ArgumentsFollowASchemaThatLeadsToOthers) {
+  if (!has_grammar_library()) return;
+  const json defs = json::parse(
+      R"({"n": {"type": "object", "properties": {"l": {"anyOf": [{"$ref": "#/$defs/n"},
+          {"type": "null"}]}}, "required": ["l"], "additionalProperties": false},
+          "m": {"oneOf": [{"$ref": "#/$defs/n"}]}})");
+  for (const char* each :
+       {R"({"$ref": "#/$defs/n"})", R"({"$ref": "#/$defs/n", "type": "object"})",
+        R"({"allOf": [{"$ref": "#/$defs/n"}]})", R"({"oneOf": [{"$ref": "#/$defs/n"}]})",
+        R"({"anyOf": [{"$ref": "#/$defs/m"}, {"$ref": "#/$defs/n"}], "type": ["object"]})"}) {
+    json parameters = json::parse(each);
+    parameters["$defs"] = defs;
+    const json function{{"name", "f"}, {"parameters", parameters}, {"strict", true}};
+    const json answer =
+        choice(chat({{"tools", {{{"type", "function"}, {"function", function}}}},
+                     {"tool_choice", "required"},
+                     {"logit_bias", without('{')}}));
+    ASSERT_EQ(answer["finish_reason"], "tool_calls") << each << answer;
+    const std::string arguments = answer["message"]["tool_calls"][0]["function"]["arguments"];
+    EXPECT_EQ(json::parse(arguments), json({{"l", nullptr}})) << each << arguments;
+  }
 }
 
 TEST_F(ToolsTest, AStreamSaysTheSameCalls) {
@@ -180,11 +210,8 @@ TEST_F(ToolsTest, AFormatHoldsWhereTheModelDoesNotCall) {
       R"({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"],
           "additionalProperties": false})");
   const json format{{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"schema", schema}}}};
-  json bias = json::object();  // no '<': the model cannot call
-  const Tokenizer& tokenizer = *tiny_->loaded().tokenizer;
-  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id)
-    if (tokenizer.bytes(id) == "<") bias[std::to_string(id)] = -100;
-  const json answer = choice(chat({{"response_format", format}, {"logit_bias", bias}}));
+  // No '<': the model cannot call.
+  const json answer = choice(chat({{"response_format", format}, {"logit_bias", without('<')}}));
   EXPECT_TRUE(json::parse(answer["message"]["content"].get<std::string>())["a"].is_boolean());
   EXPECT_FALSE(answer["message"].contains("tool_calls"));
 }

@@ -44,6 +44,7 @@ TEST(JsonSchema, WhatClientsWritePasses) {
         R"({"type": "number", "exclusiveMinimum": 0.1, "exclusiveMaximum": 0.100002})",
         R"({"$id": "http://a.b/c", "type": "null"})",
         R"({"const": 9000000000000000})",
+        R"({"type": "integer", "minimum": -9007199254740991, "maximum": 9007199254740991})",
         R"({"type": "object", "patternProperties": {"^a$": {}}, "additionalProperties": false})",
         R"({"type": "object", "propertyNames": {"pattern": "^a+$"}})",
         R"({"$ref": "#/definitions/a", "definitions": {"a": {"$ref": "#"}}})"})

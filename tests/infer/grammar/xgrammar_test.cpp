@@ -112,6 +112,29 @@ TEST_F(Xgrammar, PropertiesWithTheNamesOfAnnotationsAreToldApart) {
   EXPECT_FALSE(accepts(R"({"a": {"title": "x"}, "b": {"title": "y"}})"));
 }
 
+TEST_F(Xgrammar, IntegersGoToTheirBoundsAndNoFurther) {
+  if (!has_grammar_library()) return;
+  const int64_t most = (int64_t{1} << 53) - 1;  // as Zod writes them for all integers
+  const auto is_of = [&](int64_t number, const std::string& schema) {
+    const auto at = matcher(GrammarKind::JsonSchema, schema);
+    for (const char c : std::to_string(number))
+      if (!at->accept(static_cast<unsigned char>(c))) return false;
+    const auto next = allowed(*at);
+    return std::count(next.begin(), next.end(), kEnd) == 1;
+  };
+  for (const bool exclusive : {false, true})
+    for (const int64_t least : {-most, int64_t{0}, int64_t{1023}}) {
+      const std::string schema = json{{"type", "integer"},
+                                      {exclusive ? "exclusiveMinimum" : "minimum", least},
+                                      {"maximum", most}}
+                                     .dump();
+      for (const int64_t bound : {least, most, int64_t{999999999999999}})
+        for (const int64_t number : {bound - 1, bound, bound + 1, bound + 10, 10 * bound})
+          EXPECT_EQ(is_of(number, schema), number >= least + exclusive && number <= most)
+              << number << " " << schema;
+    }
+}
+
 /// Goes through the texts of at most so many letters, and compares with the standard library.
 TEST_F(Xgrammar, PatternsHoldTheTextsThatMatchAndNoOthers) {
   if (!has_grammar_library()) return;
