@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -12,10 +13,19 @@
 namespace medusa {
 namespace {
 
-std::string value_of(const Conditions& conditions, const std::string& name) {
+std::optional<std::string> value_of(const Conditions& conditions, const std::string& name) {
   const auto found = std::find_if(conditions.begin(), conditions.end(),
                                   [&](const auto& each) { return each.first == name; });
-  return found == conditions.end() ? "unknown" : found->second;
+  if (found == conditions.end()) return std::nullopt;
+  return found->second;
+}
+
+[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& name,
+                         const std::string& before, const std::string& now) {
+  throw UserError(fmt::format(
+      "{}: measured with {} {}, this run has {}, expected the same {} for all that is compared in "
+      "a folder; give another folder with --out, or leave out what was measured there with --fresh",
+      file.string(), name, before, now, name));
 }
 
 }  // namespace
@@ -23,11 +33,19 @@ std::string value_of(const Conditions& conditions, const std::string& name) {
 void check_comparable(const std::filesystem::path& file, const Conditions& earlier,
                       const Conditions& now) {
   for (const auto& [name, value] : now)
-    if (const std::string before = value_of(earlier, name); before != value)
-      throw UserError(fmt::format(
-          "{}: measured with {} {}, this run has {}, expected the same {} for all that is compared "
-          "in a folder; give another folder with --out, or remove bench.json and bench.jsonl there",
-          file.string(), name, before, value, name));
+    if (const auto before = value_of(earlier, name); before != value)
+      refuse(file, name, before.value_or("unknown"), value);
+}
+
+Conditions joined_conditions(const std::filesystem::path& file, const Conditions& earlier,
+                             const Conditions& now) {
+  Conditions out = now;
+  for (const auto& [name, before] : earlier) {
+    const auto value = value_of(now, name);
+    if (!value) out.emplace_back(name, before);
+    if (value && *value != before) refuse(file, name, before, *value);
+  }
+  return out;
 }
 
 Conditions read_conditions(const std::filesystem::path& file) {

@@ -16,6 +16,12 @@ using Conditions = std::vector<std::pair<std::string, std::string>>;
 void check_comparable(const std::filesystem::path& file, const Conditions& earlier,
                       const Conditions& now);
 
+/// Each is compared where both have it.
+/// @returns  those of this run, then those that it lacks.
+/// @throws UserError  names the first that differs.
+Conditions joined_conditions(const std::filesystem::path& file, const Conditions& earlier,
+                             const Conditions& now);
+
 /// The conditions in a bench.json.
 /// @throws UserError  not readable, not JSON, or not written by medusa bench.
 Conditions read_conditions(const std::filesystem::path& file);

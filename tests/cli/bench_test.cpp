@@ -137,7 +137,7 @@ TEST_F(Bench, AFolderHoldsOneModelDtypeThreadsAndLimits) {
   EXPECT_EQ(other.err.substr(std::min(other.err.find("medusa: "), other.err.size())),
             "medusa: runs/tiny/bench.json: measured with max_new_tokens 24, this run has 7, "
             "expected the same max_new_tokens for all that is compared in a folder; give another "
-            "folder with --out, or remove bench.json and bench.jsonl there\n");
+            "folder with --out, or leave out what was measured there with --fresh\n");
   EXPECT_EQ(file_text(place_ / "runs/tiny/bench.jsonl"), before);
   // The same conditions again: what is measured anew replaces the old, the rest stays.
   ASSERT_EQ(place_
@@ -147,6 +147,31 @@ TEST_F(Bench, AFolderHoldsOneModelDtypeThreadsAndLimits) {
             0);
   EXPECT_EQ(answers().size(), 3U);
   EXPECT_EQ(summary().at("rows").size(), 3U);
+}
+
+TEST_F(Bench, OtherHeadsAndSettingsAreNotMixedWithWhatAFolderHolds) {
+  const std::string bench =
+      "bench --config run.yaml --questions prompts.jsonl --limit 1 --methods ";
+  ASSERT_EQ(place_.run(bench + "medusa --temperature 0.7 --rule typical").status, 0);
+  ASSERT_EQ(place_.run(bench + "medusa --temperature 0.7 --rule rejection").status, 0);
+  EXPECT_EQ(summary().at("rows").size(), 3U) << "none, and medusa by two rules";
+  ASSERT_EQ(place_.run(bench + "prompt_lookup").status, 0);
+  const std::string before = file_text(place_ / "runs/tiny/bench.jsonl");
+  const auto refused = [&](const std::string& arguments, const std::string& name) {
+    const ProcessResult ran = place_.run(bench + arguments);
+    EXPECT_EQ(ran.status, 2) << arguments;
+    EXPECT_NE(ran.err.find("expected the same " + name + " for all"), std::string::npos) << ran.err;
+    EXPECT_EQ(file_text(place_ / "runs/tiny/bench.jsonl"), before);
+  };
+  refused("prompt_lookup --set generate.prompt_lookup.num_draft=3", "settings of prompt_lookup");
+  refused("medusa --temperature 0.7 --rule typical --set generate.epsilon=0.4",
+          "typical acceptance");
+  ASSERT_EQ(place_.run("train --config run.yaml --fresh --set train.epochs=3").status, 0);
+  ASSERT_EQ(place_.run("calibrate --config run.yaml").status, 0);
+  refused("merge", "heads");
+  ASSERT_EQ(place_.run(bench + "lookahead").status, 0) << "has no heads";
+  ASSERT_EQ(place_.run(bench + "merge --fresh").status, 0);
+  EXPECT_EQ(summary().at("rows").size(), 2U);
 }
 
 TEST_F(Bench, AMethodThatCannotRunSaysWhyAndTheOthersGoOn) {

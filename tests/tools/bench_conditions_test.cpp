@@ -20,7 +20,7 @@ TEST(Conditions, TheFirstDifferenceIsNamed) {
   EXPECT_EQ(fixtures::error_text([&] { check_comparable("runs/x/bench.json", kConditions, now); }),
             "runs/x/bench.json: measured with dtype bfloat16, this run has float32, expected the "
             "same dtype for all that is compared in a folder; give another folder with --out, or "
-            "remove bench.json and bench.jsonl there");
+            "leave out what was measured there with --fresh");
 }
 
 TEST(Conditions, OneThatWasNotWrittenDownIsUnknown) {
@@ -29,6 +29,18 @@ TEST(Conditions, OneThatWasNotWrittenDownIsUnknown) {
   });
   EXPECT_NE(text.find("measured with dtype unknown, this run has bfloat16"), std::string::npos)
       << text;
+}
+
+TEST(Conditions, ThoseOfOtherMethodsAreJoined) {
+  const Conditions heads{{"heads", "sha256:1"}}, others{{"heads", "sha256:2"}},
+      store{{"store", "sha256:3"}};
+  EXPECT_EQ(joined_conditions("b.json", heads, store),
+            (Conditions{{"store", "sha256:3"}, {"heads", "sha256:1"}}));
+  EXPECT_EQ(joined_conditions("b.json", {}, heads), heads);
+  EXPECT_NE(fixtures::error_text([&] {
+              joined_conditions("b.json", heads, others);
+            }).find("measured with heads sha256:1, this run has sha256:2"),
+            std::string::npos);
 }
 
 TEST(Conditions, AFileOfSomethingElseIsRefused) {

@@ -161,7 +161,7 @@ TEST(BenchFolder, RefusesAnotherModel) {
             (folder / "bench.json").string() +
                 ": measured with model sha256:4f0c, this run has sha256:0000, expected the same "
                 "model for all that is compared in a folder; give another folder with --out, or "
-                "remove bench.json and bench.jsonl there");
+                "leave out what was measured there with --fresh");
 }
 
 }  // namespace

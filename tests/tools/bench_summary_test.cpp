@@ -154,6 +154,21 @@ TEST(BenchSummary, ANewRunReplacesWhatItMeasuredAgain) {
                   make_sample({.method = "b", .run = 2})}),
             "");
   EXPECT_EQ(kept({make_sample({.run = 2, .temperature = 0.7})}), "none a b ");
+  BenchSample other_rule = make_sample({.method = "a", .run = 2});
+  other_rule.rule = "typical";
+  EXPECT_EQ(kept({make_sample({.run = 2}), other_rule}), "none a b ");
+}
+
+TEST(BenchSummary, EachRuleHasItsRow) {
+  std::vector<BenchSample> samples{make_sample({.temperature = 0.7})};
+  for (const char* rule : {"typical", "rejection"}) {
+    samples.push_back(make_sample({.method = "a", .temperature = 0.7}));
+    samples.back().rule = rule;
+  }
+  const std::vector<BenchRow> rows = summarize(samples, 1);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[1].rule, "typical");
+  EXPECT_EQ(rows[2].rule, "rejection");
 }
 
 TEST(BenchSamples, AreReadAsTheyWereWritten) {

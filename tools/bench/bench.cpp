@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/fingerprint.h"
 #include "base/output.h"
 #include "infer/backbone_target.h"
 #include "runtime/drafting.h"
@@ -47,10 +46,7 @@ class BenchCases {
     for (const double temperature : plan.temperatures)
       for (const DrafterKind kind : plan.methods) {
         BenchCase& bench_case = list_.emplace_back(BenchCase{kind, temperature, {}, {}, {}});
-        InferConfig settings = config.generate.infer;
-        settings.drafter = kind;
-        settings.rule = kind == DrafterKind::None ? RuleKind::Auto : plan.rule;
-        settings.sampling.temperature = temperature;
+        const InferConfig settings = method_settings(config, plan, kind, temperature);
         try {
           check_drafting(config, settings);
           bench_case.method = make_method(settings, parts(config, settings, model), target);
@@ -178,6 +174,15 @@ std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names) {
   return out;
 }
 
+InferConfig method_settings(const RunConfig& config, const BenchPlan& plan, DrafterKind kind,
+                            double temperature) {
+  InferConfig settings = config.generate.infer;
+  settings.drafter = kind;
+  settings.rule = kind == DrafterKind::None ? RuleKind::Auto : plan.rule;
+  settings.sampling.temperature = temperature;
+  return settings;
+}
+
 std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t limit,
                                       const Model& model) {
   if (limit > 0 && questions.size() > static_cast<size_t>(limit))
@@ -195,35 +200,6 @@ std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t lim
     print_note("{} of {} questions are longer than the context of {} tokens and are skipped\n",
                before - questions.size(), before, model.context);
   return questions;
-}
-
-Conditions bench_conditions(const RunConfig& config, const Model& model,
-                            const std::vector<Prompt>& questions, int32_t slots) {
-  const Llama& llama = *model.llama;
-  const InferConfig& infer = config.generate.infer;
-  Fingerprint asked;
-  for (const Prompt& question : questions) {
-    for (const ChatMessage& message : question.messages) asked.add(message.content).add(0);
-    for (const std::string& turn : question.later_turns) asked.add(turn).add(1);
-    asked.add(2);
-  }
-  Conditions out{
-      {"model", llama.weights().fingerprint},
-      {"dtype", llama.dtype_name()},
-      {"threads", std::to_string(num_threads(llama))},
-      {"slots", std::to_string(slots)},
-      {"machine", machine_text(llama)},
-      {"context", std::to_string(model.context)},
-      {"max_new_tokens", std::to_string(infer.max_new_tokens)},
-      {"stop", fmt::format("{}", config.generate.stop)},
-      {"top_k", std::to_string(infer.sampling.top_k)},
-      {"top_p", number_text(infer.sampling.top_p)},
-      {"seed", std::to_string(config.seed)},
-      {"chat_template", model.chat.name()},
-      {"questions", fmt::format("{} ({})", questions.size(), short_fingerprint(asked.digest()))}};
-  const double min_p = infer.sampling.min_p;  // results from before it was there stay comparable
-  if (min_p > 0) out.emplace_back("min_p", number_text(min_p));
-  return out;
 }
 
 Measurement run_bench(const RunConfig& config, const Model& model, const BenchPlan& plan,

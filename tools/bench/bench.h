@@ -39,8 +39,9 @@ std::vector<DrafterKind> parse_methods(const std::vector<std::string>& names);
 std::vector<Prompt> fitting_questions(std::vector<Prompt> questions, int64_t limit,
                                       const Model& model);
 
-Conditions bench_conditions(const RunConfig& config, const Model& model,
-                            const std::vector<Prompt>& questions, int32_t slots);
+/// How a method of the plan decodes.
+InferConfig method_settings(const RunConfig& config, const BenchPlan& plan, DrafterKind kind,
+                            double temperature);
 
 /// @param run      number of this run, for BenchSample::run.
 /// @param so_far   gets what is measured, not complete, about once a minute between two rounds.

@@ -59,14 +59,18 @@ json bench_json(const BenchResult& result) {
   return out;
 }
 
-BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& conditions, bool fresh)
-    : folder_(std::move(folder)) {
+BenchFolder::BenchFolder(std::filesystem::path folder, const Conditions& of_all,
+                         const Conditions& of_methods, bool fresh)
+    : folder_(std::move(folder)), conditions_(of_all) {
+  conditions_.insert(conditions_.end(), of_methods.begin(), of_methods.end());
   make_folder(folder_);
   check_output_file(json(), ArtifactKind::Bench);
   check_output_file(answers(), ArtifactKind::BenchAnswers);
   check_output_file(page(), ArtifactKind::Page);
   if (fresh || !std::filesystem::exists(json())) return;
-  check_comparable(json(), read_conditions(json()), conditions);
+  const Conditions earlier = read_conditions(json());
+  check_comparable(json(), earlier, of_all);
+  conditions_ = joined_conditions(json(), earlier, conditions_);
   earlier_ = read_samples(answers());
   for (const BenchSample& sample : earlier_) next_run_ = std::max(next_run_, sample.run + 1);
 }

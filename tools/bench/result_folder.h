@@ -18,11 +18,15 @@ nlohmann::json bench_json(const BenchResult& result);
 class BenchFolder {
  public:
   /// Makes the folder if there is none.
+  /// @param of_all      what every result has;  @param of_methods  what some may lack.
   /// @param fresh       what it holds does not count; write() replaces it.
   /// @throws UserError  what it holds and counts was measured under other conditions, or is
   /// damaged.
-  BenchFolder(std::filesystem::path folder, const Conditions& conditions, bool fresh = false);
+  BenchFolder(std::filesystem::path folder, const Conditions& of_all,
+              const Conditions& of_methods = {}, bool fresh = false);
 
+  /// Of all results that it will hold.
+  const Conditions& conditions() const { return conditions_; }
   int64_t next_run() const { return next_run_; }
   std::filesystem::path json() const { return folder_ / "bench.json"; }
   std::filesystem::path answers() const { return folder_ / "bench.jsonl"; }
@@ -37,6 +41,7 @@ class BenchFolder {
 
  private:
   std::filesystem::path folder_;
+  Conditions conditions_;
   std::vector<BenchSample> earlier_;
   int64_t next_run_ = 1;
 };

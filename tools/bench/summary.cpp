@@ -11,10 +11,22 @@
 namespace medusa {
 namespace {
 
-/// A method at a temperature, as it was measured in one run.
-struct Key {
+/// A row of the table, but for its category.
+struct RowKey {
   double temperature = 0;
   std::string method;
+  std::string rule;  // empty: the baseline's, which has one at each temperature
+
+  auto operator<=>(const RowKey&) const = default;
+};
+
+RowKey row_of(const BenchSample& sample) {
+  return {sample.temperature, sample.method, sample.method == kBaseline ? "" : sample.rule};
+}
+
+/// A row as it was measured in one run.
+struct Key {
+  RowKey row;
   int64_t run = 0;
 
   auto operator<=>(const Key&) const = default;
@@ -26,7 +38,7 @@ using Groups = std::map<Key, ByQuestion>;
 Groups group(std::span<const BenchSample> samples) {
   Groups out;
   for (const BenchSample& sample : samples)
-    out[{sample.temperature, sample.method, sample.run}][sample.question].push_back(&sample);
+    out[{row_of(sample), sample.run}][sample.question].push_back(&sample);
   return out;
 }
 
@@ -91,8 +103,8 @@ void add_question(BenchRow& row, Totals& totals, const std::vector<const BenchSa
 BenchRow make_row(const Key& key, const ByQuestion& method, const ByQuestion& baseline,
                   const std::string& category, uint64_t seed) {
   BenchRow row;
-  row.method = key.method;
-  row.temperature = key.temperature;
+  row.method = key.row.method;
+  row.temperature = key.row.temperature;
   row.category = category;
   Totals totals;
   bool promised = true;
@@ -144,16 +156,16 @@ std::vector<Key> chosen_runs(std::span<const BenchSample> samples, const Groups&
   const auto rank = [&](const Key& key) { return std::pair(groups.at(key).size(), key.run); };
   for (const BenchSample& sample : samples) {
     if (sample.temperature != temperature) continue;
-    const Key key{temperature, sample.method, sample.run};
-    const auto known = std::find_if(out.begin(), out.end(),
-                                    [&](const Key& each) { return each.method == key.method; });
+    const Key key{row_of(sample), sample.run};
+    const auto known =
+        std::find_if(out.begin(), out.end(), [&](const Key& each) { return each.row == key.row; });
     if (known == out.end())
       out.push_back(key);
     else if (rank(key) > rank(*known))
       *known = key;
   }
   std::stable_partition(out.begin(), out.end(),
-                        [](const Key& key) { return key.method == kBaseline; });
+                        [](const Key& key) { return key.row.method == kBaseline; });
   return out;
 }
 
@@ -175,7 +187,7 @@ std::vector<BenchRow> summarize(std::span<const BenchSample> samples, uint64_t s
   for (const double temperature : temperatures)
     for (const std::string& category : categories_of(samples))
       for (const Key& key : chosen_runs(samples, groups, temperature)) {
-        const auto baseline = groups.find({temperature, kBaseline, key.run});
+        const auto baseline = groups.find({{temperature, kBaseline, ""}, key.run});
         if (baseline == groups.end()) continue;
         BenchRow row = make_row(key, groups.at(key), baseline->second, category, seed);
         if (row.num_questions > 0) rows.push_back(std::move(row));
@@ -185,17 +197,17 @@ std::vector<BenchRow> summarize(std::span<const BenchSample> samples, uint64_t s
 
 std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
                                           std::span<const BenchSample> newer) {
-  std::set<std::pair<double, std::string>> measured;
-  for (const BenchSample& sample : newer) measured.insert({sample.temperature, sample.method});
+  std::set<RowKey> measured;
+  for (const BenchSample& sample : newer) measured.insert(row_of(sample));
   std::set<std::pair<double, int64_t>> needed;  // baselines by temperature and run
   std::erase_if(earlier, [&](const BenchSample& sample) {
     if (sample.method == kBaseline) return false;
-    const bool replaced = measured.contains({sample.temperature, sample.method});
+    const bool replaced = measured.contains(row_of(sample));
     if (!replaced) needed.insert({sample.temperature, sample.run});
     return replaced;
   });
   std::erase_if(earlier, [&](const BenchSample& sample) {
-    return sample.method == kBaseline && measured.contains({sample.temperature, sample.method}) &&
+    return sample.method == kBaseline && measured.contains(row_of(sample)) &&
            !needed.contains({sample.temperature, sample.run});
   });
   return earlier;

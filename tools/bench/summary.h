@@ -41,14 +41,16 @@ struct BenchRow {
 };
 
 /// Rows by temperature, then category (in the order of the file, all questions last, and alone if
-/// there is one category only), then method (the baseline first). Of a method that was measured in
-/// several runs the one that answered the most questions counts, of equal ones the newest, against
-/// the baseline of that same run: an interrupted run does not hide an earlier whole one.
+/// there is one category only), then method (the baseline first) and rule. Of a method that was
+/// measured by the same rule in several runs the one that answered the most questions counts, of
+/// equal ones the newest, against the baseline of that same run: an interrupted run does not hide
+/// an earlier whole one.
 /// @param seed  of the bootstrap.
 std::vector<BenchRow> summarize(std::span<const BenchSample> samples, uint64_t seed);
 
 /// The samples of earlier runs that still count beside those of a complete new one: all but those
-/// of methods that the new run measured again, and the baseline's as long as somebody needs it.
+/// of methods that the new run measured again by the same rule, and the baseline's as long as
+/// somebody needs it.
 std::vector<BenchSample> without_replaced(std::vector<BenchSample> earlier,
                                           std::span<const BenchSample> newer);
 

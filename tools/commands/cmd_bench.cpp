@@ -12,6 +12,7 @@
 #include "base/output.h"
 #include "base/yaml_fields.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/bench_conditions.h"
 #include "tools/bench/result.h"
 #include "tools/bench/result_folder.h"
 #include "tools/commands/command.h"
@@ -118,15 +119,15 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
       options.questions.empty() ? sample_questions() : read_prompts(options.questions).prompts;
   const Model model = open_model(config.backbone);
   const std::vector<Prompt> questions = fitting_questions(asked, options.limit, model);
-  const Conditions conditions = bench_conditions(config, model, questions, plan.slots);
   const std::string out = options.out.empty() ? config.run : options.out;
   const FolderLock lock(out, "medusa bench");  // two would lose each other's answers
-  const BenchFolder folder(out, conditions, options.fresh);
+  const BenchFolder folder(out, bench_conditions(config, model, questions, plan.slots),
+                           method_conditions(config, plan), options.fresh);
   for (const auto& file : {folder.answers(), folder.json(), folder.page()}) remove_leftovers(file);
 
   const auto save = [&](const Measurement& measured) {
     const std::vector<BenchSample> samples = folder.combined(measured.samples, measured.complete);
-    BenchResult result{.conditions = conditions,
+    BenchResult result{.conditions = folder.conditions(),
                        .rows = summarize(samples, config.seed),
                        .failed = measured.failed,
                        .complete = measured.complete,
