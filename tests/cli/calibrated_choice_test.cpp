@@ -131,6 +131,20 @@ TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
   EXPECT_NE(without.err.find("make it with medusa calibrate"), std::string::npos) << without.err;
 }
 
+TEST_F(CalibratedChoice, ATreeThatIsMadeMeanwhileIsNotReplaced) {
+  // Until our program, which has the number of this shell, has ended.
+  const ProcessResult swept = place_.run_with(
+      "sh -c '(while kill -0 $$ 2>/dev/null; do echo \"# newer\" >>runs/tiny/tree.yaml; "
+      "sleep 0.05; done) & exec \"$@\"' sh ",
+      "calibrate --config run.yaml --typical --max-tokens 40 --set calibrate.typical_prompts=2");
+  EXPECT_EQ(swept.status, 2);
+  EXPECT_NE(swept.err.find("runs/tiny/tree.yaml: found another tree than the one that the"),
+            std::string::npos)
+      << swept.err;
+  EXPECT_NE(swept.err.find("epsilon"), std::string::npos) << "what was measured is shown";
+  EXPECT_EQ(tree().find("typical"), std::string::npos);
+}
+
 TEST_F(CalibratedChoice, ATreeOfOtherHeadsIsNotObeyed) {
   std::string other = tree();
   const size_t at = other.find("heads: sha256:");

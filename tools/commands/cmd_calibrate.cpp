@@ -181,9 +181,18 @@ void find_typical(const CommonOptions& options) {
         "--max-tokens, or train with a larger train.validation_fraction",
         dataset.sources()[0].folder.string(), settings.max_new_tokens));
   BackboneTarget target = model.open_target(1, model.context);
+  const std::string before = read_file(config.tree_file());
   const LoadedDrafting drafting = load_drafting(config.draft_files(), settings, model, target);
   ChoiceTree tree = read_choice_tree(config.tree_file());
   tree.typical = sweep_typical(config, target, drafting, model.eos, prompts);
+  if (read_file(config.tree_file()) != before) {
+    print_note("{}", typical_sweep_text(*tree.typical));
+    throw UserError(
+        fmt::format("{}: found another tree than the one that the thresholds were tried with, "
+                    "expected the same, since it would be replaced; run medusa calibrate --typical "
+                    "again",
+                    config.tree_file().string()));
+  }
   write_choice_tree(config.tree_file(), tree,
                     "Made by: " + same_run_command(options, "calibrate") + ", then --typical");
   if (options.json)
