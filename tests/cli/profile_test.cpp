@@ -27,6 +27,21 @@ TEST(ProfileCommand, WritesTableNumbersAndPage) {
   EXPECT_EQ(inspected.at("steps").size(), 4U);
 }
 
+TEST(ProfileCommand, AnInterruptedOneReplacesNoWholeOne) {
+  const CliFixture place;
+  const std::string profile = "profile --config run.yaml --rows 1 --contexts 32 ";
+  ASSERT_EQ(place.run(profile + "--repeat 2").status, 0);
+  const std::string whole = file_text(place / "runs/tiny/profile.json");
+  const ProcessResult ran = place.run_until("INT", 4, profile + "--repeat 100000000 --json");
+  EXPECT_EQ(ran.status, 130) << ran.err;
+  EXPECT_NE(ran.err.find("nothing is written to runs/tiny"), std::string::npos) << ran.err;
+  EXPECT_EQ(file_text(place / "runs/tiny/profile.json"), whole);
+  const json made = json::parse(ran.out);
+  EXPECT_EQ(made.at("complete"), false);
+  EXPECT_GE(made.at("repeats"), 1);
+  EXPECT_LT(made.at("repeats"), 100000000);
+}
+
 TEST(ProfileCommand, AStepThatDoesNotFitIsTheUsersError) {
   const CliFixture place;
   const ProcessResult ran = place.run("profile --config run.yaml --rows 64 --contexts 200");

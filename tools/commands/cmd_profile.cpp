@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/interrupt.h"
 #include "base/json_text.h"
 #include "base/output.h"
 #include "base/replace_folder.h"
@@ -73,6 +74,13 @@ Roofline roofline_of(const Llama& llama) {
                           device_wait(llama.device()));
 }
 
+void write_profile(const std::filesystem::path& folder, const Profile& profile) {
+  make_folder(folder);
+  write_file(folder / "profile.json", json_text(profile_json(profile), 1) + "\n");
+  write_file(folder / "profile.html", profile_page(profile, frame_of(folder, "profile.html")));
+  refresh_run_report(folder);
+}
+
 void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const RunConfig config = read_run_config(common);
   const std::filesystem::path folder = options.out.empty() ? config.run : options.out;
@@ -85,16 +93,17 @@ void run_profile(const CommonOptions& common, const ProfileOptions& options) {
   const Roofline roofline = roofline_of(llama);
   Profile profile = profile_steps(llama, plan, heads.get(), make_rule(config.generate.infer));
   profile.roofline = roofline;
-
-  make_folder(folder);
-  write_file(folder / "profile.json", json_text(profile_json(profile), 1) + "\n");
-  write_file(folder / "profile.html", profile_page(profile, frame_of(folder, "profile.html")));
-  refresh_run_report(folder);
+  if (profile.complete) write_profile(folder, profile);
   if (common.json)
     print_json(profile_json(profile));
   else
-    print_text("{}page: {}        numbers: {}\n", profile_table(profile),
-               (folder / "profile.html").string(), (folder / "profile.json").string());
+    print_text("{}", profile_table(profile));
+  if (!profile.complete)
+    throw Interrupted(fmt::format("profile: interrupted, nothing is written to {}; run it again",
+                                  folder.string()));
+  if (!common.json)
+    print_text("page: {}        numbers: {}\n", (folder / "profile.html").string(),
+               (folder / "profile.json").string());
 }
 
 }  // namespace

@@ -225,6 +225,7 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadsRunner* runner
         plan.rows.size(), plan.repeats, [&](size_t i) { return profiler.step(plan.rows[i]); },
         keep);
     for (size_t i = 0; i < plan.rows.size(); ++i) {
+      profile.repeats = std::min(profile.repeats, std::ssize(samples[i]));
       profile.steps.push_back(profiled_step(llama, context, plan.rows[i], profile.drafted,
                                             typical(std::move(samples[i]))));
       if (!llama.device().is_cpu())
@@ -232,6 +233,7 @@ Profile profile_steps(Llama& llama, const ProfilePlan& plan, HeadsRunner* runner
     }
   }
   progress.finish();
+  profile.complete = done == plan.repeats * sizes * std::ssize(plan.contexts);
   return profile;
 }
 

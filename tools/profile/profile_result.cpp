@@ -53,6 +53,7 @@ nlohmann::ordered_json profile_json(const Profile& profile) {
           {"machine", profile.machine},
           {"backbone", profile.backbone},
           {"repeats", profile.repeats},
+          {"complete", profile.complete},
           {"drafted", profile.drafted},
           {"roof",
            {{"read_bytes_per_s", profile.roofline.read_bytes_per_s},

@@ -58,7 +58,8 @@ struct ProfiledStep {
 struct Profile {
   std::string machine;   // with threads, dtype and kernels
   std::string backbone;  // fingerprint
-  int64_t repeats = 0;   // of each step
+  int64_t repeats = 0;   // of each step, at least
+  bool complete = true;  // false: interrupted, with fewer repetitions or contexts
   bool drafted = false;  // with the run's heads; else the rows are a chain that nobody drafted
   Roofline roofline;
   std::vector<ProfiledStep> steps;  // by context, then rows, both ascending

@@ -72,6 +72,8 @@ std::string profile_table(const Profile& profile) {
       profile.machine, profile.roofline.read_bytes_per_s / kGiga,
       profile.roofline.copy_bytes_per_s / kGiga, profile.roofline.flops_per_s / kGiga);
   for (const Steps& steps : by_context(profile)) text += context_table(profile, steps);
+  if (!profile.complete)
+    text += fmt::format("\ninterrupted: only the first {} repetitions\n", profile.repeats);
   return text +
          "\nm: of the memory's roof, a: of the arithmetic's; the nearer of the two. Weights and "
          "cache rows\ncount once, what stays in the processor's caches does not.\n";
