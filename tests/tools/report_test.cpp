@@ -97,6 +97,19 @@ TEST(Report, LinksTheOtherPagesOfItsRun) {
   EXPECT_EQ(read_file(folder.path() / "report.html"), "mine");
 }
 
+TEST(Report, AComparisonOfOtherHeadsIsNotTheRunsResult) {
+  ReportInputs inputs = fixtures::example_run();
+  const std::string tile = "speed-up over plain decoding", remark = "of other heads than the run's";
+  inputs.comparison.value->heads = inputs.heads.value->fingerprint;
+  std::string page = report_page(inputs);
+  EXPECT_NE(page.find(tile), std::string::npos);
+  EXPECT_EQ(page.find(escape_html(remark)), std::string::npos);
+  inputs.comparison.value->heads = "sha256:0000";
+  page = report_page(inputs);
+  EXPECT_EQ(page.find(tile), std::string::npos);
+  EXPECT_NE(page.find(escape_html(remark)), std::string::npos);
+}
+
 TEST(Report, EscapesEverythingThatCameFromAFile) {
   ReportInputs inputs = fixtures::example_run();
   inputs.comparison.value->machine = "<script>alert('&')</script>";

@@ -136,6 +136,7 @@ Comparison compare(const RunConfig& config, const Model& model, BackboneTarget& 
 
   Comparison out;
   out.dtype = model.llama->dtype_name();
+  out.heads = drafting.heads;
   const auto finished = [&](const Round& round) {
     if (!round.whole) return;
     for (size_t i = 0; i < runners.size(); ++i) {
@@ -231,7 +232,9 @@ nlohmann::json comparison_json(const Comparison& comparison, const std::string& 
           {"version", version_text()},
           {"machine", {{"description", machine_text(*model.llama)}}},
           {"settings",
-           {{"yaml", write_config(config)}, {"backbone", model.llama->weights().fingerprint}}}};
+           {{"yaml", write_config(config)},
+            {"backbone", model.llama->weights().fingerprint},
+            {"heads", comparison.heads}}}};
 }
 
 }  // namespace medusa

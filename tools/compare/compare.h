@@ -43,6 +43,7 @@ struct Comparison {
   std::vector<MethodResult> methods;  // plain first; empty: interrupted during the first prompt
   int64_t num_prompts = 0;            // that were decoded by every method
   std::string dtype;
+  std::string heads;     // fingerprint
   bool complete = true;  // false: interrupted, only the prompts so far
   std::vector<ExampleAnswer> example{};
 };

@@ -92,9 +92,17 @@ std::string comparison_section(const ReportInputs& inputs) {
     return section("comparison", "Plain and speculative decoding",
                    paragraph(inputs.comparison.absence, "absent"));
   const ReportedComparison& comparison = *inputs.comparison.value;
+  const std::string remark =
+      compares_other_heads(inputs)
+          ? paragraph(
+                "These are of other heads than the run's. medusa generate --compare measures "
+                "those.",
+                "absent")
+          : "";
   return section("comparison", "Plain and speculative decoding",
-                 method_table(comparison) + table_notes(comparison) + "<div class=\"pair\">\n" +
-                     accepted_lengths(comparison) + step_times(comparison) + "</div>\n");
+                 remark + method_table(comparison) + table_notes(comparison) +
+                     "<div class=\"pair\">\n" + accepted_lengths(comparison) +
+                     step_times(comparison) + "</div>\n");
 }
 
 }  // namespace medusa

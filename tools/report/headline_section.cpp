@@ -52,7 +52,7 @@ std::vector<Tile> measured_tiles(const ReportInputs& inputs) {
   return tiles;
 }
 
-/// Before anything was compared: what calibration expects.
+/// Before these heads were compared: what calibration expects.
 std::vector<Tile> expected_tiles(const ReportInputs& inputs) {
   std::vector<Tile> tiles;
   if (!inputs.tree.value) return tiles;
@@ -70,7 +70,8 @@ std::vector<Tile> expected_tiles(const ReportInputs& inputs) {
 }  // namespace
 
 std::string headline_section(const ReportInputs& inputs) {
-  return tiles_html(inputs.comparison.value ? measured_tiles(inputs) : expected_tiles(inputs));
+  const bool measured = inputs.comparison.value && !compares_other_heads(inputs);
+  return tiles_html(measured ? measured_tiles(inputs) : expected_tiles(inputs));
 }
 
 }  // namespace medusa

@@ -66,11 +66,16 @@ std::string fingerprints(const ReportInputs& inputs) {
             inputs.heads.value
                 ? Fingerprints::compared(inputs.tree.value->heads, inputs.heads.value->fingerprint)
                 : "");
-  if (inputs.comparison.value)
-    out.add("comparison: backbone", inputs.comparison.value->backbone,
-            inputs.heads.value ? Fingerprints::compared(inputs.comparison.value->backbone,
-                                                        inputs.heads.value->backbone)
-                               : "");
+  if (inputs.comparison.value) {
+    const ReportedComparison& comparison = *inputs.comparison.value;
+    const auto remark = [&](const std::string& named, std::string HeadsManifest::*actual) {
+      return inputs.heads.value ? Fingerprints::compared(named, (*inputs.heads.value).*actual) : "";
+    };
+    out.add("comparison: backbone", comparison.backbone,
+            remark(comparison.backbone, &HeadsManifest::backbone));
+    out.add("comparison: heads", comparison.heads,
+            remark(comparison.heads, &HeadsManifest::fingerprint));
+  }
   return out.html();
 }
 

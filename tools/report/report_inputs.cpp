@@ -37,6 +37,16 @@ std::string run_name(const fs::path& folder) {
 
 }  // namespace
 
+bool compares_other_heads(const ReportInputs& inputs) {
+  if (!inputs.comparison.value || !inputs.heads.value) return false;
+  const ReportedComparison& comparison = *inputs.comparison.value;
+  const auto is_other = [](const std::string& compared, const std::string& own) {
+    return !compared.empty() && compared != own;
+  };
+  return is_other(comparison.heads, inputs.heads.value->fingerprint) ||
+         is_other(comparison.backbone, inputs.heads.value->backbone);
+}
+
 DatasetSummary summarize(const DatasetReader& dataset) {
   return {.info = dataset.info(),
           .fingerprint = dataset.fingerprint(),

@@ -46,6 +46,9 @@ struct ReportInputs {
   int64_t reload_s = 0;  // the page loads itself again after so many seconds; 0: it does not
 };
 
+/// Whether the comparison is known to be of other heads, or of another model, than the run's.
+bool compares_other_heads(const ReportInputs& inputs);
+
 DatasetSummary summarize(const DatasetReader& dataset);
 
 /// Reads dataset/, train/metrics.jsonl, joint/train/metrics.jsonl, heads/, tree.yaml and

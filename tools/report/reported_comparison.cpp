@@ -84,6 +84,7 @@ ReportedComparison read_comparison(const std::filesystem::path& file) {
     const json settings = value_or<json>(root, "settings", json::object());
     out.settings = value_or<std::string>(settings, "yaml", "");
     out.backbone = value_or<std::string>(settings, "backbone", "");
+    out.heads = value_or<std::string>(settings, "heads", "");
     return out;
   } catch (const json::exception& error) {
     throw UserError(fmt::format(

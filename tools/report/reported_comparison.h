@@ -50,6 +50,7 @@ struct ReportedComparison {
   std::string machine;   // description
   std::string settings;  // YAML text of the run
   std::string backbone;  // fingerprint
+  std::string heads;     // fingerprint; empty: not said
   std::string date;      // when it was measured, and by which medusa; empty: not said
   std::string version;
   std::string question;                 // that all answers below are to
