@@ -155,9 +155,10 @@ PromptSet Distiller::self_prompts() {
   }
   expect_chat_template(model_, "Distiller");
   const auto turn = model_.turns->take("Distiller");
-  const std::vector<std::string> kept =
-      keep_good(write_questions(options_.config, options_.seed, model_, target_), options_.note);
+  const std::vector<std::string> all =
+      write_questions(options_.config, options_.seed, model_, target_);
   if (interrupted()) return {};
+  const std::vector<std::string> kept = keep_good(all, options_.note);
   if (kept.empty())
     throw UserError(
         fmt::format("distill: the model finished none of {} questions, expected most of them; is "

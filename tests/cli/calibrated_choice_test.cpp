@@ -131,6 +131,34 @@ TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
   EXPECT_NE(without.err.find("make it with medusa calibrate"), std::string::npos) << without.err;
 }
 
+TEST_F(CalibratedChoice, InterruptedMeasurementsLeaveWhatWasWhole) {
+  const std::string race = "calibrate --config run.yaml --set calibrate.race_prompts=12";
+  ASSERT_EQ(place_.run(race).status, 0);
+  const auto interrupted = [&](const std::string& line, double wait, const std::string& command) {
+    const ProcessResult ran = place_.interrupt_after(line, wait, command);
+    EXPECT_EQ(ran.status, 130) << command << "\n" << ran.err;
+    EXPECT_NE(ran.err.find("run it again"), std::string::npos) << ran.err;
+  };
+  const std::string whole = tree();
+  interrupted("compare: warm up", 0, race);
+  interrupted("typical", 0.2, "calibrate --config run.yaml --typical --max-tokens 100");
+  EXPECT_EQ(tree(), whole);
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/tree.yaml.racing"));
+
+  const std::string compare = "generate --config run.yaml --compare --questions ";
+  ASSERT_EQ(place_.run(compare + "prompts.jsonl --limit 2").status, 0);
+  const std::string compared = file_text(place_ / "runs/tiny/compare.json");
+  std::string many;
+  for (int i = 0; i < 1000; ++i) many += "{\"text\": \"Once upon a time\"}\n";
+  write_text(place_ / "many.jsonl", many);
+  interrupted("compare ", 1, compare + "many.jsonl");
+  EXPECT_EQ(file_text(place_ / "runs/tiny/compare.json"), compared);
+
+  std::filesystem::remove(place_ / "runs/tiny/tree.yaml");
+  interrupted("compare: warm up", 0, race);
+  EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/tree.yaml")) << "medusa run makes it";
+}
+
 TEST_F(CalibratedChoice, ATreeThatIsMadeMeanwhileIsNotReplaced) {
   // Until our program, which has the number of this shell, has ended.
   const ProcessResult swept = place_.run_with(

@@ -71,6 +71,16 @@ class CliFixture {
         arguments);
   }
 
+  /// Sends SIGINT so many seconds after a line that begins so, if the program still runs.
+  ProcessResult interrupt_after(const std::string& line, double seconds,
+                                const std::string& arguments) const {
+    // The program gets the number of the shell that it takes the place of.
+    return run_with("sh -c '(while kill -0 $$ 2>/dev/null; do grep -q \"^" + line +
+                        "\" err.txt && sleep " + std::to_string(seconds) +
+                        " && kill -INT $$ && exit; sleep 0.02; done) & exec \"$@\"' sh ",
+                    arguments);
+  }
+
   /// With environment variables, "NAME=value ".
   ProcessResult run_as(const std::string& variables, const std::string& arguments) const {
     return run_with("env " + variables, arguments);

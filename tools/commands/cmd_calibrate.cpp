@@ -94,10 +94,12 @@ void run_calibrate(const CommonOptions& options) {
   ChoiceTree tree = calibrate(config, dataset, model);
   if (interrupted()) return;
   if (config.tree_file().has_parent_path()) make_folder(config.tree_file().parent_path());
-  const std::string made_by = "Made by: " + same_run_command(options, "calibrate");
-  write_choice_tree(config.tree_file(), tree, made_by);
-  race_drafters(config, dataset, model, tree);
-  if (!tree.drafter.empty()) write_choice_tree(config.tree_file(), tree, made_by);
+  if (!race_drafters(config, dataset, model, tree))
+    throw Interrupted(
+        fmt::format("calibrate: interrupted before the drafters were compared, nothing is written "
+                    "to {}; run it again",
+                    config.tree_file().string()));
+  write_choice_tree(config.tree_file(), tree, "Made by: " + same_run_command(options, "calibrate"));
   report(tree, config, options.json);
   print_next(options, "generate", {"What is gravity?"});
 }
@@ -185,6 +187,13 @@ void find_typical(const CommonOptions& options) {
   const LoadedDrafting drafting = load_drafting(config.draft_files(), settings, model, target);
   ChoiceTree tree = read_choice_tree(config.tree_file());
   tree.typical = sweep_typical(config, target, drafting, model.eos, prompts);
+  if (interrupted()) {
+    print_note("{}", typical_sweep_text(*tree.typical));
+    throw Interrupted(
+        fmt::format("--typical: interrupted before all prompts were answered, nothing is written "
+                    "to {}; run it again",
+                    config.tree_file().string()));
+  }
   if (read_file(config.tree_file()) != before) {
     print_note("{}", typical_sweep_text(*tree.typical));
     throw UserError(

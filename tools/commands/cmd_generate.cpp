@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -21,6 +22,7 @@
 #include "tools/commands/options.h"
 #include "tools/compare/compare.h"
 #include "tools/report/report.h"
+#include "tools/report/reported_comparison.h"
 #include "tools/run/drafter_choice.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
@@ -202,6 +204,16 @@ void generate_answers(const RunConfig& config, const InferConfig& infer,
                               {"backbone", model.llama->weights().fingerprint}});
 }
 
+/// What an interrupted comparison does not replace.
+bool holds_whole_comparison(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return false;
+  try {
+    return read_comparison(file).complete;
+  } catch (const UserError&) {  // damaged
+    return false;
+  }
+}
+
 void compare_methods(const RunConfig& config, const std::vector<Prompt>& asked, const Model& model,
                      bool as_json) {
   std::vector<std::vector<TokenId>> prompts;
@@ -219,14 +231,24 @@ void compare_methods(const RunConfig& config, const std::vector<Prompt>& asked, 
   if (comparison.num_prompts == 0)
     throw Interrupted("--compare: interrupted before the first prompt was finished; run it again");
   const nlohmann::json out = comparison_json(comparison, first, config, model);
-  make_folder(config.run);
-  write_file(config.compare_file(), json_text(out, 1) + "\n");
-  write_run_report(config.run, config.report_file());
+  const bool written = comparison.complete || !holds_whole_comparison(config.compare_file());
+  if (written) {
+    make_folder(config.run);
+    write_file(config.compare_file(), json_text(out, 1) + "\n");
+    write_run_report(config.run, config.report_file());
+  }
   if (as_json)
     print_json(out);
+  else if (!written)
+    print_text("{}", comparison_table(comparison));
   else
     print_text("{}report: {}        numbers: {}\n", comparison_table(comparison),
                config.report_file().string(), config.compare_file().string());
+  if (!written)
+    throw Interrupted(
+        fmt::format("--compare: interrupted, {} keeps the whole comparison that it "
+                    "holds; run it again",
+                    config.compare_file().string()));
 }
 
 /// MODEL PROMPT, MODEL alone, or PROMPT alone where an option names the model.

@@ -1,6 +1,9 @@
 #include "tools/measure/drafter_race.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -30,6 +33,27 @@ std::vector<ComparedMethod> runnable_methods(const RunConfig& config) {
   return methods;
 }
 
+/// A tree in a file of its own, from which drafters are loaded: that of the run is written when its
+/// race is over.
+class RacedTree {
+ public:
+  RacedTree(const ChoiceTree& tree, std::filesystem::path place) : file_(std::move(place)) {
+    file_ += ".racing";
+    write_choice_tree(file_, tree, "Is removed when the drafters have been compared");
+  }
+  ~RacedTree() {
+    std::error_code ignored;
+    std::filesystem::remove(file_, ignored);
+  }
+  RacedTree(const RacedTree&) = delete;
+  RacedTree& operator=(const RacedTree&) = delete;
+
+  std::string file() const { return file_.string(); }
+
+ private:
+  std::filesystem::path file_;
+};
+
 }  // namespace
 
 std::vector<std::vector<TokenId>> validation_prompts(const RunConfig& config,
@@ -49,20 +73,22 @@ std::vector<std::vector<TokenId>> validation_prompts(const RunConfig& config,
   return prompts;
 }
 
-void race_drafters(const RunConfig& given, const DatasetReader& dataset, const Model& model,
+bool race_drafters(const RunConfig& given, const DatasetReader& dataset, const Model& model,
                    ChoiceTree& tree) {
   RunConfig config = given;
   InferConfig& settings = config.generate.infer;
   settings.max_new_tokens = std::min(settings.max_new_tokens, kMostTokens);
   const auto prompts = validation_prompts(config, dataset, model, config.calibrate.race_prompts,
                                           settings.max_new_tokens);
-  if (prompts.empty()) return;
+  if (prompts.empty()) return true;
+  const RacedTree raced(tree, config.tree_file());
+  config.generate.tree = raced.file();
   const std::vector<ComparedMethod> methods = runnable_methods(config);
   settings.drafter = methods.back().drafter;
   BackboneTarget target = model.open_target(1, model.context);
   const LoadedDrafting drafting = load_drafting(config.draft_files(), settings, model, target);
   const Comparison comparison = compare(config, model, target, drafting, methods, prompts);
-  if (!comparison.complete) return;
+  if (!comparison.complete) return false;
   std::vector<DrafterSpeed>& speeds = tree.calibration->drafters;
   for (const MethodResult& each : comparison.methods) {
     const Interval interval = each.speedup_95.value_or(Interval{each.speedup, each.speedup});
@@ -72,6 +98,7 @@ void race_drafters(const RunConfig& given, const DatasetReader& dataset, const M
     return a.speedup.value < b.speedup.value;
   };
   tree.drafter = std::max_element(speeds.begin(), speeds.end(), slower)->drafter;
+  return true;
 }
 
 }  // namespace medusa

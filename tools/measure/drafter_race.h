@@ -21,9 +21,9 @@ std::vector<std::vector<TokenId>> validation_prompts(const RunConfig& config,
 
 /// Decodes validation prompts plainly, with the heads, and with what merges their drafts with
 /// others, greedily and by turns, and puts the fastest drafter and all speed-ups into the tree,
-/// which has a calibration. Ctrl-C leaves the tree as it is.
-/// @param tree  as config.tree_file() holds it.
-void race_drafters(const RunConfig& config, const DatasetReader& dataset, const Model& model,
+/// which has a calibration.
+/// @returns  false: interrupted, the tree is as it was.
+bool race_drafters(const RunConfig& config, const DatasetReader& dataset, const Model& model,
                    ChoiceTree& tree);
 
 }  // namespace medusa

@@ -50,6 +50,7 @@ size_t choose_point(std::span<const TypicalPoint> points, const Estimate& plain_
 /// @param target    has a free slot.
 /// @param drafting  the parts of drafter medusa.
 /// @param prompts   at least one.
+/// @returns  of the prompts that all had finished, if interrupted.
 /// @throws Interrupted  before the first prompt was finished by all.
 TypicalSweep sweep_typical(const RunConfig& config, BackboneTarget& target,
                            const LoadedDrafting& drafting, std::span<const TokenId> eos,
