@@ -161,8 +161,11 @@ json CompletionAnswer::usage() const {
           {"prompt_tokens_details", {{"cached_tokens", cached_tokens}}}};
 }
 
-std::string CompletionAnswer::event(json choice, bool with_usage) const {
+std::string CompletionAnswer::event(json choice, bool with_usage) {
   json out = head(true);
+  // Not in an event of its own: clients read the choice of each but the last.
+  if (!request_.warnings.empty() && !std::exchange(warned_, true))
+    out["medusa"] = {{"warnings", request_.warnings}};
   out["choices"] = choice.is_null() ? json::array() : json::array({std::move(choice)});
   if (with_usage)
     out["usage"] = usage();
@@ -173,12 +176,6 @@ std::string CompletionAnswer::event(json choice, bool with_usage) const {
 
 std::string CompletionAnswer::first_events() {
   std::string out;
-  if (!request_.warnings.empty()) {
-    json warned = head(true);
-    warned["choices"] = json::array();
-    warned["medusa"] = {{"warnings", request_.warnings}};
-    out += sent_event(warned);
-  }
   for (size_t i = 0; i < choices_.size(); ++i) out += first_chunk(i);
   return out;
 }

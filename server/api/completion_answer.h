@@ -50,7 +50,7 @@ class CompletionAnswer : public AnswerWriter {
                           const std::vector<GeneratedToken>& tokens);
   nlohmann::json usage() const;
   std::string first_chunk(size_t choice);
-  std::string event(nlohmann::json choice, bool with_usage) const;
+  std::string event(nlohmann::json choice, bool with_usage);
   void count(const GenerationPiece& piece);
   void count(size_t choice, const DecodeStats& stats);
   nlohmann::json acceptance() const;
@@ -62,6 +62,7 @@ class CompletionAnswer : public AnswerWriter {
   std::vector<Choice> choices_;
   /// Of each prompt, the tokens that none of its answers computed; none: no answer has ended.
   std::vector<std::optional<int64_t>> cached_tokens_;
+  bool warned_ = false;  // in a stream
   int64_t num_tokens_ = 0;
   std::vector<int64_t> accepted_, drafted_;  // candidates of each step, where one answer is traced
   DecodeStats total_;

@@ -321,12 +321,22 @@ TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
   EXPECT_EQ(complete(both)["medusa"]["warnings"],
             json({"max_tokens: max_completion_tokens is there, too, ignored"}));
   const json inside{{"prompt", "a"},
+                    {"messages", {{{"role", "user"}, {"content", "a"}}}},
                     {"max_tokens", 2},
                     {"stream", true},
                     {"stream_options", {{"colour", "red"}}}};
-  const std::string streamed = ask(port(), "POST", "/v1/completions", inside.dump()).body;
-  EXPECT_NE(streamed.find("stream_options.colour: unknown field, ignored"), std::string::npos)
-      << streamed;
+  for (const bool is_chat : {false, true}) {
+    json body = inside;
+    body.erase(is_chat ? "prompt" : "messages");
+    const std::string path = is_chat ? "/v1/chat/completions" : "/v1/completions";
+    const auto events = fixtures::events_of(ask(port(), "POST", path, body.dump()).body);
+    ASSERT_GE(events.size(), 2U);
+    EXPECT_EQ(events[0]["medusa"]["warnings"],
+              json({"stream_options.colour: unknown field, ignored"}));
+    for (const json& each : events)
+      EXPECT_EQ(each["choices"].size(), 1U) << each << "\nclients read the choice of each";
+    for (size_t i = 1; i < events.size(); ++i) EXPECT_FALSE(events[i].contains("medusa"));
+  }
 }
 
 TEST_F(RefusalsTest, WhatAMessageOrAToolSaysBesidesIsIgnoredWithAWarning) {
