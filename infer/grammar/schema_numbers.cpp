@@ -64,8 +64,8 @@ void expect_supported_number(const ordered_json& schema, const std::string& plac
 }
 
 void expect_supported_integer(const ordered_json& schema, const std::string& place) {
-  const Bounds bounds =
-      read_bounds(schema, place, 1, kLargestExact, "an integer between -2^53 and 2^53, both left out");
+  const Bounds bounds = read_bounds(schema, place, 1, kLargestExact,
+                                    "an integer between -2^53 and 2^53, both left out");
   if (!schema.contains("multipleOf")) return;
   const std::string below = place + "/multipleOf";
   if (!schema["multipleOf"].is_number()) refuse_no_schema(below, "no number", "a number");

@@ -269,8 +269,8 @@ TEST_F(DistilledStories, SelfWrittenQuestionsOfOtherSettingsAreWrittenAnewIfThat
       << "they are written";
   EXPECT_TRUE(std::filesystem::exists(file)) << "until there are others";
   EXPECT_EQ(noted.find("somebody's own"), std::string::npos);
-  for (const std::string& own : {std::string("{\"text\": \"Who are you?\"}\n"),
-                                 written + "{\"text\": \"Who is he?\"}\n"}) {
+  for (const std::string& own :
+       {std::string("{\"text\": \"Who are you?\"}\n"), written + "{\"text\": \"Who is he?\"}\n"}) {
     write_file(file, own);
     noted.clear();
     EXPECT_EQ(asks(), "(no error)");

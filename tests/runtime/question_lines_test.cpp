@@ -32,7 +32,8 @@ TEST(QuestionLines, SayWhatWroteThemUntilAnythingOfThemIsChanged) {
   for (const bool of_first : {true, false})
     for (const nlohmann::json& more :
          {nlohmann::json{{"system", "Be brief."}}, nlohmann::json{{"text", "Who is he?"}},
-          nlohmann::json{{"category", "own"}}, nlohmann::json{{"turns", {"Who are you?", "Why?"}}}}) {
+          nlohmann::json{{"category", "own"}},
+          nlohmann::json{{"turns", {"Who are you?", "Why?"}}}}) {
       const size_t begin = of_first ? 0 : lines.find('\n') + 1, end = lines.find('\n', begin);
       nlohmann::json line = nlohmann::json::parse(lines.substr(begin, end - begin));
       line.update(more);

@@ -330,8 +330,7 @@ TEST_F(RefusalsTest, AnUnknownFieldIsIgnoredWithAWarning) {
     body.erase(is_chat ? "prompt" : "messages");
     const std::string path = is_chat ? "/v1/chat/completions" : "/v1/completions";
     const auto events = fixtures::events_of(ask(port(), "POST", path, body.dump()).body);
-    ASSERT_GE(events.size(), 2U);
-    EXPECT_EQ(events[0]["medusa"]["warnings"],
+    EXPECT_EQ(events.at(0)["medusa"]["warnings"],
               json({"stream_options.colour: unknown field, ignored"}));
     for (const json& each : events)
       EXPECT_EQ(each["choices"].size(), 1U) << each << "\nclients read the choice of each";

@@ -168,10 +168,9 @@ TEST_F(ToolsTest, ArgumentsFollowASchemaThatLeadsToOthers) {
     json parameters = json::parse(each);
     parameters["$defs"] = defs;
     const json function{{"name", "f"}, {"parameters", parameters}, {"strict", true}};
-    const json answer =
-        choice(chat({{"tools", {{{"type", "function"}, {"function", function}}}},
-                     {"tool_choice", "required"},
-                     {"logit_bias", without('{')}}));
+    const json answer = choice(chat({{"tools", {{{"type", "function"}, {"function", function}}}},
+                                     {"tool_choice", "required"},
+                                     {"logit_bias", without('{')}}));
     ASSERT_EQ(answer["finish_reason"], "tool_calls") << each << answer;
     const std::string arguments = answer["message"]["tool_calls"][0]["function"]["arguments"];
     EXPECT_EQ(json::parse(arguments), json({{"l", nullptr}})) << each << arguments;

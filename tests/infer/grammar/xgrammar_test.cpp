@@ -124,10 +124,10 @@ TEST_F(Xgrammar, IntegersGoToTheirBoundsAndNoFurther) {
   };
   for (const bool exclusive : {false, true})
     for (const int64_t least : {-most, int64_t{0}, int64_t{1023}}) {
-      const std::string schema = json{{"type", "integer"},
-                                      {exclusive ? "exclusiveMinimum" : "minimum", least},
-                                      {"maximum", most}}
-                                     .dump();
+      const std::string schema = json{
+          {"type", "integer"},
+          {exclusive ? "exclusiveMinimum" : "minimum", least},
+          {"maximum", most}}.dump();
       for (const int64_t bound : {least, most, int64_t{999999999999999}})
         for (const int64_t number : {bound - 1, bound, bound + 1, bound + 10, 10 * bound})
           EXPECT_EQ(is_of(number, schema), number >= least + exclusive && number <= most)
