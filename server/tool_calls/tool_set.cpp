@@ -132,11 +132,16 @@ std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
                                                 std::vector<std::string>& warnings) {
   if (!tools.may_call()) return format;
   const bool required = tools.use == ToolUse::Required;
-  if (format && (required || format->grammar.kind != GrammarKind::JsonSchema))
-    throw ApiError(400,
-                   fmt::format("{} is given beside tools{}, expected one of both; leave one out",
-                               format->field, required ? " that must be called" : ""),
-                   format->field);
+  if (format && format->grammar.kind != GrammarKind::JsonSchema)
+    throw ApiError(
+        400,
+        fmt::format("{} is given beside tools, expected one of both; leave one out", format->field),
+        format->field);
+  if (format && required) {  // as clients send it that have both
+    warnings.push_back(
+        fmt::format("{}: ignored, since the answer is a call of a tool", format->field));
+    format.reset();
+  }
   const bool any_strict = std::any_of(tools.functions.begin(), tools.functions.end(),
                                       [](const ToolFunction& each) { return each.strict; });
   if (!required && !format && tools.parallel && !any_strict) return std::nullopt;

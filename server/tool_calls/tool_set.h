@@ -47,7 +47,7 @@ void add_tool(ToolSet& tools, ToolFunction function, const RequestFields& fields
 /// will do.
 /// @param format    that the answer has where it makes no calls.
 /// @param warnings  names the functions whose schema a grammar cannot hold: unless such a function
-///                  is strict, its arguments may be any object.
+///                  is strict, its arguments may be any object; and a format beside required calls.
 /// @throws ApiError  400: both do not go together, or a strict function has such a schema.
 std::optional<WantedGrammar> grammar_with_tools(const ToolSet& tools,
                                                 std::optional<WantedGrammar> format,

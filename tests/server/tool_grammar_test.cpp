@@ -168,6 +168,18 @@ TEST_F(ToolGrammar, RequiredCallsAreAllThatComes) {
   }
 }
 
+TEST_F(ToolGrammar, AFormatBesideRequiredCallsIsIgnoredWithAWord) {
+  const ToolSet tools = two_tools(false, ToolUse::Required, true);
+  std::vector<std::string> warnings, none;
+  const WantedGrammar schema{{GrammarKind::JsonSchema, R"({"type": "null"})"}, "response_format"};
+  const auto with = grammar_with_tools(tools, schema, warnings);
+  EXPECT_EQ(with->grammar.text, grammar_with_tools(tools, std::nullopt, none)->grammar.text);
+  EXPECT_EQ(warnings, std::vector<std::string>(
+                          {"response_format: ignored, since the answer is a call of a tool"}));
+  EXPECT_THROW(grammar_with_tools(tools, WantedGrammar{{GrammarKind::Regex, "a"}, "regex"}, none),
+               ApiError);
+}
+
 TEST_F(ToolGrammar, ANamedFunctionIsTheOnlyOne) {
   if (!has_grammar_library()) return;
   ToolSet tools = two_tools(false, ToolUse::Required, true);

@@ -305,8 +305,6 @@ TEST_F(ToolsTest, AWrongToolIsNamed) {
            {"tool_choice.function", {{"tool_choice", {{"type", "function"}}}}},
            {"tool_choice.function.name", {{"tool_choice", named("walk")}}},
            {"parallel_tool_calls", {{"parallel_tool_calls", 1}}},
-           {"response_format",
-            {{"tool_choice", "required"}, {"response_format", {{"type", "json_object"}}}}},
            {"medusa.regex", {{"medusa", {{"regex", "a+"}}}}},
            {"ignore_eos", {{"tool_choice", "required"}, {"ignore_eos", true}}},
            {"messages[1].tool_call_id", {{"messages", result("c1")}}},
