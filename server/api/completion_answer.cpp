@@ -166,7 +166,7 @@ std::string CompletionAnswer::event(json choice, bool with_usage) {
   // Not in an event of its own: clients read the choice of each but the last.
   if (!request_.warnings.empty() && !std::exchange(warned_, true))
     out["medusa"] = {{"warnings", request_.warnings}};
-  out["choices"] = choice.is_null() ? json::array() : json::array({std::move(choice)});
+  out["choices"] = json::array({std::move(choice)});
   if (with_usage)
     out["usage"] = usage();
   else if (request_.include_usage)

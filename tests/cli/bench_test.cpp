@@ -166,6 +166,7 @@ TEST_F(Bench, OtherHeadsAndSettingsAreNotMixedWithWhatAFolderHolds) {
   refused("prompt_lookup --set generate.prompt_lookup.num_draft=3", "settings of prompt_lookup");
   refused("medusa --temperature 0.7 --rule typical --set generate.epsilon=0.4",
           "typical acceptance");
+  refused("prompt_lookup --set generate.graphs=false", "graphs");
   ASSERT_EQ(place_.run("train --config run.yaml --fresh --set train.epochs=3").status, 0);
   ASSERT_EQ(place_.run("calibrate --config run.yaml").status, 0);
   refused("merge", "heads");

@@ -132,7 +132,8 @@ TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
 }
 
 TEST_F(CalibratedChoice, InterruptedMeasurementsLeaveWhatWasWhole) {
-  const std::string race = "calibrate --config run.yaml --set calibrate.race_prompts=12";
+  const std::string race =
+      "calibrate --config run.yaml --max-tokens 96 --set calibrate.race_prompts=12";
   ASSERT_EQ(place_.run(race).status, 0);
   const auto interrupted = [&](const std::string& line, double wait, const std::string& command) {
     const ProcessResult ran = place_.interrupt_after(line, wait, command);

@@ -38,6 +38,9 @@ TEST(Pipeline, DistillTrainCalibrateGenerateCompareInspect) {
   EXPECT_NE(compared.out.find("3 / 3"), std::string::npos) << compared.out;
   const json numbers = json::parse(file_text(place / "runs/tiny/compare.json"));
   ASSERT_EQ(numbers.at("methods").size(), 5U);
+  const auto heads = numbers.at("settings").at("heads").get<std::string>();
+  EXPECT_NE(file_text(place / "runs/tiny/heads/manifest.yaml").find("fingerprint: " + heads),
+            std::string::npos);
   expect_success(place.run("generate 'Once upon a time' --config run.yaml --compare"));
   EXPECT_EQ(numbers.at("methods").at(2).at("drafter"), "merge");
   EXPECT_EQ(numbers.at("methods").at(3).at("drafter"), "none");

@@ -108,6 +108,9 @@ TEST(Report, AComparisonOfOtherHeadsIsNotTheRunsResult) {
   page = report_page(inputs);
   EXPECT_EQ(page.find(tile), std::string::npos);
   EXPECT_NE(page.find(escape_html(remark)), std::string::npos);
+  inputs.comparison.value->heads.clear();  // as earlier programs left it
+  inputs.comparison.value->backbone = "sha256:0000";
+  EXPECT_EQ(report_page(inputs).find(tile), std::string::npos);
 }
 
 TEST(Report, EscapesEverythingThatCameFromAFile) {

@@ -102,7 +102,8 @@ Conditions method_conditions(const RunConfig& config, const BenchPlan& plan) {
       needs |= needs_of(settings);
       typical = typical || resolved_rule(settings) == RuleKind::Typical;
     }
-  Conditions out{{"min_p", number_text(config.generate.infer.sampling.min_p)}};
+  Conditions out{{"min_p", number_text(config.generate.infer.sampling.min_p)},
+                 {"graphs", config.generate.infer.graphs ? "true" : "false"}};
   const auto add = [&](bool needed, const char* name, const std::function<std::string()>& value) {
     if (!needed) return;
     try {

@@ -17,8 +17,8 @@ Conditions bench_conditions(const RunConfig& config, const Model& model,
                             const std::vector<Prompt>& questions, int32_t slots);
 
 /// What results may lack, because another method has it or they are from before it was kept: which
-/// heads, tree, texts and draft models the methods of a plan have, and their own settings. What
-/// cannot be read is left out: its method says so.
+/// heads, tree, texts and draft models the methods of a plan have, and the settings that they read.
+/// What cannot be read is left out: its method says so.
 Conditions method_conditions(const RunConfig& config, const BenchPlan& plan);
 
 }  // namespace medusa

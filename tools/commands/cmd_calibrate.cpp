@@ -187,21 +187,19 @@ void find_typical(const CommonOptions& options) {
   const LoadedDrafting drafting = load_drafting(config.draft_files(), settings, model, target);
   ChoiceTree tree = read_choice_tree(config.tree_file());
   tree.typical = sweep_typical(config, target, drafting, model.eos, prompts);
-  if (interrupted()) {
-    print_note("{}", typical_sweep_text(*tree.typical));
+  const bool complete = !interrupted(), is_same_tree = read_file(config.tree_file()) == before;
+  if (!complete || !is_same_tree) print_note("{}", typical_sweep_text(*tree.typical));
+  if (!complete)
     throw Interrupted(
         fmt::format("--typical: interrupted before all prompts were answered, nothing is written "
                     "to {}; run it again",
                     config.tree_file().string()));
-  }
-  if (read_file(config.tree_file()) != before) {
-    print_note("{}", typical_sweep_text(*tree.typical));
+  if (!is_same_tree)
     throw UserError(
         fmt::format("{}: found another tree than the one that the thresholds were tried with, "
                     "expected the same, since it would be replaced; run medusa calibrate --typical "
                     "again",
                     config.tree_file().string()));
-  }
   write_choice_tree(config.tree_file(), tree,
                     "Made by: " + same_run_command(options, "calibrate") + ", then --typical");
   if (options.json)
