@@ -142,7 +142,6 @@ TEST_F(CalibratedChoice, InterruptedMeasurementsLeaveWhatWasWhole) {
   };
   const std::string whole = tree();
   interrupted("compare: warm up", 0, race);
-  interrupted("typical", 0.2, "calibrate --config run.yaml --typical --max-tokens 100");
   EXPECT_EQ(tree(), whole);
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/tree.yaml.racing"));
 
@@ -158,6 +157,21 @@ TEST_F(CalibratedChoice, InterruptedMeasurementsLeaveWhatWasWhole) {
   std::filesystem::remove(place_ / "runs/tiny/tree.yaml");
   interrupted("compare: warm up", 0, race);
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/tree.yaml")) << "medusa run makes it";
+}
+
+TEST_F(CalibratedChoice, AnInterruptedSweepIsShownAndNotKept) {
+  const std::string whole = tree();
+  std::string said;
+  // Later each time, until it is behind a prompt and before the last one.
+  for (double wait = 0.3; said.find("before all prompts") == std::string::npos && wait < 60;
+       wait *= 1.5) {
+    const ProcessResult ran = place_.interrupt_after(
+        "typical", wait, "calibrate --config run.yaml --typical --max-tokens 40");
+    ASSERT_EQ(ran.status, 130) << ran.err;
+    EXPECT_EQ(tree(), whole);
+    said = ran.err;
+  }
+  EXPECT_NE(said.find("epsilon"), std::string::npos) << said;
 }
 
 TEST_F(CalibratedChoice, ATreeThatIsMadeMeanwhileIsNotReplaced) {
