@@ -4,9 +4,44 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "data/text_file.h"
 
 namespace medusa {
+
+Json read_json_file(const std::filesystem::path& path) {
+  return parse_json_text(read_file(path), path);
+}
+
+Json parse_json_text(const std::string& text, const std::filesystem::path& file) {
+  if (nests_too_deeply(text))
+    throw UserError(
+        fmt::format("{}: nests lists or objects more than 100 deep, expected at most that; copy or "
+                    "download it again",
+                    file.string()));
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    throw UserError(
+        fmt::format("{}: is not JSON (at byte {}), expected a JSON file; copy or download it again",
+                    file.string(), error.byte));
+  } catch (const Json::out_of_range&) {
+    throw UserError(
+        fmt::format("{}: has a number beyond all bounds, expected one that fits into 64 bits; copy "
+                    "or download it again",
+                    file.string()));
+  }
+}
+
+bool is_json_list(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos || text[begin] != '[') return false;
+  const size_t end = std::min(text.find('\n', begin), text.size());
+  const bool is_one_line = text.find_first_not_of(" \t\r\n", end) == std::string::npos;
+  if (is_one_line) return true;
+  const std::string line = text.substr(begin, end - begin);
+  return nests_too_deeply(line) || !Json::accept(line);
+}
 
 std::string entry_id(const nlohmann::json& entry, const std::string& place,
                      const std::string& fallback) {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/json_text.h"
 
 namespace medusa {
@@ -24,26 +23,15 @@ namespace medusa {
 using Json = nlohmann::json;
 
 /// A whole file. @throws UserError  it cannot be read or is not JSON.
-inline Json read_json_file(const std::filesystem::path& path) {
-  const std::string text = read_file(path);
-  if (nests_too_deeply(text))
-    throw UserError(
-        fmt::format("{}: nests lists or objects more than 100 deep, expected at most that; copy or "
-                    "download it again",
-                    path.string()));
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw UserError(
-        fmt::format("{}: is not JSON (at byte {}), expected a JSON file; copy or download it again",
-                    path.string(), error.byte));
-  } catch (const Json::out_of_range&) {
-    throw UserError(
-        fmt::format("{}: has a number beyond all bounds, expected one that fits into 64 bits; copy "
-                    "or download it again",
-                    path.string()));
-  }
-}
+Json read_json_file(const std::filesystem::path& path);
+
+/// The same for text that was read before.
+/// @param file  for messages.
+Json parse_json_text(const std::string& text, const std::filesystem::path& file);
+
+/// Whether a text without a name to tell by is one list, not JSON Lines of which each is a list: it
+/// begins with '[', and its first line is all of it or no JSON by itself.
+bool is_json_list(const std::string& text);
 
 /// Whether it is a whole number that T holds. get<T>() would convert 1.9, true and 2^64 - 1.
 template <typename T, typename Value>

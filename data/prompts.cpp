@@ -140,8 +140,7 @@ void read_entry(const Json& entry, const std::string& place, const std::string& 
   set.prompts.push_back(std::move(prompt));
 }
 
-void read_list(const fs::path& file, PromptSet& set) {
-  const Json root = read_json_file(file);
+void read_list(const Json& root, const fs::path& file, PromptSet& set) {
   if (!root.is_array())
     throw UserError(
         fmt::format("{}: holds {}, expected a list of conversations; give such a list, "
@@ -184,10 +183,12 @@ PromptSet read_prompts(const fs::path& file) {
   PromptSet set;
   const std::string extension = lower_extension(file);
   if (extension == ".json") {
-    read_list(file, set);
+    read_list(read_json_file(file), file, set);
   } else {
     const std::string text = read_text(file);
-    if (extension == ".txt" || (file == "-" && !begins_as_json(text)))
+    if (extension.empty() && is_json_list(text))
+      read_list(parse_json_text(text, file), file, set);
+    else if (extension == ".txt" || (file == "-" && !begins_as_json(text)))
       read_plain_lines(text, file, set);
     else
       parse_json_lines(text, file, [&](const Json& entry, const JsonLine& line) {

@@ -35,7 +35,8 @@ struct PromptSet {
 ///   conversations  ShareGPT's [{"from", "value"}, …]: read as turns, its answers are dropped
 /// and may have id, category and system. An element that is itself a list counts as messages.
 /// Each line of a .txt file, and of a standard input ("-") that does not begin as JSON, is the
-/// user's message. Blank lines are passed over.
+/// user's message. Where no name tells ("-", /dev/fd/63) a list is read as that of a .json file.
+/// Blank lines are passed over.
 /// @throws UserError  with file:line (or file and element): not JSON, no prompt in it, an empty or
 ///                    mistyped one; and if the file holds no prompt at all.
 PromptSet read_prompts(const std::filesystem::path& file);

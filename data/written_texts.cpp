@@ -15,8 +15,9 @@ namespace medusa {
 namespace fs = std::filesystem;
 namespace {
 
-bool begins_with_object(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
+/// Whether an object comes first, or a list of one; "[1] A footnote" is a document.
+bool begins_with_entry(const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n[");
   return first != std::string::npos && text[first] == '{';
 }
 
@@ -59,8 +60,7 @@ void read_text_entry(const Json& entry, const JsonLine& line, WrittenTextSet& se
 }
 
 /// One entry, or a list of them.
-void read_json_texts(const fs::path& file, WrittenTextSet& set) {
-  const Json root = read_json_file(file);
+void read_json_texts(const Json& root, const fs::path& file, WrittenTextSet& set) {
   const std::string name = file.stem().string();
   const bool is_one = root.is_object() || (root.is_array() && !root.empty() &&
                                            root[0].is_object() && root[0].contains("role"));
@@ -92,10 +92,13 @@ WrittenTextSet read_written_texts(const fs::path& file) {
   WrittenTextSet set;
   const std::string extension = lower_extension(file);
   if (extension == ".json") {
-    read_json_texts(file, set);
+    read_json_texts(read_json_file(file), file, set);
   } else {
     std::string text = read_text(file);
-    if (extension == ".jsonl" || (file == "-" && begins_with_object(text)))
+    const bool is_nameless_json = extension.empty() && begins_with_entry(text);
+    if (is_nameless_json && is_json_list(text))
+      read_json_texts(parse_json_text(text, file), file, set);
+    else if (extension == ".jsonl" || extension == ".ndjson" || is_nameless_json)
       parse_json_lines(text, file, [&](const Json& entry, const JsonLine& line) {
         read_text_entry(entry, line, set);
       });

@@ -28,10 +28,12 @@ struct WrittenTextSet {
 };
 
 /// Reads a file by its name:
-///   .jsonl         each line has "text", a document, or "messages" or "conversations", as
-///                  read_conversations() takes them
-///   .json          a list of such entries, or one
-///   anything else  is one document; so is a standard input ("-") that does not begin as JSON
+///   .jsonl, .ndjson  each line has "text", a document, or "messages" or "conversations", as
+///                    read_conversations() takes them
+///   .json            a list of such entries, or one
+///   none             as .jsonl if an object comes first, as .json or lines of lists if a list of
+///                    objects does, else one document: "-" is standard input
+///   anything else    one document
 /// Names may be in capitals. A byte order mark before the text is left out.
 /// @throws UserError  with file:line or element: not JSON, none or several of these keys, an empty
 ///                    or mistyped one; not UTF-8; and if the file holds no text at all.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/file.h"
 #include "base/json_text.h"
 #include "data/tokenizer/tokenizer_config.h"
 #include "data/tokenizer/tokenizer_files.h"

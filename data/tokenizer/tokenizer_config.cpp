@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/file.h"
 #include "data/tokenizer/tokenizer_json.h"
 
 namespace medusa {

@@ -186,5 +186,19 @@ TEST(Prompts, ReadsLongFilesWhole) {
   EXPECT_EQ(conversations.prompts[599].messages[0].content.size(), 5990U % 700 + 5);
 }
 
+TEST(Prompts, ANamelessListIsReadAsThatOfAJsonFile) {
+  const std::string list = "[{\"prompt\": \"One\"},\n {\"prompt\": \"Two\"}]\n";
+  const PromptSet named = read("list.json", list);
+  for (const std::string& text :
+       {list, std::string("\n[{\"prompt\": \"One\"}, {\"prompt\": \"Two\"}]")}) {
+    const PromptSet nameless = read("list", text);
+    ASSERT_EQ(nameless.prompts.size(), 2U) << text;
+    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(flat(nameless.prompts[i]), flat(named.prompts[i]));
+  }
+  const std::string line = "[{\"role\": \"user\", \"content\": \"One\"}]\n";
+  EXPECT_EQ(read("lines", line + line).prompts.size(), 2U) << "each line is a conversation";
+  EXPECT_EQ(read("lines", line).prompts.size(), 1U);
+}
+
 }  // namespace
 }  // namespace medusa

@@ -119,6 +119,26 @@ TEST(WrittenTexts, WhatIsNoTextIsRefused) {
             "another file");
 }
 
+TEST(WrittenTexts, WithoutANameJsonIsToldByHowItBegins) {
+  const std::string line =
+      "[{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", \"content\": \"b\"}]\n";
+  for (const std::string& text : {std::string("[{\"text\": \"a\"}, {\"text\": \"b\"}]"),
+                                  std::string("\n[\n {\"text\": \"a\"},\n {\"text\": \"b\"}\n]\n"),
+                                  std::string("{\"text\": \"a\"}\n{\"text\": \"b\"}\n"),
+                                  line + line, "[" + line + ",\n" + line + "]"})
+    EXPECT_EQ(read("texts", text).texts.size(), 2U) << text;
+  EXPECT_TRUE(read("texts", line).texts.at(0).is_conversation());
+  for (const std::string text :
+       {"[1] A footnote", "[[Category:Cats]]", "Text\n[{\"text\": \"a\"}]"}) {
+    const auto found = read("texts", text).texts;
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].document, text);
+  }
+  EXPECT_EQ(error_of("texts", "[{\"text\": \"a\"},\n"),
+            "texts: is not JSON (at byte 17), expected a JSON file; copy or download it again");
+  EXPECT_EQ(read("texts.ndjson", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n").texts.size(), 2U);
+}
+
 TEST(WrittenTexts, PiecesOfADocumentAreItsTokensInOrder) {
   const fixtures::ByteTokenizer tokenizer;
   const std::string text = "The first piece and all others.";
