@@ -81,6 +81,19 @@ TEST(BenchTable, NamesTheRuleWhereItIsNotTheUsualOne) {
   EXPECT_EQ(row_name(row), "medusa, greedy");
 }
 
+TEST(BenchTable, RepeatsAreThoseOfTheRows) {
+  BenchResult result = example_result();
+  result.repeats = 5;  // of the last run, of which no row is shown
+  EXPECT_EQ(repeats_text(result), "1");
+  for (BenchRow& row : result.rows)
+    if (row.method == "medusa") row.num_samples *= 3;
+  EXPECT_EQ(repeats_text(result), "1 to 3");
+  expect_parts(bench_page(result), {"4 questions, 1 to 3 times;"});
+  expect_parts(bench_markdown(result, {}), {"| repeats | 1 to 3 |"});
+  result.rows.clear();
+  EXPECT_EQ(repeats_text(result), "5");
+}
+
 TEST(BenchPage, HasPicturesAndEscapesWhatCameFromFiles) {
   const std::string page = bench_page(example_result());
   expect_parts(page, {"<svg", "Temperature 0.7", "Speed-up by category",

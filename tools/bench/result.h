@@ -25,15 +25,18 @@ struct BenchResult {
   std::vector<FailedMethod> failed;
   bool complete = true;       // false: interrupted
   int64_t num_questions = 0;  // that were asked for
-  int64_t repeats = 1;
-  std::string machine;   // one line about it
-  std::string settings;  // YAML text of the run
+  int64_t repeats = 1;        // of the last run
+  std::string machine;        // one line about it
+  std::string settings;       // YAML text of the run
 };
 
 // The tables of `medusa bench` as text.
 
 /// "medusa", or "medusa, typical" where the rule is not the baseline's.
 std::string row_name(const BenchRow& row);
+
+/// How often each question was asked: "3", or "1 to 5" where the rows' runs differ.
+std::string repeats_text(const BenchResult& result);
 
 /// Per temperature: a table for each category and for all questions, accepted lengths, where a
 /// step's time goes; then what failed, and what is partial.

@@ -35,7 +35,7 @@ std::string conditions_table(const BenchResult& result, const MeasuredBy& by) {
   row("date", by.date);
   row("program", by.version);
   for (const auto& [name, value] : result.conditions) row(name, value);
-  row("repeats", std::to_string(result.repeats));
+  row("repeats", repeats_text(result));
   return text;
 }
 

@@ -232,9 +232,10 @@ std::string failures_section(const BenchResult& result) {
 }
 
 std::string measured_text(const BenchResult& result) {
-  std::string text = fmt::format("{} questions, {} {}; every method answered each in turn. {}",
-                                 result.num_questions, result.repeats,
-                                 result.repeats == 1 ? "time" : "times", result.machine);
+  const std::string repeats = repeats_text(result);
+  std::string text =
+      fmt::format("{} questions, {} {}; every method answered each in turn. {}",
+                  result.num_questions, repeats, repeats == "1" ? "time" : "times", result.machine);
   if (!result.complete) text += ". Interrupted: only the rounds so far.";
   return text;
 }

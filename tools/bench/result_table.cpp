@@ -84,6 +84,18 @@ std::string parts_text(const Rows& rows) {
 
 }  // namespace
 
+std::string repeats_text(const BenchResult& result) {
+  int64_t least = 0, most = 0;
+  for (const BenchRow& row : result.rows) {
+    if (!row.category.empty()) continue;
+    const int64_t repeats = (row.num_samples + row.num_questions - 1) / row.num_questions;
+    least = least == 0 ? repeats : std::min(least, repeats);
+    most = std::max(most, repeats);
+  }
+  if (most == 0) return std::to_string(result.repeats);  // nothing was measured
+  return least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
+}
+
 std::string row_name(const BenchRow& row) {
   const bool usual = row.baseline() || row.rule == (row.temperature > 0 ? "match" : "greedy");
   return usual ? row.method : row.method + ", " + row.rule;
