@@ -48,6 +48,9 @@ TEST_F(Formats, EveryExportIsCheckedAndComesBackBitForBit) {
     const json exported = json::parse(succeed("export --config run.yaml --check --json --format " +
                                               format + " --output out/" + format));
     EXPECT_EQ(exported.at("num_heads"), 2);
+    const json seen = json::parse(succeed("inspect out/" + format + " --json"));
+    EXPECT_EQ(seen.at("heads").at("num_heads"), 2) << seen;
+    EXPECT_FALSE(seen.contains("cannot_run")) << seen;
     const ProcessResult imported = place_.run(
         "import out/" + format + " --config run.yaml --set generate.heads=back/" + format);
     EXPECT_EQ(imported.status, 0) << imported.err;

@@ -15,6 +15,9 @@ TEST(IdleOptions, GenerateRefusesThem) {
   expect_idle(place.run(ask + "--drafter none --logprobs 3"),
               "--logprobs 3: found no --json, expected it, as the text alone shows no numbers; add "
               "--json");
+  for (const std::string idle : {"--limit", "--batch"})
+    expect_idle(place.run(ask + "--drafter none " + idle + " 2"),
+                idle + ": found one prompt, expected --questions with several; leave it out");
   const std::string advice =
       ", expected none, as it decodes one prompt at a time by methods of its own; leave it out, or "
       "choose methods with medusa bench";
@@ -32,6 +35,13 @@ TEST(IdleOptions, GenerateRefusesThem) {
               "--heads nowhere: found drafter none, prompt_lookup" + unread);
   const ProcessResult shared = place.run(ask + "--drafter none --set generate.heads=nowhere");
   EXPECT_EQ(shared.status, 0) << "settings are for several commands\n" << shared.err;
+}
+
+TEST(IdleOptions, AScriptIsNoJson) {
+  const CliFixture place;
+  expect_idle(place.run("completion bash --json"),
+              "completion: found --json, expected none, as a script is text; leave it out");
+  EXPECT_EQ(place.run("completion bash").status, 0);
 }
 
 TEST(IdleOptions, ServeRefusesThem) {

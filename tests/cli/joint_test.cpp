@@ -113,6 +113,8 @@ TEST_F(Joint, ADryRunSaysWhatItTakesAndWritesNothing) {
                            "stage heads: ", "stage joint: ", "  memory: about ", "  disk: about ",
                            "  time: about ", "knowing nothing (ln V) 6.24; heads "})
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+  EXPECT_EQ(ran.out.find("encodes to other tokens"), std::string::npos) << "they are its own\n"
+                                                                        << ran.out;
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/train"));
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/joint"));
   const ProcessResult as_json = place_.run(std::string(kJoint) + "--dry-run --json");

@@ -121,7 +121,8 @@ TEST(Inspect, RefusesWhatItDoesNotKnowAndSaysWhatItKnows) {
   make_folder(folder / "empty");
   const std::string known =
       " of no known kind, expected a dataset folder or shard (.h5), heads, a training checkpoint, "
-      "a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), metrics.jsonl, "
+      "a choice tree (.yaml), a text store, prompts (.jsonl, .json), run settings (.yaml), "
+      "metrics.jsonl, "
       "an event file, compare.json, bench.json, bench.jsonl, profile.json, layers.json, a draft "
       "model, an EAGLE-3 draft, a GGUF or safetensors "
       "file, a Hugging "
@@ -218,6 +219,14 @@ TEST(Inspect, PromptsAreCountedWithTheirTurns) {
   EXPECT_EQ(found["kind"], "prompts");
   EXPECT_EQ(found["prompts"], 2);
   EXPECT_EQ(found["later_turns"], 2);
+  write_file(folder / "b.json", "[\n{\"prompt\": \"One\"}, {\"prompt\": \"Two\"}\n]");
+  EXPECT_EQ(inspect(folder / "b.json")["prompts"], 2);
+  write_file(folder / "c.json", "[[{\"role\": \"user\", \"content\": \"One\"}]]");
+  EXPECT_EQ(inspect(folder / "c.json")["prompts"], 1);
+  for (const char* text : {"[1, 2]", "[[0], [0, 1]]", "[]", "[{\"name\": 1}]", "[{\"prompt\": "}) {
+    write_file(folder / "d.json", text);
+    EXPECT_THROW(inspect(folder / "d.json"), UserError) << text;
+  }
 }
 
 TEST(Inspect, APageIsKnownByItsMark) {

@@ -276,6 +276,11 @@ void refuse_idle_options(const CommonOptions& common, const GenerateOptions& opt
         fmt::format("--logprobs {}: found no --json, expected it, as the text alone shows no "
                     "numbers; add --json",
                     options.logprobs));
+  if (!options.prompt.empty() && options.questions.empty() &&
+      (options.limit > 0 || (options.batch > 1 && !options.compare)))
+    throw UserError(
+        fmt::format("{}: found one prompt, expected --questions with several; leave it out",
+                    options.limit > 0 ? "--limit" : "--batch"));
   if (!options.compare) return;
   std::string idle;
   if (options.logprobs > 0) idle = fmt::format("--logprobs {}", options.logprobs);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_text.h"
 #include "data/dataset/hdf5_reader.h"
 #include "data/dataset/shard_file.h"
 #include "data/prompts.h"
@@ -55,6 +56,25 @@ bool is_text_store(const std::string& head) {
          has_format(header["__metadata__"], kTextStoreFormat);
 }
 
+bool has_prompt(const nlohmann::json& entry) {
+  return entry.is_object() && std::any_of(std::begin(kPromptKeys), std::end(kPromptKeys),
+                                          [&](const char* key) { return entry.contains(key); });
+}
+
+/// A list of prompts, of lists of messages, or of the messages of one.
+bool is_prompt_list(const nlohmann::json& root) {
+  if (!root.is_array() || root.empty()) return false;
+  const nlohmann::json& first = root[0].is_array() && !root[0].empty() ? root[0][0] : root[0];
+  return has_prompt(root[0]) || (first.is_object() && first.contains("role"));
+}
+
+std::optional<ArtifactKind> kind_of_list(const fs::path& file) {
+  const std::string text = read_file(file);
+  if (nests_too_deeply(text)) return std::nullopt;
+  const auto whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return is_prompt_list(whole) ? std::optional(ArtifactKind::Prompts) : std::nullopt;
+}
+
 std::optional<ArtifactKind> kind_of_json(const fs::path& file, const std::string& head) {
   const std::string line = head.substr(0, head.find('\n'));
   const auto first = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -62,8 +82,7 @@ std::optional<ArtifactKind> kind_of_json(const fs::path& file, const std::string
     return ArtifactKind::Metrics;
   if (first.is_object() && first.contains("method") && first.contains("answers"))
     return ArtifactKind::BenchAnswers;
-  for (const char* key : kPromptKeys)
-    if (first.is_object() && first.contains(key)) return ArtifactKind::Prompts;
+  if (has_prompt(first)) return ArtifactKind::Prompts;
   const auto whole = nlohmann::json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
   if (has_format(whole, kBenchFormat)) return ArtifactKind::Bench;
   if (has_format(whole, kLayersFormat)) return ArtifactKind::LayerChoice;
@@ -100,6 +119,7 @@ std::optional<ArtifactKind> kind_of_file(const fs::path& file) {
   if (head.find(kPageMark) != std::string::npos) return ArtifactKind::Page;
   const size_t begin = head.find_first_not_of(" \t\r\n");
   if (begin == std::string::npos) return std::nullopt;
+  if (head[begin] == '[') return kind_of_list(file);
   return head[begin] == '{' ? kind_of_json(file, head) : kind_of_yaml(file);
 }
 
@@ -203,7 +223,8 @@ ArtifactKind recognize_artifact(const fs::path& path) {
   if (const auto kind = find_kind(path)) return *kind;
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
-      "checkpoint, a choice tree (.yaml), a text store, prompts (.jsonl), run settings (.yaml), "
+      "checkpoint, a choice tree (.yaml), a text store, prompts (.jsonl, .json), run settings "
+      "(.yaml), "
       "metrics.jsonl, an event file, compare.json, bench.json, bench.jsonl, profile.json, "
       "layers.json, a draft model, an EAGLE-3 draft, a GGUF or "
       "safetensors file, a Hugging Face model folder or a run folder; pass one of these",

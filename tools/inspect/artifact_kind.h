@@ -27,7 +27,7 @@ enum class ArtifactKind {
   Bench,         // the tables of a bench, JSON
   BenchAnswers,  // every answer of a bench, one JSON object per line
   Profile,       // the parts of a step, JSON
-  Prompts,       // or questions, one JSON object per line
+  Prompts,       // or questions: JSON Lines, or a list
   Settings,      // of a run, YAML
   Page,          // of pictures, HTML
   Part,          // a file that belongs to one of the folders (inspectors.h)

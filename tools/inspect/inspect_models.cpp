@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "backbone/files/model_files.h"
@@ -12,6 +13,7 @@
 #include "base/formats/gguf_file.h"
 #include "base/formats/safetensors_file.h"
 #include "heads/eagle3/eagle3_folder.h"
+#include "heads/foreign/foreign_heads.h"
 #include "runtime/tuned_model.h"
 #include "tools/inspect/inspectors.h"
 
@@ -55,6 +57,18 @@ void add_model(Json& out, const Read& read) {
     out["model"] = describe_model(read());
   } catch (const UserError& error) {
     out["cannot_run"] = error.what();
+  }
+}
+
+/// Heads that another project's layout holds; nothing: these are none.
+std::optional<Json> find_published_heads(const fs::path& folder) {
+  try {
+    const ForeignHeads heads = read_foreign_heads(folder);
+    return Json{{"layout", enum_name(heads.layout)},        {"num_heads", heads.num_heads},
+                {"layers_per_head", heads.layers_per_head}, {"hidden_size", heads.hidden_size},
+                {"output_rows", heads.output_rows},         {"dtype", heads.dtype}};
+  } catch (const UserError&) {
+    return std::nullopt;
   }
 }
 
@@ -136,6 +150,13 @@ Json inspect_hugging_face(const fs::path& folder) {
     out["fingerprint"] = fingerprint_model(model);
     return model.config;
   });
+  if (out.contains("cannot_run"))
+    if (auto heads = find_published_heads(folder)) {
+      out.erase("cannot_run");
+      out["summary"] = fmt::format("{} Medusa heads, {}", heads->at("num_heads").get<int64_t>(),
+                                   millions(totals.num_parameters()));
+      out["heads"] = *std::move(heads);
+    }
   totals.describe(out);
   out["files"] = std::move(files);
   if (const auto tuned = read_tuned_manifest(folder)) out["tuned_from"] = tuned_json(*tuned);

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/output.h"
 #include "base/stderr_progress.h"
@@ -85,6 +89,20 @@ void print_flight(const std::string& stage, const ResourceEstimate& flight,
     print_text("  look at this: {}\n", warning);
 }
 
+/// Whether the tokens' text is cut into them again. Behind a bos the text may begin with the space
+/// that its tokenizer puts before everything.
+bool comes_again(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
+  const auto is_cut_into = [&](std::string_view text, std::span<const TokenId> wanted) {
+    const auto again = tokenizer.encode(text, /*parse_special=*/true);
+    return std::equal(again.begin(), again.end(), wanted.begin(), wanted.end());
+  };
+  if (is_cut_into(tokenizer.decode(tokens), tokens)) return true;
+  if (!tokenizer.bos() || tokens.empty() || tokens.front() != *tokenizer.bos()) return false;
+  const auto rest = tokens.subspan(1);
+  const std::string text = tokenizer.decode(rest);
+  return is_cut_into(text, rest) || (text.starts_with(' ') && is_cut_into(text.substr(1), rest));
+}
+
 /// What of a sample has a loss. On a terminal the answer stands out, elsewhere in brackets.
 void print_mask(const RunConfig& config, const DatasetReader& dataset) {
   const auto tokenizer = load_tokenizer(config.backbone.model);
@@ -99,12 +117,10 @@ void print_mask(const RunConfig& config, const DatasetReader& dataset) {
   print_bytes(color ? "\x1b[1;32m" : "[[");
   print_text("{}", tokenizer->decode(first));
   print_bytes(color ? "\x1b[0m\n" : first.size() < answer.size() ? "…]]\n" : "]]\n");
-  const auto again = tokenizer->encode(tokenizer->decode(prompt), /*parse_special=*/true);
-  if (!std::equal(again.begin(), again.end(), prompt.begin(), prompt.end()))
+  if (!comes_again(*tokenizer, prompt))
     print_text(
-        "look at this: the prompt's text encodes to other tokens ({} instead of {}): was it "
-        "written with another template?\n",
-        again.size(), prompt.size());
+        "look at this: the prompt's text encodes to other tokens: was it written with another "
+        "template?\n");
 }
 
 /// What is mixed, if there are several datasets.
