@@ -59,13 +59,16 @@ async function send(text) {
       if (step) showStep(chat.steps.length - 1);
     }
   } catch (error) {
-    if (error.name !== "AbortError") {
-      addMessage("error", error.message);
-      if (!answer) { element.remove(); question.classList.add("error"); byId("prompt").value = text; }
-    }
+    if (error.name !== "AbortError") addMessage("error", error.message);
   }
-  if (answer) messages.push({ role: "assistant", content: answer });
-  else messages.pop();  // two questions in a row are none of most templates
+  if (answer) {
+    messages.push({ role: "assistant", content: answer });
+  } else {  // what the next question does not know of is marked, and may be asked again
+    messages.pop();  // two questions in a row are none of most templates
+    element.remove();
+    question.classList.add("error");
+    if (messages === chat.messages && !byId("prompt").value) byId("prompt").value = text;
+  }
   chat.running = null;
   byId("send").textContent = "Send";
   byId("play").disabled = chat.steps.length === 0;

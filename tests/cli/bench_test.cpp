@@ -190,6 +190,9 @@ TEST_F(Bench, AMethodThatCannotRunSaysWhyAndTheOthersGoOn) {
       result["failed"][0].at("reason"),
       "missing.yaml: no such file, expected the choice tree that drafter 'medusa' fills; make it "
       "with medusa calibrate, or decode without: --drafter prompt_lookup");
+  EXPECT_NE(ran.err.find("note: method 'medusa' at temperature 0 is left out: missing.yaml"),
+            std::string::npos)
+      << ran.err;
 }
 
 TEST_F(Bench, WithoutAMethodThatCanRunItEndsBeforeTheModelIsLoaded) {

@@ -57,7 +57,8 @@ ProgramPages pages() {
        setting("backbone.device", "auto | cpu | cuda")}};
 }
 
-/// What bash offers for these words, the last of which is being typed, sorted.
+/// What bash offers for these words, the last of which is being typed, sorted; words with spaces in
+/// quotes.
 class BashCompletion : public testing::Test {
  protected:
   BashCompletion() {
@@ -78,7 +79,9 @@ class BashCompletion : public testing::Test {
     EXPECT_EQ(::pclose(pipe), 0);
     std::vector<std::string> found;
     std::istringstream in(output);
-    for (std::string word; in >> word;) found.push_back(word);
+    for (std::string word; std::getline(in, word);)
+      if (!word.empty())
+        found.push_back(word.find(' ') == std::string::npos ? word : "'" + word + "'");
     std::sort(found.begin(), found.end());
     std::string text;
     for (const std::string& word : found) text += (text.empty() ? "" : " ") + word;
@@ -92,6 +95,13 @@ TEST_F(BashCompletion, OffersSubcommands) {
   EXPECT_EQ(complete({"medusa", ""}), "--help --version completion dataset help inspect train");
   EXPECT_EQ(complete({"medusa", "tr"}), "train");
   EXPECT_EQ(complete({"medusa", "help", "in"}), "inspect");
+}
+
+TEST_F(BashCompletion, OffersFilesWithSpacesWhole) {
+  write_file(folder_ / "a b.gguf", "x");
+  write_file(folder_ / "a c.gguf", "x");
+  EXPECT_EQ(complete({"medusa", "inspect", "a"}), "'a b.gguf' 'a c.gguf'");
+  EXPECT_EQ(complete({"medusa", "inspect", "none"}), "");
 }
 
 TEST_F(BashCompletion, OffersTheOptionsOfTheSubcommand) {

@@ -211,6 +211,17 @@ TEST(Inspect, AFileOfAFolderSaysWhatItIsForAndWhereItBelongs) {
   EXPECT_THROW(inspect(folder / "DONE"), UserError) << "of no folder of ours";
 }
 
+TEST(Inspect, PlainDecodingHasNoSpeedUp) {
+  const fixtures::TempFolder folder;
+  std::string comparison = fixtures::example_comparison();
+  write_file(folder / "a", comparison);
+  EXPECT_EQ(inspect(folder / "a")["summary"], "3 methods, largest speed-up 2.09 x");
+  for (const std::string faster : {"1.931", "2.086"})
+    comparison.replace(comparison.find(faster), faster.size(), "0.9");
+  write_file(folder / "a", comparison);
+  EXPECT_EQ(inspect(folder / "a")["summary"], "3 methods, largest speed-up 0.90 x");
+}
+
 TEST(Inspect, PromptsAreCountedWithTheirTurns) {
   const fixtures::TempFolder folder;
   write_file(folder / "a",

@@ -125,6 +125,14 @@ BenchSample make_sample(const BenchCase& bench_case, Group group, const Round& r
   return sample;
 }
 
+/// The tables name them, too, at the end.
+void note_what_cannot_run(const std::vector<BenchCase>& cases) {
+  for (const BenchCase& each : cases)
+    if (!each.problem.empty())
+      print_note("note: method '{}' at temperature {} is left out: {}\n", enum_name(each.drafter),
+                 each.temperature, each.problem);
+}
+
 /// A bench of plain decoding alone is of use to nobody who asked for another method.
 void refuse_if_none_runs(const std::vector<BenchCase>& cases) {
   const BenchCase* failed = nullptr;
@@ -256,6 +264,7 @@ Measurement run_bench(const RunConfig& config, const Model& model, const BenchPl
   const int32_t most = config.generate.infer.max_new_tokens;
   warm_up("bench", list.size(), [&](size_t i) { run_method(i, 0, std::min(kWarmUpTokens, most)); });
   refuse_if_none_runs(list);
+  note_what_cannot_run(list);
   const bool complete = run_rounds(
       {"bench", list.size(), groups.size(), plan.repeats},
       [&](size_t i, size_t group) { return run_method(i, group, most); }, finished);

@@ -111,7 +111,7 @@ _medusa_setting_values() {
 }
 
 _medusa_files() {
-  COMPREPLY=($(compgen -f -- "$1"))
+  mapfile -t COMPREPLY < <(compgen -f -- "$1") # a name may have spaces
   compopt -o filenames 2>/dev/null
 }
 

@@ -155,7 +155,7 @@ Json inspect_comparison(const fs::path& file) {
   Json methods = Json::array();
   double fastest = 0;
   for (const ReportedMethod& method : comparison.methods) {
-    fastest = std::max(fastest, method.speedup);
+    if (!method.plain()) fastest = std::max(fastest, method.speedup);
     methods.push_back({{"method", method.name()},
                        {"tokens_per_s", method.tokens_per_s},
                        {"tokens_per_step", method.tokens_per_step},

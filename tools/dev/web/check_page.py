@@ -52,6 +52,12 @@ def check_stop(page: Page) -> None:
     page.keyboard.press("Escape")
     page.wait_for_function("byId('send').textContent === 'Send'", timeout=5000)
     assert page.locator(".message.error").count() == 0
+    page.click("#clear")
+    page.evaluate("send('Why?'); chat.running.abort()")  # before the first token
+    page.wait_for_function("byId('send').textContent === 'Send'", timeout=5000)
+    assert page.evaluate("chat.messages.length") == 0
+    assert page.locator(".message").count() == page.locator(".message.error").count() == 1, "a question that is forgotten"
+    assert page.evaluate("byId('prompt').value") == "Why?"
 
 
 def check_race(page: Page, picture) -> None:
