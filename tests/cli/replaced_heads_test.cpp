@@ -148,6 +148,23 @@ TEST_F(ReplacedHeads, AJointStageBehindOthersRemovesItsProgressWhenItBegins) {
   EXPECT_FALSE(std::filesystem::exists(place_ / "runs/tiny/joint/train/begins-anew"));
 }
 
+TEST_F(ReplacedHeads, AJointStageAloneSaysHowToBeginWithTheRunsOwn) {
+  const std::string joint = "train --set train.stages=[joint] --set train.joint.max_steps=1";
+  const auto note_of = [&](const std::string& more) {
+    const ProcessResult ran = place_.run(joint + more + kShort);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const size_t at = ran.err.find("the heads begin untrained; ");
+    return at == std::string::npos ? "" : ran.err.substr(at, ran.err.find('\n', at) - at);
+  };
+  EXPECT_EQ(note_of(""),
+            "the heads begin untrained; train.stages: [heads, joint] trains them first");
+  succeed("train");
+  EXPECT_EQ(note_of(" --fresh"),
+            "the heads begin untrained; train.joint.heads: runs/tiny/heads begins with this run's "
+            "own");
+  EXPECT_EQ(note_of(" --fresh --set train.joint.heads=runs/tiny/heads"), "");
+}
+
 TEST_F(ReplacedHeads, ARunLooksAtItsTrainingBeforeItBeginsAnew) {
   succeed("train");
   succeed("train --set train.stages=[joint] --set train.joint.max_steps=1");

@@ -143,6 +143,14 @@ void write_result(const RunConfig& config, const TunedManifest& tuned,
              manifest);
 }
 
+void note_untrained_heads(const RunConfig& config) {
+  const auto own = config.own_heads_folder();
+  print_note("the heads begin untrained; {}\n",
+             folder_is_done(own)
+                 ? fmt::format("train.joint.heads: {} begins with this run's own", own.string())
+                 : "train.stages: [heads, joint] trains them first");
+}
+
 }  // namespace
 
 void note_other_threads(const std::filesystem::path& checkpoint) {
@@ -170,8 +178,7 @@ JointResult run_joint_stage(const RunConfig& config, const DatasetReader& datase
   ProcessGroup* const group = options.group;
   const Weights weights = load_backbone(config, dataset, group);
   const FirstHeads first = first_heads(config, dataset, weights);
-  if (first.fingerprint == kUntrained && is_first(group))
-    print_note("the heads begin untrained; train.stages: [heads, joint] trains them first\n");
+  if (first.fingerprint == kUntrained && is_first(group)) note_untrained_heads(config);
   const RemoveProgress begin_anew = removal_of_joint_progress(config, options.fresh);
   if (is_first(group) && !begin_anew && !folder_is_done(config.joint_model_folder()))
     note_other_threads(config.joint_train_folder() / "checkpoint");
