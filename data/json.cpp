@@ -19,12 +19,17 @@ Json parse_json_text(const std::string& text, const std::filesystem::path& file)
         fmt::format("{}: nests lists or objects more than 100 deep, expected at most that; copy or "
                     "download it again",
                     file.string()));
+  const auto not_json = [&](size_t byte) {
+    return UserError(
+        fmt::format("{}: is not JSON (at byte {}), expected a JSON file; copy or download it again",
+                    file.string(), byte));
+  };
+  const size_t zero = text.find('\0');
+  if (zero != std::string::npos) throw not_json(zero + 1);  // the parser would take it for the end
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw UserError(
-        fmt::format("{}: is not JSON (at byte {}), expected a JSON file; copy or download it again",
-                    file.string(), error.byte));
+    throw not_json(error.byte);
   } catch (const Json::out_of_range&) {
     throw UserError(
         fmt::format("{}: has a number beyond all bounds, expected one that fits into 64 bits; copy "
@@ -78,6 +83,9 @@ void parse_json_lines(const std::string& text, const std::filesystem::path& file
                                   known.place, found));
     };
     if (nests_too_deeply(line)) fail("nests lists or objects more than 100 deep");
+    const size_t zero = line.find('\0');  // the parser would take it for the end
+    if (zero != std::string::npos)
+      fail(fmt::format("is not JSON (at byte {} of the line)", zero + 1));
     nlohmann::json value;
     try {
       value = nlohmann::json::parse(line);

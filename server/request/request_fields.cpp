@@ -242,6 +242,7 @@ nlohmann::json parse_body(std::string_view body) {
         400, fmt::format("the body is {}, expected a JSON object in UTF-8; correct it", found));
   };
   if (nests_too_deeply(body)) return refuse("nested too deeply");
+  if (body.find('\0') != std::string_view::npos) return refuse("not JSON");  // the parser's end
   nlohmann::json out = nlohmann::json::parse(body, nullptr, false);
   if (out.is_discarded()) {
     refuse_large_number(body);

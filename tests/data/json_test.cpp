@@ -50,6 +50,9 @@ TEST(JsonLines, ALineThatIsNotJsonIsNamed) {
   EXPECT_EQ(error(std::string(100'000, '[')),
             "<>/a.jsonl:1: nests lists or objects more than 100 deep, expected one JSON object per "
             "line; correct or remove it");
+  EXPECT_EQ(error(std::string("{\"a\": 1}\0{}", 11)),
+            "<>/a.jsonl:1: is not JSON (at byte 9 of the line), expected one JSON object per line; "
+            "correct or remove it");
   EXPECT_EQ(error("{\"a\": 1e999}"),
             "<>/a.jsonl:1: has a number beyond all bounds, expected one JSON object per line; "
             "correct or remove it");

@@ -98,6 +98,14 @@ TEST_F(HttpTest, ABodyInAnEncodingThatIsNotUndoneIsRefused) {
   EXPECT_EQ(reply.json()["error"]["type"], "invalid_request_error");
 }
 
+TEST_F(HttpTest, AZeroByteEndsNoBody) {
+  const std::string body = R"({"prompt": "a"})";
+  EXPECT_EQ(ask(port(), "POST", "/tokenize", body + "\n").status, 200);
+  const auto reply = ask(port(), "POST", "/tokenize", body + '\0' + "{}");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_NE(reply.body.find("the body is not JSON"), std::string::npos) << reply.body;
+}
+
 TEST_F(HttpTest, AConnectionServesOneRequestAfterTheOther) {
   Client client(port());
   for (int i = 0; i < 3; ++i) {
