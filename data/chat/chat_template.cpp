@@ -73,6 +73,7 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
     t.assistant_ = {"<|im_start|>assistant\n", "<|im_end|>\n"};
     t.answer_ = t.assistant_.before;
     t.end_of_user_turn_ = t.end_of_turn_ = "<|im_end|>";
+    t.later_system_ = true;
   } else if (name == "llama-3") {
     t.markers_ = {"<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"};
     t.start_ = "<|begin_of_text|>";
@@ -81,6 +82,7 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
     t.assistant_ = {"<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>"};
     t.answer_ = t.assistant_.before;
     t.end_of_user_turn_ = t.end_of_turn_ = "<|eot_id|>";
+    t.later_system_ = true;
     t.trims_ = true;
   } else if (name == "llama-2") {
     t.markers_ = {"<s>", "</s>"};
@@ -107,6 +109,7 @@ ChatTemplate ChatTemplate::by_name(std::string_view name) {
     t.assistant_ = {"<|assistant|>\n", "</s>\n"};
     t.answer_ = t.assistant_.before;
     t.end_of_user_turn_ = t.end_of_turn_ = "</s>";
+    t.later_system_ = true;
   } else if (name == "vicuna") {
     t.markers_ = {"</s>"};
     t.system_ = {"", " "};
@@ -190,6 +193,22 @@ bool ChatTemplate::writes_like(const ModelChatTemplate& source) const {
   return true;
 }
 
+/// Whether the source writes a system message that is not the first as a turn, too. Some leave it
+/// out, and some refuse it: then there is no place for it.
+bool ChatTemplate::writes_later_system_like(const ModelChatTemplate& source) const {
+  const ChatMessage system{"system", "Be brief."}, user{"user", "Hi"}, answer{"assistant", "Yes."};
+  const std::vector<std::vector<ChatMessage>> conversations = {
+      {system, system, user}, {user, answer, system, user}, {system, user, answer, system, user}};
+  for (const auto& messages : conversations) {
+    try {
+      if (source.render(messages, true) != render(messages, true)) return false;
+    } catch (const UserError&) {
+      return false;
+    }
+  }
+  return true;
+}
+
 ChatTemplate ChatTemplate::of_model(const Tokenizer& tokenizer) {
   const std::string& jinja = tokenizer.chat_template();
   if (jinja.empty())
@@ -205,6 +224,8 @@ ChatTemplate ChatTemplate::of_source(const std::string& jinja, const Tokenizer& 
   const auto with_tools = source->takes_tools(tokenizer) ? source : nullptr;
   if (auto built_in = recognize(jinja); built_in && built_in->writes_like(*source)) {
     built_in->tools_source_ = with_tools;
+    built_in->later_system_ =
+        built_in->later_system_ && built_in->writes_later_system_like(*source);
     return *std::move(built_in);
   }
   const auto ends = source->find_ends(tokenizer);
@@ -249,22 +270,24 @@ std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessag
   for (size_t i = first_message; i < messages.size(); ++i) {
     const auto& message = messages[i];
     const bool is_user = message.role == "user";
-    if (!is_user && message.role != "assistant")
-      throw UserError(
-          fmt::format("the chat template {} has no place for message {} of role {}, expected the "
-                      "roles user and assistant, and system in the first message alone; change the "
-                      "conversation",
-                      name_, i + 1, message.role));
+    const bool is_system = message.role == "system" && later_system_;
+    if (!is_user && !is_system && message.role != "assistant")
+      throw UserError(fmt::format(
+          "the chat template {} has no place for message {} of role {}, expected the roles user "
+          "and "
+          "assistant, and system{}; change the conversation",
+          name_, i + 1, message.role, later_system_ ? "" : " in the first message alone"));
+    const TurnFrame& frame = is_user ? user_ : is_system ? system_ : assistant_;
     if (!first) add(separator_, true);
     first = false;
-    add((is_user ? user_ : assistant_).before, true);
+    add(frame.before, true);
     if (is_user && !own_turn && i == with_system && !system.empty()) {
       add(system_.before, true);
       add(system, false);
       add(system_.after, true);
     }
     add(content(message.content), false);
-    add((is_user ? user_ : assistant_).after, true);
+    add(frame.after, true);
   }
   if (add_generation_prompt) add(answer_, true);
   if (open_user_turn) add(user_.before, true);

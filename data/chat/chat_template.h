@@ -93,6 +93,7 @@ class ChatTemplate {
                                     const std::vector<Part>& parts) const;
 
   bool writes_like(const ModelChatTemplate& source) const;
+  bool writes_later_system_like(const ModelChatTemplate& source) const;
 
   std::shared_ptr<const ModelChatTemplate> source_;  // null: a built-in, described by what follows
   std::shared_ptr<const ModelChatTemplate>
@@ -110,7 +111,8 @@ class ChatTemplate {
   std::string default_system_;   // when the conversation brings none; empty: no system turn
   std::string system_preamble_;  // begins every system turn, and makes one if there is none
   SystemPlace system_place_ = SystemPlace::OwnTurn;
-  bool trims_ = false;  // white space around messages is dropped
+  bool later_system_ = false;  // system messages may stand anywhere, each a turn
+  bool trims_ = false;         // white space around messages is dropped
 };
 
 }  // namespace medusa

@@ -126,6 +126,47 @@ TEST(ChatTemplate, KeepsAMarkerInAMessageOrdinaryInAModelsOwn) {
   EXPECT_EQ(tokenizer.decode(open), "#USER " + forged);
 }
 
+TEST(ChatTemplate, ASystemMessageMayStandAnywhereWhereTheSourceWritesIt) {
+  const std::vector<ChatMessage> two = {{"system", "A"}, {"system", "B"}, {"user", "Hi"}};
+  const std::vector<ChatMessage> later = {
+      {"user", "Hi"}, {"assistant", "Yes?"}, {"system", "B"}, {"user", "No."}};
+  const std::string start = "<|im_start|>", end = "<|im_end|>\n";
+  const std::string of_two = start + "system\nA" + end + start + "system\nB" + end + start +
+                             "user\nHi" + end + start + "assistant\n";
+  const std::string of_later = start + "user\nHi" + end + start + "assistant\nYes?" + end + start +
+                               "system\nB" + end + start + "user\nNo." + end + start +
+                               "assistant\n";
+  EXPECT_EQ(ChatTemplate::by_name("chatml").render(two, true), of_two);
+  const std::string turn =
+      "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+  const auto writes = ChatTemplate::of_model(ModelTokenizer("{% for m in messages %}" + turn));
+  EXPECT_EQ(writes.name(), "chatml");
+  EXPECT_EQ(writes.render(two, true), of_two);
+  EXPECT_EQ(writes.render(later, true), of_later);
+  const std::string drops =
+      "{% if messages[0].role == 'system' %}{{ '<|im_start|>system\n' + messages[0].content + "
+      "'<|im_end|>\n' }}{% endif %}{% for m in messages if m.role != 'system' %}" +
+      turn;
+  const std::string refuses =
+      "{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+      "{{ raise_exception('no') }}{% endif %}" +
+      turn;
+  for (const std::string& source : {drops, refuses}) {
+    const auto chat = ChatTemplate::of_model(ModelTokenizer(source));
+    EXPECT_EQ(chat.name(), "chatml");
+    EXPECT_EQ(error_text([&] { chat.render(later, true); }),
+              "the chat template chatml has no place for message 3 of role system, expected the "
+              "roles user and assistant, and system in the first message alone; change the "
+              "conversation");
+  }
+  EXPECT_EQ(error_text([&] {
+              writes.render({{"user", "Hi"}, {"critic", "B"}}, true);
+            }),
+            "the chat template chatml has no place for message 2 of role critic, expected the "
+            "roles user and assistant, and system; change the conversation");
+}
+
 constexpr const char* kWithTools =
     "{% if tools %}{% for t in tools %}{{ t | tojson }}\n{% endfor %}{% endif %}"
     "{% for m in messages %}#{{ m.role }} {{ m.content }}{% if m.tool_calls %}"
