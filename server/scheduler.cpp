@@ -153,10 +153,13 @@ DecodeRequest Scheduler::decode_request(const GenerationRequest& request) const 
   if (drafter == drafters.end())
     throw ApiError(400,
                    fmt::format("medusa.drafter is '{}', which proposes what others were answered, "
-                               "expected one that does not beside medusa.steps or the rule '{}', "
-                               "whose tokens depend on drafts; choose another one, or the rule "
-                               "match",
-                               enum_name(settings.drafter), enum_name(settings.rule)),
+                               "expected one that does not beside {}; choose another one, or {}",
+                               enum_name(settings.drafter),
+                               request.steps ? "medusa.steps, which shows them"
+                                             : fmt::format("the rule '{}', whose tokens depend on "
+                                                           "drafts",
+                                                           enum_name(settings.rule)),
+                               request.steps ? "leave medusa.steps out" : "the rule auto"),
                    "medusa.drafter");
   const auto tokens = static_cast<int64_t>(request.prompt.size());
   if (tokens >= model_.context) throw long_prompt(tokens, model_.context, request.prompt_field);

@@ -162,6 +162,7 @@ std::optional<WantedGrammar> read_other_fields(RequestFields& fields, OrderedBod
   fields.ignore({"cache_control"});
   fields.ignore_where("speed", {"standard"});
   fields.expect_unused("n", 1);
+  fields.expect_unused("response_format", {{"type", "text"}});
   for (const char* name : {"container", "mcp_servers"})
     fields.expect_unused(name, nlohmann::json::array());
   if (auto thinking = fields.object("thinking"))

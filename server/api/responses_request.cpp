@@ -22,6 +22,7 @@ void refuse_what_needs_a_memory(RequestFields& fields) {
   fields.expect_unused("top_logprobs", 0);
   fields.expect_unused("truncation", "disabled");
   fields.expect_unused("n", 1);
+  fields.expect_unused("response_format", {{"type", "text"}});
   fields.ignore_where("include", {nlohmann::json::array()});
   fields.ignore_where("reasoning", {nlohmann::json{{"effort", "none"}}});
   fields.ignore_where("stream_options", {nlohmann::json{{"include_obfuscation", false}}});

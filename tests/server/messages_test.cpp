@@ -255,6 +255,7 @@ TEST_F(MessagesTest, AnErrorHasAnthropicsForm) {
            {"output_config.format.type",
             with({{"output_config", {{"format", {{"type", "yaml"}}}}}})},
            {"temperature", with({{"temperature", -1}})},
+           {"response_format", with({{"response_format", {{"type", "json_object"}}}})},
        }) {
     const auto reply = post(each.body);
     EXPECT_EQ(reply.status, 400) << each.body;

@@ -182,6 +182,7 @@ TEST_F(ResponsesTest, AWrongFieldIsNamedAsItIsCalledHere) {
            {"max_output_tokens", {{"max_output_tokens", 0}}},
            {"previous_response_id", {{"previous_response_id", "resp_1"}}},
            {"background", {{"background", true}}},
+           {"response_format", {{"response_format", {{"type", "json_object"}}}}},
            {"top_logprobs", {{"top_logprobs", 3}}},
            {"tools[0].type", {{"tools", {{{"type", "web_search"}}}}}},
            {"tools[0].name", {{"tools", {{{"type", "function"}}}}}},

@@ -80,14 +80,21 @@ json steps_after_another(const RunningServer& server, json medusa, double temper
 TEST(SharedAnswers, AreReadByNobodyInDrafts) {
   fixtures::TinyServed tiny(2);
   const RunningServer server(tiny.model());
-  const auto refusal = [&](const json& medusa) {
-    const json body{{"prompt", "Once"}, {"temperature", 1}, {"medusa", medusa}};
+  const auto refusal = [&](const json& medusa, double temperature = 1) {
+    const json body{{"prompt", "Once"}, {"temperature", temperature}, {"medusa", medusa}};
     const auto reply = ask(server.port(), "POST", "/v1/completions", body.dump());
-    return reply.status == 400 ? reply.json()["error"]["param"].get<std::string>() : "";
+    if (reply.status != 400) return std::string();
+    EXPECT_EQ(reply.json()["error"]["param"], "medusa.drafter");
+    const std::string message = reply.json()["error"]["message"];
+    return message.substr(message.find("; choose another one, or ") + 2);
   };
-  EXPECT_EQ(refusal({{"drafter", "shared"}, {"steps", true}}), "medusa.drafter");
-  EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", "typical"}}), "medusa.drafter");
-  EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", "rejection"}}), "medusa.drafter");
+  for (const double temperature : {0.0, 1.0})
+    EXPECT_EQ(refusal({{"drafter", "shared"}, {"steps", true}}, temperature),
+              "choose another one, or leave medusa.steps out");
+  for (const char* rule : {"typical", "rejection"})
+    EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", rule}}),
+              "choose another one, or the rule auto");
+  EXPECT_EQ(refusal({{"drafter", "shared"}, {"rule", "auto"}}), "");
   for (const json& step : steps_after_another(server, {{"drafter", "merge"}}, 0))
     for (const json& drafter : step["drafters"]) EXPECT_NE(drafter, "shared");
   EXPECT_EQ(metric(server, "tokens_by_source_total", "shared"), 0);
