@@ -52,12 +52,11 @@ int64_t num_characters(std::string_view bytes) {
 }
 
 /// The lists of /v1/completions, to which a token is added.
-/// @param offset  characters of the text before; grows by those that the token makes certain.
+/// @param offset  characters of the text before it.
 void add_text_logprobs(const Tokenizer& tokenizer, const GeneratedToken& token, bool has_logprob,
-                       TextStream& text, int64_t& offset, json& out) {
+                       int64_t offset, json& out) {
   out["tokens"].push_back(token_name(tokenizer, token.id));
   out["text_offset"].push_back(offset);
-  offset += num_characters(text.add(token.id));
   if (!has_logprob) {
     out["token_logprobs"].push_back(nullptr);
     out["top_logprobs"].push_back(nullptr);
@@ -67,6 +66,22 @@ void add_text_logprobs(const Tokenizer& tokenizer, const GeneratedToken& token, 
   json top = json::object();
   for (const auto& [id, logprob] : token.most_probable) top[token_name(tokenizer, id)] = logprob;
   out["top_logprobs"].push_back(std::move(top));
+}
+
+/// The same of the tokens of an echo. Offsets are counted from its end: a bos, and the space that a
+/// tokenizer puts first, are in no text that was sent.
+void add_echo_logprobs(const Tokenizer& tokenizer, const std::vector<GeneratedToken>& prompt,
+                       const std::string& echo, json& out) {
+  TextStream text(tokenizer, /*show_special=*/true);
+  std::vector<int64_t> begins;
+  int64_t length = 0;
+  for (const GeneratedToken& token : prompt) {
+    begins.push_back(length);
+    length += num_characters(text.add(token.id));
+  }
+  const int64_t surplus = length + num_characters(text.finish()) - num_characters(echo);
+  for (size_t i = 0; i < prompt.size(); ++i)  // nothing predicts the first token of a prompt
+    add_text_logprobs(tokenizer, prompt[i], i > 0, std::max<int64_t>(0, begins[i] - surplus), out);
 }
 
 json ids_of(const std::vector<GeneratedToken>& tokens) {
@@ -143,12 +158,15 @@ json CompletionAnswer::logprobs(size_t choice, const std::vector<GeneratedToken>
   json out;
   for (const char* list : {"tokens", "token_logprobs", "top_logprobs", "text_offset"})
     out[list] = json::array();
-  TextStream& text = choices_[choice].before;
-  int64_t& offset = choices_[choice].offset;
-  for (size_t i = 0; i < prompt.size(); ++i)  // nothing predicts the first token of a prompt
-    add_text_logprobs(model_.tokenizer, prompt[i], i > 0, text, offset, out);
-  for (const GeneratedToken& token : tokens)
-    add_text_logprobs(model_.tokenizer, token, true, text, offset, out);
+  Choice& each = choices_[choice];
+  if (!prompt.empty()) {
+    add_echo_logprobs(model_.tokenizer, prompt, request_.echoes[choice], out);
+    each.offset = num_characters(request_.echoes[choice]);
+  }
+  for (const GeneratedToken& token : tokens) {
+    add_text_logprobs(model_.tokenizer, token, true, each.offset, out);
+    each.offset += num_characters(each.before.add(token.id));
+  }
   return out;
 }
 

@@ -39,8 +39,8 @@ class CompletionAnswer : public AnswerWriter {
     std::string text;
     nlohmann::json calls;  // as OpenAI gives them; null: none
     std::vector<GeneratedToken> prompt, tokens;
-    TextStream before;   // of the tokens whose log-probabilities are written
-    int64_t offset = 0;  // its characters
+    TextStream before;   // of the answer's tokens whose log-probabilities are written
+    int64_t offset = 0;  // its characters, and those of the echo
     std::vector<StepTrace> steps;
     std::string reason;
   };

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/tokenizer/text_stream.h"
 #include "server/api/api_error.h"
 #include "server/request/chat_messages.h"
 #include "server/request/request_reader.h"
@@ -32,8 +33,13 @@ int64_t read_openai_fields(RequestReader& reader, const ServedModel& model) {
   return count;
 }
 
+struct CompletionPrompt {
+  std::vector<TokenId> tokens;
+  std::optional<std::string> text;  // as it was sent; nothing: token ids were
+};
+
 /// The prompts of a completion: a text, token ids, or a list of either.
-std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const ServedModel& model) {
+std::vector<CompletionPrompt> read_prompts_of(RequestFields& fields, const ServedModel& model) {
   const std::string expected =
       "a text, a list of texts, a list of token ids, or a list of such lists; none empty";
   if (!fields.has("prompt")) fields.refuse("prompt", expected);
@@ -47,28 +53,38 @@ std::vector<std::vector<TokenId>> read_prompts_of(RequestFields& fields, const S
     }
     return ids;
   };
-  const auto tokens_of = [&](const nlohmann::json& prompt) {
-    std::vector<TokenId> ids;
+  const auto read_prompt = [&](const nlohmann::json& prompt) {
+    CompletionPrompt out;
     if (prompt.is_string()) {
-      expect_short_text(prompt.get_ref<const std::string&>().size(), "prompt", model);
-      ids = model.tokenizer.encode(prompt.get<std::string>(), true);
+      out.text = prompt.get<std::string>();
+      expect_short_text(out.text->size(), "prompt", model);
+      out.tokens = model.tokenizer.encode(*out.text, true);
       if (model.tokenizer.adds_bos() && model.tokenizer.bos())
-        ids.insert(ids.begin(), *model.tokenizer.bos());
+        out.tokens.insert(out.tokens.begin(), *model.tokenizer.bos());
     } else if (prompt.is_array()) {
-      ids = ids_of(prompt);
-      if (std::ssize(ids) >= model.context)  // before they are copied for each answer
-        throw long_prompt(std::ssize(ids), model.context, "prompt");
+      out.tokens = ids_of(prompt);
+      if (std::ssize(out.tokens) >= model.context)  // before they are copied for each answer
+        throw long_prompt(std::ssize(out.tokens), model.context, "prompt");
     }
-    if (ids.empty()) fields.refuse("prompt", expected);
-    return ids;
+    if (out.tokens.empty()) fields.refuse("prompt", expected);
+    return out;
   };
   const nlohmann::json& prompt = fields.at("prompt");
   const bool is_one = !prompt.is_array() || (!prompt.empty() && prompt[0].is_number());
-  if (is_one) return {tokens_of(prompt)};
+  if (is_one) return {read_prompt(prompt)};
   if (prompt.empty() || prompt.size() > 64) fields.refuse("prompt", "1 to 64 prompts");
-  std::vector<std::vector<TokenId>> out;
-  for (const nlohmann::json& each : prompt) out.push_back(tokens_of(each));
+  std::vector<CompletionPrompt> out;
+  for (const nlohmann::json& each : prompt) out.push_back(read_prompt(each));
   return out;
+}
+
+/// As it was sent; of token ids, special ones and U+FFFD for what is no character included.
+std::string echo_of(const CompletionPrompt& prompt, const Tokenizer& tokenizer) {
+  if (prompt.text) return *prompt.text;
+  TextStream text(tokenizer, /*show_special=*/true);
+  std::string out;
+  for (const TokenId id : prompt.tokens) out += text.add(id);
+  return out + text.finish();
 }
 
 /// @param otherwise  where the request does not say it.
@@ -118,8 +134,8 @@ CompletionRequest read_completion_request(const nlohmann::json& body, std::strin
   GenerationRequest& each = reader.each();
   each.logprobs = fields.integer("logprobs", 0, kMostLogprobs);
   each.prompt_logprobs = echo && each.logprobs;
-  for (const std::vector<TokenId>& prompt : read_prompts_of(fields, model))
-    reader.add_choices(prompt, count, echo ? model.tokenizer.decode(prompt) : "");
+  for (const CompletionPrompt& prompt : read_prompts_of(fields, model))
+    reader.add_choices(prompt.tokens, count, echo ? echo_of(prompt, model.tokenizer) : "");
   return reader.finish();
 }
 
