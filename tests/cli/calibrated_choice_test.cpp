@@ -97,10 +97,22 @@ TEST_F(CalibratedChoice, WhatNeedsAMissingStoreIsLeftOutWithAWord) {
 }
 
 TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
-  const ProcessResult swept = place_.run(
-      "calibrate --config run.yaml --typical --json --max-tokens 6 --set "
-      "calibrate.typical_prompts=2");
-  ASSERT_EQ(swept.status, 0) << swept.err;
+  const auto made_by = [&] {
+    const std::string tree = file_text(place_ / "runs/tiny/tree.yaml");
+    return tree.substr(0, tree.find('\n'));
+  };
+  const std::string made = made_by(), with_two = " --set calibrate.typical_prompts=2";
+  ASSERT_EQ(made.find("# Made by: "), 0U) << made;
+  ProcessResult swept;
+  for (int i = 0; i < 2; ++i) {  // one replaces the other
+    swept = place_.run("calibrate --config run.yaml --typical --json --max-tokens 6" + with_two);
+    ASSERT_EQ(swept.status, 0) << swept.err;
+    const std::string now = made_by();
+    EXPECT_TRUE(now.starts_with(made + ", then ")) << now;
+    EXPECT_NE(now.find("typical_prompts=2"), std::string::npos) << now;
+    EXPECT_TRUE(now.ends_with(" --typical")) << now;
+    EXPECT_EQ(now.find(", then "), now.rfind(", then ")) << now;
+  }
   const json found = json::parse(swept.out);
   EXPECT_EQ(found.at("temperature"), 0.7);
   ASSERT_EQ(found.at("points").size(), 12U);

@@ -179,6 +179,12 @@ TEST_F(ReplacedHeads, ARunLooksAtItsTrainingBeforeItBeginsAnew) {
   expect_refused(fresh + "train.data=[nowhere]", "runs/tiny/heads", "nowhere");
   expect_refused(fresh + "train.keep_best=true --set train.validation_fraction=0",
                  "runs/tiny/heads", "train.keep_best needs samples that are kept out");
+  expect_refused(fresh + "train.hidden=cached --set distill.record_hidden=false", "runs/tiny/heads",
+                 "expected states that are recorded");
+  expect_refused(fresh +
+                     "train.stages=[heads,joint] --set train.joint.part=last_layers --set "
+                     "train.joint.last_layers=9",
+                 "runs/tiny/heads", "train.joint.last_layers is 9");
   write_text(place_ / "runs/tiny/joint/model/mine.txt", "mine");
   expect_refused(fresh + "train.stages=[heads,joint]", "runs/tiny/heads", "holds 'mine.txt'");
   EXPECT_EQ(all(), before);

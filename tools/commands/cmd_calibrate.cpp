@@ -162,6 +162,15 @@ void find_layers(const CommonOptions& options) {
              choice.num_draft, choice.speedup, config.layers_file().string());
 }
 
+/// What made the tree, from its file's first line, and what adds thresholds to it.
+std::string made_with_thresholds(const std::string& tree, const CommonOptions& options) {
+  const std::string mark = "# Made by: ", then = ", then ";
+  std::string made = "a command that is not known";
+  if (tree.starts_with(mark)) made = tree.substr(mark.size(), tree.find('\n') - mark.size());
+  return "Made by: " + made.substr(0, made.find(then)) + then +
+         same_run_command(options, "calibrate", {"--typical"});
+}
+
 /// Adds the sweep to the tree, which is there.
 void find_typical(const CommonOptions& options) {
   RunConfig config = read_run_config(options);
@@ -200,8 +209,7 @@ void find_typical(const CommonOptions& options) {
                     "expected the same, since it would be replaced; run medusa calibrate --typical "
                     "again",
                     config.tree_file().string()));
-  write_choice_tree(config.tree_file(), tree,
-                    "Made by: " + same_run_command(options, "calibrate") + ", then --typical");
+  write_choice_tree(config.tree_file(), tree, made_with_thresholds(before, options));
   if (options.json)
     print_json(inspect_tree(config.tree_file()).at("typical"));
   else

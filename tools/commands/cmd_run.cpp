@@ -18,6 +18,7 @@
 #include "tools/commands/options.h"
 #include "tools/run/output_check.h"
 #include "tools/training/stage_places.h"
+#include "train/joint/tuned_llama.h"
 #include "train/record/heads_place.h"
 #include "train/samples/train_inputs.h"
 
@@ -91,6 +92,19 @@ void check_heads_stage(const RunConfig& config) {
       config.heads_folder().string()));
 }
 
+/// Sizes that the training asks of the model, and the states that it asks of the text.
+void check_training(const RunConfig& config) {
+  const ModelConfig model = read_model_config(config.backbone.model);
+  check_heads_fit(config.train.heads, model);
+  if (config.train.has(StageKind::Joint) && config.train.joint.part != TrainedPart::Lora)
+    first_trained_layer(config.train.joint, model.num_layers);
+  if (config.train.config.hidden == HiddenFrom::Offline && config.train.data.empty() &&
+      !config.distill.record_hidden)
+    throw UserError(
+        "train.hidden is cached and distill.record_hidden is false, expected states that are "
+        "recorded; set train.hidden to auto, or distill.record_hidden to true");
+}
+
 /// Training text of other runs is there already.
 void check_named_data(const RunConfig& config) {
   const auto own = std::filesystem::weakly_canonical(config.dataset_folder());
@@ -104,7 +118,7 @@ void check_later_stages(const RunConfig& config, const RunOptions& options) {
   const bool is_stream =  // which can be read once
       options.questions == "-" || std::filesystem::is_fifo(options.questions, ignored);
   if (!options.questions.empty() && !is_stream) read_prompts(options.questions);
-  check_heads_fit(config.train.heads, read_model_config(config.backbone.model));
+  check_training(config);
   check_stages(config, options.fresh);
   check_heads_stage(config);
   check_named_data(config);

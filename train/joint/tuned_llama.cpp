@@ -31,6 +31,8 @@ at::Tensor as_stored(const at::Tensor& trained, const at::Tensor& was) {
   return trained.detach().to(was.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
 }
 
+}  // namespace
+
 int64_t first_trained_layer(const JointConfig& config, int64_t num_layers) {
   if (config.part == TrainedPart::AllLayers) return 0;
   if (config.last_layers > num_layers)
@@ -40,8 +42,6 @@ int64_t first_trained_layer(const JointConfig& config, int64_t num_layers) {
         config.last_layers, num_layers));
   return num_layers - config.last_layers;
 }
-
-}  // namespace
 
 TunedLlama::TunedLlama(const Weights& model, const JointConfig& config, uint64_t seed)
     : model_(model),

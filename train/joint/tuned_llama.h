@@ -19,6 +19,10 @@
 
 namespace medusa {
 
+/// The first layer of those that are trained whole.
+/// @throws UserError  train.joint.last_layers is more than the model has.
+int64_t first_trained_layer(const JointConfig& config, int64_t num_layers);
+
 /// Adapters lie beside the model's matrices; whole layers are trained as float32 masters of their
 /// own beside the ones they began as. Either way the model given stays as it is and is what
 /// forward_original() runs: the teacher costs no second model.
