@@ -184,6 +184,8 @@ std::string CompletionAnswer::event(json choice, bool with_usage) {
   // Not in an event of its own: clients read the choice of each but the last.
   if (!request_.warnings.empty() && !std::exchange(warned_, true))
     out["medusa"] = {{"warnings", request_.warnings}};
+  if (request_.is_chat && request_.return_token_ids && !std::exchange(told_prompt_, true))
+    out["prompt_token_ids"] = request_.choices[0].prompt;
   out["choices"] = json::array({std::move(choice)});
   if (with_usage)
     out["usage"] = usage();
@@ -200,12 +202,16 @@ std::string CompletionAnswer::first_events() {
 
 std::string CompletionAnswer::first_chunk(size_t choice) {
   json out{{"index", choice}, {"finish_reason", nullptr}};
+  const bool echoes =  // else it waits for the log-probabilities
+      !request_.is_chat && !request_.choices[choice].prompt_logprobs;
   if (request_.is_chat)
     out["delta"] = {{"role", "assistant"}, {"content", ""}};
-  else if (!request_.echoes[choice].empty() && !request_.choices[choice].prompt_logprobs)
-    out["text"] = request_.echoes[choice];
+  else if (request_.return_token_ids || (echoes && !request_.echoes[choice].empty()))
+    out["text"] = echoes ? request_.echoes[choice] : "";
   else
     return {};
+  if (request_.return_token_ids && !request_.is_chat)
+    out["prompt_token_ids"] = request_.choices[choice].prompt;
   return event(std::move(out), request_.continuous_usage);
 }
 
@@ -311,6 +317,8 @@ void CompletionAnswer::count(size_t choice, const DecodeStats& stats) {
 
 std::string CompletionAnswer::whole() {
   json out = head(false);
+  if (request_.is_chat && request_.return_token_ids)
+    out["prompt_token_ids"] = request_.choices[0].prompt;
   out["choices"] = json::array();
   for (size_t i = 0; i < choices_.size(); ++i) {
     const Choice& each = choices_[i];
@@ -324,7 +332,10 @@ std::string CompletionAnswer::whole() {
       choice["text"] = request_.echoes[i] + each.text;
     }
     if (request_.choices[i].logprobs) choice["logprobs"] = logprobs(i, each.prompt, each.tokens);
-    if (request_.return_token_ids) choice["token_ids"] = ids_of(each.tokens);
+    if (request_.return_token_ids) {
+      choice["token_ids"] = ids_of(each.tokens);
+      if (!request_.is_chat) choice["prompt_token_ids"] = request_.choices[i].prompt;
+    }
     if (request_.steps) {
       json& steps = choice["medusa"]["steps"] = json::array();
       for (const StepTrace& step : each.steps) steps.push_back(step_json(model_.tokenizer, step));

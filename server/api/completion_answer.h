@@ -62,7 +62,8 @@ class CompletionAnswer : public AnswerWriter {
   std::vector<Choice> choices_;
   /// Of each prompt, the tokens that none of its answers computed; none: no answer has ended.
   std::vector<std::optional<int64_t>> cached_tokens_;
-  bool warned_ = false;  // in a stream
+  bool warned_ = false;       // in a stream
+  bool told_prompt_ = false;  // of a chat, in a stream: its ids
   int64_t num_tokens_ = 0;
   std::vector<int64_t> accepted_, drafted_;  // candidates of each step, where one answer is traced
   DecodeStats total_;

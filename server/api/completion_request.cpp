@@ -27,6 +27,8 @@ int64_t read_openai_fields(RequestReader& reader, const ServedModel& model) {
     options->warn_of_unknown();
   }
   out.return_token_ids = fields.boolean("return_token_ids").value_or(false);
+  fields.expect_unused("return_tokens_as_token_ids", false);
+  fields.expect_unused("stop_sequences", nlohmann::json::array());
   const int64_t count = fields.integer("n", 1, kMostChoices).value_or(1);
   if (fields.integer("best_of", 1, INT32_MAX).value_or(count) != count)
     fields.refuse("best_of", "as many as n: every answer is returned");
@@ -53,14 +55,15 @@ std::vector<CompletionPrompt> read_prompts_of(RequestFields& fields, const Serve
     }
     return ids;
   };
+  const bool adds_bos = fields.boolean("add_special_tokens").value_or(true) &&
+                        model.tokenizer.adds_bos() && model.tokenizer.bos();
   const auto read_prompt = [&](const nlohmann::json& prompt) {
     CompletionPrompt out;
     if (prompt.is_string()) {
       out.text = prompt.get<std::string>();
       expect_short_text(out.text->size(), "prompt", model);
       out.tokens = model.tokenizer.encode(*out.text, true);
-      if (model.tokenizer.adds_bos() && model.tokenizer.bos())
-        out.tokens.insert(out.tokens.begin(), *model.tokenizer.bos());
+      if (adds_bos) out.tokens.insert(out.tokens.begin(), *model.tokenizer.bos());
     } else if (prompt.is_array()) {
       out.tokens = ids_of(prompt);
       if (std::ssize(out.tokens) >= model.context)  // before they are copied for each answer
@@ -106,6 +109,9 @@ CompletionRequest read_chat_request(const nlohmann::json& body, std::string_view
   reader.out().is_chat = true;
   const int64_t count = read_openai_fields(reader, model);
   read_max_tokens(reader, 1, INT32_MAX);
+  fields.expect_unused("add_special_tokens", false);  // the template writes what it needs
+  fields.expect_unused("documents", nlohmann::json::array());
+  fields.expect_unused("echo", false);
   const bool wants = fields.boolean("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostLogprobs);
   if (top && !wants) fields.refuse("top_logprobs", "logprobs to be true beside it");

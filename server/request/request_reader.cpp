@@ -86,24 +86,34 @@ void refuse_what_cannot_be_followed(RequestFields& fields) {
   for (const auto& [name, harmless] : std::initializer_list<std::pair<const char*, nlohmann::json>>{
            {"add_generation_prompt", true},
            {"bad_words", nlohmann::json::array()},
+           {"ban_eos_token", false},
            {"chat_template", ""},
            {"chat_template_kwargs", nlohmann::json::object()},
            {"continue_final_message", false},
+           {"dry_multiplier", 0},
+           {"dynatemp_range", 0},
            {"include_stop_str_in_output", false},
            {"length_penalty", 1},
            {"logits_processors", nlohmann::json::array()},
            {"max_new_tokens", nullptr},
            {"min_new_tokens", 0},
            {"mirostat", 0},
+           {"mirostat_mode", 0},
            {"modalities", nlohmann::json::array({"text"})},
            {"n_predict", -1},
+           {"no_repeat_ngram_size", 0},
+           {"num_beams", 1},
            {"output_format", nlohmann::json::object()},
+           {"prompt_embeds", nullptr},
            {"prompt_logprobs", nullptr},
            {"repeat_penalty", 1},
            {"skip_special_tokens", true},
+           {"tfs_z", 1},
+           {"top_n_sigma", -1},
            {"truncate_prompt_tokens", nullptr},
            {"typical_p", 1},
-           {"use_beam_search", false}})
+           {"use_beam_search", false},
+           {"xtc_probability", 0}})
     fields.expect_unused(name, harmless);
   // Other servers' words for response_format, medusa.regex and medusa.grammar.
   for (const char* name :
@@ -208,6 +218,8 @@ void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t coun
   out_.choices_per_prompt = count;
   const bool says_length = each_.max_tokens != INT32_MAX;
   const int64_t of_token = listed_of_token();
+  constexpr size_t kBytesOfId = 8;  // in JSON, at most; a chat tells its prompt's once
+  const bool tells_ids = out_.return_token_ids && !out_.is_chat;
   for (int64_t i = 0; i < count; ++i) {
     GenerationRequest& choice = out_.choices.emplace_back(each_);
     choice.prompt = prompt;
@@ -225,9 +237,9 @@ void RequestReader::add_choices(const std::vector<TokenId>& prompt, int64_t coun
           of_token * (choice.max_tokens + (each_.prompt_logprobs ? std::ssize(prompt) : 0));
     }
     if (num_listed_ > kMostListed) refuse_listed();
-    echoed_bytes_ += echo.size();
+    echoed_bytes_ += echo.size() + (tells_ids ? kBytesOfId * prompt.size() : 0);
     if (echoed_bytes_ > kMostEchoedBytes)
-      fields_.refuse("echo",
+      fields_.refuse(echo.empty() ? "return_token_ids" : "echo",
                      fmt::format("at most {} bytes of prompts in all answers", kMostEchoedBytes));
     out_.echoes.push_back(echo);
   }

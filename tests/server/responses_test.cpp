@@ -183,6 +183,8 @@ TEST_F(ResponsesTest, AWrongFieldIsNamedAsItIsCalledHere) {
            {"previous_response_id", {{"previous_response_id", "resp_1"}}},
            {"background", {{"background", true}}},
            {"response_format", {{"response_format", {{"type", "json_object"}}}}},
+           {"no_repeat_ngram_size", {{"no_repeat_ngram_size", 3}}},
+           {"xtc_probability", {{"xtc_probability", 0.5}}},
            {"top_logprobs", {{"top_logprobs", 3}}},
            {"tools[0].type", {{"tools", {{{"type", "web_search"}}}}}},
            {"tools[0].name", {{"tools", {{{"type", "function"}}}}}},

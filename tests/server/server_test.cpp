@@ -116,6 +116,9 @@ TEST_F(ServerTest, AStreamSaysTheSameInPieces) {
       text += choice["text"].get<std::string>();
       tokens += choice.value("token_ids", json::array()).size();
     }
+  const json ids = ask(port(), "POST", "/tokenize", R"({"prompt": "One day, a boy"})").json();
+  EXPECT_EQ(events[0]["choices"][0]["prompt_token_ids"], ids["tokens"]);
+  EXPECT_FALSE(events[1]["choices"][0].contains("prompt_token_ids")) << "once";
   EXPECT_EQ(text, tiny_->alone("One day, a boy", 40, 0, 1));
   EXPECT_EQ(events.back()["usage"]["completion_tokens"], tokens);
   EXPECT_EQ(events[events.size() - 2]["choices"][0]["finish_reason"], "length");
@@ -130,6 +133,33 @@ TEST_F(ServerTest, AStreamSaysTheSameInPieces) {
   EXPECT_EQ(acceptance["acceptance_histogram"].size(),
             acceptance["num_spec_tokens"].get<size_t>() + 1);
   EXPECT_GE(steps + accepted, tokens);  // the last run may be cut off
+}
+
+TEST_F(ServerTest, IdsOfPromptsComeWithThoseOfAnswers) {
+  const auto ids = [&](const json& more) {
+    json body{{"prompt", "Lily and Tom"}};
+    body.update(more);
+    return ask(port(), "POST", "/tokenize", body.dump()).json()["tokens"];
+  };
+  json body{{"prompt", {"Lily and Tom", "Once"}}, {"max_tokens", 2}, {"return_token_ids", true}};
+  const json two = complete(body);
+  EXPECT_EQ(two["choices"][0]["prompt_token_ids"], ids(json::object()));
+  EXPECT_EQ(two["choices"][1]["prompt_token_ids"], ids({{"prompt", "Once"}}));
+  EXPECT_EQ(two["choices"][0]["token_ids"].size(), 2U);
+  body["add_special_tokens"] = false;
+  const json without_bos = complete(body)["choices"][0]["prompt_token_ids"];
+  EXPECT_EQ(without_bos, ids({{"add_special_tokens", false}}));
+  EXPECT_EQ(without_bos.size() + 1, ids(json::object()).size());
+
+  json chat{{"messages", {{{"role", "user"}, {"content", "Hi"}}}},
+            {"max_tokens", 2},
+            {"return_token_ids", true}};
+  const json whole = ask(port(), "POST", "/v1/chat/completions", chat.dump()).json();
+  EXPECT_EQ(whole["prompt_token_ids"].size(), whole["usage"]["prompt_tokens"]);
+  chat["stream"] = true;
+  const auto events = events_of(ask(port(), "POST", "/v1/chat/completions", chat.dump()).body);
+  EXPECT_EQ(events[0]["prompt_token_ids"], whole["prompt_token_ids"]);
+  EXPECT_FALSE(events[1].contains("prompt_token_ids"));
 }
 
 TEST_F(ServerTest, AChatIsTheModelsTemplateAroundItsMessages) {
