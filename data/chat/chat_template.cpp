@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "data/chat/jinja/unicode.h"
 #include "data/chat/model_chat_template.h"
-#include "data/tokenizer/white_space.h"
 
 namespace medusa {
 namespace {
@@ -246,7 +246,7 @@ std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessag
     if (!text.empty()) out.push_back({text, from_template});
   };
   const auto content = [&](const std::string& text) {
-    return trims_ ? std::string(trim(text)) : text;
+    return trims_ ? std::string(jinja::strip(text, std::nullopt, jinja::Side::Both)) : text;
   };
 
   const bool has_system = !messages.empty() && messages[0].role == "system";

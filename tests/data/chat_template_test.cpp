@@ -126,6 +126,14 @@ TEST(ChatTemplate, KeepsAMarkerInAMessageOrdinaryInAModelsOwn) {
   EXPECT_EQ(tokenizer.decode(open), "#USER " + forged);
 }
 
+TEST(ChatTemplate, TrimsAsPythonDoes) {
+  const auto chat = ChatTemplate::by_name("llama-3");
+  const std::string padded = "\u3000\u00a0 Hi\u2003\n";
+  EXPECT_EQ(chat.render({{"user", padded}}, true), chat.render({{"user", "Hi"}}, true));
+  EXPECT_NE(ChatTemplate::by_name("chatml").render({{"user", padded}}, true).find(padded),
+            std::string::npos);
+}
+
 TEST(ChatTemplate, ASystemMessageMayStandAnywhereWhereTheSourceWritesIt) {
   const std::vector<ChatMessage> two = {{"system", "A"}, {"system", "B"}, {"user", "Hi"}};
   const std::vector<ChatMessage> later = {
