@@ -73,6 +73,9 @@ TEST_F(Newcomer, PromptsAreReadBeforeAnythingElseIsSaid) {
                               "medusa bench asks them, too\n"),
             0U);
   EXPECT_EQ(run(ask + " --limit 1").err.find("note: 1 of 1 prompts"), 0U);
+  const std::string of_distill =
+      "distill model.gguf --questions turns.jsonl --max-tokens 2 --run t";
+  EXPECT_NE(run(of_distill).err.find("note: 2 of 3 prompts have later turns"), std::string::npos);
   write_text(place_ / "turns.jsonl", R"({"turns": ["Once"]})"
                                      "\n");
   EXPECT_EQ(run(ask).err.find("later turns"), std::string::npos);

@@ -17,6 +17,7 @@
 #include "tools/bench/result_folder.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/commands/questions.h"
 #include "tools/compare/compare.h"
 #include "tools/report/report.h"
 #include "tools/run/drafter_choice.h"
@@ -116,7 +117,7 @@ void run_bench(const CommonOptions& common, const BenchOptions& options) {
   }
   check_methods(config, plan);
   const std::vector<Prompt> asked =
-      options.questions.empty() ? sample_questions() : read_prompts(options.questions).prompts;
+      options.questions.empty() ? sample_questions() : read_questions(options.questions).prompts;
   const Model model = open_model(config.backbone);
   const std::vector<Prompt> questions = fitting_questions(asked, options.limit, model);
   const std::string out = options.out.empty() ? config.run : options.out;

@@ -21,6 +21,7 @@
 #include "runtime/kept_out.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/commands/questions.h"
 #include "tools/inspect/inspectors.h"
 #include "tools/measure/acceptance.h"
 #include "tools/measure/drafter_race.h"
@@ -107,7 +108,8 @@ void run_calibrate(const CommonOptions& options) {
 void compare_prediction(const CommonOptions& options, const std::string& questions) {
   const RunConfig config = read_run_config(options);
   check_drafting(config, config.generate.infer);
-  const std::vector<Prompt> asked = read_prompts(questions).prompts;
+  const std::vector<Prompt> asked = read_questions(questions).prompts;
+  note_later_turns(asked);
   const Prediction prediction = predict(config, open_model(config.backbone), asked);
   if (options.json)
     print_json(prediction_json(prediction));

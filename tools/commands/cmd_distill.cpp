@@ -16,6 +16,7 @@
 #include "runtime/distiller.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/commands/questions.h"
 #include "tools/measure/resources.h"
 #include "tools/run/open_model.h"
 #include "tools/run/output_check.h"
@@ -23,13 +24,6 @@
 
 namespace medusa {
 namespace {
-
-PromptSet read_given(const std::string& file) {
-  PromptSet set = read_prompts(file);
-  if (set.skipped > 0)
-    print_note("{}: {} conversations without a user's message are skipped\n", file, set.skipped);
-  return set;
-}
 
 constexpr double kBytesOfMegabyte = 1e6;
 
@@ -211,7 +205,10 @@ void run_distill(const CommonOptions& options, const DistillOptions& own) {
   asked.before_removal = options.before_removal;
   asked.validate();
   std::vector<PromptSet> given;  // before the model is loaded
-  for (const std::string& file : config.distill.prompts) given.push_back(read_given(file));
+  for (const std::string& file : config.distill.prompts) {
+    given.push_back(read_questions(file));
+    note_later_turns(given.back().prompts);
+  }
   const Model model = open_model(config.backbone);
   const bool is_new =
       own.fresh || !std::filesystem::exists(asked.dataset);  // a part's lock makes it

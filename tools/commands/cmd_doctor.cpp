@@ -16,6 +16,7 @@
 #include "heads/heads_checkpoint.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/commands/questions.h"
 #include "tools/measure/acceptance.h"
 #include "tools/run/open_model.h"
 
@@ -133,9 +134,10 @@ std::vector<std::string> questions_of(const DoctorOptions& options) {
   if (options.questions.empty())
     return {"What is gravity?", "Write a short story about a lighthouse keeper.",
             "How do I boil an egg?", "Explain what a computer program is."};
+  const std::vector<Prompt> asked = read_questions(options.questions).prompts;
+  note_later_turns(asked);
   std::vector<std::string> out;
-  for (const Prompt& prompt : read_prompts(options.questions))
-    out.push_back(prompt.messages.back().content);
+  for (const Prompt& prompt : asked) out.push_back(prompt.messages.back().content);
   return out;
 }
 

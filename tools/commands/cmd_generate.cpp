@@ -20,6 +20,7 @@
 #include "runtime/generator.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/commands/questions.h"
 #include "tools/compare/compare.h"
 #include "tools/report/report.h"
 #include "tools/report/reported_comparison.h"
@@ -59,17 +60,6 @@ std::string read_standard_input() {
   return text;
 }
 
-/// Says that of several turns only the first is answered.
-void note_later_turns(const std::vector<Prompt>& prompts) {
-  const auto several = std::count_if(prompts.begin(), prompts.end(),
-                                     [](const Prompt& each) { return !each.later_turns.empty(); });
-  if (several > 0)
-    print_note(
-        "note: {} of {} prompts have later turns, which are not answered here; medusa bench asks "
-        "them, too\n",
-        several, prompts.size());
-}
-
 /// What is asked, before the model is there.
 std::vector<Prompt> read_prompts_of(const GenerateOptions& options) {
   std::vector<Prompt> out;
@@ -83,7 +73,8 @@ std::vector<Prompt> read_prompts_of(const GenerateOptions& options) {
         {.id = "prompt", .category = "", .messages = {{"user", text}}, .later_turns = {}});
   }
   if (!options.questions.empty())
-    for (Prompt& prompt : read_prompts(options.questions).prompts) out.push_back(std::move(prompt));
+    for (Prompt& prompt : read_questions(options.questions).prompts)
+      out.push_back(std::move(prompt));
   if (out.empty() && options.compare) out = sample_questions();
   if (out.empty())
     throw UserError(

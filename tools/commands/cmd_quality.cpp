@@ -9,6 +9,7 @@
 #include "data/prompts.h"
 #include "tools/commands/command.h"
 #include "tools/commands/options.h"
+#include "tools/commands/questions.h"
 #include "tools/measure/dtype_quality.h"
 
 namespace medusa {
@@ -22,7 +23,8 @@ struct QualityOptions {
 
 void run_quality(const CommonOptions& common, const QualityOptions& options) {
   const RunConfig config = read_run_config(common);
-  const std::vector<Prompt> asked = read_prompts(options.questions).prompts;
+  const std::vector<Prompt> asked = read_questions(options.questions).prompts;
+  note_later_turns(asked);
   const DtypeComparison found = compare_dtypes(config, options.dtypes, asked, options.limit);
   if (common.json)
     print_json(dtype_quality_json(found));
