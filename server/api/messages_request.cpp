@@ -157,7 +157,7 @@ class MessagesReader {
   CalledFunctions called_;
 };
 
-/// The output format; thinking and what the server would have to run by itself are refused.
+/// The output format; what the server would have to run by itself is refused.
 std::optional<WantedGrammar> read_other_fields(RequestFields& fields, OrderedBody& body) {
   fields.ignore({"cache_control"});
   fields.ignore_where("speed", {"standard"});
@@ -165,8 +165,12 @@ std::optional<WantedGrammar> read_other_fields(RequestFields& fields, OrderedBod
   fields.expect_unused("response_format", {{"type", "text"}});
   for (const char* name : {"container", "mcp_servers"})
     fields.expect_unused(name, nlohmann::json::array());
-  if (auto thinking = fields.object("thinking"))
-    if (thinking->text("type").value_or("") != "disabled") thinking->refuse("type", "disabled");
+  if (auto thinking = fields.object("thinking")) {
+    const std::string type = thinking->text("type").value_or("");
+    if (type != "disabled" && type != "enabled" && type != "adaptive")
+      thinking->refuse("type", "disabled, enabled or adaptive");
+    if (type != "disabled") fields.warn("thinking", "no thinking is asked of the model, ignored");
+  }
   auto output = fields.object("output_config");
   auto format = output ? output->object("format") : std::nullopt;
   if (output) output->warn_of_unknown();

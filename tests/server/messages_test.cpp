@@ -213,10 +213,15 @@ TEST_F(MessagesTest, WhatIsNotFollowedIsIgnoredWithAWarning) {
       {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "go", "input": {}}]},
       {"role": "user", "name": "x", "content": [{"type": "tool_result", "tool_use_id": "t",
        "content": "Done.", "is_error": true}]}])");
-  const json body{{"messages", messages},  {"max_tokens", 1},
-                  {"inference_geo", "eu"}, {"output_config", {{"effort", "high"}}},
-                  {"speed", "standard"},   {"model", "any"}};
-  const json expected{"output_config.effort: unknown field, ignored",
+  const json body{{"messages", messages},
+                  {"max_tokens", 1},
+                  {"inference_geo", "eu"},
+                  {"output_config", {{"effort", "high"}}},
+                  {"speed", "standard"},
+                  {"model", "any"},
+                  {"thinking", {{"type", "adaptive"}}}};
+  const json expected{"thinking: no thinking is asked of the model, ignored",
+                      "output_config.effort: unknown field, ignored",
                       "messages[2].content[0].is_error: unknown field, ignored",
                       "messages[2].name: unknown field, ignored",
                       "inference_geo: unknown field, ignored"};
@@ -224,6 +229,9 @@ TEST_F(MessagesTest, WhatIsNotFollowedIsIgnoredWithAWarning) {
     const auto reply = post(body, path);
     ASSERT_EQ(reply.status, 200) << reply.body;
     EXPECT_EQ(reply.json()["medusa"]["warnings"], expected) << path;
+    json without = body;
+    without["thinking"] = {{"type", "disabled"}};
+    EXPECT_EQ(post(without, path).json()["medusa"]["warnings"].size(), expected.size() - 1);
   }
 }
 
@@ -251,7 +259,7 @@ TEST_F(MessagesTest, AnErrorHasAnthropicsForm) {
            {"tool_choice.type", with({{"tool_choice", {{"type", "any"}}}})},
            {"tool_choice.name",
             with({{"tools", {kGoInMessages}}, {"tool_choice", {{"type", "tool"}, {"name", "x"}}}})},
-           {"thinking.type", with({{"thinking", {{"type", "enabled"}}}})},
+           {"thinking.type", with({{"thinking", {{"type", "sometimes"}}}})},
            {"output_config.format.type",
             with({{"output_config", {{"format", {{"type", "yaml"}}}}}})},
            {"temperature", with({{"temperature", -1}})},
