@@ -135,6 +135,9 @@ TEST_F(CalibratedChoice, ThresholdsOfTypicalAcceptanceAreSweptAndKept) {
   EXPECT_EQ(seed.status, 2);
   EXPECT_NE(seed.err.find("seed is 99, expected 3 as in their training"), std::string::npos)
       << seed.err;
+  const std::string again = "calibrate --config run.yaml --set calibrate.race_prompts=0";
+  EXPECT_NE(place_.run(again).err.find("note: the thresholds of typical"), std::string::npos);
+  EXPECT_EQ(place_.run(again).err.find("thresholds"), std::string::npos) << "they are gone";
   // The tree keeps what it had, and --typical alone needs one.
   EXPECT_EQ(place_.run("inspect runs/tiny/tree.yaml").status, 0);
   std::filesystem::remove(place_ / "runs/tiny/tree.yaml");

@@ -86,6 +86,14 @@ void report(const ChoiceTree& tree, const RunConfig& config, bool as_json) {
   print_note("tree: {}\n", config.tree_file().string());
 }
 
+bool has_thresholds(const std::filesystem::path& tree) {
+  try {
+    return std::filesystem::exists(tree) && read_choice_tree(tree).typical;
+  } catch (const UserError&) {  // an empty or damaged one is replaced
+    return false;
+  }
+}
+
 void run_calibrate(const CommonOptions& options) {
   const RunConfig config = read_run_config(options);
   check_output_tree(config);
@@ -100,6 +108,11 @@ void run_calibrate(const CommonOptions& options) {
         fmt::format("calibrate: interrupted before the drafters were compared, nothing is written "
                     "to {}; run it again",
                     config.tree_file().string()));
+  if (has_thresholds(config.tree_file()))
+    print_note(
+        "note: the thresholds of typical acceptance were measured with the tree before and are "
+        "gone "
+        "with it; medusa calibrate --typical measures them again\n");
   write_choice_tree(config.tree_file(), tree, "Made by: " + same_run_command(options, "calibrate"));
   report(tree, config, options.json);
   print_next(options, "generate", {"What is gravity?"});
