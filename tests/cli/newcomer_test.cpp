@@ -75,10 +75,20 @@ TEST_F(Newcomer, PromptsAreReadBeforeAnythingElseIsSaid) {
   EXPECT_EQ(run(ask + " --limit 1").err.find("note: 1 of 1 prompts"), 0U);
   const std::string of_distill =
       "distill model.gguf --questions turns.jsonl --max-tokens 2 --run t";
-  EXPECT_NE(run(of_distill).err.find("note: 2 of 3 prompts have later turns"), std::string::npos);
+  const std::string of_quality =
+      "quality model.gguf --questions turns.jsonl --dtypes bfloat16 --max-tokens 2 --threads 1";
+  for (const std::string& command : {of_distill, of_quality})
+    EXPECT_NE(run(command).err.find("note: 2 of 3 prompts have later turns"), std::string::npos)
+        << command;
   write_text(place_ / "turns.jsonl", R"({"turns": ["Once"]})"
                                      "\n");
   EXPECT_EQ(run(ask).err.find("later turns"), std::string::npos);
+  write_text(place_ / "turns.jsonl", R"({"conversations": [{"from": "human", "value": "Once"}]})"
+                                     "\n"
+                                     R"({"conversations": [{"from": "nobody", "value": "a"}]})"
+                                     "\n");
+  EXPECT_NE(run(ask).err.find("turns.jsonl: 1 conversations without a user's message are skipped"),
+            std::string::npos);
 }
 
 TEST_F(Newcomer, PromptsMayBeLinesAndOfOtherKeys) {

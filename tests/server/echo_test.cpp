@@ -79,6 +79,17 @@ TEST_F(EchoTest, ATextComesBackAsItWasSent) {
     EXPECT_EQ(text.substr(offsets[i], tokens[i].size()), tokens[i]) << i;
 }
 
+TEST_F(EchoTest, AnswersRepeatOnlySoMuchOfTheirPrompts) {
+  const json body{{"prompt", std::string(300'000, 'a')}, {"n", 16}};
+  for (const char* field : {"echo", "return_token_ids"}) {
+    json asked = body;
+    asked[field] = true;
+    const auto reply = ask(port(), "POST", "/v1/completions", asked.dump());
+    EXPECT_EQ(reply.status, 400) << field;
+    EXPECT_EQ(reply.json()["error"]["param"], field);
+  }
+}
+
 TEST_F(EchoTest, AnEchoMayHaveNoTokenOfItsOwn) {
   json body{{"prompt", {1, 300, 301, 260}}, {"max_tokens", 1}, {"logprobs", 1}, {"echo", true}};
   json expected = complete(body)["choices"][0]["logprobs"];
