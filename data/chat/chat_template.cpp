@@ -274,8 +274,7 @@ std::vector<ChatTemplate::Part> ChatTemplate::parts(const std::vector<ChatMessag
     if (!is_user && !is_system && message.role != "assistant")
       throw UserError(fmt::format(
           "the chat template {} has no place for message {} of role {}, expected the roles user "
-          "and "
-          "assistant, and system{}; change the conversation",
+          "and assistant, and system{}; change the conversation",
           name_, i + 1, message.role, later_system_ ? "" : " in the first message alone"));
     const TurnFrame& frame = is_user ? user_ : is_system ? system_ : assistant_;
     if (!first) add(separator_, true);

@@ -111,8 +111,7 @@ void run_calibrate(const CommonOptions& options) {
   if (has_thresholds(config.tree_file()))
     print_note(
         "note: the thresholds of typical acceptance were measured with the tree before and are "
-        "gone "
-        "with it; medusa calibrate --typical measures them again\n");
+        "gone with it; medusa calibrate --typical measures them again\n");
   write_choice_tree(config.tree_file(), tree, "Made by: " + same_run_command(options, "calibrate"));
   report(tree, config, options.json);
   print_next(options, "generate", {"What is gravity?"});

@@ -261,7 +261,7 @@ Command distill_command() {
                 "--prefill", "FILE",
                 "texts to read instead: documents, or .jsonl or .json with text, messages or "
                 "conversations; nothing is generated, <run>/dataset-text keeps the states "
-                "(repeatable)",
+                "(repeatable; -: standard input)",
                 [own](const std::string& file) { own->texts.push_back(file); });
             added.text(
                 "--shard", "I/N",

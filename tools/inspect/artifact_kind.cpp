@@ -224,8 +224,7 @@ ArtifactKind recognize_artifact(const fs::path& path) {
   throw UserError(fmt::format(
       "{}: a {} of no known kind, expected a dataset folder or shard (.h5), heads, a training "
       "checkpoint, a choice tree (.yaml), a text store, prompts (.jsonl, .json), run settings "
-      "(.yaml), "
-      "metrics.jsonl, an event file, compare.json, bench.json, bench.jsonl, profile.json, "
+      "(.yaml), metrics.jsonl, an event file, compare.json, bench.json, bench.jsonl, profile.json, "
       "layers.json, a draft model, an EAGLE-3 draft, a GGUF or "
       "safetensors file, a Hugging Face model folder or a run folder; pass one of these",
       path.string(), fs::is_directory(path) ? "folder" : "file"));
